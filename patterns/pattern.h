@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Communication patterns: pure functions (n, parameters, seed) -> plan.
+ *
+ * A plan is a list of phases; a phase is a set of flows that run at the same time; a flow is an
+ * ordered pair of ranks. A pattern only returns flows: it never measures, waits or prints. Each
+ * rank computes its own part of a phase in time and memory proportional to its own flows, so
+ * that 65,536 ranks cost no one an n x n table. The same request gives the same plan on every
+ * machine: integers only, no libc random numbers.
+ *
+ * Sources: Switchbench (Rauch 2005) 4.1 to 4.3; HPCC's natural and random rings.
+ */
+#ifndef PATTERNS_PATTERN_H
+#define PATTERNS_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PATTERN_RANKS_MAX 65536u
+
+/* How a rank makes the traffic of a flow that it sends. */
+enum pattern_role {
+    PATTERN_GENERATE, /* its own stream */
+    PATTERN_FORWARD,  /* what it receives in this phase, sent on (a chain's middle ranks) */
+};
+
+struct pattern_flow {
+    uint32_t src; /* rank that sends, 0..n-1 */
+    uint32_t dst; /* rank that receives, never equal to src */
+    enum pattern_role role;
+};
+
+enum pattern_side { PATTERN_SENDS, PATTERN_RECEIVES };
+
+/* A list of ranks, or of pairs of ranks (even length: a0 b0 a1 b1 ...). Not owned. */
+struct pattern_ranks {
+    const uint32_t *rank;
+    size_t count;
+};
+
+/* What is asked of a pattern. Strings are the configuration's words (doc/configuration.md);
+ * NULL or 0 means the pattern's default. Parameters that a pattern does not know must be unset. */
+struct pattern_request {
+    const char *name;     /* chain | pairs | aapc | ring */
+    uint32_t n;           /* ranks, 2..PATTERN_RANKS_MAX */
+    uint64_t seed;        /* for everything that is drawn */
+    const char *order;    /* aapc: shift (default) | pairwise | xor | naive */
+    const char *partners; /* pairs: neighbours (default) | halves | shift | inside | across |
+                             random | list */
+    const char *directions; /* ring: both (default) | forward */
+    bool forward;           /* chain: middle ranks forward what they receive */
+    uint32_t shift;         /* pairs, partners shift: k; 2k divides n */
+    uint32_t count;         /* pairs: at most so many pairs; ring: so many random rings */
+    bool natural;           /* ring: the natural ring as phase 0 (the configuration's default) */
+    struct pattern_ranks list;          /* pairs, partners list */
+    const struct pattern_ranks *groups; /* pairs, partners inside | across: disjoint */
+    size_t group_count;
+};
+
+struct pattern_plan; /* opaque */
+
+/* Makes the plan of a request. On success *plan is owned by the caller (pattern_plan_free); the
+ * request's lists are copied. On failure returns -EINVAL (a request that can't be met: `why`
+ * holds one sentence that names the parameter, the value and what is possible) or -ENOMEM. */
+int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *request, char *why,
+                      size_t why_size);
+void pattern_plan_free(struct pattern_plan *plan);
+
+uint32_t pattern_phases(const struct pattern_plan *plan);
+
+/* A short name of one phase for people: "distance 3", "round 2", "natural", "ring 4". Returns
+ * the length that the whole name has, as snprintf does. */
+int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
+
+/* The flows of `phase` that `rank` sends or receives, ordered by the other rank's turn in the
+ * pattern. Writes at most `room` flows to `flows` and returns how many there are: 0 when the
+ * rank idles on that side. `phase` and `rank` must be in range. */
+size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                     enum pattern_side side, struct pattern_flow *flows, size_t room);
+
+/* The patterns' names in the table's order, NULL-terminated, for messages and --help. */
+const char *const *pattern_names(void);
+
+#endif
