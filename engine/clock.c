@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "clock.h"
+
+#include <errno.h>
+
+void clock_sleep_until(int64_t time_ns)
+{
+    struct timespec t = {.tv_sec = time_ns / NS_PER_S, .tv_nsec = time_ns % NS_PER_S};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+        ;
+}

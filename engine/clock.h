@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Time inside a node: nanoseconds of CLOCK_MONOTONIC. Times that nodes agree on are run time, the
+ * clock of node 0; engine/control.h converts.
+ */
+#ifndef ENGINE_CLOCK_H
+#define ENGINE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_US 1000LL
+#define NS_PER_MS 1000000LL
+#define NS_PER_S 1000000000LL
+#define CLOCK_NEVER INT64_MAX
+
+static inline int64_t clock_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+/* Sleeps until the absolute time; returns at once when it is past. Signals do not end it early. */
+void clock_sleep_until(int64_t time_ns);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The control endpoint of a node: one UDP socket that carries barriers, partners' addresses,
+ * aborts and heartbeats, every datagram authenticated. Everything runs in the caller's thread:
+ * poll control_fd() for reading and control_deadline() for time, then call control_work(). The
+ * state machines behind it (engine/barrier.h, engine/offset.h) do no I/O of their own.
+ *
+ * Sources: Hensgen, Finkel, Manber 1988 (dissemination barrier); RFC 5905 (the four timestamps).
+ */
+#ifndef ENGINE_CONTROL_H
+#define ENGINE_CONTROL_H
+
+#include "err.h"
+#include "transport.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct control; /* opaque */
+
+struct control_conf {
+    const char *netns;               /* namespace of the socket; NULL: the process's own */
+    struct sockaddr_storage address; /* to bind; port 0: any */
+    int64_t barrier_timeout_ns;      /* a waiting node names whoever is missing after so long */
+};
+
+/* What all nodes of a run agree on. Copied by control_join. */
+struct control_peers {
+    uint32_t self; /* this node's index, 0..count-1 */
+    uint32_t count;
+    const struct sockaddr_storage *addresses; /* by index */
+    const char *run_id;
+    uint8_t key[TRANSPORT_KEY_BYTES];
+};
+
+/* Idempotent reductions that a barrier carries: maxima and an OR over all nodes. */
+#define BARRIER_MAXIMA 6
+struct barrier_values {
+    int64_t maximum[BARRIER_MAXIMA]; /* INT64_MIN: nothing to say */
+    uint32_t states;                 /* OR */
+};
+
+enum barrier_state { BARRIER_WAITING, BARRIER_PASSED, BARRIER_FAILED };
+
+/* Why a barrier failed or the run was aborted. */
+struct control_fault {
+    bool missing;        /* `node` was found not to answer; false: `node` says `text` itself */
+    uint32_t node;       /* index */
+    uint32_t epoch;      /* the barrier that it did not reach */
+    uint32_t last_epoch; /* the last in which it was heard; UINT32_MAX: never */
+    int64_t silence_ns;  /* since it was last heard; -1: never */
+    char text[256];      /* "" or the node's own reason */
+};
+
+/* Run time (node 0's CLOCK_MONOTONIC) = local CLOCK_MONOTONIC + offset_ns, within +-bound_ns. */
+struct control_clock {
+    int64_t offset_ns;
+    int64_t bound_ns; /* 0: one machine, one clock; -1: not known yet */
+};
+
+int control_open(struct control **control, const struct control_conf *conf, struct err *err);
+void control_close(struct control *control);
+/* The bound address, for the hello record. */
+void control_address(const struct control *control, struct sockaddr_storage *address);
+
+/* Learns the peers and begins to answer them. Nonces are exchanged in the first barrier. */
+int control_join(struct control *control, const struct control_peers *peers, struct err *err);
+
+int control_fd(const struct control *control);
+/* When control_work is due even if nothing arrives; CLOCK_NEVER: never. */
+int64_t control_deadline(const struct control *control);
+/* Reads and answers what has arrived, resends what is due. Never blocks. */
+void control_work(struct control *control, int64_t now_ns);
+
+/* Enters the next barrier (epochs count from 0 by themselves) with this node's values. */
+void control_barrier_enter(struct control *control, const struct barrier_values *mine,
+                           int64_t now_ns);
+/* BARRIER_PASSED: `all` holds the reduction over all nodes, the same on each. */
+enum barrier_state control_barrier_state(const struct control *control, struct barrier_values *all);
+/* NULL: no fault so far. An abort may come at any time, also outside barriers. */
+const struct control_fault *control_fault(const struct control *control);
+/* Tells every node that this one gives up, and why; floods, does not wait. */
+void control_abort(struct control *control, const char *text, int64_t now_ns);
+
+/* Another node's published bytes, by the publisher's own name for them. Publishing the same id
+ * again replaces. Fetching asks again with back-off until the answer comes; -EAGAIN: not yet. */
+int control_publish(struct control *control, uint64_t id, const struct blob *blob);
+int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
+                  int64_t now_ns);
+
+struct control_clock control_clock(const struct control *control);
+
+/* Heartbeats (by hand: node 0 sends them to all, authenticated): when the last one came. */
+void control_beat(struct control *control, int64_t now_ns);
+int64_t control_last_beat_ns(const struct control *control);
+
+/* Datagrams counted and dropped: not ours, forged, replayed or damaged. */
+uint64_t control_dropped(const struct control *control);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const words[] = {"error", "warning", "info", "debug"};
+
+static char node_name[64];
+static enum log_level talkative = LOG_LEVEL_INFO;
+
+void log_setup(const char *name, enum log_level most)
+{
+    snprintf(node_name, sizeof node_name, "%s", name);
+    talkative = most;
+}
+
+int log_level_parse(const char *word, enum log_level *level)
+{
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            *level = (enum log_level)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+void log_print(enum log_level level, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    int n;
+
+    if (level > talkative)
+        return;
+    n = snprintf(line, sizeof line, "switchbench-node %s: %s: ", node_name, words[level]);
+    va_start(args, format);
+    n += vsnprintf(line + n, sizeof line - (size_t)n, format, args);
+    va_end(args);
+    if (n > (int)sizeof line - 2)
+        n = (int)sizeof line - 2;
+    line[n++] = '\n';
+    /* One write, so that lines of several threads do not mix; a full pipe costs the line. */
+    (void)!write(STDERR_FILENO, line, (size_t)n);
+}

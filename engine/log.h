@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The log: lines for a person on standard error, never from the data path. Each line is
+ * "switchbench-node NAME: level: text".
+ */
+#ifndef ENGINE_LOG_H
+#define ENGINE_LOG_H
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+/* The node's name in each line (copied) and the most talkative level that is printed. */
+void log_setup(const char *name, enum log_level most);
+
+/* The level of a configuration's word: error | warning | info | debug; -EINVAL otherwise. */
+int log_level_parse(const char *word, enum log_level *level);
+
+void log_print(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_print(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warning(...) log_print(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...) log_print(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_print(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif

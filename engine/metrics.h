@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What is counted, by whom. A counter is written by the one worker that owns the flow's side or
+ * the port, and read by the main thread after the worker has finished the phase; so nothing here
+ * is atomic. Counts of progress that are read while a phase runs are copied by the worker itself.
+ *
+ * "Frame bytes" include the FCS (RFC 2544); layer-1 bytes are frame bytes + 20 (preamble, start
+ * delimiter, inter-frame gap); payload is what an application would call its data: the bytes
+ * behind the header for dpdk, the stream's bytes for tcp.
+ */
+#ifndef ENGINE_METRICS_H
+#define ENGINE_METRICS_H
+
+#include <stdint.h>
+
+#define FRAME_OVERHEAD_L1 20u /* preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
+#define FRAME_FCS 4u
+
+/* What passed on one side of one flow since the phase began. The source counts what was really
+ * sent (offered, RFC 2285), the destination what it verified (delivered). */
+struct flow_count {
+    uint64_t frames; /* dpdk only: tcp and verbs see no frames */
+    uint64_t frame_bytes;
+    uint64_t payload_bytes;
+    uint64_t messages; /* tcp: whole blocks; verbs: messages */
+};
+
+/* The common window: the live counts as they stood when the worker passed its two ends. */
+struct flow_window {
+    struct flow_count open;
+    struct flow_count close;
+};
+
+/* One side of one flow. The judgements are the destination's; 0 at the source. */
+struct flow_side {
+    struct flow_count live;
+    struct flow_window window;
+    uint64_t duplicated;
+    uint64_t reordered; /* RFC 4737: a sequence smaller than one already seen */
+    uint64_t late;      /* older than the 1,024 sequences in which the two above are judged */
+    uint64_t corrupted; /* dpdk: bad checksum or payload; tcp: bytes other than expected */
+    uint64_t intended;  /* source: frames (tcp: bytes) that the load asked for until the stop */
+    int64_t first_ns;   /* local time of the first and last frame or byte; 0: none */
+    int64_t last_ns;
+};
+
+/* One port in one phase, kept by its worker. */
+struct port_count {
+    uint64_t misdelivered;   /* frames of this trial meant for another rank (flooding) */
+    uint64_t foreign;        /* frames that are not ours at all, or of another run or phase */
+    uint64_t guest_sent;     /* learning, ARP and ND frames that this port sent ... */
+    uint64_t guest_received; /* ... and that it received */
+    uint64_t send_refused;   /* frames that the driver did not take at the first try */
+};
+
+/* What the port's driver counts, since it was opened; -1: it does not say. */
+struct port_hardware {
+    int64_t received_frames;
+    int64_t sent_frames;
+    int64_t dropped_receive; /* no room in the receive ring, no buffer */
+    int64_t dropped_send;    /* in this host: queueing discipline, driver */
+    int64_t errors;          /* bad FCS, length */
+    int64_t pause_received;  /* PAUSE and PFC frames */
+};
+
+#endif

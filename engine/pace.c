@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pace.h"
+
+void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns)
+{
+    *pace = (struct pace){
+        .origin_ns = origin_ns,
+        .ns_per_cost = cost_per_s > 0 ? 1e9 / cost_per_s : 0,
+        .cost_per_ns = cost_per_s / 1e9,
+        .next_ns = origin_ns,
+        .catch_up = catch_up > 0 ? catch_up : 1,
+    };
+}
+
+void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost)
+{
+    double behind = (double)(now_ns - pace->origin_ns) * pace->cost_per_ns - (double)pace->spent;
+    uint64_t due = (uint64_t)(behind / cost) + 1;
+
+    if (due <= pace->catch_up)
+        return;
+    pace->given_up += due - pace->catch_up;
+    pace_spend(pace, (due - pace->catch_up) * cost);
+}
+
+int64_t pace_wake(const struct pace *pace, uint32_t cost)
+{
+    uint32_t half = pace->catch_up / 2 > 1 ? pace->catch_up / 2 : 1;
+    double gather_ns = (double)(half - 1) * cost * pace->ns_per_cost;
+
+    return pace->next_ns + (int64_t)(gather_ns < PACE_GATHER_NS ? gather_ns : PACE_GATHER_NS);
+}
+
+double pace_intended(const struct pace *pace, int64_t time_ns)
+{
+    return time_ns > pace->origin_ns ? (double)(time_ns - pace->origin_ns) * pace->cost_per_ns : 0;
+}

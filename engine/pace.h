@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Pacing: when the next frame is due. A schedule without long-term error: the due time is always
+ * computed from the origin and the cost of all that came before, never by adding up intervals.
+ * The cost of a frame is 1 (a rate in frames/s) or its bits at layer 1 (a rate in bit/s), so one
+ * pace serves one size as well as an IMIX.
+ *
+ * A sender that comes late (it slept, its core was taken away) catches up with at most `catch_up`
+ * frames; what is due beyond that is given up: it stays in the intended load and is missing from
+ * the offered one. A burst at line rate fits any switch's queue, a long one does not.
+ */
+#ifndef ENGINE_PACE_H
+#define ENGINE_PACE_H
+
+#include <stdint.h>
+
+#define PACE_GATHER_NS 500000 /* a sleeping sender lets frames gather at most so long */
+
+struct pace {
+    int64_t origin_ns;  /* due time of the first frame */
+    double ns_per_cost; /* 0: unlimited */
+    double cost_per_ns;
+    uint64_t spent;    /* cost of all frames sent or given up since the origin */
+    uint64_t given_up; /* frames that were due and will never be sent */
+    int64_t next_ns;   /* due time of the next frame */
+    uint32_t catch_up; /* frames */
+};
+
+/* `cost_per_s`: bits or frames a second, 0 for unlimited. `origin_ns`: due time of the first. */
+void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns);
+
+/* Gives up what is due beyond catch_up frames; out of line, for late senders only. */
+void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost);
+
+/* How many frames of `cost` each may be sent now, at most `most`. Does not account them. */
+static inline uint32_t pace_allow(struct pace *pace, int64_t now_ns, uint32_t cost, uint32_t most)
+{
+    double behind;
+
+    if (now_ns < pace->next_ns)
+        return 0;
+    if (pace->ns_per_cost == 0)
+        return most;
+    behind = (double)(now_ns - pace->origin_ns) * pace->cost_per_ns - (double)pace->spent;
+    if (behind >= (double)pace->catch_up * cost) {
+        pace_give_up(pace, now_ns, cost);
+        behind = (double)(now_ns - pace->origin_ns) * pace->cost_per_ns - (double)pace->spent;
+    }
+    behind = behind / cost + 1;
+    return behind < most ? (uint32_t)behind : most;
+}
+
+/* Accounts what was sent since: `cost` in all. */
+static inline void pace_spend(struct pace *pace, uint64_t cost)
+{
+    pace->spent += cost;
+    pace->next_ns = pace->origin_ns + (int64_t)((double)pace->spent * pace->ns_per_cost);
+}
+
+/* When a sender that may sleep should wake: when half of catch_up frames of `cost` are due, or
+ * PACE_GATHER_NS after the first of them, never before the first. */
+int64_t pace_wake(const struct pace *pace, uint32_t cost);
+
+/* Cost that the schedule asked for from the origin until `time_ns`: the intended load. */
+double pace_intended(const struct pace *pace, int64_t time_ns);
+
+#endif

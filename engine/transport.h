@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A transport: how bytes travel. One documented table of functions; each transport exports one
+ * symbol, its table. A transport knows ports, lanes and flows; it never sees the barrier, the
+ * documents or the records.
+ *
+ *     port   what a rank sends through; opened once, lives for the whole run
+ *     phase  what is asked of all ports at once: traffic, sizes, load, times
+ *     lane   one port's share of one phase; prepared by the main thread, then polled by one
+ *            worker thread, then finished by the main thread
+ *
+ * Life of a lane: prepare, settle until it is ready, [worker: start, poll ... poll], measure,
+ * finish. The main thread may prepare and settle the next phase's lane of a port while a worker
+ * polls the present one; a transport keeps the two apart.
+ */
+#ifndef ENGINE_TRANSPORT_H
+#define ENGINE_TRANSPORT_H
+
+#include "err.h"
+#include "metrics.h"
+#include "pattern.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TRANSPORT_BLOB_MAX 128
+#define TRANSPORT_SIZES_MAX 64
+#define TRANSPORT_KEY_BYTES 32
+
+/* What a partner must know to reach a port: the transport's own bytes, opaque to all others. */
+struct blob {
+    uint16_t size;
+    uint8_t bytes[TRANSPORT_BLOB_MAX];
+};
+
+/* What all ports of the node share. `key` is the run's secret: derive from it, never print it. */
+struct transport_run {
+    uint8_t key[TRANSPORT_KEY_BYTES];
+    const char *run_id;
+    const char *node; /* this node's name: unique in the run, used for file prefixes */
+};
+
+/* One port as the job document gives it. Strings may be NULL: not given. Owned by the caller for
+ * the port's whole life. */
+struct port_conf {
+    const char *name;    /* "node12:e0", for messages */
+    const char *network; /* the ports that can reach each other */
+    const char *netns;   /* network namespace that holds the interface: a name below /run/netns or
+                            a path; NULL: the process's own */
+    const char *iface;   /* kernel interface: tcp; dpdk by af_packet or af_xdp */
+    const char *pci;     /* "0000:3b:00.0": dpdk takes the device itself */
+    const char *vdev;    /* any DPDK device arguments: "net_null0", "net_ring0", ... */
+    const char *driver;  /* dpdk on `iface`: af_packet (default) | af_xdp */
+    const char *rdma;    /* "mlx5_2/1" */
+    const char *mac;  /* dpdk's own addresses as a guest on the network (the kernel must not own */
+    const char *ipv4; /* them); "keep" as mac: the device's own. "198.19.0.1/16" */
+    const char *ipv6; /* "2001:2:0:1::1/64" */
+    const char *gateway; /* dpdk: next hop for peers outside the prefix; NULL: all are on link */
+    const char *tcp_address; /* address that the kernel owns on `iface`; NULL: its first one */
+    uint64_t line_rate_bps;  /* layer 1; 0: ask the driver */
+    uint32_t queue_frames;   /* receive ring of af_packet and af_xdp; 0: default */
+    bool shared;             /* carries other traffic too (DESIGN 10) */
+};
+
+/* What an open port says of itself, for the hello record. "" or 0: unknown. */
+struct port_facts {
+    char driver[32];
+    char mac[18];
+    char ipv4[16];
+    char ipv6[46];
+    uint64_t link_bps;  /* what the driver says; veth's 10G is not believed by anyone */
+    uint32_t frame_max; /* largest frame, FCS included; 0 for tcp */
+    int numa_node;      /* -1: none */
+    char offloads[96];  /* in use, by the driver's names, comma separated */
+};
+
+enum traffic {
+    TRAFFIC_STREAM,   /* at a rate from start to stop */
+    TRAFFIC_TRANSFER, /* `transfer_bytes` of payload per flow, to completion */
+    TRAFFIC_PROBE,    /* `probes` frames or messages per flow, slowly: can they be reached? */
+};
+
+enum header_kind { HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP };
+
+struct dpdk_options {
+    enum header_kind header;
+    bool vlan; /* with an 802.1Q tag of vlan_id and pcp */
+    uint16_t vlan_id;
+    uint8_t pcp;
+    uint8_t dscp;
+    uint8_t ttl;
+    uint16_t udp_sources; /* UDP source ports per flow, each a stream with its own sequence */
+    uint16_t burst;       /* frames a driver call, at most */
+    uint16_t catch_up;    /* frames that a late sender may send beyond its schedule */
+};
+
+struct tcp_options {
+    uint16_t streams;     /* connections per flow */
+    uint32_t send_buffer; /* SO_SNDBUF and SO_RCVBUF in bytes; 0: the kernel's autotuning */
+    uint32_t receive_buffer;
+    char congestion[16]; /* TCP_CONGESTION; "": the system's */
+    bool nodelay;
+    bool zero_copy; /* MSG_ZEROCOPY */
+};
+
+/* Offered load of one port, shared equally by the flows that it sends in the phase. */
+struct load {
+    double rate_bps; /* layer 1 bit/s; 0: rate_fps holds */
+    double rate_fps; /* frames/s (messages/s) */
+    bool unlimited;  /* as fast as the transport goes (tcp and verbs at 100 %) */
+};
+
+/* What is asked of every port in one phase. Owned by the caller, constant but for the times,
+ * which the barrier decides after `settle` and before `start`. */
+struct phase {
+    uint32_t trial;
+    uint32_t number;
+    uint16_t tag;  /* keeps runs, trials, networks and phases apart on the wire */
+    uint64_t seed; /* for initial offsets of flows and the like */
+    enum traffic traffic;
+    uint64_t transfer_bytes;
+    uint32_t probes;
+    /* Frame sizes with FCS (dpdk) or message sizes (tcp blocks, verbs), sent in this order again
+     * and again: one size, or an IMIX genome (RFC 6985). */
+    uint32_t sizes[TRANSPORT_SIZES_MAX];
+    uint32_t size_count;
+    struct load load;
+    struct dpdk_options dpdk;
+    struct tcp_options tcp;
+    /* Local CLOCK_MONOTONIC ns: sending begins, window opens and closes, sending ends. */
+    int64_t start_ns;
+    int64_t open_ns;
+    int64_t close_ns;
+    int64_t stop_ns;
+};
+
+/* One flow that a lane sends or receives. `side` is where it counts (owned by the caller). */
+struct lane_flow {
+    uint32_t src; /* ranks */
+    uint32_t dst;
+    enum pattern_role role;
+    struct blob partner; /* of the other end */
+    struct flow_side *side;
+};
+
+struct transport_port; /* each transport's own */
+
+struct lane_request {
+    struct transport_port *port;
+    const struct phase *phase;
+    uint32_t rank;  /* this port's rank in the trial's network */
+    uint32_t ranks; /* how many there are */
+    struct lane_flow *sends;
+    uint32_t send_count;
+    struct lane_flow *receives;
+    uint32_t receive_count;
+    struct port_count *count;
+    uint64_t line_rate_bps; /* as resolved: configured or the driver's; 0 unknown */
+};
+
+/* The part of a lane that the worker reads; each transport's lane begins with it. */
+struct lane {
+    struct lane_request request;
+    int64_t stop_ns;    /* the phase's; the worker pulls it forward to end early */
+    int64_t started_ns; /* when sending was really opened and closed on this lane: */
+    int64_t stopped_ns; /* set by poll; 0 before */
+    int64_t arrived_ns; /* when the last frame or byte of this phase came; 0: none */
+    bool sent_all;      /* it will send nothing more in this phase */
+    bool received_all;  /* it knows that nothing more will come (end marks, transfer whole);
+                           a transport that can't know leaves it false: silence decides */
+    struct err error;   /* a fault in poll (a connection lost): text set, lane goes on idle */
+};
+
+/* A transport's further measure of one flow's side, e.g. {"retransmitted_segments", 3}. */
+struct measure {
+    const char *name; /* static string, snake case with its unit */
+    double value;
+};
+
+struct transport {
+    const char *name;      /* the configuration's word */
+    const char *size_unit; /* "frame" | "message" */
+
+    /* Opens a port. May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with the sentence. */
+    int (*open)(struct transport_port **port, const struct port_conf *conf,
+                const struct transport_run *run, struct err *err);
+    void (*facts)(struct transport_port *port, struct port_facts *facts);
+    /* Whether the port has a link now. Cheap; must not block. */
+    bool (*link_up)(struct transport_port *port);
+    void (*address)(struct transport_port *port, struct blob *blob);
+
+    /* Checks a phase against a port and makes the lane: memory, sockets, templates. Everything
+     * that the port can't do is refused here, with what it can. Must not wait for a partner. */
+    int (*prepare)(struct lane **lane, const struct lane_request *request, struct err *err);
+    /* Called again and again by the main thread until it returns 0: ready to start. -EAGAIN: not
+     * yet (a partner has not answered); any other value: failed. Must not block. */
+    int (*settle)(struct lane *lane, int64_t now_ns, struct err *err);
+
+    /* Worker: once, shortly before start_ns. Empties what earlier phases left behind. */
+    void (*start)(struct lane *lane, int64_t now_ns);
+    /* Worker: the hot path. Receives and accounts what is there, sends what is due between
+     * start_ns and stop_ns. Must not block, allocate or log. Returns when it next has something
+     * to send (CLOCK_NEVER: it only listens). */
+    int64_t (*poll)(struct lane *lane, int64_t now_ns);
+    /* Worker: between phases, some times a second: answer the network (ARP, ND), throw away the
+     * rest. NULL: nothing to do. */
+    void (*idle)(struct transport_port *port, int64_t now_ns);
+
+    /* Further measures of a flow's side (RTT, retransmissions): writes at most `room`, returns
+     * how many. After the worker has let go of the lane. */
+    unsigned (*measure)(struct lane *lane, const struct lane_flow *flow, struct measure *out,
+                        unsigned room);
+    void (*hardware)(struct transport_port *port, struct port_hardware *counters);
+    void (*finish)(struct lane *lane);
+    void (*close)(struct transport_port *port);
+};
+
+/* The transports of this build, NULL-terminated, and one by its name (NULL: not built). */
+extern const struct transport *const transports[];
+const struct transport *transport_find(const char *name);
+
+#endif
