@@ -42,18 +42,18 @@ struct pattern_ranks {
 /* What is asked of a pattern. Strings are the configuration's words (doc/configuration.md);
  * NULL or 0 means the pattern's default. Parameters that a pattern does not know must be unset. */
 struct pattern_request {
-    const char *name;     /* chain | pairs | aapc | ring */
-    uint32_t n;           /* ranks, 2..PATTERN_RANKS_MAX */
-    uint64_t seed;        /* for everything that is drawn */
-    const char *order;    /* aapc: shift (default) | pairwise | xor | naive */
-    const char *partners; /* pairs: neighbours (default) | halves | shift | inside | across |
-                             random | list */
-    const char *directions; /* ring: both (default) | forward */
-    bool forward;           /* chain: middle ranks forward what they receive */
-    uint32_t shift;         /* pairs, partners shift: k; 2k divides n */
-    uint32_t count;         /* pairs: at most so many pairs; ring: so many random rings */
-    bool natural;           /* ring: the natural ring as phase 0 (the configuration's default) */
-    struct pattern_ranks list;          /* pairs, partners list */
+    const char *name;          /* chain | pairs | aapc | ring */
+    uint32_t n;                /* ranks, 2..PATTERN_RANKS_MAX */
+    uint64_t seed;             /* for everything that is drawn */
+    const char *order;         /* aapc: shift (default) | pairwise | xor | naive */
+    const char *partners;      /* pairs: neighbours (default) | halves | shift | inside | across |
+                                  random | list */
+    const char *directions;    /* ring: both (default) | forward */
+    bool forward;              /* chain: middle ranks forward what they receive */
+    uint32_t shift;            /* pairs, partners shift: k; 2k divides n */
+    uint32_t count;            /* pairs: at most so many pairs; ring: so many random rings */
+    bool natural;              /* ring: the natural ring as phase 0 (the configuration's default) */
+    struct pattern_ranks list; /* pairs, partners list */
     const struct pattern_ranks *groups; /* pairs, partners inside | across: disjoint */
     size_t group_count;
 };
@@ -69,7 +69,7 @@ void pattern_plan_free(struct pattern_plan *plan);
 
 uint32_t pattern_phases(const struct pattern_plan *plan);
 
-/* A short name of one phase for people: "distance 3", "round 2", "natural", "ring 4". Returns
+/* A short name of one phase for people: "distance 3", "round 2", "natural", "random 4". Returns
  * the length that the whole name has, as snprintf does. */
 int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
 

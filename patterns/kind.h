@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a pattern is inside: one file, one `struct pattern_kind`, one line in each of pattern.c's
+ * tables. Only the files of this folder include this.
+ */
+#ifndef PATTERNS_KIND_H
+#define PATTERNS_KIND_H
+
+#include "pattern.h"
+
+/* The parameters of a request that not every pattern knows. */
+enum pattern_param {
+    PATTERN_PARAM_ORDER = 1 << 0,
+    PATTERN_PARAM_PARTNERS = 1 << 1,
+    PATTERN_PARAM_DIRECTIONS = 1 << 2,
+    PATTERN_PARAM_FORWARD = 1 << 3,
+    PATTERN_PARAM_SHIFT = 1 << 4,
+    PATTERN_PARAM_COUNT = 1 << 5,
+    PATTERN_PARAM_NATURAL = 1 << 6,
+    PATTERN_PARAM_LIST = 1 << 7,
+    PATTERN_PARAM_GROUPS = 1 << 8,
+};
+
+/* Where the sentence of a refusal goes. */
+struct pattern_why {
+    char *text;
+    size_t size;
+};
+
+/* The flows of one rank on one side, as they are found. */
+struct pattern_flow_list {
+    uint32_t rank;
+    enum pattern_side side;
+    struct pattern_flow *flows;
+    size_t room;
+    size_t count; /* how many there are, beyond the room too */
+};
+
+struct pattern_plan {
+    const struct pattern_kind *kind;
+    uint32_t n;
+    uint32_t phases;
+    uint64_t seed;
+    void *state; /* the kind's own: one block that free() ends, or NULL */
+};
+
+struct pattern_kind {
+    unsigned knows; /* enum pattern_param, or-ed */
+    /* Checks the request, sets plan->phases and, where it needs one, plan->state. n is valid and
+     * no unknown parameter is set. Returns 0, pattern_refuse() or -ENOMEM. */
+    int (*make)(struct pattern_plan *plan, const struct pattern_request *request,
+                struct pattern_why *why);
+    /* As pattern_phase_name. */
+    int (*phase_name)(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
+    /* Adds the flows that list->rank has on list->side in `phase`. */
+    void (*flows)(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list);
+};
+
+extern const struct pattern_kind pattern_chain;
+extern const struct pattern_kind pattern_pairs;
+extern const struct pattern_kind pattern_aapc;
+extern const struct pattern_kind pattern_ring;
+
+/* Writes the sentence and returns -EINVAL. */
+int pattern_refuse(struct pattern_why *why, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The index of `word` in the NULL-terminated `words`; 0, the default, when it is NULL. A word that
+ * is not there is refused, with those that are; `what` is the parameter's name. */
+int pattern_choose(const char *what, const char *const *words, const char *word,
+                   struct pattern_why *why);
+
+/* Refuses the first parameter that is set and not in `known`; `who` takes it or not. */
+int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
+                         struct pattern_why *why);
+
+/* Adds the flow between the list's rank and `peer`, in the direction of the list's side. */
+void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role);
+
+#endif

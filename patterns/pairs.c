@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Pairs: partners send to each other, full duplex, all pairs at once (Rauch 2005, 4.2). The ways to
+ * find partners differ only in which pair a rank belongs to: some compute it, those that read a
+ * list or groups look it up in an index made once.
+ */
+#include "kind.h"
+#include "permutation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOBODY UINT32_MAX
+
+/* Apart from the rings' streams of the same seed. */
+#define RANDOM_PAIRS_STREAM (UINT64_C(1) << 32)
+
+/* Where a rank sits: the number of its pair, and its partner (NOBODY: it idles). */
+struct seat {
+    uint32_t pair;
+    uint32_t partner;
+};
+
+static const struct seat idle = {.partner = NOBODY};
+
+struct pairs {
+    const struct way *way;
+    uint32_t n;
+    uint32_t count; /* pairs in use; those numbered higher idle */
+    uint32_t shift;
+    struct permutation order; /* random */
+    struct seat *seats;       /* list, inside, across: by rank, behind this struct; else NULL */
+};
+
+struct way {
+    const char *phase_name;
+    unsigned knows;
+    int (*check)(const struct pattern_request *request, struct pattern_why *why);
+    uint32_t (*possible)(const struct pattern_request *request); /* pairs; after check */
+    struct seat (*seat)(const struct pairs *pairs, uint32_t rank);
+    /* Seats everybody in an index; NULL when seats are computed. */
+    void (*fill)(struct pairs *pairs, const struct pattern_request *request);
+};
+
+/* --- computed ------------------------------------------------------------------------------- */
+
+static uint32_t half_of_ranks(const struct pattern_request *request)
+{
+    return request->n / 2;
+}
+
+static struct seat neighbours_seat(const struct pairs *pairs, uint32_t rank)
+{
+    if ((rank ^ 1) >= pairs->n)
+        return idle;
+    return (struct seat){.pair = rank / 2, .partner = rank ^ 1};
+}
+
+static struct seat halves_seat(const struct pairs *pairs, uint32_t rank)
+{
+    uint32_t half = pairs->n / 2;
+
+    if (rank >= 2 * half)
+        return idle;
+    if (rank < half)
+        return (struct seat){.pair = rank, .partner = rank + half};
+    return (struct seat){.pair = rank - half, .partner = rank - half};
+}
+
+static bool divides(uint32_t n, uint32_t shift)
+{
+    return n % 2 == 0 && n / 2 % shift == 0;
+}
+
+static int check_shift(const struct pattern_request *request, struct pattern_why *why)
+{
+    uint32_t n = request->n, nearest;
+
+    if (request->shift == 0)
+        return pattern_refuse(why, "partners shift needs a shift of at least 1");
+    if (n % 2 != 0)
+        return pattern_refuse(why,
+                              "shift %u can't be made of %u ranks: twice the shift must divide "
+                              "their number, which is odd",
+                              request->shift, n);
+    if (divides(n, request->shift))
+        return 0;
+    nearest = request->shift < n / 2 ? request->shift : n / 2;
+    while (!divides(n, nearest))
+        nearest--;
+    return pattern_refuse(why,
+                          "shift %u can't be made of %u ranks: twice the shift must divide their "
+                          "number (the next lower that does is %u)",
+                          request->shift, n, nearest);
+}
+
+static struct seat shift_seat(const struct pairs *pairs, uint32_t rank)
+{
+    uint32_t shift = pairs->shift;
+    uint32_t block = rank / (2 * shift);
+    bool low = rank % (2 * shift) < shift;
+
+    return (struct seat){
+        .pair = block * shift + rank % shift,
+        .partner = low ? rank + shift : rank - shift,
+    };
+}
+
+static struct seat random_seat(const struct pairs *pairs, uint32_t rank)
+{
+    uint32_t position = permutation_position(&pairs->order, rank);
+
+    if ((position ^ 1) >= pairs->n)
+        return idle;
+    return (struct seat){
+        .pair = position / 2,
+        .partner = permutation_at(&pairs->order, position ^ 1),
+    };
+}
+
+/* --- looked up ------------------------------------------------------------------------------ */
+
+static struct seat indexed_seat(const struct pairs *pairs, uint32_t rank)
+{
+    return pairs->seats[rank];
+}
+
+static void sit(struct pairs *pairs, uint32_t pair, uint32_t a, uint32_t b)
+{
+    pairs->seats[a] = (struct seat){.pair = pair, .partner = b};
+    pairs->seats[b] = (struct seat){.pair = pair, .partner = a};
+}
+
+/* Notes in `named` the ranks that are named; one out of range or named before is refused. */
+static int call_roll(const struct pattern_ranks *ranks, uint32_t n, bool *named, const char *what,
+                     struct pattern_why *why)
+{
+    for (size_t i = 0; i < ranks->count; i++) {
+        uint32_t rank = ranks->rank[i];
+
+        if (rank >= n)
+            return pattern_refuse(why, "%s: there is no rank %u among %u", what, rank, n);
+        if (named[rank])
+            return pattern_refuse(why, "%s: rank %u is named twice", what, rank);
+        named[rank] = true;
+    }
+    return 0;
+}
+
+static int check_list(const struct pattern_request *request, struct pattern_why *why)
+{
+    const struct pattern_ranks *list = &request->list;
+    bool *named = NULL;
+    int result;
+
+    if (list->count == 0)
+        return pattern_refuse(why, "partners list needs a list of at least one pair");
+    if (list->count % 2 != 0)
+        return pattern_refuse(why, "list: %zu ranks do not make pairs", list->count);
+    for (size_t i = 0; i < list->count; i += 2)
+        if (list->rank[i] == list->rank[i + 1])
+            return pattern_refuse(why, "list: rank %u is paired with itself", list->rank[i]);
+    named = calloc(request->n, sizeof(*named));
+    if (named == NULL)
+        return -ENOMEM;
+    result = call_roll(list, request->n, named, "list", why);
+    free(named);
+    return result;
+}
+
+static uint32_t list_possible(const struct pattern_request *request)
+{
+    return (uint32_t)(request->list.count / 2);
+}
+
+static void list_fill(struct pairs *pairs, const struct pattern_request *request)
+{
+    const uint32_t *rank = request->list.rank;
+
+    for (uint32_t pair = 0; pair < list_possible(request); pair++)
+        sit(pairs, pair, rank[2 * pair], rank[2 * pair + 1]);
+}
+
+static int check_groups(const struct pattern_request *request, struct pattern_why *why)
+{
+    bool *named = calloc(request->n, sizeof(*named));
+    int result = 0;
+
+    if (named == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < request->group_count && result == 0; i++) {
+        if (request->groups[i].count == 0)
+            result = pattern_refuse(why, "groups: group %zu (from 0) is empty", i);
+        else
+            result = call_roll(&request->groups[i], request->n, named, "groups", why);
+    }
+    free(named);
+    return result;
+}
+
+/* How many pairs a group makes inside of itself. */
+static uint32_t pairs_inside(const struct pattern_ranks *group)
+{
+    return (uint32_t)(group->count / 2);
+}
+
+static uint32_t inside_possible(const struct pattern_request *request)
+{
+    uint32_t possible = 0;
+
+    for (size_t i = 0; i < request->group_count; i++)
+        possible += pairs_inside(&request->groups[i]);
+    return possible;
+}
+
+static int check_inside(const struct pattern_request *request, struct pattern_why *why)
+{
+    int result;
+
+    if (request->group_count == 0)
+        return pattern_refuse(why, "partners inside needs groups");
+    result = check_groups(request, why);
+    if (result == 0 && inside_possible(request) == 0)
+        return pattern_refuse(why, "partners inside needs a group of at least 2 ranks");
+    return result;
+}
+
+static void inside_fill(struct pairs *pairs, const struct pattern_request *request)
+{
+    uint32_t pair = 0;
+
+    for (size_t i = 0; i < request->group_count; i++) {
+        const uint32_t *rank = request->groups[i].rank;
+
+        for (uint32_t j = 0; j < pairs_inside(&request->groups[i]); j++)
+            sit(pairs, pair++, rank[2 * j], rank[2 * j + 1]);
+    }
+}
+
+static int check_across(const struct pattern_request *request, struct pattern_why *why)
+{
+    if (request->group_count < 2)
+        return pattern_refuse(why, "partners across needs at least 2 groups, not %zu",
+                              request->group_count);
+    return check_groups(request, why);
+}
+
+/* How many pairs two groups make between them. */
+static uint32_t pairs_across(const struct pattern_ranks group[2])
+{
+    return (uint32_t)(group[0].count < group[1].count ? group[0].count : group[1].count);
+}
+
+static uint32_t across_possible(const struct pattern_request *request)
+{
+    uint32_t possible = 0;
+
+    for (size_t i = 0; i + 1 < request->group_count; i += 2)
+        possible += pairs_across(&request->groups[i]);
+    return possible;
+}
+
+static void across_fill(struct pairs *pairs, const struct pattern_request *request)
+{
+    uint32_t pair = 0;
+
+    for (size_t i = 0; i + 1 < request->group_count; i += 2) {
+        const struct pattern_ranks *group = &request->groups[i];
+
+        for (uint32_t j = 0; j < pairs_across(group); j++)
+            sit(pairs, pair++, group[0].rank[j], group[1].rank[j]);
+    }
+}
+
+/* --- the table ------------------------------------------------------------------------------ */
+
+enum { NEIGHBOURS, HALVES, SHIFT, INSIDE, ACROSS, RANDOM, LIST };
+
+static const char *const way_words[] = {
+    [NEIGHBOURS] = "neighbours", [HALVES] = "halves", [SHIFT] = "shift", [INSIDE] = "inside",
+    [ACROSS] = "across",         [RANDOM] = "random", [LIST] = "list",   NULL,
+};
+
+static const struct way ways[] = {
+    [NEIGHBOURS] = {.phase_name = "neighbours", .possible = half_of_ranks, .seat = neighbours_seat},
+    [HALVES] = {.phase_name = "halves", .possible = half_of_ranks, .seat = halves_seat},
+    [SHIFT] = {.phase_name = "shift",
+               .knows = PATTERN_PARAM_SHIFT,
+               .check = check_shift,
+               .possible = half_of_ranks,
+               .seat = shift_seat},
+    [INSIDE] = {.phase_name = "inside groups",
+                .knows = PATTERN_PARAM_GROUPS,
+                .check = check_inside,
+                .possible = inside_possible,
+                .seat = indexed_seat,
+                .fill = inside_fill},
+    [ACROSS] = {.phase_name = "across groups",
+                .knows = PATTERN_PARAM_GROUPS,
+                .check = check_across,
+                .possible = across_possible,
+                .seat = indexed_seat,
+                .fill = across_fill},
+    [RANDOM] = {.phase_name = "random", .possible = half_of_ranks, .seat = random_seat},
+    [LIST] = {.phase_name = "list",
+              .knows = PATTERN_PARAM_LIST,
+              .check = check_list,
+              .possible = list_possible,
+              .seat = indexed_seat,
+              .fill = list_fill},
+};
+
+static int check_request(const struct way *way, const char *word,
+                         const struct pattern_request *request, struct pattern_why *why)
+{
+    char who[32];
+    int result;
+
+    snprintf(who, sizeof(who), "partners %s", word);
+    result = pattern_check_params(who, request,
+                                  PATTERN_PARAM_PARTNERS | PATTERN_PARAM_COUNT | way->knows, why);
+    if (result == 0 && way->check != NULL)
+        result = way->check(request, why);
+    if (result == 0 && request->count > way->possible(request))
+        result = pattern_refuse(why, "count %u is more than the %u pairs that %s makes here",
+                                request->count, way->possible(request), who);
+    return result;
+}
+
+static int make(struct pattern_plan *plan, const struct pattern_request *request,
+                struct pattern_why *why)
+{
+    int index = pattern_choose("partners", way_words, request->partners, why);
+    const struct way *way = NULL;
+    struct pairs *pairs = NULL;
+    int result;
+
+    if (index < 0)
+        return index;
+    way = &ways[index];
+    result = check_request(way, way_words[index], request, why);
+    if (result < 0)
+        return result;
+    pairs = calloc(1, sizeof(*pairs) + (way->fill != NULL ? plan->n * sizeof(struct seat) : 0));
+    if (pairs == NULL)
+        return -ENOMEM;
+    pairs->way = way;
+    pairs->n = plan->n;
+    pairs->count = request->count > 0 ? request->count : way->possible(request);
+    pairs->shift = request->shift;
+    pairs->order = permutation_draw(plan->n, plan->seed, RANDOM_PAIRS_STREAM);
+    if (way->fill != NULL) {
+        pairs->seats = (struct seat *)(pairs + 1);
+        for (uint32_t rank = 0; rank < plan->n; rank++)
+            pairs->seats[rank] = idle;
+        way->fill(pairs, request);
+    }
+    plan->phases = 1;
+    plan->state = pairs;
+    return 0;
+}
+
+static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+{
+    const struct pairs *pairs = plan->state;
+
+    (void)phase;
+    if (pairs->shift > 0)
+        return snprintf(name, size, "%s %u", pairs->way->phase_name, pairs->shift);
+    return snprintf(name, size, "%s", pairs->way->phase_name);
+}
+
+static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+{
+    const struct pairs *pairs = plan->state;
+    struct seat seat = pairs->way->seat(pairs, list->rank);
+
+    (void)phase;
+    if (seat.partner != NOBODY && seat.pair < pairs->count)
+        pattern_add(list, seat.partner, PATTERN_GENERATE);
+}
+
+const struct pattern_kind pattern_pairs = {
+    .knows = PATTERN_PARAM_PARTNERS | PATTERN_PARAM_SHIFT | PATTERN_PARAM_COUNT |
+             PATTERN_PARAM_LIST | PATTERN_PARAM_GROUPS,
+    .make = make,
+    .phase_name = phase_name,
+    .flows = flows,
+};

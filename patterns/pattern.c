@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The table of patterns, and what they share: finding one by its name, checking which parameters
+ * it knows, refusing in one sentence.
+ */
+#include "kind.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHAIN, PAIRS, AAPC, RING, KINDS };
+
+static const char *const names[KINDS + 1] = {
+    [CHAIN] = "chain",
+    [PAIRS] = "pairs",
+    [AAPC] = "aapc",
+    [RING] = "ring",
+};
+
+static const struct pattern_kind *const kinds[KINDS] = {
+    [CHAIN] = &pattern_chain,
+    [PAIRS] = &pattern_pairs,
+    [AAPC] = &pattern_aapc,
+    [RING] = &pattern_ring,
+};
+
+static const struct {
+    enum pattern_param param;
+    const char *name;
+} params[] = {
+    {PATTERN_PARAM_ORDER, "order"},           {PATTERN_PARAM_PARTNERS, "partners"},
+    {PATTERN_PARAM_DIRECTIONS, "directions"}, {PATTERN_PARAM_FORWARD, "forward"},
+    {PATTERN_PARAM_SHIFT, "shift"},           {PATTERN_PARAM_COUNT, "count"},
+    {PATTERN_PARAM_NATURAL, "natural"},       {PATTERN_PARAM_LIST, "list"},
+    {PATTERN_PARAM_GROUPS, "groups"},
+};
+
+const char *const *pattern_names(void)
+{
+    return names;
+}
+
+int pattern_refuse(struct pattern_why *why, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(why->text, why->size, format, arguments);
+    va_end(arguments);
+    return -EINVAL;
+}
+
+static void join(char *text, size_t size, const char *const *words)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; words[i] != NULL && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", words[i]);
+}
+
+int pattern_choose(const char *what, const char *const *words, const char *word,
+                   struct pattern_why *why)
+{
+    char known[128];
+
+    if (word == NULL)
+        return 0;
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
+    join(known, sizeof(known), words);
+    return pattern_refuse(why, "%s \"%s\" is not known: it is one of %s", what, word, known);
+}
+
+static unsigned params_set(const struct pattern_request *request)
+{
+    return (request->order != NULL ? PATTERN_PARAM_ORDER : 0u) |
+           (request->partners != NULL ? PATTERN_PARAM_PARTNERS : 0u) |
+           (request->directions != NULL ? PATTERN_PARAM_DIRECTIONS : 0u) |
+           (request->forward ? PATTERN_PARAM_FORWARD : 0u) |
+           (request->shift != 0 ? PATTERN_PARAM_SHIFT : 0u) |
+           (request->count != 0 ? PATTERN_PARAM_COUNT : 0u) |
+           (request->natural ? PATTERN_PARAM_NATURAL : 0u) |
+           (request->list.count != 0 ? PATTERN_PARAM_LIST : 0u) |
+           (request->group_count != 0 ? PATTERN_PARAM_GROUPS : 0u);
+}
+
+int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
+                         struct pattern_why *why)
+{
+    unsigned unknown = params_set(request) & ~known;
+
+    for (size_t i = 0; i < sizeof(params) / sizeof(params[0]); i++)
+        if (unknown & params[i].param)
+            return pattern_refuse(why, "%s takes no %s", who, params[i].name);
+    return 0;
+}
+
+static int check_request(const struct pattern_kind **kind, const struct pattern_request *request,
+                         struct pattern_why *why)
+{
+    int index;
+
+    if (request->name == NULL)
+        return pattern_refuse(why, "the pattern has no name");
+    index = pattern_choose("pattern", names, request->name, why);
+    if (index < 0)
+        return index;
+    *kind = kinds[index];
+    if (request->n < 2 || request->n > PATTERN_RANKS_MAX)
+        return pattern_refuse(why, "%s: %u rank%s: a pattern needs 2 to %u", request->name,
+                              request->n, request->n == 1 ? "" : "s", PATTERN_RANKS_MAX);
+    return pattern_check_params(request->name, request, (*kind)->knows, why);
+}
+
+int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *request, char *why,
+                      size_t why_size)
+{
+    struct pattern_why reason = {why, why_size};
+    struct pattern_plan *made = NULL;
+    const struct pattern_kind *kind = NULL;
+    int result = check_request(&kind, request, &reason);
+
+    if (result < 0)
+        return result;
+    made = calloc(1, sizeof(*made));
+    if (made == NULL)
+        return -ENOMEM;
+    made->kind = kind;
+    made->n = request->n;
+    made->seed = request->seed;
+    result = kind->make(made, request, &reason);
+    if (result < 0)
+        goto cleanup;
+    *plan = made;
+    made = NULL;
+cleanup:
+    pattern_plan_free(made);
+    return result;
+}
+
+void pattern_plan_free(struct pattern_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    free(plan->state);
+    free(plan);
+}
+
+uint32_t pattern_phases(const struct pattern_plan *plan)
+{
+    return plan->phases;
+}
+
+int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+{
+    assert(phase < plan->phases);
+    return plan->kind->phase_name(plan, phase, name, size);
+}
+
+size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                     enum pattern_side side, struct pattern_flow *flows, size_t room)
+{
+    struct pattern_flow_list list = {.rank = rank, .side = side, .flows = flows, .room = room};
+
+    assert(phase < plan->phases && rank < plan->n);
+    plan->kind->flows(plan, phase, &list);
+    return list.count;
+}
+
+void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role)
+{
+    if (list->count < list->room) {
+        bool sends = list->side == PATTERN_SENDS;
+
+        list->flows[list->count] = (struct pattern_flow){
+            .src = sends ? list->rank : peer,
+            .dst = sends ? peer : list->rank,
+            .role = role,
+        };
+    }
+    list->count++;
+}

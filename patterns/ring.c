@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ring: every rank has a successor and a predecessor in one cycle over all ranks, the natural one
+ * (0 1 2 ...) and random ones (HPCC's b_eff). A random ring is a permutation read as a cycle: the
+ * neighbours of a rank are the elements at the positions beside its own.
+ */
+#include "kind.h"
+#include "permutation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define RINGS_MAX 65536u
+
+enum { BOTH, FORWARD };
+static const char *const direction_words[] = {[BOTH] = "both", [FORWARD] = "forward", NULL};
+
+struct ring {
+    bool natural;
+    bool both;
+};
+
+static int make(struct pattern_plan *plan, const struct pattern_request *request,
+                struct pattern_why *why)
+{
+    int directions = pattern_choose("directions", direction_words, request->directions, why);
+    struct ring *ring = NULL;
+
+    if (directions < 0)
+        return directions;
+    if (!request->natural && request->count == 0)
+        return pattern_refuse(why, "ring has no phase: it needs natural, or a count of at least 1");
+    if (request->count > RINGS_MAX)
+        return pattern_refuse(why, "ring: count %u is more than %u", request->count, RINGS_MAX);
+    ring = malloc(sizeof(*ring));
+    if (ring == NULL)
+        return -ENOMEM;
+    ring->natural = request->natural;
+    ring->both = directions == BOTH;
+    plan->phases = (request->natural ? 1 : 0) + request->count;
+    plan->state = ring;
+    return 0;
+}
+
+static bool is_natural(const struct ring *ring, uint32_t phase)
+{
+    return ring->natural && phase == 0;
+}
+
+/* Random rings are numbered from 1, with a natural ring before them or without. */
+static uint32_t number(const struct ring *ring, uint32_t phase)
+{
+    return ring->natural ? phase : phase + 1;
+}
+
+static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+{
+    const struct ring *ring = plan->state;
+
+    if (is_natural(ring, phase))
+        return snprintf(name, size, "natural");
+    return snprintf(name, size, "random %u", number(ring, phase));
+}
+
+struct neighbours {
+    uint32_t successor;
+    uint32_t predecessor;
+};
+
+static struct neighbours beside(uint32_t n, uint32_t position)
+{
+    return (struct neighbours){
+        .successor = position + 1 < n ? position + 1 : 0,
+        .predecessor = position > 0 ? position - 1 : n - 1,
+    };
+}
+
+static struct neighbours find_neighbours(const struct pattern_plan *plan, uint32_t phase,
+                                         uint32_t rank)
+{
+    const struct ring *ring = plan->state;
+    struct permutation order;
+    struct neighbours at;
+
+    if (is_natural(ring, phase))
+        return beside(plan->n, rank);
+    order = permutation_draw(plan->n, plan->seed, number(ring, phase));
+    at = beside(plan->n, permutation_position(&order, rank));
+    return (struct neighbours){
+        .successor = permutation_at(&order, at.successor),
+        .predecessor = permutation_at(&order, at.predecessor),
+    };
+}
+
+/* The forward flow comes first on both sides. Of two ranks each is the other's successor and
+ * predecessor: one flow each way, in both directions or one. */
+static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+{
+    const struct ring *ring = plan->state;
+    struct neighbours beside_me = find_neighbours(plan, phase, list->rank);
+    bool sends = list->side == PATTERN_SENDS;
+
+    pattern_add(list, sends ? beside_me.successor : beside_me.predecessor, PATTERN_GENERATE);
+    if (ring->both && plan->n > 2)
+        pattern_add(list, sends ? beside_me.predecessor : beside_me.successor, PATTERN_GENERATE);
+}
+
+const struct pattern_kind pattern_ring = {
+    .knows = PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_COUNT | PATTERN_PARAM_NATURAL,
+    .make = make,
+    .phase_name = phase_name,
+    .flows = flows,
+};
