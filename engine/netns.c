@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netns.h"
+
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The thread's own namespace; /proc/self would be that of the process's first thread. */
+#define OWN_NAMESPACE "/proc/thread-self/ns/net"
+
+static int open_target(const char *name, struct err *err)
+{
+    char path[PATH_MAX];
+    const char *folder = strchr(name, '/') ? "" : "/run/netns/";
+    int length, fd;
+
+    length = snprintf(path, sizeof(path), "%s%s", folder, name);
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return err_set(err, -ENAMETOOLONG, "The name of network namespace %.40s... is too long.",
+                       name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, -errno, "Network namespace %s can't be opened (%s): %s.", name, path,
+                       strerror(errno));
+    return fd;
+}
+
+int netns_enter(const char *name, int *previous_fd, struct err *err)
+{
+    int previous = -1, target = -1, code;
+
+    *previous_fd = -1;
+    if (!name || !*name)
+        return 0;
+    target = open_target(name, err);
+    if (target < 0)
+        return target;
+    previous = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
+    if (previous < 0) {
+        code = err_set(err, -errno, "%s can't be opened: %s.", OWN_NAMESPACE, strerror(errno));
+        goto cleanup;
+    }
+    if (setns(target, CLONE_NEWNET) < 0) {
+        code = err_set(err, -errno, "Network namespace %s can't be entered: %s%s.", name,
+                       strerror(errno), errno == EPERM ? "; it needs CAP_SYS_ADMIN" : "");
+        goto cleanup;
+    }
+    *previous_fd = previous;
+    previous = -1;
+    code = 0;
+cleanup:
+    if (previous >= 0)
+        close(previous);
+    close(target);
+    return code;
+}
+
+void netns_leave(int previous_fd)
+{
+    if (previous_fd < 0)
+        return;
+    if (setns(previous_fd, CLONE_NEWNET) < 0) {
+        log_error("The thread can't go back to its network namespace: %s.", strerror(errno));
+        abort();
+    }
+    close(previous_fd);
+}
