@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One map from error to exit status (doc/architecture.md): 0 done and accepted, 1 an expectation
+failed, 2 bad configuration, 3 the run could not be completed, 4 a clause inconclusive."""
+
+from __future__ import annotations
+
+
+class SwitchbenchError(Exception):
+    """One sentence for a person: what, where, what to do. Printed once, by the command."""
+
+    status = 3
+
+
+class ConfigurationError(SwitchbenchError):
+    """What was asked for can't be: nothing was started."""
+
+    status = 2
+
+
+class RunError(SwitchbenchError):
+    """The run could not be completed; what was measured is kept."""
+
+    status = 3

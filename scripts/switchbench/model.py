@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The words that the parts of the command share: sites, trials, runs.
+
+Plain values, made by `config`, read by everything below it. Nothing here reads files, starts
+processes or knows YAML. Names follow the project's glossary (doc/architecture.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Port:
+    """One endpoint of traffic: one port of one host."""
+
+    name: str  # "node12:e0"
+    host: str  # "node12"
+    network: str  # ports that can reach each other
+    transports: tuple[str, ...]  # which it can have: dpdk, tcp, verbs
+    engine: dict[str, Any]  # its keys in the node's `job` document (doc/node-protocol.md)
+    line_rate_bps: int = 0  # layer 1; 0: unknown, the driver is asked
+    switch: str | None = None  # where the wiring is known
+    switch_port: str | None = None
+
+
+@dataclass(frozen=True)
+class Process:
+    """One node process: the ports it hosts and where its control socket lives."""
+
+    name: str  # the host's name, or "node[01-16]" when several are packed
+    ports: tuple[Port, ...]
+    control: dict[str, Any]  # the `control` mapping of the `job` document
+
+
+@dataclass(frozen=True)
+class Site:
+    """What exists: from a lab's topology or a site file."""
+
+    launch: str  # lab | ssh | slurm | hand
+    processes: tuple[Process, ...]
+    lab: str | None = None  # topology name or file, when launch is lab
+    lab_overrides: dict[str, Any] = field(default_factory=dict)
+    deadman_ms: int = 500
+    barrier_timeout_ms: int = 5000
+    queue_bytes: int | None = None  # the lab's queues: how long a drain must wait
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """All ports, in the order of hosts and ports."""
+        return tuple(port for process in self.processes for port in process.ports)
+
+
+@dataclass(frozen=True)
+class Load:
+    """Offered load of a port; exactly one is not None."""
+
+    percent: float | None = None  # of line rate
+    bps: float | None = None  # layer 1 bit/s
+    fps: float | None = None  # frames/s (messages/s)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One network's share of a trial: its ranks are the ports, in rank order."""
+
+    network: str
+    ranks: tuple[Port, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One plan at one setting: all phases of a pattern, on one or several networks at a time."""
+
+    id: int  # of the `trial` document; unique in the run
+    test: int  # which entry of `tests` it comes from
+    repeat: int
+    transport: str
+    parts: tuple[Part, ...]
+    pattern: dict[str, Any]  # as in the `trial` document: name and parameters by rank number
+    parameters: dict[str, Any]  # as the user wrote them (partners, groups by name, ...): for people
+    sizes: tuple[int, ...]  # one size, or an IMIX genome
+    size_unit: str  # frame | message
+    load: Load
+    traffic: str  # stream | transfer
+    warmup_s: float
+    window_s: float
+    cooldown_s: float
+    phases: int  # how many the plan has (largest of the parts)
+    flows: int  # in all phases and parts
+    document: dict[str, Any]  # the whole `trial` document, without the outer key
+    expected_s: float  # what it should take, barriers and drain included
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that a run needs: compiled from a configuration, nothing left to decide."""
+
+    site: Site
+    trials: tuple[Trial, ...]
+    seed: int
+    effective: dict[str, Any]  # the configuration as understood, every default filled in
+    expectations: tuple[dict[str, Any], ...] = ()
+    time_limit_s: float | None = None
+
+    @property
+    def expected_s(self) -> float:
+        """Time that all trials should take."""
+        return sum(trial.expected_s for trial in self.trials)
