@@ -1,0 +1,795 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The algebra of the patterns: what a plan must be for every number of ranks, whatever the code
+ * that makes it.
+ */
+#include "test_patterns_util.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EVERY_N_TO 65u
+#define EVERY_N_TO_LONG 300u
+
+static const uint32_t large_n[] = {100, 255, 256, 1000, 4096, 65535, 65536};
+#define LARGE_N (sizeof(large_n) / sizeof(large_n[0]))
+
+static const char *const phased_orders[] = {"shift", "pairwise", "xor"};
+#define PHASED_ORDERS (sizeof(phased_orders) / sizeof(phased_orders[0]))
+
+static const char *const computed_partners[] = {"neighbours", "halves", "random"};
+#define COMPUTED_PARTNERS (sizeof(computed_partners) / sizeof(computed_partners[0]))
+
+static uint32_t every_n_to(void)
+{
+    return long_run() ? EVERY_N_TO_LONG : EVERY_N_TO;
+}
+
+static bool is_power_of_two(uint32_t n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+static bool order_exists(const char *order, uint32_t n)
+{
+    return strcmp(order, "xor") != 0 || is_power_of_two(n);
+}
+
+/* --- what holds for any phase of any pattern ------------------------------------------------ */
+
+static bool same_flow(const struct pattern_flow *a, const struct pattern_flow *b)
+{
+    return a->src == b->src && a->dst == b->dst && a->role == b->role;
+}
+
+static size_t times_listed(const struct pattern_flow *flow, const struct pattern_flow *flows,
+                           size_t count)
+{
+    size_t times = 0;
+
+    for (size_t i = 0; i < count; i++)
+        times += same_flow(flow, &flows[i]);
+    return times;
+}
+
+/* Every flow that a rank lists on one side is listed once, by itself and by the other rank on the
+ * other side, with the same role. */
+static void check_views_of_rank(const struct pattern_plan *plan, uint32_t n, uint32_t phase,
+                                uint32_t rank, enum pattern_side side)
+{
+    enum pattern_side other = side == PATTERN_SENDS ? PATTERN_RECEIVES : PATTERN_SENDS;
+    struct pattern_flow *mine = calloc(n, sizeof(*mine));
+    struct pattern_flow *theirs = calloc(n, sizeof(*theirs));
+    size_t count = pattern_flows(plan, phase, rank, side, mine, n);
+
+    assert_in_range(count, 0, n - 1);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t peer = side == PATTERN_SENDS ? mine[i].dst : mine[i].src;
+
+        assert_int_equal(side == PATTERN_SENDS ? mine[i].src : mine[i].dst, rank);
+        assert_in_range(peer, 0, n - 1);
+        assert_int_not_equal(peer, rank);
+        assert_int_equal(times_listed(&mine[i], mine, count), 1);
+        assert_int_equal(
+            times_listed(&mine[i], theirs, pattern_flows(plan, phase, peer, other, theirs, n)), 1);
+    }
+    free(theirs);
+    free(mine);
+}
+
+static void check_views(const struct pattern_request *request)
+{
+    struct pattern_plan *plan = plan_of(request);
+    uint32_t phases = pattern_phases(plan);
+
+    assert_true(phases > 0);
+    for (uint32_t phase = 0; phase < phases; phase++)
+        for (uint32_t rank = 0; rank < request->n; rank++) {
+            check_views_of_rank(plan, request->n, phase, rank, PATTERN_SENDS);
+            check_views_of_rank(plan, request->n, phase, rank, PATTERN_RECEIVES);
+        }
+    pattern_plan_free(plan);
+}
+
+static void senders_and_receivers_agree(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= EVERY_N_TO; n++) {
+        check_views(&(struct pattern_request){.name = "chain", .n = n});
+        check_views(&(struct pattern_request){.name = "chain", .n = n, .forward = true});
+        for (size_t i = 0; i < PHASED_ORDERS; i++)
+            if (order_exists(phased_orders[i], n))
+                check_views(
+                    &(struct pattern_request){.name = "aapc", .n = n, .order = phased_orders[i]});
+        if (n <= 33)
+            check_views(&(struct pattern_request){.name = "aapc", .n = n, .order = "naive"});
+        for (size_t i = 0; i < COMPUTED_PARTNERS; i++)
+            check_views(&(struct pattern_request){
+                .name = "pairs", .n = n, .partners = computed_partners[i], .seed = n});
+        check_views(&(struct pattern_request){
+            .name = "ring", .n = n, .natural = true, .count = 2, .seed = n});
+        check_views(&(struct pattern_request){
+            .name = "ring", .n = n, .count = 2, .directions = "forward", .seed = n});
+    }
+}
+
+/* --- chain ---------------------------------------------------------------------------------- */
+
+static void check_chain(uint32_t n, bool forward)
+{
+    struct pattern_plan *plan =
+        plan_of(&(struct pattern_request){.name = "chain", .n = n, .forward = forward});
+    struct pattern_flow flow;
+
+    assert_int_equal(pattern_phases(plan), 1);
+    assert_phase_name(plan, 0, "chain");
+    for (uint32_t rank = 0; rank + 1 < n; rank++) {
+        assert_int_equal(pattern_flows(plan, 0, rank, PATTERN_SENDS, &flow, 1), 1);
+        assert_int_equal(flow.dst, rank + 1);
+        assert_int_equal(flow.role, forward && rank > 0 ? PATTERN_FORWARD : PATTERN_GENERATE);
+    }
+    assert_int_equal(pattern_flows(plan, 0, n - 1, PATTERN_SENDS, &flow, 1), 0);
+    assert_int_equal(pattern_flows(plan, 0, 0, PATTERN_RECEIVES, &flow, 1), 0);
+    pattern_plan_free(plan);
+}
+
+static void chain_goes_from_each_to_the_next(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= EVERY_N_TO; n++) {
+        check_chain(n, false);
+        check_chain(n, true);
+    }
+    check_chain(PATTERN_RANKS_MAX, true);
+}
+
+/* --- aapc ----------------------------------------------------------------------------------- */
+
+static uint32_t expected_phases(const char *order, uint32_t n)
+{
+    if (strcmp(order, "naive") == 0)
+        return 1;
+    return strcmp(order, "pairwise") == 0 && n % 2 != 0 ? n : n - 1;
+}
+
+static struct pattern_plan *aapc_of(const char *order, uint32_t n)
+{
+    struct pattern_plan *plan =
+        plan_of(&(struct pattern_request){.name = "aapc", .n = n, .order = order});
+
+    assert_int_equal(pattern_phases(plan), expected_phases(order, n));
+    return plan;
+}
+
+/* No rank has two partners on a side (partner_of), receivers are the inverse of senders, and just
+ * as many ranks idle as must. */
+static void check_phase(const struct pattern_plan *plan, const char *order, uint32_t n,
+                        uint32_t phase)
+{
+    bool pairwise = strcmp(order, "pairwise") == 0;
+    uint32_t idlers = 0;
+
+    for (uint32_t rank = 0; rank < n; rank++) {
+        uint32_t to = partner_of(plan, phase, rank, PATTERN_SENDS);
+        uint32_t from = partner_of(plan, phase, rank, PATTERN_RECEIVES);
+
+        if (to == NOBODY) {
+            assert_int_equal(from, NOBODY);
+            idlers++;
+            continue;
+        }
+        assert_in_range(to, 0, n - 1);
+        assert_int_equal(partner_of(plan, phase, to, PATTERN_RECEIVES), rank);
+        if (pairwise)
+            assert_int_equal(from, to);
+    }
+    assert_int_equal(idlers, pairwise && n % 2 != 0 ? 1 : 0);
+}
+
+/* Over all phases the rank meets everybody else once on this side, never itself. */
+static void check_rank(const struct pattern_plan *plan, uint32_t n, uint32_t rank,
+                       enum pattern_side side)
+{
+    bool *met = calloc(n, sizeof(*met));
+    uint32_t idle = 0;
+
+    for (uint32_t phase = 0; phase < pattern_phases(plan); phase++) {
+        uint32_t partner = partner_of(plan, phase, rank, side);
+
+        if (partner == NOBODY) {
+            idle++;
+            continue;
+        }
+        assert_in_range(partner, 0, n - 1);
+        assert_int_not_equal(partner, rank);
+        assert_false(met[partner]);
+        met[partner] = true;
+    }
+    assert_int_equal(pattern_phases(plan) - idle, n - 1);
+    free(met);
+}
+
+static void check_whole_aapc(const char *order, uint32_t n)
+{
+    struct pattern_plan *plan = aapc_of(order, n);
+
+    for (uint32_t phase = 0; phase < pattern_phases(plan); phase++)
+        check_phase(plan, order, n, phase);
+    for (uint32_t rank = 0; rank < n; rank++) {
+        check_rank(plan, n, rank, PATTERN_SENDS);
+        check_rank(plan, n, rank, PATTERN_RECEIVES);
+    }
+    pattern_plan_free(plan);
+}
+
+static void aapc_sends_every_pair_once(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PHASED_ORDERS; i++)
+        for (uint32_t n = 2; n <= every_n_to(); n++)
+            if (order_exists(phased_orders[i], n))
+                check_whole_aapc(phased_orders[i], n);
+}
+
+/* The first, middle and last phases or ranks stand for all where n x phases is too much. */
+static void check_sampled_aapc(const char *order, uint32_t n)
+{
+    struct pattern_plan *plan = aapc_of(order, n);
+    uint32_t last_phase = pattern_phases(plan) - 1;
+    const uint32_t phases[] = {0, 1, last_phase / 2, last_phase / 3, last_phase};
+    const uint32_t ranks[] = {0, 1, n / 2, n / 3, n - 2, n - 1};
+
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
+        check_phase(plan, order, n, phases[i]);
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        check_rank(plan, n, ranks[i], PATTERN_SENDS);
+        check_rank(plan, n, ranks[i], PATTERN_RECEIVES);
+    }
+    pattern_plan_free(plan);
+}
+
+static void aapc_sends_every_pair_once_among_many_ranks(void **state)
+{
+    uint32_t whole_to = long_run() ? 4096 : 100;
+
+    (void)state;
+    for (size_t i = 0; i < PHASED_ORDERS; i++)
+        for (size_t j = 0; j < LARGE_N; j++) {
+            if (!order_exists(phased_orders[i], large_n[j]))
+                continue;
+            if (large_n[j] <= whole_to)
+                check_whole_aapc(phased_orders[i], large_n[j]);
+            else
+                check_sampled_aapc(phased_orders[i], large_n[j]);
+        }
+}
+
+static void aapc_orders_are_the_ones_named(void **state)
+{
+    struct pattern_plan *shift = aapc_of("shift", 10), *xor = aapc_of("xor", 16);
+    struct pattern_plan *pairwise = aapc_of("pairwise", 5), *by_default;
+
+    (void)state;
+    assert_int_equal(partner_of(shift, 2, 8, PATTERN_SENDS), 1);
+    assert_int_equal(partner_of(shift, 2, 1, PATTERN_RECEIVES), 8);
+    assert_phase_name(shift, 2, "distance 3");
+    assert_int_equal(partner_of(xor, 4, 9, PATTERN_SENDS), 12);
+    assert_phase_name(xor, 4, "mask 5");
+    assert_phase_name(pairwise, 1, "round 2");
+    by_default = plan_of(&(struct pattern_request){.name = "aapc", .n = 10});
+    assert_phase_name(by_default, 8, "distance 9");
+    pattern_plan_free(by_default);
+    pattern_plan_free(pairwise);
+    pattern_plan_free(xor);
+    pattern_plan_free(shift);
+}
+
+static void check_naive_rank(const struct pattern_plan *plan, uint32_t n, uint32_t rank)
+{
+    struct pattern_flow *flows = calloc(n, sizeof(*flows));
+
+    assert_int_equal(pattern_flows(plan, 0, rank, PATTERN_SENDS, flows, n), n - 1);
+    for (uint32_t i = 0; i + 1 < n; i++)
+        assert_int_equal(flows[i].dst, (rank + 1 + i) % n);
+    assert_int_equal(pattern_flows(plan, 0, rank, PATTERN_RECEIVES, flows, n), n - 1);
+    for (uint32_t i = 0; i + 1 < n; i++)
+        assert_int_equal(flows[i].src, (rank + n - 1 - i) % n);
+    free(flows);
+}
+
+static void naive_aapc_sends_all_at_once_from_the_next_on(void **state)
+{
+    struct pattern_plan *plan;
+
+    (void)state;
+    for (uint32_t n = 2; n <= EVERY_N_TO; n++) {
+        plan = aapc_of("naive", n);
+        assert_phase_name(plan, 0, "all at once");
+        for (uint32_t rank = 0; rank < n; rank++)
+            check_naive_rank(plan, n, rank);
+        pattern_plan_free(plan);
+    }
+    plan = aapc_of("naive", PATTERN_RANKS_MAX);
+    check_naive_rank(plan, PATTERN_RANKS_MAX, 40000);
+    pattern_plan_free(plan);
+}
+
+/* --- ring ----------------------------------------------------------------------------------- */
+
+static uint32_t successor_of(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
+{
+    struct pattern_flow flows[2];
+
+    assert_in_range(pattern_flows(plan, phase, rank, PATTERN_SENDS, flows, 2), 1, 2);
+    return flows[0].dst;
+}
+
+/* Following the successors from rank 0 meets every rank once before it comes back. */
+static void check_one_cycle(const struct pattern_plan *plan, uint32_t phase, uint32_t n)
+{
+    bool *met = calloc(n, sizeof(*met));
+    uint32_t rank = 0;
+
+    for (uint32_t step = 0; step < n; step++) {
+        assert_false(met[rank]);
+        met[rank] = true;
+        rank = successor_of(plan, phase, rank);
+        assert_in_range(rank, 0, n - 1);
+    }
+    assert_int_equal(rank, 0);
+    free(met);
+}
+
+/* A rank receives from its predecessor first; with both directions each neighbour gets and sends
+ * one flow, and two ranks are not counted twice. */
+static void check_directions(const struct pattern_plan *plan, uint32_t phase, uint32_t n,
+                             uint32_t rank, bool both)
+{
+    struct pattern_flow out[3], in[3];
+    size_t expected = both && n > 2 ? 2 : 1;
+
+    assert_int_equal(pattern_flows(plan, phase, rank, PATTERN_SENDS, out, 3), expected);
+    assert_int_equal(pattern_flows(plan, phase, rank, PATTERN_RECEIVES, in, 3), expected);
+    assert_int_equal(successor_of(plan, phase, in[0].src), rank);
+    if (expected == 2) {
+        assert_int_equal(out[1].dst, in[0].src);
+        assert_int_equal(in[1].src, out[0].dst);
+    }
+}
+
+static void check_rings(uint32_t n, uint32_t count, bool both)
+{
+    struct pattern_plan *plan = plan_of(&(struct pattern_request){
+        .name = "ring",
+        .n = n,
+        .seed = 7 * n,
+        .natural = true,
+        .count = count,
+        .directions = both ? NULL : "forward",
+    });
+
+    assert_int_equal(pattern_phases(plan), count + 1);
+    assert_phase_name(plan, 0, "natural");
+    for (uint32_t rank = 0; rank < n; rank++)
+        assert_int_equal(successor_of(plan, 0, rank), (rank + 1) % n);
+    for (uint32_t phase = 0; phase <= count; phase++) {
+        check_one_cycle(plan, phase, n);
+        for (uint32_t rank = 0; rank<n; rank += n> 1000 ? 101 : 1)
+            check_directions(plan, phase, n, rank, both);
+    }
+    pattern_plan_free(plan);
+}
+
+static void rings_are_one_cycle(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= every_n_to(); n++) {
+        check_rings(n, 4, true);
+        check_rings(n, 4, false);
+    }
+    for (size_t i = 0; i < LARGE_N; i++)
+        check_rings(large_n[i], long_run() ? 10 : 1, true);
+}
+
+static struct pattern_plan *random_rings(uint32_t n, uint64_t seed)
+{
+    return plan_of(&(struct pattern_request){.name = "ring", .n = n, .seed = seed, .count = 10});
+}
+
+/* Two random rings share a link from a given rank with probability 1 / (n - 1): one link in all. */
+static uint32_t shared_links(const struct pattern_plan *a, uint32_t a_phase,
+                             const struct pattern_plan *b, uint32_t b_phase, uint32_t n)
+{
+    uint32_t shared = 0;
+
+    for (uint32_t rank = 0; rank < n; rank++)
+        shared += successor_of(a, a_phase, rank) == successor_of(b, b_phase, rank);
+    return shared;
+}
+
+static void rings_differ_by_number_and_seed(void **state)
+{
+    const uint32_t n = 1000, chance = 8; /* Poisson of mean 1: beyond 8 once in 900,000 */
+    struct pattern_plan *plan = random_rings(n, 1), *again = random_rings(n, 1);
+    struct pattern_plan *other = random_rings(n, 2);
+
+    (void)state;
+    assert_int_equal(pattern_phases(plan), 10);
+    assert_phase_name(plan, 0, "random 1");
+    assert_phase_name(plan, 9, "random 10");
+    for (uint32_t phase = 0; phase < 10; phase++) {
+        assert_int_equal(shared_links(plan, phase, again, phase, n), n);
+        assert_in_range(shared_links(plan, phase, other, phase, n), 0, chance);
+        for (uint32_t earlier = 0; earlier < phase; earlier++)
+            assert_in_range(shared_links(plan, earlier, plan, phase, n), 0, chance);
+    }
+    pattern_plan_free(other);
+    pattern_plan_free(again);
+    pattern_plan_free(plan);
+}
+
+static void natural_ring_does_not_change_the_random_ones(void **state)
+{
+    struct pattern_request request = {.name = "ring", .n = 50, .seed = 3, .count = 2};
+    struct pattern_plan *without = plan_of(&request), *with;
+
+    (void)state;
+    request.natural = true;
+    with = plan_of(&request);
+    assert_phase_name(with, 1, "random 1");
+    assert_int_equal(shared_links(without, 0, with, 1, 50), 50);
+    assert_int_equal(shared_links(without, 1, with, 2, 50), 50);
+    pattern_plan_free(with);
+    pattern_plan_free(without);
+}
+
+/* --- pairs ---------------------------------------------------------------------------------- */
+
+/* Partners are partners both ways; returns how many ranks have one. */
+static uint32_t count_paired(const struct pattern_plan *plan, uint32_t n)
+{
+    uint32_t paired = 0;
+
+    assert_int_equal(pattern_phases(plan), 1);
+    for (uint32_t rank = 0; rank < n; rank++) {
+        uint32_t partner = partner_of(plan, 0, rank, PATTERN_SENDS);
+
+        assert_int_equal(partner_of(plan, 0, rank, PATTERN_RECEIVES), partner);
+        if (partner == NOBODY)
+            continue;
+        assert_in_range(partner, 0, n - 1);
+        assert_int_not_equal(partner, rank);
+        assert_int_equal(partner_of(plan, 0, partner, PATTERN_SENDS), rank);
+        paired++;
+    }
+    return paired;
+}
+
+static void check_pairs(const struct pattern_request *request, uint32_t pairs)
+{
+    struct pattern_plan *plan = plan_of(request);
+
+    assert_int_equal(count_paired(plan, request->n), 2 * pairs);
+    pattern_plan_free(plan);
+}
+
+static void pairs_are_maximum_matchings(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COMPUTED_PARTNERS; i++) {
+        struct pattern_request request = {.name = "pairs", .partners = computed_partners[i]};
+
+        for (request.n = 2; request.n <= every_n_to(); request.n++)
+            for (request.count = 0; request.count <= request.n / 2; request.count++)
+                check_pairs(&request, request.count > 0 ? request.count : request.n / 2);
+        request.count = 0;
+        for (size_t j = 0; j < LARGE_N; j++) {
+            request.n = large_n[j];
+            check_pairs(&request, request.n / 2);
+        }
+    }
+}
+
+static void pairs_at_a_shift(void **state)
+{
+    char name[32];
+
+    (void)state;
+    for (uint32_t n = 2; n <= every_n_to(); n += 2)
+        for (uint32_t shift = 1; shift <= n / 2; shift++) {
+            struct pattern_plan *plan;
+
+            if (n % (2 * shift) != 0)
+                continue;
+            plan = plan_of(&(struct pattern_request){
+                .name = "pairs", .n = n, .partners = "shift", .shift = shift});
+            assert_int_equal(count_paired(plan, n), n);
+            for (uint32_t rank = 0; rank < n; rank++)
+                assert_int_equal(partner_of(plan, 0, rank, PATTERN_SENDS),
+                                 rank / shift % 2 == 0 ? rank + shift : rank - shift);
+            snprintf(name, sizeof(name), "shift %" PRIu32, shift);
+            assert_phase_name(plan, 0, name);
+            pattern_plan_free(plan);
+        }
+}
+
+struct partners_case {
+    struct pattern_request request;
+    const char *phase_name;
+    uint32_t partners[8]; /* by rank */
+};
+
+static const uint32_t even_ranks[] = {0, 2, 4, 6}, odd_ranks[] = {7, 5, 1}, rank_3[] = {3};
+static const struct pattern_ranks parity[] = {{even_ranks, 4}, {odd_ranks, 3}, {rank_3, 1}};
+static const uint32_t listed[] = {6, 1, 0, 5, 2, 3};
+
+#define PAIRS(...)                                                                                 \
+    {                                                                                              \
+        .name = "pairs", .n = 8, __VA_ARGS__                                                       \
+    }
+#define __ NOBODY
+
+static const struct partners_case partners_cases[] = {
+    {{.name = "pairs", .n = 7}, "neighbours", {1, 0, 3, 2, 5, 4, __}},
+    {PAIRS(.partners = "neighbours", .count = 3), "neighbours", {1, 0, 3, 2, 5, 4, __, __}},
+    {{.name = "pairs", .n = 7, .partners = "halves"}, "halves", {3, 4, 5, 0, 1, 2, __}},
+    {PAIRS(.partners = "halves", .count = 1), "halves", {4, __, __, __, 0, __, __, __}},
+    {PAIRS(.partners = "shift", .shift = 2, .count = 3), "shift 2", {2, 3, 0, 1, 6, __, 4, __}},
+    {PAIRS(.partners = "inside", .groups = parity, .group_count = 3),
+     "inside groups",
+     {2, __, 0, __, 6, 7, 4, 5}},
+    {PAIRS(.partners = "inside", .groups = parity, .group_count = 2, .count = 2),
+     "inside groups",
+     {2, __, 0, __, 6, __, 4, __}},
+    {PAIRS(.partners = "across", .groups = parity, .group_count = 3),
+     "across groups",
+     {7, 4, 5, __, 1, 2, __, 0}},
+    {PAIRS(.partners = "across", .groups = parity, .group_count = 2, .count = 1),
+     "across groups",
+     {7, __, __, __, __, __, __, 0}},
+    {PAIRS(.partners = "list", .list = {listed, 6}), "list", {5, 6, 3, 2, __, 0, 1, __}},
+    {PAIRS(.partners = "list", .list = {listed, 6}, .count = 2),
+     "list",
+     {5, 6, __, __, __, 0, 1, __}},
+};
+
+static void pairs_are_the_ones_asked_for(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(partners_cases) / sizeof(partners_cases[0]); i++) {
+        const struct partners_case *expected = &partners_cases[i];
+        struct pattern_plan *plan = plan_of(&expected->request);
+
+        assert_phase_name(plan, 0, expected->phase_name);
+        for (uint32_t rank = 0; rank < expected->request.n; rank++)
+            assert_int_equal(partner_of(plan, 0, rank, PATTERN_SENDS), expected->partners[rank]);
+        count_paired(plan, expected->request.n);
+        pattern_plan_free(plan);
+    }
+}
+
+/* Consecutive pairs of groups, g0-g1 and g2-g3; the fifth is left out. */
+static void pairs_across_many_groups(void **state)
+{
+    static const uint32_t rank[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const struct pattern_ranks groups[] = {
+        {rank, 1}, {rank + 1, 2}, {rank + 3, 3}, {rank + 6, 2}, {rank + 8, 2}};
+    struct pattern_plan *plan = plan_of(&(struct pattern_request){
+        .name = "pairs", .n = 10, .partners = "across", .groups = groups, .group_count = 5});
+    static const uint32_t expected[] = {1, 0, __, 6, 7, __, 3, 4, __, __};
+
+    (void)state;
+    for (uint32_t i = 0; i < 10; i++)
+        assert_int_equal(partner_of(plan, 0, i, PATTERN_SENDS), expected[i]);
+    pattern_plan_free(plan);
+}
+
+/* The paper's Table 1: 7, 8, 9 and 12 pairs across two modules of 12 nodes. */
+static void pairs_across_two_modules(void **state)
+{
+    static const uint32_t counts[] = {7, 8, 9, 12};
+    uint32_t rank[24];
+    const struct pattern_ranks modules[] = {{rank, 12}, {rank + 12, 12}};
+
+    (void)state;
+    for (uint32_t i = 0; i < 24; i++)
+        rank[i] = i;
+    for (size_t i = 0; i < 4; i++) {
+        struct pattern_plan *plan = plan_of(&(struct pattern_request){.name = "pairs",
+                                                                      .n = 24,
+                                                                      .partners = "across",
+                                                                      .groups = modules,
+                                                                      .group_count = 2,
+                                                                      .count = counts[i]});
+
+        assert_int_equal(count_paired(plan, 24), 2 * counts[i]);
+        for (uint32_t j = 0; j < counts[i]; j++)
+            assert_int_equal(partner_of(plan, 0, j, PATTERN_SENDS), 12 + j);
+        pattern_plan_free(plan);
+    }
+}
+
+static void plan_copies_what_it_was_given(void **state)
+{
+    uint32_t pairs[] = {0, 3, 1, 2};
+    struct pattern_plan *plan = plan_of(
+        &(struct pattern_request){.name = "pairs", .n = 4, .partners = "list", .list = {pairs, 4}});
+
+    (void)state;
+    memset(pairs, 0xff, sizeof(pairs));
+    assert_int_equal(partner_of(plan, 0, 0, PATTERN_SENDS), 3);
+    assert_int_equal(partner_of(plan, 0, 2, PATTERN_SENDS), 1);
+    pattern_plan_free(plan);
+}
+
+static void random_pairs_follow_the_seed(void **state)
+{
+    const uint32_t n = 1000;
+    uint32_t same = 0;
+    struct pattern_request request = {.name = "pairs", .n = n, .partners = "random", .seed = 1};
+    struct pattern_plan *plan = plan_of(&request), *again = plan_of(&request), *other;
+
+    (void)state;
+    request.seed = 2;
+    other = plan_of(&request);
+    for (uint32_t rank = 0; rank < n; rank++) {
+        uint32_t partner = partner_of(plan, 0, rank, PATTERN_SENDS);
+
+        assert_int_equal(partner_of(again, 0, rank, PATTERN_SENDS), partner);
+        same += partner_of(other, 0, rank, PATTERN_SENDS) == partner;
+    }
+    assert_in_range(same, 0, 16); /* one rank in 999 by chance, and its partner with it */
+    pattern_plan_free(other);
+    pattern_plan_free(again);
+    pattern_plan_free(plan);
+}
+
+/* --- the same on every machine -------------------------------------------------------------- */
+
+struct golden_ring {
+    uint32_t n;
+    uint64_t seed;
+    uint32_t phase;
+    uint32_t cycle[16]; /* the successors from rank 0 on */
+};
+
+/* Computed by an independent program from the algorithm's description (permutation.c). */
+static const struct golden_ring golden_rings[] = {
+    {.n = 5, .seed = UINT64_C(0), .phase = 0, .cycle = {3, 4, 2, 1, 0}},
+    {.n = 8, .seed = UINT64_C(1), .phase = 0, .cycle = {4, 5, 3, 7, 2, 6, 1, 0}},
+    {.n = 8, .seed = UINT64_C(1), .phase = 1, .cycle = {6, 7, 1, 2, 3, 5, 4, 0}},
+    {.n = 24,
+     .seed = UINT64_C(2005),
+     .phase = 4,
+     .cycle = {8, 18, 20, 9, 4, 11, 2, 19, 23, 3, 7, 14, 17, 16, 1, 10}},
+    {.n = 1000,
+     .seed = UINT64_C(1),
+     .phase = 0,
+     .cycle = {194, 948, 418, 112, 356, 342, 365, 88, 533, 20, 241, 941, 552, 312, 588, 729}},
+    {.n = 65536,
+     .seed = UINT64_C(0xfedcba9876543210),
+     .phase = 9,
+     .cycle = {5418, 40213, 26883, 2647, 49062, 42260, 11062, 41544, 1445, 19060, 64943, 17274,
+               6531, 38942, 50531, 16755}},
+};
+
+static void random_rings_are_pinned(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(golden_rings) / sizeof(golden_rings[0]); i++) {
+        const struct golden_ring *golden = &golden_rings[i];
+        struct pattern_plan *plan = random_rings(golden->n, golden->seed);
+        uint32_t rank = 0;
+
+        for (uint32_t step = 0; step < golden->n && step < 16; step++) {
+            rank = successor_of(plan, golden->phase, rank);
+            assert_int_equal(rank, golden->cycle[step]);
+        }
+        pattern_plan_free(plan);
+    }
+}
+
+/* --- room and memory ------------------------------------------------------------------------ */
+
+static void room_limits_what_is_written(void **state)
+{
+    struct pattern_plan *plan = aapc_of("naive", 10);
+    struct pattern_flow flows[4] = {[3] = {.src = 77, .dst = 77}};
+
+    (void)state;
+    assert_int_equal(pattern_flows(plan, 0, 4, PATTERN_SENDS, flows, 3), 9);
+    assert_int_equal(flows[2].dst, 7);
+    assert_int_equal(flows[3].src, 77);
+    assert_int_equal(pattern_flows(plan, 0, 4, PATTERN_RECEIVES, NULL, 0), 9);
+    pattern_plan_free(plan);
+}
+
+static void long_names_are_cut(void **state)
+{
+    struct pattern_plan *plan = aapc_of("shift", 200);
+    char name[5] = "";
+
+    (void)state;
+    assert_int_equal(pattern_phase_name(plan, 99, name, sizeof(name)), strlen("distance 100"));
+    assert_string_equal(name, "dist");
+    pattern_plan_free(plan);
+}
+
+static size_t bytes_in_use(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+/* mallinfo2 sees nothing under a sanitizer's allocator. */
+static void skip_without_mallinfo(void)
+{
+    size_t before = bytes_in_use();
+    void *volatile block = malloc(1 << 18);
+    bool counted = bytes_in_use() >= before + (1 << 18);
+
+    free(block);
+    if (!counted)
+        skip();
+}
+
+static const struct pattern_request small_requests[] = {
+    {.name = "chain"},
+    {.name = "aapc", .order = "shift"},
+    {.name = "aapc", .order = "pairwise"},
+    {.name = "aapc", .order = "xor"},
+    {.name = "aapc", .order = "naive"},
+    {.name = "ring", .count = 1000, .natural = true},
+    {.name = "pairs", .partners = "random"},
+    {.name = "pairs", .partners = "halves"},
+};
+
+static void plans_of_many_ranks_are_small(void **state)
+{
+    (void)state;
+    skip_without_mallinfo();
+    for (size_t i = 0; i < sizeof(small_requests) / sizeof(small_requests[0]); i++) {
+        struct pattern_request request = small_requests[i];
+        size_t before = bytes_in_use();
+        struct pattern_plan *plan;
+        struct pattern_flow flows[2];
+
+        request.n = PATTERN_RANKS_MAX;
+        plan = plan_of(&request);
+        pattern_flows(plan, pattern_phases(plan) - 1, 12345, PATTERN_SENDS, flows, 2);
+        assert_in_range(bytes_in_use() - before, 1, 1024);
+        pattern_plan_free(plan);
+        assert_int_equal(bytes_in_use(), before);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(senders_and_receivers_agree),
+        cmocka_unit_test(chain_goes_from_each_to_the_next),
+        cmocka_unit_test(aapc_sends_every_pair_once),
+        cmocka_unit_test(aapc_sends_every_pair_once_among_many_ranks),
+        cmocka_unit_test(aapc_orders_are_the_ones_named),
+        cmocka_unit_test(naive_aapc_sends_all_at_once_from_the_next_on),
+        cmocka_unit_test(rings_are_one_cycle),
+        cmocka_unit_test(rings_differ_by_number_and_seed),
+        cmocka_unit_test(natural_ring_does_not_change_the_random_ones),
+        cmocka_unit_test(pairs_are_maximum_matchings),
+        cmocka_unit_test(pairs_at_a_shift),
+        cmocka_unit_test(pairs_are_the_ones_asked_for),
+        cmocka_unit_test(pairs_across_many_groups),
+        cmocka_unit_test(pairs_across_two_modules),
+        cmocka_unit_test(plan_copies_what_it_was_given),
+        cmocka_unit_test(random_pairs_follow_the_seed),
+        cmocka_unit_test(random_rings_are_pinned),
+        cmocka_unit_test(room_limits_what_is_written),
+        cmocka_unit_test(long_names_are_cut),
+        cmocka_unit_test(plans_of_many_ranks_are_small),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a pattern can't do is refused in one sentence that names it.
+ */
+#include "test_patterns_util.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct refusal {
+    struct pattern_request request;
+    const char *why;
+};
+
+static const uint32_t self[] = {0, 1, 5, 5}, twice[] = {0, 1, 2, 0}, beyond[] = {0, 8};
+static const uint32_t ranks[] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+static const struct pattern_ranks overlapping[] = {{ranks, 4}, {ranks + 3, 4}};
+static const struct pattern_ranks empty_second[] = {{ranks, 4}, {ranks + 4, 0}};
+static const struct pattern_ranks singles[] = {{ranks, 1}, {ranks + 1, 1}};
+static const struct pattern_ranks out_of_range[] = {{ranks, 4}, {beyond + 1, 1}};
+static const struct pattern_ranks three_and_five[] = {{ranks, 3}, {ranks + 3, 5}};
+
+#define PAIRS(...)                                                                                 \
+    {                                                                                              \
+        .name = "pairs", .n = 8, __VA_ARGS__                                                       \
+    }
+
+static const struct refusal refusals[] = {
+    {{.n = 8}, "the pattern has no name"},
+    {{.name = "star", .n = 8},
+     "pattern \"star\" is not known: it is one of chain, pairs, aapc, ring"},
+    {{.name = "chain", .n = 0}, "chain: 0 ranks: a pattern needs 2 to 65536"},
+    {{.name = "chain", .n = 1}, "chain: 1 rank: a pattern needs 2 to 65536"},
+    {{.name = "aapc", .n = 65537}, "aapc: 65537 ranks: a pattern needs 2 to 65536"},
+
+    {{.name = "chain", .n = 8, .order = "shift"}, "chain takes no order"},
+    {{.name = "chain", .n = 8, .partners = "halves"}, "chain takes no partners"},
+    {{.name = "aapc", .n = 8, .directions = "both"}, "aapc takes no directions"},
+    {{.name = "aapc", .n = 8, .forward = true}, "aapc takes no forward"},
+    {{.name = "ring", .n = 8, .count = 1, .shift = 1}, "ring takes no shift"},
+    {{.name = "aapc", .n = 8, .count = 1}, "aapc takes no count"},
+    {{.name = "pairs", .n = 8, .natural = true}, "pairs takes no natural"},
+    {{.name = "ring", .n = 8, .natural = true, .list = {ranks, 8}}, "ring takes no list"},
+    {{.name = "chain", .n = 8, .groups = singles, .group_count = 2}, "chain takes no groups"},
+
+    {{.name = "aapc", .n = 8, .order = "zigzag"},
+     "order \"zigzag\" is not known: it is one of shift, pairwise, xor, naive"},
+    {{.name = "aapc", .n = 12, .order = "xor"}, "order xor needs a power of two of ranks, not 12"},
+
+    {{.name = "ring", .n = 8}, "ring has no phase: it needs natural, or a count of at least 1"},
+    {{.name = "ring", .n = 8, .count = 65537}, "ring: count 65537 is more than 65536"},
+    {{.name = "ring", .n = 8, .natural = true, .directions = "backward"},
+     "directions \"backward\" is not known: it is one of both, forward"},
+
+    {PAIRS(.partners = "friends"),
+     "partners \"friends\" is not known: it is one of neighbours, halves, shift, inside, across, "
+     "random, list"},
+    {PAIRS(.partners = ""),
+     "partners \"\" is not known: it is one of neighbours, halves, shift, inside, across, "
+     "random, list"},
+    {PAIRS(.count = 5), "count 5 is more than the 4 pairs that partners neighbours makes here"},
+    {PAIRS(.shift = 2), "partners neighbours takes no shift"},
+    {PAIRS(.partners = "halves", .list = {ranks, 8}), "partners halves takes no list"},
+    {PAIRS(.partners = "list", .list = {ranks, 8}, .groups = singles, .group_count = 2),
+     "partners list takes no groups"},
+
+    {PAIRS(.partners = "shift"), "partners shift needs a shift of at least 1"},
+    {PAIRS(.partners = "shift", .shift = 3),
+     "shift 3 can't be made of 8 ranks: twice the shift must divide their number (the next lower "
+     "that does is 2)"},
+    {PAIRS(.partners = "shift", .shift = UINT32_MAX),
+     "shift 4294967295 can't be made of 8 ranks: twice the shift must divide their number (the "
+     "next lower that does is 4)"},
+    {{.name = "pairs", .n = 9, .partners = "shift", .shift = 1},
+     "shift 1 can't be made of 9 ranks: twice the shift must divide their number, which is odd"},
+
+    {PAIRS(.partners = "list"), "partners list needs a list of at least one pair"},
+    {PAIRS(.partners = "list", .list = {ranks, 3}), "list: 3 ranks do not make pairs"},
+    {PAIRS(.partners = "list", .list = {self, 4}), "list: rank 5 is paired with itself"},
+    {PAIRS(.partners = "list", .list = {twice, 4}), "list: rank 0 is named twice"},
+    {PAIRS(.partners = "list", .list = {beyond, 2}), "list: there is no rank 8 among 8"},
+    {PAIRS(.partners = "list", .list = {ranks, 4}, .count = 3),
+     "count 3 is more than the 2 pairs that partners list makes here"},
+
+    {PAIRS(.partners = "inside"), "partners inside needs groups"},
+    {PAIRS(.partners = "inside", .groups = singles, .group_count = 2),
+     "partners inside needs a group of at least 2 ranks"},
+    {PAIRS(.partners = "inside", .groups = three_and_five, .group_count = 2, .count = 4),
+     "count 4 is more than the 3 pairs that partners inside makes here"},
+    {PAIRS(.partners = "inside", .groups = overlapping, .group_count = 2),
+     "groups: rank 3 is named twice"},
+    {PAIRS(.partners = "across", .groups = singles, .group_count = 1),
+     "partners across needs at least 2 groups, not 1"},
+    {PAIRS(.partners = "across", .groups = empty_second, .group_count = 2),
+     "groups: group 1 (from 0) is empty"},
+    {PAIRS(.partners = "across", .groups = out_of_range, .group_count = 2),
+     "groups: there is no rank 8 among 8"},
+    {PAIRS(.partners = "across", .groups = three_and_five, .group_count = 2, .count = 4),
+     "count 4 is more than the 3 pairs that partners across makes here"},
+};
+
+static void refusals_say_what_is_wrong(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        struct pattern_plan *plan = NULL;
+        char why[256] = "";
+
+        assert_int_equal(pattern_plan_make(&plan, &refusals[i].request, why, sizeof(why)), -EINVAL);
+        assert_string_equal(why, refusals[i].why);
+        assert_null(plan);
+    }
+}
+
+static void a_short_room_cuts_the_sentence(void **state)
+{
+    const struct pattern_request request = {.name = "aapc", .n = 12, .order = "xor"};
+    struct pattern_plan *plan = NULL;
+    char why[10];
+
+    (void)state;
+    assert_int_equal(pattern_plan_make(&plan, &request, why, sizeof(why)), -EINVAL);
+    assert_string_equal(why, "order xor");
+    assert_int_equal(pattern_plan_make(&plan, &request, NULL, 0), -EINVAL);
+    assert_null(plan);
+}
+
+static void names_are_those_of_the_table(void **state)
+{
+    static const char *const expected[] = {"chain", "pairs", "aapc", "ring"};
+    const char *const *names = pattern_names();
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct pattern_request request = {.name = names[i], .n = 8};
+
+        assert_string_equal(names[i], expected[i]);
+        request.natural = strcmp(names[i], "ring") == 0;
+        pattern_plan_free(plan_of(&request));
+    }
+    assert_null(names[4]);
+}
+
+static void freeing_no_plan_is_fine(void **state)
+{
+    (void)state;
+    pattern_plan_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refusals_say_what_is_wrong),
+        cmocka_unit_test(a_short_room_cuts_the_sentence),
+        cmocka_unit_test(names_are_those_of_the_table),
+        cmocka_unit_test(freeing_no_plan_is_fine),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
