@@ -31,7 +31,7 @@ struct pairs {
     uint32_t count; /* pairs in use; those numbered higher idle */
     uint32_t shift;
     struct permutation order; /* random */
-    struct seat *seats;       /* list, inside, across: by rank, behind this struct; else NULL */
+    struct seat seats[];      /* list, inside, across: by rank; else none */
 };
 
 struct way {
@@ -179,8 +179,8 @@ static void list_fill(struct pairs *pairs, const struct pattern_request *request
 {
     const uint32_t *rank = request->list.rank;
 
-    for (uint32_t pair = 0; pair < list_possible(request); pair++)
-        sit(pairs, pair, rank[2 * pair], rank[2 * pair + 1]);
+    for (uint32_t pair = 0; pair < list_possible(request); pair++, rank += 2)
+        sit(pairs, pair, rank[0], rank[1]);
 }
 
 static int check_groups(const struct pattern_request *request, struct pattern_why *why)
@@ -234,8 +234,8 @@ static void inside_fill(struct pairs *pairs, const struct pattern_request *reque
     for (size_t i = 0; i < request->group_count; i++) {
         const uint32_t *rank = request->groups[i].rank;
 
-        for (uint32_t j = 0; j < pairs_inside(&request->groups[i]); j++)
-            sit(pairs, pair++, rank[2 * j], rank[2 * j + 1]);
+        for (uint32_t j = 0; j < pairs_inside(&request->groups[i]); j++, rank += 2)
+            sit(pairs, pair++, rank[0], rank[1]);
     }
 }
 
@@ -352,7 +352,6 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     pairs->shift = request->shift;
     pairs->order = permutation_draw(plan->n, plan->seed, RANDOM_PAIRS_STREAM);
     if (way->fill != NULL) {
-        pairs->seats = (struct seat *)(pairs + 1);
         for (uint32_t rank = 0; rank < plan->n; rank++)
             pairs->seats[rank] = idle;
         way->fill(pairs, request);

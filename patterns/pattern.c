@@ -101,21 +101,21 @@ int pattern_check_params(const char *who, const struct pattern_request *request,
     return 0;
 }
 
-static int check_request(const struct pattern_kind **kind, const struct pattern_request *request,
-                         struct pattern_why *why)
+/* The index of the request's pattern, when what all patterns share is right. */
+static int check_request(const struct pattern_request *request, struct pattern_why *why)
 {
-    int index;
+    int index, result;
 
     if (request->name == NULL)
         return pattern_refuse(why, "the pattern has no name");
     index = pattern_choose("pattern", names, request->name, why);
     if (index < 0)
         return index;
-    *kind = kinds[index];
     if (request->n < 2 || request->n > PATTERN_RANKS_MAX)
         return pattern_refuse(why, "%s: %u rank%s: a pattern needs 2 to %u", request->name,
                               request->n, request->n == 1 ? "" : "s", PATTERN_RANKS_MAX);
-    return pattern_check_params(request->name, request, (*kind)->knows, why);
+    result = pattern_check_params(request->name, request, kinds[index]->knows, why);
+    return result < 0 ? result : index;
 }
 
 int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *request, char *why,
@@ -123,18 +123,17 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
 {
     struct pattern_why reason = {why, why_size};
     struct pattern_plan *made = NULL;
-    const struct pattern_kind *kind = NULL;
-    int result = check_request(&kind, request, &reason);
+    int index = check_request(request, &reason), result;
 
-    if (result < 0)
-        return result;
+    if (index < 0)
+        return index;
     made = calloc(1, sizeof(*made));
     if (made == NULL)
         return -ENOMEM;
-    made->kind = kind;
+    made->kind = kinds[index];
     made->n = request->n;
     made->seed = request->seed;
-    result = kind->make(made, request, &reason);
+    result = made->kind->make(made, request, &reason);
     if (result < 0)
         goto cleanup;
     *plan = made;

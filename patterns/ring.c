@@ -63,47 +63,45 @@ static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *nam
     return snprintf(name, size, "random %u", number(ring, phase));
 }
 
-struct neighbours {
-    uint32_t successor;
-    uint32_t predecessor;
+/* The ranks in the order of one ring. */
+struct cycle {
+    bool natural;
+    struct permutation order;
 };
 
-static struct neighbours beside(uint32_t n, uint32_t position)
-{
-    return (struct neighbours){
-        .successor = position + 1 < n ? position + 1 : 0,
-        .predecessor = position > 0 ? position - 1 : n - 1,
-    };
-}
-
-static struct neighbours find_neighbours(const struct pattern_plan *plan, uint32_t phase,
-                                         uint32_t rank)
+static struct cycle cycle_of(const struct pattern_plan *plan, uint32_t phase)
 {
     const struct ring *ring = plan->state;
-    struct permutation order;
-    struct neighbours at;
 
     if (is_natural(ring, phase))
-        return beside(plan->n, rank);
-    order = permutation_draw(plan->n, plan->seed, number(ring, phase));
-    at = beside(plan->n, permutation_position(&order, rank));
-    return (struct neighbours){
-        .successor = permutation_at(&order, at.successor),
-        .predecessor = permutation_at(&order, at.predecessor),
-    };
+        return (struct cycle){.natural = true};
+    return (struct cycle){.order = permutation_draw(plan->n, plan->seed, number(ring, phase))};
 }
 
-/* The forward flow comes first on both sides. Of two ranks each is the other's successor and
- * predecessor: one flow each way, in both directions or one. */
+static uint32_t rank_at(const struct cycle *cycle, uint32_t position)
+{
+    return cycle->natural ? position : permutation_at(&cycle->order, position);
+}
+
+static uint32_t position_of(const struct cycle *cycle, uint32_t rank)
+{
+    return cycle->natural ? rank : permutation_position(&cycle->order, rank);
+}
+
+/* The forward flow comes first on both sides: to the successor, from the predecessor. Of two ranks
+ * each is the other's successor and predecessor: one flow each way, in both directions or one. */
 static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
 {
     const struct ring *ring = plan->state;
-    struct neighbours beside_me = find_neighbours(plan, phase, list->rank);
+    struct cycle cycle = cycle_of(plan, phase);
+    uint32_t position = position_of(&cycle, list->rank);
+    uint32_t after = position + 1 < plan->n ? position + 1 : 0;
+    uint32_t before = position > 0 ? position - 1 : plan->n - 1;
     bool sends = list->side == PATTERN_SENDS;
 
-    pattern_add(list, sends ? beside_me.successor : beside_me.predecessor, PATTERN_GENERATE);
+    pattern_add(list, rank_at(&cycle, sends ? after : before), PATTERN_GENERATE);
     if (ring->both && plan->n > 2)
-        pattern_add(list, sends ? beside_me.predecessor : beside_me.successor, PATTERN_GENERATE);
+        pattern_add(list, rank_at(&cycle, sends ? before : after), PATTERN_GENERATE);
 }
 
 const struct pattern_kind pattern_ring = {
