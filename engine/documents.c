@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "documents.h"
+
+#include <cyaml/cyaml.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OPTIONAL CYAML_FLAG_OPTIONAL
+#define POINTER CYAML_FLAG_POINTER
+
+#define STRING(key, flags, type, member)                                                           \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | (flags), struct type, member, 0, 4096)
+#define LIST_MAX 1000000
+
+static const cyaml_schema_value_t text_entry = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, 4096)};
+static const cyaml_schema_value_t u32_entry = {CYAML_VALUE_UINT(CYAML_FLAG_DEFAULT, uint32_t)};
+
+static const cyaml_strval_t worker_words[] = {
+    {"auto", WORKER_AUTO}, {"sleep", WORKER_SLEEP}, {"poll", WORKER_POLL}};
+static const cyaml_strval_t header_words[] = {
+    {"l2", HEADER_L2}, {"ipv4-udp", HEADER_IPV4_UDP}, {"ipv6-udp", HEADER_IPV6_UDP}};
+static const cyaml_strval_t traffic_words[] = {{"stream", TRAFFIC_STREAM},
+                                               {"transfer", TRAFFIC_TRANSFER}};
+static const cyaml_strval_t sync_words[] = {{"barrier", false}, {"none", true}};
+
+static const cyaml_schema_field_t control_fields[] = {
+    STRING("netns", OPTIONAL, doc_control, netns),
+    STRING("address", OPTIONAL, doc_control, address),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t port_fields[] = {
+    STRING("name", 0, doc_port, conf.name),
+    STRING("network", 0, doc_port, conf.network),
+    STRING("netns", OPTIONAL, doc_port, conf.netns),
+    STRING("iface", OPTIONAL, doc_port, conf.iface),
+    STRING("pci", OPTIONAL, doc_port, conf.pci),
+    STRING("vdev", OPTIONAL, doc_port, conf.vdev),
+    STRING("driver", OPTIONAL, doc_port, conf.driver),
+    STRING("rdma", OPTIONAL, doc_port, conf.rdma),
+    STRING("mac", OPTIONAL, doc_port, conf.mac),
+    STRING("ipv4", OPTIONAL, doc_port, conf.ipv4),
+    STRING("ipv6", OPTIONAL, doc_port, conf.ipv6),
+    STRING("gateway", OPTIONAL, doc_port, conf.gateway),
+    STRING("tcp_address", OPTIONAL, doc_port, conf.tcp_address),
+    CYAML_FIELD_UINT("line_rate_bps", OPTIONAL, struct doc_port, conf.line_rate_bps),
+    CYAML_FIELD_UINT("queue_frames", OPTIONAL, struct doc_port, conf.queue_frames),
+    CYAML_FIELD_BOOL("shared", OPTIONAL, struct doc_port, conf.shared),
+    CYAML_FIELD_SEQUENCE("transports", POINTER | OPTIONAL, struct doc_port, transports, &text_entry,
+                         0, 8),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t port_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_port, port_fields)};
+
+static const cyaml_schema_field_t node_fields[] = {
+    STRING("name", 0, doc_node, name),
+    CYAML_FIELD_MAPPING("control", OPTIONAL, struct doc_node, control, control_fields),
+    CYAML_FIELD_SEQUENCE("ports", POINTER | OPTIONAL, struct doc_node, ports, &port_entry, 0, 256),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t node_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_node, node_fields)};
+
+static const cyaml_schema_field_t job_fields[] = {
+    CYAML_FIELD_UINT("protocol", CYAML_FLAG_DEFAULT, struct doc_job, protocol),
+    STRING("run", 0, doc_job, run),
+    CYAML_FIELD_BOOL("controlled", OPTIONAL, struct doc_job, controlled),
+    CYAML_FIELD_UINT("deadman_ms", OPTIONAL, struct doc_job, deadman_ms),
+    CYAML_FIELD_UINT("barrier_timeout_ms", OPTIONAL, struct doc_job, barrier_timeout_ms),
+    CYAML_FIELD_ENUM("worker", OPTIONAL, struct doc_job, worker, worker_words,
+                     CYAML_ARRAY_LEN(worker_words)),
+    STRING("log", OPTIONAL, doc_job, log),
+    CYAML_FIELD_SEQUENCE("nodes", POINTER, struct doc_job, nodes, &node_entry, 1,
+                         PATTERN_RANKS_MAX),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t peers_fields[] = {
+    CYAML_FIELD_SEQUENCE("addresses", POINTER, struct doc_peers, addresses, &text_entry, 1,
+                         PATTERN_RANKS_MAX),
+    CYAML_FIELD_SEQUENCE("sealed_keys", POINTER | OPTIONAL, struct doc_peers, sealed_keys,
+                         &text_entry, 0, PATTERN_RANKS_MAX),
+    STRING("key", OPTIONAL, doc_peers, key),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t group_fields[] = {
+    CYAML_FIELD_SEQUENCE("ranks", POINTER, struct doc_group, rank, &u32_entry, 0,
+                         PATTERN_RANKS_MAX),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t group_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_group, group_fields)};
+
+static const cyaml_schema_field_t pattern_fields[] = {
+    STRING("name", 0, doc_pattern, name),
+    STRING("order", OPTIONAL, doc_pattern, order),
+    STRING("partners", OPTIONAL, doc_pattern, partners),
+    STRING("directions", OPTIONAL, doc_pattern, directions),
+    CYAML_FIELD_BOOL("forward", OPTIONAL, struct doc_pattern, forward),
+    CYAML_FIELD_UINT("shift", OPTIONAL, struct doc_pattern, shift),
+    CYAML_FIELD_UINT("count", OPTIONAL, struct doc_pattern, count),
+    CYAML_FIELD_BOOL_PTR("natural", POINTER | OPTIONAL, struct doc_pattern, natural),
+    CYAML_FIELD_SEQUENCE("list", POINTER | OPTIONAL, struct doc_pattern, list, &u32_entry, 0,
+                         LIST_MAX),
+    CYAML_FIELD_SEQUENCE("groups", POINTER | OPTIONAL, struct doc_pattern, groups, &group_entry, 0,
+                         PATTERN_RANKS_MAX),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t part_fields[] = {
+    STRING("network", 0, doc_part, network),
+    CYAML_FIELD_SEQUENCE("ranks", POINTER, struct doc_part, ranks, &text_entry, 2,
+                         PATTERN_RANKS_MAX),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t part_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_part, part_fields)};
+
+static const cyaml_schema_field_t load_fields[] = {
+    CYAML_FIELD_FLOAT("percent", OPTIONAL, struct doc_load, percent),
+    CYAML_FIELD_FLOAT("bps", OPTIONAL, struct doc_load, bps),
+    CYAML_FIELD_FLOAT("fps", OPTIONAL, struct doc_load, fps),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t dpdk_fields[] = {
+    CYAML_FIELD_ENUM("header", OPTIONAL, struct doc_dpdk, header, header_words,
+                     CYAML_ARRAY_LEN(header_words)),
+    CYAML_FIELD_UINT_PTR("vlan", POINTER | OPTIONAL, struct doc_dpdk, vlan),
+    CYAML_FIELD_UINT("pcp", OPTIONAL, struct doc_dpdk, pcp),
+    CYAML_FIELD_UINT("dscp", OPTIONAL, struct doc_dpdk, dscp),
+    CYAML_FIELD_UINT_PTR("ttl", POINTER | OPTIONAL, struct doc_dpdk, ttl),
+    CYAML_FIELD_UINT("udp_sources", OPTIONAL, struct doc_dpdk, udp_sources),
+    CYAML_FIELD_UINT("burst", OPTIONAL, struct doc_dpdk, burst),
+    CYAML_FIELD_UINT("catch_up", OPTIONAL, struct doc_dpdk, catch_up),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t tcp_fields[] = {
+    CYAML_FIELD_UINT("streams", OPTIONAL, struct doc_tcp, streams),
+    CYAML_FIELD_UINT("send_buffer", OPTIONAL, struct doc_tcp, send_buffer),
+    CYAML_FIELD_UINT("receive_buffer", OPTIONAL, struct doc_tcp, receive_buffer),
+    STRING("congestion", OPTIONAL, doc_tcp, congestion),
+    CYAML_FIELD_BOOL_PTR("nodelay", POINTER | OPTIONAL, struct doc_tcp, nodelay),
+    CYAML_FIELD_BOOL("zero_copy", OPTIONAL, struct doc_tcp, zero_copy),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t trial_fields[] = {
+    CYAML_FIELD_UINT("id", CYAML_FLAG_DEFAULT, struct doc_trial, id),
+    CYAML_FIELD_UINT("repeat", OPTIONAL, struct doc_trial, repeat),
+    STRING("transport", 0, doc_trial, transport),
+    CYAML_FIELD_SEQUENCE("parts", POINTER, struct doc_trial, parts, &part_entry, 1, 64),
+    CYAML_FIELD_MAPPING("pattern", CYAML_FLAG_DEFAULT, struct doc_trial, pattern, pattern_fields),
+    CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_trial, seed),
+    CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_trial, phases, &u32_entry, 0,
+                         LIST_MAX),
+    CYAML_FIELD_BOOL_PTR("probe", POINTER | OPTIONAL, struct doc_trial, probe),
+    CYAML_FIELD_ENUM("sync", OPTIONAL, struct doc_trial, by_clock, sync_words,
+                     CYAML_ARRAY_LEN(sync_words)),
+    CYAML_FIELD_ENUM("traffic", OPTIONAL, struct doc_trial, traffic, traffic_words,
+                     CYAML_ARRAY_LEN(traffic_words)),
+    CYAML_FIELD_UINT("transfer_bytes", OPTIONAL, struct doc_trial, transfer_bytes),
+    CYAML_FIELD_SEQUENCE("sizes", POINTER, struct doc_trial, sizes, &u32_entry, 1,
+                         TRANSPORT_SIZES_MAX),
+    CYAML_FIELD_MAPPING("load", CYAML_FLAG_DEFAULT, struct doc_trial, load, load_fields),
+    CYAML_FIELD_INT("warmup_ns", OPTIONAL, struct doc_trial, warmup_ns),
+    CYAML_FIELD_INT("window_ns", OPTIONAL, struct doc_trial, window_ns),
+    CYAML_FIELD_INT("cooldown_ns", OPTIONAL, struct doc_trial, cooldown_ns),
+    CYAML_FIELD_INT("drain_silence_ns", OPTIONAL, struct doc_trial, drain_silence_ns),
+    CYAML_FIELD_INT("drain_max_ns", OPTIONAL, struct doc_trial, drain_max_ns),
+    CYAML_FIELD_UINT("flood_limit", OPTIONAL, struct doc_trial, flood_limit),
+    CYAML_FIELD_MAPPING_PTR("dpdk", POINTER | OPTIONAL, struct doc_trial, dpdk, dpdk_fields),
+    CYAML_FIELD_MAPPING_PTR("tcp", POINTER | OPTIONAL, struct doc_trial, tcp, tcp_fields),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t plan_fields[] = {
+    CYAML_FIELD_UINT("ranks", CYAML_FLAG_DEFAULT, struct doc_plan, ranks),
+    CYAML_FIELD_MAPPING("pattern", CYAML_FLAG_DEFAULT, struct doc_plan, pattern, pattern_fields),
+    CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_plan, seed),
+    CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_plan, phases, &u32_entry, 0,
+                         LIST_MAX),
+    CYAML_FIELD_BOOL_PTR("headline", POINTER | OPTIONAL, struct doc_plan, headline),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t document_fields[] = {
+    CYAML_FIELD_MAPPING_PTR("job", POINTER | OPTIONAL, struct document, job, job_fields),
+    CYAML_FIELD_MAPPING_PTR("peers", POINTER | OPTIONAL, struct document, peers, peers_fields),
+    CYAML_FIELD_MAPPING_PTR("trial", POINTER | OPTIONAL, struct document, trial, trial_fields),
+    CYAML_FIELD_MAPPING_PTR("plan", POINTER | OPTIONAL, struct document, plan, plan_fields),
+    CYAML_FIELD_UINT_PTR("beat", POINTER | OPTIONAL, struct document, beat),
+    CYAML_FIELD_BOOL_PTR("quit", POINTER | OPTIONAL, struct document, quit),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t document_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct document, document_fields)};
+
+/* What libcyaml says of a document that it refuses: its first message and the innermost place. */
+struct refusal {
+    char message[256];
+    unsigned line;
+    unsigned column;
+};
+
+static void note_refusal(cyaml_log_t level, void *context, const char *format, va_list args)
+{
+    struct refusal *refusal = context;
+    char text[256];
+    char *place;
+
+    if (level < CYAML_LOG_ERROR)
+        return;
+    vsnprintf(text, sizeof text, format, args);
+    text[strcspn(text, "\n")] = '\0';
+    place = strstr(text, "(line: ");
+    if (place != NULL && refusal->line == 0)
+        sscanf(place, "(line: %u, column: %u)", &refusal->line, &refusal->column);
+    else if (refusal->message[0] == '\0')
+        snprintf(refusal->message, sizeof refusal->message, "%s",
+                 strncmp(text, "Load: ", 6) == 0 ? text + 6 : text);
+}
+
+static cyaml_config_t configuration(struct refusal *refusal)
+{
+    return (cyaml_config_t){
+        .log_level = CYAML_LOG_WARNING,
+        .log_fn = note_refusal,
+        .log_ctx = refusal,
+        .mem_fn = cyaml_mem,
+    };
+}
+
+enum document_kind document_kind(const struct document *document)
+{
+    if (document->job != NULL)
+        return DOCUMENT_JOB;
+    if (document->peers != NULL)
+        return DOCUMENT_PEERS;
+    if (document->trial != NULL)
+        return DOCUMENT_TRIAL;
+    if (document->plan != NULL)
+        return DOCUMENT_PLAN;
+    if (document->beat != NULL)
+        return DOCUMENT_BEAT;
+    return document->quit != NULL ? DOCUMENT_QUIT : DOCUMENT_NONE;
+}
+
+static int check_job(const struct doc_job *job, struct err *err)
+{
+    if (job->protocol != NODE_PROTOCOL)
+        return err_set(err, -EINVAL,
+                       "job.protocol is %u, this switchbench-node speaks %u: use the same version "
+                       "everywhere",
+                       job->protocol, NODE_PROTOCOL);
+    if (job->run[0] == '\0' || strlen(job->run) > 64 ||
+        strspn(job->run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") !=
+            strlen(job->run))
+        return err_set(err, -EINVAL,
+                       "job.run must be 1 to 64 letters, digits, '-', '.' or '_', not '%s'",
+                       job->run);
+    return 0;
+}
+
+static int check_trial(const struct doc_trial *trial, struct err *err)
+{
+    const struct doc_load *load = &trial->load;
+
+    if ((load->percent > 0) + (load->bps > 0) + (load->fps > 0) != 1)
+        return err_set(err, -EINVAL,
+                       "trial %u: load needs exactly one of percent, bps and fps, above 0",
+                       trial->id);
+    if (load->percent > 100)
+        return err_set(err, -EINVAL, "trial %u: a load of %g %% is more than the line carries",
+                       trial->id, load->percent);
+    if (trial->traffic == TRAFFIC_STREAM && trial->window_ns <= 0)
+        return err_set(err, -EINVAL, "trial %u: a stream needs a window_ns above 0", trial->id);
+    if (trial->traffic == TRAFFIC_TRANSFER && trial->transfer_bytes == 0)
+        return err_set(err, -EINVAL, "trial %u: a transfer needs transfer_bytes above 0",
+                       trial->id);
+    if (trial->traffic == TRAFFIC_TRANSFER && trial->by_clock)
+        return err_set(err, -EINVAL,
+                       "trial %u: phases that follow the clock (sync: none) have a fixed length; "
+                       "a transfer has none: use sync: barrier",
+                       trial->id);
+    if (trial->warmup_ns < 0 || trial->cooldown_ns < 0 || trial->drain_silence_ns < 0 ||
+        trial->drain_max_ns < 0)
+        return err_set(err, -EINVAL, "trial %u: a time is below 0", trial->id);
+    return 0;
+}
+
+static int check(const struct document *document, struct err *err)
+{
+    int keys = (document->job != NULL) + (document->peers != NULL) + (document->trial != NULL) +
+               (document->plan != NULL) + (document->beat != NULL) + (document->quit != NULL);
+
+    if (keys > 1)
+        return err_set(err, -EINVAL,
+                       "a document holds more than one of job, peers, trial, plan, beat and quit: "
+                       "end each with a line '...'");
+    if (document->job != NULL)
+        return check_job(document->job, err);
+    return document->trial != NULL ? check_trial(document->trial, err) : 0;
+}
+
+int document_parse(struct document **document, const char *text, size_t size, unsigned first_line,
+                   struct err *err)
+{
+    struct refusal refusal = {0};
+    cyaml_config_t config = configuration(&refusal);
+    cyaml_err_t failed;
+    int rc;
+
+    *document = NULL;
+    failed = cyaml_load_data((const uint8_t *)text, size, &config, &document_schema,
+                             (cyaml_data_t **)document, NULL);
+    if (failed != CYAML_OK) {
+        const char *message = refusal.message[0] != '\0' ? refusal.message : cyaml_strerror(failed);
+        unsigned line = refusal.line > 0 ? refusal.line - 1 : 0;
+
+        return err_set(err, -EINVAL, "documents, near line %u, column %u: %s", first_line + line,
+                       refusal.column, message);
+    }
+    if (*document == NULL)
+        return 0;
+    rc = check(*document, err);
+    if (rc < 0) {
+        document_free(*document);
+        *document = NULL;
+    }
+    return rc;
+}
+
+void document_free(struct document *document)
+{
+    struct refusal refusal = {0};
+    cyaml_config_t config = configuration(&refusal);
+
+    if (document != NULL)
+        cyaml_free(&config, &document_schema, document, 0);
+}
+
+void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t seed,
+                         struct pattern_ranks *groups, struct pattern_request *request)
+{
+    for (unsigned i = 0; i < pattern->groups_count; i++) {
+        groups[i].rank = pattern->groups[i].rank;
+        groups[i].count = pattern->groups[i].rank_count;
+    }
+    *request = (struct pattern_request){
+        .name = pattern->name,
+        .n = n,
+        .seed = seed,
+        .order = pattern->order,
+        .partners = pattern->partners,
+        .directions = pattern->directions,
+        .forward = pattern->forward,
+        .shift = pattern->shift,
+        .count = pattern->count,
+        .natural =
+            pattern->natural != NULL ? *pattern->natural : strcmp(pattern->name, "ring") == 0,
+        .list = {pattern->list, pattern->list_count},
+        .groups = groups,
+        .group_count = pattern->groups_count,
+    };
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The node's documents (doc/node-protocol.md): YAML in, plain data out. A document is one mapping
+ * with exactly one of the keys below; libcyaml's schema refuses unknown keys and wrong types with
+ * their position, and documents.c what no schema can say.
+ */
+#ifndef ENGINE_DOCUMENTS_H
+#define ENGINE_DOCUMENTS_H
+
+#include "err.h"
+#include "transport.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DOCUMENT_BYTES_MAX (16u << 20)
+#define NODE_PROTOCOL 1u
+
+enum worker_policy { WORKER_AUTO, WORKER_SLEEP, WORKER_POLL };
+
+struct doc_control {
+    char *netns;   /* NULL: the process's own */
+    char *address; /* "192.0.2.1:7600", "[2001:db8::1]:0"; NULL: any address and port */
+};
+
+struct doc_port {
+    struct port_conf conf;
+    char **transports; /* NULL: all that the port can have */
+    unsigned transports_count;
+};
+
+struct doc_node {
+    char *name;
+    struct doc_control control;
+    struct doc_port *ports;
+    unsigned ports_count;
+};
+
+struct doc_job {
+    uint32_t protocol;
+    char *run;
+    bool controlled;
+    uint32_t deadman_ms;
+    uint32_t barrier_timeout_ms;
+    enum worker_policy worker;
+    char *log; /* NULL: info */
+    struct doc_node *nodes;
+    unsigned nodes_count;
+};
+
+struct doc_peers {
+    char **addresses;
+    unsigned addresses_count;
+    char **sealed_keys; /* base64 of crypto_box_seal, by node index */
+    unsigned sealed_keys_count;
+    char *key; /* by hand: 64 hex digits */
+};
+
+struct doc_group {
+    uint32_t *rank;
+    unsigned rank_count;
+};
+
+struct doc_pattern {
+    char *name;
+    char *order;
+    char *partners;
+    char *directions;
+    bool forward;
+    uint32_t shift;
+    uint32_t count;
+    bool *natural; /* NULL: true */
+    uint32_t *list;
+    unsigned list_count;
+    struct doc_group *groups;
+    unsigned groups_count;
+};
+
+struct doc_part {
+    char *network;
+    char **ranks; /* port names in rank order */
+    unsigned ranks_count;
+};
+
+struct doc_load { /* exactly one is above 0 */
+    double percent;
+    double bps;
+    double fps;
+};
+
+struct doc_dpdk {
+    enum header_kind header;
+    uint16_t *vlan; /* NULL: untagged */
+    uint8_t pcp;
+    uint8_t dscp;
+    uint8_t *ttl; /* NULL: 64 */
+    uint16_t udp_sources;
+    uint16_t burst;
+    uint16_t catch_up;
+};
+
+struct doc_tcp {
+    uint16_t streams;
+    uint32_t send_buffer;
+    uint32_t receive_buffer;
+    char *congestion;
+    bool *nodelay; /* NULL: true */
+    bool zero_copy;
+};
+
+struct doc_trial {
+    uint32_t id;
+    uint32_t repeat;
+    char *transport;
+    struct doc_part *parts;
+    unsigned parts_count;
+    struct doc_pattern pattern;
+    uint64_t seed;
+    uint32_t *phases; /* NULL: all */
+    unsigned phases_count;
+    bool *probe;   /* NULL: true */
+    bool by_clock; /* sync: none */
+    enum traffic traffic;
+    uint64_t transfer_bytes;
+    uint32_t *sizes;
+    unsigned sizes_count;
+    struct doc_load load;
+    int64_t warmup_ns;
+    int64_t window_ns;
+    int64_t cooldown_ns;
+    int64_t drain_silence_ns;
+    int64_t drain_max_ns;
+    uint64_t flood_limit;
+    struct doc_dpdk *dpdk; /* NULL: all defaults */
+    struct doc_tcp *tcp;
+};
+
+struct doc_plan {
+    uint32_t ranks;
+    struct doc_pattern pattern;
+    uint64_t seed;
+    uint32_t *phases; /* NULL: all */
+    unsigned phases_count;
+    bool *headline; /* true: only the totals */
+};
+
+enum document_kind {
+    DOCUMENT_NONE, /* an empty document */
+    DOCUMENT_JOB,
+    DOCUMENT_PEERS,
+    DOCUMENT_TRIAL,
+    DOCUMENT_PLAN,
+    DOCUMENT_BEAT,
+    DOCUMENT_QUIT,
+};
+
+struct document {
+    struct doc_job *job;
+    struct doc_peers *peers;
+    struct doc_trial *trial;
+    struct doc_plan *plan;
+    uint64_t *beat;
+    bool *quit;
+};
+
+/* Parses and checks one document. On success *document is owned by the caller (document_free);
+ * -EINVAL with a sentence that names line and column otherwise. `first_line` is where the text
+ * begins in its stream. */
+int document_parse(struct document **document, const char *text, size_t size, unsigned first_line,
+                   struct err *err);
+enum document_kind document_kind(const struct document *document);
+void document_free(struct document *document);
+
+/* The pattern's request for n ranks. Points into the document; `groups` (room for groups_count)
+ * is filled by the way. */
+void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t seed,
+                         struct pattern_ranks *groups, struct pattern_request *request);
+
+#endif
