@@ -518,7 +518,7 @@ static void pairs_at_a_shift(void **state)
 struct partners_case {
     struct pattern_request request;
     const char *phase_name;
-    uint32_t partners[8]; /* by rank */
+    uint32_t partners[9]; /* by rank */
 };
 
 static const uint32_t even_ranks[] = {0, 2, 4, 6}, odd_ranks[] = {7, 5, 1}, rank_3[] = {3};
@@ -553,6 +553,11 @@ static const struct partners_case partners_cases[] = {
     {PAIRS(.partners = "list", .list = {listed, 6}, .count = 2),
      "list",
      {5, 6, NA, NA, NA, 0, 1, NA}},
+    /* Pinned, so that a seed means the same pairs everywhere (as golden_rings). */
+    {PAIRS(.partners = "random", .seed = 1), "random", {6, 3, 5, 1, 7, 2, 0, 4}},
+    {{.name = "pairs", .n = 9, .partners = "random", .seed = 2005},
+     "random",
+     {NA, 2, 1, 7, 5, 4, 8, 3, 6}},
 };
 
 static void pairs_are_the_ones_asked_for(void **state)
