@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Topology files: the model of a network of switch modules, trunks and nodes, and its parser.
+
+A topology is a value: nothing here touches the machine. `load` reads one of the files described
+in `conf/labs/one-switch.yaml`, applies the caller's overrides and returns a `Topology`, or raises
+`TopologyError` with one sentence for each mistake, each naming the file and the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+UNSHAPED = 0
+"""The rate of a link that nothing slows down."""
+
+DEFAULT_QUEUE_BYTES = 128 * 1024
+MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop around 9,600.
+LAYER1_OVERHEAD = 24
+"""FCS 4, preamble and start delimiter 8, gap 12: what a frame costs beyond what Linux counts."""
+
+PROJECT_LABS = Path(__file__).resolve().parents[3] / "conf" / "labs"
+
+_SWITCH = "switch"  # The namespace of the switch is named like a node's, so no node may be.
+_MIN_RATE_BPS = 1000
+_MAX_NODES = 65_000  # The lab's addresses hold the node's position in 16 bits.
+
+
+class TopologyError(ValueError):
+    """A topology that can't be used; `messages` holds one sentence for each mistake."""
+
+    def __init__(self, messages: Iterable[str]) -> None:
+        self.messages = list(messages)
+        super().__init__("\n".join(self.messages))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A host on one switch port."""
+
+    name: str
+    index: int
+    """Its position, from 1, in the order of the file."""
+    module: str
+    port: str
+    """The switch port as people know it: the lab's `p<index>`, or what the file says."""
+    rate_bps: int
+    """Layer-1 rate each way; `UNSHAPED` when nothing limits it."""
+    queue_bytes: int
+    """What each of its two shapers may hold, in layer-1 bytes."""
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """All the links between two modules, as one shaper each way."""
+
+    a: str
+    b: str
+    links: int
+    rate_bps: int
+    """The sum over its links; `UNSHAPED` when nothing limits it."""
+    queue_bytes: int
+
+    @property
+    def name(self) -> str:
+        """`left-right`."""
+        return f"{self.a}-{self.b}"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A network: a tree of modules, with nodes."""
+
+    name: str
+    description: str
+    modules: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    trunks: tuple[Trunk, ...]
+    mtu: int
+
+    @property
+    def frame_layer1_bytes(self) -> int:
+        """The largest untagged frame on the wire: MTU, header, FCS, preamble and gap."""
+        return self.mtu + 14 + LAYER1_OVERHEAD
+
+    def node(self, name: str) -> Node:
+        """The node of that name; `TopologyError` names those there are."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        known = NodeSet.fromlist([node.name for node in self.nodes], resolver=RESOLVER_NOGROUP)
+        raise TopologyError([f"{self.name} has no node {name!r} (it has {known})"])
+
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?) ?(k|M|G|T)?(?:bit(?:/s)?)?")
+_SIZE = re.compile(r"(\d+) ?(k|M|Ki|Mi)?B?")
+_UNITS = {
+    None: 1,
+    "k": 1000,
+    "M": 1000**2,
+    "G": 1000**3,
+    "T": 1000**4,
+    "Ki": 1024,
+    "Mi": 1024**2,
+}
+
+
+def parse_rate_bps(value: object) -> int:
+    """Bits a second at layer 1 from `10M`, `2.5Gbit`, a number, or `unlimited` (`UNSHAPED`)."""
+    if value == "unlimited":
+        return UNSHAPED
+    found = _RATE.fullmatch(str(value)) if isinstance(value, str | int | float) else None
+    if found is None or isinstance(value, bool):
+        raise ValueError(f"{value!r} is not a rate such as 10M or unlimited")
+    rate_bps = round(float(found[1]) * _UNITS[found[2]])
+    if rate_bps == 0:
+        raise ValueError("a rate of zero carries nothing (a link without a limit is `unlimited`)")
+    if rate_bps < _MIN_RATE_BPS:
+        raise ValueError(f"{value!r} is less than the smallest rate, 1k")
+    return rate_bps
+
+
+def parse_bytes(value: object) -> int:
+    """Bytes from `128KiB`, `1MB` or a number."""
+    found = _SIZE.fullmatch(str(value)) if isinstance(value, str | int) else None
+    if found is None or isinstance(value, bool):
+        raise ValueError(f"{value!r} is not a size such as 128KiB")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+_Rate = Annotated[int, BeforeValidator(parse_rate_bps)]
+_Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Nodes(_Strict):
+    module: str | None = None
+    rate: _Rate | None = None
+    queue: _Bytes | None = None
+
+
+class _Override(_Strict):
+    rate: _Rate | None = None
+    queue: _Bytes | None = None
+    port: str | None = None
+
+
+class _Trunk(_Strict):
+    between: Annotated[list[str], Field(min_length=2, max_length=2)]
+    links: Annotated[int, Field(ge=1)] = 1
+    rate: _Rate | None = None
+    queue: _Bytes | None = None
+
+
+class _File(_Strict):
+    topology: Literal[1]
+    description: str = ""
+    rate: _Rate | None = None
+    queue: _Bytes = DEFAULT_QUEUE_BYTES
+    mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
+    modules: Annotated[list[_Name], Field(min_length=1)]
+    nodes: Annotated[dict[str, _Nodes | None], Field(min_length=1)]
+    trunks: list[_Trunk] = []
+    overrides: dict[str, _Override] = {}
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML forbids a key twice in one mapping; PyYAML silently takes the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, times in keys.items():
+            if times > 1:
+                line = node.start_mark.line + 1
+                raise TopologyError([f"{key}: stands {times} times in the mapping at line {line}"])
+        return super().construct_mapping(node, deep)
+
+
+def find(name_or_path: str | Path) -> Path:
+    """The file of a topology named by its path, or by its name under `conf/labs/`."""
+    path = Path(name_or_path)
+    candidates = [path, Path("conf/labs") / f"{path}.yaml", PROJECT_LABS / f"{path}.yaml"]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    known = ", ".join(sorted(file.stem for file in PROJECT_LABS.glob("*.yaml")))
+    raise TopologyError([f"there is no topology {str(path)!r} (a file, or one of: {known})"])
+
+
+def load(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -> Topology:
+    """Read a topology by its file's path or by its name, changed by `overrides`.
+
+    Overrides are the keys of a topology file. They replace the file's, except that
+    - `rate` is the rate of every node, whatever its entry in the file says;
+    - `nodes` may be a number: that many nodes in all, the same share on each entry;
+    - `overrides` (of single nodes) are added to the file's.
+    """
+    path = find(name_or_path)
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+    except TopologyError as error:
+        raise TopologyError(f"{path}: {message}" for message in error.messages) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise TopologyError([f"{path}: is not YAML: {' '.join(str(error).split())}"]) from None
+    except OSError as error:
+        raise TopologyError([f"{path}: can't be read: {error.strerror}"]) from None
+    return parse(document, name=path.stem, where=str(path), overrides=overrides)
+
+
+def parse(
+    document: object,
+    name: str,
+    where: str = "topology",
+    overrides: Mapping[str, Any] | None = None,
+) -> Topology:
+    """A topology from a document already read; `where` stands before each sentence of an error."""
+    if not isinstance(document, dict):
+        raise TopologyError([f"{where}: is not a mapping of keys, as a topology has to be"])
+    try:
+        file = _File.model_validate(_overridden(document, overrides or {}))
+        return _resolve(file, name)
+    except ValidationError as error:
+        raise TopologyError(f"{where}: {_sentence(dict(item))}" for item in error.errors()) from None
+    except TopologyError as error:
+        raise TopologyError(f"{where}: {message}" for message in error.messages) from None
+
+
+# Sentences for pydantic's kinds of error; the rest keep pydantic's own words.
+_SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "extra_forbidden": lambda error: "is not a key that a topology has here",
+    "missing": lambda error: "is missing",
+    "value_error": lambda error: str(error["ctx"]["error"]),
+    "literal_error": lambda error: f"is {error['input']!r}; this version reads format 1",
+    "string_pattern_mismatch": lambda error: f"{error['input']!r} is not a name of letters, "
+    "digits, '.', '_' and '-'",
+    "too_short": lambda error: f"needs {error['ctx']['min_length']} or more",
+    "too_long": lambda error: f"takes {error['ctx']['max_length']} at most",
+    "greater_than_equal": lambda error: f"is {error['input']}; it can't be less than "
+    f"{error['ctx']['ge']}",
+    "less_than_equal": lambda error: f"is {error['input']}; it can't be more than "
+    f"{error['ctx']['le']}",
+}
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    kind = _SENTENCES.get(error["type"])
+    return f"{key}: {kind(error) if kind else error['msg'].lower()}"
+
+
+def _overridden(document: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    changed = {**document, **changes}
+    nodes = document.get("nodes")
+    if isinstance(changes.get("nodes"), int) and isinstance(nodes, dict):
+        changed["nodes"] = _resized(nodes, changes["nodes"])
+    if "rate" in changes and isinstance(changed.get("nodes"), dict):
+        changed["nodes"] = {
+            names: {key: value for key, value in entry.items() if key != "rate"}
+            if isinstance(entry, dict)
+            else entry
+            for names, entry in changed["nodes"].items()
+        }
+    singles = [part.get("overrides") or {} for part in (document, changes)]
+    if all(isinstance(single, dict) for single in singles):
+        changed["overrides"] = {**singles[0], **singles[1]}
+    return changed
+
+
+_RANGE = re.compile(r"([A-Za-z0-9._-]*?)\[?(0*)\d+[^\]]*\]?")
+
+
+def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
+    """The same entries with `total` nodes in all, counted up from 1."""
+    share, rest = divmod(total, len(nodes))
+    if share < 1 or rest:
+        raise TopologyError(
+            [f"nodes: {total} nodes can't be shared equally by its {len(nodes)} entries"]
+        )
+    first = _RANGE.fullmatch(str(next(iter(nodes))))
+    prefix = first[1] if first else "node"
+    return {
+        f"{prefix}[{i * share + 1}-{(i + 1) * share}]": entry
+        for i, entry in enumerate(nodes.values())
+    }
+
+
+def _resolve(file: _File, name: str) -> Topology:
+    mistakes = _module_mistakes(file)
+    nodes = _nodes(file, mistakes)
+    trunks = _trunks(file, mistakes)
+    if not mistakes:
+        mistakes += _graph_mistakes(file.modules, trunks)
+    topology = Topology(
+        name, file.description, tuple(file.modules), tuple(nodes), tuple(trunks), file.mtu
+    )
+    mistakes += _queue_mistakes(topology)
+    if mistakes:
+        raise TopologyError(mistakes)
+    return topology
+
+
+def _module_mistakes(file: _File) -> list[str]:
+    return [
+        f"modules: {module!r} is named {times} times"
+        for module, times in Counter(file.modules).items()
+        if times > 1
+    ]
+
+
+def _nodes(file: _File, mistakes: list[str]) -> list[Node]:
+    nodes: list[Node] = []
+    seen: dict[str, str] = {}
+    unknown = dict(file.overrides)
+    for names, entry in file.nodes.items():
+        group = entry or _Nodes()
+        where = f"nodes.{names}"
+        module = _module_of(group, file.modules, where, mistakes)
+        for name in _expand(names, where, mistakes):
+            if name in seen:
+                mistakes.append(f"{where}: node {name!r} already stands in {seen[name]}")
+                continue
+            seen[name] = where
+            unknown.pop(name, None)
+            own = file.overrides.get(name, _Override())
+            rate_bps = _first(own.rate, group.rate, file.rate)
+            if rate_bps is None:
+                mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
+                break
+            index = len(nodes) + 1
+            queue = _first(own.queue, group.queue, file.queue) or 0
+            nodes.append(Node(name, index, module, own.port or f"p{index}", rate_bps, queue))
+    mistakes += [f"overrides.{name}: there is no such node" for name in unknown]
+    return nodes
+
+
+def _module_of(group: _Nodes, modules: list[str], where: str, mistakes: list[str]) -> str:
+    if group.module is None and len(modules) == 1:
+        return modules[0]
+    if group.module is None:
+        mistakes.append(f"{where}: module is missing (one of {', '.join(modules)})")
+    elif group.module not in modules:
+        mistakes.append(f"{where}.module: there is no module {group.module!r}")
+    return group.module or ""
+
+
+_NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
+    try:
+        # Without a resolver: `@group` would run whatever this machine's ClusterShell names.
+        nodes = NodeSet(names, resolver=RESOLVER_NOGROUP)
+    except NodeSetException as error:
+        mistakes.append(f"{where}: is not a node set: {error}")
+        return []
+    if len(nodes) > _MAX_NODES:
+        mistakes.append(f"{where}: has {len(nodes)} nodes; {_MAX_NODES} is the most")
+        return []
+    for name in nodes:
+        if name == _SWITCH or not _NODE_NAME.fullmatch(name):
+            mistakes.append(f"{where}: {name!r} can't be a node's name")
+            return []
+    return list(nodes)
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _trunks(file: _File, mistakes: list[str]) -> list[Trunk]:
+    trunks: list[Trunk] = []
+    for i, entry in enumerate(file.trunks):
+        a, b = entry.between
+        unknown = [module for module in (a, b) if module not in file.modules]
+        mistakes += [f"trunks.{i}.between: there is no module {module!r}" for module in unknown]
+        if a == b:
+            mistakes.append(f"trunks.{i}.between: joins {a!r} to itself")
+        link_bps = _first(entry.rate, file.rate)
+        if link_bps is None:
+            mistakes.append(f"trunks.{i}: has no rate, and there is no `rate` for all")
+            continue
+        queue = _first(entry.queue, file.queue) or 0
+        trunks.append(Trunk(a, b, entry.links, entry.links * link_bps, queue))
+    return trunks
+
+
+def _graph_mistakes(modules: list[str], trunks: list[Trunk]) -> list[str]:
+    """Why the modules are not a tree. Union-find: a trunk inside one part closes a loop."""
+    part = {module: module for module in modules}
+
+    def root(module: str) -> str:
+        while part[module] != module:
+            module = part[module]
+        return module
+
+    mistakes = []
+    for i, trunk in enumerate(trunks):
+        if root(trunk.a) == root(trunk.b):
+            mistakes.append(
+                f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
+                "would circle for ever (parallel links are one trunk with `links`)"
+            )
+        part[root(trunk.a)] = root(trunk.b)
+    apart = [module for module in modules if root(module) != root(modules[0])]
+    if apart:
+        mistakes.append(f"trunks: no way from module {modules[0]!r} to {', '.join(apart)}")
+    return mistakes
+
+
+def _queue_mistakes(topology: Topology) -> list[str]:
+    frame = topology.frame_layer1_bytes
+    links = [*topology.nodes, *topology.trunks]
+    return [
+        f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes (MTU "
+        f"{topology.mtu}, at layer 1): nothing would pass"
+        for link in links
+        if link.rate_bps != UNSHAPED and link.queue_bytes < frame
+    ][:1]
