@@ -1,2 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lab: nodes and a switch made of network namespaces on one machine."""
+"""The lab: nodes and a switch made of network namespaces on one machine.
+
+    topology = load("one-switch", {"nodes": 4, "rate": "50M"})
+    with session(topology) as lab:
+        for node in lab.nodes:                 # names, addresses, line rates, switch ports
+            lab.popen(node.name, ["switchbench-node"], stdin=PIPE, stdout=PIPE)
+        ...
+        truth = counters.read(lab) - before    # what the switch's kernel counted
+
+`load` raises `TopologyError`, the rest `LabError`: sentences for people, ready to print.
+"""
+
+from switchbench.lab.build import Lab, down, find, session, up
+from switchbench.lab.state import LabBusyError, LabError
+from switchbench.lab.topology import UNSHAPED, Topology, TopologyError, load
+from switchbench.lab.wiring import LabNode
+
+__all__ = [
+    "UNSHAPED",
+    "Lab",
+    "LabBusyError",
+    "LabError",
+    "LabNode",
+    "Topology",
+    "TopologyError",
+    "down",
+    "find",
+    "load",
+    "session",
+    "up",
+]

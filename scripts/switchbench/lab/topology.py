@@ -232,7 +232,9 @@ def parse(
         file = _File.model_validate(_overridden(document, overrides or {}))
         return _resolve(file, name)
     except ValidationError as error:
-        raise TopologyError(f"{where}: {_sentence(dict(item))}" for item in error.errors()) from None
+        raise TopologyError(
+            f"{where}: {_sentence(dict(item))}" for item in error.errors()
+        ) from None
     except TopologyError as error:
         raise TopologyError(f"{where}: {message}" for message in error.messages) from None
 
@@ -243,14 +245,17 @@ _SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
     "missing": lambda error: "is missing",
     "value_error": lambda error: str(error["ctx"]["error"]),
     "literal_error": lambda error: f"is {error['input']!r}; this version reads format 1",
-    "string_pattern_mismatch": lambda error: f"{error['input']!r} is not a name of letters, "
-    "digits, '.', '_' and '-'",
+    "string_pattern_mismatch": lambda error: (
+        f"{error['input']!r} is not a name of letters, digits, '.', '_' and '-'"
+    ),
     "too_short": lambda error: f"needs {error['ctx']['min_length']} or more",
     "too_long": lambda error: f"takes {error['ctx']['max_length']} at most",
-    "greater_than_equal": lambda error: f"is {error['input']}; it can't be less than "
-    f"{error['ctx']['ge']}",
-    "less_than_equal": lambda error: f"is {error['input']}; it can't be more than "
-    f"{error['ctx']['le']}",
+    "greater_than_equal": lambda error: (
+        f"is {error['input']}; it can't be less than {error['ctx']['ge']}"
+    ),
+    "less_than_equal": lambda error: (
+        f"is {error['input']}; it can't be more than {error['ctx']['le']}"
+    ),
 }
 
 
@@ -421,7 +426,7 @@ def _graph_mistakes(modules: list[str], trunks: list[Trunk]) -> list[str]:
 
 def _queue_mistakes(topology: Topology) -> list[str]:
     frame = topology.frame_layer1_bytes
-    links = [*topology.nodes, *topology.trunks]
+    links: list[Node | Trunk] = [*topology.nodes, *topology.trunks]
     return [
         f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes (MTU "
         f"{topology.mtu}, at layer 1): nothing would pass"

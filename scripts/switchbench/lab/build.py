@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes labs of network namespaces, and removes them.
+
+    sb-<lab>-switch                                      sb-<lab>-<node>
+      module 0: bridge b0 -- p1 [TBF to the node] ======== eth0, under test
+                             `-- i1 [IFB, TBF from it]
+      trunk 0: t0a [TBF] == t0b [TBF], between bridges
+      control: bridge ctl -- c1 ========================== ctl0, never shaped
+
+All of it goes through one thread and one netlink socket a namespace: 64 nodes take about a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from switchbench.lab import namespaces, shaper, state, wiring
+from switchbench.lab.shaper import Shaper
+from switchbench.lab.state import LabError
+from switchbench.lab.topology import UNSHAPED, Node, Topology, Trunk
+
+_BRIDGE_PORTS = 1023  # net/bridge/br_private.h: BR_PORT_BITS
+_FORWARDING = 3  # linux/if_bridge.h: BR_STATE_FORWARDING
+_FORWARDING_TIMEOUT_S = 10.0
+_TERMINATE_TIMEOUT_S = 2.0
+_LAB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+# Interface numbers in the switch's namespace, chosen so that nothing has to be looked up.
+_BRIDGE_INDEX = 10
+_CONTROL_BRIDGE_INDEX = 9
+_TRUNK_INDEX = 10_000
+_PORT_INDEX = 100_000
+_CONTROL_PORT_INDEX = 200_000
+_IFB_INDEX = 300_000
+
+# Nothing but the benchmark and the address resolution that it causes may send on a link under
+# test. Multicast listener reports can't be switched off, so they are all sent while the lab is
+# being made.
+_NODE_SYSCTLS = {
+    "ipv6/conf/default/accept_ra": 0,
+    "ipv6/conf/default/autoconf": 0,
+    "ipv6/conf/default/router_solicitations": 0,
+    "ipv6/conf/default/accept_dad": 0,
+    "ipv6/conf/default/dad_transmits": 0,
+    "ipv6/conf/default/addr_gen_mode": 1,  # No link-local address.
+    "ipv6/conf/default/mldv1_unsolicited_report_interval": 1,  # ms
+    "ipv6/conf/default/mldv2_unsolicited_report_interval": 1,  # ms
+}
+_SWITCH_SYSCTLS = {
+    "ipv6/conf/all/disable_ipv6": 1,
+    "ipv6/conf/default/disable_ipv6": 1,
+}
+
+# linux/ethtool.h. With segments or checksums left to a NIC that isn't there, the size table
+# charges 64 KB as one frame and captures show wrong checksums.
+_SIOCETHTOOL = 0x8946
+_OFFLOADS_OFF = {
+    "receive checksum": 0x15,
+    "transmit checksum": 0x17,
+    "TSO": 0x1F,
+    "GSO": 0x24,
+    "GRO": 0x2C,
+}
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab that is up."""
+
+    name: str
+    topology: Topology
+
+    @cached_property
+    def nodes(self) -> tuple[wiring.LabNode, ...]:
+        """Names and addresses of its nodes, in the topology's order."""
+        return tuple(wiring.lab_node(self.name, node) for node in self.topology.nodes)
+
+    def node(self, name: str) -> wiring.LabNode:
+        """The node of that name; `TopologyError` names those there are."""
+        return self.nodes[self.topology.node(name).index - 1]
+
+    def popen(self, node: str, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+        """Start a process on a node, or on the `switch`; `options` as for `subprocess.Popen`."""
+        name = wiring.namespace_name(self.name, node)
+        if node != "switch":
+            self.topology.node(node)
+        return namespaces.popen(namespaces.RUN_DIR / name, command, **options)
+
+    @property
+    def longest_queue_s(self) -> float:
+        """How long the last byte may still wait in the queues after the senders fell silent.
+
+        A frame crosses its sender's shaper, at most every trunk, and its receiver's shaper.
+        """
+        access = [_queue_s(node) for node in self.topology.nodes]
+        return 2 * max(access) + sum(_queue_s(trunk) for trunk in self.topology.trunks)
+
+
+def _queue_s(link: Node | Trunk) -> float:
+    return link.queue_bytes * 8 / link.rate_bps if link.rate_bps != UNSHAPED else 0.0
+
+
+def up(topology: Topology, name: str | None = None) -> Lab:
+    """Make a lab that stays until `down`."""
+    lab = _lab(topology, name)
+    with state.locked(lab.name):
+        _clear_for(lab)
+        _make(lab, kept=True)
+    return lab
+
+
+@contextmanager
+def session(topology: Topology, name: str | None = None) -> Iterator[Lab]:
+    """A lab for the time of a run, alone: nobody else uses or removes it meanwhile.
+
+    One that `up` has left is used, and left again, if its topology is the same.
+    """
+    lab = _lab(topology, name)
+    with state.locked(lab.name):
+        known = state.read(lab.name)
+        if known is not None and known.kept:
+            if known.topology != topology:
+                raise LabError(
+                    f"lab {lab.name} is up with another topology than this run wants: "
+                    f"`switchbench lab down {lab.name}` first"
+                )
+            yield lab
+            return
+        _clear_for(lab)
+        _make(lab, kept=False)
+        try:
+            yield lab
+        finally:
+            _remove(lab)
+
+
+def find(name: str) -> Lab:
+    """The lab of that name, if it is up."""
+    known = state.read(name)
+    if known is None:
+        up_now = ", ".join(state.labs()) or "none"
+        raise LabError(f"lab {name} is not up (up are: {up_now})")
+    return Lab(name, known.topology)
+
+
+def down(name: str) -> None:
+    """Remove a lab, or what a crash left of it, with every process in it."""
+    find(name)
+    with state.locked(name):
+        _remove(find(name))
+
+
+def _lab(topology: Topology, name: str | None) -> Lab:
+    lab = Lab(name or topology.name, topology)
+    if not _LAB_NAME.fullmatch(lab.name):
+        raise LabError(f"{lab.name!r} can't be a lab's name: letters, digits, '.', '_' and '-'")
+    ports = len(topology.nodes) + len(topology.trunks)
+    if ports > _BRIDGE_PORTS:
+        raise LabError(
+            f"{topology.name} has {ports} nodes and trunks; a lab takes {_BRIDGE_PORTS}, "
+            "the most ports that a Linux bridge can have"
+        )
+    return lab
+
+
+def _clear_for(lab: Lab) -> None:
+    """Remove what a crash left under the lab's name, with the lab's lock held."""
+    known = state.read(lab.name)
+    if known is not None and known.kept:
+        raise LabError(f"lab {lab.name} is already up: `switchbench lab down {lab.name}` first")
+    if known is not None:
+        _remove(Lab(lab.name, known.topology))
+    wanted = set(wiring.namespace_names(lab.name, lab.topology))
+    for other in state.labs():
+        other_state = state.read(other)
+        if other_state is None:
+            continue
+        taken = wanted.intersection(wiring.namespace_names(other, other_state.topology))
+        if taken:
+            raise LabError(f"lab {other} already has the namespace {min(taken)}: choose a --name")
+    strays = [name for name in wanted if namespaces.exists(name)]
+    for name in strays:
+        namespaces.remove(name)
+
+
+def _remove(lab: Lab) -> None:
+    names = wiring.namespace_names(lab.name, lab.topology)
+    _terminate(names)
+    for name in names:
+        namespaces.remove(name)
+    state.forget(lab.name)
+
+
+def _terminate(names: Sequence[str]) -> None:
+    """End the processes in these namespaces, which would else keep them in being unseen."""
+    signals = [signal.SIGTERM, signal.SIGKILL]
+    for number in signals:
+        pids = [pid for pid in namespaces.processes(names) if pid != os.getpid()]
+        if not pids:
+            return
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        deadline = time.monotonic() + _TERMINATE_TIMEOUT_S
+        while namespaces.processes(names) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def _make(lab: Lab, kept: bool) -> None:
+    state.write(state.State(lab.name, lab.topology, kept=False))
+    try:
+        namespaces.in_thread(lambda: _build(lab))
+    except BaseException as error:
+        _remove(lab)
+        if isinstance(error, NetlinkError | OSError):
+            raise LabError(f"lab {lab.name} can't be made: {error}") from error
+        raise
+    if kept:
+        state.write(state.State(lab.name, lab.topology, kept=True))
+
+
+def _build(lab: Lab) -> None:
+    with contextlib.ExitStack() as stack:
+        nodes = []
+        for node in lab.topology.nodes:
+            nodes.append(namespaces.create(wiring.namespace_name(lab.name, node.name)))
+            stack.callback(os.close, nodes[-1])
+            _set_sysctls(_NODE_SYSCTLS)
+        switch = namespaces.create(wiring.switch_name(lab.name))
+        stack.callback(os.close, switch)
+        _set_sysctls(_SWITCH_SYSCTLS)
+        with IPRoute() as netlink:
+            _build_switch(netlink, lab.topology, nodes)
+            for lab_node, fd in zip(lab.nodes, nodes, strict=True):
+                namespaces.setns(fd, namespaces.CLONE_NEWNET)
+                _build_node(lab_node)
+            namespaces.setns(switch, namespaces.CLONE_NEWNET)
+            _switch_off_offloads([wiring.switch_port(node) for node in lab.topology.nodes])
+            _wait_forwarding(netlink)
+
+
+def _set_sysctls(values: dict[str, int]) -> None:
+    for key, value in values.items():
+        namespaces.write_sysctl(key, value)
+
+
+def _build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> None:
+    bridges = {module: _BRIDGE_INDEX + i for i, module in enumerate(topology.modules)}
+    _add_bridge(netlink, _CONTROL_BRIDGE_INDEX, "ctl", "control")
+    for i, (module, index) in enumerate(bridges.items()):
+        _add_bridge(netlink, index, f"b{i}", module)
+    for node, fd in zip(topology.nodes, nodes, strict=True):
+        _add_port(netlink, topology, node, bridges[node.module], fd)
+        _add_control_port(netlink, node, fd)
+    for i in range(len(topology.trunks)):
+        _add_trunk(netlink, topology, i, bridges)
+
+
+def _add_bridge(netlink: IPRoute, index: int, name: str, alias: str) -> None:
+    netlink.link(
+        "add",
+        index=index,
+        ifname=name,
+        kind="bridge",
+        ifalias=alias,
+        state="up",
+        br_stp_state=0,
+        br_forward_delay=0,
+        br_mcast_snooping=0,
+    )
+
+
+def _add_port(
+    netlink: IPRoute, topology: Topology, node: Node, bridge: int, namespace: int
+) -> None:
+    index = _PORT_INDEX + node.index
+    peer = {
+        "ifname": wiring.IFACE,
+        "net_ns_fd": namespace,
+        "address": wiring.mac(node.index),
+        "mtu": topology.mtu,
+    }
+    netlink.link(
+        "add",
+        index=index,
+        ifname=wiring.switch_port(node),
+        kind="veth",
+        ifalias=node.name,
+        mtu=topology.mtu,
+        master=bridge,
+        state="up",
+        peer=peer,
+    )
+    if node.rate_bps == UNSHAPED:
+        return
+    ifb = _IFB_INDEX + node.index
+    netlink.link(
+        "add",
+        index=ifb,
+        ifname=wiring.inbound_shaper(node),
+        kind="ifb",
+        ifalias=node.name,
+        mtu=topology.mtu,
+        state="up",
+    )
+    shape = Shaper(node.rate_bps, node.queue_bytes, topology.mtu)
+    shaper.add(netlink, index, shape)
+    shaper.add(netlink, ifb, shape)
+    shaper.redirect(netlink, index, ifb)
+
+
+def _add_control_port(netlink: IPRoute, node: Node, namespace: int) -> None:
+    netlink.link(
+        "add",
+        index=_CONTROL_PORT_INDEX + node.index,
+        ifname=wiring.control_port(node),
+        kind="veth",
+        ifalias=node.name,
+        master=_CONTROL_BRIDGE_INDEX,
+        state="up",
+        peer={
+            "ifname": wiring.CONTROL_IFACE,
+            "net_ns_fd": namespace,
+            "address": wiring.control_mac(node.index),
+        },
+    )
+
+
+def _add_trunk(
+    netlink: IPRoute, topology: Topology, position: int, bridges: dict[str, int]
+) -> None:
+    trunk = topology.trunks[position]
+    index = _TRUNK_INDEX + 2 * position
+    a, b = wiring.trunk_ends(position)
+    netlink.link(
+        "add",
+        index=index,
+        ifname=a,
+        kind="veth",
+        ifalias=trunk.name,
+        mtu=topology.mtu,
+        peer={"ifname": b, "mtu": topology.mtu},
+    )
+    ends = {index: bridges[trunk.a], socket.if_nametoindex(b): bridges[trunk.b]}
+    for end, bridge in ends.items():
+        netlink.link("set", index=end, master=bridge, state="up")
+        if trunk.rate_bps != UNSHAPED:
+            shaper.add(netlink, end, Shaper(trunk.rate_bps, trunk.queue_bytes, topology.mtu))
+
+
+def _build_node(node: wiring.LabNode) -> None:
+    namespaces.write_sysctl(f"ipv6/conf/{node.control_iface}/disable_ipv6", 1)
+    _switch_off_offloads([node.iface, node.control_iface])
+    eth0 = socket.if_nametoindex(node.iface)
+    ctl0 = socket.if_nametoindex(node.control_iface)
+    with IPRoute() as netlink:
+        for index in (1, eth0, ctl0):
+            netlink.link("set", index=index, state="up")
+        netlink.addr("add", index=eth0, address=node.ipv4, prefixlen=wiring.IPV4_PREFIX)
+        netlink.addr("add", index=eth0, address=node.ipv6, prefixlen=wiring.IPV6_PREFIX)
+        netlink.addr("add", index=ctl0, address=node.control_ipv4, prefixlen=wiring.IPV4_PREFIX)
+
+
+def _switch_off_offloads(interfaces: Sequence[str]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for name in interfaces:
+            for command in _OFFLOADS_OFF.values():
+                _ethtool(sock, name, struct.pack("II", command, 0))
+
+
+def _ethtool(sock: socket.socket, name: str, command: bytes) -> None:
+    value = ctypes.create_string_buffer(command, len(command))
+    request = struct.pack("16sP8x", name.encode(), ctypes.addressof(value))
+    fcntl.ioctl(sock, _SIOCETHTOOL, request)
+
+
+def _wait_forwarding(netlink: IPRoute) -> None:
+    """Wait until every bridge port forwards: the kernel's link watch may take a while."""
+    deadline = time.monotonic() + _FORWARDING_TIMEOUT_S
+    while True:
+        ports = [link for link in netlink.get_links() if link.get("master")]
+        late = [link.get("ifname") for link in ports if _port_state(link) != _FORWARDING]
+        if not late:
+            return
+        if time.monotonic() > deadline:
+            raise LabError(f"the switch's ports {', '.join(late)} do not come up")
+        time.sleep(0.01)
+
+
+def _port_state(link: Any) -> int | None:
+    return link.get(("linkinfo", "slave_data", "state"))  # type: ignore[no-any-return]
