@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The results directory of one run: what is in it, and how it is written so that it stays valid.
+
+configuration.yaml   the configuration as understood; `switchbench run` takes it again
+records.ndjson       every record as the nodes wrote it, as it came
+nodes.log            what the nodes wrote on standard error
+summary.json         what it amounts to (results/schema/summary.schema.json)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import yaml
+
+from ..errors import ConfigurationError, RunError
+
+CONFIGURATION = "configuration.yaml"
+RECORDS = "records.ndjson"
+NODES_LOG = "nodes.log"
+SUMMARY = "summary.json"
+
+
+class RunDirectory:
+    """The directory of one run, made new."""
+
+    def __init__(self, path: Path) -> None:
+        """Makes the directory; refuses one that holds anything, so that no result is lost."""
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise ConfigurationError(
+                    f"{path} is not empty: name a new directory with --out, or move it away"
+                )
+        except OSError as error:
+            raise ConfigurationError(f"can't make {path}: {error.strerror}") from error
+
+    def write_configuration(self, effective: Mapping[str, Any]) -> None:
+        """The configuration as understood, every default filled in."""
+        text = yaml.safe_dump(dict(effective), sort_keys=False, allow_unicode=True)
+        self._replace(CONFIGURATION, text)
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Writes the summary whole or not at all."""
+        self._replace(SUMMARY, json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+
+    def open_lines(self, name: str) -> LineFile:
+        """A file of the directory to append lines to."""
+        return LineFile(self.path / name)
+
+    def _replace(self, name: str, text: str) -> None:
+        final = self.path / name
+        fresh = self.path / f".{name}.new"
+        try:
+            fresh.write_text(text, "utf-8")
+            fresh.replace(final)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise _cannot_write(final, error) from error
+
+
+class LineFile:
+    """A file of whole lines: each is in it when `write` returns, and no part of one ever stays."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file, made new if need be."""
+        self.path = path
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+        self._size = os.fstat(self._file).st_size
+        self.lines = 0
+
+    def write(self, line: bytes) -> int:
+        """Appends one line, its end included; returns its number. RunError when it can't."""
+        done = 0
+        try:
+            while done < len(line):
+                done += os.write(self._file, line[done:])
+        except OSError as error:
+            os.ftruncate(self._file, self._size)
+            raise _cannot_write(self.path, error) from error
+        self._size += len(line)
+        self.lines += 1
+        return self.lines
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._file)
+
+    def __enter__(self) -> LineFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def default_path(conf_name: str) -> Path:
+    """results/<UTC time>-<name of the configuration>."""
+    return Path("results") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{conf_name}"
+
+
+def load_summary(path: Path) -> dict[str, Any]:
+    """The summary of a finished run."""
+    try:
+        loaded: dict[str, Any] = json.loads((path / SUMMARY).read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"no results in {path}: {error.strerror}: {SUMMARY}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"{path / SUMMARY} is damaged: {error}") from error
+    return loaded
+
+
+def _cannot_write(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"can't write {path}: {error.strerror}; what was written before is whole and stays"
+    )

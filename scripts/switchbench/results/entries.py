@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The entries of the summary: one for each phase, and one for each whole plan, in a network.
+
+The keys and their meaning are the schema's; a key with no observation is there, and is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..model import Load, Part, Trial
+from . import measures as m
+from .directory import RECORDS
+from .expect import loss_percent
+from .records import Flow, NodePhase, PhaseKey, PhaseRecords, Record
+
+_STATES = ("stopped", "flooded", "unreachable")  # as a node says of a phase that did not end well
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a phase's records belong: what the configuration says of them."""
+
+    trial: Trial
+    part: Part
+    key: PhaseKey
+
+
+def setting(place: Place, lines: dict[str, int]) -> dict[str, Any]:
+    trial = place.trial
+    size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
+    return {
+        "trial": trial.id,
+        "test": trial.test,
+        "repeat": trial.repeat,
+        "pattern": trial.pattern["name"],
+        "parameters": dict(trial.parameters),
+        "transport": trial.transport,
+        "network": place.part.network,
+        "together": [part.network for part in trial.parts] if len(trial.parts) > 1 else None,
+        "ranks": len(place.part.ranks),
+        "phase": place.key.phase,
+        "traffic": trial.traffic,
+        "size": size,
+        "size_unit": trial.size_unit,
+        "frame_bytes": size if trial.size_unit == "frame" else None,
+        "load": {name: value for name, value in asdict(trial.load).items() if value is not None},
+        "asked_load": _asked_percent(trial, lines),
+        "load_unit": "percent_of_line",
+    }
+
+
+def _asked_percent(trial: Trial, lines: dict[str, int]) -> float | None:
+    """The load in percent of line: mean over the part's ports, which may have several rates."""
+    load: Load = trial.load
+    if load.percent is not None:
+        return load.percent
+    bps = load.bps
+    if load.fps is not None and trial.size_unit == "frame":
+        frame = sum(trial.sizes) / len(trial.sizes)
+        bps = load.fps * 8 * (frame + m.FRAME_OVERHEAD_L1)
+    known = [100.0 * bps / line for line in lines.values() if bps is not None and line]
+    return m.mean(known)
+
+
+def timing(place: Place, nodes: dict[str, NodePhase]) -> dict[str, Any]:
+    views = list(nodes.values())
+    window_ns = m.greatest(view.window_ns for view in views)
+    elapsed_ns = m.greatest(view.elapsed_ns for view in views)
+    drained = {view.drained for view in views}
+    return {
+        "phase_name": next((view.name for view in views if view.name), None),
+        "window_s": place.trial.window_s if window_ns is None else window_ns / 1e9,
+        "elapsed_s": None if elapsed_ns is None else elapsed_ns / 1e9,
+        "start_skew_us": m.greatest(view.start_skew_us for view in views),
+        "stop_skew_us": m.greatest(view.stop_skew_us for view in views),
+        "skew_bound_us": m.greatest(view.skew_bound_us for view in views),
+        "drained": False if False in drained else (True if True in drained else None),
+    }
+
+
+def throughput(flows: list[Flow], shares: m.PortShares) -> dict[str, Any]:
+    rates = [m.payload_bps(flow) for flow in flows]
+    known = [(rate, flow) for rate, flow in zip(rates, flows, strict=True) if rate is not None]
+    slowest = min(known, key=lambda pair: pair[0])[1] if known else None
+
+    def mega(bps: float | None) -> float | None:
+        return None if bps is None else bps / m.MEGA
+
+    return {
+        "offered_load": m.mean(shares.offered.values()),
+        "throughput": {
+            "layer": "payload",
+            "unit": "Mbit/s",
+            "min": mega(m.least(rates)),
+            "mean": mega(m.mean(rates)),
+            "max": mega(m.greatest(rates)),
+            "total": mega(m.total(rates)),
+            "percent_of_line": m.mean(shares.destination.values()),
+            "least_percent_of_line": m.least(shares.destination.values()),
+        },
+        "slowest": None if slowest is None else {"src": slowest.src, "dst": slowest.dst},
+    }
+
+
+def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, Any]:
+    sources = [flow.source for flow in flows]
+    ends = [flow.destination for flow in flows]
+    sees_frames = transport == "dpdk"
+
+    def offered(name: str) -> int | None:
+        return m.total_int(getattr(side.whole, name) if side else None for side in sources)
+
+    def delivered(name: str) -> int | None:
+        return m.total_int(getattr(side.whole, name) if side else None for side in ends)
+
+    def judged(name: str) -> int | None:
+        return m.total_int(getattr(side, name) if side else None for side in ends)
+
+    ports = list(phase.ports.values())
+    offered_frames = offered("frames") if sees_frames else None
+    lost = m.total_int(map(m.lost_frames, flows)) if sees_frames else None
+    retransmitted = [
+        side.measures.get("retransmitted_segments") if side else None for side in sources
+    ]
+    return {
+        "offered_frames": offered_frames,
+        "delivered_frames": delivered("frames") if sees_frames else None,
+        "offered_bytes": offered("payload_bytes"),
+        "delivered_bytes": delivered("payload_bytes"),
+        "offered_messages": None if sees_frames else offered("messages"),
+        "delivered_messages": None if sees_frames else delivered("messages"),
+        "lost_frames": lost,
+        "loss_percent": None if lost is None or not offered_frames else 100 * lost / offered_frames,
+        "worst_loss_percent": m.greatest(map(loss_percent, flows)) if sees_frames else None,
+        "host_dropped_frames": m.total_known(map(m.host_drops, ports)),
+        "duplicated_frames": judged("duplicated") if sees_frames else None,
+        "reordered_frames": judged("reordered") if sees_frames else None,
+        "late_frames": judged("late") if sees_frames else None,
+        "corrupted_frames": judged("corrupted") if sees_frames else None,
+        "corrupted_bytes": None if sees_frames else judged("corrupted"),
+        "misdelivered_frames": (
+            m.total_int(port.misdelivered for port in ports) if sees_frames else None
+        ),
+        "foreign_frames": m.total_int(port.foreign for port in ports) if sees_frames else None,
+        "guest_frames": m.total_int(port.guest_sent for port in ports) if sees_frames else None,
+        "pause_frames": m.total_known(port.pause for port in ports),
+        "retransmitted_segments": None
+        if sees_frames
+        else m.total_int(None if count is None else int(count) for count in retransmitted),
+    }
+
+
+def cpu(flows: list[Flow], cpu_s: float | None) -> dict[str, Any]:
+    delivered = m.total(
+        flow.destination.whole.payload_bytes if flow.destination else None for flow in flows
+    )
+    per_gb = None if cpu_s is None or not delivered else cpu_s / (delivered / m.GIGA)
+    return {"cpu_s": cpu_s, "cpu_s_per_gb": per_gb}
+
+
+def state(flows: list[Flow], nodes: dict[str, NodePhase], wanted: set[str]) -> str:
+    said = {view.state for view in nodes.values()} - {None, "complete"}
+    for state in _STATES:
+        if state in said:
+            return state
+    whole = all(flow.source and flow.destination for flow in flows)
+    return "complete" if whole and nodes.keys() >= wanted else "partial"
+
+
+def where(key: PhaseKey, phase: PhaseRecords) -> dict[str, Any]:
+    return {"file": RECORDS, "first_line": phase.first_line, "last_line": phase.last_line} | (
+        key._asdict()
+    )
+
+
+# --- plans -------------------------------------------------------------------------------------
+
+_PLAN_SETTING = (
+    "trial", "test", "repeat", "pattern", "parameters", "transport", "network", "ranks",
+    "traffic", "size", "size_unit", "frame_bytes", "load", "asked_load", "load_unit",
+)  # fmt: skip
+_PLAN_SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_bytes",
+              "lost_frames", "host_dropped_frames")  # fmt: skip
+
+
+def plan_entry(
+    trial: Trial, part: Part, entries: list[dict[str, Any]], ended: dict[str, Record]
+) -> dict[str, Any]:
+    """A whole plan in one network: the paper's figure is its time and its throughput."""
+    rates = [entry["throughput"] for entry in entries]
+    worst = min(
+        (entry for entry in entries if entry["throughput"]["min"] is not None),
+        key=lambda entry: entry["throughput"]["min"],
+        default=None,
+    )
+    elapsed_ns = m.greatest(record.get("elapsed_ns") for record in ended.values())
+    windows = [entry["window_s"] for entry in entries]
+    plan = {name: entries[0][name] for name in _PLAN_SETTING}
+    plan |= {name: m.total_int(entry[name] for entry in entries) for name in _PLAN_SUMS}
+    return plan | {
+        "phases": trial.phases,
+        "phases_measured": len(entries),
+        "elapsed_s": None if elapsed_ns is None else elapsed_ns / 1e9,
+        "window_s": m.total(windows),
+        "throughput": {
+            "layer": "payload",
+            "unit": "Mbit/s",
+            "min": m.least(rate["min"] for rate in rates),
+            "mean": m.mean(rate["mean"] for rate in rates),
+            "max": m.greatest(rate["max"] for rate in rates),
+            "total": _weighted([rate["total"] for rate in rates], windows),
+            "percent_of_line": m.mean(rate["percent_of_line"] for rate in rates),
+            "least_percent_of_line": m.least(rate["least_percent_of_line"] for rate in rates),
+        },
+        "worst_phase": None if worst is None else worst["phase"],
+        "slowest": None if worst is None else worst["slowest"],
+    }
+
+
+def _weighted(values: list[float | None], weights: list[float]) -> float | None:
+    """The mean over time: each phase counts by its window."""
+    parts = m.total(
+        None if value is None else value * weight
+        for value, weight in zip(values, weights, strict=True)
+    )
+    return None if parts is None or not sum(weights) else parts / sum(weights)

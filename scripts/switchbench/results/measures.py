@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The measures by formula, as doc/measures.md states them. Pure functions of joined records.
+
+None is "not observed" and stays so: a sum with an unknown part is unknown.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .records import Count, Flow, NodePhase, PhaseRecords, PortCount
+
+FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
+
+# A TCP stream in full segments over Ethernet at MTU 1500, IPv4, time stamps on: of each 1,538
+# bytes on the line (1,518 with FCS + 20) 1,448 are the stream's.
+TCP_SEGMENT_PAYLOAD = 1448
+TCP_SEGMENT_LINE = 1538
+
+MEGA = 1e6
+GIGA = 1e9
+
+LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
+HOST_SHARE_SITE = 0.001  # offered below intended: the host could not keep up
+HOST_SHARE_LAB = 0.03
+
+
+def total(values: Iterable[float | None]) -> float | None:
+    """The sum; None when any part, or everything, is unknown."""
+    parts = list(values)
+    known = [value for value in parts if value is not None]
+    return sum(known) if known and len(known) == len(parts) else None
+
+
+def total_int(values: Iterable[int | None]) -> int | None:
+    """`total` of counts."""
+    result = total(values)
+    return None if result is None else int(result)
+
+
+def total_known(values: Iterable[int | None]) -> int | None:
+    """The sum of events: what is known counts, but 0 is only said when every part is known."""
+    parts = list(values)
+    known = sum(value for value in parts if value is not None)
+    return known if known or (parts and None not in parts) else None
+
+
+def least(values: Iterable[float | None]) -> float | None:
+    """The minimum of what is known."""
+    return min((value for value in values if value is not None), default=None)
+
+
+def greatest(values: Iterable[float | None]) -> float | None:
+    """The maximum of what is known."""
+    return max((value for value in values if value is not None), default=None)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of what is known."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def median(values: Iterable[float | None]) -> float | None:
+    """The median of what is known."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def line_bits(count: Count) -> float | None:
+    """Layer-1 bits: exact where frames are seen (dpdk), else those of full TCP segments."""
+    if count.frames is not None and count.frame_bytes is not None:
+        return 8.0 * (count.frame_bytes + FRAME_OVERHEAD_L1 * count.frames)
+    if count.payload_bytes is not None:
+        return 8.0 * count.payload_bytes * TCP_SEGMENT_LINE / TCP_SEGMENT_PAYLOAD
+    return None
+
+
+def per_second(amount: float | None, span_ns: int | None) -> float | None:
+    """A rate over a window; None without one."""
+    return None if amount is None or not span_ns else amount * 1e9 / span_ns
+
+
+def payload_bps(flow: Flow) -> float | None:
+    """The flow's throughput: payload that its destination verified in its window."""
+    side = flow.destination
+    if side is None or side.window.payload_bytes is None:
+        return None
+    return per_second(8.0 * side.window.payload_bytes, side.window_ns)
+
+
+def delivered_line_bps(flow: Flow) -> float | None:
+    """Layer-1 bit/s that the destination verified in its window."""
+    side = flow.destination
+    return None if side is None else per_second(line_bits(side.window), side.window_ns)
+
+
+def offered_line_bps(flow: Flow) -> float | None:
+    """Layer-1 bit/s that the source really sent in its window."""
+    side = flow.source
+    return None if side is None else per_second(line_bits(side.window), side.window_ns)
+
+
+def lost_frames(flow: Flow) -> int | None:
+    """Offered and not arrived: offered - (delivered + corrupted), whole trial, after the drain.
+
+    `frames` of a destination are distinct: each sequence number counts once, duplicates apart.
+    """
+    if flow.source is None or flow.destination is None:
+        return None
+    sent, came = flow.source.whole.frames, flow.destination.whole.frames
+    if sent is None or came is None:
+        return None
+    return max(0, sent - came - (flow.destination.corrupted or 0))
+
+
+def surplus_frames(flow: Flow) -> int:
+    """Distinct frames delivered beyond those offered: a fault of the counting, never right."""
+    if flow.source is None or flow.destination is None:
+        return 0
+    sent, came = flow.source.whole.frames, flow.destination.whole.frames
+    return 0 if sent is None or came is None else max(0, came - sent)
+
+
+def host_drops(port: PortCount) -> int | None:
+    """Frames dropped inside this host: its receive ring, its queueing discipline, its driver."""
+    return total_known((port.dropped_receive, port.dropped_send))
+
+
+def sum_by_port(
+    flows: Iterable[Flow], end: str, values: Iterable[float | None]
+) -> dict[str, float | None]:
+    """Sums a flow's values by their `src` or `dst` port; a port with an unknown flow is None."""
+    sums: dict[str, list[float | None]] = {}
+    for flow, value in zip(flows, values, strict=True):
+        sums.setdefault(getattr(flow, end), []).append(value)
+    return {port: total(parts) for port, parts in sums.items()}
+
+
+@dataclass(frozen=True)
+class PortShares:
+    """Percent of line by port: what arrived from it, what arrived at it, what it sent."""
+
+    source: dict[str, float | None]
+    destination: dict[str, float | None]
+    offered: dict[str, float | None]  # of flows that the port generates
+
+
+def port_shares(flows: list[Flow], line_bps: dict[str, int]) -> PortShares:
+    """Percent of each port's own line rate; None where the line rate is unknown."""
+
+    def percent(rates: dict[str, float | None]) -> dict[str, float | None]:
+        shares: dict[str, float | None] = {}
+        for port, rate in rates.items():
+            line = line_bps.get(port)
+            shares[port] = 100.0 * rate / line if rate is not None and line else None
+        return shares
+
+    delivered = [delivered_line_bps(flow) for flow in flows]
+    made = [flow for flow in flows if flow.source is None or flow.source.role == "generate"]
+    return PortShares(
+        source=percent(sum_by_port(flows, "src", delivered)),
+        destination=percent(sum_by_port(flows, "dst", delivered)),
+        offered=percent(sum_by_port(made, "src", map(offered_line_bps, made))),
+    )
+
+
+def machine_cpu_s(nodes: dict[str, NodePhase], boots: dict[str, str]) -> float | None:
+    """CPU seconds of all machines in the phase, kernel included: elapsed x cpus - idle.
+
+    Nodes with the same boot id are on the same machine and say the same; the longest counts.
+    """
+    by_machine: dict[str, float | None] = {}
+    for name, node in nodes.items():
+        if node.elapsed_ns is None or node.cpus is None or node.cpu_idle_s is None:
+            busy = None
+        else:
+            busy = max(0.0, node.elapsed_ns / 1e9 * node.cpus - node.cpu_idle_s)
+        machine = boots.get(name, name)
+        by_machine[machine] = greatest((by_machine.get(machine), busy))
+    return total(by_machine.values())
+
+
+@dataclass(frozen=True)
+class HostLimit:
+    """A host that was, or may have been, the limit: not the network."""
+
+    port: str
+    reason: str
+
+
+def host_limits(phase: PhaseRecords, allowed_share: float) -> list[HostLimit]:
+    """Ports whose hosts could not offer what was intended, or dropped frames themselves.
+
+    TCP sends less than intended because the network tells it to: only frames are judged so.
+    """
+    limits = []
+    made: dict[str, tuple[int, int]] = {}  # port: frames sent, frames intended
+    for flow in phase.flows.values():
+        side = flow.source
+        if side is None or side.role != "generate" or not side.intended:
+            continue
+        if side.whole.frames is not None:
+            sent, intended = made.get(flow.src, (0, 0))
+            made[flow.src] = (sent + side.whole.frames, intended + side.intended)
+    for name, (sent, intended) in made.items():
+        short = 1.0 - sent / intended
+        if short > allowed_share:
+            limits.append(HostLimit(name, f"offered {100 * short:.1f} % less than intended"))
+    for name, port in phase.ports.items():
+        drops = host_drops(port)
+        if drops:
+            limits.append(HostLimit(name, f"{drops} frames dropped in the host"))
+    return limits
+
+
+def above_line(
+    shares: dict[str, float | None], line_bps: dict[str, int], slack_bits: float, window_s: float
+) -> dict[str, float]:
+    """Ports above their line rate by more than 0.02 % plus one queue a window: percent of line."""
+    alarms = {}
+    for port, percent in shares.items():
+        line = line_bps.get(port)
+        if percent is None or not line or not window_s:
+            continue
+        limit = 100.0 * (1.0 + LINE_ALARM_SHARE + slack_bits / (line * window_s))
+        if percent > limit:
+            alarms[port] = percent
+    return alarms

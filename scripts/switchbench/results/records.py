@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The node's records as values (doc/node-protocol.md, "Records").
+
+Only what the summary computes with is kept: a run of many thousand flows must fit in memory. A
+count that a record does not give is None, never 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Record = dict[str, Any]
+
+
+class PhaseKey(NamedTuple):
+    """One phase of one trial in one network."""
+
+    trial: int
+    repeat: int
+    network: str
+    phase: int
+
+
+@dataclass(slots=True)
+class Count:
+    """What passed on one side of a flow: in the whole trial, or in the window."""
+
+    frames: int | None
+    frame_bytes: int | None
+    payload_bytes: int | None
+    messages: int | None
+
+
+@dataclass(slots=True)
+class Side:
+    """One end of one flow in one phase."""
+
+    role: str  # generate | forward
+    whole: Count
+    window: Count
+    window_ns: int | None
+    intended: int | None  # source: frames or bytes that load and time asked for
+    duplicated: int | None
+    reordered: int | None
+    late: int | None
+    corrupted: int | None
+    measures: dict[str, float]  # what the transport adds
+
+
+@dataclass(slots=True)
+class Flow:
+    """Both sides of a flow; None: that side left no record."""
+
+    src: str
+    dst: str
+    source: Side | None = None
+    destination: Side | None = None
+
+
+@dataclass(slots=True)
+class PortCount:
+    """One port in one phase."""
+
+    misdelivered: int | None
+    foreign: int | None
+    guest_sent: int | None
+    dropped_receive: int | None
+    dropped_send: int | None
+    errors: int | None
+    pause: int | None
+
+
+@dataclass(slots=True)
+class NodePhase:
+    """What one node says of a phase as a whole."""
+
+    name: str | None
+    state: str | None
+    drained: bool | None
+    window_ns: int | None
+    elapsed_ns: int | None
+    start_skew_us: float | None
+    stop_skew_us: float | None
+    skew_bound_us: float | None
+    cpu_s: float | None
+    cpu_idle_s: float | None
+    cpus: int | None
+
+
+@dataclass(slots=True)
+class PhaseRecords:
+    """All that was said of one phase in one network, and on which lines of the file."""
+
+    flows: dict[tuple[str, str], Flow] = field(default_factory=dict)
+    ports: dict[str, PortCount] = field(default_factory=dict)
+    first_line: int = 0
+    last_line: int = 0
+
+    def add_line(self, line: int) -> None:
+        """Notes that this line of the file belongs to the phase."""
+        self.first_line = self.first_line or line
+        self.last_line = line
+
+
+def key_of(record: Record) -> PhaseKey:
+    """The phase that a `flow` or `port` record belongs to."""
+    return PhaseKey(record["trial"], record.get("repeat") or 0, record["network"], record["phase"])
+
+
+def side_of(record: Record) -> Side:
+    """The side that a `flow` record describes."""
+    return Side(
+        role=record.get("role") or "generate",
+        whole=_count(record, ""),
+        window=_count(record, "window_"),
+        window_ns=record.get("window_ns"),
+        intended=record.get("intended"),
+        duplicated=record.get("duplicated"),
+        reordered=record.get("reordered"),
+        late=record.get("late"),
+        corrupted=record.get("corrupted"),
+        measures=record.get("measures") or {},
+    )
+
+
+def add_flow(phase: PhaseRecords, record: Record) -> None:
+    """Joins one side's record to its flow."""
+    pair = (record["src"], record["dst"])
+    flow = phase.flows.setdefault(pair, Flow(*pair))
+    if record["side"] == "source":
+        flow.source = side_of(record)
+    else:
+        flow.destination = side_of(record)
+
+
+def port_of(record: Record) -> PortCount:
+    """The counts of a `port` record."""
+    return PortCount(**{name: record.get(name) for name in PortCount.__slots__})
+
+
+def node_phase_of(record: Record) -> NodePhase:
+    """What a `phase` record says."""
+    return NodePhase(**{name: record.get(name) for name in NodePhase.__slots__})
+
+
+def read_records(path: Path) -> Iterator[tuple[int, Record]]:
+    """All records of a file with their line numbers, from 1.
+
+    A last line without its end (the disk was full, the machine died) is left out.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n"):
+                yield number, json.loads(line)
+
+
+def _count(record: Record, prefix: str) -> Count:
+    return Count(
+        frames=record.get(prefix + "frames"),
+        frame_bytes=record.get(prefix + "frame_bytes"),
+        payload_bytes=record.get(prefix + "payload_bytes"),
+        messages=record.get(prefix + "messages"),
+    )

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""summary.json from records.ndjson: one pass, one trial's flows in memory at a time.
+
+Its form is results/schema/summary.schema.json, its formulas are in doc/measures.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ..model import Run, Trial
+from . import measures as m
+from .entries import Place, counts, cpu, plan_entry, setting, state, throughput, timing, where
+from .expect import INCONCLUSIVE, REFUSED, Judge, PhaseResult
+from .ports import PortTable
+from .records import (
+    NodePhase,
+    PhaseKey,
+    PhaseRecords,
+    Record,
+    add_flow,
+    key_of,
+    node_phase_of,
+    port_of,
+)
+
+SCHEMA = "switchbench-summary/1"
+
+
+@dataclass
+class _OpenTrial:
+    """A trial whose records still come."""
+
+    phases: dict[PhaseKey, PhaseRecords] = field(default_factory=dict)
+    nodes: dict[int, dict[str, NodePhase]] = field(default_factory=dict)  # by phase, node
+    ended: dict[str, Record] = field(default_factory=dict)  # `trial` records by node
+
+
+class Summary:
+    """Takes records as they come and says, at any moment, what they amount to."""
+
+    def __init__(self, run: Run) -> None:
+        """Refuses, as Judge does, a clause that no trial of the run can answer."""
+        self._run = run
+        self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
+        self._judge = Judge(run.expectations, run.trials)
+        self._ports = PortTable(run.site.ports)
+        self._open: dict[tuple[int, int], _OpenTrial] = {}
+        self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
+        self._boots: dict[str, str] = {}
+        self._nodes = {process.name for process in run.site.processes}
+        self._entries: list[dict[str, Any]] = []
+        self._plans: list[dict[str, Any]] = []
+        self._flows_seen: dict[tuple[int, int], int] = {}
+        self._alarms: list[str] = []
+        self._notes: list[str] = []
+        self._hellos: list[dict[str, Any]] = []
+        self._takers = {
+            "hello": self._take_hello,
+            "port-open": self._take_port_open,
+            "flow": self._take_flow,
+            "port": self._take_port,
+            "phase": self._take_phase,
+            "trial": self._take_trial,
+            "unreachable": self._take_unreachable,
+            "event": self._take_event,
+        }
+
+    def feed(self, line: int, record: Record) -> None:
+        """Takes one record, the `line`th of the file."""
+        taker = self._takers.get(record["type"])
+        if taker is not None:
+            taker(line, record)
+
+    def finish(self, about: Mapping[str, Any], faults: Iterable[str]) -> dict[str, Any]:
+        """The summary. `about` is its `run`; each fault is a sentence that made it partial."""
+        for key in list(self._open):
+            self._close_trial(key)
+        reasons = list(faults)
+        missing = self._missing()
+        expectations = self._judge.verdicts()
+        gaps = "partial" if reasons or missing else "complete"
+        status = gaps if self._entries else "failed"
+        result = {
+            "schema": SCHEMA,
+            "status": status,
+            "exit_status": exit_status(status, expectations),
+            "faults": reasons,
+            "run": dict(about) | {"seed": self._run.seed, "nodes": self._hellos},
+            "trials": sorted(self._entries, key=_order),
+            "plans": self._plans,
+            "ports": self._ports.summary(),
+            "expectations": expectations,
+            "alarms": self._alarms,
+            "not_measured": missing + self._notes,
+        }
+        rounded: dict[str, Any] = _rounded(result)
+        return rounded
+
+    # --- records ---------------------------------------------------------------------------
+
+    def _take_hello(self, _line: int, record: Record) -> None:
+        names = ("node", "host", "version", "protocol", "cpus", "memory", "worker")
+        self._hellos.append({name: record.get(name) for name in names})
+        self._boots[record["node"]] = record.get("boot") or record["node"]
+
+    def _take_port_open(self, _line: int, record: Record) -> None:
+        rate = record.get("line_rate_bps") or 0
+        self._lines[record["port"], record["transport"]] = rate
+
+    def _take_flow(self, line: int, record: Record) -> None:
+        phase = self._phase(record, line)
+        add_flow(phase, record)
+
+    def _take_port(self, line: int, record: Record) -> None:
+        self._phase(record, line).ports[record["port"]] = port_of(record)
+
+    def _take_phase(self, _line: int, record: Record) -> None:
+        nodes = self._trial(record).nodes.setdefault(record["phase"], {})
+        nodes[record["node"]] = node_phase_of(record)
+
+    def _take_trial(self, _line: int, record: Record) -> None:
+        open_trial = self._trial(record)
+        open_trial.ended[record["node"]] = record
+        if open_trial.ended.keys() >= self._nodes:
+            self._close_trial((record["trial"], record.get("repeat") or 0))
+
+    def _take_unreachable(self, _line: int, record: Record) -> None:
+        got = f"{record.get('received')} of {record.get('sent')} probes arrived"
+        self._notes.append(
+            f"trial {record['trial']}: {record['dst']} can't be reached from {record['src']}: {got}"
+        )
+
+    def _take_event(self, _line: int, record: Record) -> None:
+        place = f"{record['port']}: " if record.get("port") else ""
+        self._alarms.append(f"{place}{record.get('what')}: {record.get('text') or ''}".strip())
+
+    def _trial(self, record: Record) -> _OpenTrial:
+        return self._open.setdefault((record["trial"], record.get("repeat") or 0), _OpenTrial())
+
+    def _phase(self, record: Record, line: int) -> PhaseRecords:
+        phase = self._trial(record).phases.setdefault(key_of(record), PhaseRecords())
+        phase.add_line(line)
+        return phase
+
+    # --- what they amount to ---------------------------------------------------------------
+
+    def _close_trial(self, key: tuple[int, int]) -> None:
+        open_trial = self._open.pop(key)
+        trial = self._trials[key]
+        for part in trial.parts:
+            entries = []
+            for phase_key in sorted(open_trial.phases):
+                phase = open_trial.phases[phase_key]
+                if phase_key.network != part.network or not phase.flows:
+                    continue
+                nodes = open_trial.nodes.get(phase_key.phase, {})
+                entries.append(self._add_phase(Place(trial, part, phase_key), phase, nodes))
+                seen = self._flows_seen.get(key, 0)
+                self._flows_seen[key] = seen + len(phase.flows)
+            if entries:
+                self._plans.append(plan_entry(trial, part, entries, open_trial.ended))
+
+    def _add_phase(
+        self, place: Place, phase: PhaseRecords, nodes: dict[str, NodePhase]
+    ) -> dict[str, Any]:
+        lines = self._line_rates(place)
+        flows = list(phase.flows.values())
+        shares = m.port_shares(flows, lines)
+        allowed = m.HOST_SHARE_LAB if self._run.site.launch == "lab" else m.HOST_SHARE_SITE
+        limits = m.host_limits(phase, allowed)
+        entry = (
+            setting(place, lines)
+            | timing(place, nodes)
+            | throughput(flows, shares)
+            | counts(flows, phase, place.trial.transport)
+            | cpu(flows, m.machine_cpu_s(nodes, self._boots))
+            | {
+                "flows": len(flows),
+                "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
+                "state": state(flows, nodes, self._nodes),
+                "host_limited": [asdict(limit) for limit in limits],
+                "records": where(place.key, phase),
+            }
+        )
+        result = PhaseResult(place.key, entry, flows, shares)
+        self._watch_line_rate(result, lines)
+        self._ports.add(result, place.trial.transport)
+        self._judge.add(result)
+        self._entries.append(entry)
+        return entry
+
+    def _line_rates(self, place: Place) -> dict[str, int]:
+        """Layer-1 rates: what the node resolved, else what the site says."""
+        transport = place.trial.transport
+        return {
+            port.name: self._lines.get((port.name, transport)) or port.line_rate_bps
+            for port in place.part.ranks
+        }
+
+    def _watch_line_rate(self, result: PhaseResult, lines: dict[str, int]) -> None:
+        slack = 8.0 * (self._run.site.queue_bytes or 0)
+        window_s = result.entry["window_s"] or 0.0
+        for words, shares in (
+            ("delivered to it", result.shares.destination),
+            ("delivered from it", result.shares.source),
+        ):
+            for port, percent in m.above_line(shares, lines, slack, window_s).items():
+                self._alarms.append(
+                    f"{port}: {percent:.2f} % of its line rate {words} in {result.label}: "
+                    "no line carries that; the line rate is wrong or the count is"
+                )
+        for flow in result.flows:
+            if m.surplus_frames(flow):
+                self._alarms.append(
+                    f"{flow.src} -> {flow.dst}: {m.surplus_frames(flow)} frames more delivered "
+                    f"than offered in {result.label}"
+                )
+
+    def _missing(self) -> list[str]:
+        """What was asked for and left no record, a sentence each."""
+        sentences = []
+        for key, trial in self._trials.items():
+            seen = self._flows_seen.get(key, 0)
+            if seen < trial.flows:
+                share = "nothing" if seen == 0 else f"only {seen} of {trial.flows} flows"
+                sentences.append(f"{_trial_words(trial)}: {share} measured")
+        lost = sum(entry["flows"] - entry["flows_observed"] for entry in self._entries)
+        if lost:
+            sentences.append(f"{lost} flows have the record of one side only")
+        return sentences
+
+
+def exit_status(status: str, expectations: Iterable[Mapping[str, Any]]) -> int:
+    """DESIGN's precedence: (2,) 3, 1, 4, 0."""
+    if status != "complete":
+        return 3
+    verdicts = {clause["verdict"] for clause in expectations}
+    if REFUSED in verdicts:
+        return 1
+    return 4 if INCONCLUSIVE in verdicts else 0
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the summary."""
+    text = files(__package__).joinpath("schema/summary.schema.json").read_text("utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def _order(entry: Mapping[str, Any]) -> tuple[int, int, int]:
+    return entry["trial"], entry["repeat"], entry["phase"]
+
+
+def _trial_words(trial: Trial) -> str:
+    networks = " + ".join(part.network for part in trial.parts)
+    ranks = max(len(part.ranks) for part in trial.parts)
+    return (
+        f"trial {trial.id} ({trial.pattern['name']}, {trial.transport}, {networks}, {ranks} ranks)"
+    )
+
+
+def _rounded(value: Any) -> Any:
+    """Figures to six decimals: none of them is measured more finely."""
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return value

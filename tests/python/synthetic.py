@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs and records made by hand, for the tests of results and controller."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from switchbench.model import Load, Part, Port, Process, Run, Site, Trial
+
+LINE_BPS = 100_000_000
+FRAME = 1518
+FRAME_PAYLOAD = 1500
+
+
+def make_site(hosts: int = 2, launch: str = "lab", line_bps: int = LINE_BPS, **more: Any) -> Site:
+    """Hosts node1 ... with one port e0 each, one process a host."""
+    processes = []
+    for number in range(1, hosts + 1):
+        name = f"node{number}"
+        port = Port(f"{name}:e0", name, "lab", ("dpdk", "tcp"), {}, line_rate_bps=line_bps)
+        processes.append(Process(name, (port,), {"address": f"127.0.0.1:{0}"}))
+    return Site(launch, tuple(processes), **more)
+
+
+def make_trial(site: Site, number: int = 0, **changes: Any) -> Trial:
+    """Pairs over all ports of the site, one second of dpdk frames at 95 %."""
+    trial = Trial(
+        id=number,
+        test=0,
+        repeat=0,
+        transport="dpdk",
+        parts=(Part("lab", site.ports),),
+        pattern={"name": "pairs", "partners": "neighbours"},
+        parameters={"partners": "neighbours"},
+        sizes=(FRAME,),
+        size_unit="frame",
+        load=Load(percent=95.0),
+        traffic="stream",
+        warmup_s=0.1,
+        window_s=1.0,
+        cooldown_s=0.1,
+        phases=1,
+        flows=2,
+        document={"id": number},
+        expected_s=2.0,
+    )
+    return replace(trial, **changes)
+
+
+def make_run(site: Site, *trials: Trial, **more: Any) -> Run:
+    """A run of these trials."""
+    return Run(site, trials, seed=1, effective={"switchbench": 1}, **more)
+
+
+def hello(node: str, **changes: Any) -> dict[str, Any]:
+    """A node's hello."""
+    return {
+        "type": "hello",
+        "node": node,
+        "protocol": 1,
+        "version": "0.1.0",
+        "host": "here",
+        "pid": 7,
+        "control": "127.0.0.1:4000",
+        "key": "",
+        "boot": "boot-1",
+        "cpus": 2,
+        "memory": "ordinary",
+        "worker": "sleep",
+        "ports": 1,
+    } | changes
+
+
+def frames_count(prefix: str, frames: int | None) -> dict[str, Any]:
+    """The counts of so many frames of FRAME bytes."""
+    if frames is None:
+        return {prefix + name: None for name in ("frames", "frame_bytes", "payload_bytes")}
+    return {
+        prefix + "frames": frames,
+        prefix + "frame_bytes": frames * FRAME,
+        prefix + "payload_bytes": frames * FRAME_PAYLOAD,
+    }
+
+
+def frame_side(side: str, src: str, dst: str, frames: int, window: int, **more: Any) -> Any:
+    """A `flow` record of dpdk; more: other keys, or others' values."""
+    record = {
+        "type": "flow",
+        "node": (src if side == "source" else dst).split(":")[0],
+        "trial": 0,
+        "repeat": 0,
+        "network": "lab",
+        "phase": 0,
+        "side": side,
+        "src": src,
+        "dst": dst,
+        "role": "generate",
+        "messages": None,
+        "window_messages": None,
+        "window_ns": 1_000_000_000,
+        "intended": frames if side == "source" else None,
+    }
+    judged = 0 if side == "destination" else None
+    record |= dict.fromkeys(("duplicated", "reordered", "late", "corrupted"), judged)
+    return record | frames_count("", frames) | frames_count("window_", window) | more
+
+
+def tcp_side(side: str, src: str, dst: str, sent: int, window: int, **more: Any) -> Any:
+    """A `flow` record of tcp in payload bytes."""
+    nothing = dict.fromkeys(("frames", "frame_bytes", "window_frames", "window_frame_bytes"))
+    given = {"payload_bytes": sent, "window_payload_bytes": window, "messages": sent // 65536}
+    return frame_side(side, src, dst, 0, 0) | nothing | given | more
+
+
+def port_record(port: str, **changes: Any) -> dict[str, Any]:
+    """A `port` record on which nothing happened."""
+    counts = ("misdelivered", "foreign", "guest_sent", "guest_received", "send_refused")
+    hardware = ("dropped_receive", "dropped_send", "errors", "pause")
+    place = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
+    head = {"type": "port", "node": port.split(":")[0], "port": port}
+    return head | place | dict.fromkeys(counts + hardware, 0) | changes
+
+
+def phase_record(node: str, **changes: Any) -> dict[str, Any]:
+    """A `phase` record that ended well."""
+    return {
+        "type": "phase",
+        "node": node,
+        "trial": 0,
+        "repeat": 0,
+        "phase": 0,
+        "name": "pairs",
+        "window_ns": 1_000_000_000,
+        "elapsed_ns": 1_500_000_000,
+        "start_skew_us": 120.5,
+        "stop_skew_us": 80.25,
+        "skew_bound_us": 0.5,
+        "state": "complete",
+        "drained": True,
+        "cpu_s": 0.2,
+        "cpu_idle_s": 2.5,
+        "cpus": 2,
+    } | changes
+
+
+def trial_record(node: str, **changes: Any) -> dict[str, Any]:
+    """A `trial` record that ended well."""
+    return {
+        "type": "trial",
+        "node": node,
+        "trial": 0,
+        "repeat": 0,
+        "phases": 1,
+        "elapsed_ns": 1_800_000_000,
+        "state": "complete",
+    } | changes
+
+
+def pair_records() -> list[dict[str, Any]]:
+    """node1 and node2 to each other: 8,000 and 8,000 frames sent, 10 of the second flow lost."""
+    first, second = ("node1:e0", "node2:e0"), ("node2:e0", "node1:e0")
+    return [
+        hello("node1"),
+        hello("node2"),
+        frame_side("source", *first, 8000, 7720),
+        frame_side("destination", *first, 8000, 7720),
+        frame_side("source", *second, 8000, 7720),
+        frame_side("destination", *second, 7990, 7710, duplicated=2, reordered=3),
+        port_record("node1:e0"),
+        port_record("node2:e0"),
+        phase_record("node1"),
+        phase_record("node2"),
+        trial_record("node1"),
+        trial_record("node2"),
+    ]
+
+
+def about() -> dict[str, Any]:
+    """The `run` of a summary, but for what the records say."""
+    return {
+        "id": "run-1",
+        "started": "2026-01-01T00:00:00Z",
+        "elapsed_s": 3.0,
+        "command": ["switchbench", "run", "results/x/configuration.yaml"],
+        "launch": "lab",
+        "lab": "one-switch",
+        "versions": {"switchbench": "0.1.0"},
+        "machine": {"host": "h", "system": "Linux", "cpus": 2, "cpu": None, "memory_bytes": None},
+    }

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The summary of records made by hand, against figures worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+from synthetic import (
+    about,
+    frame_side,
+    hello,
+    make_run,
+    make_site,
+    make_trial,
+    pair_records,
+    phase_record,
+    port_record,
+    tcp_side,
+    trial_record,
+)
+
+from switchbench.model import Load, Part, Run
+from switchbench.results.summary import Summary, schema
+
+SITE = make_site()
+
+
+def summarise(records: list[dict[str, Any]], run: Run | None = None, *faults: str) -> Any:
+    """The summary, validated against the schema."""
+    summary = Summary(run or make_run(SITE, make_trial(SITE)))
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    result = summary.finish(about(), faults)
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    return result
+
+
+def test_pairs_by_hand() -> None:
+    result = summarise(pair_records())
+    (entry,) = result["trials"]
+    assert result["status"] == "complete"
+    assert result["exit_status"] == 0
+    # 7,720 and 7,710 frames of 1,500 bytes payload, 1,538 on the line, in one second at 100M.
+    assert entry["throughput"] == {
+        "layer": "payload",
+        "unit": "Mbit/s",
+        "min": 92.52,
+        "mean": 92.58,
+        "max": 92.64,
+        "total": 185.16,
+        "percent_of_line": pytest.approx((94.98688 + 94.86384) / 2, abs=1e-6),
+        "least_percent_of_line": pytest.approx(94.86384, abs=1e-6),
+    }
+    assert entry["offered_load"] == pytest.approx(94.98688, abs=1e-6)
+    assert entry["asked_load"] == 95.0
+    assert entry["offered_frames"] == 16000
+    assert entry["delivered_frames"] == 15990
+    assert entry["lost_frames"] == 10
+    assert entry["loss_percent"] == 0.0625
+    assert entry["worst_loss_percent"] == 0.125
+    assert entry["offered_bytes"] == 24_000_000
+    assert entry["delivered_bytes"] == 23_985_000
+    assert (entry["duplicated_frames"], entry["reordered_frames"]) == (2, 3)
+    assert entry["host_dropped_frames"] == 0
+    assert entry["offered_messages"] is None
+    assert entry["retransmitted_segments"] is None
+    assert entry["slowest"] == {"src": "node2:e0", "dst": "node1:e0"}
+    assert (entry["start_skew_us"], entry["stop_skew_us"]) == (120.5, 80.25)
+    # 1.5 s of 2 CPUs less 2.5 s idle: once, since both nodes share a boot id; 0.023985 GB.
+    assert entry["cpu_s"] == 0.5
+    assert entry["cpu_s_per_gb"] == pytest.approx(0.5 / 0.023985, rel=1e-6)
+    assert entry["records"] == {
+        "file": "records.ndjson",
+        "first_line": 3,
+        "last_line": 8,
+        "trial": 0,
+        "repeat": 0,
+        "network": "lab",
+        "phase": 0,
+    }
+
+
+def test_pairs_plan_and_ports() -> None:
+    result = summarise(pair_records())
+    (plan,) = result["plans"]
+    assert plan["elapsed_s"] == 1.8
+    assert plan["throughput"]["min"] == 92.52
+    assert plan["lost_frames"] == 10
+    first, second = result["ports"]
+    assert first["port"] == "node1:e0"
+    assert first["as_destination"]["lost_frames"] == 10
+    assert first["as_source"]["lost_frames"] == 0
+    assert second["as_source"]["median_percent_of_line"] == pytest.approx(94.86384)
+    assert first["slowest_phases"] == [{"trial": 0, "phase": 0}]
+    assert first["below_median"] is False
+
+
+def test_machines_of_different_boot_ids_add_up() -> None:
+    records = pair_records()
+    records[1] = hello("node2", boot="boot-2")
+    assert summarise(records)["trials"][0]["cpu_s"] == 1.0
+
+
+def test_missing_destination_is_unknown_not_zero() -> None:
+    records = [
+        record
+        for record in pair_records()
+        if not (record.get("side") == "destination" and record["src"] == "node2:e0")
+    ]
+    result = summarise(records)
+    (entry,) = result["trials"]
+    assert entry["offered_frames"] == 16000
+    assert entry["delivered_frames"] is None
+    assert entry["lost_frames"] is None
+    assert entry["duplicated_frames"] is None
+    assert entry["throughput"]["total"] is None
+    assert entry["throughput"]["min"] == 92.64  # of what was observed
+    assert (entry["flows"], entry["flows_observed"]) == (2, 1)
+    assert entry["state"] == "partial"
+    assert result["status"] == "partial"
+    assert result["exit_status"] == 3
+    assert result["not_measured"] == ["1 flows have the record of one side only"]
+
+
+def test_corrupted_is_not_lost() -> None:
+    records = pair_records()
+    records[5] |= {"corrupted": 4}
+    (entry,) = summarise(records)["trials"]
+    assert entry["corrupted_frames"] == 4
+    assert entry["lost_frames"] == 6
+
+
+def test_nothing_measured_is_failed() -> None:
+    result = summarise([hello("node1")], None, "node2 did not answer")
+    assert result["status"] == "failed"
+    assert result["exit_status"] == 3
+    assert result["trials"] == []
+    assert result["not_measured"] == ["trial 0 (pairs, dpdk, lab, 2 ranks): nothing measured"]
+
+
+def test_a_fault_makes_it_partial() -> None:
+    result = summarise(pair_records(), None, "interrupted")
+    assert (result["status"], result["faults"]) == ("partial", ["interrupted"])
+
+
+def test_unobserved_host_drops_are_null_and_known_ones_count() -> None:
+    records = pair_records()
+    records[6] |= {"dropped_receive": None}
+    assert summarise(records)["trials"][0]["host_dropped_frames"] is None
+    records[7] |= {"dropped_send": 3}
+    (entry,) = summarise(records)["trials"]
+    assert entry["host_dropped_frames"] == 3
+    assert entry["host_limited"] == [{"port": "node2:e0", "reason": "3 frames dropped in the host"}]
+
+
+def test_offered_below_intended_names_the_host() -> None:
+    records = pair_records()
+    records[2] |= {"intended": 8200}  # 2.4 %: allowed in the lab, where cores are few
+    assert summarise(records)["trials"][0]["host_limited"] == []
+    site = make_site(launch="ssh")
+    (entry,) = summarise(records, make_run(site, make_trial(site)))["trials"]
+    assert entry["host_limited"] == [
+        {"port": "node1:e0", "reason": "offered 2.4 % less than intended"}
+    ]
+
+
+def test_forwarders_are_not_asked_for_a_load() -> None:
+    records = pair_records()
+    records[4] |= {"role": "forward", "intended": 9000}
+    (entry,) = summarise(records)["trials"]
+    assert entry["host_limited"] == []
+    assert entry["offered_load"] == pytest.approx(94.98688, abs=1e-6)
+
+
+def test_tcp_counts_bytes_and_messages() -> None:
+    trial = make_trial(
+        SITE, transport="tcp", sizes=(65536,), size_unit="message", load=Load(percent=100.0)
+    )
+    first, second = ("node1:e0", "node2:e0"), ("node2:e0", "node1:e0")
+    # 11,768,530 bytes/s is 1,448 of every 1,538 bytes of 100M.
+    records = [
+        tcp_side("source", *first, 13_107_200, 11_768_530, measures={"retransmitted_segments": 2}),
+        tcp_side("destination", *first, 13_107_200, 11_768_530),
+        tcp_side("source", *second, 13_107_200, 11_768_530, measures={"retransmitted_segments": 3}),
+        tcp_side("destination", *second, 13_107_200, 5_884_265),
+        phase_record("node1", cpu_idle_s=None),
+        phase_record("node2"),
+    ]
+    (entry,) = summarise(records, make_run(SITE, trial))["trials"]
+    assert entry["throughput"]["max"] == pytest.approx(94.14824)
+    assert entry["throughput"]["least_percent_of_line"] == pytest.approx(50, abs=1e-4)
+    assert entry["throughput"]["percent_of_line"] == pytest.approx(75, abs=1e-4)
+    assert entry["offered_messages"] == 400
+    assert entry["offered_bytes"] == 26_214_400
+    assert entry["retransmitted_segments"] == 5
+    assert entry["frame_bytes"] is None
+    for name in ("offered_frames", "lost_frames", "duplicated_frames", "misdelivered_frames"):
+        assert entry[name] is None, name
+    assert entry["host_dropped_frames"] is None  # no `port` record: nothing was observed
+    assert entry["cpu_s"] is None
+    assert entry["size"] == 65536
+
+
+def test_line_rate_that_the_node_resolved_wins() -> None:
+    opened = {"type": "port-open", "node": "node1", "transport": "dpdk"}
+    lines = [opened | {"port": f"node{i}:e0", "line_rate_bps": 200_000_000} for i in (1, 2)]
+    (entry,) = summarise(lines + pair_records())["trials"]
+    assert entry["throughput"]["least_percent_of_line"] == pytest.approx(47.43192)
+
+
+def test_unknown_line_rate_gives_no_percent() -> None:
+    site = make_site(line_bps=0)
+    (entry,) = summarise(pair_records(), make_run(site, make_trial(site)))["trials"]
+    assert entry["throughput"]["percent_of_line"] is None
+    assert entry["offered_load"] is None
+    assert entry["throughput"]["min"] == 92.52
+
+
+def test_asked_load_in_frames_becomes_percent() -> None:
+    trial = make_trial(SITE, load=Load(fps=4063.5))  # x 1,538 x 8 bit = 49.997 Mbit/s
+    (entry,) = summarise(pair_records(), make_run(SITE, trial))["trials"]
+    assert entry["asked_load"] == pytest.approx(49.997304)
+    assert entry["load"] == {"fps": 4063.5}
+
+
+@pytest.mark.parametrize(("frames", "alarmed"), [(8129, False), (8134, True)])
+def test_alarm_above_line_rate(frames: int, alarmed: bool) -> None:
+    # 100M carries 8,127.4 frames/s of 1,518; 0.02 % more is 8,129.06. One queue: 4 frames.
+    site = make_site(queue_bytes=4 * 1538)
+    records = pair_records()
+    for record in records[2:4]:
+        record |= {"window_frames": frames, "window_frame_bytes": frames * 1518}
+    alarms = summarise(records, make_run(site, make_trial(site)))["alarms"]
+    assert any("node2:e0" in alarm and "line rate" in alarm for alarm in alarms) == alarmed
+
+
+def test_alarm_for_more_delivered_than_offered() -> None:
+    records = pair_records()
+    records[3] |= {"frames": 8001}
+    result = summarise(records)
+    assert "1 frames more delivered than offered" in result["alarms"][0]
+    assert result["trials"][0]["lost_frames"] == 10
+
+
+def test_networks_together_are_apart() -> None:
+    site = make_site(4)
+    ports = [
+        replace(port, network=network)
+        for port, network in zip(site.ports, ("a", "a", "b", "b"), strict=True)
+    ]
+    parts = (Part("a", tuple(ports[:2])), Part("b", tuple(ports[2:])))
+    trial = make_trial(site, parts=parts, flows=2)
+    records = [
+        frame_side("source", "node1:e0", "node2:e0", 100, 90, network="a"),
+        frame_side("destination", "node1:e0", "node2:e0", 100, 90, network="a"),
+        frame_side("source", "node3:e0", "node4:e0", 100, 45, network="b"),
+        frame_side("destination", "node3:e0", "node4:e0", 99, 45, network="b"),
+        *(phase_record(f"node{number}") for number in range(1, 5)),
+        *(trial_record(f"node{number}") for number in range(1, 5)),
+    ]
+    result = summarise(records, make_run(site, trial))
+    first, second = result["trials"]
+    assert (first["network"], second["network"]) == ("a", "b")
+    assert (first["lost_frames"], second["lost_frames"]) == (0, 1)
+    assert first["together"] == ["a", "b"]
+    assert [plan["network"] for plan in result["plans"]] == ["a", "b"]
+    assert result["status"] == "complete"
+
+
+def test_plan_over_phases_of_several_lengths() -> None:
+    trial = make_trial(SITE, phases=2, flows=2)
+    records = []
+    for phase, (frames, window_ns) in enumerate([(1000, 1_000_000_000), (4000, 2_000_000_000)]):
+        for side in ("source", "destination"):
+            more = {"phase": phase, "window_ns": window_ns}
+            records.append(frame_side(side, "node1:e0", "node2:e0", frames, frames) | more)
+        records += [
+            phase_record(f"node{number}", phase=phase, window_ns=window_ns) for number in (1, 2)
+        ]
+    result = summarise(records, make_run(SITE, trial))
+    (plan,) = result["plans"]
+    assert (plan["phases"], plan["phases_measured"], plan["worst_phase"]) == (2, 2, 0)
+    assert plan["window_s"] == 3
+    # 12 and 24 Mbit/s: their mean, and 5,000 frames x 12,000 bit in 3 s.
+    assert plan["throughput"]["mean"] == 18
+    assert plan["throughput"]["total"] == 20
+    assert plan["elapsed_s"] is None  # no `trial` record
+
+
+def test_port_below_the_median_is_found_in_every_phase() -> None:
+    site = make_site(6)
+    trial = make_trial(site, phases=3, flows=18)
+    records = []
+    for phase in range(3):
+        for source in range(6):
+            got = 950 if (source + phase + 1) % 6 == 3 else 1000  # a bad cable at node4
+            flow = (f"node{source + 1}:e0", f"node{(source + phase + 1) % 6 + 1}:e0")
+            records.append(frame_side("source", *flow, 1000, 1000, phase=phase))
+            records.append(frame_side("destination", *flow, got, got, phase=phase))
+    result = summarise(records, make_run(site, trial))
+    assert [port["port"] for port in result["ports"] if port["below_median"]] == ["node4:e0"]
+    bad = result["ports"][3]
+    assert bad["as_destination"]["relative_to_median"] == pytest.approx(0.95)
+    assert bad["as_destination"]["lost_frames"] == 150
+    assert len(bad["slowest_phases"]) == 3
+
+
+def test_unreachable_and_events_are_told() -> None:
+    records = pair_records() + [
+        {"type": "unreachable", "node": "node1", "trial": 0, "src": "node1:e0", "dst": "node9:e0",
+         "received": 0, "sent": 3},
+        {"type": "event", "node": "node1", "what": "link-down", "port": "node1:e0", "text": "lost"},
+    ]  # fmt: skip
+    result = summarise(records)
+    assert result["alarms"] == ["node1:e0: link-down: lost"]
+    assert "node9:e0 can't be reached from node1:e0: 0 of 3" in result["not_measured"][0]
+
+
+def test_imix_sizes_are_a_list() -> None:
+    trial = make_trial(SITE, sizes=(64, 64, 1518))
+    (entry,) = summarise(pair_records(), make_run(SITE, trial))["trials"]
+    assert entry["size"] == entry["frame_bytes"] == [64, 64, 1518]
+
+
+def test_flooding_is_counted_and_stops() -> None:
+    records = pair_records()
+    records[6] = port_record("node1:e0", misdelivered=1001)
+    records[8] |= {"state": "flooded"}
+    (entry,) = summarise(records)["trials"]
+    assert entry["misdelivered_frames"] == 1001
+    assert entry["state"] == "flooded"
