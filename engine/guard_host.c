@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "guard_host.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <mntent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where a mounted file system's line names its servers. */
+enum where { IN_OPTION_ADDR, IN_SOURCE };
+
+static const struct {
+    const char *type;
+    enum where where;
+} network_file_systems[] = {
+    {"nfs", IN_OPTION_ADDR},       {"nfs4", IN_OPTION_ADDR}, {"cifs", IN_OPTION_ADDR},
+    {"smb3", IN_OPTION_ADDR},      {"lustre", IN_SOURCE},    {"ceph", IN_SOURCE},
+    {"fuse.glusterfs", IN_SOURCE},
+};
+
+/* Network block devices: a file for each connection, and what stands before the address in it. */
+static const struct {
+    const char *pattern;
+    const char *before;
+    const char *what;
+} block_connections[] = {
+    {"/sys/class/iscsi_connection/*/persistent_address", "", "mounted storage (iSCSI)"},
+    {"/sys/class/iscsi_connection/*/address", "", "mounted storage (iSCSI)"},
+    {"/sys/class/nvme/*/address", "traddr=", "mounted storage (NVMe over fabrics)"},
+};
+
+struct search {
+    guard_server_fn *each;
+    void *data;
+    char what[96];
+};
+
+/* A numeric address, perhaps with a scope ("fe80::1%eth0"). FC and PCI devices have a `traddr` too,
+ * and an iSCSI address may be "<NULL>": neither is one. */
+static bool is_address(const char *text)
+{
+    char plain[INET6_ADDRSTRLEN];
+    unsigned char bytes[sizeof(struct in6_addr)];
+
+    snprintf(plain, sizeof(plain), "%.*s", (int)strcspn(text, "%"), text);
+    return inet_pton(AF_INET, plain, bytes) == 1 || inet_pton(AF_INET6, plain, bytes) == 1;
+}
+
+static int found(const struct search *search, const char *text, size_t length)
+{
+    char address[INET6_ADDRSTRLEN + IF_NAMESIZE + 1];
+
+    if (length >= sizeof(address))
+        return 0;
+    memcpy(address, text, length);
+    address[length] = '\0';
+    return is_address(address) ? search->each(search->data, address, search->what) : 0;
+}
+
+/* Every IPv4 address in "10.0.0.1@tcp:10.0.0.2@tcp:/scratch" or "10.0.0.1:6789,10.0.0.2:6789:/". */
+static int search_source(const struct search *search, const char *source)
+{
+    int code = 0;
+
+    for (const char *at = source; *at && code == 0; at += *at != '\0') {
+        size_t length = strcspn(at, "@:,/");
+
+        code = found(search, at, length);
+        at += length;
+    }
+    return code;
+}
+
+static int search_option(const struct search *search, const struct mntent *mount)
+{
+    const char *option = hasmntopt(mount, "addr");
+
+    if (!option || strncmp(option, "addr=", 5) != 0)
+        return 0;
+    return found(search, option + 5, strcspn(option + 5, ","));
+}
+
+static int search_mount(struct search *search, const struct mntent *mount)
+{
+    for (size_t i = 0; i < sizeof(network_file_systems) / sizeof(*network_file_systems); i++) {
+        if (strcmp(mount->mnt_type, network_file_systems[i].type) != 0)
+            continue;
+        snprintf(search->what, sizeof(search->what), "mounted storage (%s at %.60s)",
+                 mount->mnt_type, mount->mnt_dir);
+        return network_file_systems[i].where == IN_SOURCE ? search_source(search, mount->mnt_fsname)
+                                                          : search_option(search, mount);
+    }
+    return 0;
+}
+
+static int search_mounts(const char *root, struct search *search)
+{
+    char path[PATH_MAX], line[4096];
+    struct mntent mount;
+    FILE *mounts;
+    int code = 0;
+
+    snprintf(path, sizeof(path), "%s/proc/self/mounts", root);
+    mounts = setmntent(path, "re");
+    if (!mounts)
+        return -errno;
+    while (code == 0 && getmntent_r(mounts, &mount, line, sizeof(line)))
+        code = search_mount(search, &mount);
+    endmntent(mounts);
+    return code;
+}
+
+static int search_block_file(const struct search *search, const char *path, const char *before)
+{
+    char line[256] = "";
+    FILE *file = fopen(path, "re");
+    const char *at;
+
+    if (!file)
+        return 0; /* the connection has gone meanwhile */
+    at = fgets(line, sizeof(line), file) ? strstr(line, before) : NULL;
+    fclose(file);
+    if (!at)
+        return 0;
+    at += strlen(before);
+    return found(search, at, strcspn(at, ",\n"));
+}
+
+static int search_blocks(const char *root, struct search *search)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < sizeof(block_connections) / sizeof(*block_connections); i++) {
+        char pattern[PATH_MAX];
+        glob_t files = {0};
+
+        snprintf(pattern, sizeof(pattern), "%s%s", root, block_connections[i].pattern);
+        snprintf(search->what, sizeof(search->what), "%s", block_connections[i].what);
+        if (glob(pattern, GLOB_NOSORT, NULL, &files))
+            files.gl_pathc = 0;
+        for (size_t k = 0; k < files.gl_pathc && code == 0; k++)
+            code = search_block_file(search, files.gl_pathv[k], block_connections[i].before);
+        globfree(&files);
+    }
+    return code;
+}
+
+int guard_host_storage(const char *root, guard_server_fn *each, void *data)
+{
+    struct search search = {.each = each, .data = data};
+    int code = search_mounts(root, &search);
+
+    return code ? code : search_blocks(root, &search);
+}
+
+/* "0000:3b:00.0", as /sys spells it. */
+static bool is_pci_address(const char *pci)
+{
+    static const char shape[] = "hhhh:hh:hh.h";
+
+    for (size_t i = 0; i < sizeof(shape); i++) {
+        if (shape[i] == 'h' ? !pci[i] || !strchr("0123456789abcdef", pci[i]) : pci[i] != shape[i])
+            return false;
+    }
+    return true;
+}
+
+/* Is one of the folders on the way of `path` named like one of `devices`? */
+static bool lies_below(const char *path, const glob_t *devices)
+{
+    for (size_t i = 0; i < devices->gl_pathc; i++) {
+        char target[PATH_MAX];
+        const char *at;
+        size_t length;
+
+        if (!realpath(devices->gl_pathv[i], target))
+            continue;
+        length = strlen(target);
+        at = strncmp(path, target, length) == 0 ? path + length : NULL;
+        if (at && (*at == '\0' || *at == '/'))
+            return true;
+    }
+    return false;
+}
+
+static void list_interfaces(const char *root, const glob_t *devices,
+                            struct guard_interfaces *interfaces)
+{
+    char pattern[PATH_MAX], path[PATH_MAX];
+    glob_t nets = {0};
+
+    snprintf(pattern, sizeof(pattern), "%s/sys/class/net/*/device", root);
+    if (glob(pattern, 0, NULL, &nets))
+        nets.gl_pathc = 0;
+    for (size_t i = 0; i < nets.gl_pathc && interfaces->count < GUARD_PCI_INTERFACES_MAX; i++) {
+        const char *name;
+
+        if (!realpath(nets.gl_pathv[i], path) || !lies_below(path, devices))
+            continue;
+        *strrchr(nets.gl_pathv[i], '/') = '\0';
+        name = strrchr(nets.gl_pathv[i], '/') + 1;
+        snprintf(interfaces->names[interfaces->count++], IF_NAMESIZE, "%.15s", name);
+    }
+    globfree(&nets);
+}
+
+int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *interfaces,
+                   struct err *err)
+{
+    char pattern[PATH_MAX];
+    glob_t devices = {0};
+
+    interfaces->count = 0;
+    if (!is_pci_address(pci))
+        return err_set(
+            err, -EINVAL,
+            "%.40s is not a PCI address; write it as 0000:3b:00.0 (lspci -D shows them).", pci);
+    snprintf(pattern, sizeof(pattern), "%s/sys/bus/pci/devices/%s", root, pci);
+    if (access(pattern, F_OK) < 0)
+        return err_set(err, -ENODEV,
+                       "There is no PCI device %s; `lspci -D -d ::02xx` lists the network devices.",
+                       pci);
+    glob(pattern, 0, NULL, &devices);
+    snprintf(pattern, sizeof(pattern), "%s/sys/bus/pci/devices/%s/physfn", root, pci);
+    glob(pattern, GLOB_APPEND, NULL, &devices);
+    snprintf(pattern, sizeof(pattern), "%s/sys/bus/pci/devices/%s/virtfn*", root, pci);
+    glob(pattern, GLOB_APPEND, NULL, &devices);
+    list_interfaces(root, &devices, interfaces);
+    globfree(&devices);
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What /proc and /sys say about a host, for the guard: whom its storage is mounted from, and which
+ * interfaces belong to a PCI device. `root` goes before each path ("" outside tests).
+ */
+#ifndef ENGINE_GUARD_HOST_H
+#define ENGINE_GUARD_HOST_H
+
+#include "err.h"
+
+#include <net/if.h>
+#include <stddef.h>
+
+#define GUARD_PCI_INTERFACES_MAX 64
+
+/* Called for each server of mounted storage with its numeric address and "mounted storage (nfs4 at
+ * /home)". Anything but 0 ends the search and is returned by it. */
+typedef int guard_server_fn(void *data, const char *address, const char *what);
+
+/* Network file systems (NFS, SMB, Lustre, Ceph, Gluster), iSCSI and NVMe over fabrics. */
+int guard_host_storage(const char *root, guard_server_fn *each, void *data);
+
+struct guard_interfaces {
+    size_t count;
+    char names[GUARD_PCI_INTERFACES_MAX][IF_NAMESIZE];
+};
+
+/* The interfaces of PCI device `pci`, of its physical function and of its virtual functions. */
+int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *interfaces,
+                   struct err *err);
+
+#endif

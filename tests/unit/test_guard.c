@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The guard on real devices, in network namespaces made here: veth, bridge, macvlan, VLAN and
+ * dummy as far as this kernel has them, default routes of both families in several tables, the
+ * controller's route. Exits 77 without the privilege to make a namespace.
+ */
+#include "guard.h"
+#include "netns.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SKIPPED 77
+
+static const struct guard_rules plain = {.driver = "af_packet"};
+
+/* Two namespaces of this process: `here` is where the test's thread lives, `away` another. */
+static char here[32], away[32];
+
+/* Runs one command of ip(8) and returns whether it worked; `%h` and `%a` are the namespaces. */
+static bool ip(const char *quiet, const char *command)
+{
+    char whole[256];
+    size_t used = (size_t)snprintf(whole, sizeof(whole), "ip ");
+
+    for (const char *at = command; *at; at++) {
+        const char *name = *at != '%' ? NULL : at[1] == 'h' ? here : away;
+
+        if (!name) {
+            whole[used++] = *at;
+            continue;
+        }
+        used += (size_t)snprintf(whole + used, sizeof(whole) - used, "%s", name);
+        at++;
+    }
+    snprintf(whole + used, sizeof(whole) - used, " %s", quiet);
+    return system(whole) == 0;
+}
+
+#define QUIET "2>/dev/null"
+#define must(command) assert_true(ip("", command))
+
+static void drop(void)
+{
+    ip(QUIET, "netns del %h");
+    ip(QUIET, "netns del %a");
+}
+
+static bool make(void)
+{
+    return ip(QUIET, "netns add %h") && ip(QUIET, "netns add %a") && ip("", "-n %h link set lo up");
+}
+
+static int fresh(void **state)
+{
+    (void)state;
+    drop();
+    if (!make())
+        return -1;
+    return ip("", "-n %h link add v0 type veth peer name v1 netns %a") &&
+                   ip("", "-n %h link add w0 type veth peer name w1 netns %a") &&
+                   ip("", "-n %h link set v0 up") && ip("", "-n %h link set w0 up") &&
+                   ip("", "-n %a link set v1 up") && ip("", "-n %a link set w1 up")
+               ? 0
+               : -1;
+}
+
+static int away_with(void **state)
+{
+    (void)state;
+    drop();
+    return 0;
+}
+
+static int check(const char *iface, const struct guard_rules *rules, struct err *err)
+{
+    *err = (struct err){0};
+    return guard_check_interface(here, iface, rules, err);
+}
+
+static void assert_passes(const char *iface)
+{
+    struct err err;
+    int code = check(iface, &plain, &err);
+
+    if (code)
+        fail_msg("%s: %d: %s", iface, code, err.text);
+}
+
+static void assert_refused(const char *iface, const char *part)
+{
+    struct err err;
+    int code = check(iface, &plain, &err);
+
+    if (code != -EPERM || !strstr(err.text, part))
+        fail_msg("%s: %d: '%s' instead of '%s'", iface, code, err.text, part);
+}
+
+static void test_innocent(void **state)
+{
+    (void)state;
+    must("-n %h addr add 198.18.0.1/24 dev v0");
+    must("-n %h route add 10.0.0.0/8 via 198.18.0.2");
+    must("-n %h -6 route add 2001:db8::/32 dev v0");
+    assert_passes("v0");
+    assert_passes("w0");
+}
+
+static void test_unknown_interface(void **state)
+{
+    struct err err;
+
+    (void)state;
+    assert_int_equal(check("nope", &plain, &err), -ENODEV);
+    assert_non_null(strstr(err.text, "There is no interface nope in network namespace"));
+    assert_non_null(strstr(err.text, "lo, "));
+    assert_non_null(strstr(err.text, "v0"));
+    assert_non_null(strstr(err.text, "w0"));
+}
+
+static void test_unknown_namespace(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(guard_check_interface("test-guard-none", "v0", &plain, &err), -ENOENT);
+    assert_non_null(strstr(err.text, "test-guard-none"));
+}
+
+static void test_loopback(void **state)
+{
+    (void)state;
+    assert_refused("lo", "is the loopback");
+}
+
+static void test_default_routes(void **state)
+{
+    static const struct {
+        const char *add;
+        const char *says;
+    } routes[] = {
+        {"-n %h route add default dev v0", "v0 of network namespace"},
+        {"-n %h route add default dev v0", "carries the IPv4 default route (table main)"},
+        {"-n %h route add default dev v0 table 100", "IPv4 default route (table 100)"},
+        {"-n %h route add 128.0.0.0/1 dev v0", "IPv4 default route"},
+        {"-n %h -6 route add default dev v0", "IPv6 default route (table main)"},
+        {"-n %h -6 route add default dev v0 table 7777", "IPv6 default route (table 7777)"},
+        {"-n %h -6 route add 2000::/3 dev v0", "IPv6 default route"},
+        {"-n %h route add default nexthop dev w0 nexthop dev v0", "carries the IPv4 default"},
+    };
+
+    for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
+        assert_int_equal(fresh(state), 0);
+        assert_passes("v0");
+        must(routes[i].add);
+        assert_refused("v0", routes[i].says);
+        if (i + 1 < sizeof(routes) / sizeof(*routes))
+            assert_passes("w0");
+        else
+            assert_refused("w0", "carries the IPv4 default");
+    }
+}
+
+static void test_nexthop_object(void **state)
+{
+    (void)state;
+    if (!ip(QUIET, "-n %h nexthop add id 5 dev v0"))
+        skip();
+    must("-n %h route add default nhid 5");
+    assert_refused("v0", "carries the IPv4 default route");
+    assert_passes("w0");
+    must("netns exec %h sh -c 'echo 0 >/proc/sys/net/ipv4/nexthop_compat_mode'");
+    assert_refused("v0", "carry the IPv4 default route");
+}
+
+static void test_bridge(void **state)
+{
+    (void)state;
+    must("-n %h link add br0 type bridge");
+    must("-n %h link set v0 master br0");
+    must("-n %h link set br0 up");
+    assert_passes("v0");
+    assert_passes("br0");
+    must("-n %h route add default dev br0");
+    assert_refused("v0", "shares a cable or a bridge with br0, which carries");
+    assert_refused("br0", "carries the IPv4 default route");
+    assert_passes("w0");
+}
+
+/* The far end of the veth is a bridge's port in another namespace: the frames reach its uplink. */
+static void test_bridge_elsewhere(void **state)
+{
+    (void)state;
+    must("-n %a link add br0 type bridge");
+    must("-n %a link set v1 master br0");
+    must("-n %a link set br0 up");
+    assert_passes("v0");
+    must("-n %a -6 route add default dev br0");
+    assert_refused("v0", "with br0, which carries the IPv6 default route");
+    assert_passes("w0");
+}
+
+static void test_macvlan(void **state)
+{
+    (void)state;
+    if (!ip(QUIET, "-n %h link add mv0 link v0 type macvlan mode bridge"))
+        skip();
+    must("-n %h link add mv1 link v0 type macvlan mode bridge");
+    must("-n %h link set mv0 up");
+    must("-n %h link set mv1 up");
+    assert_passes("mv0");
+    must("-n %h route add default dev mv0");
+    assert_refused("v0", "with mv0, which carries");
+    assert_refused("mv1", "with mv0, which carries");
+    assert_passes("w0");
+}
+
+/* The device below a macvlan stays in the namespace where it was made. */
+static void test_macvlan_elsewhere(void **state)
+{
+    (void)state;
+    if (!ip(QUIET, "-n %a link add mv0 link v1 type macvlan mode bridge"))
+        skip();
+    must("-n %a link set mv0 netns %h");
+    must("-n %h link set mv0 up");
+    assert_passes("mv0");
+    must("-n %a route add default dev v1");
+    assert_refused("mv0", "with v1, which carries the IPv4 default route");
+}
+
+static void test_vlan(void **state)
+{
+    (void)state;
+    if (!ip(QUIET, "-n %h link add v0.7 link v0 type vlan id 7"))
+        skip();
+    must("-n %h link set v0.7 up");
+    assert_passes("v0");
+    must("-n %h route add default dev v0.7");
+    assert_refused("v0", "with v0.7, which carries");
+}
+
+static void test_bond(void **state)
+{
+    (void)state;
+    if (!ip(QUIET, "-n %h link add bond7 type bond"))
+        skip();
+    must("-n %h link set v0 down");
+    must("-n %h link set v0 master bond7");
+    assert_refused("bond7", "is a bond");
+    assert_refused("v0", "with bond7, which is a bond");
+    assert_passes("w0");
+}
+
+/* The controller's connection belongs to the process, so this thread lives in `here` meanwhile. */
+static void test_controller(void **state)
+{
+    struct guard_rules rules = {.driver = "tcp", .controller = "198.18.0.2"};
+    struct err err = {0};
+    int previous;
+
+    (void)state;
+    must("-n %h addr add 198.18.0.1/24 dev v0");
+    must("-n %h -6 addr add 2001:db8::1/64 dev w0 nodad");
+    assert_int_equal(netns_enter(here, &previous, &err), 0);
+    assert_int_equal(guard_check_interface(NULL, "v0", &rules, &err), -EPERM);
+    assert_non_null(strstr(err.text, "the controller's connection (from 198.18.0.2)"));
+    assert_int_equal(guard_check_interface(NULL, "w0", &rules, &err), 0);
+
+    rules.controller = "2001:db8::2";
+    assert_int_equal(guard_check_interface(NULL, "w0", &rules, &err), -EPERM);
+    rules.controller = "fe80::2%w0";
+    assert_int_equal(guard_check_interface(NULL, "w0", &rules, &err), -EPERM);
+    rules.controller = "::ffff:198.18.0.2";
+    assert_int_equal(guard_check_interface(NULL, "v0", &rules, &err), -EPERM);
+
+    /* This host itself, and an address that no route leads to. */
+    rules.controller = "198.18.0.1";
+    assert_int_equal(guard_check_interface(NULL, "v0", &rules, &err), 0);
+    rules.controller = "203.0.113.9";
+    assert_int_equal(guard_check_interface(NULL, "v0", &rules, &err), 0);
+
+    err.text[0] = '\0';
+    rules.controller = "not-an-address";
+    assert_int_equal(guard_check_interface(NULL, "v0", &rules, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "not-an-address is not a numeric IP address"));
+    netns_leave(previous);
+}
+
+/* Seen from a process elsewhere, the same addresses in `here` mean other machines. */
+static void test_controller_of_another_namespace(void **state)
+{
+    struct guard_rules rules = {.driver = "tcp", .controller = "198.18.0.2"};
+    struct err err;
+
+    (void)state;
+    must("-n %h addr add 198.18.0.1/24 dev v0");
+    assert_int_equal(check("v0", &rules, &err), 0);
+}
+
+static void test_shared(void **state)
+{
+    struct guard_rules rules = {.driver = "af_packet", .shared = true};
+    struct err err;
+
+    (void)state;
+    must("-n %h route add default dev v0");
+    assert_int_equal(check("v0", &rules, &err), -EPERM);
+    assert_non_null(strstr(err.text, "af_packet does not"));
+    rules.isolates_flows = true;
+    assert_int_equal(check("v0", &rules, &err), 0);
+}
+
+static void test_no_such_pci_device(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(guard_check_pci("ffff:ff:1f.7", &plain, &err), -ENODEV);
+    assert_non_null(strstr(err.text, "ffff:ff:1f.7"));
+}
+
+#define in_namespaces(test) cmocka_unit_test_setup_teardown(test, fresh, away_with)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        in_namespaces(test_innocent),
+        in_namespaces(test_unknown_interface),
+        in_namespaces(test_unknown_namespace),
+        in_namespaces(test_loopback),
+        in_namespaces(test_default_routes),
+        in_namespaces(test_nexthop_object),
+        in_namespaces(test_bridge),
+        in_namespaces(test_bridge_elsewhere),
+        in_namespaces(test_macvlan),
+        in_namespaces(test_macvlan_elsewhere),
+        in_namespaces(test_vlan),
+        in_namespaces(test_bond),
+        in_namespaces(test_controller),
+        in_namespaces(test_controller_of_another_namespace),
+        in_namespaces(test_shared),
+        cmocka_unit_test(test_no_such_pci_device),
+    };
+    bool possible;
+
+    snprintf(here, sizeof(here), "sb-guard-%d-h", (int)getpid());
+    snprintf(away, sizeof(away), "sb-guard-%d-a", (int)getpid());
+    possible = make();
+    drop();
+    if (!possible) {
+        printf("skipped: making a network namespace needs root\n");
+        return SKIPPED;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
