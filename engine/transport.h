@@ -72,6 +72,8 @@ struct port_facts {
     uint32_t frame_max; /* largest frame, FCS included; 0 for tcp */
     int numa_node;      /* -1: none */
     char offloads[96];  /* in use, by the driver's names, comma separated */
+    uint32_t mtu;        /* tcp: the interface's, without Ethernet header and FCS */
+    char congestion[16]; /* tcp: the system's congestion control */
 };
 
 enum traffic {
@@ -180,6 +182,7 @@ struct measure {
 struct transport {
     const char *name;      /* the configuration's word */
     const char *size_unit; /* "frame" | "message" */
+    bool knows_end;        /* received_all comes by itself (end marks); else silence ends a drain */
 
     /* Opens a port. May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with the sentence. */
     int (*open)(struct transport_port **port, const struct port_conf *conf,

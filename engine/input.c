@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_BYTES 65536
+
+struct input {
+    int fd;
+    bool whole;
+    bool ended;
+    char *text;
+    size_t used;
+    size_t room;
+    size_t searched; /* no end of document lies before this offset */
+    unsigned line;   /* of the stream, at text[0]; from 1 */
+};
+
+int input_open(struct input **input, int fd, bool whole, struct err *err)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return err_set(err, -errno, "can't read documents: %s", strerror(errno));
+    *input = calloc(1, sizeof **input);
+    if (*input == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    (*input)->fd = fd;
+    (*input)->whole = whole;
+    (*input)->line = 1;
+    return 0;
+}
+
+void input_close(struct input *input)
+{
+    if (input == NULL)
+        return;
+    free(input->text);
+    free(input);
+}
+
+static int make_room(struct input *input, struct err *err)
+{
+    size_t room = input->room > 0 ? input->room : READ_BYTES;
+    char *text;
+
+    if (input->used > DOCUMENT_BYTES_MAX)
+        return err_set(err, -E2BIG, "a document of more than %u MiB: is its end '...' missing?",
+                       DOCUMENT_BYTES_MAX >> 20);
+    while (room - input->used < READ_BYTES)
+        room *= 2;
+    if (room == input->room)
+        return 0;
+    text = realloc(input->text, room);
+    if (text == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    input->text = text;
+    input->room = room;
+    return 0;
+}
+
+int input_read(struct input *input, struct err *err)
+{
+    ssize_t n;
+    int rc;
+
+    while (!input->ended) {
+        rc = make_room(input, err);
+        if (rc < 0)
+            return rc;
+        n = read(input->fd, input->text + input->used, READ_BYTES);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(err, -errno, "can't read documents: %s", strerror(errno));
+        input->ended = n == 0;
+        input->used += (size_t)n;
+    }
+    return 0;
+}
+
+bool input_ended(const struct input *input)
+{
+    return input->ended;
+}
+
+/* Offset just behind the document's end line, and in *size the document's own length; 0: none. */
+static size_t find_end(struct input *input, size_t *size)
+{
+    const char *text = input->text;
+    size_t at = input->searched;
+
+    while (at < input->used) {
+        const char *newline = memchr(text + at, '\n', input->used - at);
+        size_t length = newline != NULL ? (size_t)(newline - text) - at : input->used - at;
+
+        if (newline == NULL && !input->ended)
+            break;
+        if (length >= 3 && memcmp(text + at, "...", 3) == 0 &&
+            strspn(text + at + 3, " \t\r") >= length - 3) {
+            *size = at;
+            return at + length + (newline != NULL);
+        }
+        at += length + (newline != NULL);
+    }
+    input->searched = at;
+    *size = input->used;
+    return input->ended && input->whole ? input->used : 0;
+}
+
+static void drop_front(struct input *input, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        input->line += input->text[i] == '\n';
+    memmove(input->text, input->text + size, input->used - size);
+    input->used -= size;
+    input->searched = 0;
+}
+
+int input_next(struct input *input, struct document **document, struct err *err)
+{
+    size_t size;
+    size_t end;
+    int rc;
+
+    while (input->used > 0 && (end = find_end(input, &size)) > 0) {
+        rc = document_parse(document, input->text, size, input->line, err);
+        drop_front(input, end);
+        if (rc < 0)
+            return rc;
+        if (*document != NULL && document_kind(*document) != DOCUMENT_NONE)
+            return 1;
+        document_free(*document);
+    }
+    return 0;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The node's loop: documents, control datagrams, workers' events and the reasons to end.
+ */
+#include "node.h"
+
+#include "clock.h"
+#include "log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define BY_HAND_BEAT_NS (100 * NS_PER_MS)
+
+const char *node_name_of(const struct node *node, uint32_t index)
+{
+    return index < node->job->nodes_count ? node->job->nodes[index].name : "?";
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct node_place *x = a;
+    const struct node_place *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+const struct node_place *node_find_place(const struct node *node, const char *name)
+{
+    struct node_place wanted = {.name = name};
+
+    return bsearch(&wanted, node->places, node->place_count, sizeof wanted, compare_places);
+}
+
+static void stop_traffic(struct node *node)
+{
+    for (size_t i = 0; i < node->worker_count; i++)
+        worker_stop(node->workers[i]);
+}
+
+static int end_run(struct node *node, enum node_end end)
+{
+    if (node->end == NODE_GOES_ON)
+        node->end = end;
+    stop_traffic(node);
+    return -ECANCELED;
+}
+
+int node_fail(struct node *node, int status, const struct err *err)
+{
+    if (node->err.text[0] == '\0')
+        node->err = *err;
+    if (node->status == 0)
+        node->status = status;
+    return end_run(node, NODE_ERROR);
+}
+
+/* Reports who is missing, or who gave up, once. */
+static void report_fault(struct node *node, const struct control_fault *fault)
+{
+    const char *who = node_name_of(node, fault->node);
+    json_t *record = record_new(node->records, "missing");
+    char text[400];
+
+    if (!fault->missing)
+        snprintf(text, sizeof text, "%s gave up: %s", who, fault->text);
+    else if (fault->last_epoch == UINT32_MAX)
+        snprintf(text, sizeof text, "%s did not reach barrier %u within %u ms; never heard", who,
+                 fault->epoch, node->job->barrier_timeout_ms);
+    else
+        snprintf(text, sizeof text,
+                 "%s did not reach barrier %u within %u ms; last heard %.1f s ago at barrier %u",
+                 who, fault->epoch, node->job->barrier_timeout_ms, (double)fault->silence_ns / 1e9,
+                 fault->last_epoch);
+    log_error("%s", text);
+    json_object_set_new(record, "who", json_string(who));
+    json_object_set_new(record, "gave_up", json_boolean(!fault->missing));
+    json_object_set_new(record, "barrier", json_integer(fault->epoch));
+    record_set_count(record, "last_barrier",
+                     fault->last_epoch == UINT32_MAX ? -1 : (int64_t)fault->last_epoch);
+    record_set_count(record, "silence_ms",
+                     fault->silence_ns < 0 ? -1 : fault->silence_ns / NS_PER_MS);
+    json_object_set_new(record, "text", json_string(text));
+    record_send(node->records, record);
+    if (node->status == 0)
+        node->status = 3;
+}
+
+static void drain_signals(struct node *node)
+{
+    struct signalfd_siginfo info;
+
+    while (read(node->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        log_info("signal %u: stopping", info.ssi_signo);
+        end_run(node, NODE_SIGNAL);
+    }
+}
+
+/* By hand, node 0 beats for all; under a controller each node hears it on standard input. */
+static int64_t last_beat_ns(struct node *node, int64_t now_ns)
+{
+    int64_t heard_ns;
+
+    if (node->job->controlled)
+        return node->beat_ns;
+    if (node->self != 0) {
+        heard_ns = control_last_beat_ns(node->control);
+        return heard_ns > node->beat_ns ? heard_ns : node->beat_ns;
+    }
+    if (now_ns - node->beat_ns >= BY_HAND_BEAT_NS) {
+        control_beat(node->control, now_ns);
+        node->beat_ns = now_ns;
+    }
+    return now_ns;
+}
+
+static void check_deadman(struct node *node, int64_t now_ns)
+{
+    int64_t limit_ns;
+
+    if (!node->joined || node->job->deadman_ms == 0)
+        return;
+    limit_ns = node->job->deadman_ms * NS_PER_MS;
+    if (now_ns - last_beat_ns(node, now_ns) > limit_ns) {
+        log_error("no heartbeat for %u ms: stopping", node->job->deadman_ms);
+        end_run(node, NODE_DEADMAN);
+    }
+}
+
+static void read_input(struct node *node)
+{
+    struct err err = {0};
+
+    if (input_read(node->input, &err) < 0) {
+        node_fail(node, 2, &err);
+        return;
+    }
+    if (node->job != NULL && node->job->controlled)
+        node->beat_ns = clock_now(); /* whatever the controller says, it is alive */
+    if (input_ended(node->input) && node->job != NULL && node->job->controlled)
+        end_run(node, NODE_END_OF_INPUT);
+}
+
+static int wait_ms(const struct node *node, int64_t until_ns)
+{
+    int64_t now_ns = clock_now();
+    int64_t limit_ns = now_ns + 100 * NS_PER_MS;
+
+    if (node->control != NULL && control_deadline(node->control) < limit_ns)
+        limit_ns = control_deadline(node->control);
+    if (until_ns < limit_ns)
+        limit_ns = until_ns;
+    if (limit_ns <= now_ns)
+        return 0;
+    return (int)((limit_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+int node_turn(struct node *node, int64_t until_ns)
+{
+    struct pollfd fds[] = {
+        {.fd = node->signal_fd, .events = POLLIN},
+        {.fd = node->event_fd, .events = POLLIN},
+        {.fd = input_ended(node->input) ? -1 : node->input_fd, .events = POLLIN},
+        {.fd = node->control != NULL ? control_fd(node->control) : -1, .events = POLLIN},
+    };
+    uint64_t events;
+
+    poll(fds, sizeof fds / sizeof fds[0], wait_ms(node, until_ns));
+    if (fds[0].revents != 0)
+        drain_signals(node);
+    if (fds[1].revents != 0)
+        (void)!read(node->event_fd, &events, sizeof events);
+    if (fds[2].revents != 0)
+        read_input(node);
+    if (node->control != NULL) {
+        control_work(node->control, clock_now());
+        check_deadman(node, clock_now());
+        if (node->joined && node->end == NODE_GOES_ON && control_fault(node->control) != NULL) {
+            report_fault(node, control_fault(node->control));
+            end_run(node, NODE_PEER);
+        }
+    }
+    if (records_broken(node->records) && node->end == NODE_GOES_ON) {
+        struct err err = {"standard output can't be written: records are being lost"};
+
+        node_fail(node, 3, &err);
+    }
+    return node->end == NODE_GOES_ON ? 0 : -ECANCELED;
+}
+
+/* The next document that is not a heartbeat: 1, 0 when there is none yet, -ECANCELED. */
+static int next_document(struct node *node, struct document **document)
+{
+    struct err err = {0};
+    int rc;
+
+    while ((rc = input_next(node->input, document, &err)) > 0) {
+        if (document_kind(*document) != DOCUMENT_BEAT)
+            return 1;
+        node->beat_ns = clock_now();
+        document_free(*document);
+    }
+    return rc < 0 ? node_fail(node, 2, &err) : 0;
+}
+
+int node_await_document(struct node *node, struct document **document)
+{
+    int rc;
+
+    for (;;) {
+        rc = next_document(node, document);
+        if (rc != 0)
+            break;
+        if (input_ended(node->input))
+            return end_run(node, NODE_END_OF_INPUT);
+        rc = node_turn(node, CLOCK_NEVER);
+        if (rc < 0)
+            return rc;
+    }
+    if (rc > 0 && document_kind(*document) == DOCUMENT_QUIT) {
+        document_free(*document);
+        return end_run(node, NODE_QUIT);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+int node_barrier(struct node *node, struct barrier_values *values)
+{
+    struct barrier_values all;
+    int rc = 0;
+
+    control_barrier_enter(node->control, values, clock_now());
+    while (control_barrier_state(node->control, &all) == BARRIER_WAITING) {
+        rc = node_turn(node, CLOCK_NEVER);
+        if (rc < 0)
+            return rc;
+    }
+    if (control_barrier_state(node->control, &all) != BARRIER_PASSED)
+        return (rc = node_turn(node, clock_now())) < 0 ? rc : end_run(node, NODE_PEER);
+    *values = all;
+    return 0;
+}

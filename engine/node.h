@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A node of a run: what the parts of the engine's core share. Only the core (node.c, ports.c,
+ * trial.c, phase.c, report.c, main.c) knows this struct; transports, workers, the control endpoint
+ * and the records know nothing of each other.
+ */
+#ifndef ENGINE_NODE_H
+#define ENGINE_NODE_H
+
+#include "control.h"
+#include "documents.h"
+#include "input.h"
+#include "records.h"
+#include "worker.h"
+
+#include <signal.h>
+
+#define NODE_TRANSPORTS_MAX 4
+#define NODE_WORKERS_MAX 64
+
+/* Why the run ends. */
+enum node_end {
+    NODE_GOES_ON,
+    NODE_QUIT,         /* the document */
+    NODE_END_OF_INPUT, /* the controller is gone */
+    NODE_SIGNAL,       /* SIGTERM, SIGINT */
+    NODE_DEADMAN,      /* no heartbeat */
+    NODE_PEER,         /* another node is missing or gave up */
+    NODE_ERROR,        /* this node can't go on; node->err says why */
+};
+
+/* One port of this node. A port is open in one transport at a time: AF_XDP would steal the
+ * kernel's TCP segments, and an AF_PACKET ring would fill with them. */
+struct node_port {
+    const struct doc_port *doc;
+    const struct transport *transport; /* in which it is open; NULL: closed */
+    struct transport_port *open;
+    uint64_t line_rate_bps; /* as resolved when it was opened; 0: unknown */
+    bool link_up;           /* as last seen */
+};
+
+/* Where a port of the run lives. */
+struct node_place {
+    const char *name;
+    uint32_t node;
+    uint32_t port; /* of that node */
+};
+
+struct node {
+    const char *name;
+    uint32_t self; /* index in the job */
+    bool by_hand;
+    int status; /* exit status so far */
+    enum node_end end;
+    struct err err;
+
+    struct input *input;
+    int input_fd;
+    int signal_fd;
+    int event_fd; /* workers' */
+    struct records *records;
+    struct control *control;
+    struct document *job_document;
+    const struct doc_job *job;
+    struct transport_run run;
+    bool joined;     /* barriers can be entered */
+    int64_t beat_ns; /* when the controller's last heartbeat came */
+
+    struct node_port *ports;
+    size_t port_count;
+    struct node_place *places; /* all ports of the run, by name */
+    size_t place_count;
+
+    struct worker *workers[NODE_WORKERS_MAX];
+    size_t worker_count;
+    bool sleeps;
+};
+
+/* One turn of the node's loop: waits until something happens or `until_ns`, then answers control
+ * datagrams, reads documents, and looks for reasons to end. 0, or -ECANCELED when the run must
+ * end (node->end says why; traffic has been told to stop). */
+int node_turn(struct node *node, int64_t until_ns);
+
+/* Waits for the next document of this kind while the node's loop goes on; heartbeats are eaten.
+ * The document is the caller's. -ECANCELED as above; NODE_QUIT counts as an end. */
+int node_await_document(struct node *node, struct document **document);
+
+/* Enters the next barrier with these values and waits. On success `values` holds the reduction.
+ * -ECANCELED when somebody is missing or gave up (reported). */
+int node_barrier(struct node *node, struct barrier_values *values);
+
+/* Notes that this node can't go on: the first sentence wins. Returns -ECANCELED. */
+int node_fail(struct node *node, int status, const struct err *err);
+
+const char *node_name_of(const struct node *node, uint32_t index);
+
+/* Port names -> places; NULL when there is none. */
+const struct node_place *node_find_place(const struct node *node, const char *name);
+
+/* ports.c: opens this node's ports in turn in each of their transports and reports what they are.
+ * The guard has its say first. */
+int ports_survey(struct node *node);
+/* Opens `count` ports (indices) in `transport`, closing what is open otherwise. */
+int ports_use(struct node *node, const struct transport *transport, const uint32_t *ports,
+              size_t count);
+void ports_close(struct node *node);
+/* Waits until all open ports have a link, names those that have none. */
+int ports_await_link(struct node *node);
+/* Reports links that went down or came back since the last call. */
+void ports_watch_links(struct node *node);
+
+/* trial.c: runs one trial document, barrier to barrier. */
+int trial_run(struct node *node, const struct doc_trial *doc);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define FLOWS_A_PART 30 /* so that a record stays below 1,000 bytes with 5-digit ranks */
+
+/* Goes through a phase twice: to count its parts, then to send them. */
+struct lister {
+    struct records *records;
+    const struct pattern_plan *plan;
+    uint32_t n;
+    uint32_t phase;
+    bool counting;
+    uint32_t parts; /* as counted */
+    uint32_t part;
+    uint64_t flow_count;
+    struct pattern_flow *flows; /* of one rank, room for n */
+    json_t *listed;
+    json_t *idle;
+    size_t filled; /* of a part, in halves: a flow takes the place of two idle ranks */
+};
+
+static size_t own_flows(struct lister *lister, uint32_t rank)
+{
+    return pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, lister->flows,
+                         lister->n);
+}
+
+static bool idles(struct lister *lister, uint32_t rank)
+{
+    return pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, NULL, 0) == 0 &&
+           pattern_flows(lister->plan, lister->phase, rank, PATTERN_RECEIVES, NULL, 0) == 0;
+}
+
+static void send_part(struct lister *lister)
+{
+    json_t *record;
+    char name[64];
+
+    lister->part++;
+    lister->filled = 0;
+    if (lister->counting)
+        return;
+    record = record_new(lister->records, "plan-phase");
+    pattern_phase_name(lister->plan, lister->phase, name, sizeof name);
+    json_object_set_new(record, "phase", json_integer(lister->phase));
+    json_object_set_new(record, "name", json_string(name));
+    json_object_set_new(record, "part", json_integer(lister->part - 1));
+    json_object_set_new(record, "parts", json_integer(lister->parts));
+    json_object_set(record, "flows", lister->listed);
+    json_object_set(record, "idle", lister->idle);
+    record_send(lister->records, record);
+    json_array_clear(lister->listed);
+    json_array_clear(lister->idle);
+}
+
+static void list_item(struct lister *lister, json_t *list, json_t *item, size_t halves)
+{
+    if (lister->filled + halves > 2 * FLOWS_A_PART)
+        send_part(lister);
+    lister->filled += halves;
+    if (item != NULL)
+        json_array_append_new(list, item);
+}
+
+static json_t *flow_item(const struct lister *lister, const struct pattern_flow *flow)
+{
+    if (lister->counting)
+        return NULL;
+    return json_pack("[i,i,i]", flow->src, flow->dst, flow->role == PATTERN_FORWARD);
+}
+
+static void go_through(struct lister *lister)
+{
+    lister->part = 0;
+    for (uint32_t rank = 0; rank < lister->n; rank++) {
+        size_t own = own_flows(lister, rank);
+
+        for (size_t i = 0; i < own; i++)
+            list_item(lister, lister->listed, flow_item(lister, &lister->flows[i]), 2);
+        if (own == 0 && idles(lister, rank))
+            list_item(lister, lister->idle, lister->counting ? NULL : json_integer(rank), 1);
+        lister->flow_count += own;
+    }
+    send_part(lister);
+    lister->parts = lister->part;
+}
+
+static void list_phase(struct lister *lister)
+{
+    lister->listed = json_array();
+    lister->idle = json_array();
+    lister->counting = true;
+    go_through(lister);
+    lister->counting = false;
+    go_through(lister);
+    json_decref(lister->listed);
+    json_decref(lister->idle);
+}
+
+static void list_headline(struct lister *lister)
+{
+    json_t *record = record_new(lister->records, "plan");
+    uint32_t phases = pattern_phases(lister->plan);
+
+    lister->counting = true;
+    lister->flow_count = 0;
+    for (lister->phase = 0; lister->phase < phases; lister->phase++)
+        go_through(lister);
+    json_object_set_new(record, "ranks", json_integer(lister->n));
+    json_object_set_new(record, "phases", json_integer(phases));
+    json_object_set_new(record, "flows", json_integer((json_int_t)lister->flow_count));
+    record_send(lister->records, record);
+}
+
+static int make_plan(struct pattern_plan **plan, const struct doc_plan *doc, struct err *err)
+{
+    struct pattern_ranks *groups = calloc(doc->pattern.groups_count + 1, sizeof *groups);
+    struct pattern_request request;
+    char why[256] = "";
+    int rc;
+
+    if (groups == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    doc_pattern_request(&doc->pattern, doc->ranks, doc->seed, groups, &request);
+    rc = pattern_plan_make(plan, &request, why, sizeof why);
+    free(groups);
+    return rc < 0 ? err_set(err, rc, "%s", why) : 0;
+}
+
+static int list_phases(struct lister *lister, const struct doc_plan *doc, struct err *err)
+{
+    uint32_t phases = pattern_phases(lister->plan);
+    uint32_t count = doc->phases != NULL ? doc->phases_count : phases;
+
+    if (doc->headline != NULL && *doc->headline)
+        return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        lister->phase = doc->phases != NULL ? doc->phases[i] : i;
+        if (lister->phase >= phases)
+            return err_set(err, -EINVAL, "plan.phases: %u: the plan has phases 0 to %u",
+                           lister->phase, phases - 1);
+        list_phase(lister);
+    }
+    return 0;
+}
+
+int plan_print(struct records *records, const struct doc_plan *doc, struct err *err)
+{
+    struct pattern_plan *plan;
+    struct lister lister = {.records = records, .n = doc->ranks};
+    int rc = make_plan(&plan, doc, err);
+
+    if (rc < 0)
+        return rc;
+    lister.plan = plan;
+    lister.flows = calloc(lister.n, sizeof *lister.flows);
+    if (lister.flows == NULL) {
+        rc = err_set(err, -ENOMEM, "out of memory");
+    } else {
+        list_headline(&lister);
+        rc = list_phases(&lister, doc, err);
+    }
+    free(lister.flows);
+    pattern_plan_free(plan);
+    return rc;
+}

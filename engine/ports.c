@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * This node's ports: opened in one transport at a time, the guard asked first, their links watched.
+ */
+#include "clock.h"
+#include "guard.h"
+#include "log.h"
+#include "node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINK_WAIT_NS (10 * NS_PER_S)
+
+static void close_port(struct node_port *port)
+{
+    if (port->transport == NULL)
+        return;
+    port->transport->close(port->open);
+    port->transport = NULL;
+    port->open = NULL;
+}
+
+static void release_workers(struct node *node)
+{
+    for (size_t i = 0; i < node->worker_count; i++)
+        worker_adopt(node->workers[i], NULL, 0);
+}
+
+void ports_close(struct node *node)
+{
+    release_workers(node);
+    for (size_t i = 0; i < node->port_count; i++)
+        close_port(&node->ports[i]);
+}
+
+static int open_port(struct node *node, struct node_port *port, const struct transport *transport,
+                     struct err *err)
+{
+    struct port_facts facts = {0};
+    int rc = transport->open(&port->open, &port->doc->conf, &node->run, err);
+
+    if (rc < 0)
+        return rc;
+    port->transport = transport;
+    transport->facts(port->open, &facts);
+    port->line_rate_bps =
+        port->doc->conf.line_rate_bps > 0 ? port->doc->conf.line_rate_bps : facts.link_bps;
+    port->link_up = transport->link_up(port->open);
+    return 0;
+}
+
+/* Which transports the document wants for a port, by default those that it can have. */
+static bool wanted(const struct doc_port *doc, const struct transport *transport)
+{
+    const struct port_conf *conf = &doc->conf;
+    bool is_tcp = strcmp(transport->name, "tcp") == 0;
+    bool is_verbs = strcmp(transport->name, "verbs") == 0;
+
+    for (unsigned i = 0; i < doc->transports_count; i++)
+        if (strcmp(doc->transports[i], transport->name) == 0)
+            return true;
+    if (doc->transports_count > 0)
+        return false;
+    if (is_tcp)
+        return conf->iface != NULL;
+    if (is_verbs)
+        return conf->rdma != NULL;
+    return conf->iface != NULL || conf->pci != NULL || conf->vdev != NULL;
+}
+
+static void set_text(json_t *record, const char *key, const char *text)
+{
+    json_object_set_new(record, key, text[0] != '\0' ? json_string(text) : json_null());
+}
+
+static void report_port(struct node *node, struct node_port *port)
+{
+    struct port_facts facts = {.numa_node = -1};
+    json_t *record = record_new(node->records, "port-open");
+
+    port->transport->facts(port->open, &facts);
+    json_object_set_new(record, "port", json_string(port->doc->conf.name));
+    json_object_set_new(record, "network", json_string(port->doc->conf.network));
+    json_object_set_new(record, "transport", json_string(port->transport->name));
+    set_text(record, "driver", facts.driver);
+    set_text(record, "mac", facts.mac);
+    set_text(record, "ipv4", facts.ipv4);
+    set_text(record, "ipv6", facts.ipv6);
+    record_set_count(record, "link_bps", facts.link_bps > 0 ? (int64_t)facts.link_bps : -1);
+    record_set_count(record, "line_rate_bps",
+                     port->line_rate_bps > 0 ? (int64_t)port->line_rate_bps : -1);
+    record_set_count(record, "frame_max", facts.frame_max > 0 ? (int64_t)facts.frame_max : -1);
+    record_set_count(record, "numa", facts.numa_node);
+    set_text(record, "offloads", facts.offloads);
+    record_send(node->records, record);
+}
+
+static int check_transports(const struct doc_port *doc, struct err *err)
+{
+    for (unsigned i = 0; i < doc->transports_count; i++)
+        if (transport_find(doc->transports[i]) == NULL)
+            return err_set(err, -EINVAL, "port %s: this build has no transport %s", doc->conf.name,
+                           doc->transports[i]);
+    return 0;
+}
+
+/* The first word of SSH_CONNECTION: where the person or the controller that started us sits. */
+static const char *controller_address(char *address, size_t size)
+{
+    const char *connection = getenv("SSH_CONNECTION");
+
+    snprintf(address, size, "%s", connection != NULL ? connection : "");
+    address[strcspn(address, " ")] = '\0';
+    return address;
+}
+
+static int ask_guard(const struct doc_port *doc, struct err *err)
+{
+    const struct port_conf *conf = &doc->conf;
+    char controller[64];
+    struct guard_rules rules = {
+        .controller = controller_address(controller, sizeof controller),
+        .driver = conf->pci != NULL      ? "a PCI driver"
+                  : conf->driver != NULL ? conf->driver
+                                         : "af_packet",
+        .shared = conf->shared,
+        .leaves_kernel = conf->pci != NULL,
+    };
+
+    if (conf->pci != NULL)
+        return guard_check_pci(conf->pci, &rules, err);
+    if (conf->iface != NULL)
+        return guard_check_interface(conf->netns, conf->iface, &rules, err);
+    return 0;
+}
+
+int ports_survey(struct node *node)
+{
+    struct err err = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < node->port_count && rc == 0; i++) {
+        rc = check_transports(node->ports[i].doc, &err);
+        if (rc == 0)
+            rc = ask_guard(node->ports[i].doc, &err);
+    }
+    for (const struct transport *const *t = transports; *t != NULL && rc == 0; t++) {
+        for (size_t i = 0; i < node->port_count && rc == 0; i++) {
+            struct node_port *port = &node->ports[i];
+
+            if (!wanted(port->doc, *t))
+                continue;
+            close_port(port);
+            rc = open_port(node, port, *t, &err);
+            if (rc == 0)
+                report_port(node, port);
+        }
+    }
+    return rc < 0 ? node_fail(node, 2, &err) : 0;
+}
+
+/* Gives each open port to its worker, which lets it answer the network between phases. */
+static int assign_workers(struct node *node)
+{
+    struct worker_port *mine = calloc(node->port_count > 0 ? node->port_count : 1, sizeof *mine);
+    int rc = mine == NULL ? -ENOMEM : 0;
+
+    for (size_t w = 0; w < node->worker_count && rc == 0; w++) {
+        size_t count = 0;
+
+        for (size_t i = w; i < node->port_count; i += node->worker_count)
+            if (node->ports[i].transport != NULL)
+                mine[count++] = (struct worker_port){node->ports[i].transport, node->ports[i].open};
+        rc = worker_adopt(node->workers[w], mine, count);
+    }
+    free(mine);
+    return rc;
+}
+
+int ports_use(struct node *node, const struct transport *transport, const uint32_t *ports,
+              size_t count)
+{
+    struct err err = {0};
+    int rc = 0;
+
+    release_workers(node);
+    for (size_t i = 0; i < node->port_count; i++)
+        if (node->ports[i].transport != transport)
+            close_port(&node->ports[i]);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (node->ports[ports[i]].transport == NULL)
+            rc = open_port(node, &node->ports[ports[i]], transport, &err);
+    if (rc == 0 && (rc = assign_workers(node)) < 0)
+        err_set(&err, rc, "out of memory");
+    return rc < 0 ? node_fail(node, 3, &err) : 0;
+}
+
+static void report_link(struct node *node, const struct node_port *port)
+{
+    json_t *record = record_new(node->records, "event");
+
+    json_object_set_new(record, "what", json_string(port->link_up ? "link-up" : "link-down"));
+    json_object_set_new(record, "port", json_string(port->doc->conf.name));
+    record_send(node->records, record);
+    log_warning("port %s: link %s", port->doc->conf.name, port->link_up ? "up" : "down");
+}
+
+void ports_watch_links(struct node *node)
+{
+    for (size_t i = 0; i < node->port_count; i++) {
+        struct node_port *port = &node->ports[i];
+        bool up;
+
+        if (port->transport == NULL)
+            continue;
+        up = port->transport->link_up(port->open);
+        if (up != port->link_up) {
+            port->link_up = up;
+            report_link(node, port);
+        }
+    }
+}
+
+static const char *port_without_link(struct node *node)
+{
+    for (size_t i = 0; i < node->port_count; i++)
+        if (node->ports[i].transport != NULL && !node->ports[i].link_up)
+            return node->ports[i].doc->conf.name;
+    return NULL;
+}
+
+int ports_await_link(struct node *node)
+{
+    int64_t deadline_ns = clock_now() + LINK_WAIT_NS;
+    struct err err = {0};
+    const char *name;
+    int rc;
+
+    for (;;) {
+        ports_watch_links(node);
+        name = port_without_link(node);
+        if (name == NULL)
+            return 0;
+        if (clock_now() > deadline_ns)
+            break;
+        rc = node_turn(node, clock_now() + 50 * NS_PER_MS);
+        if (rc < 0)
+            return rc;
+    }
+    err_set(&err, -ENOLINK, "port %s has had no link for %lld s: check its cable and its peer",
+            name, LINK_WAIT_NS / NS_PER_S);
+    return node_fail(node, 3, &err);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Records: one JSON object a line on standard output (doc/node-protocol.md). Standard output has
+ * its own thread and a queue, so a blocked pipe never delays the barrier or a worker; of all
+ * records only `progress` may be dropped.
+ */
+#ifndef ENGINE_RECORDS_H
+#define ENGINE_RECORDS_H
+
+#include "err.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RECORD_BYTES_MAX 1000
+
+struct records; /* opaque */
+
+/* Starts the writer on `fd`; `node` (copied) is put into each record. */
+int records_open(struct records **records, int fd, const char *node, struct err *err);
+/* Writes what waits, for at most a second when nobody reads, and ends the writer. */
+void records_close(struct records *records);
+
+/* A new record of a type, with the node's name in it. Filled by the caller with jansson; NULL when
+ * out of memory, which record_send takes as "count it as lost". */
+json_t *record_new(const struct records *records, const char *type);
+/* Sends the record and lets go of it. */
+void record_send(struct records *records, json_t *record);
+/* The same, but dropped (and counted) when others wait: for `progress`. */
+void record_offer(struct records *records, json_t *record);
+
+/* Sets `key` to the value, or to null when it is below 0: not observed. */
+void record_set_count(json_t *record, const char *key, int64_t value);
+
+uint64_t records_dropped(const struct records *records);
+/* Standard output is closed or full beyond the queue: records are being lost. */
+bool records_broken(const struct records *records);
+
+#endif

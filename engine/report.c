@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The records of trials and phases (doc/node-protocol.md).
+ */
+#include "clock.h"
+#include "log.h"
+#include "trial.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MEASURES_MAX 16
+
+double cpu_process_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Busy time is sampled by ticks and misses short work; idle time is not. */
+double cpu_idle_s(void)
+{
+    FILE *stat = fopen("/proc/stat", "re");
+    unsigned long long idle = 0;
+    unsigned long long iowait = 0;
+
+    if (stat == NULL)
+        return -1;
+    if (fscanf(stat, "cpu %*u %*u %*u %llu %llu", &idle, &iowait) != 2)
+        idle = 0;
+    fclose(stat);
+    return (double)(idle + iowait) / (double)sysconf(_SC_CLK_TCK);
+}
+
+bool flow_unreached(const struct lane_flow *flow)
+{
+    return flow->side->live.frames == 0 && flow->side->live.messages == 0;
+}
+
+static void set_u64(json_t *record, const char *key, uint64_t value)
+{
+    json_object_set_new(record, key, json_integer((json_int_t)value));
+}
+
+static void set_text(json_t *record, const char *key, const char *text)
+{
+    json_object_set_new(record, key, json_string(text));
+}
+
+/* A new record with the place that all of a phase's records share. */
+static json_t *phase_record(const struct phase_run *run, const char *type)
+{
+    json_t *record = record_new(run->trial->node->records, type);
+
+    set_u64(record, "trial", run->trial->doc->id);
+    set_u64(record, "repeat", run->trial->doc->repeat);
+    json_object_set_new(record, "phase",
+                        json_integer(run->number == PHASE_PROBE ? -1 : (json_int_t)run->number));
+    return record;
+}
+
+static const char *rank_name(const struct phase_lane *lane, uint32_t rank)
+{
+    return lane->own->part->ranks[rank]->name;
+}
+
+static void set_run_time(const struct phase_run *run, json_t *record, const char *key,
+                         int64_t local_ns)
+{
+    json_object_set_new(record, key,
+                        local_ns > 0 ? json_integer(local_ns + run->offset_ns) : json_null());
+}
+
+static void set_counts(json_t *record, const struct flow_count *count, bool frames)
+{
+    record_set_count(record, "frames", frames ? (int64_t)count->frames : -1);
+    record_set_count(record, "frame_bytes", frames ? (int64_t)count->frame_bytes : -1);
+    set_u64(record, "payload_bytes", count->payload_bytes);
+    record_set_count(record, "messages", frames ? -1 : (int64_t)count->messages);
+}
+
+static void set_window(const struct phase_run *run, json_t *record, const struct flow_side *side,
+                       const struct worker_lane *timing)
+{
+    bool stream = run->template.traffic == TRAFFIC_STREAM;
+    bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
+    const struct flow_window *window = &side->window;
+    struct flow_count count = side->live;
+
+    if (stream) {
+        count.frames = window->close.frames - window->open.frames;
+        count.frame_bytes = window->close.frame_bytes - window->open.frame_bytes;
+        count.payload_bytes = window->close.payload_bytes - window->open.payload_bytes;
+        count.messages = window->close.messages - window->open.messages;
+    }
+    record_set_count(record, "window_frames", frames ? (int64_t)count.frames : -1);
+    record_set_count(record, "window_frame_bytes", frames ? (int64_t)count.frame_bytes : -1);
+    set_u64(record, "window_payload_bytes", count.payload_bytes);
+    record_set_count(record, "window_messages", frames ? -1 : (int64_t)count.messages);
+    record_set_count(record, "window_ns",
+                     stream ? timing->closed_ns - timing->opened_ns : run->outcome.elapsed_ns);
+}
+
+static void set_judgement(const struct phase_run *run, json_t *record, const struct flow_side *side)
+{
+    bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
+
+    record_set_count(record, "duplicated", frames ? (int64_t)side->duplicated : -1);
+    record_set_count(record, "reordered", frames ? (int64_t)side->reordered : -1);
+    record_set_count(record, "late", frames ? (int64_t)side->late : -1);
+    set_u64(record, "corrupted", side->corrupted);
+}
+
+static void set_measures(const struct phase_run *run, json_t *record, struct lane *lane,
+                         const struct lane_flow *flow)
+{
+    struct measure measures[MEASURES_MAX];
+    json_t *object = json_object();
+    unsigned count = 0;
+
+    if (run->trial->transport->measure != NULL)
+        count = run->trial->transport->measure(lane, flow, measures, MEASURES_MAX);
+    for (unsigned i = 0; i < count; i++)
+        json_object_set_new(object, measures[i].name, json_real(measures[i].value));
+    json_object_set_new(record, "measures", object);
+}
+
+struct flow_place {
+    const struct phase_lane *lane;
+    const struct worker_lane *timing;
+    bool source;
+};
+
+static void report_flow(const struct phase_run *run, const struct flow_place *place,
+                        const struct lane_flow *flow)
+{
+    json_t *record = phase_record(run, "flow");
+    bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
+    const struct flow_side *side = flow->side;
+
+    set_text(record, "network", place->lane->own->part->doc->network);
+    set_text(record, "side", place->source ? "source" : "destination");
+    set_text(record, "src", rank_name(place->lane, flow->src));
+    set_text(record, "dst", rank_name(place->lane, flow->dst));
+    set_text(record, "role", flow->role == PATTERN_FORWARD ? "forward" : "generate");
+    set_counts(record, &side->live, frames);
+    set_window(run, record, side, place->timing);
+    if (place->source)
+        set_u64(record, "intended", side->intended);
+    else
+        set_judgement(run, record, side);
+    set_run_time(run, record, "first_run_ns", side->first_ns);
+    set_run_time(run, record, "last_run_ns", side->last_ns);
+    set_measures(run, record, place->lane->lane, flow);
+    record_send(run->trial->node->records, record);
+}
+
+static int64_t difference(int64_t before, int64_t after)
+{
+    return before < 0 || after < 0 ? -1 : after - before;
+}
+
+static void report_port(const struct phase_run *run, const struct phase_lane *lane)
+{
+    json_t *record = phase_record(run, "port");
+    bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
+    const struct port_hardware *before = &lane->before;
+    const struct port_hardware *after = &lane->after;
+
+    set_text(record, "network", lane->own->part->doc->network);
+    set_text(record, "port", rank_name(lane, lane->own->rank));
+    record_set_count(record, "misdelivered", frames ? (int64_t)lane->count.misdelivered : -1);
+    record_set_count(record, "foreign", frames ? (int64_t)lane->count.foreign : -1);
+    record_set_count(record, "guest_sent", frames ? (int64_t)lane->count.guest_sent : -1);
+    record_set_count(record, "guest_received", frames ? (int64_t)lane->count.guest_received : -1);
+    record_set_count(record, "send_refused", frames ? (int64_t)lane->count.send_refused : -1);
+    record_set_count(record, "hardware_received",
+                     difference(before->received_frames, after->received_frames));
+    record_set_count(record, "hardware_sent", difference(before->sent_frames, after->sent_frames));
+    record_set_count(record, "dropped_receive",
+                     difference(before->dropped_receive, after->dropped_receive));
+    record_set_count(record, "dropped_send", difference(before->dropped_send, after->dropped_send));
+    record_set_count(record, "errors", difference(before->errors, after->errors));
+    record_set_count(record, "pause", difference(before->pause_received, after->pause_received));
+    set_run_time(run, record, "start_run_ns", lane->lane->started_ns);
+    set_run_time(run, record, "stop_run_ns", lane->lane->stopped_ns);
+    record_send(run->trial->node->records, record);
+}
+
+static const char *state_name(uint32_t states)
+{
+    if ((states & STATE_FLOODED) != 0)
+        return "flooded";
+    return (states & STATE_STOPPED) != 0 ? "stopped" : "complete";
+}
+
+static void set_us(json_t *record, const char *key, double us)
+{
+    json_object_set_new(record, key, us < 0 ? json_null() : json_real(us));
+}
+
+static void phase_name(const struct phase_run *run, char *name, size_t size)
+{
+    const struct trial_part *part = &run->trial->parts[0];
+
+    name[0] = '\0';
+    for (uint32_t i = 0; i < run->trial->doc->parts_count; i++) {
+        part = &run->trial->parts[i];
+        if (run->number < pattern_phases(part->plan)) {
+            pattern_phase_name(part->plan, run->number, name, size);
+            return;
+        }
+    }
+}
+
+static void report_node(const struct phase_run *run)
+{
+    const struct phase_outcome *outcome = &run->outcome;
+    json_t *record = phase_record(run, "phase");
+    double idle_s = cpu_idle_s();
+    char name[64];
+
+    phase_name(run, name, sizeof name);
+    set_text(record, "name", name);
+    json_object_set_new(record, "start_run_ns", json_integer(run->start_run_ns));
+    record_set_count(record, "window_ns",
+                     run->template.traffic == TRAFFIC_STREAM
+                         ? run->template.close_ns - run->template.open_ns
+                         : outcome->elapsed_ns);
+    json_object_set_new(record, "elapsed_ns", json_integer(outcome->elapsed_ns));
+    set_us(record, "start_skew_us", outcome->start_skew_us);
+    set_us(record, "stop_skew_us", outcome->stop_skew_us);
+    set_us(record, "skew_bound_us", outcome->skew_bound_us);
+    set_text(record, "state", state_name(outcome->states));
+    json_object_set_new(record, "drained", json_boolean((outcome->states & STATE_UNDRAINED) == 0));
+    json_object_set_new(record, "cpu_s", json_real(cpu_process_s() - run->cpu_begin_s));
+    set_us(record, "cpu_idle_s", idle_s < 0 ? -1 : idle_s - run->idle_begin_s);
+    set_u64(record, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    record_send(run->trial->node->records, record);
+}
+
+static const struct worker_lane *find_timing(const struct phase_run *run, const struct lane *lane)
+{
+    const struct worker_lane *timing = run->worker_lanes;
+
+    while (timing->lane != lane)
+        timing++;
+    return timing;
+}
+
+void report_phase(const struct phase_run *run)
+{
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+        struct flow_place place = {.lane = lane, .source = true};
+
+        if (lane->lane == NULL)
+            continue;
+        place.timing = find_timing(run, lane->lane);
+        for (uint32_t f = 0; f < lane->send_count; f++)
+            report_flow(run, &place, &lane->sends[f]);
+        place.source = false;
+        for (uint32_t f = 0; f < lane->receive_count; f++)
+            report_flow(run, &place, &lane->receives[f]);
+        report_port(run, lane);
+    }
+    report_node(run);
+}
+
+static void report_unreachable(const struct phase_run *run, const struct phase_lane *lane,
+                               const struct lane_flow *flow)
+{
+    json_t *record = phase_record(run, "unreachable");
+
+    set_text(record, "src", rank_name(lane, flow->src));
+    set_text(record, "dst", rank_name(lane, flow->dst));
+    set_u64(record, "received", flow->side->live.frames + flow->side->live.messages);
+    set_u64(record, "sent", run->template.probes);
+    record_send(run->trial->node->records, record);
+    log_error("the probe of %s -> %s did not arrive", rank_name(lane, flow->src),
+              rank_name(lane, flow->dst));
+}
+
+void report_probe(const struct phase_run *run)
+{
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+
+        for (uint32_t f = 0; lane->lane != NULL && f < lane->receive_count; f++)
+            if (flow_unreached(&lane->receives[f]))
+                report_unreachable(run, lane, &lane->receives[f]);
+    }
+    if ((run->outcome.states & STATE_STOPPED) == 0)
+        report_node(run);
+}
+
+void report_lane_errors(const struct phase_run *run)
+{
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+        json_t *record;
+
+        if (lane->lane == NULL || lane->lane->error.text[0] == '\0')
+            continue;
+        record = phase_record(run, "event");
+        set_text(record, "what", "lane-error");
+        set_text(record, "port", rank_name(lane, lane->own->rank));
+        set_text(record, "text", lane->lane->error.text);
+        record_send(run->trial->node->records, record);
+        log_error("port %s: %s", rank_name(lane, lane->own->rank), lane->lane->error.text);
+    }
+}
+
+static const char *step_name(const struct phase_run *run, int64_t now_ns)
+{
+    const struct phase *phase = &run->template;
+
+    if (run->number == PHASE_PROBE)
+        return "probe";
+    if (phase->traffic != TRAFFIC_STREAM)
+        return "window";
+    if (now_ns < phase->open_ns)
+        return "warmup";
+    if (now_ns < phase->close_ns)
+        return "window";
+    return now_ns < phase->stop_ns ? "cooldown" : "drain";
+}
+
+void report_progress(const struct phase_run *run, struct worker_progress *last, int64_t *last_ns)
+{
+    const struct node *node = run->trial->node;
+    struct worker_progress now = {0};
+    int64_t now_ns = clock_now();
+    double seconds = (double)(now_ns - *last_ns) / 1e9;
+    json_t *record = phase_record(run, "progress");
+
+    for (size_t w = 0; w < node->worker_count; w++) {
+        struct worker_progress one = worker_progress(node->workers[w]);
+
+        if (run->tasks[w].count == 0)
+            continue;
+        now.offered_bytes += one.offered_bytes;
+        now.delivered_bytes += one.delivered_bytes;
+    }
+    set_text(record, "step", step_name(run, now_ns));
+    json_object_set_new(record, "offered_bps",
+                        json_real((double)(now.offered_bytes - last->offered_bytes) * 8 / seconds));
+    json_object_set_new(
+        record, "delivered_bps",
+        json_real((double)(now.delivered_bytes - last->delivered_bytes) * 8 / seconds));
+    record_offer(node->records, record);
+    *last = now;
+    *last_ns = now_ns;
+}
+
+void report_trial(const struct trial *trial, const char *state)
+{
+    json_t *record = record_new(trial->node->records, "trial");
+
+    set_u64(record, "trial", trial->doc->id);
+    set_u64(record, "repeat", trial->doc->repeat);
+    set_u64(record, "phases",
+            trial->doc->phases != NULL ? trial->doc->phases_count : trial->phase_count);
+    json_object_set_new(record, "elapsed_ns", json_integer(clock_now() - trial->begun_ns));
+    set_text(record, "state", state);
+    record_send(trial->node->records, record);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A trial inside a node: its parts (networks), this node's own ranks in them, and the phase that
+ * is being run. Private to trial.c, phase.c and report.c.
+ */
+#ifndef ENGINE_TRIAL_H
+#define ENGINE_TRIAL_H
+
+#include "node.h"
+
+#define PHASE_PROBE UINT32_MAX /* the phase number of a plan's probe */
+
+/* One network's share: rank -> place, and the plan of its pattern. */
+struct trial_part {
+    const struct doc_part *doc;
+    const struct node_place **ranks;
+    uint32_t n;
+    struct pattern_plan *plan;
+};
+
+/* A rank that lives on this node. */
+struct own_rank {
+    const struct trial_part *part;
+    uint32_t part_index;
+    uint32_t rank;
+    uint32_t port; /* of this node */
+};
+
+struct trial {
+    struct node *node;
+    const struct doc_trial *doc;
+    const struct transport *transport;
+    struct trial_part *parts;
+    struct own_rank *own;
+    size_t own_count;
+    uint32_t phase_count; /* of the longest plan */
+    int64_t begun_ns;
+    int64_t clock_start_ns; /* sync none: when the first phase began; 0: not yet */
+    uint32_t clock_turn;    /* sync none: how many phases have begun */
+};
+
+/* One own rank in the present phase. */
+struct phase_lane {
+    const struct own_rank *own;
+    struct phase phase; /* its own: load and tag differ between ports and parts */
+    struct lane_flow *sends;
+    struct lane_flow *receives;
+    uint32_t send_count;
+    uint32_t receive_count;
+    struct flow_side *sides; /* of sends, then of receives */
+    struct port_count count;
+    struct port_hardware before;
+    struct port_hardware after;
+    struct lane *lane; /* NULL: idle in this phase */
+};
+
+/* What the barrier at the end of a phase agreed on. */
+struct phase_outcome {
+    uint32_t states;      /* STATE_ bits over all nodes */
+    double start_skew_us; /* below 0: not known */
+    double stop_skew_us;
+    double skew_bound_us; /* below 0: no common clock */
+    int64_t elapsed_ns;   /* start to the last byte anywhere (transfer), else to the stop */
+};
+
+/* What nodes tell each other in barriers, OR-ed. */
+enum phase_state {
+    STATE_UNREACHABLE = 1, /* a probe did not arrive */
+    STATE_FLOODED = 2,
+    STATE_UNDRAINED = 4,
+    STATE_NO_CLOCK = 8,
+    STATE_STOPPED = 16, /* local only: the run ends */
+};
+
+struct phase_run {
+    struct trial *trial;
+    uint32_t number; /* or PHASE_PROBE */
+    struct phase template;
+    struct phase_lane *lanes;
+    size_t lane_count;
+    struct worker_task *tasks; /* by worker */
+    struct worker_lane *worker_lanes;
+    int64_t start_run_ns; /* agreed */
+    int64_t offset_ns;    /* run time = local + offset */
+    double cpu_begin_s;
+    double idle_begin_s;
+    struct phase_outcome outcome;
+};
+
+/* phase.c: runs one phase, or the probe of the whole plan, from preparation to records. 0;
+ * -ECANCELED when the run ends. *states: the outcome's. */
+int phase_perform(struct trial *trial, uint32_t number, uint32_t *states);
+
+/* report.c: the records of a phase that has ended. */
+void report_phase(const struct phase_run *run);
+void report_probe(const struct phase_run *run);
+void report_progress(const struct phase_run *run, struct worker_progress *last, int64_t *last_ns);
+void report_lane_errors(const struct phase_run *run);
+void report_trial(const struct trial *trial, const char *state);
+
+/* Seconds of CPU that this process has used; seconds that this machine's CPUs have idled. */
+double cpu_process_s(void);
+double cpu_idle_s(void);
+
+/* How a rank's published address is called between nodes. */
+uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);
+
+/* True for a probe whose flow did not bring a single frame or message. */
+bool flow_unreached(const struct lane_flow *flow);
+
+#endif

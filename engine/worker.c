@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "worker.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LISTEN_NS (500 * NS_PER_US) /* a sleeping worker looks at its ports at least so often */
+#define CHECK_NS (2 * NS_PER_MS)    /* ends, stops and floods are looked for so often */
+#define IDLE_NS (20 * NS_PER_MS)    /* between phases ports are visited so often */
+#define PROGRESS_CHECKS 25          /* progress is summed every so many checks */
+
+struct worker {
+    struct worker_conf conf;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct worker_task *task; /* NULL: none waits or runs */
+    bool running;             /* the thread is inside the task or visits the ports */
+    bool ending;
+    struct worker_port *ports;
+    size_t port_count;
+    atomic_bool stop;
+    atomic_ullong offered_bytes;
+    atomic_ullong delivered_bytes;
+    int64_t moved_ns; /* when progress was last seen */
+    uint64_t random;
+};
+
+/* xorshift64* (Vigna 2016): an order of visits needs speed, not strength. */
+static uint64_t next_random(struct worker *worker)
+{
+    worker->random ^= worker->random >> 12;
+    worker->random ^= worker->random << 25;
+    worker->random ^= worker->random >> 27;
+    return worker->random * 0x2545f4914f6cdd1dULL;
+}
+
+static void shuffle(struct worker *worker, struct worker_lane *lanes, size_t count)
+{
+    for (size_t i = count; i > 1; i--) {
+        size_t j = (size_t)(((next_random(worker) >> 32) * i) >> 32);
+        struct worker_lane swap = lanes[i - 1];
+
+        lanes[i - 1] = lanes[j];
+        lanes[j] = swap;
+    }
+}
+
+static void copy_counts(struct lane *lane, bool closing)
+{
+    struct lane_request *request = &lane->request;
+
+    for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
+        struct flow_side *side = i < request->send_count
+                                     ? request->sends[i].side
+                                     : request->receives[i - request->send_count].side;
+
+        if (closing)
+            side->window.close = side->live;
+        else
+            side->window.open = side->live;
+    }
+}
+
+/* Copies a lane's counters when it passes an end of the window; returns the next end. */
+static int64_t mark_window(const struct phase *phase, struct worker_lane *lane, int64_t now_ns)
+{
+    if (lane->opened_ns == 0) {
+        if (now_ns < phase->open_ns)
+            return phase->open_ns;
+        copy_counts(lane->lane, false);
+        lane->opened_ns = now_ns;
+    }
+    if (lane->closed_ns == 0) {
+        if (now_ns < phase->close_ns)
+            return phase->close_ns;
+        copy_counts(lane->lane, true);
+        lane->closed_ns = now_ns;
+    }
+    return CLOCK_NEVER;
+}
+
+static bool flooded(struct worker_task *task)
+{
+    for (size_t i = 0; task->flood_limit > 0 && i < task->count; i++) {
+        if (task->lanes[i].lane->request.count->misdelivered > task->flood_limit) {
+            task->flooded = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t moved_bytes(const struct lane_flow *flows, uint32_t count)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct flow_count *live = &flows[i].side->live;
+
+        bytes += live->frames > 0 ? live->frame_bytes + live->frames * FRAME_OVERHEAD_L1
+                                  : live->payload_bytes;
+    }
+    return bytes;
+}
+
+static void sum_progress(struct worker *worker, const struct worker_task *task, int64_t now_ns)
+{
+    uint64_t offered = 0;
+    uint64_t delivered = 0;
+
+    for (size_t i = 0; i < task->count; i++) {
+        const struct lane_request *request = &task->lanes[i].lane->request;
+
+        offered += moved_bytes(request->sends, request->send_count);
+        delivered += moved_bytes(request->receives, request->receive_count);
+    }
+    if (offered != atomic_load(&worker->offered_bytes) ||
+        delivered != atomic_load(&worker->delivered_bytes))
+        worker->moved_ns = now_ns;
+    atomic_store(&worker->offered_bytes, offered);
+    atomic_store(&worker->delivered_bytes, delivered);
+}
+
+static int64_t last_arrival(const struct worker_task *task)
+{
+    int64_t last_ns = 0;
+
+    for (size_t i = 0; i < task->count; i++)
+        if (task->lanes[i].lane->arrived_ns > last_ns)
+            last_ns = task->lanes[i].lane->arrived_ns;
+    return last_ns;
+}
+
+static int64_t later(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* Whether the traffic is over, and how. A stream's drain is bounded from its stop, a transfer's
+ * from when something last moved: it takes as long as the network needs. */
+static bool traffic_over(const struct worker *worker, struct worker_task *task, int64_t now_ns)
+{
+    bool sent = true;
+    bool received = true;
+    bool silence_tells = true;
+    int64_t limit_ns = task->nominal_end_ns;
+
+    for (size_t i = 0; i < task->count; i++) {
+        const struct lane *lane = task->lanes[i].lane;
+        bool broken = lane->error.text[0] != '\0';
+        bool whole = lane->received_all || broken;
+
+        sent = sent && (lane->sent_all || broken);
+        received = received && whole;
+        silence_tells = silence_tells && (whole || !task->lanes[i].transport->knows_end);
+    }
+    task->end = TASK_DRAINED;
+    if (sent && received && now_ns >= task->phase->close_ns)
+        return true;
+    if (sent && silence_tells &&
+        now_ns - later(task->nominal_end_ns, last_arrival(task)) >= task->drain_silence_ns)
+        return true;
+    task->end = TASK_LIMIT;
+    if (task->phase->traffic != TRAFFIC_STREAM)
+        limit_ns = later(limit_ns, worker->moved_ns);
+    return now_ns - limit_ns >= task->drain_max_ns;
+}
+
+/* Housekeeping, some hundred times a second: true when the task is over. */
+static bool task_over(struct worker *worker, struct worker_task *task, int64_t now_ns)
+{
+    if (atomic_load(&worker->stop)) {
+        task->end = TASK_STOPPED;
+        return true;
+    }
+    if (flooded(task)) {
+        task->end = TASK_FLOODED;
+        return true;
+    }
+    return traffic_over(worker, task, now_ns);
+}
+
+static int64_t poll_lanes(struct worker *worker, struct worker_task *task)
+{
+    int64_t wake_ns = CLOCK_NEVER;
+
+    shuffle(worker, task->lanes, task->count);
+    for (size_t i = 0; i < task->count; i++) {
+        struct worker_lane *lane = &task->lanes[i];
+        int64_t now_ns = clock_now();
+        int64_t mark_ns = mark_window(task->phase, lane, now_ns);
+        int64_t due_ns = lane->transport->poll(lane->lane, now_ns);
+
+        due_ns = due_ns < mark_ns ? due_ns : mark_ns;
+        wake_ns = wake_ns < due_ns ? wake_ns : due_ns;
+    }
+    return wake_ns;
+}
+
+/* Lets each lane see that it must send no more, and completes the windows. */
+static void close_lanes(struct worker_task *task)
+{
+    int64_t now_ns = clock_now();
+
+    for (size_t i = 0; i < task->count; i++) {
+        struct worker_lane *lane = &task->lanes[i];
+
+        if (lane->lane->stop_ns > now_ns)
+            lane->lane->stop_ns = now_ns;
+        if (task->end == TASK_STOPPED || task->end == TASK_FLOODED)
+            lane->transport->poll(lane->lane, now_ns);
+        if (lane->opened_ns == 0) {
+            copy_counts(lane->lane, false);
+            lane->opened_ns = now_ns;
+        }
+        if (lane->closed_ns == 0) {
+            copy_counts(lane->lane, true);
+            lane->closed_ns = now_ns;
+        }
+    }
+}
+
+static void run_task(struct worker *worker, struct worker_task *task)
+{
+    int64_t check_ns = 0;
+    unsigned checks = 0;
+
+    worker->moved_ns = 0;
+    for (size_t i = 0; i < task->count; i++)
+        task->lanes[i].transport->start(task->lanes[i].lane, clock_now());
+    for (;;) {
+        int64_t wake_ns = poll_lanes(worker, task);
+        int64_t now_ns = clock_now();
+
+        if (now_ns >= check_ns) {
+            if (task_over(worker, task, now_ns))
+                break;
+            if (checks++ % PROGRESS_CHECKS == 0)
+                sum_progress(worker, task, now_ns);
+            check_ns = now_ns + CHECK_NS;
+        }
+        if (worker->conf.sleeps) {
+            wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
+            clock_sleep_until(wake_ns);
+        }
+    }
+    close_lanes(task);
+    sum_progress(worker, task, clock_now());
+}
+
+static void visit_ports(struct worker *worker)
+{
+    for (size_t i = 0; i < worker->port_count; i++)
+        if (worker->ports[i].transport->idle != NULL)
+            worker->ports[i].transport->idle(worker->ports[i].port, clock_now());
+}
+
+/* Waits for a task; false when the worker is to end. Called and returns with the lock held. */
+static bool await_task(struct worker *worker)
+{
+    while (worker->task == NULL && !worker->ending) {
+        struct timespec until;
+        int64_t wake_ns = clock_now() + IDLE_NS;
+
+        until.tv_sec = wake_ns / NS_PER_S;
+        until.tv_nsec = wake_ns % NS_PER_S;
+        if (pthread_cond_timedwait(&worker->changed, &worker->lock, &until) != ETIMEDOUT)
+            continue;
+        worker->running = true;
+        pthread_mutex_unlock(&worker->lock);
+        visit_ports(worker);
+        pthread_mutex_lock(&worker->lock);
+        worker->running = false;
+        pthread_cond_broadcast(&worker->changed);
+    }
+    return !worker->ending;
+}
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+    uint64_t one = 1;
+
+    pthread_mutex_lock(&worker->lock);
+    while (await_task(worker)) {
+        struct worker_task *task = worker->task;
+
+        worker->running = true;
+        pthread_mutex_unlock(&worker->lock);
+        run_task(worker, task);
+        pthread_mutex_lock(&worker->lock);
+        worker->running = false;
+        worker->task = NULL;
+        atomic_store(&worker->stop, false);
+        pthread_cond_broadcast(&worker->changed);
+        (void)!write(worker->conf.event_fd, &one, sizeof one);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}
+
+static int start_thread(struct worker *worker)
+{
+    pthread_attr_t attributes;
+    cpu_set_t cores;
+    int rc;
+
+    pthread_attr_init(&attributes);
+    if (worker->conf.core >= 0) {
+        CPU_ZERO(&cores);
+        CPU_SET((size_t)worker->conf.core, &cores);
+        pthread_attr_setaffinity_np(&attributes, sizeof cores, &cores);
+    }
+    rc = pthread_create(&worker->thread, &attributes, work, worker);
+    pthread_attr_destroy(&attributes);
+    return rc;
+}
+
+int worker_start(struct worker **worker, const struct worker_conf *conf, struct err *err)
+{
+    struct worker *w = calloc(1, sizeof *w);
+    pthread_condattr_t attributes;
+    int rc;
+
+    if (w == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    w->conf = *conf;
+    w->random = conf->seed | 1;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    rc = start_thread(w);
+    if (rc != 0) {
+        free(w);
+        return err_set(err, -rc, "can't start a worker on core %d: %s", conf->core, strerror(rc));
+    }
+    *worker = w;
+    return 0;
+}
+
+void worker_end(struct worker *worker)
+{
+    if (worker == NULL)
+        return;
+    atomic_store(&worker->stop, true);
+    pthread_mutex_lock(&worker->lock);
+    worker->ending = true;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+    pthread_join(worker->thread, NULL);
+    pthread_cond_destroy(&worker->changed);
+    pthread_mutex_destroy(&worker->lock);
+    free(worker->ports);
+    free(worker);
+}
+
+int worker_adopt(struct worker *worker, const struct worker_port *ports, size_t count)
+{
+    struct worker_port *copy = calloc(count > 0 ? count : 1, sizeof *copy);
+
+    if (copy == NULL)
+        return -ENOMEM;
+    if (count > 0)
+        memcpy(copy, ports, count * sizeof *copy);
+    pthread_mutex_lock(&worker->lock);
+    while (worker->running)
+        pthread_cond_wait(&worker->changed, &worker->lock);
+    free(worker->ports);
+    worker->ports = copy;
+    worker->port_count = count;
+    pthread_mutex_unlock(&worker->lock);
+    return 0;
+}
+
+void worker_run(struct worker *worker, struct worker_task *task)
+{
+    atomic_store(&worker->offered_bytes, 0);
+    atomic_store(&worker->delivered_bytes, 0);
+    pthread_mutex_lock(&worker->lock);
+    worker->task = task;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+bool worker_done(struct worker *worker)
+{
+    bool done;
+
+    pthread_mutex_lock(&worker->lock);
+    done = worker->task == NULL;
+    pthread_mutex_unlock(&worker->lock);
+    return done;
+}
+
+void worker_stop(struct worker *worker)
+{
+    atomic_store(&worker->stop, true);
+}
+
+struct worker_progress worker_progress(const struct worker *worker)
+{
+    return (struct worker_progress){
+        .offered_bytes = atomic_load(&worker->offered_bytes),
+        .delivered_bytes = atomic_load(&worker->delivered_bytes),
+    };
+}
