@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * When to say something again that may have been lost: after 2 ms, then after twice as long each
+ * time, but at least every 50 ms, so that a long wait for a slow partner costs little and yet ends
+ * soon after the partner is there.
+ */
+#ifndef ENGINE_BACKOFF_H
+#define ENGINE_BACKOFF_H
+
+#include "clock.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BACKOFF_FIRST_NS (2 * NS_PER_MS)
+#define BACKOFF_MOST_NS (50 * NS_PER_MS)
+
+struct backoff {
+    int64_t due_ns; /* CLOCK_NEVER: stopped */
+    int64_t gap_ns;
+};
+
+static inline void backoff_stop(struct backoff *backoff)
+{
+    backoff->due_ns = CLOCK_NEVER;
+}
+
+static inline void backoff_start(struct backoff *backoff, int64_t now_ns)
+{
+    backoff->gap_ns = BACKOFF_FIRST_NS;
+    backoff->due_ns = now_ns + backoff->gap_ns;
+}
+
+/* True when it is time, and then sets the next one. */
+static inline bool backoff_due(struct backoff *backoff, int64_t now_ns)
+{
+    if (now_ns < backoff->due_ns)
+        return false;
+    backoff->gap_ns *= 2;
+    if (backoff->gap_ns > BACKOFF_MOST_NS)
+        backoff->gap_ns = BACKOFF_MOST_NS;
+    backoff->due_ns = now_ns + backoff->gap_ns;
+    return true;
+}
+
+#endif

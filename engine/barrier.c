@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "barrier.h"
+
+void barrier_values_clear(struct barrier_values *values)
+{
+    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
+        values->maximum[i] = INT64_MIN;
+    values->states = 0;
+}
+
+void barrier_values_merge(struct barrier_values *into, const struct barrier_values *from)
+{
+    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
+        if (from->maximum[i] > into->maximum[i])
+            into->maximum[i] = from->maximum[i];
+    into->states |= from->states;
+}
+
+static struct barrier_slot *slot_of(struct barrier *barrier, uint32_t epoch)
+{
+    return &barrier->slots[epoch % BARRIER_SLOTS];
+}
+
+static void slot_clear(struct barrier_slot *slot)
+{
+    barrier_values_clear(&slot->values);
+    slot->came = 0;
+}
+
+void barrier_init(struct barrier *barrier, struct neighbours *neighbours,
+                  const struct datagram_outlet *outlet, int64_t timeout_ns)
+{
+    *barrier = (struct barrier){
+        .neighbours = neighbours,
+        .outlet = *outlet,
+        .timeout_ns = timeout_ns,
+        .epoch = DATAGRAM_NONE,
+        .round = neighbours->rounds,
+        .awaited = DATAGRAM_NONE,
+    };
+    backoff_stop(&barrier->backoff);
+    for (unsigned i = 0; i < BARRIER_SLOTS; i++)
+        slot_clear(&barrier->slots[i]);
+}
+
+bool barrier_passed(const struct barrier *barrier)
+{
+    return barrier->epoch != DATAGRAM_NONE && barrier->round == barrier->neighbours->rounds;
+}
+
+const struct barrier_values *barrier_values(const struct barrier *barrier)
+{
+    return &barrier->slots[barrier->epoch % BARRIER_SLOTS].values;
+}
+
+static bool waiting(const struct barrier *barrier)
+{
+    return barrier->round < barrier->neighbours->rounds;
+}
+
+uint32_t barrier_awaited(const struct barrier *barrier)
+{
+    if (!waiting(barrier))
+        return DATAGRAM_NONE;
+    return barrier->awaited != DATAGRAM_NONE
+               ? barrier->awaited
+               : neighbours_behind(barrier->neighbours, barrier->round);
+}
+
+static void hand_out(struct barrier *barrier, struct datagram *datagram)
+{
+    barrier->outlet.send(barrier->outlet.context, datagram);
+}
+
+static void send_arrival(struct barrier *barrier, uint32_t epoch, uint32_t round)
+{
+    struct datagram arrival = {
+        .type = DATAGRAM_ARRIVAL,
+        .recipient = neighbours_ahead(barrier->neighbours, round),
+        .epoch = epoch,
+        .round = (uint8_t)round,
+        .values = slot_of(barrier, epoch)->values,
+    };
+
+    hand_out(barrier, &arrival);
+}
+
+static void await_round(struct barrier *barrier, int64_t now_ns)
+{
+    barrier->since_ns = now_ns;
+    barrier->awaited = DATAGRAM_NONE;
+    send_arrival(barrier, barrier->epoch, barrier->round);
+    backoff_start(&barrier->backoff, now_ns);
+}
+
+static void advance(struct barrier *barrier, int64_t now_ns)
+{
+    const struct barrier_slot *slot = slot_of(barrier, barrier->epoch);
+
+    while (waiting(barrier) && slot->came >> barrier->round & 1) {
+        barrier->round++;
+        if (waiting(barrier))
+            await_round(barrier, now_ns);
+    }
+    if (!waiting(barrier))
+        backoff_stop(&barrier->backoff);
+}
+
+void barrier_enter(struct barrier *barrier, const struct barrier_values *mine, int64_t now_ns)
+{
+    barrier->epoch++;
+    barrier->round = 0;
+    slot_clear(slot_of(barrier, barrier->epoch + 1));
+    barrier_values_merge(&slot_of(barrier, barrier->epoch)->values, mine);
+    if (waiting(barrier))
+        await_round(barrier, now_ns);
+    advance(barrier, now_ns);
+}
+
+/* Whether the arrivals that `round` of `epoch` builds on have all come, so that ours was sent. */
+static bool arrived(const struct barrier *barrier, uint32_t epoch, uint32_t round)
+{
+    if (epoch != barrier->epoch)
+        return epoch + 1 == barrier->epoch;
+    return round <= barrier->round;
+}
+
+static bool take_arrival(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns)
+{
+    struct barrier_slot *slot = slot_of(barrier, datagram->epoch);
+
+    if (datagram->sender != neighbours_behind(barrier->neighbours, datagram->round))
+        return false;
+    if (datagram->epoch + 1 == barrier->epoch)
+        return true; /* a repetition that came late: this epoch is passed */
+    barrier_values_merge(&slot->values, &datagram->values);
+    slot->came |= UINT32_C(1) << datagram->round;
+    if (datagram->epoch == barrier->epoch)
+        advance(barrier, now_ns);
+    return true;
+}
+
+static bool take_question(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns)
+{
+    struct datagram patience = {
+        .type = DATAGRAM_PATIENCE,
+        .recipient = datagram->sender,
+        .epoch = datagram->epoch,
+        .round = datagram->round,
+        .awaited = barrier_awaited(barrier),
+    };
+
+    (void)now_ns;
+    if (datagram->sender != neighbours_ahead(barrier->neighbours, datagram->round))
+        return false;
+    if (arrived(barrier, datagram->epoch, datagram->round)) {
+        send_arrival(barrier, datagram->epoch, datagram->round);
+        return true;
+    }
+    if (patience.awaited == DATAGRAM_NONE)
+        patience.awaited = barrier->neighbours->self;
+    hand_out(barrier, &patience);
+    return true;
+}
+
+static bool take_patience(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns)
+{
+    (void)now_ns;
+    if (datagram->sender != neighbours_behind(barrier->neighbours, datagram->round) ||
+        datagram->awaited >= barrier->neighbours->count)
+        return false;
+    if (datagram->epoch == barrier->epoch && datagram->round == barrier->round)
+        barrier->awaited = datagram->awaited;
+    return true;
+}
+
+bool barrier_receive(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns)
+{
+    static bool (*const takers[DATAGRAM_TYPES])(struct barrier *, const struct datagram *,
+                                                int64_t) = {
+        [DATAGRAM_ARRIVAL] = take_arrival,
+        [DATAGRAM_QUESTION] = take_question,
+        [DATAGRAM_PATIENCE] = take_patience,
+    };
+    int32_t ahead = (int32_t)(datagram->epoch - barrier->epoch);
+
+    if (!takers[datagram->type] || datagram->round >= barrier->neighbours->rounds)
+        return false;
+    if (ahead < -1 || ahead > 1 || (barrier->epoch == DATAGRAM_NONE && ahead != 1))
+        return false;
+    return takers[datagram->type](barrier, datagram, now_ns);
+}
+
+struct neighbour *barrier_tick(struct barrier *barrier, int64_t now_ns)
+{
+    struct neighbour *partner;
+    struct datagram question = {
+        .type = DATAGRAM_QUESTION,
+        .epoch = barrier->epoch,
+        .round = (uint8_t)barrier->round,
+    };
+
+    if (!backoff_due(&barrier->backoff, now_ns))
+        return NULL;
+    question.recipient = neighbours_behind(barrier->neighbours, barrier->round);
+    partner = neighbours_find(barrier->neighbours, question.recipient);
+    if (neighbour_silent(partner, now_ns - barrier->since_ns, barrier->timeout_ns, now_ns))
+        return partner;
+    partner->asked++;
+    hand_out(barrier, &question);
+    return NULL;
+}
+
+int64_t barrier_deadline(const struct barrier *barrier)
+{
+    return barrier->backoff.due_ns;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The dissemination barrier (Hensgen, Finkel, Manber 1988) as a state machine without I/O:
+ * datagrams and time in, datagrams out, passed or not. For p nodes, any p >= 1, it takes
+ * R = ceil(log2 p) rounds: in round k a node sends its arrival to the node 2^k ahead once all
+ * arrivals of rounds 0..k-1 have come from those 2^0 .. 2^(k-1) behind, and passes after round
+ * R-1. An arrival carries the reduction of all that its sender has heard of; by induction that
+ * covers the sender and the 2^k - 1 nodes behind it. When p is no power of two the last round
+ * covers some nodes twice, so only idempotent values (maxima, OR) can be reduced. Idempotent also
+ * means that an answer given later may carry more than the first one did; so a node keeps one
+ * reduction an epoch, and a bit for each round that has come: O(1) memory beside its neighbours.
+ *
+ * Epochs. A node in epoch e (it entered e, and e+1 not yet) can be met by datagrams of e-1, e and
+ * e+1 only: it entered e, so it passed e-1, so all nodes entered e-1 and none waits in an earlier
+ * one; and it has not entered e+1, so none has passed e+1 and none can be beyond. Hence four
+ * slots, by epoch modulo 4, hold everything, arrivals of e+1 that come early included. Whatever
+ * is outside e-1..e+1 is old or forged, and dropped.
+ *
+ * Loss. An arrival is sent once and not acknowledged: p * R datagrams a barrier without loss. A
+ * node that waits in round k asks the node 2^k behind it again and again, with back-off. Who is
+ * asked repeats its arrival if it has sent it, of this epoch or the one before (so a node that has
+ * passed a barrier still answers for it), and otherwise says that it waits itself.
+ *
+ * Why it ends. Suppose every node lives, enters, and a datagram gets through with probability
+ * q > 0. Of all waiting nodes take one whose (epoch, round) is least. The partner that it awaits
+ * is not behind that, so it has entered that epoch and completed the rounds before; it has
+ * therefore sent its arrival, and repeats it when asked. Each question is answered with
+ * probability q^2 and there is no end of questions, so the least pair grows until all have passed.
+ * Duplicates and reordering change nothing: bits and maxima are set twice.
+ *
+ * The missing. If a node d died, follow from any waiting node the partner that it awaits, the
+ * partner which that awaits, and so on: each is in an earlier round than the one before, so the
+ * chain ends within R steps, at a node that does not wait: it has not entered, or it is dead. Every
+ * link of the chain asks its partner all the time and so knows whether it lives. The last link
+ * therefore finds the silence by itself, with no further datagram, and names it. All the others
+ * are answered, so they never blame a living partner, however long the wait; a living node that
+ * has not entered is slow and not missing. PATIENCE carries the end of the chain back, for the
+ * log: barrier_awaited().
+ */
+#ifndef ENGINE_BARRIER_H
+#define ENGINE_BARRIER_H
+
+#include "backoff.h"
+#include "datagram.h"
+#include "neighbours.h"
+
+#define BARRIER_SLOTS 4
+
+struct barrier_slot {
+    struct barrier_values values;
+    uint32_t came; /* bit k: the arrival of round k */
+};
+
+struct barrier {
+    struct neighbours *neighbours;
+    struct datagram_outlet outlet;
+    int64_t timeout_ns;
+    uint32_t epoch;   /* last entered; DATAGRAM_NONE before the first */
+    uint32_t round;   /* awaited now; = rounds: passed */
+    uint32_t awaited; /* the end of the chain, as the partner said; DATAGRAM_NONE: it did not */
+    int64_t since_ns; /* when the wait for this round began */
+    struct backoff backoff;
+    struct barrier_slot slots[BARRIER_SLOTS];
+};
+
+/* Nothing to say: what every reduction begins with. */
+void barrier_values_clear(struct barrier_values *values);
+void barrier_values_merge(struct barrier_values *into, const struct barrier_values *from);
+
+void barrier_init(struct barrier *barrier, struct neighbours *neighbours,
+                  const struct datagram_outlet *outlet, int64_t timeout_ns);
+/* Enters the next epoch; the one before must have been passed. */
+void barrier_enter(struct barrier *barrier, const struct barrier_values *mine, int64_t now_ns);
+/* ARRIVAL, QUESTION, PATIENCE. False: it can't be from a node of this run that is in step. */
+bool barrier_receive(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns);
+/* Asks again when due. Returns the neighbour that is missing, or NULL. */
+struct neighbour *barrier_tick(struct barrier *barrier, int64_t now_ns);
+int64_t barrier_deadline(const struct barrier *barrier);
+/* Whether the epoch last entered is passed (false before the first). */
+bool barrier_passed(const struct barrier *barrier);
+/* The reduction of the epoch last entered: over all nodes when it is passed. */
+const struct barrier_values *barrier_values(const struct barrier *barrier);
+/* Whom a waiting node waits for in the end; DATAGRAM_NONE when it does not wait. */
+uint32_t barrier_awaited(const struct barrier *barrier);
+
+#endif

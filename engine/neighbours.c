@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "neighbours.h"
+
+#include <stddef.h>
+
+static bool power_of_two(uint32_t number)
+{
+    return number && !(number & (number - 1));
+}
+
+static uint32_t log2_up(uint32_t number)
+{
+    return number < 2 ? 0 : 32 - (uint32_t)__builtin_clz(number - 1);
+}
+
+static uint32_t step(const struct neighbours *neighbours, uint64_t distance)
+{
+    return (uint32_t)((neighbours->self + distance) % neighbours->count);
+}
+
+uint32_t neighbours_ahead(const struct neighbours *neighbours, uint32_t round)
+{
+    return step(neighbours, UINT64_C(1) << round);
+}
+
+uint32_t neighbours_behind(const struct neighbours *neighbours, uint32_t round)
+{
+    return step(neighbours, neighbours->count - (UINT64_C(1) << round));
+}
+
+static void add(struct neighbours *neighbours, uint32_t index)
+{
+    neighbours->all[neighbours->size++] = (struct neighbour){
+        .index = index,
+        .entered = UINT32_MAX,
+        .heard_ns = -1,
+        .transmit_ns = INT64_MIN,
+        .receive_ns = INT64_MIN,
+    };
+}
+
+void neighbours_init(struct neighbours *neighbours, uint32_t self, uint32_t count)
+{
+    neighbours->self = self;
+    neighbours->count = count;
+    neighbours->rounds = log2_up(count);
+    neighbours->size = 0;
+    for (uint32_t round = 0; round < neighbours->rounds; round++)
+        add(neighbours, neighbours_ahead(neighbours, round));
+    for (uint32_t round = 0; round < neighbours->rounds; round++)
+        if (!power_of_two(count - (UINT32_C(1) << round)))
+            add(neighbours, neighbours_behind(neighbours, round));
+}
+
+/* Distances ahead are 2^0, 2^1, ... in order; those behind leave out what is among them already
+ * (count - 2^r is itself a power of two), which happens at most twice. */
+struct neighbour *neighbours_find(struct neighbours *neighbours, uint32_t index)
+{
+    uint32_t ahead, round;
+
+    if (index >= neighbours->count || index == neighbours->self)
+        return NULL;
+    ahead = index > neighbours->self ? index - neighbours->self
+                                     : index + (neighbours->count - neighbours->self);
+    if (power_of_two(ahead))
+        return &neighbours->all[__builtin_ctz(ahead)];
+    if (!power_of_two(neighbours->count - ahead))
+        return NULL;
+    round = (uint32_t)__builtin_ctz(neighbours->count - ahead);
+    for (uint32_t i = neighbours->rounds + round - (round > 1 ? 2 : round); i < neighbours->size;
+         i++)
+        if (neighbours->all[i].index == index)
+            return &neighbours->all[i];
+    return NULL;
+}
+
+void neighbour_heard(struct neighbour *neighbour, uint32_t entered, int64_t now_ns)
+{
+    neighbour->heard_ns = now_ns;
+    neighbour->entered = entered;
+    neighbour->asked = 0;
+}
+
+bool neighbour_silent(const struct neighbour *neighbour, int64_t waited_ns, int64_t timeout_ns,
+                      int64_t now_ns)
+{
+    int64_t silence_ns = neighbour->heard_ns < 0 ? waited_ns : now_ns - neighbour->heard_ns;
+
+    return waited_ns >= timeout_ns && silence_ns >= timeout_ns &&
+           neighbour->asked >= NEIGHBOURS_ASKED_MIN;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The nodes that a node knows in person: those at distance 2^k ahead and behind, modulo the number
+ * of nodes. These are its partners in the dissemination barrier, and its parent and children in
+ * the binomial tree (parent: the index without its lowest set bit). When each was last heard, and
+ * how often it was asked since, tells silence from loss.
+ */
+#ifndef ENGINE_NEIGHBOURS_H
+#define ENGINE_NEIGHBOURS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NEIGHBOURS_ROUNDS_MAX 32 /* ceil(log2) of the largest count */
+#define NEIGHBOURS_ASKED_MIN 8   /* no one is called missing who was asked less often */
+
+struct neighbour {
+    uint32_t index;
+    uint32_t entered;    /* the epoch that it had last entered; UINT32_MAX: none */
+    uint32_t asked;      /* times, since it was last heard */
+    int64_t heard_ns;    /* -1: never */
+    int64_t transmit_ns; /* its clock in the last datagram from it, for the echo ... */
+    int64_t receive_ns;  /* ... and ours when that came; DATAGRAM_NO_TIME: none yet */
+};
+
+struct neighbours {
+    uint32_t self;
+    uint32_t count;
+    uint32_t rounds; /* ceil(log2 count) */
+    uint32_t size;
+    struct neighbour all[2 * NEIGHBOURS_ROUNDS_MAX]; /* each node once, ahead ones first */
+};
+
+/* `count` >= 1, `self` < `count`. */
+void neighbours_init(struct neighbours *neighbours, uint32_t self, uint32_t count);
+
+/* The node 2^round ahead, or behind. */
+uint32_t neighbours_ahead(const struct neighbours *neighbours, uint32_t round);
+uint32_t neighbours_behind(const struct neighbours *neighbours, uint32_t round);
+
+/* NULL: not a neighbour. */
+struct neighbour *neighbours_find(struct neighbours *neighbours, uint32_t index);
+
+/* Anything authentic came from it. */
+void neighbour_heard(struct neighbour *neighbour, uint32_t entered, int64_t now_ns);
+
+/* Whether nothing came for `timeout_ns` though we waited that long and asked often. */
+bool neighbour_silent(const struct neighbour *neighbour, int64_t waited_ns, int64_t timeout_ns,
+                      int64_t now_ns);
+
+#endif

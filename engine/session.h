@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The handshake before barrier 0: all nodes come to one session key to which each contributed a
+ * nonce, so that nothing of another run verifies, even one with the same key and run id (by hand
+ * the same job file is run many times). No I/O.
+ *
+ * Scheme: a binomial tree, parent = the index without its lowest set bit. Up: node i sends its
+ * parent H(i) = BLAKE2b(i, nonce(i), H(child), H(child), ...) once it has H of all its children.
+ * Down: node 0 hands R = H(0) to its children and these to theirs. 2 (p - 1) datagrams carry news,
+ * each of constant size; a node keeps O(log p). The session key is BLAKE2b(run key; run id, p, R).
+ *
+ * What it gives. All of it is sealed with the run key, so only key holders take part; and each
+ * datagram echoes the recipient's nonce, without which neither H nor R is taken. So a node that
+ * takes R knows that its living parent, having its fresh H, said so, and by induction that node 0
+ * said so in this run; and the key is fresh for each, since its own nonce is hashed into R. What
+ * was recorded earlier has another echo. As everywhere in the control plane, a key holder can
+ * speak for any node.
+ *
+ * Loss and lateness: a child repeats JOIN with back-off until it has R, and its parent answers
+ * every JOIN with what it has. A process that comes in the place of one whose nonce is in R
+ * already (a restart) is refused: it could not be in step with the others' epochs. Its neighbours
+ * hear nothing under the session key and name it missing. A parent asks children that have not
+ * reported, too, so that a restarted one learns from them that the run has left without it.
+ */
+#ifndef ENGINE_SESSION_H
+#define ENGINE_SESSION_H
+
+#include "backoff.h"
+#include "datagram.h"
+#include "neighbours.h"
+
+struct session_conf {
+    uint8_t nonce[DATAGRAM_NONCE_BYTES]; /* fresh, random, not zero */
+    uint64_t boot;                       /* equal hashes: one CLOCK_MONOTONIC */
+    int64_t timeout_ns;
+};
+
+struct session_child {
+    uint8_t nonce[DATAGRAM_NONCE_BYTES];
+    uint8_t hash[DATAGRAM_HASH_BYTES];
+    bool reported;
+};
+
+struct session {
+    struct neighbours *neighbours;
+    struct datagram_outlet outlet;
+    struct session_conf conf;
+    uint32_t child_count;
+    struct session_child children[NEIGHBOURS_ROUNDS_MAX]; /* [k]: index + 2^k */
+    uint8_t parent_nonce[DATAGRAM_NONCE_BYTES];
+    uint64_t parent_boot;
+    uint64_t root_boot;
+    bool parent_known; /* its nonce is */
+    bool gathered;     /* all children have reported; hash is H(self) */
+    bool ready;        /* root is R */
+    bool refused;
+    uint8_t hash[DATAGRAM_HASH_BYTES];
+    uint8_t root[DATAGRAM_HASH_BYTES];
+    int64_t expected_ns; /* since when somebody waits for it; -1: nobody */
+    struct backoff backoff;
+};
+
+/* `index` without its lowest set bit; node 0 has none. */
+uint32_t session_parent(uint32_t index);
+
+void session_init(struct session *session, struct neighbours *neighbours,
+                  const struct datagram_outlet *outlet, const struct session_conf *conf);
+/* Says the first JOIN. Node 0 of one node is ready after it. */
+void session_start(struct session *session, int64_t now_ns);
+/* JOIN, SESSION. False: stale, or not from parent or child. */
+bool session_receive(struct session *session, const struct datagram *datagram, int64_t now_ns);
+/* Whether it echoes our nonce, and so was said in this run. */
+bool session_fresh(const struct session *session, const struct datagram *datagram);
+/* From now on silence counts: the node is in barrier 0. */
+void session_expect(struct session *session, int64_t now_ns);
+/* Repeats what is due. Returns the neighbour that is missing, or NULL. */
+struct neighbour *session_tick(struct session *session, int64_t now_ns);
+int64_t session_deadline(const struct session *session);
+/* The nonce of a neighbour in the tree, NULL when it is not known. */
+const uint8_t *session_nonce_of(const struct session *session, uint32_t index);
+
+#endif
