@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How the ends of a connection prove to each other that they hold the run's key, without any I/O:
+ * the acceptor sends a nonce, the connector claims a place with a keyed MAC over that nonce and
+ * its own, the acceptor answers with a MAC of its own. Keyed BLAKE2b (crypto_generichash), 16
+ * bytes. What follows on the connection is not authenticated, but verified byte by byte.
+ */
+#ifndef ENGINE_TCP_HANDSHAKE_H
+#define ENGINE_TCP_HANDSHAKE_H
+
+#include "transport.h"
+#include "wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TCP_KEY_BYTES 32
+
+/* The place that a connection claims: stream `stream` of a flow in a phase. Host byte order. */
+struct tcp_place {
+    uint32_t trial;
+    uint32_t phase;
+    uint32_t src;
+    uint32_t dst;
+    uint16_t tag;
+    uint16_t stream;
+};
+
+/* This transport's key of a run: no MAC here is of use elsewhere. */
+void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_run *run);
+
+void tcp_challenge_make(struct tcp_challenge *challenge);
+/* False: the other side speaks another protocol. */
+bool tcp_challenge_valid(const struct tcp_challenge *challenge);
+
+void tcp_claim_make(struct tcp_claim *claim, const struct tcp_place *place,
+                    const struct tcp_challenge *challenge, const uint8_t *key);
+/* True: made with the key for this challenge; then `place` says what it claims. */
+bool tcp_claim_valid(const struct tcp_claim *claim, const struct tcp_challenge *challenge,
+                     const uint8_t *key, struct tcp_place *place);
+
+void tcp_proof_make(struct tcp_proof *proof, const struct tcp_claim *claim,
+                    const struct tcp_challenge *challenge, const uint8_t *key);
+bool tcp_proof_valid(const struct tcp_proof *proof, const struct tcp_claim *claim,
+                     const struct tcp_challenge *challenge, const uint8_t *key);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A tcp lane inside. The main thread makes the connections (prepare.c, settle.c), a worker moves
+ * the bytes (work.c, relay.c), the main thread reads what the kernel knows of them (measure.c).
+ *
+ * Offered bytes are those that a socket took. TCP_NOTSENT_LOWAT keeps what a socket holds unsent
+ * to a few milliseconds of line, so that buffered bytes hardly count as offered in a window.
+ */
+#ifndef ENGINE_TCP_LANE_H
+#define ENGINE_TCP_LANE_H
+
+#include "pace.h"
+#include "port.h"
+#include "stream.h"
+
+#include <stddef.h>
+
+#define TCP_STREAMS_MAX 256
+#define TCP_READ_BYTES (256u * 1024)  /* one read, and a relay's buffer */
+#define TCP_WRITE_BYTES (256u * 1024) /* one write */
+#define TCP_PROBE_BYTES 10000u        /* a probe's block at most: more than a jumbo segment */
+
+/* One flow that this lane sends. */
+struct tcp_flow {
+    struct lane_flow *flow;
+    struct sockaddr_storage partner;
+    struct tcp_out *outs; /* `streams` of them */
+    struct pace pace;     /* in bytes of payload */
+    uint32_t gather;      /* bytes that are due together, to save system calls */
+    int64_t gather_ns;    /* their time */
+    unsigned turn;        /* the stream that begins the next round */
+    unsigned open;        /* streams that have not ended */
+    bool unpaced;
+};
+
+enum tcp_out_state { TCP_OUT_CHALLENGE, TCP_OUT_PROOF, TCP_OUT_READY };
+
+/* A connection that this lane sends on. */
+struct tcp_out {
+    int fd;
+    enum tcp_out_state state;
+    bool writable; /* until the kernel says that it is full */
+    bool ended;    /* end mark sent, writing shut down */
+    struct tcp_flow *flow;
+    struct tcp_source source;
+    struct tcp_challenge challenge;
+    struct tcp_claim claim;
+    union {
+        uint8_t bytes[sizeof(struct tcp_challenge)];
+        struct tcp_challenge challenge;
+        struct tcp_proof proof;
+    } answer; /* as far as it was read */
+    unsigned answer_bytes;
+};
+
+/* What a relay holds between its two connections: bytes taken from one, not yet by the other. */
+struct tcp_relay {
+    uint8_t *ring; /* TCP_READ_BYTES */
+    uint64_t in;   /* counts of bytes; their difference is what it holds */
+    uint64_t out;
+};
+
+/* A connection that this lane receives from; fd -1: not there yet. */
+struct tcp_in {
+    int fd;
+    struct lane_flow *flow;
+    struct tcp_sink sink;
+    struct tcp_relay relay; /* ring NULL: it does not forward */
+};
+
+struct tcp_lane {
+    struct lane lane;
+    struct transport_port *port;
+    unsigned streams; /* per flow */
+    uint32_t sizes[TRANSPORT_SIZES_MAX];
+    struct tcp_flow *flows;
+    struct tcp_out *outs;
+    struct tcp_in *ins;
+    unsigned out_count, outs_ready, outs_ended;
+    unsigned in_count, ins_ready, ins_whole;
+    int epoll; /* events carry an index: outs, then ins */
+    int64_t settle_since_ns;
+    int64_t refill_ns; /* a full socket is worth another look after so long */
+    /* The variants, chosen by prepare. */
+    int64_t (*send)(struct tcp_lane *lane, int64_t now_ns);
+    size_t (*push)(struct tcp_lane *lane, struct tcp_out *out, size_t budget);
+    void (*receive)(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns);
+    uint8_t *buffer; /* TCP_READ_BYTES */
+    struct tcp_batch batch;
+};
+
+int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
+int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
+void tcp_lane_start(struct lane *lane, int64_t now_ns);
+int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns);
+unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
+                          unsigned room);
+void tcp_lane_finish(struct lane *lane);
+
+/* --- between the files of a lane --- */
+
+/* SO_SNDBUF or SO_RCVBUF of exactly so many bytes, or a refusal that says what can be had. */
+int tcp_socket_buffer(const struct tcp_lane *lane, int fd, int option, uint32_t bytes,
+                      struct err *err);
+
+/* The script of one stream of a flow. */
+struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane_flow *flow,
+                                  unsigned stream);
+
+/* Payload bytes among the bytes that a full segment of this connection takes at layer 1. */
+double tcp_payload_share(int fd, bool v6);
+/* The kernel still tries to connect (as opposed to: the partner does not answer). */
+bool tcp_connecting(int fd);
+
+/* The fault of a connection in poll: sets the lane's error; `why` 0: it ended early. */
+void tcp_fault_out(struct tcp_lane *lane, const struct tcp_out *out, int why);
+void tcp_fault_in(struct tcp_lane *lane, const struct tcp_in *in, int why);
+
+/* Pushes of one connection: bytes that were taken, 0 when it is full (writable is false then) or
+ * has failed (the lane's error is set then). */
+size_t tcp_push_copy(struct tcp_lane *lane, struct tcp_out *out, size_t budget);
+size_t tcp_push_zero_copy(struct tcp_lane *lane, struct tcp_out *out, size_t budget);
+/* Reads the completions of zero-copy sends, which would otherwise use up the socket's memory. */
+void tcp_zero_copy_reap(int fd);
+/* Sends what is left of the end mark, then shuts down. */
+void tcp_push_end(struct tcp_lane *lane, struct tcp_out *out);
+/* What became of a send: as a push returns it. */
+size_t tcp_push_result(struct tcp_lane *lane, struct tcp_out *out, ssize_t sent, size_t asked);
+
+int64_t tcp_generate(struct tcp_lane *lane, int64_t now_ns);
+int64_t tcp_relay_send(struct tcp_lane *lane, int64_t now_ns);
+void tcp_receive(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns);
+void tcp_relay_receive(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns);
+/* `got` bytes (or recv's failure) at `data`: verifies and accounts them. */
+void tcp_received(struct tcp_lane *lane, struct tcp_in *in, uint8_t *data, ssize_t got,
+                  int64_t now_ns);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A tcp port: one address in one network namespace, a listening socket on it, and the
+ * connections that have arrived but belong to no lane yet. All of this is the main thread's; a
+ * worker never touches it.
+ */
+#ifndef ENGINE_TCP_PORT_H
+#define ENGINE_TCP_PORT_H
+
+#include "err.h"
+#include "handshake.h"
+#include "netlink.h"
+#include "transport.h"
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/* A connection on its way in. It is half open until its claim is verified; then it waits for the
+ * lane that it claims, because a partner may be a phase ahead. */
+struct tcp_arrival {
+    struct tcp_arrival *next;
+    int fd;
+    bool proven;
+    int64_t deadline_ns; /* of a half-open one */
+    struct sockaddr_storage from;
+    struct tcp_challenge challenge;
+    struct tcp_claim claim;
+    unsigned claim_bytes; /* read so far */
+    struct tcp_place place;
+};
+
+struct transport_port {
+    const struct port_conf *conf;
+    uint8_t key[TCP_KEY_BYTES];
+    char iface[IF_NAMESIZE];
+    int ifindex;
+    bool loopback; /* the port is the loopback interface itself */
+    int netlink;
+    int listener;
+    int epoll;                       /* over the listener and the arrivals */
+    struct sockaddr_storage address; /* with the listener's TCP port */
+    struct rtnl_link_stats64 base;   /* the interface's counters when the port was opened */
+    int64_t base_drops;
+    struct tcp_arrival *arrivals;
+    unsigned half_open;
+    unsigned proven;
+    int64_t warned_ns; /* when a stranger was last spoken of */
+};
+
+int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
+                  const struct transport_run *run, struct err *err);
+void tcp_port_facts(struct transport_port *port, struct port_facts *facts);
+bool tcp_port_link_up(struct transport_port *port);
+void tcp_port_address(struct transport_port *port, struct blob *blob);
+void tcp_port_hardware(struct transport_port *port, struct port_hardware *counters);
+void tcp_port_close(struct transport_port *port);
+
+/* A partner's blob as an address. False: not one of this transport. */
+bool tcp_port_partner(const struct transport_port *port, const struct blob *blob,
+                      struct sockaddr_storage *address);
+/* "10.0.0.2 port 4001" */
+#define TCP_ADDRESS_TEXT 64
+const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);
+
+/* --- reception.c --- */
+
+/* Accepts, reads claims, drops strangers. Never blocks. */
+void tcp_reception_work(struct transport_port *port, int64_t now_ns);
+/* The next proven connection of a phase, or NULL. The caller owns it (fd and memory). */
+struct tcp_arrival *tcp_reception_take(struct transport_port *port, const struct phase *phase);
+/* Throws away what has come for a phase that is over. */
+void tcp_reception_forget(struct transport_port *port, const struct phase *phase);
+void tcp_reception_close(struct transport_port *port);
+
+#endif

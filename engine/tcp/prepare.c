@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "clock.h"
+#include "lane.h"
+#include "netns.h"
+
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define UNSENT_NS (2 * NS_PER_MS) /* a socket's unsent bytes are worth at most so much line */
+#define UNSENT_LEAST 65536.0
+#define UNSENT_MOST (4.0 * 1024 * 1024)
+#define UNSENT_UNKNOWN_LINE (1024.0 * 1024)
+#define REFILL_NS (200 * NS_PER_US) /* where the line rate is not known */
+
+/* --- checks --- */
+
+static int check_sizes(const struct lane_request *request, struct err *err)
+{
+    const struct phase *phase = request->phase;
+
+    if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
+        return err_set(err, -EINVAL, "tcp: %u message sizes; 1 to %d are possible",
+                       phase->size_count, TRANSPORT_SIZES_MAX);
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        if (phase->sizes[i] == 0)
+            return err_set(err, -EINVAL, "tcp: a message of 0 bytes; 1 is the least");
+    if (phase->tcp.streams > TCP_STREAMS_MAX)
+        return err_set(err, -EINVAL, "tcp: %u streams per flow; %d are the most",
+                       phase->tcp.streams, TCP_STREAMS_MAX);
+    if (phase->traffic == TRAFFIC_STREAM && !phase->load.unlimited && phase->load.rate_bps <= 0 &&
+        phase->load.rate_fps <= 0)
+        return err_set(err, -EINVAL, "tcp: a stream needs a load");
+    if (request->ranks > PATTERN_RANKS_MAX)
+        return err_set(err, -EINVAL, "tcp: %u ranks; %u are the most", request->ranks,
+                       PATTERN_RANKS_MAX);
+    return 0;
+}
+
+static bool forwards(const struct lane_request *request)
+{
+    for (uint32_t i = 0; i < request->send_count; i++)
+        if (request->sends[i].role == PATTERN_FORWARD)
+            return true;
+    return false;
+}
+
+static int check_forward(const struct lane_request *request, struct err *err)
+{
+    if (!forwards(request) || (request->send_count == 1 && request->receive_count == 1))
+        return 0;
+    return err_set(err, -EINVAL,
+                   "%s: tcp forwards one flow into one other, not %u into %u in a phase",
+                   request->port->conf->name, request->receive_count, request->send_count);
+}
+
+/* Between two addresses of one namespace the kernel takes the loopback interface: such a flow
+ * would say nothing about the network. */
+static int check_partner(struct tcp_lane *lane, struct tcp_flow *flow, struct err *err)
+{
+    const struct transport_port *port = lane->port;
+    char text[TCP_ADDRESS_TEXT];
+
+    if (!tcp_port_partner(port, &flow->flow->partner, &flow->partner))
+        return err_set(err, -EINVAL, "%s: rank %u gave no tcp address", port->conf->name,
+                       flow->flow->dst);
+    if (flow->partner.ss_family != port->address.ss_family)
+        return err_set(err, -EAFNOSUPPORT,
+                       "%s: rank %u is at %s, another address family than this port's; give both "
+                       "ports addresses of one family",
+                       port->conf->name, flow->flow->dst, tcp_address_text(&flow->partner, text));
+    if (!port->loopback && tcp_netlink_is_local(port->netlink, &flow->partner))
+        return err_set(err, -EINVAL,
+                       "%s: %s (rank %u) is on this same host, so the bytes would never leave it; "
+                       "put each port into a network namespace of its own (netns)",
+                       port->conf->name, tcp_address_text(&flow->partner, text), flow->flow->dst);
+    return 0;
+}
+
+/* --- options of a socket --- */
+
+int tcp_socket_buffer(const struct tcp_lane *lane, int fd, int option, uint32_t bytes,
+                      struct err *err)
+{
+    bool sends = option == SO_SNDBUF;
+    int asked = bytes > INT32_MAX / 2 ? INT32_MAX / 2 : (int)bytes;
+    int effective = 0;
+    socklen_t size = sizeof effective;
+
+    if (bytes == 0)
+        return 0;
+    if (setsockopt(fd, SOL_SOCKET, sends ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, &asked, sizeof asked))
+        setsockopt(fd, SOL_SOCKET, option, &asked, sizeof asked);
+    getsockopt(fd, SOL_SOCKET, option, &effective, &size);
+    /* The kernel doubles what is asked for, to have room for its own bookkeeping (socket(7)). */
+    if ((uint32_t)effective / 2 >= bytes)
+        return 0;
+    return err_set(err, -EINVAL,
+                   "%s: a %s buffer of %u bytes was asked for, %d is what the kernel gives; raise "
+                   "net.core.%s or ask for less",
+                   lane->port->conf->name, sends ? "send" : "receive", bytes, effective / 2,
+                   sends ? "wmem_max" : "rmem_max");
+}
+
+static int set_congestion(const struct tcp_lane *lane, int fd, const char *name, struct err *err)
+{
+    char available[256] = "";
+    int code;
+    FILE *file;
+
+    if (name[0] == '\0' ||
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
+        return 0;
+    code = errno;
+    file = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
+    if (file) {
+        if (!fgets(available, sizeof available, file))
+            available[0] = '\0';
+        available[strcspn(available, "\n")] = '\0';
+        fclose(file);
+    }
+    return err_set(err, -EINVAL, "%s: congestion control `%s`: %s; available: %s",
+                   lane->port->conf->name, name,
+                   code == ENOENT  ? "this kernel has no such one"
+                   : code == EPERM ? "only root may use it (see tcp_allowed_congestion_control)"
+                                   : strerror(code),
+                   available);
+}
+
+static uint32_t unsent_most(const struct tcp_lane *lane)
+{
+    double line_bps = (double)lane->lane.request.line_rate_bps;
+    double bytes = line_bps > 0 ? line_bps / 8 * UNSENT_NS / NS_PER_S : UNSENT_UNKNOWN_LINE;
+
+    if (bytes < UNSENT_LEAST)
+        return (uint32_t)UNSENT_LEAST;
+    return (uint32_t)(bytes < UNSENT_MOST ? bytes : UNSENT_MOST);
+}
+
+static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
+{
+    const struct tcp_options *tcp = &lane->lane.request.phase->tcp;
+    uint32_t unsent = unsent_most(lane);
+    int one = 1;
+    int rc;
+
+    rc = set_congestion(lane, fd, tcp->congestion, err);
+    if (rc == 0)
+        rc = tcp_socket_buffer(lane, fd, SO_SNDBUF, tcp->send_buffer, err);
+    /* Refused here on both sides: a receiver's sockets are made by the listener, later. */
+    if (rc == 0)
+        rc = tcp_socket_buffer(lane, fd, SO_RCVBUF, tcp->receive_buffer, err);
+    if (rc)
+        return rc;
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+    if (tcp->nodelay)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (tcp->zero_copy && setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one))
+        return err_set(err, -errno, "%s: this kernel does not send without copying: %s",
+                       lane->port->conf->name, strerror(errno));
+    return 0;
+}
+
+/* --- connections --- */
+
+/* Sends from the port's own address, from any free TCP port. */
+static int bind_source(const struct transport_port *port, int fd)
+{
+    struct sockaddr_storage from = port->address;
+    int one = 1;
+
+    if (from.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&from)->sin6_port = 0;
+    else
+        ((struct sockaddr_in *)&from)->sin_port = 0;
+    /* The port is chosen at connect, so that it need only be unique for each destination. */
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+    if (!port->loopback)
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, port->iface, (socklen_t)strlen(port->iface));
+    return bind(fd, (const struct sockaddr *)&from, sizeof from) ? -errno : 0;
+}
+
+static int make_socket(struct tcp_lane *lane, struct err *err)
+{
+    const struct transport_port *port = lane->port;
+    int fd = socket(port->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0)
+        return fd;
+    if (errno == EMFILE)
+        return err_set(err, -EMFILE,
+                       "%s: this phase needs %u connections, more than the open files that this "
+                       "process may have; raise `ulimit -n` or use fewer streams",
+                       port->conf->name, lane->out_count + lane->in_count);
+    return err_set(err, -errno, "%s: can't make a socket: %s", port->conf->name, strerror(errno));
+}
+
+static int connect_out(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
+{
+    const struct transport_port *port = lane->port;
+    const struct sockaddr_storage *to = &out->flow->partner;
+    char from_text[TCP_ADDRESS_TEXT];
+    char to_text[TCP_ADDRESS_TEXT];
+    int rc;
+
+    out->fd = make_socket(lane, err);
+    if (out->fd < 0)
+        return out->fd;
+    rc = set_options(lane, out->fd, err);
+    if (rc)
+        return rc;
+    rc = bind_source(port, out->fd);
+    if (rc == 0 && connect(out->fd, (const struct sockaddr *)to, sizeof *to) &&
+        errno != EINPROGRESS)
+        rc = -errno;
+    if (rc == 0)
+        return 0;
+    return err_set(err, rc, "%s: no connection from %s to %s (rank %u): %s", port->conf->name,
+                   tcp_address_text(&port->address, from_text), tcp_address_text(to, to_text),
+                   out->flow->flow->dst, strerror(-rc));
+}
+
+/* A lane that only receives makes no socket in prepare; its options are tried on one all the
+ * same, so that every rank refuses the same phase. */
+static int try_options(struct tcp_lane *lane, struct err *err)
+{
+    int fd = make_socket(lane, err);
+    int rc;
+
+    if (fd < 0)
+        return fd;
+    rc = set_options(lane, fd, err);
+    close(fd);
+    return rc;
+}
+
+static int connect_all(struct tcp_lane *lane, struct err *err)
+{
+    int home;
+    int rc = netns_enter(lane->port->conf->netns, &home, err);
+
+    if (rc)
+        return rc;
+    rc = try_options(lane, err);
+    for (unsigned i = 0; rc == 0 && i < lane->out_count; i++)
+        rc = connect_out(lane, &lane->outs[i], err);
+    netns_leave(home);
+    return rc;
+}
+
+/* --- the lane --- */
+
+static uint64_t total_bytes(const struct tcp_lane *lane, unsigned stream)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    uint64_t total = 0;
+
+    switch (phase->traffic) {
+    case TRAFFIC_TRANSFER:
+        return phase->transfer_bytes / lane->streams +
+               (stream < phase->transfer_bytes % lane->streams);
+    case TRAFFIC_PROBE:
+        for (uint32_t i = 0; i < phase->probes; i++)
+            total += lane->sizes[i % phase->size_count];
+        return total;
+    default:
+        return TCP_ENDLESS;
+    }
+}
+
+struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane_flow *flow,
+                                  unsigned stream)
+{
+    return (struct tcp_script){
+        .sizes = lane->sizes,
+        .size_count = lane->lane.request.phase->size_count,
+        .total = total_bytes(lane, stream),
+        .stream = (uint16_t)stream,
+        .tag = lane->lane.request.phase->tag,
+        .src = (uint16_t)flow->src,
+        .dst = (uint16_t)flow->dst,
+    };
+}
+
+static void plan_sizes(struct tcp_lane *lane)
+{
+    const struct phase *phase = lane->lane.request.phase;
+
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        lane->sizes[i] = phase->sizes[i];
+        if (phase->traffic == TRAFFIC_PROBE && lane->sizes[i] > TCP_PROBE_BYTES)
+            lane->sizes[i] = TCP_PROBE_BYTES;
+    }
+    lane->streams = phase->tcp.streams > 0 ? phase->tcp.streams : 1;
+    if (phase->traffic == TRAFFIC_PROBE)
+        lane->streams = 1;
+}
+
+static void plan_streams(struct tcp_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    for (unsigned i = 0; i < lane->out_count; i++) {
+        struct tcp_out *out = &lane->outs[i];
+
+        out->flow = &lane->flows[i / lane->streams];
+        out->flow->flow = &request->sends[i / lane->streams];
+        out->flow->outs = &lane->outs[i - i % lane->streams];
+        out->flow->open++;
+        out->fd = -1;
+        out->source.script = tcp_lane_script(lane, out->flow->flow, i % lane->streams);
+        tcp_cursor_start(&out->source.at, &out->source.script);
+    }
+    for (unsigned i = 0; i < lane->in_count; i++) {
+        struct tcp_in *in = &lane->ins[i];
+
+        in->flow = &request->receives[i / lane->streams];
+        in->fd = -1;
+        in->sink.side = in->flow->side;
+        in->sink.script = tcp_lane_script(lane, in->flow, i % lane->streams);
+        tcp_cursor_start(&in->sink.at, &in->sink.script);
+    }
+}
+
+static int plan_relays(struct tcp_lane *lane)
+{
+    lane->send = tcp_relay_send;
+    lane->receive = tcp_relay_receive;
+    for (unsigned i = 0; i < lane->in_count; i++) {
+        lane->ins[i].sink.onward = &lane->outs[i].source.script;
+        lane->ins[i].relay.ring = malloc(TCP_READ_BYTES);
+        if (!lane->ins[i].relay.ring)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int allocate(struct tcp_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    lane->out_count = request->send_count * lane->streams;
+    lane->in_count = request->receive_count * lane->streams;
+    /* One more of each: an empty list is not NULL. */
+    lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
+    lane->outs = calloc(lane->out_count + 1, sizeof *lane->outs);
+    lane->ins = calloc(lane->in_count + 1, sizeof *lane->ins);
+    lane->buffer = malloc(TCP_READ_BYTES);
+    if (!lane->flows || !lane->outs || !lane->ins || !lane->buffer) {
+        lane->out_count = lane->in_count = 0;
+        return -ENOMEM;
+    }
+    plan_streams(lane);
+    lane->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (lane->epoll < 0)
+        return -errno;
+    return forwards(request) ? plan_relays(lane) : 0;
+}
+
+static void plan_variants(struct tcp_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    lane->send = tcp_generate;
+    lane->receive = tcp_receive;
+    lane->push = request->phase->tcp.zero_copy ? tcp_push_zero_copy : tcp_push_copy;
+    lane->refill_ns = REFILL_NS;
+    if (request->line_rate_bps > 0)
+        lane->refill_ns =
+            (int64_t)(unsent_most(lane) / 4.0 * 8 * NS_PER_S / (double)request->line_rate_bps);
+    if (lane->refill_ns > NS_PER_MS)
+        lane->refill_ns = NS_PER_MS;
+}
+
+int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err)
+{
+    struct tcp_lane *l;
+    int rc = check_sizes(request, err);
+
+    if (rc == 0)
+        rc = check_forward(request, err);
+    if (rc)
+        return rc;
+    l = calloc(1, sizeof *l);
+    if (!l)
+        return err_set(err, -ENOMEM, "%s: out of memory", request->port->conf->name);
+    l->lane.request = *request;
+    l->port = request->port;
+    l->epoll = -1;
+    plan_sizes(l);
+    plan_variants(l);
+    rc = allocate(l);
+    if (rc)
+        err_set(err, rc, "%s: can't make a lane: %s", l->port->conf->name, strerror(-rc));
+    for (uint32_t i = 0; rc == 0 && i < request->send_count; i++)
+        rc = check_partner(l, &l->flows[i], err);
+    if (rc == 0)
+        rc = connect_all(l, err);
+    if (rc)
+        tcp_lane_finish(&l->lane);
+    else
+        *lane = &l->lane;
+    return rc;
+}
+
+/* An orderly end waits for nothing here (everybody has everything by then, or the phase was
+ * given up), so a reset frees both ends at once, without TIME_WAIT. */
+static void close_now(int fd)
+{
+    struct linger reset = {.l_onoff = 1};
+
+    if (fd < 0)
+        return;
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(fd);
+}
+
+void tcp_lane_finish(struct lane *lane)
+{
+    struct tcp_lane *l = (struct tcp_lane *)lane;
+
+    for (unsigned i = 0; i < l->out_count; i++)
+        close_now(l->outs[i].fd);
+    for (unsigned i = 0; i < l->in_count; i++) {
+        close_now(l->ins[i].fd);
+        free(l->ins[i].relay.ring);
+    }
+    tcp_reception_forget(l->port, lane->request.phase);
+    if (l->epoll >= 0)
+        close(l->epoll);
+    free(l->flows);
+    free(l->outs);
+    free(l->ins);
+    free(l->buffer);
+    free(l);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The tcp transport: the kernel's TCP over a kernel interface, by sockets in the interface's own
+ * network namespace. No privilege is needed where the port is in the process's own namespace.
+ *
+ * - A flow is `streams` connections to the partner's listener, opened in prepare and proved with
+ *   the run's key in settle. Strangers never count as flows.
+ * - A message is a block of exactly its size on the stream (wire.h). Receivers verify every byte:
+ *   payload_bytes are stream bytes that were right and in their place, without the end mark.
+ * - A load at layer 1 becomes a payload rate by what a full segment costs on the line (1,448 of
+ *   1,538 bytes at MTU 1500 on IPv4). A flow that fell behind may catch up one second: its
+ *   congestion control spreads that.
+ * - At stop each stream finishes its block, sends an end mark and shuts down.
+ */
+#ifndef ENGINE_TCP_TCP_H
+#define ENGINE_TCP_TCP_H
+
+#include "transport.h"
+
+extern const struct transport transport_tcp;
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "clock.h"
+#include "lane.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+#define EVENTS 64
+#define GATHER_NS (500 * NS_PER_US) /* what is due within this time is sent together */
+#define GATHER_LEAST 1448u          /* but a segment at least, or a block */
+#define PROBE_NS (10 * NS_PER_MS)   /* between probes */
+#define CATCH_UP_MOST 4e9           /* bytes; one second of load otherwise */
+
+/* --- faults --- */
+
+static void fault(struct tcp_lane *lane, const struct sockaddr_storage *partner, uint32_t rank,
+                  int why)
+{
+    char here[TCP_ADDRESS_TEXT];
+    char there[TCP_ADDRESS_TEXT];
+
+    err_set(&lane->lane.error, -EPIPE, "%s: the connection between %s and %s (rank %u) broke: %s",
+            lane->port->conf->name, tcp_address_text(&lane->port->address, here),
+            tcp_address_text(partner, there), rank,
+            why ? strerror(why) : "the partner closed it too early");
+}
+
+void tcp_fault_out(struct tcp_lane *lane, const struct tcp_out *out, int why)
+{
+    fault(lane, &out->flow->partner, out->flow->flow->dst, why);
+}
+
+void tcp_fault_in(struct tcp_lane *lane, const struct tcp_in *in, int why)
+{
+    struct sockaddr_storage partner;
+
+    tcp_port_partner(lane->port, &in->flow->partner, &partner);
+    fault(lane, &partner, in->flow->src, why);
+}
+
+/* --- receiving --- */
+
+void tcp_received(struct tcp_lane *lane, struct tcp_in *in, uint8_t *data, ssize_t got,
+                  int64_t now_ns)
+{
+    struct flow_side *side = in->flow->side;
+    bool ended;
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0) {
+        epoll_ctl(lane->epoll, EPOLL_CTL_DEL, in->fd, NULL);
+        if (!in->sink.ended)
+            tcp_fault_in(lane, in, got < 0 ? errno : 0);
+        return;
+    }
+    ended = in->sink.ended;
+    tcp_sink_feed(&in->sink, data, (size_t)got);
+    lane->ins_whole += !ended && in->sink.whole;
+    lane->lane.received_all = lane->ins_whole == lane->in_count;
+    if (side->first_ns == 0)
+        side->first_ns = now_ns;
+    side->last_ns = now_ns;
+    lane->lane.arrived_ns = now_ns;
+}
+
+void tcp_receive(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns)
+{
+    ssize_t got = recv(in->fd, lane->buffer, TCP_READ_BYTES, MSG_DONTWAIT);
+
+    tcp_received(lane, in, lane->buffer, got, now_ns);
+}
+
+/* --- sending --- */
+
+/* Writes what the flow's load allows now; returns when the next is due. */
+static int64_t send_flow(struct tcp_lane *lane, struct tcp_flow *flow, int64_t now_ns)
+{
+    struct flow_side *side = flow->flow->side;
+    bool stopping = now_ns >= lane->lane.stop_ns;
+    int64_t due_ns = flow->pace.next_ns + flow->gather_ns;
+    uint64_t before = side->live.payload_bytes;
+    size_t budget;
+
+    if (now_ns < due_ns && !stopping)
+        return due_ns;
+    budget = flow->unpaced || stopping ? SIZE_MAX : pace_allow(&flow->pace, now_ns, 1, UINT32_MAX);
+    for (unsigned i = 0; i < lane->streams && budget > 0; i++) {
+        struct tcp_out *out = &flow->outs[(flow->turn + i) % lane->streams];
+        size_t most = budget < TCP_WRITE_BYTES ? budget : TCP_WRITE_BYTES;
+
+        out->source.stopping |= stopping;
+        if (out->ended || !out->writable)
+            continue;
+        if (tcp_source_at_end(&out->source))
+            tcp_push_end(lane, out);
+        else
+            budget -= lane->push(lane, out, most);
+    }
+    flow->turn++;
+    if (side->live.payload_bytes > before) {
+        pace_spend(&flow->pace, side->live.payload_bytes - before);
+        side->first_ns = side->first_ns ? side->first_ns : now_ns;
+        side->last_ns = now_ns;
+    }
+    if (flow->unpaced || stopping || budget > 0)
+        return now_ns + (side->live.payload_bytes > before ? 0 : lane->refill_ns);
+    return flow->pace.next_ns + flow->gather_ns;
+}
+
+/* Bytes that the load has asked for; what is unlimited asked for what was sent. */
+static void account_intended(const struct tcp_lane *lane, struct tcp_flow *flow, int64_t now_ns)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    int64_t until_ns = now_ns < lane->lane.stop_ns ? now_ns : lane->lane.stop_ns;
+
+    if (phase->traffic == TRAFFIC_TRANSFER)
+        flow->flow->side->intended = phase->transfer_bytes;
+    else if (flow->unpaced || phase->traffic == TRAFFIC_PROBE)
+        flow->flow->side->intended = flow->flow->side->live.payload_bytes;
+    else
+        flow->flow->side->intended = (uint64_t)pace_intended(&flow->pace, until_ns);
+}
+
+int64_t tcp_generate(struct tcp_lane *lane, int64_t now_ns)
+{
+    int64_t wake_ns = CLOCK_NEVER;
+
+    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
+        struct tcp_flow *flow = &lane->flows[i];
+        int64_t due_ns;
+
+        if (flow->open == 0)
+            continue;
+        due_ns = send_flow(lane, flow, now_ns);
+        account_intended(lane, flow, now_ns);
+        wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
+    }
+    return wake_ns;
+}
+
+/* --- the worker's calls --- */
+
+/* Payload bytes a second of one flow; 0: as fast as it goes. */
+static double flow_rate(const struct tcp_lane *lane, const struct tcp_flow *flow)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    double mean = 0;
+
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        mean += (double)lane->sizes[i] / phase->size_count;
+    if (phase->traffic == TRAFFIC_PROBE)
+        return mean * NS_PER_S / PROBE_NS;
+    if (phase->load.unlimited)
+        return 0;
+    if (phase->load.rate_bps > 0)
+        return phase->load.rate_bps / 8 / request->send_count *
+               tcp_payload_share(flow->outs[0].fd, flow->partner.ss_family == AF_INET6);
+    return phase->load.rate_fps * mean / request->send_count;
+}
+
+static void set_pace(struct tcp_lane *lane, struct tcp_flow *flow)
+{
+    double rate = flow_rate(lane, flow);
+    double gather = rate * GATHER_NS / NS_PER_S;
+    double least = lane->sizes[0] < GATHER_LEAST ? lane->sizes[0] : GATHER_LEAST;
+
+    if (lane->lane.request.phase->traffic == TRAFFIC_PROBE)
+        least = lane->sizes[0];
+    if (gather < least)
+        gather = least;
+    if (gather > TCP_WRITE_BYTES)
+        gather = TCP_WRITE_BYTES;
+    pace_init(&flow->pace, rate, (uint32_t)(rate < CATCH_UP_MOST ? rate + gather : CATCH_UP_MOST),
+              lane->lane.request.phase->start_ns);
+    flow->unpaced = rate <= 0;
+    flow->gather = (uint32_t)gather;
+    flow->gather_ns = (int64_t)((gather - 1) * flow->pace.ns_per_cost);
+}
+
+void tcp_lane_start(struct lane *lane, int64_t now_ns)
+{
+    struct tcp_lane *l = (struct tcp_lane *)lane;
+
+    (void)now_ns;
+    lane->stop_ns = lane->request.phase->stop_ns;
+    lane->sent_all = l->out_count == 0;
+    lane->received_all = l->in_count == 0;
+    for (uint32_t i = 0; i < lane->request.send_count; i++)
+        set_pace(l, &l->flows[i]);
+}
+
+/* Writing is possible again, or the partner has gone. */
+static void out_event(struct tcp_lane *lane, struct tcp_out *out, uint32_t events)
+{
+    int why = 0;
+    socklen_t size = sizeof why;
+
+    if (events & EPOLLOUT)
+        out->writable = true;
+    if (!(events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)))
+        return;
+    /* Zero-copy completions come as errors, too. */
+    if (events & EPOLLERR)
+        tcp_zero_copy_reap(out->fd);
+    getsockopt(out->fd, SOL_SOCKET, SO_ERROR, &why, &size);
+    /* Behind the end mark the partner may close first. */
+    if (!out->ended && (why || (events & (EPOLLHUP | EPOLLRDHUP))))
+        tcp_fault_out(lane, out, why);
+}
+
+static void take_events(struct tcp_lane *lane, int64_t now_ns)
+{
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(lane->epoll, events, EVENTS, 0);
+
+    for (int i = 0; i < count; i++) {
+        unsigned index = events[i].data.u32;
+
+        if (index < lane->out_count)
+            out_event(lane, &lane->outs[index], events[i].events);
+        else
+            lane->receive(lane, &lane->ins[index - lane->out_count], now_ns);
+    }
+}
+
+/* All is sent when the partners' kernels have acknowledged it. */
+static bool drained(const struct tcp_lane *lane)
+{
+    for (unsigned i = 0; i < lane->out_count; i++) {
+        int queued = 0;
+
+        if (ioctl(lane->outs[i].fd, SIOCOUTQ, &queued) == 0 && queued > 0)
+            return false;
+    }
+    return true;
+}
+
+int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns)
+{
+    struct tcp_lane *l = (struct tcp_lane *)lane;
+    int64_t wake_ns;
+
+    if (lane->error.text[0] != '\0')
+        return CLOCK_NEVER;
+    take_events(l, now_ns);
+    if (lane->sent_all)
+        return CLOCK_NEVER;
+    if (now_ns < lane->request.phase->start_ns)
+        return lane->request.phase->start_ns;
+    if (lane->started_ns == 0)
+        lane->started_ns = now_ns;
+    if (l->outs_ended < l->out_count) {
+        wake_ns = l->send(l, now_ns);
+        if (l->outs_ended < l->out_count)
+            return wake_ns;
+        lane->stopped_ns = now_ns;
+    }
+    lane->sent_all = drained(l);
+    return now_ns + NS_PER_MS;
+}
