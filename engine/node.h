@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A node of a run: what the parts of the engine's core share. Only the core (node.c, ports.c,
- * trial.c, phase.c, report.c, main.c) knows this struct; transports, workers, the control endpoint
- * and the records know nothing of each other.
+ * A node of a run: what the parts of the engine's core share. Only the core
+ * (main.c, node.c, job.c, join.c, ports.c and the trial's files) knows this struct; transports,
+ * workers, the control endpoint and the records know nothing of each other.
  */
 #ifndef ENGINE_NODE_H
 #define ENGINE_NODE_H
@@ -108,6 +108,14 @@ void ports_close(struct node *node);
 int ports_await_link(struct node *node);
 /* Reports links that went down or came back since the last call. */
 void ports_watch_links(struct node *node);
+
+/* job.c: reads the job document, finds this node and its ports in it, starts its workers. */
+int job_read(struct node *node);
+int job_start_workers(struct node *node);
+
+/* join.c: the control endpoint; hello, peers, the first barrier, ready. */
+int join_open_control(struct node *node);
+int join_run(struct node *node);
 
 /* trial.c: runs one trial document, barrier to barrier. */
 int trial_run(struct node *node, const struct doc_trial *doc);

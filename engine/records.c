@@ -16,6 +16,7 @@
 #define QUEUE_OFFER_MAX 64           /* progress waits behind at most so many records */
 #define QUEUE_BYTES_MAX (256u << 20) /* a reader that is gone for good must not eat the host */
 #define CLOSE_WAIT_NS NS_PER_S
+#define DUMP_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(12))
 
 struct line {
     STAILQ_ENTRY(line) next;
@@ -141,7 +142,7 @@ json_t *record_new(const struct records *records, const char *type)
 
 static void enqueue(struct records *records, json_t *record, bool droppable)
 {
-    size_t size = record != NULL ? json_dumpb(record, NULL, 0, JSON_COMPACT) : 0;
+    size_t size = record != NULL ? json_dumpb(record, NULL, 0, DUMP_FLAGS) : 0;
     struct line *line = size > 0 ? malloc(sizeof *line + size + 1) : NULL;
     bool full;
 
@@ -150,7 +151,7 @@ static void enqueue(struct records *records, json_t *record, bool droppable)
         json_decref(record);
         return;
     }
-    json_dumpb(record, line->text, size, JSON_COMPACT);
+    json_dumpb(record, line->text, size, DUMP_FLAGS);
     json_decref(record);
     line->text[size++] = '\n';
     line->size = size;

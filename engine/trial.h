@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A trial inside a node: its parts (networks), this node's own ranks in them, and the phase that
- * is being run. Private to trial.c, phase.c and report.c.
+ * is being run. Private to trial.c, phase.c, lanes.c and
+ * report.c.
  */
 #ifndef ENGINE_TRIAL_H
 #define ENGINE_TRIAL_H
@@ -86,6 +87,26 @@ struct phase_run {
     double idle_begin_s;
     struct phase_outcome outcome;
 };
+
+static inline bool phase_is_probe(const struct phase_run *run)
+{
+    return run->number == PHASE_PROBE;
+}
+
+/* Of one size or a genome, in bytes. */
+static inline uint32_t phase_mean_size(const struct phase *phase)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        sum += phase->sizes[i];
+    return (uint32_t)(sum / phase->size_count);
+}
+
+/* lanes.c: makes this node's lanes of the phase, fetches their partners' addresses and settles
+ * them; -ECANCELED when that fails (node->err says why). Releases what was made, also in part. */
+int lanes_prepare(struct phase_run *run);
+void lanes_release(struct phase_run *run);
 
 /* phase.c: runs one phase, or the probe of the whole plan, from preparation to records. 0;
  * -ECANCELED when the run ends. *states: the outcome's. */

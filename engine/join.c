@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Joining a run: hello with a fresh X25519 key, peers with the run's key sealed to it, the first
+ * barrier, ready.
+ */
+#include "address.h"
+#include "clock.h"
+#include "node.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int join_open_control(struct node *node)
+{
+    const struct doc_node *self = &node->job->nodes[node->self];
+    struct control_conf conf = {
+        .netns = self->control.netns,
+        .barrier_timeout_ns = node->job->barrier_timeout_ms * NS_PER_MS,
+    };
+    struct err err = {0};
+    const char *address = self->control.address != NULL ? self->control.address : "0.0.0.0:0";
+    int rc = address_parse(address, &conf.address, &err);
+
+    if (rc == 0)
+        rc = control_open(&node->control, &conf, &err);
+    return rc < 0 ? node_fail(node, 2, &err) : 0;
+}
+
+static void say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBLICKEYBYTES])
+{
+    json_t *record = record_new(node->records, "hello");
+    struct sockaddr_storage address;
+    char key[sodium_base64_ENCODED_LEN(crypto_box_PUBLICKEYBYTES, sodium_base64_VARIANT_ORIGINAL)];
+    char text[64];
+    char host[64] = "";
+
+    control_address(node->control, &address);
+    address_format(&address, text, sizeof text);
+    sodium_bin2base64(key, sizeof key, public_key, crypto_box_PUBLICKEYBYTES,
+                      sodium_base64_VARIANT_ORIGINAL);
+    gethostname(host, sizeof host - 1);
+    json_object_set_new(record, "protocol", json_integer(NODE_PROTOCOL));
+    json_object_set_new(record, "version", json_string(SWITCHBENCH_VERSION));
+    json_object_set_new(record, "host", json_string(host));
+    json_object_set_new(record, "pid", json_integer(getpid()));
+    json_object_set_new(record, "control", json_string(text));
+    json_object_set_new(record, "key", json_string(key));
+    json_object_set_new(record, "cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+    json_object_set_new(record, "workers", json_integer((json_int_t)node->worker_count));
+    json_object_set_new(record, "worker", json_string(node->sleeps ? "sleep" : "poll"));
+    json_object_set_new(record, "ports", json_integer((json_int_t)node->port_count));
+    record_send(node->records, record);
+}
+
+static int open_key(struct node *node, const struct doc_peers *doc, const uint8_t *public_key,
+                    const uint8_t *secret_key, struct err *err)
+{
+    uint8_t sealed[crypto_box_SEALBYTES + TRANSPORT_KEY_BYTES];
+    size_t length = 0;
+
+    if (doc->key != NULL) {
+        if (sodium_hex2bin(node->run.key, sizeof node->run.key, doc->key, strlen(doc->key), NULL,
+                           &length, NULL) != 0 ||
+            length != sizeof node->run.key)
+            return err_set(err, -EINVAL, "peers.key must be %d hex digits",
+                           2 * TRANSPORT_KEY_BYTES);
+        return 0;
+    }
+    if (doc->sealed_keys_count <= node->self)
+        return err_set(err, -EINVAL, "peers: no key for node %u", node->self);
+    if (sodium_base642bin(sealed, sizeof sealed, doc->sealed_keys[node->self],
+                          strlen(doc->sealed_keys[node->self]), NULL, &length, NULL,
+                          sodium_base64_VARIANT_ORIGINAL) != 0 ||
+        length != sizeof sealed ||
+        crypto_box_seal_open(node->run.key, sealed, sizeof sealed, public_key, secret_key) != 0)
+        return err_set(err, -EBADMSG, "peers: the key for %s was not sealed to its hello",
+                       node->name);
+    return 0;
+}
+
+static int join_control(struct node *node, const struct doc_peers *doc, struct err *err)
+{
+    struct sockaddr_storage *addresses = calloc(node->job->nodes_count, sizeof *addresses);
+    struct control_peers peers = {
+        .self = node->self,
+        .count = node->job->nodes_count,
+        .addresses = addresses,
+        .run_id = node->job->run,
+    };
+    int rc = 0;
+
+    if (addresses == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    if (doc->addresses_count != peers.count)
+        rc = err_set(err, -EINVAL, "peers: %u addresses for %u nodes", doc->addresses_count,
+                     peers.count);
+    for (uint32_t i = 0; i < peers.count && rc == 0; i++)
+        rc = address_parse(doc->addresses[i], &addresses[i], err);
+    memcpy(peers.key, node->run.key, sizeof peers.key);
+    if (rc == 0)
+        rc = control_join(node->control, &peers, err);
+    sodium_memzero(peers.key, sizeof peers.key);
+    free(addresses);
+    return rc;
+}
+
+static void say_ready(struct node *node)
+{
+    struct control_clock now = control_clock(node->control);
+    json_t *record = record_new(node->records, "ready");
+
+    json_object_set_new(record, "clock_offset_ns",
+                        now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns));
+    record_set_count(record, "clock_bound_ns", now.bound_ns);
+    record_send(node->records, record);
+}
+
+int join_run(struct node *node)
+{
+    uint8_t public_key[crypto_box_PUBLICKEYBYTES];
+    uint8_t secret_key[crypto_box_SECRETKEYBYTES];
+    struct barrier_values values = {.states = 0};
+    struct document *document = NULL;
+    struct err err = {0};
+    int rc;
+
+    crypto_box_keypair(public_key, secret_key);
+    say_hello(node, public_key);
+    rc = node_await_document(node, &document);
+    if (rc < 0)
+        goto cleanup;
+    if (document_kind(document) != DOCUMENT_PEERS)
+        rc = err_set(&err, -EINVAL, "after the job must come peers");
+    if (rc == 0)
+        rc = open_key(node, document->peers, public_key, secret_key, &err);
+    if (rc == 0)
+        rc = join_control(node, document->peers, &err);
+    if (rc < 0) {
+        rc = node_fail(node, 2, &err);
+        goto cleanup;
+    }
+    node->joined = true;
+    node->beat_ns = clock_now();
+    for (size_t i = 0; i < BARRIER_MAXIMA; i++)
+        values.maximum[i] = INT64_MIN;
+    rc = node_barrier(node, &values);
+    if (rc == 0)
+        say_ready(node);
+cleanup:
+    sodium_memzero(secret_key, sizeof secret_key);
+    document_free(document);
+    return rc;
+}
