@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The controller's side of the conversation (doc/node-protocol.md).
+
+    job -> hello of all -> peers -> ready of all -> trials ... trial of all -> quit -> bye
+
+The nodes run the trials without the controller; it keeps their records, shows how far they are,
+and ends all of them when one fails.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nacl.public import PublicKey, SealedBox
+
+from ..errors import ConfigurationError, RunError, SwitchbenchError
+from ..launch import Launcher
+from ..model import Run, Trial
+from ..results.directory import NODES_LOG, RECORDS, LineFile, RunDirectory
+from ..results.records import Record
+from .heart import Heart
+from .interrupt import Interrupt
+from .node import Node, document
+from .pump import Pump
+
+PROTOCOL = 1
+KEY_BYTES = 32
+
+HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
+READY_SLACK_S = 30.0
+SILENCE_SLACK_S = 30.0
+QUIT_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 5.0  # for what was measured to be written
+SIGNAL_TIMEOUT_S = 2.0
+REAP_TIMEOUT_S = 1.0
+
+_NO_ADDRESSES = ("", "00:00:00:00:00:00")
+
+
+class Watcher(Protocol):
+    """Whoever shows the run's progress."""
+
+    def stage(self, text: str) -> None:
+        """A new stage begins: in words."""
+
+    def record(self, record: Record) -> None:
+        """A node has said something."""
+
+    def turn(self) -> None:
+        """Called some times a second."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """What the nodes are told, but for what only the controller knows."""
+
+    job: Mapping[str, Any]  # the `job` document
+    trials: Sequence[Mapping[str, Any]]  # the `trial` documents
+
+
+@dataclass
+class Outcome:
+    """How the conversation ended. No faults: all that was asked for was run."""
+
+    faults: list[str] = field(default_factory=list)
+    status: int = 0  # of the command, as far as the nodes are concerned
+
+
+class Controller:
+    """Runs one run, once."""
+
+    def __init__(
+        self, run: Run, documents: Documents, directory: RunDirectory, watcher: Watcher
+    ) -> None:
+        """Takes what is to be run and where its records go; starts nothing."""
+        self._run = run
+        self._documents = documents
+        self._directory = directory
+        self._watcher = watcher
+        self._nodes: list[Node] = []
+        self._opened: list[Record] = []  # `port-open` records
+        self._outcome = Outcome()
+        self._ending = False
+        self._disk_is_full = False
+
+    def conduct(
+        self, launcher: Launcher, command: Callable[[str], list[str]], interrupt: Interrupt
+    ) -> Outcome:
+        """The whole conversation. Whatever happens, no node is left when it returns.
+
+        `command` gives the command line of the node of that name. What goes wrong is in the
+        outcome; what was written until then stays.
+        """
+        with (
+            self._directory.open_lines(RECORDS) as self._records,
+            self._directory.open_lines(NODES_LOG) as self._log,
+        ):
+            try:
+                self._start(launcher, command)
+                self._converse(interrupt)
+            except SwitchbenchError as error:
+                self._note(error)
+        return self._outcome
+
+    # --- the conversation --------------------------------------------------------------------
+
+    def _start(self, launcher: Launcher, command: Callable[[str], list[str]]) -> None:
+        self._watcher.stage("starting the nodes")
+        for process in self._run.site.processes:
+            try:
+                popen = launcher.start(process, command(process.name))
+            except OSError as error:
+                _abandon(self._nodes)
+                raise RunError(f"{process.name} can't be started: {error}") from error
+            self._nodes.append(Node(process, popen))
+
+    def _converse(self, interrupt: Interrupt) -> None:
+        pump = Pump(self._nodes, self._take_record, self._take_log)
+        pump.wake_on(interrupt.fd)
+        heart = Heart(self._nodes, self._run.site.deadman_ms)
+        heart.start()
+        try:
+            talk = _Talk(self._nodes, pump, interrupt, self._watcher)
+            self._greet(talk)
+            self._introduce(talk)
+            self._measure(talk)
+            self._dismiss(talk)
+        except SwitchbenchError as error:
+            self._note(error)
+        finally:
+            self._ending = True
+            heart.stop()
+            _end_nodes(self._nodes, pump)
+            pump.close()
+
+    def _greet(self, talk: _Talk) -> None:
+        text = document("job", dict(self._documents.job))
+        talk.tell_all([text])
+        talk.wait_for("hello", HELLO_TIMEOUT_S)
+        check_versions(node.said["hello"] for node in self._nodes)
+        networks = {port.name: port.network for port in self._run.site.ports}
+        check_addresses(self._opened, networks)
+
+    def _introduce(self, talk: _Talk) -> None:
+        self._watcher.stage("first barrier")
+        hellos = [node.said["hello"] for node in self._nodes]
+        talk.tell_all([document("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))])
+        talk.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
+
+    def _measure(self, talk: _Talk) -> None:
+        self._watcher.stage("measuring")
+        talk.tell_all([document("trial", dict(trial)) for trial in self._documents.trials])
+        barrier_s = self._run.site.barrier_timeout_ms / 1000
+        limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
+        count = len(self._documents.trials)
+        talk.wait(lambda node: node.trials_ended >= count, "to end its trials", limit_s)
+
+    def _dismiss(self, talk: _Talk) -> None:
+        self._watcher.stage("ending the nodes")
+        talk.tell_all([document("quit", True)])
+        talk.wait(lambda node: node.name not in talk.pump.speaking, "to end", QUIT_TIMEOUT_S)
+        for node in self._nodes:
+            if node.popen.wait(QUIT_TIMEOUT_S) != 0:
+                raise RunError(f"{node.place} {node.ended_how()}")
+
+    # --- what nodes say ----------------------------------------------------------------------
+
+    def _take_record(self, node: Node, line: bytes) -> None:
+        try:
+            record: Record = json.loads(line)
+            kind = record["type"]
+        except (ValueError, TypeError, KeyError):
+            self._fault(RunError(f"{node.place} wrote what is no record: {line[:120]!r}"))
+            return
+        self._keep(self._records, line)
+        node.heard_s = time.monotonic()
+        node.said[kind] = record
+        if kind == "port-open":
+            self._opened.append(record)
+        elif kind == "trial":
+            node.trials_ended += 1
+        elif kind == "error":
+            self._fault(_error_of(node, record))
+        elif kind == "missing":
+            self._fault(self._missing_of(record))
+        self._watcher.record(record)
+
+    def _take_log(self, node: Node, line: bytes) -> None:
+        text = line.decode(errors="replace").rstrip()
+        if text:
+            node.last_words.append(text)
+        self._keep(self._log, f"{node.name}: {text}\n".encode())
+
+    def _keep(self, file: LineFile, line: bytes) -> None:
+        """Appends a line; once the disk is full nothing more is asked of it."""
+        if self._disk_is_full:
+            return
+        try:
+            file.write(line)
+        except RunError as error:
+            self._disk_is_full = True
+            if not self._ending:
+                raise
+            self._note(error)
+
+    def _missing_of(self, record: Record) -> RunError:
+        who = record.get("who")
+        place = next((node.place for node in self._nodes if node.name == who), str(who))
+        text = record.get("text") or f"did not reach barrier {record.get('barrier')}"
+        return RunError(f"{place}: {text}")
+
+    def _fault(self, error: SwitchbenchError) -> None:
+        """While the nodes are being ended, what they say is a consequence, not a cause."""
+        if not self._ending:
+            raise error
+
+    def _note(self, error: SwitchbenchError) -> None:
+        self._outcome.faults.append(str(error))
+        self._outcome.status = self._outcome.status or error.status
+
+
+class _Talk:
+    """Waiting for all nodes, with the ways in which waiting can end badly."""
+
+    def __init__(
+        self, nodes: Sequence[Node], pump: Pump, interrupt: Interrupt, watcher: Watcher
+    ) -> None:
+        self.pump = pump
+        self._nodes = nodes
+        self._interrupt = interrupt
+        self._watcher = watcher
+
+    def tell_all(self, texts: Iterable[bytes]) -> None:
+        for text in texts:
+            for node in self._nodes:
+                node.send(text)
+
+    def wait_for(self, kind: str, limit_s: float) -> None:
+        self.wait(lambda node: kind in node.said, f"to say {kind}", limit_s)
+
+    def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
+        """Until it is done at all nodes; none of them may be silent for `limit_s`."""
+        begin_s = time.monotonic()
+        while left := [node for node in self._nodes if not done(node)]:
+            if self._interrupt.name is not None:
+                raise RunError(f"interrupted ({self._interrupt.name})")
+            gone = next((node for node in left if node.name not in self.pump.speaking), None)
+            if gone is not None:
+                raise RunError(f"{gone.place} {self._reap(gone)}")
+            oldest_s = time.monotonic() - limit_s
+            late = [node for node in left if max(begin_s, node.heard_s) < oldest_s]
+            if late:
+                raise RunError(_late(late, what, limit_s))
+            self.pump.turn()
+            self._watcher.turn()
+
+    def _reap(self, node: Node) -> str:
+        """How a node that closed its output ended; it is given a moment for its last words."""
+        deadline = time.monotonic() + REAP_TIMEOUT_S
+        while node.popen.poll() is None and time.monotonic() < deadline:
+            with suppress(SwitchbenchError):  # what others say of it: this one knows better
+                self.pump.turn()
+        with suppress(SwitchbenchError):
+            self.pump.turn()
+        return node.ended_how()
+
+
+def peers(hellos: Sequence[Record], key: bytes) -> dict[str, Any]:
+    """The `peers` document: where all are, and the run's key for each alone to read."""
+    return {
+        "addresses": [hello["control"] for hello in hellos],
+        "sealed_keys": [
+            b64encode(SealedBox(PublicKey(b64decode(hello["key"]))).encrypt(key)).decode()
+            for hello in hellos
+        ],
+    }
+
+
+def check_versions(hellos: Iterable[Record]) -> None:
+    """Refuses nodes that speak another protocol, or are not all of one version."""
+    versions: dict[str, str] = {}
+    for hello in hellos:
+        if hello.get("protocol") != PROTOCOL:
+            raise ConfigurationError(
+                f"{hello['node']} speaks protocol {hello.get('protocol')}, this command "
+                f"{PROTOCOL}: install the same version of Switchbench on both"
+            )
+        versions.setdefault(str(hello.get("version")), hello["node"])
+    if len(versions) > 1:
+        found = ", ".join(f"{node} has {version}" for version, node in versions.items())
+        raise ConfigurationError(f"the nodes' engines differ in version: {found}")
+
+
+def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> None:
+    """Refuses two ports of one network with the same address: frames would go astray."""
+    owners: dict[tuple[str, str], str] = {}
+    for record in opened:
+        port = record["port"]
+        for kind in ("mac", "ipv4", "ipv6"):
+            address = record.get(kind)
+            if not address or address in _NO_ADDRESSES:
+                continue
+            owner = owners.setdefault((networks.get(port, ""), address.lower()), port)
+            if owner != port:
+                raise ConfigurationError(f"{owner} and {port} have the same address {address}")
+
+
+def silence_s(trial: Trial) -> float:
+    """How long a node may be busy with one phase of a trial without a record of it."""
+    drain_s = float(trial.document.get("drain_max_ns") or 0) / 1e9
+    phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + drain_s
+    unsynced = trial.document.get("sync") == "none" or trial.traffic == "transfer"
+    return max(phase_s, trial.expected_s) if unsynced else phase_s
+
+
+def _error_of(node: Node, record: Record) -> SwitchbenchError:
+    text = f"{node.place}: {record.get('text') or 'the run can not go on'}"
+    return ConfigurationError(text) if record.get("status") == 2 else RunError(text)
+
+
+def _late(nodes: Sequence[Node], what: str, limit_s: float) -> str:
+    names = ", ".join(node.place for node in nodes)
+    words = next((node.last_words[-1] for node in nodes if node.last_words), None)
+    tail = f"; last words: {words}" if words else ""
+    return f"waited {limit_s:.0f} s for {names} {what}{tail}"
+
+
+def _abandon(nodes: Sequence[Node]) -> None:
+    """Ends what was started when the rest can't be."""
+    for node in nodes:
+        node.popen.kill()
+        node.popen.wait()
+
+
+def _end_nodes(nodes: Sequence[Node], pump: Pump) -> None:
+    """Ends all nodes within bounds: end of input, then signals. Reads on while they end."""
+    for act, limit_s in (
+        (Node.end_input, STOP_TIMEOUT_S),
+        (_terminate, SIGNAL_TIMEOUT_S),
+        (_kill, SIGNAL_TIMEOUT_S),
+    ):
+        running = [node for node in nodes if node.popen.poll() is None]
+        for node in running:
+            act(node)
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline and (
+            pump.speaking or any(node.popen.poll() is None for node in running)
+        ):
+            pump.turn()
+
+
+def _terminate(node: Node) -> None:
+    node.popen.terminate()
+
+
+def _kill(node: Node) -> None:
+    node.popen.kill()

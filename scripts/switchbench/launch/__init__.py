@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How node processes are started: one launcher for each kind of site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import ConfigurationError
+from ..model import Site
+from .base import Launcher
+from .lab import LabLauncher
+
+_LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {"lab": LabLauncher}
+
+
+def launcher_for(site: Site) -> Launcher:
+    """The launcher of a site; ConfigurationError where `run` can't start its nodes."""
+    launcher = _LAUNCHERS.get(site.launch)
+    if launcher is not None:
+        return launcher(site)
+    if site.launch == "hand":
+        raise ConfigurationError(
+            "launch: hand: nobody can start these nodes from here: write the job with "
+            "`switchbench plan CONF --job FILE` and start switchbench-node with it on each host"
+        )
+    raise ConfigurationError(
+        f"launch: {site.launch} is not built yet: a lab runs now, and `switchbench plan CONF "
+        "--job FILE` writes what can be started by hand"
+    )
+
+
+__all__ = ["Launcher", "launcher_for"]

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a launcher is to the controller."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from ..model import Process
+
+
+class Launcher(Protocol):
+    """Makes ready what the nodes need, starts them, and clears up whatever happens.
+
+    Entering it makes the place (a lab, a job's allocation), leaving it gives it back.
+    """
+
+    def __enter__(self) -> Self:
+        """ConfigurationError when the place can't be had: it is taken, or can't be made."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Gives the place back; never raises for what is gone already."""
+
+    def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Starts one node with pipes for its standard streams, in a session of its own: a
+        person's Ctrl-C must reach the controller alone, which ends the nodes in order."""
+
+
+def popen_options() -> dict[str, object]:
+    """What every launcher passes to Popen."""
+    return {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "start_new_session": True,
+        "bufsize": 0,
+    }

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes in a lab of network namespaces on this machine."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from .. import lab
+from ..errors import ConfigurationError
+from ..model import Process, Site
+from .base import popen_options
+
+
+class LabLauncher:
+    """Brings the lab up for the time of the run, alone, and down afterwards.
+
+    A lab that `switchbench lab up` left is used and left up.
+    """
+
+    def __init__(self, site: Site) -> None:
+        """Reads the topology; touches nothing."""
+        self._site = site
+        self._stack = ExitStack()
+        self._lab: lab.Lab | None = None
+
+    def __enter__(self) -> Self:
+        """Makes the lab, or refuses: it is in use, or something is missing."""
+        try:
+            topology = lab.load(self._site.lab or "", self._site.lab_overrides)
+            self._lab = self._stack.enter_context(lab.session(topology))
+        except (lab.LabError, lab.TopologyError) as error:
+            raise ConfigurationError(str(error)) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Removes the lab with every process in it."""
+        self._stack.__exit__(kind, error, trace)
+
+    def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Starts the node in the namespace of its first host, so that the lab knows it.
+
+        One that hosts several ports visits the other namespaces by itself.
+        """
+        if self._lab is None:
+            raise RuntimeError("the lab is not up")
+        return self._lab.popen(process.ports[0].host, command, **popen_options())

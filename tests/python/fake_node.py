@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A node that speaks the protocol and measures nothing, with faults on demand.
+
+    fake_node.py NAME BEHAVIOUR
+
+For the controller's tests only: the real node is the engine's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from nacl.public import PrivateKey, SealedBox
+from synthetic import frame_side, hello, phase_record, trial_record
+
+
+def write(record: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
+
+
+def documents() -> Iterator[str]:
+    """Each document as soon as its last line is there."""
+    lines: list[str] = []
+    for line in sys.stdin:
+        lines.append(line)
+        if line == "...\n":
+            yield "".join(lines)
+            lines = []
+
+
+class FakeNode:
+    """Behaves."""
+
+    def __init__(self, name: str, behaviour: str) -> None:
+        self.name = name
+        self.behaviour = behaviour
+        self.key = PrivateKey.generate()
+        self.beats = 0
+        self.names: list[str] = []
+
+    def run(self) -> int:
+        for text in documents():
+            ((kind, value),) = yaml.load(text, yaml.CSafeLoader).items()
+            status = getattr(self, "on_" + kind)(value)
+            if status is not None:
+                return int(status)
+        if self.behaviour == "deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(60)
+        write({"type": "bye", "node": self.name, "status": 3, "reason": "end-of-input"})
+        return 3
+
+    def on_beat(self, _number: int) -> None:
+        self.beats += 1
+
+    def on_job(self, job: dict[str, Any]) -> int | None:
+        self.names = [node["name"] for node in job["nodes"]]
+        if self.behaviour == "refuse":
+            text = "no interface eth7"
+            write({"type": "error", "node": self.name, "text": text, "status": 2})
+            return 2
+        if self.behaviour == "mute":
+            return None
+        address = "02:00:00:00:00:01" if self.behaviour == "twin" else f"02:{os.getpid():010d}"
+        write({"type": "port-open", "node": self.name, "port": f"{self.name}:e0",
+               "transport": "dpdk", "mac": address, "line_rate_bps": 100_000_000})  # fmt: skip
+        version = "9.9" if self.behaviour == "other-version" else "0.1.0"
+        protocol = 2 if self.behaviour == "other-protocol" else 1
+        key = b64encode(bytes(self.key.public_key)).decode()
+        write(hello(self.name, key=key, version=version, protocol=protocol))
+        return None
+
+    def on_peers(self, peers: dict[str, Any]) -> None:
+        sealed = b64decode(peers["sealed_keys"][self.names.index(self.name)])
+        key = SealedBox(self.key).decrypt(sealed)
+        digest = hashlib.sha256(key).hexdigest()
+        write({"type": "ready", "node": self.name, "length": len(key), "digest": digest})
+
+    def on_trial(self, trial: dict[str, Any]) -> int | None:
+        other = next(name for name in self.names if name != self.name)
+        mine, theirs = f"{self.name}:e0", f"{other}:e0"
+        place = {"trial": trial["id"]}
+        write(frame_side("source", mine, theirs, 1000, 900) | place)
+        write(frame_side("destination", theirs, mine, 1000, 900) | place)
+        fault = getattr(self, "fault_" + self.behaviour.replace("-", "_"), None)
+        status = fault() if fault else None
+        if status is None:
+            write(phase_record(self.name, **place))
+            write(trial_record(self.name, **place))
+        return status
+
+    def on_quit(self, _value: bool) -> int:
+        write({"type": "bye", "node": self.name, "status": 0, "reason": "quit",
+               "beats": self.beats})  # fmt: skip
+        return 0
+
+    def fault_die(self) -> int:
+        print("the ring is gone", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    def fault_error(self) -> int:
+        write({"type": "error", "node": self.name, "text": "the link is down", "status": 3})
+        return 3
+
+    def fault_missing(self) -> int:
+        other = next(name for name in self.names if name != self.name)
+        text = "did not reach barrier 14 within 5 s; last heard 6.2 s ago at barrier 13"
+        write({"type": "missing", "node": self.name, "who": other, "barrier": 14, "text": text})
+        return 3
+
+    def fault_garbage(self) -> None:
+        sys.stdout.write("EAL: hello\n")
+
+    def fault_chatty(self) -> None:
+        for number in range(2000):
+            write({"type": "progress", "node": self.name, "padding": "x" * 200, "n": number})
+
+    def fault_hang(self) -> None:
+        for _line in sys.stdin:  # waits for what never comes, until the end of input
+            pass
+
+    def fault_late_quit(self) -> None:
+        time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    sys.exit(FakeNode(sys.argv[1], sys.argv[2]).run())

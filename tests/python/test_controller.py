@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The conversation with nodes that behave and nodes that don't."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import jsonschema
+import pytest
+from synthetic import about, make_run, make_site, make_trial
+
+from switchbench.controller import Controller, Interrupt, Outcome, control
+from switchbench.controller.control import Documents, peers
+from switchbench.errors import RunError
+from switchbench.launch.base import popen_options
+from switchbench.model import Process, Run
+from switchbench.results.directory import LineFile, RunDirectory
+from switchbench.results.records import read_records
+from switchbench.results.summary import Summary, schema
+
+HERE = Path(__file__).parent
+FAKE = HERE / "fake_node.py"
+
+
+class FakeLauncher:
+    """Starts fake nodes; remembers them so that a test can look for what is left."""
+
+    def __init__(self) -> None:
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def start(self, _process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        environment = os.environ | {"PYTHONPATH": str(HERE)}
+        self.started.append(subprocess.Popen(command, env=environment, **popen_options()))
+        return self.started[-1]
+
+
+class Recorder:
+    """A watcher that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.records = 0
+
+    def stage(self, text: str) -> None:
+        self.stages.append(text)
+
+    def record(self, _record: dict[str, Any]) -> None:
+        self.records += 1
+
+    def turn(self) -> None:
+        pass
+
+
+class Bench:
+    """One run with fake nodes."""
+
+    def __init__(self, path: Path, hosts: int = 2, deadman_ms: int = 500) -> None:
+        site = make_site(hosts, deadman_ms=deadman_ms)
+        self.run = make_run(site, make_trial(site, flows=hosts), make_trial(site, 1, flows=hosts))
+        self.path = path
+        self.launcher = FakeLauncher()
+        self.watcher = Recorder()
+
+    def conduct(self, **behaviours: str) -> Outcome:
+        job = {"nodes": [{"name": process.name} for process in self.run.site.processes]}
+        documents = Documents(job, [{"id": trial.id} for trial in self.run.trials])
+        controller = Controller(self.run, documents, RunDirectory(self.path), self.watcher)
+
+        def command(name: str) -> list[str]:
+            return [sys.executable, str(FAKE), name, behaviours.get(name, "good")]
+
+        with Interrupt() as interrupt:
+            outcome = controller.conduct(self.launcher, command, interrupt)
+        assert all(popen.returncode is not None for popen in self.launcher.started)
+        return outcome
+
+    def records(self) -> list[dict[str, Any]]:
+        return [record for _, record in read_records(self.path / "records.ndjson")]
+
+    def summary(self, outcome: Outcome) -> dict[str, Any]:
+        return summary_of(self.run, self.path, outcome)
+
+
+def summary_of(run: Run, path: Path, outcome: Outcome) -> dict[str, Any]:
+    summary = Summary(run)
+    for line, record in read_records(path / "records.ndjson"):
+        summary.feed(line, record)
+    result = summary.finish(about(), outcome.faults)
+    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    return result
+
+
+def threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate()}
+
+
+def test_all_goes_well(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    outcome = bench.conduct()
+    assert outcome == Outcome([], 0)
+    assert bench.watcher.stages[0] == "starting the nodes"
+    summary = bench.summary(outcome)
+    assert summary["status"] == "complete"
+    assert [entry["trial"] for entry in summary["trials"]] == [0, 1]
+    assert bench.watcher.records == len(bench.records())
+    assert "heart" not in threads()
+
+
+def test_all_nodes_get_one_key_that_is_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = bytes(range(32))
+    monkeypatch.setattr(control.secrets, "token_bytes", lambda size: key[:size])
+    bench = Bench(tmp_path / "run", hosts=3)
+    bench.conduct()
+    ready = [record for record in bench.records() if record["type"] == "ready"]
+    assert len(ready) == 3
+    assert {record["length"] for record in ready} == {32}
+    assert len({record["digest"] for record in ready}) == 1
+    for file in (tmp_path / "run").iterdir():
+        assert key not in file.read_bytes()
+        assert key.hex().encode() not in file.read_bytes()
+
+
+def test_nodes_hear_heartbeats(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", deadman_ms=250)  # a beat every 50 ms
+    bench.conduct(node1="late-quit")  # two trials of half a second
+    byes = [r["beats"] for r in bench.records() if r["type"] == "bye" and r["node"] == "node1"]
+    assert 10 <= byes[0] <= 60
+
+
+def test_a_node_that_dies_is_named_and_the_rest_kept(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", hosts=3)
+    outcome = bench.conduct(node2="die")
+    assert outcome.status == 3
+    assert len(outcome.faults) == 1
+    assert outcome.faults[0].startswith("node2 was ended by signal 9 (Killed)")
+    assert "the ring is gone" in outcome.faults[0]
+    assert bench.summary(outcome)["status"] == "partial"
+
+
+def test_switch_and_port_are_named_where_wired(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    port = bench.run.site.processes[1].ports[0]
+    object.__setattr__(port, "switch", "leaf2")
+    object.__setattr__(port, "switch_port", "Eth1/17")
+    outcome = bench.conduct(node2="error")
+    assert outcome.faults == ["node2 (leaf2 Eth1/17): the link is down"]
+    assert outcome.status == 3
+
+
+def test_missing_record_names_who_is_missing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    outcome = bench.conduct(node1="missing")
+    assert outcome.faults[0].startswith("node2: did not reach barrier 14 within 5 s")
+    assert bench.summary(outcome)["status"] == "partial"
+
+
+def test_a_refused_port_is_a_bad_configuration(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    outcome = bench.conduct(node1="refuse")
+    assert outcome == Outcome(["node1: no interface eth7"], 2)
+    assert bench.summary(outcome)["status"] == "failed"
+
+
+def test_a_silent_node_is_waited_for_so_long_and_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "HELLO_TIMEOUT_S", 1.5)
+    bench = Bench(tmp_path / "run")
+    begin = time.monotonic()
+    outcome = bench.conduct(node2="mute")
+    assert outcome.faults == ["waited 2 s for node2 to say hello"]
+    assert time.monotonic() - begin < 6
+
+
+def test_a_node_that_hangs_in_a_trial_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "SILENCE_SLACK_S", -15.0)
+    bench = Bench(tmp_path / "run")
+    outcome = bench.conduct(node2="hang")
+    assert "for node2 to end its trials" in outcome.faults[0]
+    assert outcome.status == 3
+
+
+def test_a_node_that_does_not_end_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(control, "SIGNAL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(control, "HELLO_TIMEOUT_S", 3)
+    bench = Bench(tmp_path / "run")
+    outcome = bench.conduct(node1="refuse", node2="deaf")
+    assert outcome.status == 2
+    assert bench.launcher.started[1].returncode == -signal.SIGKILL
+
+
+def test_other_versions_and_protocols_are_refused(tmp_path: Path) -> None:
+    outcome = Bench(tmp_path / "a").conduct(node2="other-version")
+    assert outcome.status == 2
+    assert "node1 has 0.1.0, node2 has 9.9" in outcome.faults[0]
+    outcome = Bench(tmp_path / "b").conduct(node2="other-protocol")
+    assert outcome.status == 2
+    assert "node2 speaks protocol 2" in outcome.faults[0]
+
+
+def test_duplicate_addresses_are_refused(tmp_path: Path) -> None:
+    outcome = Bench(tmp_path / "run").conduct(node1="twin", node2="twin")
+    assert outcome.status == 2
+    assert "have the same address 02:00:00:00:00:01" in outcome.faults[0]
+
+
+def test_what_is_no_record_is_no_record(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    outcome = bench.conduct(node1="garbage")
+    assert outcome.faults == [r"node1 wrote what is no record: b'EAL: hello\n'"]
+    bench.records()  # all that was kept can be read
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    bench = Bench(tmp_path / "run")
+    timer = threading.Timer(1.5, os.kill, (os.getpid(), number))
+    timer.start()
+    begin = time.monotonic()
+    outcome = bench.conduct(node1="hang", node2="hang")
+    timer.cancel()
+    assert outcome.faults == [f"interrupted ({number.name})"]
+    assert outcome.status == 3
+    assert time.monotonic() - begin < 5
+    assert bench.summary(outcome)["status"] == "partial"
+
+
+@contextmanager
+def tiny_disk(path: Path, kilobytes: int) -> Iterator[Path]:
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(path)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+def test_a_full_disk_stops_the_run_and_what_is_there_is_whole(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "disk", 64) as disk:
+        bench = Bench(disk / "run")
+        outcome = bench.conduct(node1="chatty", node2="chatty")
+        assert outcome.status == 3
+        assert len(outcome.faults) == 1
+        assert "records.ndjson: No space left on device" in outcome.faults[0]
+        content = (disk / "run" / "records.ndjson").read_bytes()
+        assert len(content) > 32_000
+        assert content.endswith(b"\n")
+        for line in content.splitlines():
+            json.loads(line)
+        assert bench.summary(outcome)["status"] == "partial"
+
+
+def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "disk", 16) as disk, LineFile(disk / "lines") as lines:
+        for _ in range(5):  # 15,000 of 16,384 bytes
+            lines.write(b"x" * 2999 + b"\n")
+        with pytest.raises(RunError, match="No space left"):
+            lines.write(b"x" * 2999 + b"\n")
+        assert (disk / "lines").stat().st_size == 15_000
+
+
+def test_peers_are_sealed_to_each() -> None:
+    from base64 import b64decode, b64encode
+
+    from nacl.public import PrivateKey, SealedBox
+
+    keys = [PrivateKey.generate() for _ in range(2)]
+    hellos = [
+        {"control": f"127.0.0.1:{i}", "key": b64encode(bytes(key.public_key)).decode()}
+        for i, key in enumerate(keys)
+    ]
+    document = peers(hellos, b"k" * 32)
+    assert document["addresses"] == ["127.0.0.1:0", "127.0.0.1:1"]
+    for key, sealed in zip(keys, document["sealed_keys"], strict=True):
+        assert SealedBox(key).decrypt(b64decode(sealed)) == b"k" * 32
+
+
+def test_documents_and_beats_never_mix(tmp_path: Path) -> None:
+    """A node that reads slowly, a long document and many beats: each arrives whole."""
+    import yaml
+
+    from switchbench.controller.node import Node, document
+
+    reader = "import sys,time\ntime.sleep(0.5)\nsys.stdout.write(sys.stdin.read())\n"
+    popen = subprocess.Popen([sys.executable, "-c", reader], **popen_options())
+    node = Node(make_site().processes[0], popen)
+    long = {"names": [f"name{number}" for number in range(60_000)]}
+    node.send(document("trial", long))
+    node.send(document("quit", True))
+    deadline = time.monotonic() + 10
+    number = 0
+    while node.waiting and time.monotonic() < deadline:
+        node.beat(b"beat: %d\n...\n" % number)
+        number += 1
+        time.sleep(0.002)
+    os.set_blocking(node.output.fileno(), True)
+    node.end_input()
+    echoed = popen.stdout.read() if popen.stdout else b""
+    popen.wait(10)
+    for pipe in (node.output, node.log):
+        pipe.close()
+    texts = echoed.decode().split("...\n")
+    assert texts.pop() == ""
+    documents = [yaml.load(text, yaml.CSafeLoader) for text in texts]
+    kinds = [next(iter(content)) for content in documents]
+    assert [kind for kind in kinds if kind != "beat"] == ["trial", "quit"]
+    assert documents[kinds.index("trial")]["trial"] == long
+    beats = [content["beat"] for content in documents if "beat" in content]
+    assert beats == sorted(beats)
+    assert 1 <= len(beats) < number  # those that were not taken in time were replaced
