@@ -281,6 +281,7 @@ int guard_map_read(struct guard_map *map, const char *netns, int *space, struct 
     int previous = -1, code;
     bool known = false;
 
+    *space = GUARD_SPACE_UNKNOWN;
     code = netns_enter(netns, &previous, err);
     if (code)
         return code;

@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stages of scripts/test: gates, builds, unit tests, Python and system tests.
+
+All stages run, whatever failed before, but for those whose build failed. Gates share the cores;
+everything that measures time has the machine for itself. At the end stands what ran, how long it
+took, and whether the machine was left as it was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILDS = ROOT / "build-test"
+TOOLS = ROOT / ".venv" / "bin"
+SKIPPED = 77
+NO_TESTS = 5  # pytest: nothing was collected
+
+# What a test program says last: cmocka's totals, one line each.
+CLOSING = re.compile(
+    r"^(\[==========\] \d+ test\(s\) run|\[  (PASSED|FAILED|SKIPPED) *\] \d+ test)"
+)
+# Meson's own totals.
+TOTALS = re.compile(r"^(?:Ok|Fail|Skipped|Timeout): +\d+", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Build:
+    """One way to build the engine."""
+
+    name: str
+    compiler: str
+    options: tuple[str, ...] = ()
+    slowness: int = 1  # how much more time its tests may take
+    environment: dict[str, str] = field(default_factory=dict)  # of its tests
+
+    @property
+    def folder(self) -> Path:
+        """Where it is built."""
+        return BUILDS / self.name
+
+
+MATRIX = (
+    Build("gcc", "gcc"),
+    Build("clang", "clang"),
+    Build("no-dpdk", "gcc", ("-Ddpdk=disabled",)),
+    Build(
+        "sanitized",
+        "gcc",
+        ("-Db_sanitize=address,undefined",),
+        slowness=4,
+        environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a stage ended: `passed`, `failed` or `skipped`, what it printed, and why it skipped."""
+
+    state: str
+    text: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A named piece of the whole; `needs` is the stage without which it can't run."""
+
+    name: str
+    run: Callable[[], Outcome]
+    needs: str | None = None
+
+
+def sources(*suffixes: str) -> list[str]:
+    """The project's files with one of these endings, as paths below its root."""
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in {"build", "results", "__pycache__"}
+            and not name.startswith((".", "build-"))
+            and not name.endswith(".egg-info")
+        )
+        found += [
+            str((Path(folder) / name).relative_to(ROOT))
+            for name in sorted(names)
+            if name.endswith(suffixes)
+        ]
+    return found
+
+
+def execute(
+    command: Sequence[str], environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command at the project's root, both its outputs in one text."""
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | (environment or {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+
+
+def plain(*command: str) -> Outcome:
+    """A stage that is one command: its exit status decides."""
+    try:
+        done = execute(command)
+    except FileNotFoundError:
+        return Outcome("failed", f"{command[0]} is not installed; run scripts/setup")
+    return Outcome("failed" if done.returncode else "passed", done.stdout)
+
+
+def cppcheck() -> Outcome:
+    """Static checks that take no build."""
+    return plain(
+        "cppcheck",
+        "--quiet",
+        "--std=c11",
+        "--enable=warning,performance,portability",
+        "--inline-suppr",
+        "--error-exitcode=1",
+        f"-j{os.cpu_count()}",
+        "-D_GNU_SOURCE",
+        "-D__linux__",
+        "-Iengine",
+        "-Ipatterns",
+        "-I.",
+        *(name for name in sources(".c") if not name.startswith("tests/")),
+    )
+
+
+def clang_tidy_one(folder: Path, name: str) -> Outcome:
+    """Clang's analyzer on one file; its noise about suppressed warnings is dropped."""
+    done = execute(["clang-tidy", "--quiet", "-p", str(folder), name])
+    text = "\n".join(line for line in done.stdout.splitlines() if "warnings generated" not in line)
+    return Outcome("failed" if done.returncode else "passed", text)
+
+
+def clang_tidy(build: Build) -> Outcome:
+    """Clang's analyzer on every file that the build compiles, outside the tests."""
+    commands = json.loads((build.folder / "compile_commands.json").read_text())
+    files = {Path(entry["directory"], entry["file"]).resolve() for entry in commands}
+    names = sorted(str(path.relative_to(ROOT)) for path in files if path.is_relative_to(ROOT))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        checked = [name for name in names if not name.startswith("tests/")]
+        outcomes = list(pool.map(partial(clang_tidy_one, build.folder), checked))
+    failed = [outcome.text for outcome in outcomes if outcome.state == "failed"]
+    return Outcome("failed" if failed else "passed", "\n".join(failed))
+
+
+def compile_engine(build: Build) -> Outcome:
+    """Configure (once) and build, warnings being errors."""
+    text = ""
+    if not (build.folder / "build.ninja").exists():
+        done = execute(
+            ["meson", "setup", str(build.folder), str(ROOT), "-Dwerror=true", *build.options],
+            {"CC": build.compiler},
+        )
+        text = done.stdout
+        if done.returncode:
+            return Outcome("failed", text)
+    done = execute(["ninja", "-C", str(build.folder)])
+    return Outcome("failed" if done.returncode else "passed", text + done.stdout)
+
+
+def closing_lines(log: Path) -> Iterator[str]:
+    """For each test of Meson's log: its result, and how its own runner closed."""
+    for line in log.read_text().splitlines():
+        test = json.loads(line)
+        output = (test.get("stdout") or "") + (test.get("stderr") or "")
+        yield f"{test['name']}: {test['result']} ({test['duration']:.1f} s)"
+        closing = [line for line in output.splitlines() if CLOSING.match(line)]
+        if test["result"] == "SKIP" and not closing:
+            closing = output.strip().splitlines()[-1:]
+        yield from closing
+
+
+def unit_tests(build: Build, long: bool) -> Outcome:
+    """All that Meson calls a test; its suite `long` only when asked for."""
+    log = build.folder / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    command = ["meson", "test", "-C", str(build.folder), "--no-rebuild", "--print-errorlogs"]
+    command += ["--timeout-multiplier", str(build.slowness)]
+    done = execute(command + ([] if long else ["--no-suite", "long"]), build.environment)
+    if not log.exists():
+        return Outcome("failed", done.stdout)
+    text = "\n".join(closing_lines(log)) + "\n"
+    if done.returncode:
+        return Outcome("failed", done.stdout + text)
+    return Outcome("passed", text + "\n".join(TOTALS.findall(done.stdout)))
+
+
+def pytest(folder: str, long: bool, arguments: Sequence[str]) -> Outcome:
+    """One folder of Python tests, shown as it runs."""
+    if not list((ROOT / folder).glob("test_*.py")):
+        return Outcome("skipped", f"{folder} holds no tests")
+    marked = [] if long else ["-m", "not slow"]
+    command = [str(TOOLS / "pytest"), "-q", *marked, folder, *arguments]
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if status == NO_TESTS:
+        return Outcome("skipped", "no test was chosen")
+    return Outcome("failed" if status else "passed")
+
+
+def processes() -> Iterator[str]:
+    """Every process that runs a program of this tree, by number and command line."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            program = os.readlink(entry / "exe")
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+        except OSError:
+            continue  # ended meanwhile, a kernel thread, or another user's
+        if program.removesuffix(" (deleted)").endswith("/switchbench-node"):
+            yield f"process {entry.name}: {command}"
+
+
+def traces() -> set[str]:
+    """What a test could leave behind on this machine."""
+    found = {f"network namespace {path.name}" for path in Path("/run/netns").glob("sb-*")}
+    found |= {f"interface {path.name}" for path in Path("/sys/class/net").glob("sb*")}
+    found |= {f"hugepage file {path}" for path in Path("/dev/hugepages").glob("*")}
+    for pool in Path("/sys/kernel/mm/hugepages").glob("hugepages-*"):
+        taken = int((pool / "nr_hugepages").read_text()) - int(
+            (pool / "free_hugepages").read_text()
+        )
+        found |= {f"{pool.name} in use, page {number}" for number in range(taken)}
+    return found | set(processes())
+
+
+def leftovers(before: set[str], patience_s: float = 5.0) -> Outcome:
+    """Was the machine left as found? What is going away gets some time to do so."""
+    limit = time.monotonic() + patience_s
+    while (left := traces() - before) and time.monotonic() < limit:
+        time.sleep(0.2)
+    return Outcome("failed" if left else "passed", "\n".join(sorted(left)))
+
+
+def gates() -> list[Stage]:
+    """What machines can decide about the text alone."""
+    c_files = sources(".c", ".h")
+    tool = {name: str(TOOLS / name) for name in ("ruff", "mypy")}
+    python = [name for name in ("scripts", "tests") if (ROOT / name).exists()]
+    spelled = sources(".c", ".h", ".py", ".md", ".yaml", ".build", ".options", ".toml", ".sh")
+    return [
+        Stage("clang-format", partial(plain, "clang-format", "--dry-run", "-Werror", *c_files)),
+        Stage("cppcheck", cppcheck),
+        Stage("ruff check", partial(plain, tool["ruff"], "check", "--quiet", *python)),
+        Stage("ruff format", partial(plain, tool["ruff"], "format", "--check", *python)),
+        Stage("mypy", partial(plain, tool["mypy"], "--strict", "--no-error-summary")),
+        Stage("mypy tests", partial(plain, tool["mypy"], "--strict", "tests/stages.py")),
+        Stage(
+            "codespell",
+            partial(plain, "codespell", "--ignore-words-list", "nd,parms", *spelled),
+        ),
+    ]
+
+
+def timed(stage: Stage) -> Outcome:
+    """Run one stage; a fault in it is a failure, not the end of all."""
+    start = time.monotonic()
+    try:
+        outcome = stage.run()
+    except Exception as fault:
+        outcome = Outcome("failed", f"{type(fault).__name__}: {fault}")
+    return Outcome(outcome.state, outcome.text, time.monotonic() - start)
+
+
+class Report:
+    """Runs stages, prints each as it ends and remembers how."""
+
+    def __init__(self, only: Sequence[str]) -> None:
+        self._only = only
+        self._outcomes: dict[str, Outcome] = {}
+
+    def _chosen(self, stages: Iterable[Stage]) -> list[Stage]:
+        return [
+            stage
+            for stage in stages
+            if not self._only or any(word in stage.name for word in self._only)
+        ]
+
+    def _close(self, stage: Stage, outcome: Outcome, quiet: bool) -> None:
+        self._outcomes[stage.name] = outcome
+        if outcome.text and (outcome.state != "passed" or not quiet):
+            print(outcome.text.rstrip())
+        print(f"== {stage.name}: {outcome.state} ({outcome.seconds:.1f} s)", flush=True)
+
+    def together(self, stages: Iterable[Stage]) -> None:
+        """Stages that share the cores."""
+        chosen = self._chosen(stages)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for stage, outcome in zip(chosen, pool.map(timed, chosen), strict=True):
+                self._close(stage, outcome, quiet=True)
+
+    def in_turn(self, stages: Iterable[Stage], quiet: bool = False) -> None:
+        """Stages that want the machine for themselves."""
+        for stage in self._chosen(stages):
+            needed = self._outcomes.get(stage.needs or "")
+            if needed and needed.state != "passed":
+                outcome = Outcome("failed", f"{stage.name} could not run: {stage.needs} failed")
+            else:
+                print(f"== {stage.name} ...", flush=True)
+                outcome = timed(stage)
+            self._close(stage, outcome, quiet)
+
+    def summary(self) -> int:
+        """Print what ran; the exit status is that of the whole."""
+        print("\n   time  stage")
+        for name, outcome in self._outcomes.items():
+            print(f"{outcome.seconds:6.1f}s  {outcome.state:8} {name}")
+        states = [outcome.state for outcome in self._outcomes.values()]
+        total = sum(outcome.seconds for outcome in self._outcomes.values())
+        print(f"\nStages, {total:.0f} s of work:")
+        counts = (f"{states.count(state)} {state}" for state in ("passed", "failed", "skipped"))
+        print(", ".join(counts))
+        return 1 if "failed" in states or not states else 0
+
+
+def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Our own arguments, and after `--` those of pytest."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    parser = argparse.ArgumentParser(prog="scripts/test", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="the long tests too")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="WORD", help="stages with WORD in the name"
+    )
+    return parser.parse_args(arguments[:at]), list(arguments[at + 1 :])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run everything; 0 when all that ran passed."""
+    options, for_pytest = parse(arguments)
+    if options.all:
+        os.environ["SWITCHBENCH_LONG"] = "1"
+    before = traces()
+    report = Report(options.only)
+    report.together(gates())
+    report.in_turn(
+        (Stage(f"build {build.name}", partial(compile_engine, build)) for build in MATRIX),
+        quiet=True,
+    )
+    clang = MATRIX[1]
+    report.in_turn([Stage("clang-tidy", partial(clang_tidy, clang), "build clang")], quiet=True)
+    report.in_turn(
+        Stage(
+            f"unit tests {build.name}",
+            partial(unit_tests, build, options.all),
+            f"build {build.name}",
+        )
+        for build in MATRIX
+    )
+    install = Stage("build release", partial(plain, str(ROOT / "scripts/setup"), "--no-packages"))
+    report.in_turn([install], quiet=True)
+    report.in_turn(
+        Stage(folder, partial(pytest, folder, options.all, for_pytest), "build release")
+        for folder in ("tests/python", "tests/system")
+    )
+    report.in_turn([Stage("machine left as found", partial(leftovers, before))])
+    return report.summary()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
