@@ -52,7 +52,7 @@ static int64_t nominal_ns(const struct phase_run *run)
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct load *load = &run->lanes[i].phase.load;
         double frames = phase_is_probe(run)
-                            ? PROBES
+                            ? phase->probes
                             : (double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1;
         double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
         double seconds = fps > 0 ? frames * (double)longest_flow_list(run) / fps : 0;

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Documents and their stream: what is accepted, and the sentence of each refusal.
+ */
+#include "input.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct document *parse(const char *text, struct err *err)
+{
+    struct document *document = NULL;
+
+    *err = (struct err){""};
+    document_parse(&document, text, strlen(text), 1, err);
+    return document;
+}
+
+#define TRIAL                                                                                      \
+    "trial:\n"                                                                                     \
+    "  id: 3\n"                                                                                    \
+    "  transport: dpdk\n"                                                                          \
+    "  parts: [{network: lab, ranks: [\"a:e0\", \"b:e0\"]}]\n"                                     \
+    "  pattern: {name: ring, count: 2}\n"                                                          \
+    "  sizes: [64, 1518]\n"
+
+static void a_whole_trial_is_read(void **state)
+{
+    struct err err;
+    struct document *document = parse(TRIAL "  load: {percent: 99.98}\n"
+                                            "  window_ns: 2000000000\n"
+                                            "  sync: none\n"
+                                            "  probe: false\n"
+                                            "  dpdk: {header: ipv6-udp, vlan: 5, ttl: 3}\n",
+                                      &err);
+    const struct doc_trial *trial;
+    struct pattern_request request;
+
+    (void)state;
+    assert_string_equal(err.text, "");
+    assert_non_null(document);
+    assert_int_equal(document_kind(document), DOCUMENT_TRIAL);
+    trial = document->trial;
+    assert_int_equal(trial->id, 3);
+    assert_int_equal(trial->parts[0].ranks_count, 2);
+    assert_string_equal(trial->parts[0].ranks[1], "b:e0");
+    assert_int_equal(trial->sizes_count, 2);
+    assert_int_equal(trial->sizes[1], 1518);
+    assert_true(trial->load.percent > 99.97 && trial->load.percent < 99.99);
+    assert_true(trial->by_clock);
+    assert_false(*trial->probe);
+    assert_int_equal(trial->dpdk->header, HEADER_IPV6_UDP);
+    assert_int_equal(*trial->dpdk->vlan, 5);
+    assert_int_equal(*trial->dpdk->ttl, 3);
+    doc_pattern_request(&trial->pattern, 2, 7, NULL, &request);
+    assert_true(request.natural); /* a ring's default */
+    assert_int_equal(request.count, 2);
+    assert_int_equal(request.seed, 7);
+    document_free(document);
+}
+
+static void groups_and_lists_reach_the_request(void **state)
+{
+    struct err err;
+    struct document *document = parse(
+        "plan:\n"
+        "  ranks: 6\n"
+        "  pattern: {name: pairs, partners: across, groups: [{ranks: [0, 2]}, {ranks: [4]}]}\n",
+        &err);
+    struct pattern_ranks groups[2];
+    struct pattern_request request;
+
+    (void)state;
+    assert_non_null(document);
+    doc_pattern_request(&document->plan->pattern, 6, 1, groups, &request);
+    assert_int_equal(request.group_count, 2);
+    assert_int_equal(request.groups[0].rank[1], 2);
+    assert_int_equal(request.groups[1].count, 1);
+    assert_false(request.natural);
+    document_free(document);
+}
+
+struct refusal {
+    const char *text;
+    const char *part; /* of the sentence */
+};
+
+static void each_mistake_is_one_sentence(void **state)
+{
+    static const struct refusal refusals[] = {
+        {"foo: 1\n", "Unexpected key: foo"},
+        {"beat: x\n", "near line 1, column 7: Invalid uint64_t value"},
+        {"beat: 1\nquit: true\n", "more than one of"},
+        {"- a\n", "Expecting MAPPING"},
+        {"job: {protocol: 9, run: a, nodes: [{name: n}]}\n", "speaks 1"},
+        {"job: {protocol: 1, run: 'a b', nodes: [{name: n}]}\n", "letters, digits"},
+        {"job: {protocol: 1, run: a}\n", "Missing required mapping field: nodes"},
+        {TRIAL "  load: {percent: 95}\n", "window_ns above 0"},
+        {TRIAL "  load: {percent: 101}\n  window_ns: 1\n", "more than the line carries"},
+        {TRIAL "  load: {percent: 5, bps: 1}\n  window_ns: 1\n", "exactly one of"},
+        {TRIAL "  load: {}\n  window_ns: 1\n", "exactly one of"},
+        {TRIAL "  load: {fps: 1}\n  traffic: transfer\n", "transfer_bytes above 0"},
+        {TRIAL "  load: {fps: 1}\n  traffic: transfer\n  transfer_bytes: 9\n  sync: none\n",
+         "use sync: barrier"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  warmup_ns: -1\n", "below 0"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  dpdk: {header: l3}\n", "Invalid"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        struct err err;
+        struct document *document = parse(refusals[i].text, &err);
+
+        assert_null(document);
+        if (strstr(err.text, refusals[i].part) == NULL)
+            fail_msg("'%s' gave: %s", refusals[i].text, err.text);
+        assert_null(strchr(err.text, '\n'));
+    }
+}
+
+static struct input *stream(const char *text, bool whole)
+{
+    struct input *input;
+    struct err err = {0};
+    int fds[2];
+
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(write(fds[1], text, strlen(text)), (int)strlen(text));
+    close(fds[1]);
+    assert_int_equal(input_open(&input, fds[0], whole, &err), 0);
+    assert_int_equal(input_read(input, &err), 0);
+    close(fds[0]);
+    return input;
+}
+
+static void a_stream_gives_document_after_document(void **state)
+{
+    struct input *input = stream("# comment\n...\nbeat: 1\n...  \nbeat: 2\n...\nquit: tr", false);
+    struct document *document;
+    struct err err = {0};
+
+    (void)state;
+    assert_true(input_ended(input));
+    for (uint64_t i = 1; i <= 2; i++) {
+        assert_int_equal(input_next(input, &document, &err), 1);
+        assert_int_equal(*document->beat, i);
+        document_free(document);
+    }
+    /* cut short by the end of the pipe: never run */
+    assert_int_equal(input_next(input, &document, &err), 0);
+    input_close(input);
+}
+
+static void a_file_may_lack_its_last_end(void **state)
+{
+    struct input *input = stream("beat: 1\n...\nquit: true", true);
+    struct document *document;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(input_next(input, &document, &err), 1);
+    document_free(document);
+    assert_int_equal(input_next(input, &document, &err), 1);
+    assert_int_equal(document_kind(document), DOCUMENT_QUIT);
+    document_free(document);
+    assert_int_equal(input_next(input, &document, &err), 0);
+    input_close(input);
+}
+
+static void lines_are_counted_over_the_whole_stream(void **state)
+{
+    struct input *input = stream("beat: 1\n...\n\n\nbeat: x\n...\n", false);
+    struct document *document;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(input_next(input, &document, &err), 1);
+    document_free(document);
+    assert_int_equal(input_next(input, &document, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "near line 5"));
+    input_close(input);
+}
+
+static void a_document_may_come_in_pieces(void **state)
+{
+    static const char text[] = "beat: 42\n...\n";
+    struct document *document;
+    struct input *input;
+    struct err err = {0};
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(input_open(&input, fds[0], false, &err), 0);
+    for (size_t i = 0; i < sizeof text - 1; i++) {
+        assert_int_equal(input_next(input, &document, &err), 0);
+        assert_int_equal(write(fds[1], text + i, 1), 1);
+        assert_int_equal(input_read(input, &err), 0);
+        assert_false(input_ended(input));
+    }
+    assert_int_equal(input_next(input, &document, &err), 1);
+    assert_int_equal(*document->beat, 42);
+    document_free(document);
+    input_close(input);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_whole_trial_is_read),
+        cmocka_unit_test(groups_and_lists_reach_the_request),
+        cmocka_unit_test(each_mistake_is_one_sentence),
+        cmocka_unit_test(a_stream_gives_document_after_document),
+        cmocka_unit_test(a_file_may_lack_its_last_end),
+        cmocka_unit_test(lines_are_counted_over_the_whole_stream),
+        cmocka_unit_test(a_document_may_come_in_pieces),
+    };
+
+    return cmocka_run_group_tests_name("documents", tests, NULL, NULL);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The worker against a transport made for the test: who is polled when, the window's copies, and
+ * each way in which a phase ends. Times are short and only their order is asserted.
+ */
+#include "clock.h"
+#include "worker.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* A lane that counts a frame a poll between start and stop, and receives what it sends. */
+struct fake_lane {
+    struct lane base;
+    unsigned starts;
+    unsigned polls;
+    bool deaf;    /* receives nothing */
+    bool floods;  /* each poll finds a frame for somebody else */
+    bool endless; /* never says that all is sent */
+};
+
+static atomic_uint idles;
+
+static void fake_start(struct lane *lane, int64_t now_ns)
+{
+    (void)now_ns;
+    ((struct fake_lane *)lane)->starts++;
+}
+
+static int64_t fake_poll(struct lane *lane, int64_t now_ns)
+{
+    struct fake_lane *fake = (struct fake_lane *)lane;
+    const struct phase *phase = lane->request.phase;
+
+    fake->polls++;
+    if (fake->floods)
+        lane->request.count->misdelivered++;
+    if (now_ns < phase->start_ns)
+        return phase->start_ns;
+    if (now_ns >= lane->stop_ns) {
+        if (lane->stopped_ns == 0)
+            lane->stopped_ns = now_ns;
+        lane->sent_all = !fake->endless;
+        return CLOCK_NEVER;
+    }
+    if (lane->started_ns == 0)
+        lane->started_ns = now_ns;
+    lane->request.sends[0].side->live.frames++;
+    if (!fake->deaf) {
+        lane->request.receives[0].side->live.frames++;
+        lane->arrived_ns = now_ns;
+    }
+    return now_ns + NS_PER_MS;
+}
+
+static void fake_idle(struct transport_port *port, int64_t now_ns)
+{
+    (void)port;
+    (void)now_ns;
+    atomic_fetch_add(&idles, 1);
+}
+
+static const struct transport fake_transport = {
+    .name = "fake",
+    .size_unit = "frame",
+    .start = fake_start,
+    .poll = fake_poll,
+    .idle = fake_idle,
+};
+
+static const struct transport knowing_transport = {
+    .name = "knowing",
+    .size_unit = "message",
+    .knows_end = true,
+    .start = fake_start,
+    .poll = fake_poll,
+};
+
+#define LANES 3
+
+struct scene {
+    struct fake_lane fakes[LANES];
+    struct worker_lane lanes[LANES];
+    struct lane_flow sends[LANES];
+    struct lane_flow receives[LANES];
+    struct flow_side sides[2 * LANES];
+    struct port_count counts[LANES];
+    struct phase phase;
+    struct worker_task task;
+    struct worker *worker;
+    int event_fd;
+};
+
+static void set_scene(struct scene *scene, const struct transport *transport)
+{
+    struct worker_conf conf = {.sleeps = true, .core = -1, .seed = 5};
+    struct err err = {0};
+    int64_t start_ns = clock_now() + 5 * NS_PER_MS;
+
+    memset(scene, 0, sizeof *scene);
+    scene->event_fd = eventfd(0, 0);
+    conf.event_fd = scene->event_fd;
+    assert_int_equal(worker_start(&scene->worker, &conf, &err), 0);
+    scene->phase = (struct phase){.start_ns = start_ns,
+                                  .open_ns = start_ns + 20 * NS_PER_MS,
+                                  .close_ns = start_ns + 60 * NS_PER_MS,
+                                  .stop_ns = start_ns + 80 * NS_PER_MS};
+    for (int i = 0; i < LANES; i++) {
+        struct lane *lane = &scene->fakes[i].base;
+
+        scene->sends[i].side = &scene->sides[i];
+        scene->receives[i].side = &scene->sides[LANES + i];
+        lane->stop_ns = scene->phase.stop_ns;
+        lane->request = (struct lane_request){.phase = &scene->phase,
+                                              .sends = &scene->sends[i],
+                                              .send_count = 1,
+                                              .receives = &scene->receives[i],
+                                              .receive_count = 1,
+                                              .count = &scene->counts[i]};
+        scene->lanes[i] = (struct worker_lane){.transport = transport, .lane = lane};
+    }
+    scene->task = (struct worker_task){.lanes = scene->lanes,
+                                       .count = LANES,
+                                       .phase = &scene->phase,
+                                       .nominal_end_ns = scene->phase.stop_ns,
+                                       .drain_silence_ns = 30 * NS_PER_MS,
+                                       .drain_max_ns = 200 * NS_PER_MS};
+}
+
+static void play(struct scene *scene)
+{
+    struct pollfd ready = {.fd = scene->event_fd, .events = POLLIN};
+    uint64_t events;
+
+    worker_run(scene->worker, &scene->task);
+    assert_int_equal(poll(&ready, 1, 10000), 1);
+    assert_int_equal(read(scene->event_fd, &events, sizeof events), sizeof events);
+    assert_true(worker_done(scene->worker));
+}
+
+static void strike(struct scene *scene)
+{
+    worker_end(scene->worker);
+    close(scene->event_fd);
+}
+
+static void the_window_is_copied_on_each_lane(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, &fake_transport);
+    play(&scene);
+    assert_int_equal(scene.task.end, TASK_DRAINED);
+    for (int i = 0; i < LANES; i++) {
+        const struct worker_lane *lane = &scene.lanes[i];
+        const struct flow_window *window = &lane->lane->request.sends[0].side->window;
+        uint64_t all = lane->lane->request.sends[0].side->live.frames;
+
+        assert_true(lane->opened_ns >= scene.phase.open_ns);
+        assert_true(lane->closed_ns >= scene.phase.close_ns);
+        assert_true(lane->closed_ns > lane->opened_ns);
+        assert_true(window->open.frames > 0);
+        assert_true(window->close.frames > window->open.frames);
+        assert_true(all >= window->close.frames);
+        assert_int_equal(((struct fake_lane *)lane->lane)->starts, 1);
+        assert_true(lane->lane->started_ns >= scene.phase.start_ns);
+    }
+    strike(&scene);
+}
+
+static void silence_after_the_stop_ends_a_drain(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, &fake_transport);
+    scene.fakes[0].deaf = scene.fakes[1].deaf = scene.fakes[2].deaf = true;
+    play(&scene);
+    assert_int_equal(scene.task.end, TASK_DRAINED);
+    assert_true(clock_now() >= scene.phase.stop_ns + scene.task.drain_silence_ns);
+    strike(&scene);
+}
+
+static void silence_says_nothing_to_a_transport_that_knows(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, &knowing_transport);
+    play(&scene); /* no lane ever says received_all */
+    assert_int_equal(scene.task.end, TASK_LIMIT);
+    assert_true(clock_now() >= scene.phase.stop_ns + scene.task.drain_max_ns);
+    strike(&scene);
+}
+
+static void a_sender_that_never_ends_meets_the_limit(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, &fake_transport);
+    scene.fakes[1].endless = true;
+    play(&scene);
+    assert_int_equal(scene.task.end, TASK_LIMIT);
+    strike(&scene);
+}
+
+static void a_broken_lane_delays_nobody(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, &knowing_transport);
+    for (int i = 0; i < LANES; i++)
+        strcpy(scene.fakes[i].base.error.text, "connection lost");
+    play(&scene);
+    assert_int_equal(scene.task.end, TASK_DRAINED);
+    strike(&scene);
+}
+
+static void flooding_stops_the_task_and_names_the_lane(void **state)
+{
+    struct scene scene;
+    const struct lane *flooded;
+
+    (void)state;
+    set_scene(&scene, &fake_transport);
+    scene.task.flood_limit = 3;
+    scene.fakes[2].floods = true;
+    play(&scene);
+    assert_int_equal(scene.task.end, TASK_FLOODED);
+    flooded = scene.lanes[scene.task.flooded].lane;
+    assert_ptr_equal(flooded, &scene.fakes[2].base);
+    assert_true(clock_now() < scene.phase.stop_ns + 10 * NS_PER_S);
+    strike(&scene);
+}
+
+static void stopping_ends_at_once_and_keeps_the_counts(void **state)
+{
+    struct scene scene;
+    struct pollfd ready = {.events = POLLIN};
+
+    (void)state;
+    set_scene(&scene, &fake_transport);
+    scene.phase.close_ns = scene.phase.stop_ns = scene.phase.start_ns + 3600 * NS_PER_S;
+    for (int i = 0; i < LANES; i++)
+        scene.fakes[i].base.stop_ns = scene.phase.stop_ns;
+    scene.task.nominal_end_ns = scene.phase.stop_ns;
+    ready.fd = scene.event_fd;
+    worker_run(scene.worker, &scene.task);
+    clock_sleep_until(scene.phase.start_ns + 30 * NS_PER_MS);
+    worker_stop(scene.worker);
+    assert_int_equal(poll(&ready, 1, 10000), 1);
+    assert_int_equal(scene.task.end, TASK_STOPPED);
+    for (int i = 0; i < LANES; i++) {
+        assert_true(scene.lanes[i].closed_ns > 0);
+        assert_true(scene.lanes[i].lane->stopped_ns > 0);
+        assert_true(scene.sides[i].live.frames > 0);
+        assert_int_equal(scene.sides[i].window.close.frames, scene.sides[i].live.frames);
+    }
+    strike(&scene);
+}
+
+static void ports_are_visited_between_phases(void **state)
+{
+    struct scene scene;
+    struct worker_port port = {.transport = &fake_transport};
+    unsigned seen;
+
+    (void)state;
+    set_scene(&scene, &fake_transport);
+    assert_int_equal(worker_adopt(scene.worker, &port, 1), 0);
+    for (int i = 0; i < 1000 && atomic_load(&idles) < 2; i++)
+        clock_sleep_until(clock_now() + 5 * NS_PER_MS);
+    assert_true(atomic_load(&idles) >= 2);
+    assert_int_equal(worker_adopt(scene.worker, NULL, 0), 0);
+    seen = atomic_load(&idles);
+    clock_sleep_until(clock_now() + 60 * NS_PER_MS);
+    assert_int_equal(atomic_load(&idles), seen);
+    strike(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_window_is_copied_on_each_lane),
+        cmocka_unit_test(silence_after_the_stop_ends_a_drain),
+        cmocka_unit_test(silence_says_nothing_to_a_transport_that_knows),
+        cmocka_unit_test(a_sender_that_never_ends_meets_the_limit),
+        cmocka_unit_test(a_broken_lane_delays_nobody),
+        cmocka_unit_test(flooding_stops_the_task_and_names_the_lane),
+        cmocka_unit_test(stopping_ends_at_once_and_keeps_the_counts),
+        cmocka_unit_test(ports_are_visited_between_phases),
+    };
+
+    return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
+}
