@@ -21,6 +21,7 @@ class Port:
     transports: tuple[str, ...]  # which it can have: dpdk, tcp, verbs
     engine: dict[str, Any]  # its keys in the node's `job` document (doc/node-protocol.md)
     line_rate_bps: int = 0  # layer 1; 0: unknown, the driver is asked
+    frame_max: int = 0  # largest untagged frame with FCS; 0: unknown, the node knows
     switch: str | None = None  # where the wiring is known
     switch_port: str | None = None
 
@@ -40,11 +41,17 @@ class Site:
 
     launch: str  # lab | ssh | slurm | hand
     processes: tuple[Process, ...]
+    networks: dict[str, tuple[Port, ...]] = field(default_factory=dict)  # in rank order
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of ports
     lab: str | None = None  # topology name or file, when launch is lab
     lab_overrides: dict[str, Any] = field(default_factory=dict)
     deadman_ms: int = 500
     barrier_timeout_ms: int = 5000
-    queue_bytes: int | None = None  # the lab's queues: how long a drain must wait
+    queue_bytes: int | None = None  # the lab's queues: what a port may be above line rate by
+    queueing_s: float | None = None  # the lab's longest queueing delay: what a drain must outwait
+    notes: tuple[str, ...] = ()  # what was asked for and is not so, without being a mistake
+    unbuilt: tuple[str, ...] = ()  # what was asked for and is not built yet: no run
+    effective: dict[str, Any] = field(default_factory=dict)  # the site as understood
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -103,8 +110,14 @@ class Run:
     effective: dict[str, Any]  # the configuration as understood, every default filled in
     expectations: tuple[dict[str, Any], ...] = ()
     time_limit_s: float | None = None
+    on_missing: str = "stop"  # stop | exclude
+    worker: str = "auto"  # the `job` document's
+    log: str = "info"
+    start_s: float = 0.0  # what it takes before the first trial
+    notes: tuple[str, ...] = ()
+    unbuilt: tuple[str, ...] = ()
 
     @property
     def expected_s(self) -> float:
-        """Time that all trials should take."""
-        return sum(trial.expected_s for trial in self.trials)
+        """Time that the run should take."""
+        return self.start_s + sum(trial.expected_s for trial in self.trials)

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a checked configuration to a run: trials with complete documents, nothing left to decide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from . import timing
+from .config import Reading, effective
+from .config import tests as points_of
+from .config.effective import text as written
+from .config.members import Members
+from .config.settings import PATTERN_KEYS
+from .config.tests import Point
+from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
+from .errors import ConfigurationError
+from .model import Load, Part, Port, Run, Trial
+from .results import expect
+
+NS = 1e9
+LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
+DPDK_PORTS_MOST = 32  # RTE_MAX_ETHPORTS as Debian builds it
+
+# Configuration words that a node's documents call otherwise.
+_NODE_WORDS = {"udp_sources_per_flow": "udp_sources", "streams_per_flow": "streams"}
+# Parameters that say where and when, not which flows.
+_NOT_FLOWS = ("sync",)
+
+
+def compile_run(reading: Reading) -> Run:
+    """Makes the run of a configuration; ConfigurationError for a plan that can't be made."""
+    trials = tuple(_Compiler(reading).trials())
+    model = reading.model
+    return Run(
+        site=reading.site,
+        trials=trials,
+        seed=reading.seed,
+        effective=effective(reading),
+        expectations=reading.expectations,
+        time_limit_s=model.time_limit / NS if model.time_limit is not None else None,
+        on_missing=model.on_missing or "stop",
+        worker=model.worker or "auto",
+        log=model.log or "info",
+        start_s=timing.start_s(reading.site),
+        notes=(*reading.site.notes, *_unjudged(reading, trials)),
+        unbuilt=(*reading.site.unbuilt, *_unbuilt(reading, trials)),
+    )
+
+
+def refuse_unbuilt(run: Run) -> None:
+    """Refuses by name what can be planned but not run yet."""
+    if run.unbuilt:
+        raise ConfigurationError(f"not built yet: {', '.join(run.unbuilt)}")
+
+
+def refuse_too_long(run: Run) -> None:
+    """Refuses a run that should take longer than `time_limit`."""
+    if run.time_limit_s is not None and run.expected_s > run.time_limit_s:
+        raise ConfigurationError(
+            f"time_limit: the run should take {timing.human(run.expected_s)}, more than the "
+            f"{timing.human(run.time_limit_s)} allowed"
+        )
+
+
+def _unjudged(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
+    for i, clause in enumerate(reading.expectations):
+        if not any(expect.matches(clause["where"], trial) for trial in trials):
+            where = reading.document.mark(("expect", i))
+            name = f" ({clause['id']})" if "id" in clause else ""
+            yield f"{where}: expect.{i}{name}: holds for no trial: nothing will be judged"
+
+
+def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
+    if any(trial.transport == "verbs" for trial in trials):
+        yield "transport verbs"
+    if any(trial.traffic == "pingpong" for trial in trials):
+        yield "traffic: pingpong"
+    if reading.model.on_missing == "exclude":
+        yield "on_missing: exclude"
+
+
+@dataclass
+class _Compiler:
+    """Numbers the trials as it makes them."""
+
+    reading: Reading
+    next_id: int = 0
+
+    def trials(self) -> Iterator[Trial]:
+        """All trials in order: tests, points, repeats."""
+        for number, test in enumerate(self.reading.tests):
+            for point in points_of.points(test):
+                yield from self.repeats(number, point)
+
+    def repeats(self, number: int, point: Point) -> Iterator[Trial]:
+        """The trials of one point."""
+        draft = _Draft(self.reading, point)
+        draft.check()
+        for repeat in range(point.values["repeat"]):
+            yield draft.trial(self.next_id, number, repeat)
+            self.next_id += 1
+
+
+class _Draft:
+    """What the repeats of one point share."""
+
+    def __init__(self, reading: Reading, point: Point) -> None:
+        self.reading = reading
+        self.document = reading.document
+        self.site = reading.site
+        self.point = point
+        self.values = point.values
+        self.transport = point.test.transport
+        self.parts = tuple(self._part(network) for network in point.test.networks)
+        self.pattern = self._pattern()
+
+    def problem(self, key: str, text: str) -> ConfigurationError:
+        """The error at a setting of this point."""
+        return self.document.problem(points_of.place(self.point, key, self.document), text)
+
+    def check(self) -> None:
+        """Refuses what no port can do."""
+        points_of.frame_limits(self.point, self.document)
+        self._check_load()
+        self._check_pack()
+
+    def trial(self, identity: int, number: int, repeat: int) -> Trial:
+        """One trial with its document."""
+        values = self.values
+        sizes = [self._size(part) for part in self.parts]
+        phases = max(size.phases for size in sizes)
+        flows = sum(size.flows for size in sizes)
+        window_ns = values["window"]
+        return Trial(
+            id=identity,
+            test=number,
+            repeat=repeat,
+            transport=self.transport,
+            parts=self.parts,
+            pattern=self.pattern,
+            parameters=self._parameters(),
+            sizes=self.point.sizes,
+            size_unit="frame" if self.transport == "dpdk" else "message",
+            load=self.point.load,
+            traffic=values["traffic"],
+            warmup_s=values["warmup"] / NS,
+            window_s=window_ns / NS,
+            cooldown_s=values["cooldown"] / NS,
+            phases=phases,
+            flows=flows,
+            document=self._document(identity, repeat),
+            expected_s=self._expected_s(phases, flows),
+        )
+
+    def _part(self, network: str) -> Part:
+        ports = self.site.networks[network]
+        count = self.point.ranks
+        if len(ports) < 2:
+            raise self.problem(
+                "network", f"network {network} has 1 port, {ports[0].name}: a pattern needs 2 ranks"
+            )
+        if count is not None and count > len(ports):
+            raise self.problem(
+                "ranks", f"{count} ranks are more than the {len(ports)} ports of network {network}"
+            )
+        return Part(network, ports[:count])
+
+    def _pattern(self) -> dict[str, Any]:
+        """The `trial` document's pattern, the same for every part."""
+        found = [self._pattern_of(part) for part in self.parts]
+        for part, pattern in zip(self.parts, found, strict=True):
+            if pattern != found[0]:
+                raise self.problem(
+                    "together",
+                    f"{self.parts[0].network} and {part.network} number their ranks differently "
+                    "for these names: test them one after the other",
+                )
+        return found[0]
+
+    def _pattern_of(self, part: Part) -> dict[str, Any]:
+        keys = PATTERN_KEYS[self.point.test.pattern]
+        pattern: dict[str, Any] = {"name": self.point.test.pattern}
+        pattern |= {
+            key: self.values[key]
+            for key in keys
+            if key not in _NOT_FLOWS and self.values.get(key) is not None
+        }
+        members = Members(self.site, part.network, part.ranks)
+        for key, number in (("groups", members.groups), ("partners", members.pairs)):
+            if isinstance(pattern.get(key), tuple):
+                try:
+                    pattern[key] = number(pattern[key])
+                except ValueError as error:
+                    raise self.problem(key, str(error)) from None
+        if isinstance(pattern.get("partners"), list):
+            pattern |= {"list": pattern["partners"], "partners": "list"}
+        return pattern
+
+    def _parameters(self) -> dict[str, Any]:
+        """The parameters by names, and what the sweep chose: what tells trials apart."""
+        keys = PATTERN_KEYS[self.point.test.pattern]
+        named = {key: self.values[key] for key in keys if key in self.values}
+        return {
+            key: _plain(written(key, value)) for key, value in (named | self.point.swept).items()
+        }
+
+    def _size(self, part: Part) -> PlanSize:
+        """The plan's size; the pattern's refusal gets its place in the file."""
+        try:
+            return plan_size(PlanRequest.of(len(part.ranks), self.pattern, self.values["seed"]))
+        except PlanRefused as error:
+            raise self.problem("pattern", str(error)) from None
+
+    def _document(self, identity: int, repeat: int) -> dict[str, Any]:
+        """The `trial` document (doc/node-protocol.md)."""
+        values = self.values
+        document: dict[str, Any] = {
+            "id": identity,
+            "repeat": repeat,
+            "transport": self.transport,
+            "parts": [
+                {"network": part.network, "ranks": [port.name for port in part.ranks]}
+                for part in self.parts
+            ],
+            "pattern": self.pattern,
+            "seed": values["seed"],
+            "probe": values["probe"],
+            "sync": values.get("sync", "barrier"),
+            "traffic": values["traffic"],
+            "sizes": list(self.point.sizes),
+            "load": load_document(self.point.load),
+            "warmup_ns": values["warmup"],
+            "window_ns": values["window"],
+            "cooldown_ns": values["cooldown"],
+            "drain_silence_ns": values["drain_silence"],
+            "drain_max_ns": values["drain_max"],
+        }
+        if "transfer_size" in values:
+            document["transfer_bytes"] = values["transfer_size"]
+        if "flood_limit" in values:
+            document["flood_limit"] = values["flood_limit"]
+        if self.transport != "verbs":  # the documents get its options when it is built
+            document[self.transport] = {
+                _NODE_WORDS.get(key, key): value for key, value in values[self.transport].items()
+            }
+        return document
+
+    def _expected_s(self, phases: int, flows: int) -> float:
+        values = self.values
+        spans = timing.Spans(
+            warmup_ns=values["warmup"],
+            window_ns=values["window"],
+            cooldown_ns=values["cooldown"],
+            # A stream socket says when it is over; frames only fall silent.
+            drain_ns=values["drain_silence"] if self.transport == "dpdk" else 0,
+        )
+        barriers = values.get("sync", "barrier") == "barrier"
+        return timing.trial_s(self.site, spans, timing.Course(phases, barriers, values["probe"]))
+
+    def _check_load(self) -> None:
+        for part in self.parts:
+            for port in part.ranks:
+                text = _load_refusal(self.point, port)
+                if text:
+                    key = "load" if "load" in self.values else "loads"
+                    raise self.problem(key, text)
+
+    def _check_pack(self) -> None:
+        if self.transport != "dpdk":
+            return
+        for process in self.site.processes:
+            if len(process.ports) > DPDK_PORTS_MOST:
+                raise self.document.problem(
+                    ("site", "pack"),
+                    f"{process.name} would hold {len(process.ports)} ports in one process: "
+                    f"Debian's DPDK holds at most {DPDK_PORTS_MOST}",
+                )
+
+
+def load_document(load: Load) -> dict[str, float]:
+    """A load as the `trial` document has it."""
+    if load.percent is not None:
+        return {"percent": load.percent}
+    return {"bps": load.bps} if load.bps is not None else {"fps": load.fps or 0.0}
+
+
+def _load_refusal(point: Point, port: Port) -> str | None:
+    """Why a port can't be asked for this load, or None."""
+    load, line_bps = point.load, port.line_rate_bps
+    if load.percent is not None:
+        known = line_bps or port.network != "lab"
+        if known or (point.test.transport != "dpdk" and load.percent == 100.0):
+            return None
+        return (
+            f"{load.percent:g}% of an unknown line rate: {port.name} is not shaped, so give the "
+            "load in bit/s (100Mbit) or frames/s (10kfps), or the site a `line_rate`"
+        )
+    mean_bytes = sum(point.sizes) / len(point.sizes)
+    if point.test.transport == "dpdk":
+        mean_bytes += LAYER1_OVERHEAD
+    wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
+    if line_bps and wanted_bps > line_bps:
+        return (
+            f"{wanted_bps / 1e6:g} Mbit/s at layer 1 is above the line rate of {port.name}, "
+            f"{line_bps / 1e6:g} Mbit/s"
+        )
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: lists for tuples."""
+    return json.loads(json.dumps(value))

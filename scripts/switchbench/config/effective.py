@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The configuration as understood: every default written out, itself a configuration.
+
+Run again, it gives the same run: nothing in it depends on other files but a lab's topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from . import quantities, settings
+from .read import FORMAT, Reading
+from .settings import Values
+from .tests import Test, points
+
+_TIMES = ("warmup", "window", "cooldown", "drain_silence", "drain_max")
+
+
+def effective(reading: Reading) -> dict[str, Any]:
+    """The whole configuration as a plain mapping."""
+    model = reading.model
+    whole: dict[str, Any] = {
+        "switchbench": FORMAT,
+        "site": reading.site.effective,
+        "seed": reading.seed,
+        "on_missing": model.on_missing or "stop",
+        "worker": model.worker or "auto",
+        "log": model.log or "info",
+    }
+    if model.time_limit is not None:
+        whole["time_limit"] = quantities.DURATION.text(model.time_limit)
+    whole["tests"] = [_test(test) for test in reading.tests]
+    if reading.expectations:
+        whole["expect"] = [dict(clause) for clause in model_expect(reading)]
+    return whole
+
+
+def model_expect(reading: Reading) -> list[dict[str, Any]]:
+    """The clauses as the user wrote them."""
+    return [clause.given() for clause in reading.model.expect or []]
+
+
+def _test(test: Test) -> dict[str, Any]:
+    """One test: its first point's settings, with the axes and what is swept put back."""
+    first = next(islice(points(test), 1)).values
+    swept = {key for point in points(test) for key in point.swept}
+    values = {
+        key: value
+        for key, value in first.items()
+        if key not in swept and key not in _where_keys() and key not in settings.OPTIONS
+    }
+    open_sizes = not any(form in test.values for form in settings.FAMILIES[2])
+    if open_sizes and _header_swept(swept):
+        values.pop("frame_sizes", None)  # the profile's sizes follow the header
+    if "ranks" not in values and not test.together:
+        values["ranks"] = [test.ports]
+    result = {"pattern": test.pattern, **_where(test)}
+    result |= {key: text(key, value) for key, value in values.items()}
+    result |= _options(test, first, swept)
+    result |= _needed_later(test, result)
+    if swept:
+        result["sweep"] = {
+            key: [text(key, value) for value in values]
+            for key, values in test.sweep.items()
+            if key in swept
+        }
+    return result
+
+
+def _header_swept(swept: set[str]) -> bool:
+    """Whether defaults that depend on the kind of header have to stay open."""
+    return "dpdk.header" in swept or "dpdk.vlan" in swept
+
+
+def _where_keys() -> tuple[str, ...]:
+    return (*settings.FAMILIES[0], *settings.FAMILIES[1])
+
+
+def _where(test: Test) -> dict[str, Any]:
+    where: dict[str, Any] = {"transport": test.transport}
+    if test.together:
+        where["together"] = list(test.networks)
+    else:
+        where["network"] = test.networks[0]
+    return where
+
+
+def _options(test: Test, first: Values, swept: set[str]) -> dict[str, Any]:
+    options = test.values[test.transport] if _header_swept(swept) else first[test.transport]
+    plain = {
+        key: text(f"{test.transport}.{key}", value)
+        for key, value in options.items()
+        if f"{test.transport}.{key}" not in swept
+    }
+    return {test.transport: plain}
+
+
+def _needed_later(test: Test, result: dict[str, Any]) -> dict[str, Any]:
+    """Settings that only later points of a sweep have (groups, where partners are swept)."""
+    later = {key: value for point in points(test) for key, value in point.values.items()}
+    return {
+        key: text(key, value)
+        for key, value in later.items()
+        if key in settings.PATTERN_KEYS[test.pattern]
+        and key not in result
+        and key not in test.sweep
+    }
+
+
+def _load(value: Any) -> Any:
+    return quantities.load_text(value)
+
+
+def _loads(values: Any) -> Any:
+    return [quantities.load_text(value) for value in values]
+
+
+def _partners(value: Any) -> Any:
+    return value if isinstance(value, str) else [list(pair) for pair in value]
+
+
+def _groups(values: Any) -> Any:
+    return [group[0] if len(group) == 1 else list(group) for group in values]
+
+
+_TEXTS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(_TIMES, quantities.DURATION.text),
+    "load": _load,
+    "loads": _loads,
+    "partners": _partners,
+    "groups": _groups,
+    "imix": list,
+    "transfer_size": quantities.SIZE.text,
+}
+
+
+def text(key: str, value: Any) -> Any:
+    """A value as a user writes it."""
+    return _TEXTS[key](value) if key in _TEXTS else value

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kinds of value that a configuration's keys take.
+
+Every kind is one pydantic annotation without unions, so that an error's location is a path of keys
+and nothing else (see `validate`). Checks raise ValueError with one clause: found, possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
+
+from ..model import Load
+from . import quantities
+from .words import listed, meant, shown
+
+T = TypeVar("T")
+
+
+class Strict(BaseModel):
+    """A mapping whose keys are all known and whose values are not converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def given(self) -> dict[str, Any]:
+        """The keys that the user wrote, with a value (`key: null` is not one)."""
+        values = {name: getattr(self, name) for name in self.model_fields_set}
+        return {
+            name: values[name] for name in type(self).model_fields if values.get(name) is not None
+        }
+
+
+SINGULAR = (
+    "found a list, but a singular key takes one value (an axis has a plural key, anything else is "
+    "swept under `sweep`)"
+)
+
+
+def _single(parse: Callable[[object], Any]) -> BeforeValidator:
+    def check(value: object) -> Any:
+        if isinstance(value, list):
+            raise ValueError(SINGULAR)
+        return None if value is None else parse(value)
+
+    return BeforeValidator(check)
+
+
+def _axis(values: object) -> object:
+    if values is None:
+        return None
+    if not isinstance(values, list):
+        raise ValueError(f"is an axis and takes a list: write [{_bare(values)}]")
+    return _several(values)
+
+
+def _bare(value: object) -> str:
+    return value if isinstance(value, str) else shown(value)
+
+
+def _several(values: list[Any]) -> list[Any]:
+    if not values:
+        raise ValueError("is an empty list")
+    twice = [value for i, value in enumerate(values) if value in values[:i]]
+    if twice:
+        raise ValueError(f"names {shown(twice[0])} twice")
+    return values
+
+
+def _frame_bytes(value: object) -> int:
+    size = quantities.size_bytes(value)
+    if not 64 <= size <= 9216:
+        raise ValueError(f"a frame of {size} bytes: frames have 64 to 9216 bytes, FCS included")
+    return size
+
+
+def _message_bytes(value: object) -> int:
+    size = quantities.size_bytes(value)
+    if not 1 <= size <= 2**30:
+        raise ValueError(f"a message of {size} bytes: messages have 1 byte to 1GiB")
+    return size
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"found {shown(value)}, but a name is needed")
+    return value
+
+
+def written_order(names: str) -> list[str]:
+    """The names of a ClusterShell node set in the order written: `n[3,1-2]` is n3, n1, n2.
+
+    NodeSet sorts, but the written order is the physical one; so each comma inside of brackets is
+    opened here, and NodeSet reads the ranges. No group is looked up: `@all` is refused.
+    """
+    if "@" in names:
+        raise ValueError(f"{shown(names)}: node groups (@) are not read here")
+    try:
+        found = [
+            str(name)
+            for piece in _pieces(names)
+            for name in NodeSet(piece, resolver=RESOLVER_NOGROUP)
+        ]
+    except NodeSetException as error:
+        raise ValueError(f"{shown(names)} is no node set: {error}") from None
+    if not found:
+        raise ValueError("names no node")
+    return _several(found)
+
+
+def _pieces(names: str) -> list[str]:
+    """`a[1,3-4]b,c` as `a[1]b`, `a[3-4]b`, `c`: at most one range in each bracket."""
+    pieces = []
+    for part in _split(names):
+        before, bracket, rest = part.partition("[")
+        inside, closed, after = rest.partition("]")
+        if not bracket or not closed:
+            pieces.append(part)
+            continue
+        for span in inside.split(","):
+            pieces += [f"{before}[{span}]{tail}" for tail in (_pieces(after) if after else [""])]
+    return pieces
+
+
+def _split(names: str) -> list[str]:
+    """Splits at the commas outside of brackets."""
+    parts, depth = [""], 0
+    for letter in names:
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _node_set(value: object) -> tuple[str, ...]:
+    """One node set or a list of them, in the order written."""
+    sets = value if isinstance(value, list) else [value]
+    return tuple(_several([name for names in sets for name in written_order(_word(names))]))
+
+
+def _pair(value: object) -> tuple[str, str]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"found {shown(value)}, but a pair of two ports or hosts is needed")
+    return _word(value[0]), _word(value[1])
+
+
+PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
+
+
+def _partners(value: object) -> object:
+    if value is None or isinstance(value, str):
+        if value in (None, *PARTNERS):
+            return value
+        raise ValueError(
+            f"found {shown(value)}; possible are {listed(PARTNERS)}, or a list of pairs"
+            f"{meant(value, PARTNERS)}"
+        )
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"found {shown(value)}; possible are {', '.join(PARTNERS)}, or a list")
+    return tuple(_pair(pair) for pair in value)
+
+
+def _groups(value: object) -> object:
+    """Names of groups, node sets or ports; each entry is one group, itself a word or a list."""
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise ValueError(f"found {shown(value)}, but a list of groups is needed")
+    return tuple(
+        tuple(_word(item) for item in (entry if isinstance(entry, list) else [entry]))
+        for entry in _several(value)
+    )
+
+
+# RFC 6985, section 3: the letters of an IMIX genome; h and i are jumbo frames.
+GENOME = {
+    "a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000,
+}  # fmt: skip
+_IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
+
+
+def _imix(value: object) -> object:
+    """A genome with custom letters, or the sizes themselves, in the order sent."""
+    if value is None:
+        return None
+    sizes = _genome(value) if isinstance(value, dict) else value
+    if not isinstance(sizes, list):
+        raise ValueError(
+            f'found {shown(value)}, but a genome ({{genome: "aaab"}}) or a list of sizes is needed'
+        )
+    if not 2 <= len(sizes) <= _IMIX_MOST:
+        raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {_IMIX_MOST}")
+    return tuple(_frame_bytes(size) for size in sizes)
+
+
+def _genome(value: dict[str, Any]) -> list[Any]:
+    for key in value:
+        if key not in ("genome", "custom"):
+            raise ValueError(f"{key} is not a key here; keys are genome or custom")
+    custom = value.get("custom", {})
+    if not isinstance(custom, dict):
+        raise ValueError(f"custom: found {shown(custom)}, but a mapping is needed, as {{A: 90}}")
+    letters = GENOME | custom
+    genome = _word(value.get("genome"))
+    for letter in genome:
+        if letter not in letters:
+            raise ValueError(
+                f'genome: "{letter}" has no size: letters are {"".join(letters)} '
+                "(RFC 6985), further ones stand under `custom`"
+            )
+    return [letters[letter] for letter in genome]
+
+
+def whole(least: int, most: int, what: str) -> BeforeValidator:
+    """A whole number within bounds; `10k` and `10M` are numbers too."""
+
+    def check(value: object) -> int:
+        number = quantities.count(value)
+        if not least <= number <= most:
+            raise ValueError(f"{number} is not possible: {what} is {least} to {most}")
+        return number
+
+    return _single(check)
+
+
+Duration = Annotated[int, _single(quantities.duration_ns)]
+Size = Annotated[int, _single(quantities.size_bytes)]
+Rate = Annotated[int, _single(quantities.rate_bps)]
+FrameSize = Annotated[int, _single(_frame_bytes)]
+MessageSize = Annotated[int, _single(_message_bytes)]
+LoadField = Annotated[Load, _single(quantities.load)]
+Name = Annotated[str, _single(_word)]
+RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
+Partners = Annotated[Any, PlainValidator(_partners)]
+Groups = Annotated[Any, PlainValidator(_groups)]
+Imix = Annotated[Any, PlainValidator(_imix)]
+NodeNames = Annotated[Any, PlainValidator(_node_set)]
+
+
+Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose every value is tried

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A site of real hosts: ports and processes from a site file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from typing import Any
+
+from ..model import Port, Process, Site
+from . import quantities
+from .fields import written_order
+from .order import Names, Place, effective_order, make_groups, make_networks
+from .schema import HostSite, PortKeys, SiteControl
+from .words import meant, shown
+
+UDP_PORT = 7600
+DEADMAN_NS = 500_000_000
+DEADMAN_SHARED_NS = 5_000_000_000  # a shared port carries the heartbeats' competitors too
+BARRIER_TIMEOUT_NS = 5_000_000_000
+
+# Frames of our own need addresses that no kernel answers for: RFC 2544 and RFC 5180.
+_GUEST_IPV4 = IPv4Address("198.19.0.0")
+_GUEST_IPV6 = IPv6Address("2001:2:0:2::")
+_ADDRESSES = 65_534
+
+_DEVICES = ("iface", "pci", "rdma", "vdev")
+# What a device can carry, as far as one can tell before the node looks at it.
+_TRANSPORTS = {
+    "iface": ("dpdk", "tcp", "verbs"),
+    "pci": ("dpdk", "tcp", "verbs"),
+    "rdma": ("tcp", "verbs"),
+    "vdev": ("dpdk",),
+}
+_ENGINE_KEYS = ("iface", "pci", "vdev", "rdma", "driver", "tcp_address", "queue_frames", "shared")
+_FRAME_OVERHEAD = 18
+
+
+@dataclass(frozen=True)
+class Wire:
+    """Where a port is plugged in."""
+
+    switch: str
+    switch_port: str
+
+
+def build(model: HostSite, place: Place, seed: int) -> Site:
+    """The site file as a site."""
+    if model.launch == "lab":
+        raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
+    hosts = _hosts(model, place)
+    keys = _port_keys(model, hosts, place)
+    wires, notes = _wiring(model, {f"{host}:{name}" for host, name in keys}, place)
+    if len(keys) > _ADDRESSES:
+        raise place.problem(("hosts",), f"makes {len(keys)} ports; {_ADDRESSES} is the most")
+    ports = tuple(
+        _port(host, name, i, port, wires)
+        for i, ((host, name), port) in enumerate(keys.items(), start=1)
+    )
+    control = model.control or SiteControl()
+    lookup = Names(ports)
+    deadman_ns = control.deadman or (
+        DEADMAN_SHARED_NS if any(port.shared for port in keys.values()) else DEADMAN_NS
+    )
+    return Site(
+        launch=model.launch,
+        processes=_processes(hosts, ports, control, place),
+        networks=make_networks(model, ports, lookup, place, seed),
+        groups=make_groups(model, lookup, place),
+        deadman_ms=max(1, deadman_ns // 1_000_000),
+        barrier_timeout_ms=max(1, (control.barrier_timeout or BARRIER_TIMEOUT_NS) // 1_000_000),
+        notes=notes,
+        unbuilt=_unbuilt(model, keys.values()),
+        effective=_effective(model, hosts, keys, wires, control, deadman_ns),
+    )
+
+
+def _hosts(model: HostSite, place: Place) -> list[str]:
+    texts = model.hosts if isinstance(model.hosts, list) else [model.hosts]
+    try:
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"found {shown(model.hosts)}, but a node set is needed")
+        hosts = [host for text in texts for host in written_order(text)]
+        twice = [host for i, host in enumerate(hosts) if host in hosts[:i]]
+        if twice:
+            raise ValueError(f"names {twice[0]} twice")
+    except ValueError as error:
+        raise place.problem(("hosts",), str(error)) from None
+    return hosts
+
+
+Keys = dict[tuple[str, str], PortKeys]
+
+
+def _port_keys(model: HostSite, hosts: list[str], place: Place) -> Keys:
+    """The keys of every port, by host and name, with the overrides in."""
+    if not model.ports:
+        raise place.problem(("ports",), "names no port")
+    keys = {(host, name): port for host in hosts for name, port in model.ports.items()}
+    for text, ports in (model.overrides or {}).items():
+        try:
+            named = written_order(text)
+        except ValueError as error:
+            raise place.problem(("overrides", text), str(error)) from None
+        for host in named:
+            if host not in hosts:
+                raise place.problem(
+                    ("overrides", text), f"there is no host {shown(host)}{meant(host, hosts)}"
+                )
+            for name, own in ports.items():
+                before = keys.get((host, name), PortKeys())
+                keys[host, name] = before.model_copy(update=own.given())
+    for (host, name), port in keys.items():
+        where = ("ports", name) if name in model.ports else ("overrides", host, name)
+        _check(port, where, place)
+    return {(host, name): keys[host, name] for host in hosts for at, name in keys if at == host}
+
+
+def _check(port: PortKeys, where: tuple[str, ...], place: Place) -> None:
+    if port.network is None:
+        raise place.problem(where, "has no `network`: the ports that can reach each other")
+    if not any(getattr(port, device) for device in _DEVICES):
+        raise place.problem(where, "has no device: one of iface, pci, rdma or vdev is needed")
+    if port.address == "keep" and port.mac:
+        raise place.problem((*where, "mac"), "has no effect with address: keep")
+    if port.driver and not port.iface:
+        raise place.problem((*where, "driver"), "has no effect without `iface`")
+    for transport in port.transports or ():
+        if transport not in _possible(port):
+            raise place.problem(
+                (*where, "transports"), f"{transport} is not possible on this kind of port"
+            )
+
+
+def _possible(port: PortKeys) -> tuple[str, ...]:
+    found = [_TRANSPORTS[device] for device in _DEVICES if getattr(port, device)]
+    return tuple(dict.fromkeys(transport for transports in found for transport in transports))
+
+
+def _port(host: str, name: str, index: int, port: PortKeys, wires: Mapping[str, Wire]) -> Port:
+    full_name = f"{host}:{name}"
+    wire = wires.get(full_name)
+    transports = tuple(port.transports or _possible(port))
+    return Port(
+        name=full_name,
+        host=host,
+        network=port.network or "",
+        transports=transports,
+        engine=_engine_keys(index, port, "dpdk" in transports),
+        line_rate_bps=port.line_rate or 0,
+        frame_max=port.mtu + _FRAME_OVERHEAD if port.mtu else 0,
+        switch=wire.switch if wire else None,
+        switch_port=wire.switch_port if wire else None,
+    )
+
+
+def _engine_keys(index: int, port: PortKeys, raw: bool) -> dict[str, Any]:
+    engine = {key: getattr(port, key) for key in _ENGINE_KEYS if getattr(port, key) is not None}
+    if raw:
+        own_mac = f"02:53:42:00:{index >> 8:02x}:{index & 0xFF:02x}"
+        engine["mac"] = "keep" if port.address == "keep" else (port.mac or own_mac)
+        engine["ipv4"] = port.ipv4 or f"{_GUEST_IPV4 + index}/16"
+        engine["ipv6"] = port.ipv6 or f"{_GUEST_IPV6 + index}/64"
+        if port.gateway not in (None, "auto"):
+            engine["gateway"] = port.gateway
+    if port.line_rate:
+        engine["line_rate_bps"] = port.line_rate
+    return engine
+
+
+def _processes(
+    hosts: list[str], ports: tuple[Port, ...], control: SiteControl, place: Place
+) -> tuple[Process, ...]:
+    """One process a host."""
+    own = control.addresses or {}
+    for host in own:
+        if host not in hosts:
+            raise place.problem(
+                ("control", "addresses", host), f"there is no such host{meant(host, hosts)}"
+            )
+    rule = control.address or "{host}"
+    if "{host}" not in rule and len(hosts) > len(own):
+        raise place.problem(
+            ("control", "address"), f"{shown(rule)} is the same for all hosts: it needs {{host}}"
+        )
+    udp_port = UDP_PORT if control.udp_port is None else control.udp_port
+    by_host: dict[str, list[Port]] = {host: [] for host in hosts}
+    for port in ports:
+        by_host[port.host].append(port)
+    return tuple(
+        Process(
+            host, tuple(by_host[host]), {"address": _address(own.get(host, rule), host, udp_port)}
+        )
+        for host in hosts
+    )
+
+
+def _address(rule: str, host: str, udp_port: int) -> str:
+    """`name:port`; an address that brings its own port keeps it."""
+    address = rule.replace("{host}", host)
+    if address.count(":") == 1 or "]:" in address:
+        return address
+    bare = f"[{address}]" if ":" in address and not address.startswith("[") else address
+    return f"{bare}:{udp_port}"
+
+
+def _wiring(
+    model: HostSite, ports: set[str], place: Place
+) -> tuple[dict[str, Wire], tuple[str, ...]]:
+    """Where ports are plugged in, and a note when the file is not there."""
+    if model.wiring is None:
+        return {}, ()
+    if isinstance(model.wiring, dict):
+        return _wiring_mapping(model.wiring, ports, place), ()
+    if not isinstance(model.wiring, str):
+        raise place.problem(("wiring",), f"found {shown(model.wiring)}, but a file is needed")
+    path = place.document.folder / model.wiring
+    if not path.is_file():
+        return {}, (f"wiring: there is no {path}: switch ports stay unnamed",)
+    return _wiring_file(path, ports, place), ()
+
+
+def _wiring_mapping(values: dict[str, Any], ports: set[str], place: Place) -> dict[str, Wire]:
+    wires = {}
+    for name, ends in values.items():
+        if not isinstance(ends, list) or len(ends) != 2:
+            raise place.problem(("wiring", name), "needs [switch, switch port]")
+        if name not in ports:
+            raise place.problem(("wiring", name), f"there is no such port{meant(name, ports)}")
+        wires[name] = Wire(str(ends[0]), str(ends[1]))
+    return wires
+
+
+def _wiring_file(path: Path, ports: set[str], place: Place) -> dict[str, Wire]:
+    wires: dict[str, Wire] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for line, row in enumerate(csv.reader(file), start=1):
+            fields = [text.strip() for text in row]
+            if not any(fields) or fields[0].startswith("#") or fields[0] == "host:port":
+                continue
+            if len(fields) != 3:
+                raise place.problem(
+                    ("wiring",), f"{path}:{line}: needs host:port,switch,switch_port"
+                )
+            name, switch, switch_port = fields
+            if name not in ports:
+                raise place.problem(
+                    ("wiring",),
+                    f"{path}:{line}: there is no port {shown(name)}{meant(name, ports)}",
+                )
+            if name in wires:
+                raise place.problem(("wiring",), f"{path}:{line}: {name} stands there twice")
+            wires[name] = Wire(switch, switch_port)
+    return wires
+
+
+def _unbuilt(model: HostSite, ports: Any) -> tuple[str, ...]:
+    unbuilt = []
+    if model.bind:
+        unbuilt.append(f"bind (driver {model.bind.driver})")
+    if any(port.gateway == "auto" for port in ports):
+        unbuilt.append("gateway: auto (give its address)")
+    return tuple(unbuilt)
+
+
+def _effective(
+    model: HostSite,
+    hosts: list[str],
+    keys: Keys,
+    wires: Mapping[str, Wire],
+    control: SiteControl,
+    deadman_ns: int,
+) -> dict[str, Any]:
+    site: dict[str, Any] = {"launch": model.launch, "hosts": hosts}
+    site["control"] = {
+        "address": control.address or "{host}",
+        "udp_port": UDP_PORT if control.udp_port is None else control.udp_port,
+        "deadman": quantities.DURATION.text(deadman_ns),
+        "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or BARRIER_TIMEOUT_NS),
+    }
+    if control.addresses:
+        site["control"]["addresses"] = dict(control.addresses)
+    site["ports"] = {name: _plain(port) for name, port in model.ports.items()}
+    if model.overrides:
+        site["overrides"] = {
+            host: {name: _plain(port) for name, port in ports.items()}
+            for host, ports in model.overrides.items()
+        }
+    if model.bind:
+        site["bind"] = {"restore": "always"} | model.bind.given()
+    site |= effective_order(model)
+    if model.groups:
+        site["groups"] = dict(model.groups)
+    if wires:
+        site["wiring"] = {name: [wire.switch, wire.switch_port] for name, wire in wires.items()}
+    return site
+
+
+def _plain(port: PortKeys) -> dict[str, Any]:
+    keys = port.given()
+    if port.line_rate:
+        keys["line_rate"] = quantities.RATE.text(port.line_rate)
+    return keys

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A site of `lab: NAME`: ports and processes from the lab's topology."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from ..lab import topology as topologies
+from ..lab.topology import Node, Topology, TopologyError, Trunk
+from ..lab.wiring import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
+from ..model import Port, Process, Site
+from . import quantities
+from .order import Names, Place, effective_order, make_groups, make_networks
+from .schema import LabControl, LabSite
+
+NETWORK = "lab"
+TOPOLOGY_KEYS = ("nodes", "rate", "queue", "mtu", "modules", "trunks", "overrides")
+
+# Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead.
+DEADMAN_NS = 2_000_000_000
+BARRIER_TIMEOUT_NS = 5_000_000_000
+
+_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
+
+
+def build(model: LabSite, place: Place, seed: int) -> Site:
+    """The lab as a site."""
+    overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
+    overrides = {key: value for key, value in overrides.items() if value is not None}
+    lab = _resolve(model.lab, place)
+    try:
+        topology = topologies.load(lab, overrides)
+    except TopologyError as error:
+        raise place.problem(("lab",), error.messages[0]) from None
+    control = model.control or LabControl()
+    ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
+    lookup = Names(ports)
+    return Site(
+        launch="lab",
+        processes=_processes(topology, ports, model.pack or 1, control.udp_port or 0),
+        networks=make_networks(model, ports, lookup, place, seed),
+        groups=make_groups(model, lookup, place) or _modules(topology, ports),
+        lab=lab,
+        lab_overrides=overrides,
+        deadman_ms=_ms(control.deadman, DEADMAN_NS),
+        barrier_timeout_ms=_ms(control.barrier_timeout, BARRIER_TIMEOUT_NS),
+        queue_bytes=max(node.queue_bytes for node in topology.nodes),
+        queueing_s=_queueing_s(topology),
+        effective=_effective(model, lab, overrides, control),
+    )
+
+
+def _resolve(lab: str, place: Place) -> str:
+    """A topology file beside the configuration by its whole path; a name stays a name."""
+    beside = place.document.folder / lab
+    return str(beside.resolve()) if beside.is_file() else lab
+
+
+def _ms(given_ns: int | None, default_ns: int) -> int:
+    return max(1, (default_ns if given_ns is None else given_ns) // 1_000_000)
+
+
+def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
+    line_rate_bps = model.line_rate or node.line_rate_bps
+    engine: dict[str, Any] = {
+        "netns": str(node.namespace),
+        "iface": node.iface,
+        "driver": model.driver or "af_packet",
+        "mac": node.guest_mac,
+        "ipv4": f"{node.guest_ipv4}/{IPV4_PREFIX}",
+        "ipv6": f"{node.guest_ipv6}/{IPV6_PREFIX}",
+        "tcp_address": node.ipv4,
+    }
+    if line_rate_bps:
+        engine["line_rate_bps"] = line_rate_bps
+    return Port(
+        name=f"{node.name}:e0",
+        host=node.name,
+        network=NETWORK,
+        transports=("dpdk", "tcp"),
+        engine=engine,
+        line_rate_bps=line_rate_bps,
+        frame_max=topology.mtu + _FRAME_OVERHEAD,
+        switch=node.module,
+        switch_port=node.port,
+    )
+
+
+def _processes(
+    topology: Topology, ports: Sequence[Port], pack: int, udp_port: int
+) -> tuple[Process, ...]:
+    """One process a node, or `pack` nodes in each, which listens at its first node's address."""
+    processes = []
+    for first in range(0, len(ports), pack):
+        members = ports[first : first + pack]
+        node = lab_node(topology.name, topology.nodes[first])
+        control = {
+            "netns": str(node.namespace),
+            "address": f"{node.control_ipv4}:{udp_port}",
+        }
+        hosts = NodeSet.fromlist([port.host for port in members], resolver=RESOLVER_NOGROUP)
+        processes.append(Process(str(hosts), tuple(members), control))
+    return tuple(processes)
+
+
+def _modules(topology: Topology, ports: Sequence[Port]) -> dict[str, tuple[str, ...]]:
+    """The groups of a lab that names none: its modules that have nodes."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for node, port in zip(topology.nodes, ports, strict=True):
+        groups[node.module] = (*groups.get(node.module, ()), port.name)
+    return groups
+
+
+def _queueing_s(topology: Topology) -> float:
+    """The longest that a full queue takes to empty: its bytes at its own rate."""
+    links: list[Node | Trunk] = [*topology.nodes, *topology.trunks]
+    return max((8 * link.queue_bytes / link.rate_bps for link in links if link.rate_bps), default=0)
+
+
+def _effective(
+    model: LabSite, lab: str, overrides: Mapping[str, Any], control: LabControl
+) -> dict[str, Any]:
+    site: dict[str, Any] = {"lab": lab, "pack": model.pack or 1}
+    site["driver"] = model.driver or "af_packet"
+    if model.line_rate:
+        site["line_rate"] = quantities.RATE.text(model.line_rate)
+    site["control"] = {
+        "udp_port": control.udp_port or 0,
+        "deadman": quantities.DURATION.text(control.deadman or DEADMAN_NS),
+        "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or BARRIER_TIMEOUT_NS),
+    }
+    site |= effective_order(model)
+    if model.groups:
+        site["groups"] = dict(model.groups)
+    return site | dict(overrides)
+
+
+def names() -> list[str]:
+    """The labs that come with the project."""
+    return sorted(file.stem for file in topologies.PROJECT_LABS.glob("*.yaml"))
+
+
+def is_name(text: str) -> bool:
+    """Whether the text names a lab: a topology, not a path."""
+    return Path(text).name == text and text in names()

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From names to rank numbers: the groups and pairs of one trial's network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..model import Port, Site
+from .order import Names
+from .words import meant, shown, some
+
+NamedGroups = tuple[tuple[str, ...], ...]
+NamedPairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Members:
+    """The ranks of one network in a trial. ValueError says which name is wrong, and why."""
+
+    site: Site
+    network: str
+    ranks: tuple[Port, ...]
+
+    def pairs(self, pairs: NamedPairs) -> list[int]:
+        """Rank numbers, flat: a0 b0 a1 b1 ..."""
+        return [self._rank(name) for pair in pairs for name in pair]
+
+    def groups(self, groups: NamedGroups) -> list[list[int]]:
+        """Rank numbers of each group, in the order written; ports that are no ranks are left."""
+        number = {port.name: i for i, port in enumerate(self.ranks)}
+        found = []
+        for group in groups:
+            ports = [port for name in group for port in self._ports(name)]
+            members = [number[port.name] for port in ports if port.name in number]
+            if not members:
+                raise ValueError(
+                    f"group {some(group)} has none of the {len(self.ranks)} ranks of this trial"
+                )
+            found.append(list(dict.fromkeys(members)))
+        return found
+
+    def _rank(self, name: str) -> int:
+        ports = self._ports(name)
+        if len(ports) > 1:
+            raise ValueError(
+                f"{name} has several ports in network {self.network}: "
+                f"name one of {some(port.name for port in ports)}"
+            )
+        for i, port in enumerate(self.ranks):
+            if port == ports[0]:
+                return i
+        raise ValueError(
+            f"{ports[0].name} is not among the {len(self.ranks)} ranks of this trial "
+            f"({self.ranks[0].name} to {self.ranks[-1].name})"
+        )
+
+    def _ports(self, name: str) -> list[Port]:
+        """The ports of this network that a group's, host's or port's name means."""
+        names = Names(self.site.ports)
+        if name in self.site.groups:
+            ports = [port for text in self.site.groups[name] for port in names.ports(text)]
+        else:
+            ports = list(self._known(name, names))
+        here = [port for port in ports if port.network == self.network]
+        if not here:
+            elsewhere = ", ".join(dict.fromkeys(port.network for port in ports))
+            raise ValueError(
+                f"{name} is in network {elsewhere}, not in {self.network}: no flow crosses networks"
+            )
+        return here
+
+    def _known(self, name: str, names: Names) -> tuple[Port, ...]:
+        try:
+            return names.ports(name)
+        except ValueError as error:
+            near = meant(name, [*self.site.groups, *names.by_name])
+            if "[" in name:
+                raise
+            raise ValueError(f"there is no group, host or port {shown(name)}{near}") from error

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From names to ports: groups, and the order in which a network's ports become ranks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..model import Port
+from .fields import written_order
+from .schema import RankOrder
+from .source import Document, KeyPath
+from .words import meant, shown, some
+
+Networks = dict[str, tuple[Port, ...]]
+Groups = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a site's mapping stands: a file of its own, or below `site`."""
+
+    document: Document
+    path: KeyPath = ()
+
+    def problem(self, keys: KeyPath, text: str) -> ConfigurationError:
+        """The error at one of its keys."""
+        return self.document.problem((*self.path, *keys), text)
+
+
+class Names:
+    """Looks ports up by their own name, their host's, or a node set of either."""
+
+    def __init__(self, ports: Iterable[Port]) -> None:
+        self.by_name: dict[str, tuple[Port, ...]] = {}
+        for port in ports:
+            self.by_name[port.name] = (port,)
+            self.by_name[port.host] = (*self.by_name.get(port.host, ()), port)
+
+    def ports(self, names: str) -> tuple[Port, ...]:
+        """The ports that the names mean, in the order written; ValueError names an unknown one."""
+        if names in self.by_name:
+            return self.by_name[names]
+        found: list[Port] = []
+        for name in written_order(names):
+            if name not in self.by_name:
+                raise ValueError(
+                    f"there is no host or port {shown(name)}{meant(name, self.by_name)}"
+                )
+            found += self.by_name[name]
+        return tuple(found)
+
+
+def make_groups(model: RankOrder, names: Names, place: Place) -> Groups:
+    """The groups of a site by name, each a list of port names in the order written."""
+    groups: Groups = {}
+    for group, members in (model.groups or {}).items():
+        texts = members if isinstance(members, list) else [members]
+        try:
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError(f"found {shown(members)}, but a node set is needed")
+            ports = [port.name for text in texts for port in names.ports(text)]
+        except ValueError as error:
+            raise place.problem(("groups", group), str(error)) from None
+        groups[group] = tuple(dict.fromkeys(ports))
+    return groups
+
+
+def make_networks(
+    model: RankOrder, ports: Sequence[Port], names: Names, place: Place, seed: int
+) -> Networks:
+    """The ports of each network in rank order."""
+    order = model.rank_order or "host"
+    if model.listed is not None and order != "listed":
+        raise place.problem(("listed",), f"has no effect with rank_order: {order}")
+    networks: dict[str, list[Port]] = {}
+    for port in _ordered(order, model, ports, names, place):
+        networks.setdefault(port.network, []).append(port)
+    if order == "shuffled":
+        for network, members in networks.items():
+            random.Random(f"{seed} {network}").shuffle(members)
+    return {network: tuple(members) for network, members in networks.items()}
+
+
+def _ordered(
+    order: str, model: RankOrder, ports: Sequence[Port], names: Names, place: Place
+) -> Sequence[Port]:
+    if order == "port":
+        kinds = list(dict.fromkeys(_own_name(port) for port in ports))
+        return sorted(ports, key=lambda port: kinds.index(_own_name(port)))
+    if order == "listed":
+        return _listed(model.listed, ports, names, place)
+    return ports
+
+
+def _own_name(port: Port) -> str:
+    return port.name.removeprefix(f"{port.host}:")
+
+
+def _listed(
+    texts: list[Any] | None, ports: Sequence[Port], names: Names, place: Place
+) -> Sequence[Port]:
+    if not texts:
+        raise place.problem(("rank_order",), "listed needs `listed`, the ports in rank order")
+    found: list[Port] = []
+    for i, text in enumerate(texts):
+        try:
+            found += names.ports(text)
+        except ValueError as error:
+            raise place.problem(("listed", i), str(error)) from None
+    twice = [port.name for i, port in enumerate(found) if port in found[:i]]
+    if twice:
+        raise place.problem(("listed",), f"names {twice[0]} twice")
+    missing = [port.name for port in ports if port not in found]
+    if missing:
+        raise place.problem(("listed",), f"leaves out {some(missing)}: every port has a rank")
+    return found
+
+
+def effective_order(model: RankOrder) -> dict[str, Any]:
+    """The keys of an effective site that say the rank order."""
+    order: dict[str, Any] = {"rank_order": model.rank_order or "host"}
+    if model.listed is not None:
+        order["listed"] = list(model.listed)
+    return order

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a setting is when nobody gives it: profiles, and defaults by site, transport and pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..model import Load, Site
+
+_MS = 1_000_000
+_S = 1_000_000_000
+
+RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # RFC 2544, section 9.1
+JUMBO_SIZE = 9018
+DEFAULT_MESSAGE_BYTES = 64 * 1024
+DEFAULT_RINGS = 10
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How long and how often a test runs, and with which frames."""
+
+    warmup_ns: int
+    tcp_warmup_ns: int  # congestion control needs longer to reach its level
+    window_ns: int
+    aapc_window_ns: int  # of one phase of many
+    repeat: int
+    frame_sizes: tuple[int, ...]
+    jumbo: bool = False  # JUMBO_SIZE too where the MTU allows
+
+
+PROFILES = {
+    "quick": Profile(_S // 2, _S // 2, 2 * _S, 2 * _S, 1, (1518,)),
+    "standard": Profile(_S, 3 * _S, 5 * _S, 5 * _S, 3, (64, 1518)),
+    "acceptance": Profile(2 * _S, 2 * _S, 60 * _S, 30 * _S, 3, RFC2544_SIZES, jumbo=True),
+}
+
+# What a pattern is when only its name is given.
+PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
+    "chain": {"forward": False},
+    "pairs": {"partners": "neighbours"},
+    "aapc": {"order": "shift", "sync": "barrier"},
+    "ring": {"natural": True, "count": DEFAULT_RINGS, "directions": "both"},
+}
+
+# Options that always mean something; those below depend on the header.
+_DPDK = {"header": "l2", "burst": 32, "catch_up": 8}
+_UDP = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
+OPTION_DEFAULTS: dict[str, dict[str, Any]] = {
+    "dpdk": _DPDK,
+    "tcp": {"streams_per_flow": 1, "nodelay": True, "zero_copy": False},
+    "verbs": {"service": "rc", "operation": "send"},
+}
+
+# Smallest frames that hold headers and signature (DESIGN 6), untagged and with a VLAN tag.
+SMALLEST_FRAME = {"l2": (64, 64), "ipv4-udp": (64, 68), "ipv6-udp": (84, 88)}
+VLAN_TAG = 4
+
+
+def profile_name(site: Site) -> str:
+    """The profile of a user who names none."""
+    return "quick" if site.launch == "lab" else "standard"
+
+
+def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str, Any]:
+    """Every setting of a test that does not depend on its other settings."""
+    chosen = PROFILES[profile]
+    return {
+        "profile": profile,
+        "repeat": chosen.repeat,
+        "warmup": chosen.tcp_warmup_ns if transport == "tcp" else chosen.warmup_ns,
+        "window": chosen.aapc_window_ns if pattern == "aapc" else chosen.window_ns,
+        "cooldown": 100 * _MS,
+        "traffic": "stream",
+        "loads": [default_load(site, transport)],
+        "message_sizes": [DEFAULT_MESSAGE_BYTES],
+        "probe": True,
+        "flood_limit": 1000,
+        "seed": 1,
+        **_drain(site),
+        **PATTERN_DEFAULTS[pattern],
+        transport: dict(OPTION_DEFAULTS[transport]),
+    }
+
+
+def default_load(site: Site, transport: str) -> Load:
+    """Frames: below what clocks' differences allow (RFC 8239); tcp and verbs: all they can."""
+    if transport != "dpdk":
+        return Load(percent=100.0)
+    return Load(percent=95.0 if site.launch == "lab" else 99.98)
+
+
+def _drain(site: Site) -> dict[str, int]:
+    """Silence longer than the longest queue: known in a lab, a deep buffer's on a site."""
+    silence_ns = 300 * _MS
+    if site.queueing_s:
+        silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
+    return {"drain_silence": silence_ns, "drain_max": max(3 * _S, 4 * silence_ns)}
+
+
+def header_options(header: str, vlan: int | None) -> dict[str, Any]:
+    """The defaults of dpdk's options that this kind of header has."""
+    options = dict(_UDP) if header != "l2" else {}
+    return options | ({"pcp": 0} if vlan is not None else {})
+
+
+def smallest_frame(dpdk: dict[str, Any]) -> int:
+    """The smallest frame of a kind of header."""
+    return SMALLEST_FRAME[dpdk["header"]][1 if dpdk.get("vlan") is not None else 0]
+
+
+def frame_sizes(profile: str, dpdk: dict[str, Any], frame_max: int) -> list[int]:
+    """The profile's frame sizes, as far as the header and the ports can have them."""
+    chosen = PROFILES[profile]
+    sizes = [*chosen.frame_sizes, *([JUMBO_SIZE] if chosen.jumbo and frame_max else [])]
+    least = smallest_frame(dpdk)
+    most = (frame_max or JUMBO_SIZE) + (VLAN_TAG if dpdk.get("vlan") is not None else 0)
+    return list(dict.fromkeys(max(size, least) for size in sizes if size <= most))

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads a configuration: the file, `--set`, `--site`, `--profile`; everything checked by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..model import Site
+from ..results import expect
+from . import quantities, settings
+from .schema import Configuration, Settings
+from .sites import load_site
+from .source import Document, KeyPath, Mark, from_values, parse_assignment, read_file
+from .tests import Test, resolve
+from .validate import validate
+from .words import listed, meant, shown
+
+FORMAT = 1
+DEFAULT_SEED = 1
+
+# What a clause's `where` may name besides the parameters of patterns.
+_WHERE_KEYS = (
+    "pattern", "transport", "network", "ranks", "size", "frame_size", "message_size", "load",
+    "traffic", "test", "repeat",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for."""
+
+    conf: Path | None = None
+    assignments: Sequence[str] = ()  # key=value, as after --set
+    site: str | None = None
+    profile: str | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A configuration that is right by itself; whether its plans can be made is the compiler's."""
+
+    document: Document
+    model: Configuration
+    site: Site
+    tests: list[Test]
+    expectations: tuple[dict[str, Any], ...]
+    seed: int
+
+
+def read(request: Request) -> Reading:
+    """Reads what the command line asks for."""
+    return check(_document(request))
+
+
+def read_values(values: dict[str, Any], name: str = "configuration") -> Reading:
+    """Reads a configuration that is no file, such as an effective one."""
+    return check(from_values(values, name))
+
+
+def check(document: Document) -> Reading:
+    """Checks a document and finds its site and tests."""
+    model = validate(Configuration, document)
+    if model.switchbench != FORMAT:
+        raise document.problem(
+            ("switchbench",),
+            f"format {model.switchbench} is not known: this version reads {FORMAT}",
+        )
+    seed = DEFAULT_SEED if model.seed is None else model.seed
+    site = load_site(document, seed)
+    return Reading(
+        document=document,
+        model=model,
+        site=site,
+        tests=resolve(document, model, site),
+        expectations=_expectations(document, model),
+        seed=seed,
+    )
+
+
+def _document(request: Request) -> Document:
+    if request.conf is None:
+        if request.site is None:
+            raise ConfigurationError("no configuration: name a file, or give --site")
+        document = from_values({"switchbench": FORMAT}, "command line")
+    else:
+        document = read_file(request.conf)
+    if "switchbench" not in document.data:
+        raise document.problem((), "has no `switchbench: 1`, the format's version, as first key")
+    for key, value in (("site", request.site), ("profile", request.profile)):
+        if value is not None:
+            _assign(document, (key,), value, Mark(f"--{key} {value}"))
+    for argument in request.assignments:
+        _assign(document, *parse_assignment(argument))
+    return document
+
+
+def _assign(document: Document, path: KeyPath, value: Any, mark: Mark) -> None:
+    """Puts a value that wins over the file: other forms of the setting give way, in tests too."""
+    if path[0] in Settings.model_fields:
+        tests = document.data.get("tests")
+        for i in range(len(tests) if isinstance(tests, list) else 0):
+            _clear(document, ("tests", i), path)
+        _clear(document, (), path)
+    elif path[0] == "tests" and len(path) > 2:
+        _clear(document, path[:2], path[2:])
+    document.place(path, value, mark)
+
+
+def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
+    """Removes a setting in all its forms from one mapping."""
+    mapping: Any = document.data
+    for key in at:
+        mapping = mapping[key] if isinstance(key, int) and key < len(mapping) else mapping.get(key)
+    if not isinstance(mapping, dict):
+        return
+    if len(path) > 1:
+        if isinstance(mapping.get(path[0]), dict):
+            document.remove((*at, *path))
+    else:
+        for form in settings.family(str(path[0])):
+            document.remove((*at, form))
+    swept = ".".join(str(key) for key in path)
+    if isinstance(mapping.get("sweep"), dict) and swept in mapping["sweep"]:
+        document.remove((*at, "sweep", swept))
+        if not mapping["sweep"]:
+            document.remove((*at, "sweep"))
+
+
+def _expectations(document: Document, model: Configuration) -> tuple[dict[str, Any], ...]:
+    """The clauses, their words checked."""
+    clauses = []
+    for i, clause in enumerate(model.expect or []):
+        path: KeyPath = ("expect", i)
+        values = clause.given()
+        if clause.measure not in expect.MEASURES:
+            raise document.problem(
+                (*path, "measure"),
+                f"there is no measure {shown(clause.measure)}"
+                f"{meant(clause.measure, expect.MEASURES)}; doc/measures.md lists them",
+            )
+        values["where"] = {
+            key: _where(key, value, (*path, "where", key), document)
+            for key, value in (clause.where or {}).items()
+        }
+        try:
+            expect.parse_clause(values)
+        except ConfigurationError as error:
+            # The sentence begins with the clause's name and the key.
+            name, _, text = str(error).partition(": ")
+            key, _, text = text.partition(": ")
+            raise document.problem((*path, key), text or name) from None
+        clauses.append(values)
+    return tuple(clauses)
+
+
+def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
+    """A value of `where`, as the judge compares it; a list holds where one of its values does."""
+    parameters = {name for names in settings.PATTERN_KEYS.values() for name in names}
+    if key not in _WHERE_KEYS and key not in parameters:
+        keys = [*_WHERE_KEYS, *sorted(parameters)]
+        raise document.problem(
+            path, f"is not a key here{meant(key, keys)}; keys are {listed(keys)}"
+        )
+    if isinstance(value, list):
+        return [_where(key, item, path, document) for item in value]
+    try:
+        return _where_value(key, value)
+    except ValueError as error:
+        raise document.problem(path, str(error)) from None
+
+
+def _where_value(key: str, value: Any) -> Any:
+    if key == "load":
+        load = quantities.load(value)
+        return quantities.load_text(load) if load.percent is not None else load.bps or load.fps
+    if key in ("size", "frame_size", "message_size"):
+        return quantities.size_bytes(value)
+    if key in ("pattern", "transport"):
+        words = list(settings.PATTERN_KEYS if key == "pattern" else settings.TRANSPORT_KEYS)
+        if value not in words:
+            raise ValueError(
+                f"found {shown(value)}; possible are {listed(words)}{meant(value, words)}"
+            )
+    return value

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The configuration's keys (doc/configuration.md): one model a mapping, no defaults.
+
+What a key means when it is not given depends on the site, the transport and the profile: see
+`tests`. A model here says only which keys there are and which values they can have.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator
+
+from .fields import (
+    Axis,
+    Duration,
+    FrameSize,
+    Groups,
+    Imix,
+    LoadField,
+    MessageSize,
+    Name,
+    Partners,
+    RankCount,
+    Rate,
+    Size,
+    Strict,
+    whole,
+)
+from .words import shown
+
+PATTERNS = ("chain", "pairs", "aapc", "ring")
+TRANSPORTS = ("dpdk", "verbs", "tcp")
+
+Pattern = Literal["chain", "pairs", "aapc", "ring"]
+Transport = Literal["dpdk", "tcp", "verbs"]
+Profile = Literal["quick", "standard", "acceptance"]
+
+
+class DpdkOptions(Strict):
+    """What a raw Ethernet or UDP frame looks like and how it is sent."""
+
+    header: Literal["l2", "ipv4-udp", "ipv6-udp"] | None = None
+    vlan: Annotated[int, whole(1, 4094, "a VLAN")] | None = None
+    pcp: Annotated[int, whole(0, 7, "a priority")] | None = None
+    dscp: Annotated[int, whole(0, 63, "a DSCP")] | None = None
+    ttl: Annotated[int, whole(1, 255, "a TTL")] | None = None
+    udp_sources_per_flow: Annotated[int, whole(1, 1024, "the number of source ports")] | None = None
+    burst: Annotated[int, whole(1, 512, "a burst")] | None = None
+    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
+
+
+class TcpOptions(Strict):
+    """How kernel sockets are used."""
+
+    streams_per_flow: Annotated[int, whole(1, 1024, "the number of streams")] | None = None
+    send_buffer: Size | None = None
+    receive_buffer: Size | None = None
+    congestion: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] | None = None
+    nodelay: bool | None = None
+    zero_copy: bool | None = None
+
+
+class VerbsOptions(Strict):
+    """Which RDMA service and operation carry messages."""
+
+    service: Literal["rc", "uc", "ud"] | None = None
+    operation: Literal["send", "write", "read"] | None = None
+
+
+def _sweep(value: object) -> object:
+    """Parameter (dotted below `dpdk`, `tcp`, `verbs`): the values that it takes in turn."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"found {shown(value)}, but a mapping is needed, as {{count: [4, 8]}}")
+    for key, values in value.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"{key}: found {shown(values)}, but a list of values is needed")
+        if any(values.count(item) > 1 for item in values):
+            raise ValueError(f"{key}: names a value twice")
+    return value
+
+
+class Settings(Strict):
+    """The keys of a test; at the top level they are defaults for every test."""
+
+    pattern: Pattern | None = None
+    # parameters of patterns (patterns/pattern.h)
+    forward: bool | None = None
+    partners: Partners | None = None
+    shift: Annotated[int, whole(1, 32768, "shift")] | None = None
+    groups: Groups | None = None
+    count: Annotated[int, whole(0, 65536, "count")] | None = None
+    order: Literal["shift", "pairwise", "xor", "naive"] | None = None
+    sync: Literal["barrier", "none"] | None = None
+    natural: bool | None = None
+    directions: Literal["both", "forward"] | None = None
+    # where: axes and their singular forms
+    networks: Axis[Name] | None = None
+    network: Name | None = None
+    together: list[Name] | None = None
+    transports: Axis[Transport] | None = None
+    transport: Transport | None = None
+    ranks: Axis[RankCount] | None = None
+    # what is sent
+    frame_sizes: Axis[FrameSize] | None = None
+    frame_size: FrameSize | None = None
+    imix: Imix | None = None
+    message_sizes: Axis[MessageSize] | None = None
+    message_size: MessageSize | None = None
+    loads: Axis[LoadField] | None = None
+    load: LoadField | None = None
+    traffic: Literal["stream", "transfer", "pingpong"] | None = None
+    transfer_size: Size | None = None
+    dpdk: DpdkOptions | None = None
+    tcp: TcpOptions | None = None
+    verbs: VerbsOptions | None = None
+    # how it is run
+    profile: Profile | None = None
+    repeat: Annotated[int, whole(1, 10000, "repeat")] | None = None
+    warmup: Duration | None = None
+    window: Duration | None = None
+    cooldown: Duration | None = None
+    drain_silence: Duration | None = None
+    drain_max: Duration | None = None
+    probe: bool | None = None
+    flood_limit: Annotated[int, whole(0, 2**32 - 1, "flood_limit")] | None = None
+    seed: Annotated[int, whole(0, 2**63 - 1, "a seed")] | None = None
+    sweep: Annotated[Any, PlainValidator(_sweep)] | None = None
+
+
+class Expectation(Strict):
+    """A clause that is judged (DESIGN: 8)."""
+
+    id: Name | None = None
+    clause: Name | None = None
+    where: dict[str, Any] | None = None
+    measure: Name
+    over: Name
+    require: Name
+
+
+class Configuration(Settings):
+    """The whole file. `site` is read by `sites`."""
+
+    switchbench: int
+    site: Any = None
+    tests: list[Settings] | None = None
+    expect: list[Expectation] | None = None
+    time_limit: Duration | None = None
+    on_missing: Literal["stop", "exclude"] | None = None
+    worker: Literal["auto", "sleep", "poll"] | None = None
+    log: Literal["error", "warning", "info", "debug"] | None = None
+
+
+class LabControl(Strict):
+    """How the lab's nodes are watched."""
+
+    udp_port: Annotated[int, whole(0, 65535, "a UDP port")] | None = None
+    deadman: Duration | None = None
+    barrier_timeout: Duration | None = None
+
+
+class SiteControl(LabControl):
+    """How the nodes of a site are reached; `address` is a rule with {host} in it."""
+
+    address: Name | None = None
+    addresses: dict[str, Name] | None = None  # of hosts that the rule does not fit
+
+
+class RankOrder(Strict):
+    """What labs and sites have in common: how ports become ranks, and groups of them."""
+
+    rank_order: Literal["host", "port", "listed", "shuffled"] | None = None
+    listed: list[Name] | None = None
+    groups: dict[str, Any] | None = None
+
+
+class LabSite(RankOrder):
+    """A lab of network namespaces; the topology's own keys replace those of its file."""
+
+    lab: Name
+    pack: Annotated[int, whole(1, 65536, "pack")] | None = None
+    driver: Literal["af_packet", "af_xdp"] | None = None
+    line_rate: Rate | None = None
+    control: LabControl | None = None
+    # the topology's
+    nodes: Any = None
+    rate: Any = None
+    queue: Any = None
+    mtu: Any = None
+    modules: Any = None
+    trunks: Any = None
+    overrides: Any = None
+
+
+_PCI = r"^([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
+_MAC = r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"
+
+
+class PortKeys(Strict):
+    """One port of a host; in `overrides`, what differs."""
+
+    network: Name | None = None
+    iface: Name | None = None
+    pci: Annotated[str, Field(pattern=_PCI)] | None = None
+    vdev: Name | None = None
+    rdma: Name | None = None
+    driver: Literal["af_packet", "af_xdp"] | None = None
+    address: Literal["keep", "own"] | None = None
+    mac: Annotated[str, Field(pattern=_MAC)] | None = None
+    ipv4: Name | None = None
+    ipv6: Name | None = None
+    gateway: Name | None = None
+    tcp_address: Name | None = None
+    line_rate: Rate | None = None
+    mtu: Annotated[int, whole(576, 9600, "an MTU")] | None = None
+    queue_frames: Annotated[int, whole(64, 2**20, "queue_frames")] | None = None
+    shared: bool | None = None
+    transports: list[Transport] | None = None
+
+
+class Bind(Strict):
+    """Which driver a device gets for the run, and when its own comes back."""
+
+    driver: Name
+    restore: Literal["always", "never"] | None = None
+
+
+class HostSite(RankOrder):
+    """Hosts with their ports: a site file."""
+
+    launch: Literal["lab", "ssh", "slurm", "hand"]
+    hosts: Any
+    control: SiteControl | None = None
+    ports: dict[str, PortKeys]
+    overrides: dict[str, dict[str, PortKeys]] | None = None
+    bind: Bind | None = None
+    wiring: Any = None

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which settings hold for a test: defaults, top level, the test's own, and what has an effect.
+
+A test's own keys win over the top level's, also where they are another form of the same thing:
+`load` in a test hides `loads` at the top. A key that changes nothing is a mistake, not a silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .schema import PATTERNS, TRANSPORTS
+from .words import listed
+
+Values = dict[str, Any]
+
+# Forms of one setting: at most one of them is given in a mapping.
+FAMILIES = (
+    ("network", "networks", "together"),
+    ("transport", "transports"),
+    ("frame_size", "frame_sizes", "imix"),
+    ("message_size", "message_sizes"),
+    ("load", "loads"),
+)
+OPTIONS = ("dpdk", "tcp", "verbs")
+
+PATTERN_KEYS = {
+    "chain": ("forward",),
+    "pairs": ("partners", "count", "shift", "groups"),
+    "aapc": ("order", "sync"),
+    "ring": ("natural", "count", "directions"),
+}
+# Parameters of pairs that only some partners have.
+PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}
+TRANSPORT_KEYS = {
+    "dpdk": ("frame_size", "frame_sizes", "imix", "flood_limit", "dpdk"),
+    "tcp": ("message_size", "message_sizes", "tcp"),
+    "verbs": ("message_size", "message_sizes", "verbs"),
+}
+_UDP_ONLY = ("dscp", "ttl", "udp_sources_per_flow")
+_SWEPT_BY_AXIS = {
+    **{key: f"`{family[1]}`" for family in FAMILIES[:2] for key in family},
+    **{key: "`frame_sizes`" for key in FAMILIES[2]},
+    **{key: "`message_sizes`" for key in FAMILIES[3]},
+    **{key: "`loads`" for key in FAMILIES[4]},
+    "ranks": "`ranks`",
+}
+_NOT_SWEPT = {
+    **dict.fromkeys(("pattern", "profile"), "write one test for each"),
+    **dict.fromkeys(("repeat", "sweep"), "it can't be swept"),
+    **dict.fromkeys(OPTIONS, "sweep one of its keys, as tcp.streams_per_flow"),
+    **{key: f"its axis is {axis}" for key, axis in _SWEPT_BY_AXIS.items()},
+}
+
+
+def family(key: str) -> tuple[str, ...]:
+    """All forms of the setting that `key` is one of."""
+    return next((forms for forms in FAMILIES if key in forms), (key,))
+
+
+def sweep_refusal(key: str) -> str | None:
+    """Why a key can't stand under `sweep`, or None."""
+    return _NOT_SWEPT.get(key)
+
+
+def merge(*layers: Mapping[str, Any]) -> Values:
+    """Later layers win; options are merged key by key; a swept key replaces a plain one."""
+    merged: Values = {}
+    for layer in layers:
+        for key, value in layer.items():
+            if key in OPTIONS:
+                merged[key] = merged.get(key, {}) | value
+            else:
+                merged = {name: old for name, old in merged.items() if name not in family(key)}
+                merged[key] = value
+    return merged
+
+
+def assigned(values: Values, point: Mapping[str, Any]) -> Values:
+    """The values with one point of a sweep put in; keys may be dotted."""
+    changed = dict(values)
+    for key, value in point.items():
+        head, dot, tail = key.partition(".")
+        changed[head] = changed.get(head, {}) | {tail: value} if dot else value
+    return changed
+
+
+def axis(values: Values, singular: str, plural: str) -> list[Any] | None:
+    """The values of an axis that is written in one of its two forms."""
+    if singular in values:
+        return [values[singular]]
+    found = values.get(plural)
+    return list(found) if found is not None else None
+
+
+def without_effect(values: Values, pattern: str, transport: str) -> dict[str, str]:
+    """Keys (dotted below options) that change nothing in such a trial, and why."""
+    idle: dict[str, str] = {}
+    for key in {key for keys in PATTERN_KEYS.values() for key in keys}:
+        if key not in PATTERN_KEYS[pattern]:
+            owners = [name for name in PATTERNS if key in PATTERN_KEYS[name]]
+            idle[key] = f"has no effect: {pattern} takes no {key} ({listed(owners)} does)"
+    if pattern == "pairs":
+        idle |= _partners_without(values.get("partners"))
+    for key in {key for keys in TRANSPORT_KEYS.values() for key in keys}:
+        if key not in TRANSPORT_KEYS[transport]:
+            owners = [name for name in TRANSPORTS if key in TRANSPORT_KEYS[name]]
+            idle[key] = f"has no effect with {transport}: it belongs to {listed(owners)}"
+    if values.get("traffic") != "transfer":
+        idle["transfer_size"] = f"has no effect with traffic: {values.get('traffic')}"
+    if transport == "dpdk":
+        idle |= _header_without(values["dpdk"])
+    return idle
+
+
+def _partners_without(partners: Any) -> dict[str, str]:
+    word = partners if isinstance(partners, str) else "a list"
+    return {
+        key: f"has no effect with partners: {word} (with {listed(words)})"
+        for key, words in PARTNER_KEYS.items()
+        if word not in words
+    }
+
+
+def _header_without(dpdk: Mapping[str, Any]) -> dict[str, str]:
+    idle = {}
+    if dpdk["header"] == "l2":
+        idle = {
+            f"dpdk.{key}": "has no effect with header l2 (with ipv4-udp or ipv6-udp)"
+            for key in _UDP_ONLY
+        }
+    if dpdk.get("vlan") is None:
+        idle["dpdk.pcp"] = "has no effect without `vlan`, whose tag carries it"
+    return idle
+
+
+def flat_keys(values: Mapping[str, Any]) -> Iterable[str]:
+    """The keys of a mapping of settings, options' dotted: `tcp.streams_per_flow`."""
+    for key, value in values.items():
+        if key in OPTIONS:
+            yield from (f"{key}.{below}" for below in value)
+        elif key == "sweep":
+            yield from value
+        else:
+            yield key
+
+
+def head(key: str) -> str:
+    """The setting that a dotted key belongs to."""
+    return key.partition(".")[0]

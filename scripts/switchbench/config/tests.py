@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From the user's tests to points: one setting each of everything, in a fixed order.
+
+A user's test becomes one `Test` for each network (or `together`) and transport, because defaults
+differ by them; its points follow in the order ranks, sizes, loads, sweep (the keys as written, the
+last one fastest). Repeats come innermost and are the compiler's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..model import Load, Port, Site
+from . import profiles, settings
+from .schema import TRANSPORTS, Configuration, Settings
+from .settings import Values
+from .source import Document, KeyPath
+from .validate import validate_value
+from .words import listed, meant, shown
+
+# What runs when a configuration has no tests: every pattern as it comes.
+ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test on one network, or several together, over one transport."""
+
+    path: KeyPath  # where it stands in the document
+    networks: tuple[str, ...]
+    together: bool
+    transport: str
+    values: Values  # all settings; defaults that depend on a swept key are still open
+    sweep: dict[str, list[Any]]
+    ports: int  # of its (smallest) network
+    frame_max: int  # of its ports, untagged; 0: unknown
+
+    @property
+    def pattern(self) -> str:
+        """The pattern's name."""
+        return str(self.values["pattern"])
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of everything."""
+
+    test: Test
+    values: Values
+    ranks: int | None  # None: all ports
+    sizes: tuple[int, ...]
+    load: Load
+    swept: Values  # the part of `values` that the sweep chose
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One of the user's tests and where it stands."""
+
+    path: KeyPath
+    own: Values
+
+
+def resolve(document: Document, model: Configuration, site: Site) -> list[Test]:
+    """All tests with their defaults; ConfigurationError for what can't be or changes nothing."""
+    top = _layer(model, (), document)
+    tests: list[Test] = []
+    all_idle: list[dict[str, str]] = []
+    for entry in _entries(document, model):
+        made = list(_tests_of(entry, top, document, site))
+        idle = [_idle(test) for test in made]
+        _refuse_idle(entry.own, idle, entry.path, document)
+        tests += made
+        all_idle += idle
+    _refuse_idle(top, all_idle, (), document)
+    return tests
+
+
+def points(test: Test) -> Iterator[Point]:
+    """The points of a test in order: ranks, sizes, loads, sweep."""
+    for combination in _combinations(test):
+        values = _at(test, combination)
+        yield from _axes(test, values, combination)
+
+
+def _layer(model: Settings, path: KeyPath, document: Document) -> Values:
+    """The settings given in one mapping; two forms of the same setting are refused."""
+    values = {key: value for key, value in model.given().items() if key in Settings.model_fields}
+    for forms in settings.FAMILIES:
+        both = [form for form in forms if form in values]
+        if len(both) > 1:
+            raise document.problem((*path, both[1]), f"stands beside {both[0]}: give one of them")
+    for name in settings.OPTIONS:
+        if name in values:
+            values[name] = values[name].given()
+    plain = set(settings.flat_keys({key: v for key, v in values.items() if key != "sweep"}))
+    for key, swept in values.get("sweep", {}).items():
+        where = (*path, "sweep", key)
+        if key in plain:
+            raise document.problem(where, f"stands beside {key}: give one of them")
+        values["sweep"][key] = [
+            _swept_value(key, value, (*where, i), document) for i, value in enumerate(swept)
+        ]
+    return values
+
+
+def _swept_value(key: str, value: Any, where: KeyPath, document: Document) -> Any:
+    """One value under `sweep`, checked as if it stood at its own key."""
+    refusal = settings.sweep_refusal(key)
+    if refusal:
+        raise document.problem(where[:-1], f"is not swept here: {refusal}")
+    head, dot, tail = key.partition(".")
+    model = validate_value(
+        Settings,
+        {head: {tail: value} if dot else value},
+        document,
+        lambda location: (
+            where if location[:1] == (head,) and head in Settings.model_fields else where[:-1]
+        ),
+    )
+    found = getattr(model, head)
+    return getattr(found, tail) if dot else found
+
+
+def _entries(document: Document, model: Configuration) -> list[_Entry]:
+    if model.tests is None:
+        own = [{"pattern": name} for name in ALL_PATTERNS]
+        if model.pattern is not None:
+            own = [{"pattern": model.pattern}]
+        return [_Entry((), values) for values in own]
+    if not model.tests:
+        raise document.problem(("tests",), "is an empty list: without it, all patterns run")
+    return [
+        _Entry(("tests", i), _layer(test, ("tests", i), document))
+        for i, test in enumerate(model.tests)
+    ]
+
+
+def _tests_of(entry: _Entry, top: Values, document: Document, site: Site) -> Iterator[Test]:
+    given = settings.merge(top, entry.own)
+    if "pattern" not in given:
+        raise document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
+    sweep = _sweep(entry, given)
+    for networks in _networks(entry, given, document, site):
+        for transport in _transports(networks, entry, given, document, site):
+            yield _test(entry, given, sweep, networks, transport, site)
+
+
+def _sweep(entry: _Entry, given: Values) -> dict[str, list[Any]]:
+    """The sweep; a test's plain key wins over a sweep at the top."""
+    sweep: dict[str, list[Any]] = dict(given.get("sweep", {}))
+    if "sweep" not in entry.own:
+        own = set(settings.flat_keys(entry.own))
+        sweep = {key: values for key, values in sweep.items() if key not in own}
+    return sweep
+
+
+def _networks(
+    entry: _Entry, given: Values, document: Document, site: Site
+) -> list[tuple[str, ...]]:
+    """The networks of each test: one, or several together."""
+    form = next((form for form in settings.FAMILIES[0] if form in given), None)
+    where = (*entry.path, form or "transports")
+    if form is None:
+        return _possible_networks(given, where, document, site)
+    named = [given[form]] if form == "network" else list(given[form])
+    for i, name in enumerate(named):
+        if name not in site.networks:
+            at = where if form == "network" else (*where, i)
+            raise document.problem(
+                at,
+                f"there is no network {shown(name)}{meant(name, site.networks)}; networks are "
+                f"{listed(site.networks)}",
+            )
+    if form != "together":
+        return [(name,) for name in named]
+    if len(set(named)) < 2 or len(set(named)) < len(named):
+        raise document.problem(where, "needs two or more different networks")
+    return [tuple(named)]
+
+
+def _possible_networks(
+    given: Values, where: KeyPath, document: Document, site: Site
+) -> list[tuple[str, ...]]:
+    """All networks that have one of the transports asked for."""
+    wanted = settings.axis(given, "transport", "transports")
+    found: list[tuple[str, ...]] = [
+        (name,)
+        for name, ports in site.networks.items()
+        if wanted is None or any(_lacking(ports, transport) is None for transport in wanted)
+    ]
+    if not found:
+        raise document.problem(where, f"no network has {listed(wanted or TRANSPORTS)} on all ports")
+    return found
+
+
+def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
+    """A port that has not the transport."""
+    return next((port for port in ports if transport not in port.transports), None)
+
+
+def _transports(
+    networks: tuple[str, ...], entry: _Entry, given: Values, document: Document, site: Site
+) -> list[str]:
+    ports = tuple(port for name in networks for port in site.networks[name])
+    wanted = settings.axis(given, "transport", "transports")
+    if wanted is None:
+        found = [name for name in TRANSPORTS if _lacking(ports, name) is None]
+        if not found:
+            raise document.problem(entry.path, f"no transport is on all ports of {networks[0]}")
+        return found[:1]
+    form = "transport" if "transport" in given else "transports"
+    asked = any(key in given for key in settings.FAMILIES[0])
+    usable = []
+    for transport in wanted:
+        port = _lacking(ports, transport)
+        if port is None:
+            usable.append(transport)
+        elif asked or len(site.networks) == 1:
+            raise document.problem(
+                (*entry.path, form),
+                f"{port.name} in network {port.network} has no {transport} (it has "
+                f"{listed(port.transports)})",
+            )
+    return usable
+
+
+def _test(
+    entry: _Entry,
+    given: Values,
+    sweep: dict[str, list[Any]],
+    networks: tuple[str, ...],
+    transport: str,
+    site: Site,
+) -> Test:
+    pattern = given["pattern"]
+    profile = given.get("profile") or profiles.profile_name(site)
+    values = settings.merge(profiles.defaults(site, pattern, transport, profile), given)
+    if pattern == "pairs" and "groups" not in values and site.groups:
+        values["groups"] = tuple((name,) for name in site.groups)
+    values.pop("sweep", None)
+    limits = [port.frame_max for name in networks for port in site.networks[name]]
+    return Test(
+        path=entry.path,
+        networks=networks,
+        together="together" in given,
+        transport=transport,
+        values=values,
+        sweep=sweep,
+        ports=min(len(site.networks[name]) for name in networks),
+        frame_max=min(limits) if all(limits) else 0,
+    )
+
+
+def _combinations(test: Test) -> list[Values]:
+    """The sweep's points without keys that change nothing there, each once."""
+    found: list[Values] = []
+    for chosen in product(*test.sweep.values()):
+        point = dict(zip(test.sweep, chosen, strict=True))
+        idle = settings.without_effect(
+            settings.assigned(test.values, point), test.pattern, test.transport
+        )
+        point = {key: value for key, value in point.items() if not _is_idle(key, idle)}
+        if point not in found:
+            found.append(point)
+    return found
+
+
+def _is_idle(key: str, idle: dict[str, str]) -> bool:
+    return key in idle or settings.head(key) in idle
+
+
+def _at(test: Test, combination: Values) -> Values:
+    """All settings at one point of the sweep, idle ones left out."""
+    values = settings.assigned(test.values, combination)
+    idle = settings.without_effect(values, test.pattern, test.transport)
+    values = {key: value for key, value in values.items() if key not in idle}
+    if "dpdk" in values:
+        kept = {key: v for key, v in values["dpdk"].items() if f"dpdk.{key}" not in idle}
+        values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | kept
+        if not any(form in values for form in settings.FAMILIES[2]):
+            values["frame_sizes"] = profiles.frame_sizes(
+                values["profile"], values["dpdk"], test.frame_max
+            )
+    return values
+
+
+def _axes(test: Test, values: Values, swept: Values) -> Iterator[Point]:
+    ranks = values.get("ranks") or [None]
+    loads = settings.axis(values, "load", "loads") or []
+    for count, sizes, load in product(ranks, _sizes(test, values), loads):
+        yield Point(test, values, count, sizes, load, swept)
+
+
+def _sizes(test: Test, values: Values) -> list[tuple[int, ...]]:
+    if test.transport != "dpdk":
+        found = settings.axis(values, "message_size", "message_sizes") or []
+    elif "imix" in values:
+        return [values["imix"]]
+    else:
+        found = settings.axis(values, "frame_size", "frame_sizes") or []
+    return [(size,) for size in found]
+
+
+def _idle(test: Test) -> dict[str, str]:
+    """Keys that change nothing at any point of a test, and why."""
+    found: list[dict[str, str]] = []
+    for chosen in product(*test.sweep.values()):
+        values = settings.assigned(test.values, dict(zip(test.sweep, chosen, strict=True)))
+        found.append(settings.without_effect(values, test.pattern, test.transport))
+    always = set.intersection(*(set(idle) for idle in found))
+    return {key: reason for key, reason in found[0].items() if key in always}
+
+
+def _refuse_idle(
+    given: Values, idle: list[dict[str, str]], path: KeyPath, document: Document
+) -> None:
+    """Refuses the first given key that is idle in every one of the tests made of it."""
+    for key in settings.flat_keys(given):
+        reasons = [found.get(key) or found.get(settings.head(key)) for found in idle]
+        if reasons and all(reasons):
+            swept = ("sweep", key) if key in given.get("sweep", {}) else tuple(key.split("."))
+            raise document.problem((*path, *swept), str(reasons[0]))
+
+
+def frame_limits(point: Point, document: Document) -> None:
+    """Refuses frame sizes that the kind of header or the ports can't have."""
+    if point.test.transport != "dpdk":
+        return
+    dpdk = point.values["dpdk"]
+    least = profiles.smallest_frame(dpdk)
+    tagged = dpdk.get("vlan") is not None
+    most = point.test.frame_max + (profiles.VLAN_TAG if tagged else 0)
+    for size in point.sizes:
+        if size < least:
+            raise _size_problem(
+                point,
+                document,
+                f"a frame of {size} bytes holds no {dpdk['header']} header"
+                f"{' with a VLAN tag' if tagged else ''} and signature: at least {least}",
+            )
+        if point.test.frame_max and size > most:
+            raise _size_problem(
+                point,
+                document,
+                f"a frame of {size} bytes does not fit the ports' MTU: at most {most} "
+                f"(FCS included)",
+            )
+
+
+def _size_problem(point: Point, document: Document, text: str) -> ConfigurationError:
+    form = next((form for form in settings.FAMILIES[2] if form in point.values), "frame_sizes")
+    return document.problem(place(point, form, document), text)
+
+
+def place(point: Point, key: str, document: Document) -> KeyPath:
+    """Where a setting of a point was given: in its test, else at the top, else the test itself."""
+    path = point.test.path
+    for candidate in ((*path, "sweep", key), (*path, key), ("sweep", key), (key,)):
+        if candidate in document.marks:
+            return candidate
+    return path

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks a document against a model: the first mistake by position, in one sentence.
+
+pydantic gives each error a location: a path of keys, which the document's marks turn into a line.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from ..errors import ConfigurationError
+from .fields import SINGULAR
+from .source import Document, KeyPath
+from .words import listed, meant, shown
+
+Model = TypeVar("Model", bound=BaseModel)
+Details = Mapping[str, Any]
+
+
+def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Model:
+    """The model of what stands at `path`; ConfigurationError for the first mistake."""
+    value: Any = document.data
+    for key in path:
+        value = value[key]
+    return validate_value(model, value, document, lambda below: (*path, *below))
+
+
+def validate_value(
+    model: type[Model], value: Any, document: Document, place: Callable[[KeyPath], KeyPath]
+) -> Model:
+    """As `validate` for a value that `place` maps to where it stands in the document."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = [
+            (document.mark(place(item["loc"])).line, place(item["loc"]), _sentence(model, item))
+            for item in error.errors(include_url=False)
+        ]
+    _, where, text = min(problems, key=lambda problem: problem[0])
+    raise document.problem(where, text)
+
+
+def known_keys(model: type[BaseModel]) -> list[str]:
+    """A mapping's keys, in the order documented."""
+    return list(model.model_fields)
+
+
+def _sentence(model: type[BaseModel], error: Any) -> str:
+    found, context = error["input"], error.get("ctx", {})
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        keys = known_keys(_model_at(model, error["loc"][:-1]))
+        near = meant(error["loc"][-1], keys)
+        return f"is not a key here{near or '; keys are ' + listed(keys)}"
+    if isinstance(found, list) and kind in _WANTED | {"literal_error": ""}:
+        return SINGULAR
+    if kind == "literal_error":
+        words = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+        return f"found {shown(found)}; possible are {listed(words)}{meant(found, words)}"
+    if kind in _WANTED:
+        return f"found {shown(found)}, but {_WANTED[kind]} is needed"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "string_pattern_mismatch":
+        return f"{shown(found)} has not the form of one ({context['pattern']})"
+    if kind == "missing":
+        return "is missing"
+    return f"found {shown(found)}: {error['msg'].lower()}"
+
+
+_WANTED = {
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "dict_type": "a mapping of keys",
+    "model_type": "a mapping of keys",
+}
+
+
+def _model_at(model: type[BaseModel], location: KeyPath) -> type[BaseModel]:
+    """The model of the mapping at a location: through optional fields, lists and mappings."""
+    annotation: Any = model
+    for key in location:
+        annotation = _inner(annotation)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            annotation = annotation.model_fields[str(key)].annotation
+        else:
+            annotation = get_args(annotation)[-1]
+    found = _inner(annotation)
+    if not (isinstance(found, type) and issubclass(found, BaseModel)):
+        raise ConfigurationError(f"no mapping of keys at {location}")
+    return found
+
+
+def _inner(annotation: Any) -> Any:
+    """An annotation without `Annotated` and `| None`."""
+    while get_origin(annotation) in (Annotated, Union, types.UnionType):
+        annotation = next(item for item in get_args(annotation) if item is not type(None))
+    return annotation

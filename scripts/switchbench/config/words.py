@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Small words for messages: lists, and what somebody may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def listed(words: Iterable[object]) -> str:
+    """`a, b or c`."""
+    items = [str(word) for word in words]
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} or {items[-1]}"
+
+
+def meant(word: object, known: Iterable[str]) -> str:
+    """`; did you mean "load"?`, or nothing when no known word is near."""
+    by_folded = {name.casefold().replace("-", "_"): name for name in known}
+    folded = str(word).casefold().replace("-", "_")
+    near = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
+    return f'; did you mean "{by_folded[near[0]]}"?' if near else ""
+
+
+def shown(value: object) -> str:
+    """A value as it was found, short enough for one sentence."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f'{text[:57]}..."'
+
+
+def some(names: Iterable[str], most: int = 8) -> str:
+    """Names, the first few of them when they are many."""
+    items = list(names)
+    more = len(items) - most
+    return ", ".join(items[:most]) + (f" and {more} more" if more > 0 else "")

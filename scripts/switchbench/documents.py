@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The documents that nodes read (doc/node-protocol.md), built from a run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .compile import refuse_unbuilt
+from .errors import ConfigurationError
+from .model import Port, Process, Run
+
+PROTOCOL = 1
+KEY_BYTES = 32
+BY_HAND_UDP_PORT = 7600
+PRIVATE_MODE = 0o600
+
+
+def to_yaml(name: str, value: Any) -> str:
+    """One document as a node reads it, with its end mark."""
+    text: str = yaml.dump(
+        {name: value},
+        Dumper=_Dumper,
+        explicit_end=True,
+        default_flow_style=None,
+        sort_keys=False,
+        width=4096,
+    )
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out: a reader of job files needs no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def job_document(run: Run, run_id: str, controlled: bool = True) -> dict[str, Any]:
+    """What exists: the nodes with the ports that the run's trials use."""
+    used = _transports_used(run)
+    return {
+        "protocol": PROTOCOL,
+        "run": run_id,
+        "controlled": controlled,
+        "deadman_ms": run.site.deadman_ms,
+        "barrier_timeout_ms": run.site.barrier_timeout_ms,
+        "worker": run.worker,
+        "log": run.log,
+        "nodes": [_node(process, used) for process in run.site.processes],
+    }
+
+
+def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict[str, Any]:
+    """Who is where, with the run's key sealed to each node; both by node index."""
+    return {"addresses": list(addresses), "sealed_keys": list(sealed_keys)}
+
+
+def _transports_used(run: Run) -> dict[str, list[str]]:
+    """Which transports the trials use on each port, in the order of first use."""
+    used: dict[str, list[str]] = {}
+    for trial in run.trials:
+        for part in trial.parts:
+            for port in part.ranks:
+                names = used.setdefault(port.name, [])
+                if trial.transport not in names:
+                    names.append(trial.transport)
+    return used
+
+
+def _node(process: Process, used: dict[str, list[str]]) -> dict[str, Any]:
+    return {
+        "name": process.name,
+        "control": process.control,
+        "ports": [_port(port, used[port.name]) for port in process.ports if port.name in used],
+    }
+
+
+def _port(port: Port, transports: list[str]) -> dict[str, Any]:
+    return {
+        "name": port.name,
+        "network": port.network,
+        **port.engine,
+        "transports": transports,
+    }
+
+
+def hand_job(run: Run, run_id: str) -> str:
+    """All documents of a run for people to start by hand, the key in clear."""
+    refuse_unbuilt(run)
+    job = job_document(run, run_id, controlled=False)
+    addresses = []
+    for node in job["nodes"]:
+        node["control"] = {
+            **node["control"],
+            "address": _fixed_address(node["name"], node["control"]["address"]),
+        }
+        addresses.append(node["control"]["address"])
+    peers = {"addresses": addresses, "key": secrets.token_hex(KEY_BYTES)}
+    documents = [to_yaml("job", job), to_yaml("peers", peers)]
+    documents += [to_yaml("trial", trial.document) for trial in run.trials]
+    return "".join([*documents, to_yaml("quit", True)])
+
+
+def _fixed_address(node: str, address: str) -> str:
+    """A numeric address with a port that all can know before anybody starts."""
+    host, _, port = address.rpartition(":")
+    # A lab's nodes have a namespace each, so that one port serves all.
+    number = int(port) or BY_HAND_UDP_PORT
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), number, type=socket.SOCK_DGRAM)[0]
+    except OSError as error:
+        raise ConfigurationError(
+            f"control.address: {host} of {node} can't be resolved ({error.strerror}): a job that "
+            "is started by hand needs the address itself (`control.addresses`)"
+        ) from None
+    numeric = str(found[4][0])
+    return f"[{numeric}]:{number}" if ":" in numeric else f"{numeric}:{number}"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Writes a file that holds a key: mode 0600 from its first moment, or not at all."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, PRIVATE_MODE)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        status = os.fstat(file.fileno())
+        mode = stat.S_IMODE(status.st_mode)
+        if not stat.S_ISREG(status.st_mode) or mode != PRIVATE_MODE:
+            raise ConfigurationError(
+                f"{path}: exists with mode {mode:04o}, and a job holds the run's key: "
+                "its mode has to be 0600"
+            )
+        file.truncate()
+        file.write(text)

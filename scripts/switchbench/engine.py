@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the command asks of the engine's binary without traffic: plans.
+
+Patterns are computed in one place, the C library below the engine; `switchbench-node --plan` says
+what it makes of a request (doc/node-protocol.md), so that the command can't disagree with a node.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import yaml
+
+from .errors import ConfigurationError, RunError
+from .launch.engine import find_engine
+
+_TIMEOUT_S = 60
+
+
+class PlanRefused(ConfigurationError):
+    """The pattern can't be made of these ranks: the pattern's own sentence."""
+
+
+@dataclass(frozen=True)
+class PlanSize:
+    """How much a plan is."""
+
+    phases: int
+    flows: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The flows of one phase by rank number: (source, destination, whether it forwards)."""
+
+    number: int
+    name: str
+    flows: tuple[tuple[int, int, bool], ...]
+    idle: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a plan is made of. `pattern` is the `trial` document's, as JSON: a value to cache by."""
+
+    ranks: int
+    pattern: str
+    seed: int
+
+    @classmethod
+    def of(cls, ranks: int, pattern: dict[str, Any], seed: int) -> PlanRequest:
+        """From a pattern's mapping."""
+        return cls(ranks, json.dumps(pattern, sort_keys=True), seed)
+
+    def document(self, phases: Sequence[int] | None) -> str:
+        """The request as the engine reads it."""
+        plan: dict[str, Any] = {
+            "ranks": self.ranks,
+            "pattern": json.loads(self.pattern),
+            "seed": self.seed,
+        }
+        if phases is not None:
+            plan["phases"] = list(phases)
+        text: str = yaml.safe_dump({"plan": plan}, explicit_end=True, sort_keys=False)
+        return text
+
+
+@lru_cache(maxsize=4096)
+def plan_size(request: PlanRequest) -> PlanSize:
+    """Phases and flows of a plan; PlanRefused with the reason."""
+    record = next(_records(request, []))
+    return PlanSize(int(record["phases"]), int(record["flows"]))
+
+
+def plan_phases(request: PlanRequest, phases: Sequence[int] | None = None) -> list[Phase]:
+    """The flows of a plan's phases, all of them or those named."""
+    found: dict[int, Phase] = {}
+    for record in _records(request, phases):
+        if record["type"] != "plan-phase":
+            continue
+        number = int(record["phase"])
+        before = found.get(number, Phase(number, str(record["name"]), (), ()))
+        found[number] = Phase(
+            number,
+            before.name,
+            before.flows + tuple((int(s), int(d), bool(f)) for s, d, f in record["flows"]),
+            before.idle + tuple(int(rank) for rank in record["idle"]),
+        )
+    return list(found.values())
+
+
+def _records(request: PlanRequest, phases: Sequence[int] | None) -> Iterator[dict[str, Any]]:
+    try:
+        result = subprocess.run(
+            [str(find_engine()), "--plan"],
+            input=request.document(phases),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except OSError as error:
+        raise RunError(f"switchbench-node can't be started: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise RunError(f"switchbench-node made no plan within {_TIMEOUT_S} s") from None
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    if result.returncode != 0:
+        raise _refusal(records, result.stderr, result.returncode)
+    yield from records
+
+
+def _refusal(records: list[dict[str, Any]], log: str, status: int) -> Exception:
+    """The engine's own sentence: its error record, else the last line of its log."""
+    texts = [str(record["text"]) for record in records if record.get("type") == "error"]
+    lines = log.strip().splitlines()
+    text = texts[-1] if texts else (lines[-1] if lines else f"ended with status {status}")
+    return PlanRefused(text) if status == 2 else RunError(f"switchbench-node: {text}")

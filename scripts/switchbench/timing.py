@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long a trial should take: for `plan`, for `time_limit` and for the time left of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .model import Site
+
+# What a phase takes besides its traffic: partners' addresses, sockets, two barriers. Seen on the
+# lab of 8 nodes on 2 cores; a few ms for each further node process that shares those cores.
+PHASE_S = 0.15
+PHASE_PER_NODE_S = 0.01
+PROBE_S = 0.5  # once for each trial that probes
+START_S = 3.0  # once: nodes started, ports opened, first barrier
+START_PER_NODE_S = 0.1
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The times of one phase, in ns."""
+
+    warmup_ns: int
+    window_ns: int
+    cooldown_ns: int
+    drain_ns: int  # what the drain should take
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a trial's phases follow each other."""
+
+    phases: int
+    barriers: bool  # between phases; else they follow by the clock
+    probe: bool
+
+
+def trial_s(site: Site, spans: Spans, course: Course) -> float:
+    """What a trial should take, barriers and drains included."""
+    traffic_s = (spans.warmup_ns + spans.window_ns + spans.cooldown_ns) / 1e9
+    between_s = spans.drain_ns / 1e9 + PHASE_S + PHASE_PER_NODE_S * len(site.processes)
+    pauses = course.phases if course.barriers else 1
+    return course.phases * traffic_s + pauses * between_s + (PROBE_S if course.probe else 0.0)
+
+
+def start_s(site: Site) -> float:
+    """What a run takes before its first trial."""
+    return START_S + START_PER_NODE_S * len(site.processes)
+
+
+def human(seconds: float) -> str:
+    """`42 s`, `3 min 20 s`, `2 h 05 min`."""
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
