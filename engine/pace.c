@@ -12,10 +12,16 @@ void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t 
     };
 }
 
+uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost)
+{
+    double behind = pace_behind(pace, now_ns);
+
+    return pace->ns_per_cost == 0 || behind < 0 ? 0 : (uint64_t)(behind / cost) + 1;
+}
+
 void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost)
 {
-    double behind = (double)(now_ns - pace->origin_ns) * pace->cost_per_ns - (double)pace->spent;
-    uint64_t due = (uint64_t)(behind / cost) + 1;
+    uint64_t due = pace_due(pace, now_ns, cost);
 
     if (due <= pace->catch_up)
         return;

@@ -29,8 +29,18 @@ struct pace {
 /* `cost_per_s`: bits or frames a second, 0 for unlimited. `origin_ns`: due time of the first. */
 void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns);
 
+/* Frames of `cost` each that are due at `now_ns` and were neither sent nor given up. 0 when
+ * unlimited: then nothing is ever due. */
+uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost);
+
 /* Gives up what is due beyond catch_up frames; out of line, for late senders only. */
 void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost);
+
+/* Cost that is due and not spent. */
+static inline double pace_behind(const struct pace *pace, int64_t now_ns)
+{
+    return (double)(now_ns - pace->origin_ns) * pace->cost_per_ns - (double)pace->spent;
+}
 
 /* How many frames of `cost` each may be sent now, at most `most`. Does not account them. */
 static inline uint32_t pace_allow(struct pace *pace, int64_t now_ns, uint32_t cost, uint32_t most)
@@ -41,10 +51,10 @@ static inline uint32_t pace_allow(struct pace *pace, int64_t now_ns, uint32_t co
         return 0;
     if (pace->ns_per_cost == 0)
         return most;
-    behind = (double)(now_ns - pace->origin_ns) * pace->cost_per_ns - (double)pace->spent;
+    behind = pace_behind(pace, now_ns);
     if (behind >= (double)pace->catch_up * cost) {
         pace_give_up(pace, now_ns, cost);
-        behind = (double)(now_ns - pace->origin_ns) * pace->cost_per_ns - (double)pace->spent;
+        behind = pace_behind(pace, now_ns);
     }
     behind = behind / cost + 1;
     return behind < most ? (uint32_t)behind : most;

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The Internet checksum (RFC 1071): one's complement sums of 16-bit words. Words are summed as
+ * they lie in memory, whatever the machine's byte order; the result is stored as it is.
+ */
+#ifndef ENGINE_DPDK_CHECKSUM_H
+#define ENGINE_DPDK_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Folds carries back until 16 bits are left. A sum of anything but zeros never folds to 0. */
+static inline uint16_t checksum_fold(uint64_t sum)
+{
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)sum;
+}
+
+/* Adds `size` bytes to `sum`; an odd last byte counts as if a zero followed it. The data must
+ * begin at an even offset of what is summed. Holds 2^32 words before the sum could overflow. */
+static inline uint64_t checksum_add(uint64_t sum, const void *data, size_t size)
+{
+    const uint8_t *at = data;
+    uint32_t four;
+    uint16_t two;
+
+    for (; size >= 4; size -= 4, at += 4) {
+        memcpy(&four, at, 4);
+        sum += four;
+    }
+    if (size >= 2) {
+        memcpy(&two, at, 2);
+        sum += two;
+        size -= 2;
+        at += 2;
+    }
+    if (size > 0) {
+        two = 0;
+        memcpy(&two, at, 1);
+        sum += two;
+    }
+    return sum;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The dpdk transport: raw Ethernet frames, run to completion.
+ *
+ *     checksum, signature, sequence, frame   what lies on the wire, as pure functions
+ *     guest                                  ARP and neighbour discovery, as pure functions
+ *     eal, iface, port                       DPDK, the kernel's interface, a device's queues
+ *     lane, tx, rx, forward                  a phase: its making and its hot paths
+ */
+#include "lane.h"
+#include "port.h"
+#include "transport.h"
+
+extern const struct transport transport_dpdk;
+
+const struct transport transport_dpdk = {
+    .name = "dpdk",
+    .size_unit = "frame",
+    .open = port_open,
+    .facts = port_facts,
+    .link_up = port_link_up,
+    .address = port_address,
+    .prepare = lane_prepare,
+    .settle = lane_settle,
+    .start = lane_start,
+    .poll = lane_poll,
+    .idle = lane_idle,
+    .measure = lane_measure,
+    .hardware = port_hardware,
+    .finish = lane_finish,
+    .close = port_close,
+};

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "eal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#define MIB (1024ull * 1024)
+#define HUGE_MIN (256 * MIB)   /* fewer free hugepages are left to others */
+#define PLAIN_MIN (256 * MIB)  /* address space without hugepages: used as ports need it */
+#define PLAIN_MAX (4096 * MIB) /* ... */
+#define ARGUMENTS_MAX 16
+
+static bool started;
+static bool huge;
+static char last_line[256];
+static pthread_key_t thread_key;
+
+/* The EAL's log goes here: only its last line is ever wanted, as the cause of a failure. */
+static ssize_t keep_line(void *cookie, const char *text, size_t size)
+{
+    size_t length = size;
+
+    (void)cookie;
+    while (length > 0 && text[length - 1] == '\n')
+        length--;
+    if (length > 0)
+        snprintf(last_line, sizeof last_line, "%.*s", (int)length, text);
+    return (ssize_t)size;
+}
+
+static int open_log(void)
+{
+    FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = keep_line});
+
+    if (stream == NULL)
+        return -ENOMEM;
+    setvbuf(stream, NULL, _IOLBF, 512);
+    return rte_openlog_stream(stream);
+}
+
+void eal_log_clear(void)
+{
+    last_line[0] = '\0';
+}
+
+const char *eal_log_last(void)
+{
+    return last_line;
+}
+
+const char *eal_memory_remedy(void)
+{
+    return huge ? "reserve more hugepages (vm.nr_hugepages) or none at all"
+                : "open fewer ports in one process";
+}
+
+static uint64_t read_number(const char *path)
+{
+    unsigned long long number = 0;
+    FILE *file = fopen(path, "re");
+
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%llu", &number) != 1)
+        number = 0;
+    fclose(file);
+    return number;
+}
+
+static uint64_t free_huge_bytes(void)
+{
+    return read_number("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") * 2 * MIB +
+           read_number("/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages") * 1024 * MIB;
+}
+
+/* A quarter of the machine's memory, within bounds. */
+static unsigned plain_mib(void)
+{
+    struct sysinfo info;
+    uint64_t bytes = PLAIN_MIN;
+
+    if (sysinfo(&info) == 0)
+        bytes = (uint64_t)info.totalram * info.mem_unit / 4;
+    bytes = bytes < PLAIN_MIN ? PLAIN_MIN : bytes;
+    bytes = bytes > PLAIN_MAX ? PLAIN_MAX : bytes;
+    return (unsigned)(bytes / MIB);
+}
+
+/* Devices that DPDK reaches without an IOMMU need physical addresses; everything else, AF_XDP's
+ * one piece of memory above all, is better served with virtual ones. */
+static bool physical_addresses(void)
+{
+    char answer = 'N';
+    FILE *file = fopen("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "re");
+
+    if (file != NULL) {
+        if (fread(&answer, 1, 1, file) != 1)
+            answer = 'N';
+        fclose(file);
+    }
+    return answer == 'Y' || access("/sys/module/uio", F_OK) == 0;
+}
+
+static int first_core(const cpu_set_t *cores)
+{
+    for (int core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET((size_t)core, cores))
+            return core;
+    return 0;
+}
+
+struct arguments {
+    char text[ARGUMENTS_MAX][64];
+    char *list[ARGUMENTS_MAX];
+    int count;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct arguments *arguments,
+                                                      const char *format, ...)
+{
+    char *text = arguments->text[arguments->count];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text, sizeof arguments->text[0], format, list);
+    va_end(list);
+    arguments->list[arguments->count++] = text;
+}
+
+/* PCI devices are added one by one when a port asks for one: an allow list of a device that can't
+ * be keeps the EAL from taking all at the start, which --no-pci would forbid for good. */
+static void choose_arguments(struct arguments *arguments, const char *node, int core)
+{
+    add(arguments, "switchbench");
+    add(arguments, "--lcores=0@%d", core);
+    add(arguments, "--file-prefix=switchbench-%.20s-%d", node, (int)getpid());
+    add(arguments, "--no-telemetry");
+    add(arguments, "--log-level=error");
+    add(arguments, "--allow=ffff:ff:1f.7");
+    if (huge) {
+        add(arguments, "--in-memory");
+    } else {
+        add(arguments, "--no-huge");
+        add(arguments, "--no-shconf");
+        add(arguments, "-m");
+        add(arguments, "%u", plain_mib());
+    }
+    if (!huge || !physical_addresses())
+        add(arguments, "--iova-mode=va");
+}
+
+/* The EAL makes a folder even when it shares nothing; nothing must stay behind. */
+static void remove_folder(void)
+{
+    (void)rmdir(rte_eal_get_runtime_dir());
+}
+
+static void thread_ends(void *registered)
+{
+    (void)registered;
+    rte_thread_unregister();
+}
+
+static void end(void)
+{
+    remove_folder();
+    rte_eal_cleanup();
+}
+
+int eal_start(const char *node, struct err *err)
+{
+    struct arguments arguments = {.count = 0};
+    sigset_t all, before;
+    cpu_set_t cores;
+    int rc;
+
+    if (started)
+        return 0;
+    huge = free_huge_bytes() >= HUGE_MIN;
+    if (open_log() != 0 || pthread_key_create(&thread_key, thread_ends) != 0)
+        return err_set(err, -ENOMEM, "no memory for DPDK's log");
+    /* The EAL pins its first thread and lets its own inherit the signal mask. */
+    pthread_getaffinity_np(pthread_self(), sizeof cores, &cores);
+    choose_arguments(&arguments, node != NULL ? node : "node", first_core(&cores));
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = rte_eal_init(arguments.count, arguments.list);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
+    if (rc < 0)
+        return err_set(err, rte_errno > 0 ? -rte_errno : -EIO, "DPDK does not start: %s (%s)",
+                       rte_strerror(rte_errno), last_line);
+    started = true;
+    remove_folder();
+    atexit(end);
+    return 0;
+}
+
+void eal_thread(void)
+{
+    if (rte_lcore_id() != LCORE_ID_ANY || pthread_getspecific(thread_key) != NULL)
+        return;
+    if (rte_thread_register() == 0)
+        pthread_setspecific(thread_key, &started);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "frame.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static_assert(FRAME_ETHERNET + FRAME_VLAN + FRAME_IPV6 + FRAME_UDP + SIGNATURE_BYTES <=
+                  FRAME_TEMPLATE,
+              "a template holds headers and signature");
+
+static const struct {
+    const char *name;
+    uint16_t type;
+    uint16_t headers; /* behind Ethernet and 802.1Q */
+} kinds[] = {
+    [HEADER_L2] = {"l2", FRAME_TYPE_L2, 0},
+    [HEADER_IPV4_UDP] = {"ipv4-udp", FRAME_TYPE_IPV4, FRAME_IPV4 + FRAME_UDP},
+    [HEADER_IPV6_UDP] = {"ipv6-udp", FRAME_TYPE_IPV6, FRAME_IPV6 + FRAME_UDP},
+};
+
+static struct frame_fill fill;
+static pthread_once_t fill_once = PTHREAD_ONCE_INIT;
+
+/* splitmix64 (Steele, Lea, Flood 2014) from a fixed seed: the same on every machine. */
+static void fill_make(void)
+{
+    uint64_t state = 0x5377697463686265, z, sum = 0;
+
+    for (size_t i = 0; i < sizeof fill.bytes; i += sizeof z) {
+        z = state += 0x9e3779b97f4a7c15;
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+        z = (z ^ z >> 27) * 0x94d049bb133111eb;
+        z = htole64(z ^ z >> 31);
+        memcpy(fill.bytes + i, &z, sizeof z);
+    }
+    for (size_t n = 0; n < sizeof fill.bytes; n++) {
+        fill.sum[n] = checksum_fold(n % 2 ? checksum_add(sum, fill.bytes + n - 1, 1) : sum);
+        if (n % 2)
+            sum = checksum_add(sum, fill.bytes + n - 1, 2);
+    }
+    fill.sum[sizeof fill.bytes] = checksum_fold(sum);
+}
+
+const struct frame_fill *frame_fill(void)
+{
+    pthread_once(&fill_once, fill_make);
+    return &fill;
+}
+
+const char *frame_kind_name(enum header_kind kind)
+{
+    return kinds[kind].name;
+}
+
+void frame_shape(struct frame_shape *shape, const struct dpdk_options *options, uint16_t tag)
+{
+    *shape = (struct frame_shape){
+        .kind = options->header,
+        .vlan = options->vlan,
+        .vlan_tci = (uint16_t)((options->pcp & 7) << 13 | (options->vlan_id & 0xfff)),
+        .traffic_class = (uint8_t)(options->dscp << 2),
+        .ttl = options->ttl,
+        .tag = tag,
+        .network = (uint16_t)(FRAME_ETHERNET + (options->vlan ? FRAME_VLAN : 0)),
+    };
+    shape->payload = (uint16_t)(shape->network + kinds[shape->kind].headers);
+}
+
+uint32_t frame_least(const struct frame_shape *shape)
+{
+    uint32_t least = shape->payload + SIGNATURE_BYTES + FRAME_FCS;
+
+    return least > 64 ? least : 64;
+}
+
+/* A cursor over a frame that is being written. */
+static uint8_t *put(uint8_t *at, const void *data, size_t size)
+{
+    memcpy(at, data, size);
+    return at + size;
+}
+
+static uint8_t *put16(uint8_t *at, uint32_t value)
+{
+    uint16_t field = htobe16((uint16_t)value);
+
+    return put(at, &field, sizeof field);
+}
+
+static uint8_t *put_ethernet(uint8_t *at, const struct frame_shape *shape,
+                             const struct frame_end ends[2])
+{
+    at = put(at, ends[1].mac, FRAME_MAC);
+    at = put(at, ends[0].mac, FRAME_MAC);
+    if (shape->vlan) {
+        at = put16(at, FRAME_TYPE_VLAN);
+        at = put16(at, shape->vlan_tci);
+    }
+    return put16(at, kinds[shape->kind].type);
+}
+
+/* RFC 791; "don't fragment", so identification means nothing (RFC 6864). */
+static uint8_t *put_ipv4(uint8_t *at, const struct frame_shape *shape,
+                         const struct frame_end ends[2], uint32_t behind)
+{
+    uint8_t *start = at;
+    uint16_t sum;
+
+    *at++ = 0x45;
+    *at++ = shape->traffic_class;
+    at = put16(at, FRAME_IPV4 + behind);
+    at = put16(at, 0);
+    at = put16(at, 0x4000);
+    *at++ = shape->ttl;
+    *at++ = IPPROTO_UDP;
+    at = put16(at, 0);
+    at = put(at, ends[0].ipv4, 4);
+    at = put(at, ends[1].ipv4, 4);
+    sum = (uint16_t)~checksum_fold(checksum_add(0, start, FRAME_IPV4));
+    memcpy(start + 10, &sum, sizeof sum);
+    return at;
+}
+
+/* RFC 8200; flow label 0. */
+static uint8_t *put_ipv6(uint8_t *at, const struct frame_shape *shape,
+                         const struct frame_end ends[2], uint32_t behind)
+{
+    at = put16(at, 0x6000 | (uint32_t)shape->traffic_class << 4);
+    at = put16(at, 0);
+    at = put16(at, behind);
+    *at++ = IPPROTO_UDP;
+    *at++ = shape->ttl;
+    at = put(at, ends[0].ipv6, 16);
+    return put(at, ends[1].ipv6, 16);
+}
+
+/* The signature's part of the checksum is always zero, the fill's is known. */
+static uint8_t *put_udp(uint8_t *at, uint16_t udp_source, uint32_t length, uint32_t addresses)
+{
+    uint8_t *start = at;
+    uint64_t sum = htobe16(IPPROTO_UDP) + (uint32_t)htobe16((uint16_t)length);
+    uint16_t field;
+
+    at = put16(at, FRAME_UDP_SOURCE + (uint32_t)udp_source);
+    at = put16(at, FRAME_UDP_DESTINATION);
+    at = put16(at, length);
+    at = put16(at, 0);
+    sum = checksum_add(sum, start - addresses, addresses + FRAME_UDP);
+    sum += frame_fill()->sum[length - FRAME_UDP - SIGNATURE_BYTES];
+    field = (uint16_t)~checksum_fold(sum);
+    if (field == 0)
+        field = 0xffff; /* 0 means "none" (RFC 768) */
+    memcpy(start + 6, &field, sizeof field);
+    return at;
+}
+
+void frame_template(struct frame_template *out, const struct frame_shape *shape,
+                    const struct frame_end ends[2], uint16_t udp_source, uint32_t size)
+{
+    uint32_t behind = size - FRAME_FCS - shape->network - kinds[shape->kind].headers + FRAME_UDP;
+    struct signature_time zero = signature_time(0);
+    struct signature *signature;
+    uint8_t *at = put_ethernet(out->bytes, shape, ends);
+
+    if (shape->kind == HEADER_IPV4_UDP)
+        at = put_udp(put_ipv4(at, shape, ends, behind), udp_source, behind, 8);
+    else if (shape->kind == HEADER_IPV6_UDP)
+        at = put_udp(put_ipv6(at, shape, ends, behind), udp_source, behind, 32);
+    signature = (struct signature *)at;
+    signature->tag = htobe16(shape->tag);
+    signature->src = htobe16(ends[0].rank);
+    signature->dst = htobe16(ends[1].rank);
+    signature_stamp(signature, 0, &zero, signature_base(signature));
+    at += SIGNATURE_BYTES;
+    memcpy(at, frame_fill()->bytes, (size_t)(out->bytes + FRAME_TEMPLATE - at));
+}
+
+void frame_check(struct frame_check *check, const struct frame_shape *shape)
+{
+    uint8_t outer[4] = {0}, mask[4] = {0xff, 0xff, 0, 0};
+    uint8_t ipv6[8] = {0x60, 0, 0, 0, 0, 0, IPPROTO_UDP, 0};
+    uint8_t ipv6_mask[8] = {0xf0, 0x0f, 0xff, 0xff, 0, 0, 0xff, 0};
+
+    *check = (struct frame_check){
+        .type = htobe16(kinds[shape->kind].type),
+        .network = shape->network,
+        .payload = shape->payload,
+        .fill = frame_fill(),
+    };
+    put16(outer, kinds[shape->kind].type);
+    if (shape->vlan) {
+        put16(put16(outer, FRAME_TYPE_VLAN), shape->vlan_tci & 0xfff);
+        put16(mask + 2, 0x0fff);
+    }
+    memcpy(&check->outer, outer, sizeof outer);
+    memcpy(&check->outer_mask, mask, sizeof mask);
+    memcpy(&check->ipv6, ipv6, sizeof ipv6);
+    memcpy(&check->ipv6_mask, ipv6_mask, sizeof ipv6_mask);
+}

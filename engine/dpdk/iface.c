@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "iface.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <net/if_arp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int ask(const struct iface *iface, unsigned long what, struct ifreq *request)
+{
+    memcpy(request->ifr_name, iface->name, sizeof iface->name);
+    return ioctl(iface->packet_fd, what, request) == 0 ? 0 : -errno;
+}
+
+static int ask_ethtool(const struct iface *iface, void *command)
+{
+    struct ifreq request = {.ifr_data = command};
+
+    return ask(iface, SIOCETHTOOL, &request);
+}
+
+/* Only a device on a bus has a speed to believe: veth, bridges and their like say 10G. */
+static uint64_t link_speed(const struct iface *iface)
+{
+    struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+    struct ethtool_cmd settings = {.cmd = ETHTOOL_GSET};
+    uint32_t mbps;
+
+    if (ask_ethtool(iface, &driver) != 0 || driver.bus_info[0] == '\0' ||
+        ask_ethtool(iface, &settings) != 0)
+        return 0;
+    mbps = ethtool_cmd_speed(&settings);
+    return mbps == 0 || mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps * UINT64_C(1000000);
+}
+
+static int learn(struct iface *iface, struct err *err)
+{
+    struct ifreq request;
+    int rc = ask(iface, SIOCGIFINDEX, &request);
+
+    if (rc != 0)
+        return err_set(err, -ENODEV, "there is no interface '%s' here: see 'ip link'", iface->name);
+    iface->index = request.ifr_ifindex;
+    if ((rc = ask(iface, SIOCGIFHWADDR, &request)) != 0)
+        return err_set(err, rc, "interface '%s' has no address: %s", iface->name, strerror(-rc));
+    if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER)
+        return err_set(err, -EINVAL, "interface '%s' is no Ethernet interface", iface->name);
+    memcpy(iface->mac, request.ifr_hwaddr.sa_data, sizeof iface->mac);
+    if ((rc = ask(iface, SIOCGIFMTU, &request)) != 0)
+        return err_set(err, rc, "interface '%s' has no MTU: %s", iface->name, strerror(-rc));
+    iface->mtu = (uint32_t)request.ifr_mtu;
+    if ((rc = ask(iface, SIOCGIFFLAGS, &request)) != 0 || !(request.ifr_flags & IFF_UP))
+        return err_set(err, -ENETDOWN, "interface '%s' is down: 'ip link set %s up'", iface->name,
+                       iface->name);
+    iface->link_bps = link_speed(iface);
+    return 0;
+}
+
+int iface_open(struct iface *iface, const char *name, struct err *err)
+{
+    int rc;
+
+    *iface = (struct iface){.packet_fd = -1, .route_fd = -1, .ring_fd = -1};
+    if (strlen(name) >= sizeof iface->name)
+        return err_set(err, -EINVAL, "'%s' is too long for the name of an interface", name);
+    memcpy(iface->name, name, strlen(name));
+    iface->packet_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    if (iface->packet_fd < 0)
+        return err_set(err, -errno,
+                       "raw frames on '%s' need the capabilities CAP_NET_RAW and CAP_NET_ADMIN: "
+                       "run as root, or use transport tcp",
+                       name);
+    iface->route_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    rc = iface->route_fd < 0 ? err_set(err, -errno, "no rtnetlink socket: %s", strerror(errno))
+                             : learn(iface, err);
+    if (rc != 0)
+        iface_close(iface);
+    return rc;
+}
+
+int iface_promiscuous(struct iface *iface, struct err *err)
+{
+    struct packet_mreq request = {.mr_ifindex = iface->index, .mr_type = PACKET_MR_PROMISC};
+
+    if (setsockopt(iface->packet_fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request, sizeof request) !=
+        0)
+        return err_set(err, -errno, "interface '%s' can't be made promiscuous: %s", iface->name,
+                       strerror(errno));
+    return 0;
+}
+
+bool iface_running(const struct iface *iface)
+{
+    struct ifreq request;
+
+    return ask(iface, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_UP) &&
+           (request.ifr_flags & IFF_RUNNING);
+}
+
+static bool find_stats(const struct nlmsghdr *header, struct rtnl_link_stats64 *link)
+{
+    const uint8_t *at = (const uint8_t *)header + NLMSG_HDRLEN + sizeof(struct if_stats_msg);
+    const uint8_t *end = (const uint8_t *)header + header->nlmsg_len;
+    struct nlattr attribute;
+
+    if (header->nlmsg_type != RTM_NEWSTATS)
+        return false;
+    for (; at + sizeof attribute <= end; at += NLA_ALIGN(attribute.nla_len)) {
+        memcpy(&attribute, at, sizeof attribute);
+        if (attribute.nla_len < sizeof attribute || attribute.nla_len > end - at)
+            return false;
+        if (attribute.nla_type == IFLA_STATS_LINK_64 &&
+            attribute.nla_len >= NLA_HDRLEN + sizeof *link) {
+            memcpy(link, at + NLA_HDRLEN, sizeof *link);
+            return true;
+        }
+    }
+    return false;
+}
+
+int iface_counts(const struct iface *iface, struct iface_counts *counts)
+{
+    struct {
+        struct nlmsghdr header;
+        struct if_stats_msg stats;
+    } request = {
+        .header = {.nlmsg_len = sizeof request,
+                   .nlmsg_type = RTM_GETSTATS,
+                   .nlmsg_flags = NLM_F_REQUEST},
+        .stats = {.ifindex = (uint32_t)iface->index,
+                  .filter_mask = IFLA_STATS_FILTER_BIT(IFLA_STATS_LINK_64)},
+    };
+    union {
+        struct nlmsghdr header;
+        uint8_t bytes[1024];
+    } answer;
+    struct rtnl_link_stats64 link;
+    ssize_t got;
+
+    if (send(iface->route_fd, &request, sizeof request, 0) < 0)
+        return -errno;
+    got = recv(iface->route_fd, &answer, sizeof answer, 0);
+    if (got < 0)
+        return -errno;
+    if (!NLMSG_OK(&answer.header, (size_t)got) || !find_stats(&answer.header, &link))
+        return -ENODEV;
+    counts->receive_errors = link.rx_errors;
+    counts->send_dropped = link.tx_dropped;
+    return 0;
+}
+
+/* Sockets of other ports may have an interface of the same index, in another namespace. */
+static bool same_namespace(const struct iface *iface, int fd)
+{
+    uint64_t ours = 0, theirs = 1;
+    socklen_t size = sizeof ours;
+
+    return getsockopt(iface->packet_fd, SOL_SOCKET, SO_NETNS_COOKIE, &ours, &size) == 0 &&
+           getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &theirs, &size) == 0 && ours == theirs;
+}
+
+static bool is_ring(const struct iface *iface, int fd)
+{
+    struct sockaddr_ll address = {0};
+    socklen_t size = sizeof address, int_size = sizeof(int);
+    int domain = 0;
+
+    return fd != iface->packet_fd &&
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &int_size) == 0 && domain == AF_PACKET &&
+           getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+           address.sll_ifindex == iface->index && address.sll_protocol == htons(ETH_P_ALL) &&
+           same_namespace(iface, fd);
+}
+
+void iface_find_ring(struct iface *iface)
+{
+    DIR *folder = opendir("/proc/self/fd");
+
+    if (folder == NULL)
+        return;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+        if (entry->d_name[0] != '.' && is_ring(iface, atoi(entry->d_name)))
+            iface->ring_fd = atoi(entry->d_name);
+    closedir(folder);
+}
+
+int64_t iface_ring_drops(struct iface *iface)
+{
+    struct tpacket_stats stats;
+    socklen_t size = sizeof stats;
+
+    if (iface->ring_fd < 0 ||
+        getsockopt(iface->ring_fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) != 0)
+        return -1;
+    iface->ring_drops += stats.tp_drops; /* reading resets */
+    return (int64_t)iface->ring_drops;
+}
+
+void iface_close(struct iface *iface)
+{
+    if (iface->packet_fd >= 0)
+        close(iface->packet_fd);
+    if (iface->route_fd >= 0)
+        close(iface->route_fd);
+    iface->packet_fd = iface->route_fd = iface->ring_fd = -1;
+}

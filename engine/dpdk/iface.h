@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A kernel interface that a DPDK port sends through (AF_PACKET, AF_XDP): what DPDK's drivers do
+ * not say or say wrongly. Its sockets stay in the namespace where iface_open was called, so all
+ * the rest may be asked from any thread.
+ */
+#ifndef ENGINE_DPDK_IFACE_H
+#define ENGINE_DPDK_IFACE_H
+
+#include "err.h"
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct iface {
+    char name[IFNAMSIZ];
+    int index;
+    int packet_fd; /* takes no frame; holds promiscuous mode, which ends with it (also in a crash)
+                    */
+    int route_fd;  /* rtnetlink, for statistics */
+    int ring_fd;   /* AF_PACKET driver's own socket, not ours to close; -1: not known */
+    uint32_t mtu;
+    uint8_t mac[6];
+    uint64_t link_bps; /* 0: virtual, or unknown */
+    uint64_t ring_drops;
+};
+
+struct iface_counts {
+    uint64_t receive_errors;
+    uint64_t send_dropped;
+};
+
+/* Refuses an interface that is not there, may not be used, is no Ethernet or is down. */
+int iface_open(struct iface *iface, const char *name, struct err *err);
+int iface_promiscuous(struct iface *iface, struct err *err);
+/* Up, and with a carrier. */
+bool iface_running(const struct iface *iface);
+int iface_counts(const struct iface *iface, struct iface_counts *counts);
+/* Finds the socket that the AF_PACKET driver has just opened on the interface in this process:
+ * the only place where the kernel says how many frames found its ring full. */
+void iface_find_ring(struct iface *iface);
+/* Frames that found the ring full since it was opened; -1: not known. */
+int64_t iface_ring_drops(struct iface *iface);
+void iface_close(struct iface *iface);
+
+#endif

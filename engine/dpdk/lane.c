@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lane.h"
+
+#include "eal.h"
+
+#include <errno.h>
+#include <rte_ethdev.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#define RANKS_MAX 65536u
+#define PROBE_SHARE 0.1  /* of the line rate */
+#define PROBE_FPS 1000.0 /* where that is not known */
+#define ASK_NS (200 * NS_PER_MS)
+#define GATEWAY_NS (5 * NS_PER_S)
+
+static int refuse(struct err *err, const struct lane_request *request, const char *what)
+{
+    return err_set(err, -EINVAL, "%s: %s", request->port->conf->name, what);
+}
+
+/* The phase's list of sizes becomes its different sizes and an order. */
+static void choose_sizes(struct dpdk_lane *lane, const struct phase *phase)
+{
+    memset(lane->size_of_length, LANE_NO_SIZE, sizeof lane->size_of_length);
+    lane->order_count = phase->size_count;
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        uint32_t length = phase->sizes[i] - FRAME_FCS;
+        uint8_t *known = &lane->size_of_length[length];
+
+        if (*known == LANE_NO_SIZE) {
+            *known = (uint8_t)lane->size_count++;
+            lane->sizes[*known] = (struct lane_size){
+                .frame_bytes = phase->sizes[i],
+                .payload_bytes = length - lane->shape.payload,
+                .length = (uint16_t)length,
+            };
+        }
+        lane->order[i] = *known;
+    }
+}
+
+static int check_size(const struct dpdk_lane *lane, const struct lane_request *request,
+                      uint32_t size, struct err *err)
+{
+    const struct transport_port *port = request->port;
+    uint32_t least = frame_least(&lane->shape);
+    uint32_t most = port->frame_max + (lane->shape.vlan ? FRAME_VLAN : 0);
+
+    if (size < least)
+        return err_set(err, -EINVAL, "%s: %s frames%s have %u bytes at least, not %u",
+                       port->conf->name, frame_kind_name(lane->shape.kind),
+                       lane->shape.vlan ? " with a VLAN tag" : "", least, size);
+    if (size > most || size > FRAME_SIZE_MAX)
+        return err_set(err, -EINVAL, "%s: frames have %u bytes at most here, not %u: %s",
+                       port->conf->name, most < FRAME_SIZE_MAX ? most : FRAME_SIZE_MAX, size,
+                       port->kernel ? "the interface's MTU decides" : "the device decides");
+    return 0;
+}
+
+static int check_options(const struct lane_request *request, struct err *err)
+{
+    const struct phase *phase = request->phase;
+    const struct dpdk_options *options = &phase->dpdk;
+    const struct guest *guest = &request->port->guest;
+
+    if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
+        return refuse(err, request, "a phase has 1 to 64 frame sizes");
+    if (options->burst == 0 || options->burst > PORT_BURST_MAX)
+        return refuse(err, request, "a burst has 1 to 128 frames");
+    if (options->udp_sources > (options->header == HEADER_L2 ? 1 : FRAME_UDP_SOURCES_MAX))
+        return refuse(err, request, "a flow has 1 to 16384 UDP source ports, and l2 has none");
+    if (options->vlan && options->vlan_id > 4094)
+        return refuse(err, request, "VLAN ids end at 4094");
+    if (options->header == HEADER_IPV4_UDP && !guest->has_ipv4)
+        return refuse(err, request, "ipv4-udp needs an IPv4 address on this port: set ipv4");
+    if (options->header == HEADER_IPV6_UDP && !guest->has_ipv6)
+        return refuse(err, request, "ipv6-udp needs an IPv6 address on this port: set ipv6");
+    if (request->ranks > RANKS_MAX)
+        return refuse(err, request, "dpdk counts 65536 ranks at most");
+    if (!phase->load.unlimited && phase->load.rate_bps <= 0 && phase->load.rate_fps <= 0)
+        return refuse(err, request, "the phase has no load");
+    return 0;
+}
+
+/* A forwarder sends on what one flow brings, and nothing else. */
+static int check_roles(const struct lane_request *request, struct err *err)
+{
+    uint32_t forwards = 0;
+
+    for (uint32_t i = 0; i < request->send_count; i++)
+        forwards += request->sends[i].role == PATTERN_FORWARD;
+    if (forwards > 0 && (request->send_count != 1 || request->receive_count != 1))
+        return refuse(err, request, "a forwarding port receives one flow and sends one");
+    return 0;
+}
+
+static bool forwards(const struct lane_request *request)
+{
+    return request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD;
+}
+
+/* Where a partner is, and whether it can take part. */
+static int read_partner(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
+                        struct frame_end *end, struct err *err)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    const char *name = lane->port->conf->name;
+    uint32_t frame_max = 0;
+    bool has_ip[2] = {false, false};
+
+    end->rank = (uint16_t)rank;
+    if (!port_read_address(&flow->partner, end, has_ip, &frame_max))
+        return err_set(err, -EINVAL, "%s: rank %u has no address of a dpdk port", name, rank);
+    if ((lane->shape.kind == HEADER_IPV4_UDP && !has_ip[0]) ||
+        (lane->shape.kind == HEADER_IPV6_UDP && !has_ip[1]))
+        return err_set(err, -EINVAL, "%s: its partner, rank %u, has no address for %s frames", name,
+                       rank, frame_kind_name(lane->shape.kind));
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        if (phase->sizes[i] > frame_max + (lane->shape.vlan ? FRAME_VLAN : 0))
+            return err_set(err, -EINVAL,
+                           "%s: its partner, rank %u, takes frames of %u bytes at most, not %u",
+                           name, rank, frame_max, phase->sizes[i]);
+    return 0;
+}
+
+/* Frames that a flow sends until it has moved `bytes` of payload, in whole frames. */
+static uint64_t frames_for(const struct dpdk_lane *lane, uint64_t bytes)
+{
+    uint64_t round = 0, frames;
+
+    for (uint32_t i = 0; i < lane->order_count; i++)
+        round += lane->sizes[lane->order[i]].payload_bytes;
+    frames = bytes / round * lane->order_count;
+    bytes %= round;
+    for (uint32_t i = 0; bytes > 0; i++) {
+        uint32_t payload = lane->sizes[lane->order[i]].payload_bytes;
+
+        bytes -= payload < bytes ? payload : bytes;
+        frames++;
+    }
+    return frames;
+}
+
+/* What each stream of the phase sends in all: an equal part of its flow's, rounded up.
+ * UINT64_MAX: until the stop. */
+static uint64_t stream_quota(const struct dpdk_lane *lane)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    uint64_t sources = lane->receiver.sources;
+
+    if (phase->traffic == TRAFFIC_TRANSFER)
+        return frames_for(lane, (phase->transfer_bytes + sources - 1) / sources);
+    if (phase->traffic == TRAFFIC_PROBE)
+        return (phase->probes + sources - 1) / sources;
+    return UINT64_MAX;
+}
+
+static uint64_t times(uint64_t quota, uint64_t streams)
+{
+    return quota == UINT64_MAX ? UINT64_MAX : quota * streams;
+}
+
+/* splitmix64: seeds are the configuration's, so the order is the same in every run. */
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* Fisher-Yates. Streams that are forwarded stay where the UDP source port finds them. */
+static void shuffle(struct sender *sender, uint64_t *state)
+{
+    for (uint32_t i = sender->count; i > 1; i--) {
+        uint32_t j = (uint32_t)(((draw(state) >> 32) * i) >> 32);
+        struct sender_stream swap = sender->streams[i - 1];
+
+        sender->streams[i - 1] = sender->streams[j];
+        sender->streams[j] = swap;
+    }
+}
+
+/* The load in the pace's cost (bits at layer 1, or frames) a second; 0: unlimited. */
+static double choose_rate(struct dpdk_lane *lane)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    struct load load = phase->load;
+    double rate;
+
+    if (phase->traffic == TRAFFIC_PROBE) {
+        uint64_t line = lane->lane.request.line_rate_bps;
+
+        load = (struct load){.rate_bps = (double)line * PROBE_SHARE, .rate_fps = PROBE_FPS};
+    }
+    rate = load.unlimited ? 0 : load.rate_bps > 0 ? load.rate_bps : load.rate_fps;
+    for (uint32_t i = 0; i < lane->size_count; i++)
+        lane->sizes[i].cost = load.unlimited || load.rate_bps <= 0
+                                  ? 1
+                                  : 8 * (lane->sizes[i].frame_bytes + FRAME_OVERHEAD_L1);
+    return rate;
+}
+
+/* The schedule begins at a seeded random moment of its first interval, so that the senders of a
+ * phase do not march in step. */
+static void schedule(struct dpdk_lane *lane, uint64_t *state)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    struct sender *sender = &lane->sender;
+    double rate = choose_rate(lane);
+    uint64_t sum = 0;
+    double part = (double)(draw(state) >> 11) / (double)(UINT64_C(1) << 53);
+
+    for (uint32_t i = 0; i < lane->order_count; i++)
+        sum += lane->sizes[lane->order[i]].cost;
+    sender->cost = (uint32_t)(sum / lane->order_count);
+    lane->start_ns = phase->start_ns;
+    pace_init(&sender->pace, rate, phase->dpdk.catch_up,
+              phase->start_ns + (rate > 0 ? (int64_t)(part * sender->cost / rate * 1e9) : 0));
+}
+
+static int make_sender(struct dpdk_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    struct sender *sender = &lane->sender;
+    uint32_t sources = lane->receiver.sources;
+
+    sender->count = request->send_count * sources;
+    sender->left = times(stream_quota(lane), sender->count);
+    if (sender->count == 0)
+        return 0;
+    sender->streams = calloc(sender->count, sizeof *sender->streams);
+    sender->templates =
+        aligned_alloc(_Alignof(struct frame_template),
+                      (size_t)sender->count * lane->size_count * sizeof *sender->templates);
+    if (sender->streams == NULL || sender->templates == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < sender->count; i++) {
+        sender->streams[i].templates = sender->templates + (size_t)i * lane->size_count;
+        sender->streams[i].side = request->sends[i / sources].side;
+    }
+    return 0;
+}
+
+static int make_receiver(struct dpdk_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    struct receiver *receiver = &lane->receiver;
+    uint32_t slots = 2;
+
+    receiver->count = request->receive_count;
+    receiver->tag = htobe16(lane->shape.tag);
+    receiver->rank = htobe16((uint16_t)request->rank);
+    receiver->left = times(stream_quota(lane), (uint64_t)receiver->count * receiver->sources);
+    frame_check(&receiver->check, &lane->shape);
+    while (slots < 2 * receiver->count)
+        slots *= 2;
+    receiver->mask = slots - 1;
+    receiver->slots = calloc(slots, sizeof *receiver->slots);
+    receiver->flows = calloc(receiver->count + 1, sizeof *receiver->flows);
+    receiver->streams =
+        calloc((size_t)receiver->count * receiver->sources + 1, sizeof *receiver->streams);
+    if (receiver->slots == NULL || receiver->flows == NULL || receiver->streams == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < receiver->count; i++) {
+        const struct lane_flow *flow = &request->receives[i];
+        struct receiver_flow *own = &receiver->flows[i];
+        struct frame_end end;
+        int rc = read_partner(lane, flow, flow->src, &end, err);
+
+        if (rc != 0)
+            return rc;
+        memcpy(own->mac, end.mac, sizeof own->mac);
+        own->src = htobe16((uint16_t)flow->src);
+        own->side = flow->side;
+        own->streams = receiver->streams + (size_t)i * receiver->sources;
+        receiver_add(receiver, i);
+    }
+    return 0;
+}
+
+static int take_pool(struct dpdk_lane *lane, struct err *err)
+{
+    struct transport_port *port = lane->port;
+
+    for (unsigned i = 0; i < PORT_POOLS; i++) {
+        if (!port->frames_taken[i]) {
+            port->frames_taken[i] = true;
+            lane->pool = i;
+            lane->sender.pool = port->frames[i];
+            return 0;
+        }
+    }
+    return err_set(err, -EBUSY, "%s: two phases are prepared already", port->conf->name);
+}
+
+static int make(struct dpdk_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    int rc;
+
+    frame_shape(&lane->shape, &phase->dpdk, phase->tag);
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        if ((rc = check_size(lane, request, phase->sizes[i], err)) != 0)
+            return rc;
+    choose_sizes(lane, phase);
+    lane->burst = phase->dpdk.burst;
+    lane->receiver.sources = phase->dpdk.udp_sources > 0 ? phase->dpdk.udp_sources : 1;
+    for (uint32_t i = 0; i < request->send_count; i++) {
+        struct frame_end end;
+
+        if ((rc = read_partner(lane, &request->sends[i], request->sends[i].dst, &end, err)) != 0)
+            return rc;
+    }
+    if ((rc = make_sender(lane)) != 0 || (rc = make_receiver(lane, err)) != 0)
+        return rc;
+    if (forwards(request)) {
+        lane->forwarder.queue = calloc(FORWARD_QUEUE, sizeof *lane->forwarder.queue);
+        if (lane->forwarder.queue == NULL)
+            return -ENOMEM;
+    }
+    lane->send = sender_wait;
+    lane->receive = receiver_variant(lane);
+    return take_pool(lane, err);
+}
+
+static void destroy(struct dpdk_lane *lane)
+{
+    if (lane->sender.pool != NULL)
+        lane->port->frames_taken[lane->pool] = false;
+    free(lane->forwarder.queue);
+    free(lane->receiver.streams);
+    free(lane->receiver.flows);
+    free(lane->receiver.slots);
+    free(lane->sender.templates);
+    free(lane->sender.streams);
+    free(lane);
+}
+
+int lane_prepare(struct lane **out, const struct lane_request *request, struct err *err)
+{
+    struct dpdk_lane *lane;
+    int rc;
+
+    if ((rc = check_options(request, err)) != 0 || (rc = check_roles(request, err)) != 0)
+        return rc;
+    lane = calloc(1, sizeof *lane);
+    if (lane == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", request->port->conf->name);
+    lane->lane.request = *request;
+    lane->port = request->port;
+    lane->shape.payload = FRAME_ETHERNET;
+    if ((rc = make(lane, err)) != 0) {
+        destroy(lane);
+        return err_set(err, rc, "%s: out of memory", request->port->conf->name);
+    }
+    *out = &lane->lane;
+    return 0;
+}
+
+/* Builds the frame that every buffer of the pool holds from now on: the first stream's of the
+ * first size, and fill to the greatest. */
+static void build_buffer(struct rte_mempool *pool, void *context, void *object, unsigned index)
+{
+    const struct dpdk_lane *lane = context;
+    struct rte_mbuf *buffer = object;
+    uint8_t *frame = (uint8_t *)buffer->buf_addr + RTE_PKTMBUF_HEADROOM;
+    uint32_t headers = lane->shape.payload + SIGNATURE_BYTES;
+    uint32_t longest = 0;
+
+    (void)pool;
+    (void)index;
+    for (uint32_t i = 0; i < lane->size_count; i++)
+        longest = RTE_MAX(longest, (uint32_t)lane->sizes[i].length);
+    if (longest > headers)
+        memcpy(frame + headers, frame_fill()->bytes, longest - headers);
+    memcpy(frame, lane->sender.streams[0].templates, FRAME_TEMPLATE);
+    buffer->data_off = RTE_PKTMBUF_HEADROOM;
+    buffer->ol_flags = 0;
+    buffer->pkt_len = buffer->data_len = lane->sizes[0].length;
+}
+
+static void build_templates(struct dpdk_lane *lane, struct sender_stream *stream, uint32_t index)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct lane_flow *flow = &request->sends[index / lane->receiver.sources];
+    const struct guest *guest = &lane->port->guest;
+    struct frame_template *templates = lane->sender.templates + (size_t)index * lane->size_count;
+    struct frame_end ends[2] = {{.rank = (uint16_t)request->rank}};
+    struct err ignored = {""};
+
+    memcpy(ends[0].mac, guest->mac, sizeof ends[0].mac);
+    memcpy(ends[0].ipv4, guest->ipv4, sizeof ends[0].ipv4);
+    memcpy(ends[0].ipv6, guest->ipv6, sizeof ends[0].ipv6);
+    (void)read_partner(lane, flow, flow->dst, &ends[1], &ignored);
+    if (!guest_on_link(guest, &ends[1]))
+        memcpy(ends[1].mac, guest->gateway_mac, sizeof ends[1].mac);
+    for (uint32_t i = 0; i < lane->size_count; i++)
+        frame_template(&templates[i], &lane->shape, ends,
+                       (uint16_t)(index % lane->receiver.sources), lane->sizes[i].frame_bytes);
+    stream->base =
+        signature_base((const struct signature *)(templates[0].bytes + lane->shape.payload));
+}
+
+static void build(struct dpdk_lane *lane)
+{
+    struct sender *sender = &lane->sender;
+
+    for (uint32_t i = 0; i < sender->count; i++)
+        build_templates(lane, &sender->streams[i], i);
+    if (sender->count > 0 && lane->forwarder.queue == NULL)
+        rte_mempool_obj_iter(sender->pool, build_buffer, lane);
+    lane->built = true;
+}
+
+/* Whether any partner is reached through the gateway. */
+static bool needs_gateway(const struct dpdk_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    struct err ignored = {""};
+
+    for (uint32_t i = 0; i < request->send_count; i++) {
+        struct frame_end end = {.rank = 0};
+
+        (void)read_partner(lane, &request->sends[i], request->sends[i].dst, &end, &ignored);
+        if (!guest_on_link(&lane->port->guest, &end))
+            return true;
+    }
+    return false;
+}
+
+static int find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err)
+{
+    struct transport_port *port = lane->port;
+    uint8_t frame[GUEST_FRAME_MAX];
+
+    if (port->guest.gateway_known || !needs_gateway(lane))
+        return 0;
+    if (now_ns - lane->settling_ns > GATEWAY_NS)
+        return err_set(err, -EHOSTUNREACH, "%s: the gateway %s does not answer within 5 s",
+                       port->conf->name, port->conf->gateway);
+    if (now_ns - lane->asked_ns >= ASK_NS) {
+        port_send_guest(port, frame, guest_question(&port->guest, frame));
+        lane->asked_ns = now_ns;
+    }
+    return -EAGAIN;
+}
+
+/* The port speaks as this phase does: header kind and VLAN. */
+static void introduce(struct dpdk_lane *lane, int64_t now_ns)
+{
+    struct guest *guest = &lane->port->guest;
+
+    guest->kind = lane->shape.kind;
+    guest->vlan = lane->shape.vlan;
+    guest->vlan_tci = lane->shape.vlan_tci;
+    port_announce(lane->port, now_ns);
+    lane->settling_ns = now_ns;
+    lane->announced = true;
+}
+
+int lane_settle(struct lane *base, int64_t now_ns, struct err *err)
+{
+    struct dpdk_lane *lane = (struct dpdk_lane *)base;
+    struct transport_port *port = lane->port;
+    int rc;
+
+    if (!port_seize(port))
+        return -EAGAIN;
+    if (!lane->announced)
+        introduce(lane, now_ns);
+    if (port->active == NULL)
+        port_listen(port, now_ns);
+    rc = find_gateway(lane, now_ns, err);
+    port_release(port);
+    if (rc == 0 && !lane->built)
+        build(lane);
+    return rc;
+}
+
+/* Waits for the other thread, which holds the queues for a few frames' time. */
+static void seize(struct transport_port *port)
+{
+    while (!port_seize(port))
+        sched_yield();
+}
+
+void lane_start(struct lane *base, int64_t now_ns)
+{
+    struct dpdk_lane *lane = (struct dpdk_lane *)base;
+    const struct phase *phase = base->request.phase;
+    struct transport_port *port = lane->port;
+    struct port_count *count = base->request.count;
+    uint64_t state = phase->seed ^ (uint64_t)base->request.rank << 32 ^ phase->number;
+
+    eal_thread();
+    seize(port);
+    port_listen(port, now_ns);
+    count->foreign += port->idle.foreign;
+    count->guest_sent += port->idle.guest_sent;
+    count->guest_received += port->idle.guest_received;
+    port->idle = (struct port_count){0};
+    port->count = count;
+    port->active = lane;
+    port_release(port);
+    if (lane->forwarder.queue == NULL)
+        shuffle(&lane->sender, &state);
+    schedule(lane, &state);
+    base->stop_ns = phase->stop_ns;
+    lane->turn_ns = lane->start_ns;
+    base->received_all = lane->receiver.left == 0;
+}
+
+static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
+{
+    bool generates = lane->sender.count > 0 && lane->forwarder.queue == NULL;
+
+    lane->lane.started_ns = now_ns;
+    lane->state = generates ? LANE_SENDS : LANE_LISTENS;
+    lane->send = generates ? sender_variant(lane) : sender_rest;
+    if (lane->forwarder.queue != NULL)
+        lane->send = forwarder_send;
+    lane->lane.sent_all = !generates;
+}
+
+static void end_sending(struct dpdk_lane *lane, int64_t now_ns)
+{
+    int64_t end_ns = lane->lane.stop_ns < now_ns ? lane->lane.stop_ns : now_ns;
+
+    sender_intended(lane, end_ns);
+    lane->send = sender_rest;
+    lane->state = LANE_LISTENS;
+    lane->lane.sent_all = true;
+}
+
+/* What happens at certain times only. A worker that wakes after the stop still sends what was due
+ * before it, within catch_up. */
+static void take_turn(struct dpdk_lane *lane, int64_t now_ns)
+{
+    struct lane *base = &lane->lane;
+
+    if (lane->state == LANE_WAITS && now_ns >= lane->start_ns)
+        begin_sending(lane, now_ns);
+    if (lane->state == LANE_SENDS && now_ns >= base->stop_ns) {
+        (void)lane->send(lane, base->stop_ns - 1);
+        end_sending(lane, now_ns);
+    }
+    if (base->stopped_ns == 0 && now_ns >= base->stop_ns)
+        base->stopped_ns = now_ns;
+    if (now_ns - lane->port->announced_ns >= PORT_ANNOUNCE_NS)
+        port_announce(lane->port, now_ns);
+    lane->turn_ns = lane->port->announced_ns + PORT_ANNOUNCE_NS;
+    if (lane->state == LANE_WAITS && lane->start_ns < lane->turn_ns)
+        lane->turn_ns = lane->start_ns;
+}
+
+int64_t lane_poll(struct lane *base, int64_t now_ns)
+{
+    struct dpdk_lane *lane = (struct dpdk_lane *)base;
+    int64_t next_ns;
+    uint32_t received;
+
+    if (!port_seize(lane->port))
+        return now_ns;
+    if (now_ns >= lane->turn_ns || now_ns >= base->stop_ns)
+        take_turn(lane, now_ns);
+    next_ns = lane->send(lane, now_ns);
+    received = lane->receive(lane, now_ns);
+    if (received > 0 && lane->forwarder.queue != NULL)
+        next_ns = lane->send(lane, now_ns);
+    if (lane->sender.left == 0 && lane->state == LANE_SENDS) {
+        base->stopped_ns = now_ns;
+        end_sending(lane, now_ns);
+    }
+    base->received_all = lane->receiver.left == 0;
+    port_release(lane->port);
+    return received == lane->burst ? now_ns : next_ns;
+}
+
+void lane_idle(struct transport_port *port, int64_t now_ns)
+{
+    eal_thread();
+    if (!port_seize(port))
+        return;
+    if (port->active == NULL)
+        port_listen(port, now_ns);
+    port_release(port);
+}
+
+unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
+                      unsigned room)
+{
+    (void)lane;
+    (void)flow;
+    (void)out;
+    (void)room;
+    return 0;
+}
+
+void lane_finish(struct lane *base)
+{
+    struct dpdk_lane *lane = (struct dpdk_lane *)base;
+    struct transport_port *port = lane->port;
+
+    seize(port);
+    forwarder_drop(lane);
+    if (port->active == lane) {
+        port->active = NULL;
+        port->count = &port->idle;
+    }
+    port_release(port);
+    destroy(lane);
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "port.h"
+
+#include "eal.h"
+#include "netns.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <rte_bus_vdev.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MEMPOOL_CACHE 256u
+#define FRAMES 1023u         /* buffers of a pool: burst, caches and the driver's send ring */
+#define FRAMES_XDP 16383u    /* AF_XDP fills its own rings from the pool first: 4,095 fail */
+#define DESCRIPTORS 1024u    /* of a device's rings */
+#define RING_FRAMES 2048u    /* AF_PACKET's receive and send ring by default ... */
+#define RING_FRAMES_BIG 512u /* ... and when frames need RING_BIG bytes each */
+#define RING_SMALL 2048u
+#define RING_BIG 16384u
+#define RING_HEADER 66u   /* of a slot, before the frame (TPACKET_V2) */
+#define RING_EXCEPT 32u   /* of a slot, not asked of a buffer by the driver */
+#define XDP_BUFFER 4096u  /* a buffer with its headers is one page at most */
+#define XDP_HEADERS 192u  /* mempool header 64, mbuf 128 */
+#define XDP_HEADROOM 256u /* the kernel's own */
+
+struct port_blob {
+    uint8_t version;
+    uint8_t has_ipv4;
+    uint8_t has_ipv6;
+    uint8_t mac[FRAME_MAC];
+    uint8_t ipv4[4];
+    uint8_t ipv6[16];
+    uint8_t frame_max[4]; /* big-endian */
+} __attribute__((packed));
+static_assert(sizeof(struct port_blob) == 33, "the layout of a port's address");
+static_assert(sizeof(struct port_blob) <= TRANSPORT_BLOB_MAX, "it fits");
+
+/* How a port's device comes to be, and what its buffers hold. */
+struct plan {
+    const char *bus;
+    char arguments[128];
+    uint32_t data_room; /* behind the headroom */
+    uint32_t receive_frames;
+    uint32_t frame_max; /* 0: ask the device */
+};
+
+static unsigned device_number;
+
+static void plan_packet(struct transport_port *port, struct plan *plan)
+{
+    uint32_t slot = port->iface.mtu + FRAME_ETHERNET + FRAME_VLAN + RING_HEADER;
+    bool big = slot > RING_SMALL;
+    uint32_t frames = port->conf->queue_frames;
+
+    if (frames == 0)
+        frames = big ? RING_FRAMES_BIG : RING_FRAMES;
+    frames = (frames + 1) & ~1u; /* two small slots are one block */
+    snprintf(port->device, sizeof port->device, "net_af_packet%u", device_number++);
+    snprintf(plan->arguments, sizeof plan->arguments, "iface=%s,framecnt=%u,framesz=%u,blocksz=%u",
+             port->iface.name, frames, big ? RING_BIG : RING_SMALL,
+             big ? RING_BIG : 2 * RING_SMALL);
+    plan->data_room = (big ? RING_BIG : RING_SMALL) - RING_EXCEPT;
+    plan->receive_frames = FRAMES;
+    plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
+}
+
+/* Zero copy between the kernel's memory and ours (unaligned chunks): the pool is that memory. */
+static void plan_xdp(struct transport_port *port, struct plan *plan)
+{
+    uint32_t room = XDP_BUFFER - XDP_HEADERS - RTE_PKTMBUF_HEADROOM;
+    uint32_t most = room - XDP_HEADROOM + FRAME_FCS;
+
+    snprintf(port->device, sizeof port->device, "net_af_xdp%u", device_number++);
+    snprintf(plan->arguments, sizeof plan->arguments, "iface=%s,queue_count=1", port->iface.name);
+    plan->data_room = room;
+    plan->receive_frames = FRAMES_XDP;
+    plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
+    if (plan->frame_max + FRAME_VLAN > most)
+        plan->frame_max = most - FRAME_VLAN;
+}
+
+/* "net_ring0,arguments" -> name and arguments. */
+static int plan_vdev(struct transport_port *port, struct plan *plan, struct err *err)
+{
+    const char *comma = strchrnul(port->conf->vdev, ',');
+    size_t name = (size_t)(comma - port->conf->vdev);
+
+    if (name >= sizeof port->device || strlen(comma) > sizeof plan->arguments)
+        return err_set(err, -EINVAL, "%s: the device '%s' has too long a name", port->conf->name,
+                       port->conf->vdev);
+    memcpy(port->device, port->conf->vdev, name);
+    snprintf(plan->arguments, sizeof plan->arguments, "%s", *comma != '\0' ? comma + 1 : "");
+    return 0;
+}
+
+static int plan_device(struct transport_port *port, struct plan *plan, struct err *err)
+{
+    const struct port_conf *conf = port->conf;
+    int rc;
+
+    *plan = (struct plan){.bus = "vdev", .receive_frames = FRAMES};
+    if (conf->pci != NULL) {
+        plan->bus = "pci";
+        plan->receive_frames = FRAMES + DESCRIPTORS;
+        snprintf(port->device, sizeof port->device, "%s", conf->pci);
+        return 0;
+    }
+    if (conf->vdev != NULL)
+        return plan_vdev(port, plan, err);
+    if (conf->iface == NULL)
+        return err_set(err, -EINVAL, "%s: dpdk needs one of iface, pci and vdev", conf->name);
+    if ((rc = iface_open(&port->iface, conf->iface, err)) != 0)
+        return rc;
+    port->kernel = true;
+    if (conf->driver == NULL || strcmp(conf->driver, "af_packet") == 0)
+        plan_packet(port, plan);
+    else if (strcmp(conf->driver, "af_xdp") == 0)
+        plan_xdp(port, plan);
+    else
+        return err_set(err, -EINVAL, "%s: driver '%s' is neither af_packet nor af_xdp", conf->name,
+                       conf->driver);
+    return 0;
+}
+
+/* What a person can do when a device can't be had. */
+static const char *attach_remedy(const struct port_conf *conf)
+{
+    if (conf->pci != NULL)
+        return "is it bound to vfio-pci, and may this user open /dev/vfio?";
+    if (conf->iface != NULL)
+        return "it needs CAP_NET_RAW and CAP_NET_ADMIN, and a driver of DPDK's for it";
+    return "see the device's page in DPDK's guide for its arguments";
+}
+
+static int attach(struct transport_port *port, const struct plan *plan, struct err *err)
+{
+    struct rte_eth_dev_info info;
+    int rc;
+
+    if (rte_eth_dev_count_total() >= RTE_MAX_ETHPORTS)
+        return err_set(err, -ENOSPC,
+                       "%s: this process holds %u ports already, the most that this build of DPDK "
+                       "allows: pack fewer ports into one process",
+                       port->conf->name, RTE_MAX_ETHPORTS);
+    if (rte_eth_dev_get_port_by_name(port->device, &port->id) != 0) {
+        eal_log_clear();
+        rc = rte_eal_hotplug_add(plan->bus, port->device, plan->arguments);
+        if (rc != 0 || rte_eth_dev_get_port_by_name(port->device, &port->id) != 0)
+            return err_set(err, rc < 0 ? rc : -ENODEV, "%s: DPDK can't use '%s': %s (%s)",
+                           port->conf->name,
+                           port->conf->iface != NULL ? port->conf->iface : port->device,
+                           attach_remedy(port->conf), eal_log_last());
+        port->attached = true;
+    }
+    if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0)
+        return err_set(err, rc, "%s: DPDK knows nothing of '%s'", port->conf->name, port->device);
+    snprintf(port->driver, sizeof port->driver, "%s", info.driver_name);
+    port->by_reference = strcmp(port->driver, "net_ring") == 0;
+    return 0;
+}
+
+static struct rte_mempool *make_pool(const struct transport_port *port, const char *use,
+                                     uint32_t count, uint32_t room)
+{
+    char name[RTE_MEMPOOL_NAMESIZE];
+
+    snprintf(name, sizeof name, "sb%u%s", port->id, use);
+    return rte_pktmbuf_pool_create(name, count, MEMPOOL_CACHE, 0,
+                                   (uint16_t)(room + RTE_PKTMBUF_HEADROOM),
+                                   rte_eth_dev_socket_id(port->id));
+}
+
+static int make_pools(struct transport_port *port, const struct plan *plan, uint32_t frames,
+                      struct err *err)
+{
+    port->room_max = port->frame_max - FRAME_FCS + FRAME_VLAN;
+    if (port->room_max < FRAME_TEMPLATE)
+        port->room_max = FRAME_TEMPLATE;
+    port->receive_pool = make_pool(port, "in", plan->receive_frames,
+                                   plan->data_room > 0 ? plan->data_room : port->room_max);
+    port->frames[0] = make_pool(port, "a", frames, port->room_max);
+    port->frames[1] = make_pool(port, "b", frames, port->room_max);
+    if (port->receive_pool == NULL || port->frames[0] == NULL || port->frames[1] == NULL)
+        return err_set(err, -ENOMEM, "%s: no memory for packets (%s): %s", port->conf->name,
+                       rte_strerror(rte_errno), eal_memory_remedy());
+    return 0;
+}
+
+/* The largest frame: the interface's MTU; of other devices what they can, up to 9,216. */
+static void choose_mtu(struct transport_port *port, const struct plan *plan,
+                       struct rte_eth_conf *conf)
+{
+    struct rte_eth_dev_info info;
+    uint32_t most = FRAME_SIZE_MAX - FRAME_ETHERNET - FRAME_FCS;
+
+    port->frame_max = plan->frame_max;
+    if (plan->frame_max == 0 && rte_eth_dev_info_get(port->id, &info) == 0) {
+        conf->rxmode.mtu = info.max_mtu < most ? info.max_mtu : most;
+        port->frame_max = conf->rxmode.mtu + FRAME_ETHERNET + FRAME_FCS;
+    }
+    if (port->frame_max > FRAME_SIZE_MAX)
+        port->frame_max = FRAME_SIZE_MAX;
+}
+
+static int start_queues(struct transport_port *port, const struct plan *plan, struct err *err)
+{
+    struct rte_eth_conf conf = {.rxmode = {.mtu = 0}};
+    uint16_t receives = DESCRIPTORS, sends = DESCRIPTORS;
+    int node = rte_eth_dev_socket_id(port->id);
+    int rc;
+
+    choose_mtu(port, plan, &conf);
+    eal_log_clear();
+    rc = rte_eth_dev_configure(port->id, 1, 1, &conf);
+    if (rc == 0)
+        rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &receives, &sends);
+    if (rc == 0)
+        rc = make_pools(port, plan, port->conf->pci != NULL ? FRAMES + sends : FRAMES, err);
+    if (rc == 0)
+        rc =
+            rte_eth_rx_queue_setup(port->id, 0, receives, (unsigned)node, NULL, port->receive_pool);
+    if (rc == 0)
+        rc = rte_eth_tx_queue_setup(port->id, 0, sends, (unsigned)node, NULL);
+    if (rc == 0)
+        rc = rte_eth_dev_start(port->id);
+    if (rc != 0)
+        return err_set(err, rc, "%s: '%s' does not start: %s (%s)", port->conf->name, port->device,
+                       rte_strerror(-rc), eal_log_last());
+    return 0;
+}
+
+/* A locally administered address that stays the same for a port of the same name. */
+static void derive_mac(const struct transport_run *run, const char *name, uint8_t mac[FRAME_MAC])
+{
+    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+
+    for (const char *at = run->run_id != NULL ? run->run_id : ""; *at != '\0'; at++)
+        hash = (hash ^ (uint8_t)*at) * 0x100000001b3;
+    for (const char *at = name; *at != '\0'; at++)
+        hash = (hash ^ (uint8_t)*at) * 0x100000001b3;
+    mac[0] = 0x02;
+    for (unsigned i = 1; i < FRAME_MAC; i++)
+        mac[i] = (uint8_t)(hash >> 8 * i);
+}
+
+/* The port's address, and the mode in which frames to it come in. */
+static int choose_mac(struct transport_port *port, const struct transport_run *run, struct err *err)
+{
+    const char *wanted = port->conf->mac;
+    struct rte_ether_addr own, mac;
+
+    if (rte_eth_macaddr_get(port->id, &own) != 0)
+        memset(&own, 0, sizeof own);
+    mac = own;
+    if (wanted == NULL && port->kernel)
+        derive_mac(run, port->conf->name, mac.addr_bytes);
+    else if (wanted != NULL && strcmp(wanted, "keep") != 0 &&
+             (rte_ether_unformat_addr(wanted, &mac) != 0 || (mac.addr_bytes[0] & 1)))
+        return err_set(err, -EINVAL,
+                       "%s: '%s' is no address of one station, as in "
+                       "02:00:00:00:00:01",
+                       port->conf->name, wanted);
+    memcpy(port->guest.mac, mac.addr_bytes, FRAME_MAC);
+    if (rte_is_same_ether_addr(&mac, &own))
+        return 0;
+    if (port->kernel)
+        return iface_promiscuous(&port->iface, err);
+    /* A device without this mode (null, ring) takes every frame anyway. */
+    (void)rte_eth_promiscuous_enable(port->id);
+    return 0;
+}
+
+static int open_device(struct transport_port *port, const struct transport_run *run,
+                       struct err *err)
+{
+    struct plan plan;
+    int rc;
+
+    if ((rc = plan_device(port, &plan, err)) != 0 || (rc = attach(port, &plan, err)) != 0 ||
+        (rc = start_queues(port, &plan, err)) != 0 || (rc = choose_mac(port, run, err)) != 0)
+        return rc;
+    if (strcmp(port->driver, "net_af_packet") == 0)
+        iface_find_ring(&port->iface);
+    if (port->kernel)
+        (void)iface_counts(&port->iface, &port->baseline);
+    return 0;
+}
+
+int port_open(struct transport_port **out, const struct port_conf *conf,
+              const struct transport_run *run, struct err *err)
+{
+    struct transport_port *port;
+    int before = -1;
+    int rc;
+
+    if ((rc = eal_start(run->node, err)) != 0)
+        return rc;
+    port = calloc(1, sizeof *port);
+    if (port == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
+    port->conf = conf;
+    port->count = &port->idle;
+    port->iface.packet_fd = port->iface.route_fd = port->iface.ring_fd = -1;
+    atomic_flag_clear(&port->busy);
+    if ((rc = guest_addresses(&port->guest, conf, err)) != 0)
+        goto cleanup;
+    /* Drivers make their sockets in the namespace of the thread that opens them. */
+    if ((rc = netns_enter(conf->netns, &before, err)) != 0)
+        goto cleanup;
+    rc = open_device(port, run, err);
+    netns_leave(before);
+
+cleanup:
+    if (rc != 0)
+        port_close(port);
+    else
+        *out = port;
+    return rc;
+}
+
+void port_close(struct transport_port *port)
+{
+    struct err ignored = {""};
+    int before = -1;
+
+    (void)netns_enter(port->conf->netns, &before, &ignored);
+    if (port->driver[0] != '\0') {
+        (void)rte_eth_dev_stop(port->id);
+        (void)rte_eth_dev_close(port->id);
+    }
+    if (port->attached)
+        (void)rte_eal_hotplug_remove(port->conf->pci != NULL ? "pci" : "vdev", port->device);
+    iface_close(&port->iface);
+    netns_leave(before);
+    rte_mempool_free(port->receive_pool);
+    for (unsigned i = 0; i < PORT_POOLS; i++)
+        rte_mempool_free(port->frames[i]);
+    free(port);
+}
+
+static uint64_t link_bps(const struct transport_port *port)
+{
+    struct rte_eth_link link;
+
+    if (port->kernel)
+        return port->iface.link_bps;
+    /* Devices without a wire invent a speed. */
+    if (port->conf->pci == NULL || rte_eth_link_get_nowait(port->id, &link) != 0 ||
+        link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
+        return 0;
+    return link.link_speed * UINT64_C(1000000);
+}
+
+static void bare_address(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%.*s", text != NULL ? (int)strcspn(text, "/") : 0, text);
+}
+
+void port_facts(struct transport_port *port, struct port_facts *facts)
+{
+    const uint8_t *mac = port->guest.mac;
+    int node = rte_eth_dev_socket_id(port->id);
+
+    *facts = (struct port_facts){.link_bps = link_bps(port),
+                                 .frame_max = port->frame_max,
+                                 .numa_node = port->conf->pci != NULL ? node : -1};
+    snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
+    snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
+             mac[3], mac[4], mac[5]);
+    bare_address(facts->ipv4, sizeof facts->ipv4, port->conf->ipv4);
+    bare_address(facts->ipv6, sizeof facts->ipv6, port->conf->ipv6);
+}
+
+bool port_link_up(struct transport_port *port)
+{
+    struct rte_eth_link link;
+
+    if (port->kernel)
+        return iface_running(&port->iface);
+    return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+void port_address(struct transport_port *port, struct blob *blob)
+{
+    const struct guest *guest = &port->guest;
+    uint32_t frame_max = htobe32(port->frame_max);
+    struct port_blob own = {.version = 1, .has_ipv4 = guest->has_ipv4, .has_ipv6 = guest->has_ipv6};
+
+    memcpy(own.mac, guest->mac, sizeof own.mac);
+    memcpy(own.ipv4, guest->ipv4, sizeof own.ipv4);
+    memcpy(own.ipv6, guest->ipv6, sizeof own.ipv6);
+    memcpy(own.frame_max, &frame_max, sizeof own.frame_max);
+    blob->size = sizeof own;
+    memcpy(blob->bytes, &own, sizeof own);
+}
+
+bool port_read_address(const struct blob *blob, struct frame_end *end, bool has_ip[2],
+                       uint32_t *frame_max)
+{
+    struct port_blob peer;
+
+    if (blob->size != sizeof peer)
+        return false;
+    memcpy(&peer, blob->bytes, sizeof peer);
+    memcpy(end->mac, peer.mac, sizeof end->mac);
+    memcpy(end->ipv4, peer.ipv4, sizeof end->ipv4);
+    memcpy(end->ipv6, peer.ipv6, sizeof end->ipv6);
+    memcpy(frame_max, peer.frame_max, sizeof peer.frame_max);
+    *frame_max = be32toh(*frame_max);
+    has_ip[0] = peer.has_ipv4;
+    has_ip[1] = peer.has_ipv6;
+    return peer.version == 1;
+}
+
+/* Devices name their counters of received pause frames in many ways. */
+static bool counts_pause(const char *name)
+{
+    return (strstr(name, "rx") != NULL || strstr(name, "receive") != NULL) &&
+           (strstr(name, "pause") != NULL || strstr(name, "xoff") != NULL ||
+            strstr(name, "pfc") != NULL) &&
+           strstr(name, "duration") == NULL && strstr(name, "transition") == NULL;
+}
+
+static int64_t pause_received(uint16_t id)
+{
+    int count = rte_eth_xstats_get_names(id, NULL, 0);
+    struct rte_eth_xstat_name *names = calloc(count > 0 ? (size_t)count : 1, sizeof *names);
+    struct rte_eth_xstat *values = calloc(count > 0 ? (size_t)count : 1, sizeof *values);
+    int64_t frames = -1;
+
+    if (names != NULL && values != NULL && count > 0 &&
+        rte_eth_xstats_get_names(id, names, (unsigned)count) == count &&
+        rte_eth_xstats_get(id, values, (unsigned)count) == count) {
+        for (int i = 0; i < count; i++)
+            if (counts_pause(names[i].name))
+                frames = (frames > 0 ? frames : 0) + (int64_t)values[i].value;
+    }
+    free(names);
+    free(values);
+    return frames;
+}
+
+/* AF_PACKET's driver counts no loss at all, AF_XDP's only its own: the kernel is asked. */
+static void kernel_hardware(struct transport_port *port, struct port_hardware *counters)
+{
+    struct iface_counts now;
+    bool packet = strcmp(port->driver, "net_af_packet") == 0;
+
+    if (packet)
+        counters->dropped_receive = iface_ring_drops(&port->iface);
+    counters->errors = -1;
+    if (iface_counts(&port->iface, &now) != 0) {
+        counters->dropped_send = -1;
+        return;
+    }
+    counters->errors = (int64_t)(now.receive_errors - port->baseline.receive_errors);
+    counters->dropped_send += (int64_t)(now.send_dropped - port->baseline.send_dropped);
+}
+
+void port_hardware(struct transport_port *port, struct port_hardware *counters)
+{
+    struct rte_eth_stats stats;
+
+    *counters = (struct port_hardware){-1, -1, -1, -1, -1, -1};
+    if (rte_eth_stats_get(port->id, &stats) != 0)
+        return;
+    *counters = (struct port_hardware){
+        .received_frames = (int64_t)stats.ipackets,
+        .sent_frames = (int64_t)stats.opackets,
+        .dropped_receive = (int64_t)(stats.imissed + stats.rx_nombuf),
+        .dropped_send = (int64_t)port->forward_dropped,
+        .errors = (int64_t)stats.ierrors,
+        .pause_received = port->conf->pci != NULL ? pause_received(port->id) : -1,
+    };
+    if (port->kernel)
+        kernel_hardware(port, counters);
+    else
+        counters->dropped_send += (int64_t)stats.oerrors;
+}
+
+void port_send_guest(struct transport_port *port, const uint8_t *frame, uint32_t length)
+{
+    struct rte_mbuf *buffer = rte_pktmbuf_alloc(port->receive_pool);
+
+    if (buffer == NULL)
+        return;
+    memcpy(rte_pktmbuf_append(buffer, (uint16_t)length), frame, length);
+    if (rte_eth_tx_burst(port->id, 0, &buffer, 1) == 1)
+        port->count->guest_sent++;
+    else
+        rte_pktmbuf_free(buffer);
+}
+
+void port_announce(struct transport_port *port, int64_t now_ns)
+{
+    uint8_t frame[GUEST_FRAME_MAX];
+
+    port_send_guest(port, frame, guest_announcement(&port->guest, frame));
+    port->announced_ns = now_ns;
+}
+
+bool port_hear(struct transport_port *port, const struct rte_mbuf *frame)
+{
+    uint8_t answer[GUEST_FRAME_MAX];
+    uint32_t answer_length = 0;
+    enum guest_verdict verdict = guest_hear(&port->guest, rte_pktmbuf_mtod(frame, const uint8_t *),
+                                            rte_pktmbuf_data_len(frame), answer, &answer_length);
+
+    if (verdict == GUEST_IGNORES)
+        return false;
+    port->count->guest_received++;
+    if (verdict == GUEST_ANSWERS)
+        port_send_guest(port, answer, answer_length);
+    return true;
+}
+
+void port_listen(struct transport_port *port, int64_t now_ns)
+{
+    struct rte_mbuf *frames[PORT_BURST_MAX];
+    uint16_t count;
+
+    /* Bounded: a device that always has more (net_null) must not keep the worker here. */
+    for (unsigned bursts = 0; bursts < 64; bursts++) {
+        count = rte_eth_rx_burst(port->id, 0, frames, PORT_BURST_MAX);
+        for (uint16_t i = 0; i < count; i++)
+            if (!port_hear(port, frames[i]))
+                port->count->foreign++;
+        rte_pktmbuf_free_bulk(frames, count);
+        if (count == 0)
+            break;
+    }
+    if (port->announced_ns != 0 && now_ns - port->announced_ns >= PORT_ANNOUNCE_NS)
+        port_announce(port, now_ns);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The signature: the first 18 bytes of every frame's payload. At the start, not the end, so that
+ * it lies at the same even offset in frames of every size (odd ones too), in the cache line that
+ * follows the headers, and survives truncation.
+ *
+ * Its nine words always sum to 0xffff, the zero of one's complement arithmetic: the last word is
+ * the checksum complement (RFC 7820). So a UDP checksum that was right for the headers and the
+ * payload behind the signature stays right whatever sequence and time are written.
+ */
+#ifndef ENGINE_DPDK_SIGNATURE_H
+#define ENGINE_DPDK_SIGNATURE_H
+
+#include "checksum.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* All in network byte order. */
+struct signature {
+    uint16_t tag;      /* of run, trial, network and phase */
+    uint16_t src;      /* ranks */
+    uint16_t dst;      /* */
+    uint32_t sequence; /* of the stream; unwrapped to 64 bits by the receiver */
+    uint32_t ns_high;  /* nanoseconds since the phase's start at the sender, 48 bits: */
+    uint16_t ns_low;   /* 78 hours */
+    uint16_t complement;
+} __attribute__((packed));
+
+#define SIGNATURE_BYTES 18
+static_assert(sizeof(struct signature) == SIGNATURE_BYTES, "the signature's layout");
+
+/* What a burst's frames have in common: the time, and its words' sum. */
+struct signature_time {
+    uint32_t high;
+    uint16_t low;
+    uint32_t sum;
+};
+
+/* Sum of a 32-bit field's two words. */
+static inline uint32_t signature_words(uint32_t field)
+{
+    return (field & 0xffff) + (field >> 16);
+}
+
+static inline struct signature_time signature_time(int64_t since_start_ns)
+{
+    uint64_t ns = since_start_ns > 0 ? (uint64_t)since_start_ns : 0;
+    struct signature_time time = {htobe32((uint32_t)(ns >> 16)), htobe16((uint16_t)ns), 0};
+
+    time.sum = signature_words(time.high) + time.low;
+    return time;
+}
+
+/* The part of the sum that belongs to a stream: tag and ranks, as they lie in the signature. */
+static inline uint32_t signature_base(const struct signature *signature)
+{
+    return (uint32_t)signature->tag + signature->src + signature->dst;
+}
+
+/* Writes what differs from frame to frame. `base_sum`: signature_base() + time->sum. */
+static inline void signature_stamp(struct signature *signature, uint32_t sequence,
+                                   const struct signature_time *time, uint32_t base_sum)
+{
+    uint32_t field = htobe32(sequence);
+    uint32_t sum = base_sum + signature_words(field);
+
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    signature->sequence = field;
+    signature->ns_high = time->high;
+    signature->ns_low = time->low;
+    signature->complement = (uint16_t)~sum;
+}
+
+static inline bool signature_sound(const struct signature *signature)
+{
+    return checksum_fold(checksum_add(0, signature, sizeof *signature)) == 0xffff;
+}
+
+static inline uint64_t signature_ns(const struct signature *signature)
+{
+    return (uint64_t)be32toh(signature->ns_high) << 16 | be16toh(signature->ns_low);
+}
+
+#endif
