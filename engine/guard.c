@@ -249,3 +249,36 @@ int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err
         code = guard_check_interface(NULL, interfaces.names[i], rules, err);
     return code;
 }
+
+/* One value among a device's arguments: an interface, a PCI address, or neither. */
+static int check_value(const struct guard_map *map, const char *netns, const char *value,
+                       const struct guard_rules *rules, struct err *err)
+{
+    if (guard_map_find(map, 0, value))
+        return guard_check_interface(netns, value, rules, err);
+    if (guard_host_is_pci(value))
+        return guard_check_pci(value, rules, err);
+    return 0;
+}
+
+int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rules *rules,
+                     struct err *err)
+{
+    struct guard_map map = {0};
+    int space, code = guard_map_read(&map, netns, &space, err);
+
+    /* Nested devices (net_failsafe) stand in parentheses, lists in brackets. */
+    for (const char *at = vdev; *at && code == 0; at += *at != '\0') {
+        size_t length = strcspn(at, ",=()[]");
+        char value[64];
+
+        if (length < sizeof(value)) {
+            memcpy(value, at, length);
+            value[length] = '\0';
+            code = check_value(&map, netns, value, rules, err);
+        }
+        at += length;
+    }
+    guard_map_free(&map);
+    return code;
+}

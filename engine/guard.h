@@ -36,4 +36,9 @@ int guard_check_interface(const char *netns, const char *iface, const struct gua
  * -ENODEV: no such device; -EINVAL: not a PCI address. */
 int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err *err);
 
+/* The same for a DPDK device by its arguments ("net_af_packet0,iface=eth0"): every value in them
+ * that is an interface of `netns` or a PCI address is checked. */
+int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rules *rules,
+                     struct err *err);
+
 #endif

@@ -6,7 +6,6 @@
 #include <glob.h>
 #include <limits.h>
 #include <mntent.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,13 +158,13 @@ int guard_host_storage(const char *root, guard_server_fn *each, void *data)
     return code ? code : search_blocks(root, &search);
 }
 
-/* "0000:3b:00.0", as /sys spells it. */
-static bool is_pci_address(const char *pci)
+bool guard_host_is_pci(const char *text)
 {
     static const char shape[] = "hhhh:hh:hh.h";
 
     for (size_t i = 0; i < sizeof(shape); i++) {
-        if (shape[i] == 'h' ? !pci[i] || !strchr("0123456789abcdef", pci[i]) : pci[i] != shape[i])
+        if (shape[i] == 'h' ? !text[i] || !strchr("0123456789abcdef", text[i])
+                            : text[i] != shape[i])
             return false;
     }
     return true;
@@ -217,7 +216,7 @@ int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *i
     glob_t devices = {0};
 
     interfaces->count = 0;
-    if (!is_pci_address(pci))
+    if (!guard_host_is_pci(pci))
         return err_set(
             err, -EINVAL,
             "%.40s is not a PCI address; write it as 0000:3b:00.0 (lspci -D shows them).", pci);

@@ -9,6 +9,7 @@
 #include "err.h"
 
 #include <net/if.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define GUARD_PCI_INTERFACES_MAX 64
@@ -19,6 +20,9 @@ typedef int guard_server_fn(void *data, const char *address, const char *what);
 
 /* Network file systems (NFS, SMB, Lustre, Ceph, Gluster), iSCSI and NVMe over fabrics. */
 int guard_host_storage(const char *root, guard_server_fn *each, void *data);
+
+/* Is this a PCI address as /sys spells it: "0000:3b:00.0"? */
+bool guard_host_is_pci(const char *text);
 
 struct guard_interfaces {
     size_t count;

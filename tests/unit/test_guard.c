@@ -329,6 +329,33 @@ static void test_no_such_pci_device(void **state)
     assert_non_null(strstr(err.text, "ffff:ff:1f.7"));
 }
 
+static void test_device_arguments(void **state)
+{
+    static const struct {
+        const char *vdev;
+        int code;
+    } devices[] = {
+        {"net_null0", 0},
+        {"net_ring0", 0},
+        {"net_af_packet0,iface=w0", 0},
+        {"net_af_packet0,iface=v0", -EPERM},
+        {"net_af_xdp0,start_queue=0,iface=v0,queue_count=1", -EPERM},
+        {"net_pcap0,tx_iface=w0,rx_iface=v0", -EPERM},
+        {"net_failsafe0,dev(net_af_packet1,iface=v0),dev(net_null1)", -EPERM},
+        {"net_bonding0,member=ffff:ff:1f.7", -ENODEV},
+    };
+
+    (void)state;
+    must("-n %h route add default dev v0");
+    for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
+        struct err err = {0};
+        int code = guard_check_vdev(here, devices[i].vdev, &plain, &err);
+
+        if (code != devices[i].code)
+            fail_msg("%s: %d: %s", devices[i].vdev, code, err.text);
+    }
+}
+
 #define in_namespaces(test) cmocka_unit_test_setup_teardown(test, fresh, away_with)
 
 int main(void)
@@ -349,6 +376,7 @@ int main(void)
         in_namespaces(test_controller),
         in_namespaces(test_controller_of_another_namespace),
         in_namespaces(test_shared),
+        in_namespaces(test_device_arguments),
         cmocka_unit_test(test_no_such_pci_device),
     };
     bool possible;
