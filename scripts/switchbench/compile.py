@@ -197,6 +197,8 @@ class _Draft:
                     raise self.problem(key, str(error)) from None
         if isinstance(pattern.get("partners"), list):
             pattern |= {"list": pattern["partners"], "partners": "list"}
+        if "groups" in pattern:
+            pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
         return pattern
 
     def _parameters(self) -> dict[str, Any]:

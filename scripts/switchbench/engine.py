@@ -57,14 +57,16 @@ class PlanRequest:
         """From a pattern's mapping."""
         return cls(ranks, json.dumps(pattern, sort_keys=True), seed)
 
-    def document(self, phases: Sequence[int] | None) -> str:
+    def document(self, phases: Sequence[int] | None, headline: bool) -> str:
         """The request as the engine reads it."""
         plan: dict[str, Any] = {
             "ranks": self.ranks,
             "pattern": json.loads(self.pattern),
             "seed": self.seed,
         }
-        if phases is not None:
+        if headline:
+            plan["headline"] = True
+        elif phases is not None:
             plan["phases"] = list(phases)
         text: str = yaml.safe_dump({"plan": plan}, explicit_end=True, sort_keys=False)
         return text
@@ -73,7 +75,7 @@ class PlanRequest:
 @lru_cache(maxsize=4096)
 def plan_size(request: PlanRequest) -> PlanSize:
     """Phases and flows of a plan; PlanRefused with the reason."""
-    record = next(_records(request, []))
+    record = next(_records(request, headline=True))
     return PlanSize(int(record["phases"]), int(record["flows"]))
 
 
@@ -94,11 +96,13 @@ def plan_phases(request: PlanRequest, phases: Sequence[int] | None = None) -> li
     return list(found.values())
 
 
-def _records(request: PlanRequest, phases: Sequence[int] | None) -> Iterator[dict[str, Any]]:
+def _records(
+    request: PlanRequest, phases: Sequence[int] | None = None, headline: bool = False
+) -> Iterator[dict[str, Any]]:
     try:
         result = subprocess.run(
             [str(find_engine()), "--plan"],
-            input=request.document(phases),
+            input=request.document(phases, headline),
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_S,
@@ -119,4 +123,5 @@ def _refusal(records: list[dict[str, Any]], log: str, status: int) -> Exception:
     texts = [str(record["text"]) for record in records if record.get("type") == "error"]
     lines = log.strip().splitlines()
     text = texts[-1] if texts else (lines[-1] if lines else f"ended with status {status}")
+    text = text.removeprefix("switchbench-node: ")
     return PlanRefused(text) if status == 2 else RunError(f"switchbench-node: {text}")

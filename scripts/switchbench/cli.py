@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The `switchbench` command: a table of commands, and one map from error to exit status."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+from . import __version__
+from .errors import SwitchbenchError
+
+# Modules of `commands`, in the order of --help. Each has add_parser(subparsers), which also says
+# by set_defaults(main=main) what runs: main(args) -> exit status.
+COMMANDS = ("plan",)
+
+DESCRIPTION = "Does this network still hold when every port is busy at once, and where not?"
+EXAMPLES = """\
+examples:
+  switchbench plan conf/four-matrices.yaml          what would run, for how long, between whom
+  switchbench run conf/four-matrices.yaml           run it on the lab of network namespaces
+  switchbench run --site two-modules --profile quick
+  switchbench COMMAND --help                        more examples for each command
+
+exit status: 0 done and accepted, 1 a stated expectation failed, 2 bad configuration or arguments,
+3 the run could not be completed (what was measured is kept), 4 a clause inconclusive"""
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; every failure that a person can act on is one sentence."""
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = args.main
+    try:
+        return command(args)
+    except SwitchbenchError as error:
+        print(f"switchbench: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        print("switchbench: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python must not complain about it when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    parser = argparse.ArgumentParser(
+        prog="switchbench",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"switchbench {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        _module(name).add_parser(subparsers)
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f".commands.{name}", __package__)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

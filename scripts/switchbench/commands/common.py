@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What commands have in common: which configuration is meant, and help with examples."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..compile import compile_run
+from ..config import Request, read
+from ..config.profiles import PROFILES
+from ..model import Run
+
+
+def add_command(subparsers: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+    """A command's parser, whose help ends with examples."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which configuration is meant."""
+    parser.add_argument(
+        "conf", metavar="CONF", nargs="?", type=Path, help="configuration (doc/configuration.md)"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="assignments",
+        help="a setting that wins over the file, e.g. window=1s, site.lab=tree, tests.0.load=50%%",
+    )
+    parser.add_argument("--site", metavar="SITE", help="a lab's name or a site file")
+    parser.add_argument("--profile", choices=list(PROFILES), help="how long and how often to test")
+
+
+def load_run(args: argparse.Namespace) -> Run:
+    """Reads and compiles the configuration that the arguments name."""
+    return compile_run(read(Request(args.conf, args.assignments, args.site, args.profile)))

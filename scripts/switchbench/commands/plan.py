@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench plan`: what would run, for how long, and who would send to whom."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.RangeSet import RangeSet, RangeSetException
+from rich.console import Console
+
+from .. import documents, plan
+from ..compile import refuse_too_long
+from .common import add_command, add_configuration, load_run
+
+FILE_COLUMNS = 160
+
+EXAMPLES = """\
+examples:
+  switchbench plan conf/four-matrices.yaml
+  switchbench plan conf/two-modules.yaml --set tests.0.sweep.count=[8] --phases 0
+  switchbench plan --site one-switch --profile quick --all
+  switchbench plan conf/four-matrices.yaml --json | jq '.plans[0].phases[0].flows'
+  switchbench plan hand.yaml --job job.yaml    then on each host: switchbench-node job.yaml
+
+--json writes one object:
+  switchbench  1, the format's version
+  seed         for everything that is drawn
+  expected_s   how long the run should take; start_s of it before the first trial
+  tests        [{test, pattern, parameters, transport, networks, ranks, sizes, size_unit, loads,
+               repeat, trials, phases, flows, expected_s}]
+  trials       [{trial, test, repeat, plan, size, load, swept settings in parameters, expected_s}]
+  plans        [{plan, networks, ranks: names in rank order by network, seed, pattern: as nodes
+               get it, by rank number, phases: [{phase, name, networks: [{network,
+               flows: [[source, destination, "generate" or "forward"]], idle: [names]}]}]}]
+  configuration  as understood, every default written out: itself a configuration
+  notes, not_built   sentences; what is not built yet can be planned but not run"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers, "plan", "show tests, expected time, phases and flows; send nothing", EXAMPLES
+    )
+    add_configuration(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object, everything in it")
+    parser.add_argument("--phases", metavar="RANGES", type=_ranges, help="only these, e.g. 0-3,7")
+    parser.add_argument("--all", action="store_true", help="every phase and flow, however many")
+    parser.add_argument(
+        "--job", metavar="FILE", type=Path, help="write all documents of a run started by hand"
+    )
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the plan, and writes the job when asked."""
+    run = load_run(args)
+    choice = plan.Choice(phases=args.phases, everything=args.all or args.json)
+    if args.json:
+        json.dump(plan.as_json(run, choice), sys.stdout, indent=1)
+        print()
+    else:
+        plan.show(run, choice, _console())
+    refuse_too_long(run)
+    if args.job is not None:
+        text = documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S"))
+        documents.write_private(args.job, text)
+        print(f"job: {args.job} (it holds the run's key: mode 0600)", file=sys.stderr)
+    return 0
+
+
+def _ranges(text: str) -> list[int]:
+    try:
+        return [int(number) for number in RangeSet(text)]
+    except (RangeSetException, ValueError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not ranges such as 0-3,7") from None
+
+
+def _console() -> Console:
+    """The terminal; a file or a pipe gets long lines instead of folded ones."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_COLUMNS)

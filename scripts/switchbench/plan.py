@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `switchbench plan` prints: tests with their time, then each plan's phases by names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from . import timing
+from .config import quantities
+from .engine import Phase, PlanRequest, plan_phases
+from .model import Part, Port, Run, Trial
+
+PHASES_SHOWN = 12
+FLOWS_SHOWN = 16
+PORTS_SHOWN = 24
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How much is wanted."""
+
+    phases: Sequence[int] | None = None  # only these
+    everything: bool = False
+
+
+@dataclass
+class Plan:
+    """A plan that one or more trials follow."""
+
+    number: int
+    parts: tuple[Part, ...]
+    pattern: dict[str, Any]
+    seed: int
+    phases: int
+    trials: list[Trial] = field(default_factory=list)
+
+    def listing(self, numbers: Sequence[int] | None) -> list[list[Phase]]:
+        """The phases of each part."""
+        return [
+            plan_phases(PlanRequest.of(len(part.ranks), self.pattern, self.seed), numbers)
+            for part in self.parts
+        ]
+
+
+def plans_of(run: Run) -> list[Plan]:
+    """The run's different plans, in the order of their first trial."""
+    found: dict[str, Plan] = {}
+    for trial in run.trials:
+        key = json.dumps([trial.document[name] for name in ("parts", "pattern", "seed")])
+        plan = found.get(key)
+        if plan is None:
+            plan = found[key] = Plan(
+                len(found), trial.parts, trial.pattern, trial.document["seed"], trial.phases
+            )
+        plan.trials.append(trial)
+    return list(found.values())
+
+
+# --- for people ----------------------------------------------------------------------------------
+
+
+def show(run: Run, choice: Choice, console: Console) -> None:
+    """Prints the plan of a run."""
+    console.print(_site_line(run))
+    console.print(_tests_table(run))
+    console.print(
+        f"expected time {timing.human(run.expected_s)}, of it {timing.human(run.start_s)} to start"
+    )
+    for note in run.notes:
+        console.print(Text(f"note: {note}"))
+    for name in run.unbuilt:
+        console.print(Text(f"not built yet, so this can't be run: {name}"))
+    if any(port.switch for port in run.site.ports):
+        console.print(_ports_table(run, choice))
+    for plan in plans_of(run):
+        _show_plan(plan, choice, console)
+
+
+def _site_line(run: Run) -> str:
+    site = run.site
+    what = f"lab {site.lab}" if site.lab else f"site of {len(site.processes)} hosts ({site.launch})"
+    networks = ", ".join(f"{name}: {len(ports)} ports" for name, ports in site.networks.items())
+    return f"{what}; {networks}; {len(site.processes)} node processes; seed {run.seed}"
+
+
+def _tests_table(run: Run) -> Table:
+    table = _table("test", "pattern", "transport", "network", "ranks", "size", "load")
+    for column in ("repeat", "trials", "phases", "expected"):
+        table.add_column(column, justify="right")
+    for test in tests_of(run):
+        table.add_row(
+            str(test["test"]),
+            " ".join([test["pattern"], *_words(test["parameters"])]),
+            test["transport"],
+            " + ".join(test["networks"]),
+            _few(test["ranks"]),
+            _few([_size(sizes, test["size_unit"]) for sizes in test["sizes"]]),
+            _few(test["loads"]),
+            str(test["repeat"]),
+            str(test["trials"]),
+            str(test["phases"]),
+            timing.human(test["expected_s"]),
+        )
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+def _words(parameters: dict[str, list[Any]]) -> Iterator[str]:
+    """Parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
+    for key, values in parameters.items():
+        texts = [_word(value) for value in values]
+        if texts == ["true"]:
+            yield key
+        elif texts != ["false"]:
+            yield f"{key}={','.join(texts)}"
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return "[" + " ".join(_word(item) for item in value[:4]) + ("…" * (len(value) > 4)) + "]"
+    return str(value)
+
+
+def _few(values: Sequence[Any], most: int = 7) -> str:
+    texts = [str(value) for value in values]
+    return ", ".join(texts[:most]) + (f" … {texts[-1]}" if len(texts) > most else "")
+
+
+def _size(sizes: Sequence[int], unit: str) -> str:
+    if len(sizes) == 1:
+        return str(sizes[0]) if unit == "frame" else quantities.SIZE.text(sizes[0])
+    runs = [(size, len(list(group))) for size, group in groupby(sizes)]
+    return "IMIX " + " ".join(f"{count}x{size}" for size, count in runs)
+
+
+def _ports_table(run: Run, choice: Choice) -> Table:
+    table = _table("network", "rank", "port", "switch", "switch port", "line rate")
+    ports = [
+        (network, rank, port)
+        for network, members in run.site.networks.items()
+        for rank, port in enumerate(members)
+    ]
+    most = len(ports) if choice.everything else PORTS_SHOWN
+    for network, rank, port in ports[:most]:
+        rate = quantities.RATE.text(port.line_rate_bps) if port.line_rate_bps else "unknown"
+        table.add_row(
+            network, str(rank), port.name, port.switch or "", port.switch_port or "", rate
+        )
+    if len(ports) > most:
+        table.add_row("", "", f"… {len(ports) - most} more (--all)", "", "", "")
+    return table
+
+
+def _show_plan(plan: Plan, choice: Choice, console: Console) -> None:
+    console.print(Text(_title(plan), style="bold"))
+    numbers = _phases_shown(plan, choice)
+    table = _table("phase", "name", "network") if len(plan.parts) > 1 else _table("phase", "name")
+    table.add_column("flows", overflow="fold")
+    for part, phases in zip(plan.parts, plan.listing(numbers), strict=True):
+        for phase in phases:
+            where = [part.network] if len(plan.parts) > 1 else []
+            table.add_row(str(phase.number), phase.name, *where, _flows(phase, part, choice))
+    console.print(table)
+    if len(numbers) < plan.phases and choice.phases is None:
+        console.print(f"… {plan.phases - len(numbers)} more phases (--all, or --phases RANGES)\n")
+
+
+def _title(plan: Plan) -> str:
+    tests = list(dict.fromkeys(trial.test for trial in plan.trials))
+    ranks = " + ".join(f"{len(part.ranks)} ranks of {part.network}" for part in plan.parts)
+    parameters = {key: [value] for key, value in plan.trials[0].parameters.items()}
+    words = " ".join([plan.pattern["name"], *_words(parameters)])
+    return (
+        f"plan {plan.number}: {words}, {ranks}, {plan.phases} phase{'s' * (plan.phases > 1)} "
+        f"(test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))})"
+    )
+
+
+def _phases_shown(plan: Plan, choice: Choice) -> list[int]:
+    numbers = range(plan.phases)
+    if choice.phases is not None:
+        return [number for number in choice.phases if number in numbers]
+    return list(numbers if choice.everything else numbers[:PHASES_SHOWN])
+
+
+def _flows(phase: Phase, part: Part, choice: Choice) -> Text:
+    """Flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards; then who idles."""
+    texts = list(_arrows(phase, part.ranks))
+    most = len(texts) if choice.everything else FLOWS_SHOWN
+    lines = ", ".join(texts[:most])
+    if len(texts) > most:
+        lines += f" … {len(texts) - most} more"
+    if phase.idle:
+        idle = [part.ranks[rank].name for rank in phase.idle]
+        lines += f"; idle: {_few(idle)}"
+    return Text(lines)
+
+
+def _arrows(phase: Phase, ranks: Sequence[Port]) -> Iterator[str]:
+    pairs = {(src, dst) for src, dst, _ in phase.flows}
+    for src, dst, forwards in phase.flows:
+        both = (dst, src) in pairs
+        if both and src > dst:
+            continue
+        arrow = "⇄" if both else ("⇒" if forwards else "→")
+        # Without spaces, so that lines break between flows and not inside of one.
+        yield f"{ranks[src].name}{arrow}{ranks[dst].name}"
+
+
+# --- for programs --------------------------------------------------------------------------------
+
+
+def tests_of(run: Run) -> list[dict[str, Any]]:
+    """One entry for each test, its axes collected from its trials."""
+    tests = []
+    for number, group in groupby(run.trials, key=lambda trial: trial.test):
+        trials = list(group)
+        first = trials[0]
+        tests.append(
+            {
+                "test": number,
+                "pattern": first.pattern["name"],
+                "parameters": _collected(trials),
+                "transport": first.transport,
+                "networks": [part.network for part in first.parts],
+                "ranks": _unique(len(trial.parts[0].ranks) for trial in trials),
+                "sizes": _unique(list(trial.sizes) for trial in trials),
+                "size_unit": first.size_unit,
+                "loads": _unique(quantities.load_text(trial.load) for trial in trials),
+                "repeat": 1 + max(trial.repeat for trial in trials),
+                "trials": len(trials),
+                "phases": sum(trial.phases for trial in trials),
+                "flows": sum(trial.flows for trial in trials),
+                "expected_s": round(sum(trial.expected_s for trial in trials), 3),
+            }
+        )
+    return tests
+
+
+def _collected(trials: Iterable[Trial]) -> dict[str, list[Any]]:
+    """Every value that a parameter has in some trial."""
+    found: dict[str, list[Any]] = {}
+    for trial in trials:
+        for key, value in trial.parameters.items():
+            values = found.setdefault(key, [])
+            if value not in values:
+                values.append(value)
+    return found
+
+
+def _unique(values: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def as_json(run: Run, choice: Choice) -> dict[str, Any]:
+    """The whole plan as plain values (documented in `switchbench plan --help`)."""
+    plans = plans_of(run)
+    number = {trial.id: plan.number for plan in plans for trial in plan.trials}
+    return {
+        "switchbench": 1,
+        "seed": run.seed,
+        "expected_s": round(run.expected_s, 3),
+        "start_s": round(run.start_s, 3),
+        "tests": tests_of(run),
+        "trials": [_trial(trial, number[trial.id]) for trial in run.trials],
+        "plans": [_plan(plan, choice) for plan in plans],
+        "configuration": run.effective,
+        "notes": list(run.notes),
+        "not_built": list(run.unbuilt),
+    }
+
+
+def _trial(trial: Trial, plan: int) -> dict[str, Any]:
+    return {
+        "trial": trial.id,
+        "test": trial.test,
+        "repeat": trial.repeat,
+        "plan": plan,
+        "size": list(trial.sizes),
+        "load": quantities.load_text(trial.load),
+        "parameters": trial.parameters,
+        "expected_s": round(trial.expected_s, 3),
+    }
+
+
+def _plan(plan: Plan, choice: Choice) -> dict[str, Any]:
+    listing = plan.listing(_phases_shown(plan, choice))
+    longest = max(listing, key=len)
+    return {
+        "plan": plan.number,
+        "networks": [part.network for part in plan.parts],
+        "ranks": {part.network: [port.name for port in part.ranks] for part in plan.parts},
+        "seed": plan.seed,
+        "pattern": plan.pattern,
+        "phases": [
+            {
+                "phase": phase.number,
+                "name": phase.name,
+                "networks": [
+                    _named(phases[i], part)
+                    for part, phases in zip(plan.parts, listing, strict=True)
+                    if i < len(phases)
+                ],
+            }
+            for i, phase in enumerate(longest)
+        ],
+    }
+
+
+def _named(phase: Phase, part: Part) -> dict[str, Any]:
+    names = [port.name for port in part.ranks]
+    return {
+        "network": part.network,
+        "flows": [
+            [names[src], names[dst], "forward" if forwards else "generate"]
+            for src, dst, forwards in phase.flows
+        ],
+        "idle": [names[rank] for rank in phase.idle],
+    }
