@@ -163,6 +163,19 @@ static int64_t difference(int64_t before, int64_t after)
     return before < 0 || after < 0 ? -1 : after - before;
 }
 
+/* What the lane's flows sent and received, good or not: what the network's counters must show. */
+static uint64_t lane_frames(const struct lane_flow *flows, uint32_t count)
+{
+    uint64_t frames = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct flow_side *side = flows[i].side;
+
+        frames += side->live.frames + side->duplicated + side->late + side->corrupted;
+    }
+    return frames;
+}
+
 static void report_port(const struct phase_run *run, const struct phase_lane *lane)
 {
     json_t *record = phase_record(run, "port");
@@ -172,6 +185,10 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
 
     set_text(record, "network", lane->own->part->doc->network);
     set_text(record, "port", rank_name(lane, lane->own->rank));
+    record_set_count(record, "sent_frames",
+                     frames ? (int64_t)lane_frames(lane->sends, lane->send_count) : -1);
+    record_set_count(record, "received_frames",
+                     frames ? (int64_t)lane_frames(lane->receives, lane->receive_count) : -1);
     record_set_count(record, "misdelivered", frames ? (int64_t)lane->count.misdelivered : -1);
     record_set_count(record, "foreign", frames ? (int64_t)lane->count.foreign : -1);
     record_set_count(record, "guest_sent", frames ? (int64_t)lane->count.guest_sent : -1);
@@ -236,6 +253,8 @@ static void report_node(const struct phase_run *run)
     set_us(record, "skew_bound_us", outcome->skew_bound_us);
     set_text(record, "state", state_name(outcome->states));
     json_object_set_new(record, "drained", json_boolean((outcome->states & STATE_UNDRAINED) == 0));
+    json_object_set_new(record, "cpu_span_s",
+                        json_real((double)(clock_now() - run->cpu_begin_ns) / 1e9));
     json_object_set_new(record, "cpu_s", json_real(cpu_process_s() - run->cpu_begin_s));
     set_us(record, "cpu_idle_s", idle_s < 0 ? -1 : idle_s - run->idle_begin_s);
     set_u64(record, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
@@ -292,6 +311,8 @@ void report_probe(const struct phase_run *run)
         for (uint32_t f = 0; lane->lane != NULL && f < lane->receive_count; f++)
             if (flow_unreached(&lane->receives[f]))
                 report_unreachable(run, lane, &lane->receives[f]);
+        if (lane->lane != NULL)
+            report_port(run, lane);
     }
     if ((run->outcome.states & STATE_STOPPED) == 0)
         report_node(run);
