@@ -355,6 +355,7 @@ int phase_perform(struct trial *trial, uint32_t number, uint32_t *states)
     set_times(&run, run.start_run_ns - run.offset_ns);
     deal_lanes(&run);
     read_hardware(&run, true);
+    run.cpu_begin_ns = clock_now();
     run.cpu_begin_s = cpu_process_s();
     run.idle_begin_s = cpu_idle_s();
     rc = run_workers(&run);

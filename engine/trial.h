@@ -83,6 +83,7 @@ struct phase_run {
     struct worker_lane *worker_lanes;
     int64_t start_run_ns; /* agreed */
     int64_t offset_ns;    /* run time = local + offset */
+    int64_t cpu_begin_ns; /* when the two below were read */
     double cpu_begin_s;
     double idle_begin_s;
     struct phase_outcome outcome;
