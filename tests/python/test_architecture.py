@@ -164,10 +164,23 @@ def archives(*folders: str) -> list[Path]:
 
 @pytest.mark.parametrize("name", ["tcp", "dpdk"])
 def test_a_transport_exports_its_table_alone(name: str) -> None:
-    """The table, and names with the transport's prefix between its own files."""
-    symbols = {symbol for path in archives(f"engine/{name}") for symbol in exported(path)}
+    """One symbol for the others; between its own files, names that begin as the transport's or as
+    the file's (send.c: sender_rest)."""
+    folder = f"engine/{name}"
+    symbols = {symbol for path in archives(folder) for symbol in exported(path)}
     assert {symbol for symbol in symbols if symbol.startswith("transport")} == {f"transport_{name}"}
-    assert {s for s in symbols if not s.startswith((f"{name}_", "transport_"))} == set()
+    stems = {path.stem for path in project_files() if str(path.parent) == folder}
+    prefixes = (f"{name}_", "transport_", *stems)
+    assert {symbol for symbol in symbols if not symbol.startswith(prefixes)} == set()
+
+
+def test_no_two_libraries_export_the_same_name() -> None:
+    """The linker takes the first that it finds in static libraries, and says nothing."""
+    owners: dict[str, list[str]] = {}
+    for path in archives("patterns", "engine", "engine/tcp", "engine/dpdk", "verbs"):
+        for symbol in exported(path):
+            owners.setdefault(symbol, []).append(path.name)
+    assert {symbol: names for symbol, names in owners.items() if len(names) > 1} == {}
 
 
 def headers_text(folder: str) -> str:
