@@ -133,28 +133,17 @@ static void account(struct tcp_sink *sink, size_t bytes, uint64_t wrong)
     }
 }
 
-/* A whole header of this stream, but of another block than the one that is due: the blocks' order
- * was changed, or some are missing. Goes on from the block that is here. */
-static bool take_misplaced(struct tcp_sink *sink, const struct tcp_block_header *due)
+/* A whole header of this stream, but of another block than the one that is due: blocks changed
+ * their order, or some are missing. What is due stays where it is due. */
+static bool is_misplaced(const struct tcp_sink *sink, const struct tcp_block_header *due)
 {
     struct tcp_block_header here = sink->header;
-    uint32_t size = ntohl(here.length);
-    int32_t ahead = (int32_t)(ntohl(here.sequence) - ntohl(due->sequence));
-    uint64_t sequence = sink->at.sequence + (uint64_t)(int64_t)ahead;
 
+    if (here.sequence == due->sequence)
+        return false;
     here.sequence = due->sequence;
     here.length = due->length;
-    if (ahead == 0 || memcmp(&here, due, sizeof here) != 0)
-        return false;
-    if (size < TCP_HEADER_BYTES || size > sink->script.sizes[sequence % sink->script.size_count])
-        return false;
-    if (ahead < 0)
-        sink->side->reordered++;
-    else
-        sink->at.sequence = sequence;
-    sink->at.length = size;
-    sink->misplaced = true;
-    return true;
+    return memcmp(&here, due, sizeof here) == 0;
 }
 
 static void judge_header(struct tcp_sink *sink)
@@ -162,10 +151,14 @@ static void judge_header(struct tcp_sink *sink)
     struct tcp_block_header due = tcp_cursor_header(&sink->at, &sink->script);
     uint32_t bytes = tcp_cursor_header_bytes(&sink->at);
 
-    if (bytes == TCP_HEADER_BYTES && take_misplaced(sink, &due))
-        account(sink, bytes, bytes);
-    else
+    if (bytes < TCP_HEADER_BYTES || !is_misplaced(sink, &due)) {
         account(sink, bytes, differing(sink->seen, (const uint8_t *)&due, bytes));
+        return;
+    }
+    sink->misplaced = true;
+    account(sink, bytes, bytes);
+    if ((int32_t)(ntohl(sink->header.sequence) - (uint32_t)sink->at.sequence) < 0)
+        sink->side->reordered++;
 }
 
 /* Gives the header in passing the ranks of the next hop. */
@@ -211,9 +204,6 @@ static size_t feed_payload(struct tcp_sink *sink, const uint8_t *data, size_t by
 static void end_block(struct tcp_sink *sink)
 {
     sink->side->live.messages += !sink->damaged;
-    /* A block that came again or late does not stand for the one that is due. */
-    if (sink->misplaced && ntohl(sink->header.sequence) != (uint32_t)sink->at.sequence)
-        sink->at.sequence--;
     tcp_cursor_next(&sink->at, &sink->script);
     sink->damaged = false;
     sink->misplaced = false;
@@ -227,7 +217,8 @@ static size_t feed_mark(struct tcp_sink *sink, const uint8_t *data, size_t bytes
     sink->at.position += take;
     if (sink->at.position == TCP_HEADER_BYTES) {
         sink->ended = true;
-        sink->whole = be64toh(sink->mark.bytes) == sink->at.before &&
+        sink->whole = sink->mark.kind == TCP_KIND_END &&
+                      be64toh(sink->mark.bytes) == sink->at.before &&
                       ntohl(sink->mark.blocks) == (uint32_t)sink->at.sequence &&
                       sink->mark.stream == (uint8_t)sink->script.stream &&
                       sink->mark.tag == htons(sink->script.tag);

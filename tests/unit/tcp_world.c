@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tcp_world.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void set_defaults(struct world *world, uint32_t ranks)
+{
+    memset(world, 0, sizeof *world);
+    memcpy(world->run.key, "a key that only this test knows.", sizeof world->run.key);
+    world->run.run_id = "test";
+    world->run.node = "node";
+    world->rank_count = ranks;
+    world->stream_ns = 200 * NS_PER_MS;
+    world->phase = (struct phase){
+        .trial = 7,
+        .number = 1,
+        .tag = 0x1234,
+        .traffic = TRAFFIC_STREAM,
+        .sizes = {65536},
+        .size_count = 1,
+        .load = {.unlimited = true},
+        .tcp = {.streams = 1, .nodelay = true},
+    };
+}
+
+static void open_ports(struct world *world)
+{
+    for (uint32_t i = 0; i < world->rank_count; i++) {
+        struct world_rank *rank = &world->ranks[i];
+        int rc;
+
+        rank->conf.name = rank->name;
+        rc = transport_tcp.open(&rank->port, &rank->conf, &world->run, &world->err);
+        if (rc)
+            fail_msg("open: %s", world->err.text);
+        transport_tcp.address(rank->port, &rank->blob);
+    }
+}
+
+void world_open(struct world *world, uint32_t ranks)
+{
+    set_defaults(world, ranks);
+    for (uint32_t i = 0; i < ranks; i++) {
+        struct world_rank *rank = &world->ranks[i];
+
+        snprintf(rank->name, sizeof rank->name, "node%u:lo", i);
+        snprintf(rank->address, sizeof rank->address, "127.0.0.%u", i + 2);
+        rank->conf.tcp_address = rank->address;
+    }
+    open_ports(world);
+}
+
+void world_open_netns(struct world *world, uint32_t ranks, const char *prefix, const char *iface)
+{
+    set_defaults(world, ranks);
+    for (uint32_t i = 0; i < ranks; i++) {
+        struct world_rank *rank = &world->ranks[i];
+
+        snprintf(rank->name, sizeof rank->name, "%s%u", prefix, i);
+        rank->conf.netns = rank->name;
+        rank->conf.iface = iface;
+    }
+    open_ports(world);
+}
+
+void world_close(struct world *world)
+{
+    world_finish(world);
+    for (uint32_t i = 0; i < world->rank_count; i++)
+        if (world->ranks[i].port)
+            transport_tcp.close(world->ranks[i].port);
+}
+
+struct world_flow *world_add(struct world *world, uint32_t src, uint32_t dst,
+                             enum pattern_role role)
+{
+    struct world_flow *flow = &world->flows[world->flow_count++];
+
+    *flow = (struct world_flow){.src = src, .dst = dst, .role = role};
+    return flow;
+}
+
+static void plan_lanes(struct world *world)
+{
+    for (uint32_t i = 0; i < world->flow_count; i++) {
+        struct world_flow *flow = &world->flows[i];
+        struct world_rank *src = &world->ranks[flow->src];
+        struct world_rank *dst = &world->ranks[flow->dst];
+
+        memset(&flow->source, 0, sizeof flow->source);
+        memset(&flow->destination, 0, sizeof flow->destination);
+        src->sends[src->send_count++] =
+            (struct lane_flow){.src = flow->src,
+                               .dst = flow->dst,
+                               .role = flow->role,
+                               .partner = flow->detour ? *flow->detour : dst->blob,
+                               .side = &flow->source};
+        dst->receives[dst->receive_count++] = (struct lane_flow){.src = flow->src,
+                                                                 .dst = flow->dst,
+                                                                 .role = flow->role,
+                                                                 .partner = src->blob,
+                                                                 .side = &flow->destination};
+    }
+}
+
+int world_prepare(struct world *world)
+{
+    plan_lanes(world);
+    world->err.text[0] = '\0';
+    for (uint32_t i = 0; i < world->rank_count; i++) {
+        struct world_rank *rank = &world->ranks[i];
+        struct lane_request request = {
+            .port = rank->port,
+            .phase = &world->phase,
+            .rank = i,
+            .ranks = world->rank_count,
+            .sends = rank->sends,
+            .send_count = rank->send_count,
+            .receives = rank->receives,
+            .receive_count = rank->receive_count,
+            .count = &rank->count,
+            .line_rate_bps = world->line_rate_bps,
+        };
+        int rc = transport_tcp.prepare(&rank->lane, &request, &world->err);
+
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int world_settle(struct world *world, int64_t limit_ns)
+{
+    int64_t until_ns = clock_now() + limit_ns;
+    bool ready;
+
+    do {
+        ready = true;
+        if (world->pump)
+            world->pump(world->way);
+        for (uint32_t i = 0; i < world->rank_count; i++) {
+            int rc = world->ranks[i].lane
+                         ? transport_tcp.settle(world->ranks[i].lane, clock_now(), &world->err)
+                         : 0;
+
+            if (rc && rc != -EAGAIN)
+                return rc;
+            ready = ready && rc == 0;
+        }
+        if (ready)
+            return 0;
+    } while (clock_now() < until_ns);
+    return -ETIMEDOUT;
+}
+
+void world_start(struct world *world)
+{
+    struct phase *phase = &world->phase;
+
+    phase->start_ns = clock_now() + 2 * NS_PER_MS;
+    phase->stop_ns = phase->start_ns + world->stream_ns;
+    if (phase->traffic != TRAFFIC_STREAM)
+        phase->stop_ns = phase->start_ns + 60 * NS_PER_S;
+    phase->open_ns = phase->start_ns + world->stream_ns / 4;
+    phase->close_ns = phase->stop_ns - world->stream_ns / 4;
+    for (uint32_t i = 0; i < world->rank_count; i++)
+        if (world->ranks[i].lane)
+            transport_tcp.start(world->ranks[i].lane, clock_now());
+}
+
+static void mark(struct flow_side *side, const struct phase *phase, int64_t now_ns)
+{
+    if (now_ns < phase->open_ns)
+        side->window.open = side->live;
+    if (now_ns < phase->close_ns)
+        side->window.close = side->live;
+}
+
+void world_poll(struct world *world, int64_t now_ns)
+{
+    if (world->pump)
+        world->pump(world->way);
+    for (uint32_t i = 0; i < world->flow_count; i++) {
+        mark(&world->flows[i].source, &world->phase, now_ns);
+        mark(&world->flows[i].destination, &world->phase, now_ns);
+    }
+    for (uint32_t i = 0; i < world->rank_count; i++)
+        if (world->ranks[i].lane)
+            transport_tcp.poll(world->ranks[i].lane, clock_now());
+}
+
+bool world_finished(const struct world *world)
+{
+    for (uint32_t i = 0; i < world->rank_count; i++) {
+        const struct lane *lane = world->ranks[i].lane;
+
+        if (lane && !(lane->sent_all && lane->received_all))
+            return false;
+    }
+    return true;
+}
+
+bool world_run(struct world *world, int64_t limit_ns)
+{
+    int64_t until_ns = clock_now() + limit_ns;
+
+    world_start(world);
+    while (!world_finished(world)) {
+        int64_t now_ns = clock_now();
+
+        if (now_ns >= until_ns)
+            return false;
+        world_poll(world, now_ns);
+    }
+    return true;
+}
+
+void world_finish(struct world *world)
+{
+    for (uint32_t i = 0; i < world->rank_count; i++) {
+        struct world_rank *rank = &world->ranks[i];
+
+        if (rank->lane)
+            transport_tcp.finish(rank->lane);
+        rank->lane = NULL;
+        rank->send_count = rank->receive_count = 0;
+    }
+    world->phase.number++;
+}
+
+bool world_play(struct world *world, int64_t limit_ns)
+{
+    if (world_prepare(world) || world_settle(world, limit_ns))
+        fail_msg("not ready: %s", world->err.text);
+    return world_run(world, limit_ns);
+}
+
+unsigned world_open_descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}

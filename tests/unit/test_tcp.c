@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The tcp transport on loopback addresses: no privilege needed.
+ */
+#include "tcp_detour.h"
+#include "tcp_world.h"
+
+#include "tcp/wire.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LIMIT_NS (20 * NS_PER_S)
+#define CLAIM_END sizeof(struct tcp_claim) /* where blocks begin on a connection */
+
+static struct world *world; /* too large for a stack */
+static unsigned descriptors;
+
+static int setup(void **state)
+{
+    (void)state;
+    descriptors = world_open_descriptors();
+    world = malloc(sizeof *world);
+    world_open(world, 4);
+    return world ? 0 : -1;
+}
+
+/* Every test also proves that it leaves no descriptor open. */
+static int teardown(void **state)
+{
+    (void)state;
+    world_close(world);
+    free(world);
+    return world_open_descriptors() == descriptors ? 0 : -1;
+}
+
+static void assert_verified(const struct world_flow *flow)
+{
+    assert_int_equal(flow->destination.corrupted, 0);
+    assert_int_equal(flow->destination.reordered, 0);
+    assert_true(flow->source.live.payload_bytes > 0);
+    assert_int_equal(flow->destination.live.payload_bytes, flow->source.live.payload_bytes);
+    assert_int_equal(flow->destination.live.messages, flow->source.live.messages);
+    assert_true(flow->destination.first_ns > 0);
+    assert_true(flow->destination.last_ns >= flow->destination.first_ns);
+}
+
+static void assert_no_error(void)
+{
+    for (uint32_t i = 0; i < world->rank_count; i++)
+        assert_string_equal(world->ranks[i].lane ? world->ranks[i].lane->error.text : "", "");
+}
+
+static void play_all(void)
+{
+    bool finished = world_play(world, LIMIT_NS);
+
+    assert_no_error();
+    assert_true(finished);
+    for (uint32_t i = 0; i < world->flow_count; i++)
+        assert_verified(&world->flows[i]);
+}
+
+/* --- streams --- */
+
+static void stream_of_each_block_size(void **state)
+{
+    static const uint32_t sizes[] = {1, 15, 16, 17, 1000, 65536, 1 << 20};
+
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world->stream_ns = 50 * NS_PER_MS;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const struct flow_side *side = &world->flows[0].destination;
+
+        world->phase.sizes[0] = sizes[i];
+        play_all();
+        assert_int_equal(side->live.payload_bytes, side->live.messages * sizes[i]);
+        world_finish(world);
+    }
+}
+
+static void stream_of_several_sizes(void **state)
+{
+    (void)state;
+    memcpy(world->phase.sizes, (uint32_t[]){40, 1500, 576, 1, 70000}, 5 * sizeof(uint32_t));
+    world->phase.size_count = 5;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world->stream_ns = 50 * NS_PER_MS;
+    play_all();
+}
+
+static void several_flows_and_streams(void **state)
+{
+    (void)state;
+    for (uint32_t src = 0; src < 4; src++)
+        for (uint32_t dst = 0; dst < 4; dst++)
+            if (src != dst)
+                world_add(world, src, dst, PATTERN_GENERATE);
+    world->phase.tcp.streams = 3;
+    play_all();
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_true(world->ranks[i].lane->started_ns >= world->phase.start_ns);
+        assert_true(world->ranks[i].lane->stopped_ns >= world->phase.stop_ns);
+    }
+}
+
+static void zero_copy(void **state)
+{
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world->phase.tcp.zero_copy = true;
+    world->phase.tcp.streams = 2;
+    world->phase.sizes[0] = 200000;
+    play_all();
+}
+
+static void buffers_and_congestion_control(void **state)
+{
+    struct measure measures[16];
+    unsigned count;
+
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world->phase.tcp.send_buffer = 65536;
+    world->phase.tcp.receive_buffer = 100000;
+    snprintf(world->phase.tcp.congestion, sizeof world->phase.tcp.congestion, "reno");
+    play_all();
+    count = transport_tcp.measure(world->ranks[0].lane, &world->ranks[0].sends[0], measures, 16);
+    assert_true(count > 0);
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(measures[i].name, "send_buffer_bytes") == 0)
+            assert_int_equal(measures[i].value, 131072);
+    count = transport_tcp.measure(world->ranks[1].lane, &world->ranks[1].receives[0], measures, 16);
+    assert_true(count > 0);
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(measures[i].name, "receive_buffer_bytes") == 0)
+            assert_int_equal(measures[i].value, 200000);
+}
+
+/* Paced well below what the machine can do, two flows share the load to the byte, nearly: they
+ * may be late by what is gathered for one system call. */
+static void paced(void **state)
+{
+    const double share = 65483.0 / (65483 + 38 + 20 + 20 + 12);
+    const double rate = 200e6 / 8 / 2 * share;
+
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world_add(world, 0, 2, PATTERN_GENERATE);
+    world->phase.sizes[0] = 1000;
+    world->phase.load = (struct load){.rate_bps = 200e6};
+    world->stream_ns = 500 * NS_PER_MS;
+    play_all();
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct flow_side *side = &world->flows[i].source;
+
+        assert_true((double)side->intended > rate * 0.499 && (double)side->intended < rate * 0.501);
+        assert_true((double)side->live.payload_bytes > 0.97 * (double)side->intended);
+        assert_true((double)side->live.payload_bytes < 1.001 * (double)side->intended + 2000);
+    }
+}
+
+static void paced_by_messages(void **state)
+{
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world->phase.sizes[0] = 10;
+    world->phase.load = (struct load){.rate_fps = 1000};
+    world->stream_ns = 300 * NS_PER_MS;
+    play_all();
+    assert_in_range(world->flows[0].destination.live.messages, 280, 302);
+}
+
+/* --- transfers, probes, chains --- */
+
+static void transfers(void **state)
+{
+    static const uint64_t sizes[] = {1, 1000, 65536, 10000019};
+
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world_add(world, 1, 0, PATTERN_GENERATE);
+    world->phase.traffic = TRAFFIC_TRANSFER;
+    for (unsigned streams = 1; streams <= 3; streams += 2) {
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            world->phase.transfer_bytes = sizes[i];
+            world->phase.tcp.streams = (uint16_t)streams;
+            play_all();
+            assert_int_equal(world->flows[0].destination.live.payload_bytes, sizes[i]);
+            assert_int_equal(world->flows[0].source.intended, sizes[i]);
+            world_finish(world);
+        }
+    }
+}
+
+static void probes(void **state)
+{
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world_add(world, 2, 1, PATTERN_GENERATE);
+    world->phase.traffic = TRAFFIC_PROBE;
+    world->phase.probes = 5;
+    world->phase.tcp.streams = 4;
+    play_all();
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct flow_side *side = &world->flows[i].destination;
+
+        assert_int_equal(side->live.messages, 5);
+        assert_true(side->last_ns - side->first_ns > 30 * NS_PER_MS);
+    }
+}
+
+static void add_chain(void)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        world_add(world, i, i + 1, i == 0 ? PATTERN_GENERATE : PATTERN_FORWARD);
+}
+
+static void chain_forwards(void **state)
+{
+    (void)state;
+    add_chain();
+    memcpy(world->phase.sizes, (uint32_t[]){70000, 1, 15, 16, 17, 3001}, 6 * sizeof(uint32_t));
+    world->phase.size_count = 6;
+    world->phase.tcp.streams = 2;
+    play_all();
+    for (uint32_t i = 1; i < 3; i++)
+        assert_int_equal(world->flows[i].destination.live.payload_bytes,
+                         world->flows[0].source.live.payload_bytes);
+}
+
+static void chain_forwards_a_transfer(void **state)
+{
+    (void)state;
+    add_chain();
+    world->phase.traffic = TRAFFIC_TRANSFER;
+    world->phase.transfer_bytes = 20000003;
+    play_all();
+    assert_int_equal(world->flows[2].destination.live.payload_bytes, 20000003);
+}
+
+/* While the tail does not read, the head must come to rest: nobody buffers without bound. */
+static void chain_slows_its_head(void **state)
+{
+    uint64_t before;
+
+    (void)state;
+    add_chain();
+    world->stream_ns = 20 * NS_PER_S;
+    world->phase.tcp.send_buffer = world->phase.tcp.receive_buffer = 100000;
+    assert_int_equal(world_prepare(world), 0);
+    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    world_start(world);
+    for (unsigned round = 0; round < 2; round++) {
+        before = world->flows[0].source.live.payload_bytes;
+        for (int64_t until = clock_now() + 300 * NS_PER_MS; clock_now() < until;)
+            for (uint32_t i = 0; i < 3; i++)
+                transport_tcp.poll(world->ranks[i].lane, clock_now());
+    }
+    assert_true(before > 0);
+    assert_int_equal(world->flows[0].source.live.payload_bytes, before);
+    for (uint32_t i = 0; i < 4; i++)
+        world->ranks[i].lane->stop_ns = clock_now();
+    for (int64_t until = clock_now() + LIMIT_NS; !world_finished(world);) {
+        assert_true(clock_now() < until);
+        world_poll(world, clock_now());
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        assert_verified(&world->flows[i]);
+}
+
+/* --- something in the middle --- */
+
+static void flip_one(uint8_t *data, size_t bytes, uint64_t at)
+{
+    const uint64_t target = CLAIM_END + 500000;
+
+    if (target >= at && target < at + bytes)
+        data[target - at] ^= 0x01;
+}
+
+static void swap_two(uint8_t *data, size_t bytes, uint64_t at)
+{
+    /* Headers of the blocks 100 and 101, of 64 bytes each: swaps their sequences' last byte. */
+    static const uint64_t places[] = {CLAIM_END + 100 * 64 + 7, CLAIM_END + 101 * 64 + 7};
+
+    for (unsigned i = 0; i < 2; i++)
+        if (places[i] >= at && places[i] < at + bytes)
+            data[places[i] - at] ^= 100 ^ 101;
+}
+
+static void run_detour(struct detour *detour, void (*change)(uint8_t *, size_t, uint64_t))
+{
+    struct world_flow *flow = world_add(world, 0, 1, PATTERN_GENERATE);
+
+    detour_open(detour, &world->ranks[1].blob);
+    detour->change = change;
+    flow->detour = &detour->blob;
+    world->pump = detour_pump;
+    world->way = detour;
+    world->phase.traffic = TRAFFIC_TRANSFER;
+    world->phase.transfer_bytes = 1000000;
+}
+
+static void detects_a_flipped_bit(void **state)
+{
+    static struct detour detour;
+
+    (void)state;
+    run_detour(&detour, flip_one);
+    assert_true(world_play(world, LIMIT_NS));
+    assert_int_equal(world->flows[0].destination.corrupted, 1);
+    assert_int_equal(world->flows[0].destination.live.payload_bytes, 999999);
+    assert_int_equal(world->flows[0].destination.live.messages,
+                     world->flows[0].source.live.messages - 1);
+    detour_close(&detour);
+}
+
+static void detects_a_wrong_order(void **state)
+{
+    static struct detour detour;
+
+    (void)state;
+    world->phase.sizes[0] = 64;
+    run_detour(&detour, swap_two);
+    assert_true(world_play(world, LIMIT_NS));
+    assert_int_equal(world->flows[0].destination.reordered, 1);
+    assert_int_equal(world->flows[0].destination.corrupted, 128);
+    assert_int_equal(world->flows[0].destination.live.payload_bytes, 1000000 - 128);
+    detour_close(&detour);
+}
+
+static void passes_unchanged(void **state)
+{
+    static struct detour detour;
+
+    (void)state;
+    run_detour(&detour, NULL);
+    play_all();
+    detour_close(&detour);
+}
+
+static void partner_dies(void **state)
+{
+    static struct detour detour;
+    int64_t until;
+
+    (void)state;
+    run_detour(&detour, NULL);
+    world->phase.transfer_bytes = UINT64_C(1) << 40;
+    assert_int_equal(world_prepare(world), 0);
+    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    world_start(world);
+    while (world->flows[0].destination.live.payload_bytes < 1000000)
+        world_poll(world, clock_now());
+    detour_cut(&detour);
+    until = clock_now() + LIMIT_NS;
+    while (world->ranks[0].lane->error.text[0] == '\0' ||
+           world->ranks[1].lane->error.text[0] == '\0') {
+        assert_true(clock_now() < until);
+        world_poll(world, clock_now());
+    }
+    assert_non_null(strstr(world->ranks[0].lane->error.text, "node0:lo"));
+    assert_non_null(strstr(world->ranks[1].lane->error.text, "rank 0"));
+    assert_false(world->ranks[1].lane->received_all);
+    assert_int_equal(world->flows[0].destination.corrupted, 0);
+    assert_int_equal(transport_tcp.poll(world->ranks[0].lane, clock_now()), CLOCK_NEVER);
+    detour_close(&detour);
+}
+
+/* The engine gives a phase up by finish alone. */
+static void finish_in_mid_stream(void **state)
+{
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world_add(world, 1, 2, PATTERN_FORWARD);
+    assert_int_equal(world_prepare(world), 0);
+    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    world_start(world);
+    while (world->flows[1].destination.live.payload_bytes < 1000000)
+        world_poll(world, clock_now());
+    transport_tcp.finish(world->ranks[1].lane);
+    world->ranks[1].lane = NULL;
+    for (int64_t until = clock_now() + LIMIT_NS; world->ranks[0].lane->error.text[0] == '\0' ||
+                                                 world->ranks[2].lane->error.text[0] == '\0';) {
+        assert_true(clock_now() < until);
+        world_poll(world, clock_now());
+    }
+    world_finish(world);
+    play_all();
+}
+
+/* --- strangers --- */
+
+static int call(const struct blob *blob)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    memcpy(&address.sin_port, blob->bytes + 2, sizeof address.sin_port);
+    memcpy(&address.sin_addr, blob->bytes + 4, sizeof address.sin_addr);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* More silent strangers than may be half open at once, and some that talk nonsense: the flow
+ * comes through, once the silent ones have been shown the door. */
+static void strangers(void **state)
+{
+    static const uint8_t nonsense[1000] = "GET / HTTP/1.0\r\n\r\n";
+    int silent[70];
+    int talker;
+    char byte[64];
+    int64_t began = clock_now();
+
+    (void)state;
+    for (int i = 0; i < 70; i++)
+        silent[i] = call(&world->ranks[1].blob);
+    talker = call(&world->ranks[1].blob);
+    assert_true(send(talker, nonsense, sizeof nonsense, MSG_NOSIGNAL) > 0);
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    play_all();
+    assert_true(clock_now() - began < 10 * NS_PER_S);
+    assert_true(recv(talker, byte, sizeof byte, 0) > 0); /* the challenge ... */
+    assert_true(recv(talker, byte, sizeof byte, 0) <= 0);
+    for (int i = 0; i < 70; i++)
+        close(silent[i]);
+    close(talker);
+}
+
+static void wrong_key(void **state)
+{
+    struct transport_run other = world->run;
+    struct transport_port *port;
+    struct err err = {0};
+
+    (void)state;
+    other.key[0] ^= 1;
+    assert_int_equal(transport_tcp.open(&port, &world->ranks[3].conf, &other, &err), 0);
+    transport_tcp.close(world->ranks[3].port);
+    world->ranks[3].port = port;
+    transport_tcp.address(port, &world->ranks[3].blob);
+    world_add(world, 3, 1, PATTERN_GENERATE);
+    assert_int_equal(world_prepare(world), 0);
+    assert_int_equal(world_settle(world, 3 * NS_PER_S), -ECONNREFUSED);
+    assert_non_null(strstr(world->err.text, "this run's key"));
+}
+
+static void nobody_listens(void **state)
+{
+    struct blob blob = world->ranks[1].blob;
+    struct world_flow *flow = world_add(world, 0, 1, PATTERN_GENERATE);
+
+    (void)state;
+    blob.bytes[2] = 0;
+    blob.bytes[3] = 1; /* TCP port 1 */
+    flow->detour = &blob;
+    assert_int_equal(world_prepare(world) ? 0 : world_settle(world, 3 * NS_PER_S), -ECONNREFUSED);
+    assert_non_null(strstr(world->err.text, "127.0.0.2"));
+    assert_non_null(strstr(world->err.text, "127.0.0.3 port 1"));
+    assert_non_null(strstr(world->err.text, "Connection refused"));
+}
+
+/* Connections of the next phase come while the present one runs; each finds its lane. */
+static void partner_a_phase_ahead(void **state)
+{
+    struct phase next = world->phase;
+    struct world_rank *early = &world->ranks[0];
+    struct world_rank *late = &world->ranks[1];
+    struct flow_side source = {0};
+    struct flow_side destination = {0};
+    struct lane_flow sends = {.src = 0, .dst = 1, .partner = late->blob, .side = &source};
+    struct lane_flow receives = {.src = 0, .dst = 1, .partner = early->blob, .side = &destination};
+    struct lane_request request = {.port = early->port,
+                                   .phase = &next,
+                                   .ranks = 2,
+                                   .sends = &sends,
+                                   .send_count = 1,
+                                   .count = &early->count};
+    struct lane *lanes[2] = {0};
+    struct err err = {0};
+
+    (void)state;
+    next.number++;
+    next.traffic = TRAFFIC_TRANSFER;
+    next.transfer_bytes = 100000;
+    assert_int_equal(transport_tcp.prepare(&lanes[0], &request, &err), 0);
+    assert_int_equal(transport_tcp.settle(lanes[0], clock_now(), &err), -EAGAIN);
+    /* A whole phase passes by meanwhile, on the same ports. */
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    play_all();
+    assert_int_equal(transport_tcp.settle(lanes[0], clock_now(), &err), -EAGAIN);
+    world_finish(world);
+
+    request.port = late->port;
+    request.rank = 1;
+    request.send_count = 0;
+    request.receives = &receives;
+    request.receive_count = 1;
+    assert_int_equal(transport_tcp.prepare(&lanes[1], &request, &err), 0);
+    for (int64_t until = clock_now() + LIMIT_NS; transport_tcp.settle(lanes[1], clock_now(), &err) |
+                                                 transport_tcp.settle(lanes[0], clock_now(), &err);)
+        assert_true(clock_now() < until);
+    next.start_ns = clock_now();
+    next.stop_ns = next.start_ns + LIMIT_NS;
+    for (unsigned i = 0; i < 2; i++)
+        transport_tcp.start(lanes[i], clock_now());
+    while (!lanes[1]->received_all && clock_now() < next.stop_ns)
+        for (unsigned i = 0; i < 2; i++)
+            transport_tcp.poll(lanes[i], clock_now());
+    assert_int_equal(destination.live.payload_bytes, 100000);
+    for (unsigned i = 0; i < 2; i++)
+        transport_tcp.finish(lanes[i]);
+}
+
+/* --- refusals --- */
+
+static void refused(const char *because)
+{
+    assert_true(world_prepare(world) < 0);
+    if (!strstr(world->err.text, because))
+        fail_msg("the sentence `%s` does not say `%s`", world->err.text, because);
+    world_finish(world);
+}
+
+static void refuses_what_it_cannot_do(void **state)
+{
+    struct phase good = world->phase;
+
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    snprintf(world->phase.tcp.congestion, sizeof world->phase.tcp.congestion, "warp");
+    refused("available:");
+    world->phase = good;
+    world->phase.sizes[0] = 0;
+    refused("0 bytes");
+    world->phase = good;
+    world->phase.tcp.streams = 1000;
+    refused("256");
+    world->phase = good;
+    world->phase.tcp.send_buffer = UINT32_MAX;
+    refused("wmem_max");
+    world->phase = good;
+    world->phase.tcp.receive_buffer = UINT32_MAX;
+    refused("rmem_max");
+    world->phase = good;
+    world->phase.load.unlimited = false;
+    refused("load");
+    world->phase = good;
+    world->flows[0].role = PATTERN_FORWARD;
+    refused("forwards one flow into one other");
+}
+
+static void refuses_ports_that_do_not_exist(void **state)
+{
+    static const struct {
+        const char *iface, *address, *because;
+        int code;
+    } cases[] = {
+        {NULL, NULL, "needs an interface", -EINVAL},
+        {"nosuch0", NULL, "no interface nosuch0", -ENODEV},
+        {NULL, "198.18.77.1", "198.18.77.1 is not on any interface", -EADDRNOTAVAIL},
+        {"lo", "198.18.77.1", "not on interface lo", -EADDRNOTAVAIL},
+        {"lo", "1.2.3", "not an IPv4 or IPv6 address", -EINVAL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct port_conf conf = {
+            .name = "node9:e0", .iface = cases[i].iface, .tcp_address = cases[i].address};
+        struct transport_port *port;
+        struct err err = {0};
+
+        assert_int_equal(transport_tcp.open(&port, &conf, &world->run, &err), cases[i].code);
+        assert_non_null(strstr(err.text, "node9:e0"));
+        assert_non_null(strstr(err.text, cases[i].because));
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(stream_of_each_block_size),
+        TEST(stream_of_several_sizes),
+        TEST(several_flows_and_streams),
+        TEST(zero_copy),
+        TEST(buffers_and_congestion_control),
+        TEST(paced),
+        TEST(paced_by_messages),
+        TEST(transfers),
+        TEST(probes),
+        TEST(chain_forwards),
+        TEST(chain_forwards_a_transfer),
+        TEST(chain_slows_its_head),
+        TEST(detects_a_flipped_bit),
+        TEST(detects_a_wrong_order),
+        TEST(passes_unchanged),
+        TEST(partner_dies),
+        TEST(finish_in_mid_stream),
+        TEST(strangers),
+        TEST(wrong_key),
+        TEST(nobody_listens),
+        TEST(partner_a_phase_ahead),
+        TEST(refuses_what_it_cannot_do),
+        TEST(refuses_ports_that_do_not_exist),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

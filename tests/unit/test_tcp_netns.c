@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The tcp transport between network namespaces: two of them, one veth pair. Needs root and `ip`.
+ */
+#include "tcp_world.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LIMIT_NS (20 * NS_PER_S)
+#define SKIPPED 77
+
+extern char **environ;
+
+static char prefix[16]; /* of this process's namespaces */
+static char space[2][32];
+static struct world *world;
+
+/* Runs `ip` with the words of a line; returns its exit status. */
+static int ip(const char *format, ...)
+{
+    char line[256];
+    char *words[32] = {strdup("ip")};
+    unsigned count = 1;
+    va_list args;
+    pid_t pid;
+    int status = -1;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    for (char *word = strtok(line, " "); word; word = strtok(NULL, " "))
+        words[count++] = word;
+    if (posix_spawnp(&pid, "ip", NULL, NULL, words, environ) == 0)
+        waitpid(pid, &status, 0);
+    free(words[0]);
+    return status;
+}
+
+static int make_spaces(void)
+{
+    int failed = 0;
+
+    snprintf(prefix, sizeof prefix, "swt%d-", getpid());
+    for (int i = 0; i < 2; i++) {
+        snprintf(space[i], sizeof space[i], "%s%d", prefix, i);
+        failed |= ip("netns add %s", space[i]);
+    }
+    failed |= ip("link add eth0 netns %s type veth peer name eth0 netns %s", space[0], space[1]);
+    for (int i = 0; i < 2; i++) {
+        failed |= ip("-n %s address add 198.19.7.%d/24 dev eth0", space[i], i + 1);
+        failed |= ip("-n %s address add fd00:7::%d/64 dev eth0 nodad", space[i], i + 1);
+        failed |= ip("-n %s link set eth0 up", space[i]);
+        failed |= ip("-n %s link set lo up", space[i]);
+    }
+    return failed;
+}
+
+static void remove_spaces(void)
+{
+    for (int i = 0; i < 2; i++)
+        ip("netns delete %s", space[i]);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    world = calloc(1, sizeof *world);
+    return world ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    world_close(world);
+    free(world);
+    return 0;
+}
+
+static void play_verified(void)
+{
+    bool finished = world_play(world, LIMIT_NS);
+
+    for (uint32_t i = 0; i < world->rank_count; i++)
+        assert_string_equal(world->ranks[i].lane->error.text, "");
+    assert_true(finished);
+    for (uint32_t i = 0; i < world->flow_count; i++) {
+        const struct world_flow *flow = &world->flows[i];
+
+        assert_true(flow->destination.live.payload_bytes > 0);
+        assert_int_equal(flow->destination.live.payload_bytes, flow->source.live.payload_bytes);
+        assert_int_equal(flow->destination.corrupted, 0);
+    }
+}
+
+/* The bytes left by the port: its own counters say so. */
+static void counters_confirm(void **state)
+{
+    struct port_hardware sender;
+    struct port_hardware receiver;
+    struct port_facts facts;
+
+    (void)state;
+    world_open_netns(world, 2, prefix, "eth0");
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    play_verified();
+    transport_tcp.hardware(world->ranks[0].port, &sender);
+    transport_tcp.hardware(world->ranks[1].port, &receiver);
+    /* A segment is at most 64 KiB where the kernel leaves cutting to the device. */
+    assert_true((uint64_t)sender.sent_frames * 65536 >= world->flows[0].source.live.payload_bytes);
+    assert_true(receiver.received_frames > 0 && receiver.received_frames <= sender.sent_frames);
+    assert_true(sender.received_frames > 0);
+    transport_tcp.facts(world->ranks[0].port, &facts);
+    assert_string_equal(facts.driver, "tcp");
+    assert_string_equal(facts.ipv4, "198.19.7.1");
+    assert_int_equal(strlen(facts.mac), 17);
+    assert_int_equal(facts.link_bps, 0);
+    assert_int_equal(facts.mtu, 1500);
+    assert_int_equal(facts.numa_node, -1);
+    assert_non_null(strstr(facts.offloads, "tso"));
+    assert_true(facts.congestion[0] != '\0');
+}
+
+/* Opens a rank's port again, after its configuration was changed. */
+static void reopen(struct world_rank *rank)
+{
+    transport_tcp.close(rank->port);
+    rank->port = NULL;
+    assert_int_equal(transport_tcp.open(&rank->port, &rank->conf, &world->run, &world->err), 0);
+    transport_tcp.address(rank->port, &rank->blob);
+}
+
+static void over_ipv6(void **state)
+{
+    struct port_facts facts;
+
+    (void)state;
+    world_open_netns(world, 2, prefix, "eth0");
+    world->ranks[0].conf.tcp_address = "fd00:7::1";
+    world->ranks[1].conf.tcp_address = "fd00:7::2";
+    reopen(&world->ranks[0]);
+    reopen(&world->ranks[1]);
+    transport_tcp.facts(world->ranks[1].port, &facts);
+    assert_string_equal(facts.ipv6, "fd00:7::2");
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world_add(world, 1, 0, PATTERN_GENERATE);
+    play_verified();
+}
+
+/* 80 Mbit/s at layer 1 are 80 * 1448 / 1538 Mbit/s of payload at MTU 1500. */
+static void rate_at_layer_1(void **state)
+{
+    const double rate = 80e6 / 8 * 1448 / 1538;
+    const struct flow_side *side;
+
+    (void)state;
+    world_open_netns(world, 2, prefix, "eth0");
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world->phase.load = (struct load){.rate_bps = 80e6};
+    world->line_rate_bps = 100000000;
+    world->stream_ns = NS_PER_S;
+    play_verified();
+    side = &world->flows[0].source;
+    assert_true((double)side->intended > rate * 0.999 && (double)side->intended < rate * 1.001);
+    assert_true((double)side->live.payload_bytes > rate * 0.98);
+    assert_true((double)side->live.payload_bytes < rate * 1.001 + 65536);
+}
+
+static void same_host_is_refused(void **state)
+{
+    struct world_rank *first;
+    struct world_rank *second;
+
+    (void)state;
+    world_open_netns(world, 2, prefix, "eth0");
+    first = &world->ranks[0];
+    second = &world->ranks[1];
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    /* The second rank moves into the first one's namespace. */
+    second->conf.netns = space[0];
+    second->conf.tcp_address = "fd00:7::1";
+    reopen(second);
+    assert_int_equal(world_prepare(world), -EAFNOSUPPORT);
+    assert_non_null(strstr(world->err.text, "another address family"));
+    world_finish(world);
+    first->conf.tcp_address = "fd00:7::1";
+    reopen(first);
+    assert_int_equal(world_prepare(world), -EINVAL);
+    assert_non_null(strstr(world->err.text, "network namespace of its own"));
+}
+
+static void partner_is_not_there(void **state)
+{
+    (void)state;
+    world_open_netns(world, 2, prefix, "eth0");
+    world->ranks[1].blob.bytes[7] = 200; /* 198.19.7.200 */
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    assert_int_equal(world_prepare(world), 0);
+    assert_int_equal(world_settle(world, LIMIT_NS), -EHOSTUNREACH);
+    assert_non_null(strstr(world->err.text, "198.19.7.1"));
+    assert_non_null(strstr(world->err.text, "198.19.7.200"));
+}
+
+static void link_is_followed(void **state)
+{
+    (void)state;
+    world_open_netns(world, 2, prefix, "eth0");
+    assert_true(transport_tcp.link_up(world->ranks[0].port));
+    assert_int_equal(ip("-n %s link set eth0 down", space[1]), 0);
+    assert_false(transport_tcp.link_up(world->ranks[0].port));
+    assert_int_equal(ip("-n %s link set eth0 up", space[1]), 0);
+    assert_true(transport_tcp.link_up(world->ranks[0].port));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(counters_confirm),     TEST(over_ipv6),
+        TEST(rate_at_layer_1),      TEST(same_host_is_refused),
+        TEST(partner_is_not_there), TEST(link_is_followed),
+    };
+    int failed;
+
+    if (geteuid() != 0) {
+        puts("skipped: network namespaces need root");
+        return SKIPPED;
+    }
+    if (make_spaces()) {
+        remove_spaces();
+        puts("skipped: can't make network namespaces with veth");
+        return SKIPPED;
+    }
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    remove_spaces();
+    return failed;
+}
