@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "battery.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SETTLE_NS (10 * NS_PER_S)
+#define SILENCE_NS (300 * NS_PER_MS)
+#define LIMIT_NS (20 * NS_PER_S)
+#define START_NS (100 * NS_PER_MS)
+#define SLEEP_NS (500 * NS_PER_US)
+
+static const struct battery_subject *subject;
+static struct port_conf confs[BATTERY_PORTS];
+static struct transport_port *ports[BATTERY_PORTS];
+static uint16_t next_tag = 0x5b00;
+
+/* One phase's lanes, and the flows as the lanes see them. */
+struct stage {
+    struct battery_run *run;
+    struct lane *lanes[BATTERY_PORTS];
+    struct lane_flow sends[BATTERY_PORTS][BATTERY_FLOWS];
+    struct lane_flow receives[BATTERY_PORTS][BATTERY_FLOWS];
+    atomic_bool done;
+};
+
+void battery_begin(struct battery_run *run)
+{
+    memset(run, 0, sizeof *run);
+    run->duration_ns = 300 * NS_PER_MS;
+    run->phase = (struct phase){
+        .tag = next_tag++,
+        .seed = 1,
+        .traffic = TRAFFIC_STREAM,
+        .sizes = {256},
+        .size_count = 1,
+        .load = {.rate_bps = 8e6},
+        .dpdk = {.ttl = 64, .udp_sources = 1, .burst = 32, .catch_up = 64},
+        .tcp = {.streams = 1, .nodelay = true},
+    };
+    if (subject->tune != NULL)
+        subject->tune(&run->phase);
+}
+
+void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum pattern_role role)
+{
+    assert_true(run->flow_count < BATTERY_FLOWS);
+    run->flows[run->flow_count++] = (struct battery_flow){.src = src, .dst = dst, .role = role};
+}
+
+/* A port's request: its flows, with the partners' addresses. */
+static struct lane_request request_of(struct stage *stage, uint32_t rank)
+{
+    struct battery_run *run = stage->run;
+    struct lane_request request = {
+        .port = ports[rank],
+        .phase = &run->phase,
+        .rank = rank,
+        .ranks = (uint32_t)subject->ports,
+        .sends = stage->sends[rank],
+        .receives = stage->receives[rank],
+        .count = &run->counts[rank],
+        .line_rate_bps = run->line_rate_bps,
+    };
+
+    for (size_t i = 0; i < run->flow_count; i++) {
+        struct battery_flow *flow = &run->flows[i];
+        struct lane_flow mine = {.src = flow->src, .dst = flow->dst, .role = flow->role};
+
+        if (flow->src == rank) {
+            subject->transport->address(ports[flow->dst], &mine.partner);
+            mine.side = &flow->source;
+            request.sends[request.send_count++] = mine;
+        } else if (flow->dst == rank) {
+            subject->transport->address(ports[flow->src], &mine.partner);
+            mine.side = &flow->destination;
+            request.receives[request.receive_count++] = mine;
+        }
+    }
+    return request;
+}
+
+static void prepare(struct stage *stage, struct battery_run *run)
+{
+    memset(stage, 0, sizeof *stage);
+    stage->run = run;
+    for (uint32_t rank = 0; rank < subject->ports; rank++) {
+        struct lane_request request = request_of(stage, rank);
+        struct err err = {""};
+
+        if (subject->transport->prepare(&stage->lanes[rank], &request, &err) != 0)
+            fail_msg("prepare: %s", err.text);
+    }
+}
+
+static void settle(struct stage *stage)
+{
+    int64_t begun_ns = clock_now();
+    bool waiting = true;
+
+    while (waiting) {
+        waiting = false;
+        for (uint32_t rank = 0; rank < subject->ports; rank++) {
+            struct err err = {""};
+            int rc = subject->transport->settle(stage->lanes[rank], clock_now(), &err);
+
+            if (rc != 0 && rc != -EAGAIN)
+                fail_msg("settle: %s", err.text);
+            waiting = waiting || rc == -EAGAIN;
+        }
+        assert_true(clock_now() - begun_ns < SETTLE_NS);
+        if (waiting)
+            clock_sleep_until(clock_now() + SLEEP_NS);
+    }
+}
+
+static void set_times(struct battery_run *run)
+{
+    struct phase *phase = &run->phase;
+
+    phase->start_ns = clock_now() + START_NS;
+    phase->open_ns = phase->start_ns + run->duration_ns / 4;
+    phase->close_ns = phase->start_ns + run->duration_ns * 3 / 4;
+    phase->stop_ns = phase->start_ns + run->duration_ns;
+}
+
+/* Sent and received, as far as the lanes know. */
+static bool all_over(const struct stage *stage, int64_t now_ns)
+{
+    bool sent = true, received = true;
+    int64_t last_ns = stage->run->phase.start_ns;
+
+    for (uint32_t rank = 0; rank < subject->ports; rank++) {
+        const struct lane *lane = stage->lanes[rank];
+
+        sent = sent && lane->sent_all;
+        received = received && lane->received_all;
+        last_ns = lane->arrived_ns > last_ns ? lane->arrived_ns : last_ns;
+        last_ns = lane->stopped_ns > last_ns ? lane->stopped_ns : last_ns;
+    }
+    return sent && (received || (!subject->transport->knows_end && now_ns - last_ns > SILENCE_NS));
+}
+
+static void *work(void *context)
+{
+    struct stage *stage = context;
+    int64_t begun_ns = clock_now();
+
+    for (uint32_t rank = 0; rank < subject->ports; rank++)
+        subject->transport->start(stage->lanes[rank], clock_now());
+    while (!all_over(stage, clock_now()) && clock_now() - begun_ns < LIMIT_NS) {
+        int64_t wake_ns = clock_now() + SLEEP_NS;
+
+        for (uint32_t rank = 0; rank < subject->ports; rank++) {
+            int64_t next_ns = subject->transport->poll(stage->lanes[rank], clock_now());
+
+            wake_ns = next_ns < wake_ns ? next_ns : wake_ns;
+        }
+        clock_sleep_until(wake_ns);
+    }
+    atomic_store(&stage->done, true);
+    return NULL;
+}
+
+static void finish(struct stage *stage)
+{
+    for (uint32_t rank = 0; rank < subject->ports; rank++) {
+        struct lane *lane = stage->lanes[rank];
+
+        if (lane->error.text[0] != '\0')
+            fail_msg("lane: %s", lane->error.text);
+        assert_true(lane->sent_all);
+        assert_true(lane->started_ns >= stage->run->phase.start_ns);
+        subject->transport->finish(lane);
+    }
+}
+
+static void begin(struct stage *stage, pthread_t *worker)
+{
+    set_times(stage->run);
+    assert_int_equal(pthread_create(worker, NULL, work, stage), 0);
+}
+
+void battery_play(struct battery_run *run)
+{
+    struct stage *stage = calloc(1, sizeof *stage);
+    pthread_t worker;
+
+    assert_non_null(stage);
+    prepare(stage, run);
+    settle(stage);
+    begin(stage, &worker);
+    pthread_join(worker, NULL);
+    finish(stage);
+    free(stage);
+}
+
+static bool counts_frames(void)
+{
+    return strcmp(subject->transport->size_unit, "frame") == 0;
+}
+
+void battery_whole(const struct battery_run *run, uint64_t least)
+{
+    for (size_t i = 0; i < run->flow_count; i++) {
+        const struct flow_side *from = &run->flows[i].source, *to = &run->flows[i].destination;
+        uint64_t offered = counts_frames() ? from->live.frames : from->live.payload_bytes;
+
+        assert_true(offered >= least);
+        assert_int_equal(to->live.frames, from->live.frames);
+        assert_int_equal(to->live.frame_bytes, from->live.frame_bytes);
+        assert_int_equal(to->live.payload_bytes, from->live.payload_bytes);
+        assert_int_equal(to->live.messages, from->live.messages);
+        assert_int_equal(to->duplicated + to->reordered + to->late + to->corrupted, 0);
+        assert_true(from->first_ns > 0 && from->last_ns >= from->first_ns);
+        assert_true(to->first_ns >= from->first_ns && to->last_ns >= to->first_ns);
+    }
+    for (size_t i = 0; i < subject->ports; i++)
+        assert_int_equal(run->counts[i].misdelivered, 0);
+}
+
+/* Every port to the next and back. */
+static void add_pairs(struct battery_run *run)
+{
+    for (uint32_t rank = 0; rank + 1 < subject->ports; rank += 2) {
+        battery_add(run, rank, rank + 1, PATTERN_GENERATE);
+        battery_add(run, rank + 1, rank, PATTERN_GENERATE);
+    }
+}
+
+/* The load was met: what was intended was offered, but for what a busy machine cost. */
+static void check_load(const struct battery_run *run)
+{
+    for (size_t i = 0; i < run->flow_count; i++) {
+        const struct flow_side *from = &run->flows[i].source;
+        uint64_t offered = counts_frames() ? from->live.frames : from->live.payload_bytes;
+
+        assert_true(offered <= from->intended);
+        assert_true((double)offered >= 0.5 * (double)from->intended);
+    }
+}
+
+static void case_stream(void **state)
+{
+    struct battery_run run;
+
+    (void)state;
+    battery_begin(&run);
+    add_pairs(&run);
+    battery_play(&run);
+    battery_whole(&run, 100);
+    check_load(&run);
+}
+
+static void case_several_flows(void **state)
+{
+    struct battery_run run;
+
+    (void)state;
+    battery_begin(&run);
+    for (uint32_t src = 0; src < subject->ports; src++)
+        for (uint32_t dst = 0; dst < subject->ports; dst++)
+            if (src != dst)
+                battery_add(&run, src, dst, PATTERN_GENERATE);
+    battery_play(&run);
+    battery_whole(&run, 50);
+    check_load(&run);
+}
+
+static void case_sizes(void **state)
+{
+    struct battery_run run;
+    uint32_t count = 0;
+
+    (void)state;
+    for (; count < BATTERY_SIZES && subject->sizes[count] != 0; count++) {
+        battery_begin(&run);
+        run.phase.sizes[0] = subject->sizes[count];
+        add_pairs(&run);
+        battery_play(&run);
+        battery_whole(&run, 10);
+    }
+    battery_begin(&run);
+    memcpy(run.phase.sizes, subject->sizes, count * sizeof subject->sizes[0]);
+    run.phase.size_count = count;
+    run.phase.load.rate_bps *= 2;
+    add_pairs(&run);
+    battery_play(&run);
+    battery_whole(&run, 2 * count);
+}
+
+static void case_transfer(void **state)
+{
+    struct battery_run run;
+
+    (void)state;
+    battery_begin(&run);
+    run.phase.traffic = TRAFFIC_TRANSFER;
+    run.phase.transfer_bytes = 100001;
+    run.duration_ns = 10 * NS_PER_S;
+    add_pairs(&run);
+    battery_play(&run);
+    battery_whole(&run, 1);
+    for (size_t i = 0; i < run.flow_count; i++) {
+        assert_true(run.flows[i].destination.live.payload_bytes >= 100001);
+        assert_true(run.flows[i].destination.live.payload_bytes <
+                    100001 + (counts_frames() ? run.phase.sizes[0] : 1));
+    }
+}
+
+static void case_probe(void **state)
+{
+    struct battery_run run;
+
+    (void)state;
+    battery_begin(&run);
+    run.phase.traffic = TRAFFIC_PROBE;
+    run.phase.probes = 5;
+    run.line_rate_bps = 10000000;
+    run.duration_ns = 5 * NS_PER_S;
+    for (uint32_t src = 0; src < subject->ports; src++)
+        for (uint32_t dst = 0; dst < subject->ports; dst++)
+            if (src != dst)
+                battery_add(&run, src, dst, PATTERN_GENERATE);
+    battery_play(&run);
+    battery_whole(&run, 5);
+    for (size_t i = 0; i < run.flow_count; i++)
+        assert_int_equal(
+            run.flows[i].destination.live.frames + run.flows[i].destination.live.messages, 5);
+}
+
+static void case_chain(void **state)
+{
+    struct battery_run run;
+    uint32_t tail = (uint32_t)subject->ports - 1;
+
+    (void)state;
+    battery_begin(&run);
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    for (uint32_t rank = 1; rank < tail; rank++)
+        battery_add(&run, rank, rank + 1, PATTERN_FORWARD);
+    battery_play(&run);
+    battery_whole(&run, 100);
+    for (uint32_t i = 1; i < tail; i++)
+        assert_int_equal(run.flows[i].source.live.payload_bytes,
+                         run.flows[0].source.live.payload_bytes);
+}
+
+/* The next phase is prepared and settled while a worker polls the present one. */
+static void case_phases_apart(void **state)
+{
+    struct battery_run runs[3];
+    struct stage *stages[3];
+    pthread_t worker;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        stages[i] = calloc(1, sizeof *stages[i]);
+        assert_non_null(stages[i]);
+        battery_begin(&runs[i]);
+        add_pairs(&runs[i]);
+    }
+    prepare(stages[0], &runs[0]);
+    settle(stages[0]);
+    for (unsigned i = 0; i < 3; i++) {
+        begin(stages[i], &worker);
+        if (i < 2) {
+            prepare(stages[i + 1], &runs[i + 1]);
+            settle(stages[i + 1]);
+        }
+        pthread_join(worker, NULL);
+        finish(stages[i]);
+        battery_whole(&runs[i], 50);
+        free(stages[i]);
+    }
+}
+
+static void case_refusals(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < subject->refusal_count; i++) {
+        struct stage *stage = calloc(1, sizeof *stage);
+        struct battery_run run;
+        struct lane_request request;
+        struct err err = {""};
+
+        assert_non_null(stage);
+        battery_begin(&run);
+        subject->refusals[i].spoil(&run.phase);
+        add_pairs(&run);
+        stage->run = &run;
+        request = request_of(stage, 0);
+        assert_true(subject->transport->prepare(&stage->lanes[0], &request, &err) < 0);
+        if (strstr(err.text, subject->refusals[i].says) == NULL)
+            fail_msg("'%s' does not say '%s'", err.text, subject->refusals[i].says);
+        free(stage);
+    }
+}
+
+static void case_facts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < subject->ports; i++) {
+        struct port_facts facts;
+        struct port_hardware hardware;
+
+        subject->transport->facts(ports[i], &facts);
+        subject->transport->hardware(ports[i], &hardware);
+        print_message("%s: driver %s, mac %s, frame_max %u; received %lld, sent %lld, dropped "
+                      "%lld / %lld\n",
+                      confs[i].name, facts.driver, facts.mac, facts.frame_max,
+                      (long long)hardware.received_frames, (long long)hardware.sent_frames,
+                      (long long)hardware.dropped_receive, (long long)hardware.dropped_send);
+        assert_true(subject->transport->link_up(ports[i]));
+        assert_true(hardware.dropped_receive <= 0 && hardware.dropped_send <= 0);
+    }
+}
+
+static void case_more(void **state)
+{
+    (void)state;
+    subject->more(ports, confs);
+}
+
+/* A port that only sends: nobody counts what arrives. */
+static void case_send_only(void **state)
+{
+    struct stage *stage = calloc(1, sizeof *stage);
+    struct battery_run run;
+    struct lane_request request;
+    struct err err = {""};
+    pthread_t worker;
+
+    (void)state;
+    assert_non_null(stage);
+    battery_begin(&run);
+    stage->run = &run;
+    request = request_of(stage, 0);
+    request.send_count = 1;
+    request.sends[0] = (struct lane_flow){.src = 0, .dst = 1, .side = &run.flows[0].source};
+    subject->transport->address(ports[0], &request.sends[0].partner);
+    if (subject->transport->prepare(&stage->lanes[0], &request, &err) != 0)
+        fail_msg("prepare: %s", err.text);
+    settle(stage);
+    begin(stage, &worker);
+    pthread_join(worker, NULL);
+    finish(stage);
+    assert_true(run.flows[0].source.live.frames >= 100);
+    run.flow_count = 1;
+    check_load(&run);
+    free(stage);
+}
+
+static int open_ports(void **state)
+{
+    const struct transport_run run = {.key = {1, 2, 3}, .run_id = "battery", .node = "battery"};
+
+    (void)state;
+    for (size_t i = 0; i < subject->ports; i++) {
+        struct err err = {""};
+
+        if (subject->transport->open(&ports[i], &confs[i], &run, &err) != 0) {
+            print_error("open: %s\n", err.text);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int close_ports(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < subject->ports; i++)
+        if (ports[i] != NULL)
+            subject->transport->close(ports[i]);
+    return 0;
+}
+
+static int run_cases(void)
+{
+    struct CMUnitTest cases[16];
+    size_t count = 0;
+
+#define CASE(function) cases[count++] = (struct CMUnitTest)cmocka_unit_test(function)
+    if (subject->ports == 1) {
+        CASE(case_send_only);
+    } else {
+        CASE(case_stream);
+        CASE(case_several_flows);
+        CASE(case_sizes);
+        CASE(case_transfer);
+        CASE(case_probe);
+        CASE(case_phases_apart);
+    }
+    if (subject->ports > 2)
+        CASE(case_chain);
+    if (subject->refusal_count > 0)
+        CASE(case_refusals);
+    if (subject->more != NULL)
+        CASE(case_more);
+    CASE(case_facts);
+#undef CASE
+    /* The macro's function wants an array of known length. */
+    return _cmocka_run_group_tests(subject->what, cases, count, open_ports, close_ports);
+}
+
+int battery_main(const struct battery_subject *which)
+{
+    const char *reason;
+    int failed;
+
+    subject = which;
+    if (subject->make != NULL && (reason = subject->make(confs)) != NULL) {
+        printf("skipped: %s: %s\n", subject->what, reason);
+        return 77;
+    }
+    failed = run_cases();
+    if (subject->unmake != NULL)
+        subject->unmake();
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The battery: the same cases over every transport. It drives a transport's table through whole
+ * lives of lanes between ports of one process, the main thread preparing and settling, a worker
+ * thread polling. A transport's own file says how to make its ports, in a few lines:
+ *
+ *     static const struct battery_subject subject = {...};
+ *     int main(void) { return battery_main(&subject); }
+ */
+#ifndef TESTS_TRANSPORT_BATTERY_H
+#define TESTS_TRANSPORT_BATTERY_H
+
+#include "transport.h"
+
+#include <stddef.h>
+
+#define BATTERY_PORTS 4
+#define BATTERY_SIZES 8
+
+/* A phase that prepare must refuse: `spoil` makes it so; the sentence must hold `says`. */
+struct battery_refusal {
+    void (*spoil)(struct phase *phase);
+    const char *says;
+};
+
+struct battery_subject {
+    const struct transport *transport;
+    const char *what; /* for messages: "dpdk on af_packet" */
+    size_t ports;     /* 1: it only sends; 2; 3 or more: chains too */
+    /* Makes what the ports need and describes them (strings live until unmake). Returns 0; or a
+     * reason why this machine can't: the battery is skipped. NULL: nothing to make. */
+    const char *(*make)(struct port_conf *confs);
+    void (*unmake)(void);
+    /* Sets what a phase of this transport needs beyond the battery's defaults (one size of 256,
+     * 8 Mbit/s a port, 300 ms); NULL: nothing. */
+    void (*tune)(struct phase *phase);
+    uint32_t sizes[BATTERY_SIZES]; /* tried one by one, then all in one stream; 0 ends */
+    const struct battery_refusal *refusals;
+    size_t refusal_count;
+    /* Further cases of this transport's own, on the open ports; NULL: none. */
+    void (*more)(struct transport_port **ports, const struct port_conf *confs);
+};
+
+/* Runs all cases; what main returns: 0, 1, or 77 when the machine lacks what it needs. */
+int battery_main(const struct battery_subject *subject);
+
+/* For `more`: one phase among the subject's ports. */
+#define BATTERY_FLOWS 32
+struct battery_flow {
+    uint32_t src;
+    uint32_t dst;
+    enum pattern_role role;
+    struct flow_side source;
+    struct flow_side destination;
+};
+struct battery_run {
+    struct phase phase; /* times are set by battery_play, by `duration_ns` */
+    int64_t duration_ns;
+    struct battery_flow flows[BATTERY_FLOWS];
+    size_t flow_count;
+    struct port_count counts[BATTERY_PORTS];
+    uint64_t line_rate_bps;
+};
+
+/* The defaults, tuned. */
+void battery_begin(struct battery_run *run);
+void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum pattern_role role);
+/* Prepares, settles, runs and drains; every step must succeed. */
+void battery_play(struct battery_run *run);
+/* Every flow delivered what it offered, whole and once; offered at least `least` frames (tcp:
+ * payload bytes). */
+void battery_whole(const struct battery_run *run, uint64_t least);
+
+#endif

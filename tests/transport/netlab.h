@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A small lab for tests: some network namespaces, each with an interface `eth0` on one bridge,
+ * which lives in a namespace of its own. All names begin with "sbt" and the process id. Nothing
+ * is shaped.
+ */
+#ifndef TESTS_TRANSPORT_NETLAB_H
+#define TESTS_TRANSPORT_NETLAB_H
+
+#include <stddef.h>
+
+/* Makes `count` namespaces, eth0's MTU `mtu`, its kernel address 10.99.0.(i + 1)/24. Returns NULL,
+ * or the reason why this machine can't. */
+const char *netlab_make(size_t count, unsigned mtu);
+void netlab_unmake(void);
+
+/* The name of namespace i, of the bridge's, and the kernel's address in namespace i. Static. */
+const char *netlab_namespace(size_t i);
+const char *netlab_switch(void);
+const char *netlab_address(size_t i);
+
+/* Runs a program, no shell: argv ends with NULL. Returns its exit status, or -1. */
+int netlab_run(const char *const *argv);
+
+#endif
