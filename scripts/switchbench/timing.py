@@ -38,7 +38,8 @@ class Course:
 def trial_s(site: Site, spans: Spans, course: Course) -> float:
     """What a trial should take, barriers and drains included."""
     traffic_s = (spans.warmup_ns + spans.window_ns + spans.cooldown_ns) / 1e9
-    between_s = spans.drain_ns / 1e9 + PHASE_S + PHASE_PER_NODE_S * len(site.processes)
+    sharing = len(site.processes) if site.launch == "lab" else 0
+    between_s = spans.drain_ns / 1e9 + PHASE_S + PHASE_PER_NODE_S * sharing
     pauses = course.phases if course.barriers else 1
     return course.phases * traffic_s + pauses * between_s + (PROBE_S if course.probe else 0.0)
 

@@ -60,22 +60,37 @@ def build(model: HostSite, place: Place, seed: int) -> Site:
         _port(host, name, i, port, wires)
         for i, ((host, name), port) in enumerate(keys.items(), start=1)
     )
-    control = model.control or SiteControl()
+    control = _control(model, keys)
     lookup = Names(ports)
-    deadman_ns = control.deadman or (
-        DEADMAN_SHARED_NS if any(port.shared for port in keys.values()) else DEADMAN_NS
-    )
     return Site(
         launch=model.launch,
         processes=_processes(hosts, ports, control, place),
         networks=make_networks(model, ports, lookup, place, seed),
         groups=make_groups(model, lookup, place),
-        deadman_ms=max(1, deadman_ns // 1_000_000),
-        barrier_timeout_ms=max(1, (control.barrier_timeout or BARRIER_TIMEOUT_NS) // 1_000_000),
+        deadman_ms=_ms(control.deadman),
+        barrier_timeout_ms=_ms(control.barrier_timeout),
         notes=notes,
         unbuilt=_unbuilt(model, keys.values()),
-        effective=_effective(model, hosts, keys, wires, control, deadman_ns),
+        effective=_effective(model, hosts, control, _effective_wiring(model, wires, place)),
     )
+
+
+def _control(model: HostSite, keys: Keys) -> SiteControl:
+    """The control section with every default filled in."""
+    shared = any(port.shared for port in keys.values())
+    defaults = {
+        "address": "{host}",
+        "udp_port": UDP_PORT,
+        "deadman": DEADMAN_SHARED_NS if shared else DEADMAN_NS,
+        "barrier_timeout": BARRIER_TIMEOUT_NS,
+    }
+    return SiteControl().model_copy(
+        update=defaults | (model.control.given() if model.control else {})
+    )
+
+
+def _ms(time_ns: int | None) -> int:
+    return max(1, (time_ns or 0) // 1_000_000)
 
 
 def _hosts(model: HostSite, place: Place) -> list[str]:
@@ -186,15 +201,13 @@ def _processes(
         raise place.problem(
             ("control", "address"), f"{shown(rule)} is the same for all hosts: it needs {{host}}"
         )
-    udp_port = UDP_PORT if control.udp_port is None else control.udp_port
     by_host: dict[str, list[Port]] = {host: [] for host in hosts}
     for port in ports:
         by_host[port.host].append(port)
+    udp_port = control.udp_port or 0
     return tuple(
-        Process(
-            host, tuple(by_host[host]), {"address": _address(own.get(host, rule), host, udp_port)}
-        )
-        for host in hosts
+        Process(host, tuple(members), {"address": _address(own.get(host, rule), host, udp_port)})
+        for host, members in by_host.items()
     )
 
 
@@ -217,7 +230,7 @@ def _wiring(
         return _wiring_mapping(model.wiring, ports, place), ()
     if not isinstance(model.wiring, str):
         raise place.problem(("wiring",), f"found {shown(model.wiring)}, but a file is needed")
-    path = place.document.folder / model.wiring
+    path = (place.document.folder / model.wiring).resolve()
     if not path.is_file():
         return {}, (f"wiring: there is no {path}: switch ports stay unnamed",)
     return _wiring_file(path, ports, place), ()
@@ -267,19 +280,14 @@ def _unbuilt(model: HostSite, ports: Any) -> tuple[str, ...]:
 
 
 def _effective(
-    model: HostSite,
-    hosts: list[str],
-    keys: Keys,
-    wires: Mapping[str, Wire],
-    control: SiteControl,
-    deadman_ns: int,
+    model: HostSite, hosts: list[str], control: SiteControl, wiring: Any
 ) -> dict[str, Any]:
     site: dict[str, Any] = {"launch": model.launch, "hosts": hosts}
     site["control"] = {
-        "address": control.address or "{host}",
-        "udp_port": UDP_PORT if control.udp_port is None else control.udp_port,
-        "deadman": quantities.DURATION.text(deadman_ns),
-        "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or BARRIER_TIMEOUT_NS),
+        "address": control.address,
+        "udp_port": control.udp_port,
+        "deadman": quantities.DURATION.text(control.deadman or 0),
+        "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or 0),
     }
     if control.addresses:
         site["control"]["addresses"] = dict(control.addresses)
@@ -294,9 +302,16 @@ def _effective(
     site |= effective_order(model)
     if model.groups:
         site["groups"] = dict(model.groups)
-    if wires:
-        site["wiring"] = {name: [wire.switch, wire.switch_port] for name, wire in wires.items()}
+    if wiring is not None:
+        site["wiring"] = wiring
     return site
+
+
+def _effective_wiring(model: HostSite, wires: Mapping[str, Wire], place: Place) -> Any:
+    """The wiring itself, so that it stays true when its file changes; a missing file stays one."""
+    if isinstance(model.wiring, str) and not wires:
+        return str((place.document.folder / model.wiring).resolve())
+    return {name: [wire.switch, wire.switch_port] for name, wire in wires.items()} or None
 
 
 def _plain(port: PortKeys) -> dict[str, Any]:

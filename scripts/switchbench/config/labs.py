@@ -9,6 +9,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
+from ..errors import ConfigurationError
 from ..lab import topology as topologies
 from ..lab.topology import Node, Topology, TopologyError, Trunk
 from ..lab.wiring import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
@@ -35,7 +36,7 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
     try:
         topology = topologies.load(lab, overrides)
     except TopologyError as error:
-        raise place.problem(("lab",), error.messages[0]) from None
+        raise _problem(error.messages[0], lab, overrides, place) from None
     control = model.control or LabControl()
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
     lookup = Names(ports)
@@ -52,6 +53,20 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         queueing_s=_queueing_s(topology),
         effective=_effective(model, lab, overrides, control),
     )
+
+
+def _problem(
+    message: str, lab: str, overrides: Mapping[str, Any], place: Place
+) -> ConfigurationError:
+    """A topology's mistake, at the key of the site that made it when it is one of those."""
+    try:
+        text = message.removeprefix(f"{topologies.find(lab)}: ")
+    except TopologyError:
+        return place.problem(("lab",), message)
+    key, _, rest = text.partition(": ")
+    if key.partition(".")[0] in overrides:
+        return place.problem(tuple(key.split(".")), rest)
+    return place.problem(("lab",), message)
 
 
 def _resolve(lab: str, place: Place) -> str:

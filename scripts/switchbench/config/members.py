@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..model import Port, Site
 from .order import Names
-from .words import meant, shown, some
+from .words import listed, meant, shown, some
 
 NamedGroups = tuple[tuple[str, ...], ...]
 NamedPairs = tuple[tuple[str, str], ...]
@@ -23,7 +23,16 @@ class Members:
 
     def pairs(self, pairs: NamedPairs) -> list[int]:
         """Rank numbers, flat: a0 b0 a1 b1 ..."""
-        return [self._rank(name) for pair in pairs for name in pair]
+        found: list[int] = []
+        for pair in pairs:
+            for name in pair:
+                rank = self._rank(name)
+                if rank in found:
+                    raise ValueError(
+                        f"{self.ranks[rank].name} stands in two pairs, or twice in one"
+                    )
+                found.append(rank)
+        return found
 
     def groups(self, groups: NamedGroups) -> list[list[int]]:
         """Rank numbers of each group, in the order written; ports that are no ranks are left."""
@@ -73,7 +82,10 @@ class Members:
         try:
             return names.ports(name)
         except ValueError as error:
-            near = meant(name, [*self.site.groups, *names.by_name])
             if "[" in name:
                 raise
-            raise ValueError(f"there is no group, host or port {shown(name)}{near}") from error
+            groups = f", groups {listed(self.site.groups)}" if self.site.groups else ""
+            raise ValueError(
+                f"there is no group, host or port {shown(name)} (hosts are {names.hosts}{groups})"
+                f"{meant(name, self.site.groups)}"
+            ) from error

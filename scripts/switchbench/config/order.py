@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..errors import ConfigurationError
 from ..model import Port
 from .fields import written_order
 from .schema import RankOrder
 from .source import Document, KeyPath
-from .words import meant, shown, some
+from .words import shown, some
 
 Networks = dict[str, tuple[Port, ...]]
 Groups = dict[str, tuple[str, ...]]
@@ -34,8 +36,10 @@ class Place:
 class Names:
     """Looks ports up by their own name, their host's, or a node set of either."""
 
-    def __init__(self, ports: Iterable[Port]) -> None:
+    def __init__(self, ports: Sequence[Port]) -> None:
         self.by_name: dict[str, tuple[Port, ...]] = {}
+        hosts = list(dict.fromkeys(port.host for port in ports))
+        self.hosts = str(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP))
         for port in ports:
             self.by_name[port.name] = (port,)
             self.by_name[port.host] = (*self.by_name.get(port.host, ()), port)
@@ -47,9 +51,7 @@ class Names:
         found: list[Port] = []
         for name in written_order(names):
             if name not in self.by_name:
-                raise ValueError(
-                    f"there is no host or port {shown(name)}{meant(name, self.by_name)}"
-                )
+                raise ValueError(f"there is no host or port {shown(name)} (hosts are {self.hosts})")
             found += self.by_name[name]
         return tuple(found)
 

@@ -14,7 +14,7 @@ from ..results import expect
 from . import quantities, settings
 from .schema import Configuration, Settings
 from .sites import load_site
-from .source import Document, KeyPath, Mark, from_values, parse_assignment, read_file
+from .source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from .tests import Test, resolve
 from .validate import validate
 from .words import listed, meant, shown
@@ -112,22 +112,16 @@ def _assign(document: Document, path: KeyPath, value: Any, mark: Mark) -> None:
 
 def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
     """Removes a setting in all its forms from one mapping."""
-    mapping: Any = document.data
-    for key in at:
-        mapping = mapping[key] if isinstance(key, int) and key < len(mapping) else mapping.get(key)
-    if not isinstance(mapping, dict):
-        return
-    if len(path) > 1:
-        if isinstance(mapping.get(path[0]), dict):
-            document.remove((*at, *path))
-    else:
-        for form in settings.family(str(path[0])):
-            document.remove((*at, form))
-    swept = ".".join(str(key) for key in path)
-    if isinstance(mapping.get("sweep"), dict) and swept in mapping["sweep"]:
-        document.remove((*at, "sweep", swept))
-        if not mapping["sweep"]:
-            document.remove((*at, "sweep"))
+    forms: list[KeyPath] = [path]
+    if len(path) == 1:
+        forms = [(form,) for form in settings.family(str(path[0]))]
+    elif path[0] == "sweep":
+        forms.append(tuple(".".join(map(str, path[1:])).split(".")))
+    forms.append(("sweep", dotted(path)))
+    for form in forms:
+        document.remove((*at, *form))
+    if document.get((*at, "sweep")) == {}:
+        document.remove((*at, "sweep"))
 
 
 def _expectations(document: Document, model: Configuration) -> tuple[dict[str, Any], ...]:
@@ -139,8 +133,8 @@ def _expectations(document: Document, model: Configuration) -> tuple[dict[str, A
         if clause.measure not in expect.MEASURES:
             raise document.problem(
                 (*path, "measure"),
-                f"there is no measure {shown(clause.measure)}"
-                f"{meant(clause.measure, expect.MEASURES)}; doc/measures.md lists them",
+                f"there is no measure {shown(clause.measure)} (doc/measures.md lists them)"
+                f"{meant(clause.measure, expect.MEASURES)}",
             )
         values["where"] = {
             key: _where(key, value, (*path, "where", key), document)
@@ -163,7 +157,7 @@ def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
     if key not in _WHERE_KEYS and key not in parameters:
         keys = [*_WHERE_KEYS, *sorted(parameters)]
         raise document.problem(
-            path, f"is not a key here{meant(key, keys)}; keys are {listed(keys)}"
+            path, f"is not a key here; keys are {listed(keys)}{meant(key, keys)}"
         )
     if isinstance(value, list):
         return [_where(key, item, path, document) for item in value]

@@ -69,7 +69,7 @@ def merge(*layers: Mapping[str, Any]) -> Values:
     merged: Values = {}
     for layer in layers:
         for key, value in layer.items():
-            if key in OPTIONS:
+            if key in OPTIONS or key == "sweep":
                 merged[key] = merged.get(key, {}) | value
             else:
                 merged = {name: old for name, old in merged.items() if name not in family(key)}

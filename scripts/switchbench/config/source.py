@@ -69,18 +69,28 @@ class Document:
             raise ConfigurationError(
                 f"{mark}: {dotted(path[:-1])} has {len(parent)} entries, numbered from 0"
             )
-        parent[key] = value
+        parent[key if isinstance(parent, list) else str(key)] = value
         self.forget(path)
         self.marks[path] = mark
 
+    def get(self, path: KeyPath) -> Any:
+        """What stands at a path, or None."""
+        value: Any = self.data
+        for key in path:
+            if isinstance(value, dict):
+                value = value.get(str(key))
+            elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+                value = value[key]
+            else:
+                return None
+        return value
+
     def remove(self, path: KeyPath) -> None:
-        """Takes a key out, if it is there."""
-        parent: Any = self.data
-        for key in path[:-1]:
-            parent = parent.get(key) if isinstance(parent, dict) else parent[key]
+        """Takes a key out of its mapping, if it is there."""
+        parent = self.get(path[:-1])
         if isinstance(parent, dict):
             parent.pop(path[-1], None)
-        self.forget(path)
+            self.forget(path)
 
     def forget(self, path: KeyPath) -> None:
         """Drops the marks at and below `path`."""
@@ -91,7 +101,7 @@ class Document:
         parent: Any = self.data
         for depth, key in enumerate(path[:-1]):
             if isinstance(parent, dict):
-                parent = parent.setdefault(key, {})
+                parent = parent.setdefault(str(key), {})
             elif isinstance(parent, list) and isinstance(key, int) and key < len(parent):
                 parent = parent[key]
             else:

@@ -144,19 +144,18 @@ def _tests_of(entry: _Entry, top: Values, document: Document, site: Site) -> Ite
     given = settings.merge(top, entry.own)
     if "pattern" not in given:
         raise document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
-    sweep = _sweep(entry, given)
+    sweep = _sweep(entry, top)
     for networks in _networks(entry, given, document, site):
         for transport in _transports(networks, entry, given, document, site):
             yield _test(entry, given, sweep, networks, transport, site)
 
 
-def _sweep(entry: _Entry, given: Values) -> dict[str, list[Any]]:
+def _sweep(entry: _Entry, top: Values) -> dict[str, list[Any]]:
     """The sweep; a test's plain key wins over a sweep at the top."""
-    sweep: dict[str, list[Any]] = dict(given.get("sweep", {}))
-    if "sweep" not in entry.own:
-        own = set(settings.flat_keys(entry.own))
-        sweep = {key: values for key, values in sweep.items() if key not in own}
-    return sweep
+    plain = set(settings.flat_keys({key: v for key, v in entry.own.items() if key != "sweep"}))
+    above: dict[str, list[Any]] = top.get("sweep", {})
+    own: dict[str, list[Any]] = entry.own.get("sweep", {})
+    return {key: values for key, values in above.items() if key not in plain} | own
 
 
 def _networks(
@@ -164,17 +163,17 @@ def _networks(
 ) -> list[tuple[str, ...]]:
     """The networks of each test: one, or several together."""
     form = next((form for form in settings.FAMILIES[0] if form in given), None)
-    where = (*entry.path, form or "transports")
     if form is None:
-        return _possible_networks(given, where, document, site)
+        return _possible_networks(given, site)
+    where = (*entry.path, form)
     named = [given[form]] if form == "network" else list(given[form])
     for i, name in enumerate(named):
         if name not in site.networks:
             at = where if form == "network" else (*where, i)
             raise document.problem(
                 at,
-                f"there is no network {shown(name)}{meant(name, site.networks)}; networks are "
-                f"{listed(site.networks)}",
+                f"there is no network {shown(name)}; networks are {listed(site.networks)}"
+                f"{meant(name, site.networks)}",
             )
     if form != "together":
         return [(name,) for name in named]
@@ -183,19 +182,15 @@ def _networks(
     return [tuple(named)]
 
 
-def _possible_networks(
-    given: Values, where: KeyPath, document: Document, site: Site
-) -> list[tuple[str, ...]]:
-    """All networks that have one of the transports asked for."""
+def _possible_networks(given: Values, site: Site) -> list[tuple[str, ...]]:
+    """All networks that have one of the transports asked for; all when none has."""
     wanted = settings.axis(given, "transport", "transports")
     found: list[tuple[str, ...]] = [
         (name,)
         for name, ports in site.networks.items()
         if wanted is None or any(_lacking(ports, transport) is None for transport in wanted)
     ]
-    if not found:
-        raise document.problem(where, f"no network has {listed(wanted or TRANSPORTS)} on all ports")
-    return found
+    return found or [(name,) for name in site.networks]
 
 
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
@@ -213,14 +208,12 @@ def _transports(
         if not found:
             raise document.problem(entry.path, f"no transport is on all ports of {networks[0]}")
         return found[:1]
-    form = "transport" if "transport" in given else "transports"
+    usable = [transport for transport in wanted if _lacking(ports, transport) is None]
     asked = any(key in given for key in settings.FAMILIES[0])
-    usable = []
     for transport in wanted:
         port = _lacking(ports, transport)
-        if port is None:
-            usable.append(transport)
-        elif asked or len(site.networks) == 1:
+        if port is not None and (asked or not usable):
+            form = "transport" if "transport" in given else "transports"
             raise document.problem(
                 (*entry.path, form),
                 f"{port.name} in network {port.network} has no {transport} (it has "
