@@ -112,18 +112,20 @@ static int64_t send_flow(struct tcp_lane *lane, struct tcp_flow *flow, int64_t n
     return flow->pace.next_ns + flow->gather_ns;
 }
 
-/* Bytes that the load has asked for; what is unlimited asked for what was sent. */
+/* Bytes that the load has asked for. What is unlimited asked for what was sent; and a block that
+ * was begun in time was asked for whole. */
 static void account_intended(const struct tcp_lane *lane, struct tcp_flow *flow, int64_t now_ns)
 {
     const struct phase *phase = lane->lane.request.phase;
+    struct flow_side *side = flow->flow->side;
     int64_t until_ns = now_ns < lane->lane.stop_ns ? now_ns : lane->lane.stop_ns;
 
     if (phase->traffic == TRAFFIC_TRANSFER)
-        flow->flow->side->intended = phase->transfer_bytes;
-    else if (flow->unpaced || phase->traffic == TRAFFIC_PROBE)
-        flow->flow->side->intended = flow->flow->side->live.payload_bytes;
-    else
-        flow->flow->side->intended = (uint64_t)pace_intended(&flow->pace, until_ns);
+        side->intended = phase->transfer_bytes;
+    else if (phase->traffic == TRAFFIC_STREAM && !flow->unpaced)
+        side->intended = (uint64_t)pace_intended(&flow->pace, until_ns);
+    if (side->intended < side->live.payload_bytes)
+        side->intended = side->live.payload_bytes;
 }
 
 int64_t tcp_generate(struct tcp_lane *lane, int64_t now_ns)
@@ -241,26 +243,35 @@ static bool drained(const struct tcp_lane *lane)
     return true;
 }
 
+/* What there is to send; returns when to look again. */
+static int64_t work_outs(struct tcp_lane *lane, int64_t now_ns)
+{
+    int64_t wake_ns = CLOCK_NEVER;
+
+    if (lane->outs_ended < lane->out_count)
+        wake_ns = lane->send(lane, now_ns);
+    if (lane->outs_ended < lane->out_count)
+        return wake_ns;
+    if (lane->lane.stopped_ns == 0)
+        lane->lane.stopped_ns = now_ns;
+    lane->lane.sent_all = drained(lane);
+    return now_ns + NS_PER_MS;
+}
+
 int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns)
 {
     struct tcp_lane *l = (struct tcp_lane *)lane;
-    int64_t wake_ns;
 
     if (lane->error.text[0] != '\0')
         return CLOCK_NEVER;
     take_events(l, now_ns);
-    if (lane->sent_all)
-        return CLOCK_NEVER;
     if (now_ns < lane->request.phase->start_ns)
         return lane->request.phase->start_ns;
     if (lane->started_ns == 0)
         lane->started_ns = now_ns;
-    if (l->outs_ended < l->out_count) {
-        wake_ns = l->send(l, now_ns);
-        if (l->outs_ended < l->out_count)
-            return wake_ns;
+    if (!lane->sent_all)
+        return work_outs(l, now_ns);
+    if (lane->stopped_ns == 0 && now_ns >= lane->stop_ns)
         lane->stopped_ns = now_ns;
-    }
-    lane->sent_all = drained(l);
-    return now_ns + NS_PER_MS;
+    return CLOCK_NEVER;
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The battery over tcp in namespaces: tcp [streams] [zero-copy].
+ */
+#include "battery.h"
+#include "netlab.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+extern const struct transport transport_tcp;
+
+#define PORTS 4
+
+static bool streams;
+static bool zero_copy;
+static char names[PORTS][16];
+
+static const char *make(struct port_conf *confs)
+{
+    const char *reason = netlab_make(PORTS, 1500);
+
+    for (size_t i = 0; reason == NULL && i < PORTS; i++) {
+        snprintf(names[i], sizeof names[i], "node%zu:e0", i);
+        confs[i] = (struct port_conf){
+            .name = names[i],
+            .network = "default",
+            .netns = netlab_namespace(i),
+            .iface = "eth0",
+        };
+    }
+    return reason;
+}
+
+static void tune(struct phase *phase)
+{
+    phase->tcp.streams = streams ? 3 : 1;
+    phase->tcp.zero_copy = zero_copy;
+}
+
+static void no_size(struct phase *phase)
+{
+    phase->sizes[0] = 0;
+}
+
+static void no_load(struct phase *phase)
+{
+    phase->load = (struct load){.rate_bps = 0};
+}
+
+static void no_such_congestion_control(struct phase *phase)
+{
+    snprintf(phase->tcp.congestion, sizeof phase->tcp.congestion, "warp");
+}
+
+static void too_many_streams(struct phase *phase)
+{
+    phase->tcp.streams = 1000;
+}
+
+static void too_large_a_buffer(struct phase *phase)
+{
+    phase->tcp.send_buffer = UINT32_MAX;
+}
+
+static const struct battery_refusal refusals[] = {
+    {no_size, "0 bytes"},
+    {no_load, "needs a load"},
+    {no_such_congestion_control, "available: "},
+    {too_many_streams, "256 are the most"},
+    {too_large_a_buffer, "net.core.wmem_max"},
+};
+
+/* As fast as it goes, both ways at once, and the ports' own counters say that it went there. */
+static void unlimited(struct transport_port **ports, const struct port_conf *confs)
+{
+    struct port_hardware before;
+    struct port_hardware after;
+    struct battery_run run;
+
+    (void)confs;
+    battery_begin(&run);
+    run.phase.load = (struct load){.unlimited = true};
+    run.phase.sizes[0] = 65536;
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    battery_add(&run, 1, 0, PATTERN_GENERATE);
+    transport_tcp.hardware(ports[0], &before);
+    battery_play(&run);
+    transport_tcp.hardware(ports[0], &after);
+    battery_whole(&run, 10000000);
+    /* At most 64 KiB in what the kernel counts as one packet. */
+    assert_true((uint64_t)(after.sent_frames - before.sent_frames) * 65536 >=
+                run.flows[0].source.live.payload_bytes);
+}
+
+int main(int argc, char **argv)
+{
+    const struct battery_subject subject = {
+        .transport = &transport_tcp,
+        .what = "tcp between namespaces",
+        .ports = PORTS,
+        .make = make,
+        .unmake = netlab_unmake,
+        .tune = tune,
+        .sizes = {1, 16, 100, 1448, 8192},
+        .refusals = refusals,
+        .refusal_count = sizeof refusals / sizeof refusals[0],
+        .more = unlimited,
+    };
+
+    for (int i = 1; i < argc; i++) {
+        streams = streams || strcmp(argv[i], "streams") == 0;
+        zero_copy = zero_copy || strcmp(argv[i], "zero-copy") == 0;
+    }
+    return battery_main(&subject);
+}
