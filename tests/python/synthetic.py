@@ -64,9 +64,8 @@ def hello(node: str, **changes: Any) -> dict[str, Any]:
         "pid": 7,
         "control": "127.0.0.1:4000",
         "key": "",
-        "boot": "boot-1",
         "cpus": 2,
-        "memory": "ordinary",
+        "workers": 1,
         "worker": "sleep",
         "ports": 1,
     } | changes
@@ -138,6 +137,7 @@ def phase_record(node: str, **changes: Any) -> dict[str, Any]:
         "skew_bound_us": 0.5,
         "state": "complete",
         "drained": True,
+        "cpu_span_s": 1.5,
         "cpu_s": 0.2,
         "cpu_idle_s": 2.5,
         "cpus": 2,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +18,14 @@ from typing import Any, Self
 
 import jsonschema
 import pytest
+import yaml
+from nacl.public import PrivateKey, SealedBox
 from synthetic import about, make_run, make_site, make_trial
 
 from switchbench.controller import Controller, Interrupt, Outcome, control
-from switchbench.controller.control import Documents, peers
+from switchbench.controller.control import peers
+from switchbench.controller.node import Node
+from switchbench.documents import to_yaml
 from switchbench.errors import RunError
 from switchbench.launch.base import popen_options
 from switchbench.model import Process, Run
@@ -72,15 +77,18 @@ class Bench:
 
     def __init__(self, path: Path, hosts: int = 2, deadman_ms: int = 500) -> None:
         site = make_site(hosts, deadman_ms=deadman_ms)
-        self.run = make_run(site, make_trial(site, flows=hosts), make_trial(site, 1, flows=hosts))
+        self.run = make_run(
+            site,
+            make_trial(site, flows=hosts),
+            make_trial(site, 1, flows=hosts, document={"id": 1}),
+        )
         self.path = path
         self.launcher = FakeLauncher()
         self.watcher = Recorder()
 
     def conduct(self, **behaviours: str) -> Outcome:
         job = {"nodes": [{"name": process.name} for process in self.run.site.processes]}
-        documents = Documents(job, [{"id": trial.id} for trial in self.run.trials])
-        controller = Controller(self.run, documents, RunDirectory(self.path), self.watcher)
+        controller = Controller(self.run, job, RunDirectory(self.path), self.watcher)
 
         def command(name: str) -> list[str]:
             return [sys.executable, str(FAKE), name, behaviours.get(name, "good")]
@@ -289,10 +297,6 @@ def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
 
 
 def test_peers_are_sealed_to_each() -> None:
-    from base64 import b64decode, b64encode
-
-    from nacl.public import PrivateKey, SealedBox
-
     keys = [PrivateKey.generate() for _ in range(2)]
     hellos = [
         {"control": f"127.0.0.1:{i}", "key": b64encode(bytes(key.public_key)).decode()}
@@ -306,16 +310,12 @@ def test_peers_are_sealed_to_each() -> None:
 
 def test_documents_and_beats_never_mix(tmp_path: Path) -> None:
     """A node that reads slowly, a long document and many beats: each arrives whole."""
-    import yaml
-
-    from switchbench.controller.node import Node, document
-
     reader = "import sys,time\ntime.sleep(0.5)\nsys.stdout.write(sys.stdin.read())\n"
     popen = subprocess.Popen([sys.executable, "-c", reader], **popen_options())
     node = Node(make_site().processes[0], popen)
     long = {"names": [f"name{number}" for number in range(60_000)]}
-    node.send(document("trial", long))
-    node.send(document("quit", True))
+    node.send(to_yaml("trial", long).encode())
+    node.send(to_yaml("quit", True).encode())
     deadline = time.monotonic() + 10
     number = 0
     while node.waiting and time.monotonic() < deadline:

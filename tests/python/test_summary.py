@@ -70,7 +70,7 @@ def test_pairs_by_hand() -> None:
     assert entry["retransmitted_segments"] is None
     assert entry["slowest"] == {"src": "node2:e0", "dst": "node1:e0"}
     assert (entry["start_skew_us"], entry["stop_skew_us"]) == (120.5, 80.25)
-    # 1.5 s of 2 CPUs less 2.5 s idle: once, since both nodes share a boot id; 0.023985 GB.
+    # 1.5 s of 2 CPUs less 2.5 s idle: once, since both nodes are on one host; 0.023985 GB.
     assert entry["cpu_s"] == 0.5
     assert entry["cpu_s_per_gb"] == pytest.approx(0.5 / 0.023985, rel=1e-6)
     assert entry["records"] == {
@@ -99,9 +99,9 @@ def test_pairs_plan_and_ports() -> None:
     assert first["below_median"] is False
 
 
-def test_machines_of_different_boot_ids_add_up() -> None:
+def test_cpu_of_different_machines_adds_up() -> None:
     records = pair_records()
-    records[1] = hello("node2", boot="boot-2")
+    records[1] = hello("node2", host="there")
     assert summarise(records)["trials"][0]["cpu_s"] == 1.0
 
 
@@ -203,6 +203,25 @@ def test_tcp_counts_bytes_and_messages() -> None:
     assert entry["host_dropped_frames"] is None  # no `port` record: nothing was observed
     assert entry["cpu_s"] is None
     assert entry["size"] == 65536
+
+
+def test_tcp_percent_knows_the_segments() -> None:
+    """At MTU 9000, 8,948 of each 9,038 bytes on the line are payload."""
+    trial = make_trial(SITE, transport="tcp", sizes=(65536,), size_unit="message", flows=1)
+    ends = ("node1:e0", "node2:e0")
+    rate = 12_500_000 * 8948 // 9038
+    records = [
+        tcp_side("source", *ends, rate, rate, measures={"mss_bytes": 8948}),
+        tcp_side("destination", *ends, rate, rate, measures={"mss_bytes": 536}),
+    ]
+    (entry,) = summarise(records, make_run(SITE, trial))["trials"]
+    assert entry["throughput"]["percent_of_line"] == pytest.approx(100, abs=1e-4)
+
+
+def test_the_probe_is_no_phase() -> None:
+    records = [phase_record("node1", phase=-1), phase_record("node2", phase=-1), *pair_records()]
+    (entry,) = summarise(records)["trials"]
+    assert entry["phase"] == 0
 
 
 def test_line_rate_that_the_node_resolved_wins() -> None:
@@ -310,11 +329,12 @@ def test_port_below_the_median_is_found_in_every_phase() -> None:
 
 
 def test_unreachable_and_events_are_told() -> None:
-    records = pair_records() + [
-        {"type": "unreachable", "node": "node1", "trial": 0, "src": "node1:e0", "dst": "node9:e0",
-         "received": 0, "sent": 3},
+    place = {"node": "node1", "trial": 0, "src": "node1:e0", "dst": "node9:e0"}
+    records = [
+        *pair_records(),
+        {"type": "unreachable", "received": 0, "sent": 3} | place,
         {"type": "event", "node": "node1", "what": "link-down", "port": "node1:e0", "text": "lost"},
-    ]  # fmt: skip
+    ]
     result = summarise(records)
     assert result["alarms"] == ["node1:e0: link-down: lost"]
     assert "node9:e0 can't be reached from node1:e0: 0 of 3" in result["not_measured"][0]

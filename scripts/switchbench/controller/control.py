@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from nacl.public import PublicKey, SealedBox
 
+from ..documents import KEY_BYTES, PROTOCOL, peers_document, to_yaml
 from ..errors import ConfigurationError, RunError, SwitchbenchError
 from ..launch import Launcher
 from ..model import Run, Trial
@@ -27,11 +28,8 @@ from ..results.directory import NODES_LOG, RECORDS, LineFile, RunDirectory
 from ..results.records import Record
 from .heart import Heart
 from .interrupt import Interrupt
-from .node import Node, document
+from .node import Node
 from .pump import Pump
-
-PROTOCOL = 1
-KEY_BYTES = 32
 
 HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
 READY_SLACK_S = 30.0
@@ -57,14 +55,6 @@ class Watcher(Protocol):
         """Called some times a second."""
 
 
-@dataclass(frozen=True)
-class Documents:
-    """What the nodes are told, but for what only the controller knows."""
-
-    job: Mapping[str, Any]  # the `job` document
-    trials: Sequence[Mapping[str, Any]]  # the `trial` documents
-
-
 @dataclass
 class Outcome:
     """How the conversation ended. No faults: all that was asked for was run."""
@@ -77,11 +67,11 @@ class Controller:
     """Runs one run, once."""
 
     def __init__(
-        self, run: Run, documents: Documents, directory: RunDirectory, watcher: Watcher
+        self, run: Run, job: Mapping[str, Any], directory: RunDirectory, watcher: Watcher
     ) -> None:
-        """Takes what is to be run and where its records go; starts nothing."""
+        """Takes what is to be run, the `job` document and where records go; starts nothing."""
         self._run = run
-        self._documents = documents
+        self._job = job
         self._directory = directory
         self._watcher = watcher
         self._nodes: list[Node] = []
@@ -141,8 +131,7 @@ class Controller:
             pump.close()
 
     def _greet(self, talk: _Talk) -> None:
-        text = document("job", dict(self._documents.job))
-        talk.tell_all([text])
+        talk.tell_all([to_yaml("job", dict(self._job))])
         talk.wait_for("hello", HELLO_TIMEOUT_S)
         check_versions(node.said["hello"] for node in self._nodes)
         networks = {port.name: port.network for port in self._run.site.ports}
@@ -151,20 +140,20 @@ class Controller:
     def _introduce(self, talk: _Talk) -> None:
         self._watcher.stage("first barrier")
         hellos = [node.said["hello"] for node in self._nodes]
-        talk.tell_all([document("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))])
+        talk.tell_all([to_yaml("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))])
         talk.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
 
     def _measure(self, talk: _Talk) -> None:
         self._watcher.stage("measuring")
-        talk.tell_all([document("trial", dict(trial)) for trial in self._documents.trials])
+        talk.tell_all(to_yaml("trial", trial.document) for trial in self._run.trials)
         barrier_s = self._run.site.barrier_timeout_ms / 1000
         limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
-        count = len(self._documents.trials)
+        count = len(self._run.trials)
         talk.wait(lambda node: node.trials_ended >= count, "to end its trials", limit_s)
 
     def _dismiss(self, talk: _Talk) -> None:
         self._watcher.stage("ending the nodes")
-        talk.tell_all([document("quit", True)])
+        talk.tell_all([to_yaml("quit", True)])
         talk.wait(lambda node: node.name not in talk.pump.speaking, "to end", QUIT_TIMEOUT_S)
         for node in self._nodes:
             if node.popen.wait(QUIT_TIMEOUT_S) != 0:
@@ -237,10 +226,10 @@ class _Talk:
         self._interrupt = interrupt
         self._watcher = watcher
 
-    def tell_all(self, texts: Iterable[bytes]) -> None:
+    def tell_all(self, texts: Iterable[str]) -> None:
         for text in texts:
             for node in self._nodes:
-                node.send(text)
+                node.send(text.encode())
 
     def wait_for(self, kind: str, limit_s: float) -> None:
         self.wait(lambda node: kind in node.said, f"to say {kind}", limit_s)
@@ -274,13 +263,10 @@ class _Talk:
 
 def peers(hellos: Sequence[Record], key: bytes) -> dict[str, Any]:
     """The `peers` document: where all are, and the run's key for each alone to read."""
-    return {
-        "addresses": [hello["control"] for hello in hellos],
-        "sealed_keys": [
-            b64encode(SealedBox(PublicKey(b64decode(hello["key"]))).encrypt(key)).decode()
-            for hello in hellos
-        ],
-    }
+    sealed = [SealedBox(PublicKey(b64decode(hello["key"]))).encrypt(key) for hello in hellos]
+    return peers_document(
+        [hello["control"] for hello in hellos], [b64encode(text).decode() for text in sealed]
+    )
 
 
 def check_versions(hellos: Iterable[Record]) -> None:

@@ -8,26 +8,12 @@ import signal
 import subprocess
 from collections import deque
 from threading import Lock
-from typing import Any
-
-import yaml
 
 from ..model import Process
 from ..results.records import Record
 
 _CHUNK = 1 << 16
 _LAST_WORDS = 5  # lines of its log that are shown when it dies
-
-
-def document(name: str, content: Any) -> bytes:
-    """One document of the protocol, ready to be sent."""
-    return yaml.dump(
-        {name: content},
-        Dumper=yaml.CSafeDumper,
-        sort_keys=False,
-        allow_unicode=True,
-        explicit_end=True,
-    ).encode()
 
 
 class Node:

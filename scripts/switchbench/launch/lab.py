@@ -11,6 +11,7 @@ from typing import Self
 
 from .. import lab
 from ..errors import ConfigurationError
+from ..lab import rootless
 from ..model import Process, Site
 from .base import popen_options
 
@@ -31,8 +32,10 @@ class LabLauncher:
         """Makes the lab, or refuses: it is in use, or something is missing."""
         try:
             topology = lab.load(self._site.lab or "", self._site.lab_overrides)
+            self._stack.enter_context(rootless.joined())
             self._lab = self._stack.enter_context(lab.session(topology))
         except (lab.LabError, lab.TopologyError) as error:
+            self._stack.close()
             raise ConfigurationError(str(error)) from error
         return self
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,13 @@ CONFIGURATION = "configuration.yaml"
 RECORDS = "records.ndjson"
 NODES_LOG = "nodes.log"
 SUMMARY = "summary.json"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out: a person may edit the file."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 class RunDirectory:
@@ -44,12 +52,19 @@ class RunDirectory:
 
     def write_configuration(self, effective: Mapping[str, Any]) -> None:
         """The configuration as understood, every default filled in."""
-        text = yaml.safe_dump(dict(effective), sort_keys=False, allow_unicode=True)
+        text = yaml.dump(dict(effective), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
         self._replace(CONFIGURATION, text)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Writes the summary whole or not at all."""
         self._replace(SUMMARY, json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+
+    def discard_if_unused(self) -> None:
+        """Removes a directory that nothing was measured into: the run was refused."""
+        if not (self.path / RECORDS).exists():
+            (self.path / CONFIGURATION).unlink(missing_ok=True)
+            with suppress(OSError):
+                self.path.rmdir()
 
     def open_lines(self, name: str) -> LineFile:
         """A file of the directory to append lines to."""

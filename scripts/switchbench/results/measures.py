@@ -14,10 +14,10 @@ from .records import Count, Flow, NodePhase, PhaseRecords, PortCount
 
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
 
-# A TCP stream in full segments over Ethernet at MTU 1500, IPv4, time stamps on: of each 1,538
-# bytes on the line (1,518 with FCS + 20) 1,448 are the stream's.
+# A TCP stream in full segments over Ethernet, IPv4, time stamps on: each has 90 bytes beside its
+# payload on the line (TCP 32, IPv4 20, Ethernet 18, layer 1 20); at MTU 1500, 1,448 of 1,538.
 TCP_SEGMENT_PAYLOAD = 1448
-TCP_SEGMENT_LINE = 1538
+TCP_SEGMENT_OVERHEAD = 90
 
 MEGA = 1e6
 GIGA = 1e9
@@ -69,13 +69,20 @@ def median(values: Iterable[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def line_bits(count: Count) -> float | None:
+def line_bits(flow: Flow, count: Count) -> float | None:
     """Layer-1 bits: exact where frames are seen (dpdk), else those of full TCP segments."""
     if count.frames is not None and count.frame_bytes is not None:
         return 8.0 * (count.frame_bytes + FRAME_OVERHEAD_L1 * count.frames)
     if count.payload_bytes is not None:
-        return 8.0 * count.payload_bytes * TCP_SEGMENT_LINE / TCP_SEGMENT_PAYLOAD
+        segment = _segment_payload(flow)
+        return 8.0 * count.payload_bytes * (segment + TCP_SEGMENT_OVERHEAD) / segment
     return None
+
+
+def _segment_payload(flow: Flow) -> float:
+    """As the sender's kernel says (TCP_INFO), else that of MTU 1500."""
+    measures = flow.source.measures if flow.source else {}
+    return measures.get("mss_bytes") or TCP_SEGMENT_PAYLOAD
 
 
 def per_second(amount: float | None, span_ns: int | None) -> float | None:
@@ -94,13 +101,13 @@ def payload_bps(flow: Flow) -> float | None:
 def delivered_line_bps(flow: Flow) -> float | None:
     """Layer-1 bit/s that the destination verified in its window."""
     side = flow.destination
-    return None if side is None else per_second(line_bits(side.window), side.window_ns)
+    return None if side is None else per_second(line_bits(flow, side.window), side.window_ns)
 
 
 def offered_line_bps(flow: Flow) -> float | None:
     """Layer-1 bit/s that the source really sent in its window."""
     side = flow.source
-    return None if side is None else per_second(line_bits(side.window), side.window_ns)
+    return None if side is None else per_second(line_bits(flow, side.window), side.window_ns)
 
 
 def lost_frames(flow: Flow) -> int | None:
@@ -167,18 +174,18 @@ def port_shares(flows: list[Flow], line_bps: dict[str, int]) -> PortShares:
     )
 
 
-def machine_cpu_s(nodes: dict[str, NodePhase], boots: dict[str, str]) -> float | None:
-    """CPU seconds of all machines in the phase, kernel included: elapsed x cpus - idle.
+def machine_cpu_s(nodes: dict[str, NodePhase], hosts: dict[str, str]) -> float | None:
+    """CPU seconds of all machines in the phase, kernel included: span x cpus - idle.
 
-    Nodes with the same boot id are on the same machine and say the same; the longest counts.
+    Nodes with the same host name are on one machine and say nearly the same; the most counts.
     """
     by_machine: dict[str, float | None] = {}
     for name, node in nodes.items():
-        if node.elapsed_ns is None or node.cpus is None or node.cpu_idle_s is None:
+        if node.cpu_span_s is None or node.cpus is None or node.cpu_idle_s is None:
             busy = None
         else:
-            busy = max(0.0, node.elapsed_ns / 1e9 * node.cpus - node.cpu_idle_s)
-        machine = boots.get(name, name)
+            busy = max(0.0, node.cpu_span_s * node.cpus - node.cpu_idle_s)
+        machine = hosts.get(name, name)
         by_machine[machine] = greatest((by_machine.get(machine), busy))
     return total(by_machine.values())
 

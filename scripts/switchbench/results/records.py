@@ -86,7 +86,7 @@ class NodePhase:
     start_skew_us: float | None
     stop_skew_us: float | None
     skew_bound_us: float | None
-    cpu_s: float | None
+    cpu_span_s: float | None
     cpu_idle_s: float | None
     cpus: int | None
 

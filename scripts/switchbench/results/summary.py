@@ -30,6 +30,7 @@ from .records import (
 )
 
 SCHEMA = "switchbench-summary/1"
+PROBE = -1  # as a phase's number
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Summary:
         self._ports = PortTable(run.site.ports)
         self._open: dict[tuple[int, int], _OpenTrial] = {}
         self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
-        self._boots: dict[str, str] = {}
+        self._hosts: dict[str, str] = {}  # by node
         self._nodes = {process.name for process in run.site.processes}
         self._entries: list[dict[str, Any]] = []
         self._plans: list[dict[str, Any]] = []
@@ -91,7 +92,7 @@ class Summary:
             "status": status,
             "exit_status": exit_status(status, expectations),
             "faults": reasons,
-            "run": dict(about) | {"seed": self._run.seed, "nodes": self._hellos},
+            "run": self._about(about),
             "trials": sorted(self._entries, key=_order),
             "plans": self._plans,
             "ports": self._ports.summary(),
@@ -102,12 +103,18 @@ class Summary:
         rounded: dict[str, Any] = _rounded(result)
         return rounded
 
+    def _about(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        order = {process.name: i for i, process in enumerate(self._run.site.processes)}
+        nodes = sorted(self._hellos, key=lambda hello: order.get(hello["node"], len(order)))
+        versions = dict(about["versions"]) | {"engine": nodes[0]["version"] if nodes else None}
+        return dict(about) | {"versions": versions, "seed": self._run.seed, "nodes": nodes}
+
     # --- records ---------------------------------------------------------------------------
 
     def _take_hello(self, _line: int, record: Record) -> None:
-        names = ("node", "host", "version", "protocol", "cpus", "memory", "worker")
+        names = ("node", "host", "version", "protocol", "cpus", "workers", "worker")
         self._hellos.append({name: record.get(name) for name in names})
-        self._boots[record["node"]] = record.get("boot") or record["node"]
+        self._hosts[record["node"]] = record.get("host") or record["node"]
 
     def _take_port_open(self, _line: int, record: Record) -> None:
         rate = record.get("line_rate_bps") or 0
@@ -121,6 +128,8 @@ class Summary:
         self._phase(record, line).ports[record["port"]] = port_of(record)
 
     def _take_phase(self, _line: int, record: Record) -> None:
+        if record["phase"] == PROBE:
+            return
         nodes = self._trial(record).nodes.setdefault(record["phase"], {})
         nodes[record["node"]] = node_phase_of(record)
 
@@ -179,7 +188,7 @@ class Summary:
             | timing(place, nodes)
             | throughput(flows, shares)
             | counts(flows, phase, place.trial.transport)
-            | cpu(flows, m.machine_cpu_s(nodes, self._boots))
+            | cpu(flows, m.machine_cpu_s(nodes, self._hosts))
             | {
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),

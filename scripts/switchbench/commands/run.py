@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench run`: conf, plan, launch, measure, summary, table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import secrets
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import __version__, timing
+from ..compile import refuse_too_long, refuse_unbuilt
+from ..controller import Controller, Interrupt, Outcome
+from ..documents import job_document
+from ..errors import SwitchbenchError
+from ..launch import Launcher, launcher_for
+from ..launch.engine import find_engine
+from ..model import Run
+from ..results.directory import CONFIGURATION, RECORDS, RunDirectory, default_path
+from ..results.progress import make_progress
+from ..results.records import read_records
+from ..results.summary import Summary
+from ..results.table import Report, make_console
+from .common import add_command, add_configuration, load_run
+
+EXAMPLES = """\
+examples:
+  switchbench run conf/four-matrices.yaml
+  switchbench run conf/four-matrices.yaml --set window=5s --set loads=[50%,95%] --out /data/run1
+  switchbench run --site two-modules --profile quick
+  switchbench run results/20260101-120000-four-matrices/configuration.yaml     once more
+
+The results directory holds configuration.yaml (as understood; it can be run again),
+records.ndjson (all that the nodes said), nodes.log and summary.json (doc/measures.md)."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(subparsers, "run", "run the tests and print what they gave", EXAMPLES)
+    add_configuration(parser)
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="results directory, new or empty (results/...)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument(
+        "--all", action="store_true", help="every phase in the table, not a plan's five worst"
+    )
+    parser.set_defaults(main=main)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where and as what the run takes place."""
+
+    run_id: str
+    engine: Path
+    directory: RunDirectory
+    quiet: bool
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the configuration; its exit status is the summary's, or a refusal's."""
+    run = load_run(args)
+    refuse_unbuilt(run)
+    refuse_too_long(run)
+    summary = Summary(run)
+    launcher = launcher_for(run.site)
+    engine = find_engine()
+    name = args.conf.stem if args.conf else Path(args.site).stem
+    place = _Place(_run_id(), engine, RunDirectory(args.out or default_path(name)), args.quiet)
+    if not args.quiet:
+        _announce(run)
+    began = datetime.now(UTC)
+    outcome = _conduct(run, launcher, place)
+    about = _about(run, place, began)
+    result = _summarise(summary, place.directory, about, outcome)
+    Report(result, make_console(), every_phase=args.all).print(str(place.directory.path))
+    for fault in outcome.faults:
+        print(f"switchbench: {fault}", file=sys.stderr)
+    return outcome.status or int(result["exit_status"])
+
+
+def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
+    """Brings up, measures, brings down. Nothing is left running when it returns or raises."""
+    progress = make_progress(run, place.quiet)
+    controller = Controller(run, job_document(run, place.run_id), place.directory, progress)
+
+    def command(name: str) -> list[str]:
+        return [str(place.engine), "--name", name]
+
+    with Interrupt() as interrupt, progress:
+        progress.stage(f"making the {run.site.launch}")
+        try:
+            with launcher:
+                place.directory.write_configuration(run.effective)
+                return controller.conduct(launcher, command, interrupt)
+        except SwitchbenchError:
+            place.directory.discard_if_unused()
+            raise
+
+
+def _summarise(
+    summary: Summary, directory: RunDirectory, about: dict[str, Any], outcome: Outcome
+) -> dict[str, Any]:
+    """The summary, written; a disk that is too full for it is one more fault."""
+    for line, record in read_records(directory.path / RECORDS):
+        summary.feed(line, record)
+    result = summary.finish(about, outcome.faults)
+    try:
+        directory.write_summary(result)
+    except SwitchbenchError as error:
+        outcome.faults.append(str(error))
+        outcome.status = outcome.status or error.status
+    return result
+
+
+def _announce(run: Run) -> None:
+    tests = f"{len(run.trials)} trials on {len(run.site.ports)} ports"
+    print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
+    for note in run.notes:
+        print(note, file=sys.stderr)
+
+
+def _run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def _about(run: Run, place: _Place, began: datetime) -> dict[str, Any]:
+    """What the summary's `run` says besides what the nodes said."""
+    again = place.directory.path / CONFIGURATION
+    return {
+        "id": place.run_id,
+        "started": f"{began:%Y-%m-%dT%H:%M:%SZ}",
+        "elapsed_s": round(time.time() - began.timestamp(), 3),
+        "command": ["switchbench", "run", shlex.quote(str(again))],
+        "launch": run.site.launch,
+        "lab": run.site.lab,
+        "versions": {
+            "switchbench": __version__,
+            "python": platform.python_version(),
+            "kernel": platform.release(),
+        },
+        "machine": _machine(),
+    }
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpus": len(os.sched_getaffinity(0)),
+        "cpu": _cpu_model(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    }
+
+
+def _cpu_model() -> str | None:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return None

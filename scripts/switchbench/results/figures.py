@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numbers as people are shown them: few digits, a unit that fits, words for what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+UNKNOWN = "-"
+ARROW = "→"
+
+_BARS = "▁▂▃▄▅▆▇█"
+_BARS_ASCII = "01234567"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit for all figures of one column, made of Mbit/s."""
+
+    name: str
+    scale: float  # of one Mbit/s
+
+    def show(self, mbps: float | None) -> str:
+        """Four significant digits."""
+        return digits(None if mbps is None else mbps * self.scale)
+
+
+_UNITS = (Unit("kbit/s", 1000.0), Unit("Mbit/s", 1.0), Unit("Gbit/s", 0.001))
+
+
+def unit_for(mbps: Iterable[float | None]) -> Unit:
+    """The unit in which the largest of these has one to four digits before the point."""
+    largest = max((value for value in mbps if value is not None), default=1.0)
+    if largest < 1.0:
+        return _UNITS[0]
+    return _UNITS[1] if largest < 10_000 else _UNITS[2]
+
+
+def digits(value: float | None) -> str:
+    """Four significant digits, never in powers of ten."""
+    if value is None:
+        return UNKNOWN
+    if value == 0:
+        return "0"
+    places = 3
+    for bound in (10, 100, 1000):
+        places -= abs(value) >= bound
+    return f"{value:,.{max(places, 0)}f}"
+
+
+def percent(value: float | None) -> str:
+    """Two decimals: half a frame in a second at 100M is 0.006 %."""
+    return UNKNOWN if value is None else f"{value:.2f}"
+
+
+def count(value: int | None) -> str:
+    """A count, thousands apart."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def seconds(value: float | None) -> str:
+    """A time for people."""
+    if value is None:
+        return UNKNOWN
+    if value < 100:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes}:{rest:02d}"
+
+
+def size(entry: Mapping[str, Any]) -> str:
+    """Frame sizes as they are; message sizes in the unit that they are a multiple of."""
+    sizes = entry["size"] if isinstance(entry["size"], list) else [entry["size"]]
+    if entry["size_unit"] == "frame":
+        kind = "IMIX of " if len(sizes) > 1 else ""
+        return kind + "/".join(str(value) for value in dict.fromkeys(sizes)) + " B frames"
+    return "/".join(_binary(value) for value in sizes) + " messages"
+
+
+def _binary(value: int) -> str:
+    for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if value % (1 << power) == 0:
+            return f"{value >> power} {name}"
+    return f"{value} B"
+
+
+def pattern(entry: Mapping[str, Any]) -> str:
+    """The pattern and what makes it this one: `pairs neighbours`, `chain forward`."""
+    words = [str(entry["pattern"])]
+    for name, value in entry["parameters"].items():
+        if value is True:
+            words.append(name)
+        elif isinstance(value, str) and value not in ("barrier",):
+            words.append(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            words.append(f"{name} {value}")
+    return " ".join(words)
+
+
+def flow(ends: Mapping[str, str] | None) -> str:
+    """A flow by its ports."""
+    return UNKNOWN if ends is None else f"{ends['src']} {ARROW} {ends['dst']}"
+
+
+def spark(values: Sequence[float | None], top: float, ascii_only: bool) -> str:
+    """One character a value, from 0 to `top`; a space for what is unknown."""
+    bars = _BARS_ASCII if ascii_only else _BARS
+
+    def bar(value: float | None) -> str:
+        if value is None or top <= 0:
+            return " "
+        return bars[max(0, min(len(bars) - 1, int(value / top * len(bars) - 1e-9)))]
+
+    return "".join(bar(value) for value in values)

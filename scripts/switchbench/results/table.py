@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The printed result: what each trial gave, the paper's figures, bad ports, the verdict.
+
+Made of the summary alone, so that a finished run's table can be printed again. What is the same
+in all rows is said once above them; a count that is 0 in all rows is said once below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
+
+from . import figures
+from .figures import Unit, unit_for
+
+WORST_PHASES = 5
+PLAIN_WIDTH = 120  # where there is no terminal to ask
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One line: a phase, or a whole plan above its phases."""
+
+    entry: Entry
+    phase: str
+    of_plan: bool = False
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column; `drop` says how soon it goes when the terminal is narrow, 0 never."""
+
+    title: str
+    show: Callable[[_Row, Unit], str]
+    drop: int = 0
+    zero: str | None = None  # how to say below that it is 0 in all rows
+    unseen: bool = False  # say so below when it is unknown in all rows
+    right: bool = True
+
+
+def _rate(name: str) -> Callable[[_Row, Unit], str]:
+    return lambda row, unit: unit.show(row.entry["throughput"][name])
+
+
+def _share(name: str) -> Callable[[_Row, Unit], str]:
+    return lambda row, _unit: figures.percent(row.entry["throughput"][name])
+
+
+def _count(name: str) -> Callable[[_Row, Unit], str]:
+    return lambda row, _unit: figures.count(row.entry.get(name))
+
+
+def _load(row: _Row, _unit: Unit) -> str:
+    return figures.percent(row.entry.get("offered_load"))
+
+
+def _digits(name: str) -> Callable[[_Row, Unit], str]:
+    return lambda row, _unit: figures.digits(row.entry.get(name))
+
+
+_COLUMNS = (
+    _Column("pattern", lambda row, _: figures.pattern(row.entry), right=False),
+    _Column("ranks", lambda row, _: str(row.entry["ranks"])),
+    _Column("phase", lambda row, _: row.phase, right=False),
+    _Column("repeat", lambda row, _: str(row.entry["repeat"]), zero=""),
+    _Column("offered\n%", _load, drop=4),
+    _Column("min", _rate("min")),
+    _Column("mean", _rate("mean")),
+    _Column("max", _rate("max")),
+    _Column("least\n%", _share("least_percent_of_line")),
+    _Column("lost", _count("lost_frames"), zero="lost in the network"),
+    _Column("in\nhost", _count("host_dropped_frames"), zero="dropped in a host", unseen=True),
+    _Column("reord.", _count("reordered_frames"), drop=5, zero="reordered"),
+    _Column("dup.", _count("duplicated_frames"), drop=5, zero="duplicated"),
+    _Column("corr.", _count("corrupted_frames"), zero="corrupted"),
+    _Column("misd.", _count("misdelivered_frames"), zero="misdelivered"),
+    _Column("retr.", _count("retransmitted_segments"), drop=5, zero="retransmitted"),
+    _Column("skew\nµs", _digits("start_skew_us"), drop=2),
+    _Column("CPU\ns/GB", _digits("cpu_s_per_gb"), drop=1),
+    _Column("slowest flow", lambda row, _: figures.flow(row.entry["slowest"]), drop=3, right=False),
+)
+
+
+class Report:
+    """Prints one summary."""
+
+    def __init__(self, summary: Entry, console: Console, every_phase: bool = False) -> None:
+        """`every_phase`: all phases of a plan instead of its five worst."""
+        self._summary = summary
+        self._console = console
+        self._every_phase = every_phase
+
+    def print(self, directory: str) -> None:
+        """The whole report."""
+        self._results()
+        self._figures()
+        self._ports()
+        self._verdict()
+        self._gaps()
+        self._ending(directory)
+
+    # --- results -----------------------------------------------------------------------------
+
+    def _results(self) -> None:
+        for _key, group in groupby(self._summary["trials"], key=_section_key):
+            entries = list(group)
+            rows = list(self._rows(entries))
+            unit = unit_for(entry["throughput"]["max"] for entry in entries)
+            self._heading(f"{_section_title(entries)}, payload in {unit.name}, one way")
+            self._print_rows(rows, unit)
+
+    def _rows(self, entries: Sequence[Entry]) -> Iterator[_Row]:
+        for _key, group in groupby(entries, key=_plan_key):
+            phases = list(group)
+            plan = self._plan_of(phases[0])
+            if len(phases) == 1 or plan is None:
+                for entry in phases:
+                    yield _Row(entry, _phase_name(entry) if plan and plan["phases"] > 1 else "")
+                continue
+            yield _Row(_widest(plan, phases), f"all {len(phases)}", of_plan=True)
+            shown = phases
+            if not self._every_phase and len(phases) > WORST_PHASES:
+                shown = sorted(phases, key=_least)[:WORST_PHASES]
+            for entry in shown:
+                yield _Row(entry, _phase_name(entry))
+
+    def _plan_of(self, entry: Entry) -> Entry | None:
+        plans: list[Entry] = self._summary["plans"]
+        return next((plan for plan in plans if _plan_key(plan) == _plan_key(entry)), None)
+
+    def _print_rows(self, rows: Sequence[_Row], unit: Unit) -> None:
+        cells = {column: [column.show(row, unit) for row in rows] for column in _COLUMNS}
+        known = [column for column in _COLUMNS if set(cells[column]) - {figures.UNKNOWN, ""}]
+        none = [column for column in known if column.zero is not None and _all_zero(cells[column])]
+        columns = [column for column in known if column not in none]
+        table = _table(columns, rows, cells)
+        while self._width_of(table) > self._console.width and any(c.drop for c in columns):
+            first = min((c for c in columns if c.drop), key=lambda column: column.drop)
+            columns.remove(first)
+            table = _table(columns, rows, cells)
+        self._console.print(table)
+        words = [column.zero for column in none if column.zero]
+        unseen = [column.zero for column in _COLUMNS if column.unseen and column not in known]
+        notes = [f"none {_listed(words)}"] if words else []
+        notes += [f"not observed: frames {word}" for word in unseen]
+        if notes:
+            self._say(f"  {'; '.join(notes)}", "dim")
+
+    def _width_of(self, table: Table) -> int:
+        options = self._console.options.update(max_width=10_000)
+        return Measurement.get(self._console, options, table).maximum
+
+    # --- the paper's figures -----------------------------------------------------------------
+
+    def _figures(self) -> None:
+        plans: list[Entry] = self._summary["plans"]
+        self._chain_figure([plan for plan in plans if plan["pattern"] == "chain"])
+        self._pairs_figure([plan for plan in plans if plan["pattern"] == "pairs"])
+        self._whole_figure([plan for plan in plans if plan["phases"] > 1])
+
+    def _chain_figure(self, plans: Sequence[Entry]) -> None:
+        if len({plan["ranks"] for plan in plans}) < 2:
+            return
+        unit = unit_for(plan["throughput"]["max"] for plan in plans)
+        counts = sorted({plan["ranks"] for plan in plans})
+        self._heading(f"Chain by number of nodes, least hop in {unit.name}")
+        table = _plain_table("", *(str(ranks) for ranks in counts))
+        for (title, _), group in groupby(sorted(plans, key=_series_key), key=_series_key):
+            rates = {plan["ranks"]: plan["throughput"]["min"] for plan in group}
+            table.add_row(escape(title), *(unit.show(rates.get(ranks)) for ranks in counts))
+        self._console.print(table)
+
+    def _pairs_figure(self, plans: Sequence[Entry]) -> None:
+        if not plans:
+            return
+        unit = unit_for(plan["throughput"]["max"] for plan in plans)
+        self._heading(f"Pairs, full duplex, {unit.name} each way")
+        table = _plain_table("", "ranks", "min", "mean", "max", "% of line")
+        for plan in plans:
+            rates = plan["throughput"]
+            table.add_row(
+                escape(_title(plan)),
+                str(plan["ranks"]),
+                *(unit.show(rates[name]) for name in ("min", "mean", "max")),
+                figures.percent(rates["percent_of_line"]),
+            )
+        self._console.print(table)
+
+    def _whole_figure(self, plans: Sequence[Entry]) -> None:
+        if not plans:
+            return
+        unit = unit_for(plan["throughput"]["max"] for plan in plans)
+        self._heading(f"Whole plans: time, and the slowest flow of each phase in {unit.name}")
+        table = _plain_table("", "ranks", "time", "mean", "least", "in phase")
+        table.add_column("by phase, of line", overflow="fold")
+        for plan in plans:
+            rates = plan["throughput"]
+            table.add_row(
+                escape(_title(plan)),
+                str(plan["ranks"]),
+                figures.seconds(plan["elapsed_s"]),
+                unit.show(rates["mean"]),
+                unit.show(rates["min"]),
+                figures.count(plan["worst_phase"]),
+                self._spark(plan),
+            )
+        self._console.print(table)
+
+    def _spark(self, plan: Entry) -> str:
+        entries = [e for e in self._summary["trials"] if _plan_key(e) == _plan_key(plan)]
+        shares = [entry["throughput"]["least_percent_of_line"] for entry in entries]
+        return figures.spark(shares, 100.0, self._console.options.ascii_only)
+
+    # --- ports, verdict, gaps ----------------------------------------------------------------
+
+    def _ports(self) -> None:
+        bad = [port for port in self._summary["ports"] if port["below_median"]]
+        if not self._summary["ports"]:
+            return
+        if not bad:
+            self._say("\nNo port is more than 3 % below the median port.")
+            return
+        self._heading("Ports more than 3 % below the median port, percent of line")
+        table = _plain_table("port", "transport", "sent", "received", "of median", "lost")
+        table.add_column("slowest in", justify="right")
+        for port in bad:
+            ends = [port["as_source"], port["as_destination"]]
+            table.add_row(
+                escape(_port_name(port)),
+                port["transport"],
+                *(figures.percent(end["median_percent_of_line"]) for end in ends),
+                _least_relative(ends),
+                figures.count(_sum(end["lost_frames"] for end in ends)),
+                f"{len(port['slowest_phases'])} phases",
+            )
+        self._console.print(table)
+
+    def _verdict(self) -> None:
+        clauses = self._summary["expectations"]
+        if not clauses:
+            return
+        self._heading("Verdict")
+        styles = {"accepted": "green", "refused": "bold red", "inconclusive": "yellow"}
+        table = _plain_table()
+        for title in ("clause", "verdict", "required", "worst"):
+            table.add_column(title)
+        for clause in clauses:
+            name = " ".join(str(clause[key]) for key in ("id", "clause") if clause[key])
+            worst = figures.digits(clause["value"])
+            of = clause["reason"] or (f"{clause['of']}" if clause["of"] else "")
+            table.add_row(
+                escape(name or clause["measure"]),
+                clause["verdict"],
+                escape(f"{clause['measure']} {clause['require']}"),
+                escape(f"{worst} {of}".strip()),
+                style=styles[clause["verdict"]],
+            )
+        self._console.print(table)
+
+    def _gaps(self) -> None:
+        limited = {
+            f"{limit['port']}: {limit['reason']}": None
+            for entry in self._summary["trials"]
+            for limit in entry["host_limited"]
+        }
+        lists = (
+            ("A host, not the network, may have been the limit", list(limited), "yellow"),
+            ("Alarms", self._summary["alarms"], "bold red"),
+            ("Not measured", self._summary["not_measured"], "yellow"),
+            ("What went wrong", self._summary["faults"], "bold red"),
+        )
+        for title, sentences, style in lists:
+            if not sentences:
+                continue
+            self._heading(title)
+            most = len(sentences) if self._every_phase else 10
+            for sentence in sentences[:most]:
+                self._say(f"  {sentence}", style)
+            if len(sentences) > most:
+                self._say(f"  and {len(sentences) - most} more in the summary", style)
+
+    def _ending(self, directory: str) -> None:
+        status = self._summary["status"]
+        style = {"complete": "green", "partial": "yellow", "failed": "bold red"}[status]
+        self._say(f"\n{status} in {figures.seconds(self._summary['run']['elapsed_s'])}", style)
+        self._say(f"results    {directory}")
+        self._say(f"again      {' '.join(self._summary['run']['command'])}")
+
+    def _heading(self, text: str) -> None:
+        self._say(f"\n{text}", "bold")
+
+    def _say(self, text: str, style: str | None = None) -> None:
+        self._console.print(escape(text), style=style, highlight=False, soft_wrap=True)
+
+
+def make_console() -> Console:
+    """Standard output: its own width on a terminal, else 120 columns and nothing but text."""
+    plain = Console()
+    return plain if plain.is_terminal else Console(width=PLAIN_WIDTH, no_color=True)
+
+
+# --- keys and titles ---------------------------------------------------------------------------
+
+
+def _section_key(entry: Entry) -> tuple[Any, ...]:
+    return entry["transport"], str(entry["size"]), entry["network"], entry["asked_load"]
+
+
+def _section_title(entries: Sequence[Entry]) -> str:
+    entry = entries[0]
+    load = entry["asked_load"]
+    asked = "" if load is None else f" at {load:g} % of line"
+    return f"{entry['transport']}, {figures.size(entry)}{asked}, network {entry['network']}"
+
+
+def _plan_key(entry: Entry) -> tuple[Any, ...]:
+    return entry["trial"], entry["repeat"], entry["network"]
+
+
+def _title(plan: Entry) -> str:
+    load = "" if plan["asked_load"] is None else f", {plan['asked_load']:g} %"
+    return f"{figures.pattern(plan)}, {plan['transport']}, {figures.size(plan)}{load}"
+
+
+def _series_key(plan: Entry) -> tuple[str, str]:
+    return _title(plan), plan["network"]
+
+
+def _phase_name(entry: Entry) -> str:
+    return str(entry["phase_name"] or entry["phase"])
+
+
+def _least(entry: Entry) -> float:
+    rate = entry["throughput"]["min"]
+    return float("inf") if rate is None else rate
+
+
+def _port_name(port: Entry) -> str:
+    wired = " ".join(word for word in (port["switch"], port["switch_port"]) if word)
+    return f"{port['port']} ({wired})" if wired else str(port["port"])
+
+
+def _least_relative(ends: Sequence[Entry]) -> str:
+    known = [e["relative_to_median"] for e in ends if e["relative_to_median"] is not None]
+    return figures.UNKNOWN if not known else f"{100 * min(known):.1f} %"
+
+
+def _widest(plan: Entry, phases: Sequence[Entry]) -> Entry:
+    """A plan's line has the sums and worst figures of its phases where the plan has none."""
+    sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
+            "retransmitted_segments")  # fmt: skip
+    loads = [entry["offered_load"] for entry in phases if entry["offered_load"] is not None]
+    skews = [entry["start_skew_us"] for entry in phases if entry["start_skew_us"] is not None]
+    cpu = _sum(entry["cpu_s"] for entry in phases)
+    delivered = plan["delivered_bytes"]
+    return (
+        plan
+        | {name: _sum(entry[name] for entry in phases) for name in sums}
+        | {
+            "offered_load": sum(loads) / len(loads) if loads else None,
+            "start_skew_us": max(skews, default=None),
+            "cpu_s_per_gb": cpu / (delivered / 1e9) if cpu is not None and delivered else None,
+        }
+    )
+
+
+def _sum(values: Any) -> Any:
+    parts = list(values)
+    return None if None in parts else sum(parts)
+
+
+# --- rich ----------------------------------------------------------------------------------------
+
+
+def _all_zero(cells: Sequence[str]) -> bool:
+    return all(cell in ("0", figures.UNKNOWN) for cell in cells)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _table(columns: Sequence[_Column], rows: Sequence[_Row], cells: Any) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for column in columns:
+        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
+    for number, row in enumerate(rows):
+        table.add_row(
+            *(escape(cells[column][number]) for column in columns),
+            style="bold" if row.of_plan else None,
+        )
+    return table
+
+
+def _plain_table(*titles: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for number, title in enumerate(titles):
+        table.add_column(title, justify="left" if number == 0 else "right")
+    return table
