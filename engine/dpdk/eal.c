@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "eal.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <rte_eal.h>
@@ -25,10 +26,11 @@
 
 static bool started;
 static bool huge;
-static char last_line[256];
+static char first_line[256];
 static pthread_key_t thread_key;
 
-/* The EAL's log goes here: only its last line is ever wanted, as the cause of a failure. */
+/* The EAL's log goes here: only the first line of what follows is ever wanted, as the cause of a
+ * failure; the lines after it say that this or that failed therefore. */
 static ssize_t keep_line(void *cookie, const char *text, size_t size)
 {
     size_t length = size;
@@ -36,8 +38,8 @@ static ssize_t keep_line(void *cookie, const char *text, size_t size)
     (void)cookie;
     while (length > 0 && text[length - 1] == '\n')
         length--;
-    if (length > 0)
-        snprintf(last_line, sizeof last_line, "%.*s", (int)length, text);
+    if (length > 0 && first_line[0] == '\0')
+        snprintf(first_line, sizeof first_line, "%.*s", (int)length, text);
     return (ssize_t)size;
 }
 
@@ -53,12 +55,12 @@ static int open_log(void)
 
 void eal_log_clear(void)
 {
-    last_line[0] = '\0';
+    first_line[0] = '\0';
 }
 
-const char *eal_log_last(void)
+const char *eal_log_first(void)
 {
-    return last_line;
+    return first_line;
 }
 
 const char *eal_memory_remedy(void)
@@ -202,11 +204,31 @@ int eal_start(const char *node, struct err *err)
     pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
     if (rc < 0)
         return err_set(err, rte_errno > 0 ? -rte_errno : -EIO, "DPDK does not start: %s (%s)",
-                       rte_strerror(rte_errno), last_line);
+                       rte_strerror(rte_errno), first_line);
     started = true;
     remove_folder();
     atexit(end);
     return 0;
+}
+
+/* libbpf and libxdp, which DPDK's AF_XDP driver has loaded, print what does not matter here. */
+static void silence(const char *library, const char *function)
+{
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    void *(*set_print)(void *) = NULL;
+
+    if (handle == NULL)
+        return;
+    *(void **)&set_print = dlsym(handle, function);
+    if (set_print != NULL)
+        (void)set_print(NULL);
+    dlclose(handle);
+}
+
+void eal_silence_xdp(void)
+{
+    silence("libbpf.so.1", "libbpf_set_print");
+    silence("libxdp.so.1", "libxdp_set_print");
 }
 
 void eal_thread(void)

@@ -16,10 +16,13 @@ int eal_start(const char *node, struct err *err);
  * has one already; a thread beyond RTE_MAX_LCORE goes on without. */
 void eal_thread(void);
 
-/* Forgets what DPDK has logged so far, and the last line that it has logged since: the cause, in
- * its own words; "" when it said nothing. Valid until the next line. */
+/* Forgets what DPDK has logged so far, and the first line that it has logged since: the cause of a
+ * failure in its own words; "" when it said nothing. Valid until the next call of either. */
 void eal_log_clear(void);
-const char *eal_log_last(void);
+const char *eal_log_first(void);
+
+/* Keeps the libraries behind AF_XDP from printing on standard error. */
+void eal_silence_xdp(void);
 
 /* What a person can do when memory for packets runs out, by the kind of memory in use. */
 const char *eal_memory_remedy(void);

@@ -142,23 +142,25 @@ static uint64_t frames_for(const struct dpdk_lane *lane, uint64_t bytes)
     return frames;
 }
 
-/* What each stream of the phase sends in all: an equal part of its flow's, rounded up.
- * UINT64_MAX: until the stop. */
-static uint64_t stream_quota(const struct dpdk_lane *lane)
+/* Frames that each flow sends in all; UINT64_MAX: until the stop. Every stream begins the list of
+ * sizes anew, so with several sizes each stream's part is rounded up. */
+static uint64_t flow_quota(const struct dpdk_lane *lane)
 {
     const struct phase *phase = lane->lane.request.phase;
     uint64_t sources = lane->receiver.sources;
 
-    if (phase->traffic == TRAFFIC_TRANSFER)
-        return frames_for(lane, (phase->transfer_bytes + sources - 1) / sources);
     if (phase->traffic == TRAFFIC_PROBE)
-        return (phase->probes + sources - 1) / sources;
-    return UINT64_MAX;
+        return phase->probes;
+    if (phase->traffic != TRAFFIC_TRANSFER)
+        return UINT64_MAX;
+    if (lane->order_count == 1)
+        return frames_for(lane, phase->transfer_bytes);
+    return frames_for(lane, (phase->transfer_bytes + sources - 1) / sources) * sources;
 }
 
-static uint64_t times(uint64_t quota, uint64_t streams)
+static uint64_t times(uint64_t quota, uint64_t flows)
 {
-    return quota == UINT64_MAX ? UINT64_MAX : quota * streams;
+    return quota == UINT64_MAX ? UINT64_MAX : quota * flows;
 }
 
 /* splitmix64: seeds are the configuration's, so the order is the same in every run. */
@@ -171,16 +173,35 @@ static uint64_t draw(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Fisher-Yates. Streams that are forwarded stay where the UDP source port finds them. */
+static void swap(struct sender_stream *a, struct sender_stream *b)
+{
+    struct sender_stream kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
+/* Fisher-Yates. */
 static void shuffle(struct sender *sender, uint64_t *state)
 {
-    for (uint32_t i = sender->count; i > 1; i--) {
-        uint32_t j = (uint32_t)(((draw(state) >> 32) * i) >> 32);
-        struct sender_stream swap = sender->streams[i - 1];
+    for (uint32_t i = sender->count; i > 1; i--)
+        swap(&sender->streams[i - 1],
+             &sender->streams[(uint32_t)(((draw(state) >> 32) * i) >> 32)]);
+}
 
-        sender->streams[i - 1] = sender->streams[j];
-        sender->streams[j] = swap;
-    }
+/* Frames that do not divide by a flow's streams: those with one more go first in each round, so
+ * that the last round, cut short, is theirs. */
+static void put_longer_first(struct dpdk_lane *lane)
+{
+    struct sender *sender = &lane->sender;
+    uint32_t sources = lane->receiver.sources, front = 0;
+    uint64_t quota = flow_quota(lane);
+
+    if (quota == UINT64_MAX)
+        return;
+    for (uint32_t i = 0; i < sender->count; i++)
+        if (sender->streams[i].source < quota % sources)
+            swap(&sender->streams[front++], &sender->streams[i]);
 }
 
 /* The load in the pace's cost (bits at layer 1, or frames) a second; 0: unlimited. */
@@ -228,7 +249,7 @@ static int make_sender(struct dpdk_lane *lane)
     uint32_t sources = lane->receiver.sources;
 
     sender->count = request->send_count * sources;
-    sender->left = times(stream_quota(lane), sender->count);
+    sender->left = times(flow_quota(lane), request->send_count);
     if (sender->count == 0)
         return 0;
     sender->streams = calloc(sender->count, sizeof *sender->streams);
@@ -240,6 +261,7 @@ static int make_sender(struct dpdk_lane *lane)
     for (uint32_t i = 0; i < sender->count; i++) {
         sender->streams[i].templates = sender->templates + (size_t)i * lane->size_count;
         sender->streams[i].side = request->sends[i / sources].side;
+        sender->streams[i].source = (uint16_t)(i % sources);
     }
     return 0;
 }
@@ -253,7 +275,7 @@ static int make_receiver(struct dpdk_lane *lane, struct err *err)
     receiver->count = request->receive_count;
     receiver->tag = htobe16(lane->shape.tag);
     receiver->rank = htobe16((uint16_t)request->rank);
-    receiver->left = times(stream_quota(lane), (uint64_t)receiver->count * receiver->sources);
+    receiver->left = times(flow_quota(lane), receiver->count);
     frame_check(&receiver->check, &lane->shape);
     while (slots < 2 * receiver->count)
         slots *= 2;
@@ -506,8 +528,11 @@ void lane_start(struct lane *base, int64_t now_ns)
     port->count = count;
     port->active = lane;
     port_release(port);
-    if (lane->forwarder.queue == NULL)
+    /* A forwarder's streams stay where the UDP source port finds them. */
+    if (lane->forwarder.queue == NULL) {
         shuffle(&lane->sender, &state);
+        put_longer_first(lane);
+    }
     schedule(lane, &state);
     base->stop_ns = phase->stop_ns;
     lane->turn_ns = lane->start_ns;

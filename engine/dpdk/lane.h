@@ -31,8 +31,9 @@ struct sender_stream {
     uint64_t sequence;                      /* of the next frame */
     const struct frame_template *templates; /* one for each different size */
     struct flow_side *side;
-    uint32_t base; /* signature_base() */
-    uint32_t turn; /* place in the phase's list of sizes */
+    uint32_t base;   /* signature_base() */
+    uint16_t turn;   /* place in the phase's list of sizes */
+    uint16_t source; /* UDP source port, from 0 */
 };
 
 struct sender {

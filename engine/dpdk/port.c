@@ -22,10 +22,10 @@
 #define RING_FRAMES_BIG 512u /* ... and when frames need RING_BIG bytes each */
 #define RING_SMALL 2048u
 #define RING_BIG 16384u
-#define RING_HEADER 66u   /* of a slot, before the frame (TPACKET_V2) */
-#define RING_EXCEPT 32u   /* of a slot, not asked of a buffer by the driver */
-#define XDP_BUFFER 4096u  /* a buffer with its headers is one page at most */
-#define XDP_HEADERS 192u  /* mempool header 64, mbuf 128 */
+#define RING_HEADER 66u /* of a slot, before the frame (TPACKET_V2) */
+#define RING_EXCEPT 32u /* of a slot, not asked of a buffer by the driver */
+#define XDP_PAGE 4096u
+#define XDP_ROOM 2048u    /* a buffer holds at least so much */
 #define XDP_HEADROOM 256u /* the kernel's own */
 
 struct port_blob {
@@ -69,19 +69,26 @@ static void plan_packet(struct transport_port *port, struct plan *plan)
     plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
 }
 
-/* Zero copy between the kernel's memory and ours (unaligned chunks): the pool is that memory. */
+/* The pool is the memory that kernel and driver share (zero copy, unaligned chunks): a buffer with
+ * all its headers is one page at most. */
 static void plan_xdp(struct transport_port *port, struct plan *plan)
 {
-    uint32_t room = XDP_BUFFER - XDP_HEADERS - RTE_PKTMBUF_HEADROOM;
-    uint32_t most = room - XDP_HEADROOM + FRAME_FCS;
+    uint32_t room = port->iface.mtu + FRAME_ETHERNET + FRAME_VLAN + XDP_HEADROOM;
+    uint32_t most;
 
+    room = room < XDP_ROOM ? XDP_ROOM : RTE_ALIGN(room, RTE_CACHE_LINE_SIZE);
+    while (rte_mempool_calc_obj_size(
+               (uint32_t)sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + room, 0, NULL) > XDP_PAGE)
+        room -= RTE_CACHE_LINE_SIZE;
+    most = room - XDP_HEADROOM - FRAME_VLAN + FRAME_FCS;
+    eal_silence_xdp();
     snprintf(port->device, sizeof port->device, "net_af_xdp%u", device_number++);
     snprintf(plan->arguments, sizeof plan->arguments, "iface=%s,queue_count=1", port->iface.name);
     plan->data_room = room;
     plan->receive_frames = FRAMES_XDP;
     plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
-    if (plan->frame_max + FRAME_VLAN > most)
-        plan->frame_max = most - FRAME_VLAN;
+    if (plan->frame_max > most)
+        plan->frame_max = most;
 }
 
 /* "net_ring0,arguments" -> name and arguments. */
@@ -154,7 +161,7 @@ static int attach(struct transport_port *port, const struct plan *plan, struct e
             return err_set(err, rc < 0 ? rc : -ENODEV, "%s: DPDK can't use '%s': %s (%s)",
                            port->conf->name,
                            port->conf->iface != NULL ? port->conf->iface : port->device,
-                           attach_remedy(port->conf), eal_log_last());
+                           attach_remedy(port->conf), eal_log_first());
         port->attached = true;
     }
     if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0)
@@ -229,8 +236,12 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
     if (rc == 0)
         rc = rte_eth_dev_start(port->id);
     if (rc != 0)
-        return err_set(err, rc, "%s: '%s' does not start: %s (%s)", port->conf->name, port->device,
-                       rte_strerror(-rc), eal_log_last());
+        return err_set(err, rc, "%s: '%s' does not start: %s (%s)%s", port->conf->name,
+                       port->device, rte_strerror(-rc), eal_log_first(),
+                       strcmp(port->driver, "net_af_xdp") == 0
+                           ? "; AF_XDP needs a driver with XDP, an MTU of 3,000 or so at most, and "
+                             "no other XDP program"
+                           : "");
     return 0;
 }
 

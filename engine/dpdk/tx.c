@@ -47,7 +47,7 @@ static __rte_always_inline uint64_t fill_many(struct dpdk_lane *lane, struct rte
         cost += size->cost;
         if (variant == MIXED) {
             frames[i]->pkt_len = frames[i]->data_len = size->length;
-            stream->turn = stream->turn + 1 < lane->order_count ? stream->turn + 1 : 0;
+            stream->turn = (uint16_t)(stream->turn + 1u < lane->order_count ? stream->turn + 1 : 0);
         }
         sender->at = sender->at + 1 < sender->count ? sender->at + 1 : 0;
     }
@@ -67,7 +67,7 @@ static uint64_t unfill_many(struct dpdk_lane *lane, uint32_t count, enum variant
         sender->at = (sender->at > 0 ? sender->at : sender->count) - 1;
         stream = &sender->streams[sender->at];
         if (variant == MIXED)
-            stream->turn = (stream->turn > 0 ? stream->turn : lane->order_count) - 1;
+            stream->turn = (uint16_t)((stream->turn > 0 ? stream->turn : lane->order_count) - 1);
         size = &lane->sizes[size_at(lane, stream->turn, variant)];
         stream->sequence--;
         lane_uncount(stream->side, size);

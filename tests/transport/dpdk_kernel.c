@@ -22,7 +22,9 @@ static char texts[PORTS][4][48];
 
 static const char *make(struct port_conf *confs)
 {
-    const char *reason = netlab_make(PORTS, jumbo ? 9200 : 1500);
+    const char *reason = netlab_make(PORTS, !jumbo                          ? 1500
+                                            : strcmp(driver, "af_xdp") == 0 ? 3200
+                                                                            : 9200);
 
     for (size_t i = 0; reason == NULL && i < PORTS; i++) {
         snprintf(texts[i][0], sizeof texts[i][0], "node%zu:e0", i);
