@@ -9,10 +9,10 @@ from .model import Site
 
 # What a phase takes besides its traffic: partners' addresses, sockets, two barriers. Seen on the
 # lab of 8 nodes on 2 cores; a few ms for each further node process that shares those cores.
-PHASE_S = 0.15
-PHASE_PER_NODE_S = 0.01
-PROBE_S = 0.5  # once for each trial that probes
-START_S = 3.0  # once: nodes started, ports opened, first barrier
+PHASE_S = 0.03
+PHASE_PER_NODE_S = 0.005
+PROBE_S = 0.1  # once for each trial that probes
+START_S = 1.5  # once: nodes started, ports opened, first barrier
 START_PER_NODE_S = 0.1
 
 
