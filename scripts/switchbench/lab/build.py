@@ -39,6 +39,8 @@ from switchbench.lab.topology import UNSHAPED, Node, Topology, Trunk
 _BRIDGE_PORTS = 1023  # net/bridge/br_private.h: BR_PORT_BITS
 _FORWARDING = 3  # linux/if_bridge.h: BR_STATE_FORWARDING
 _FORWARDING_TIMEOUT_S = 10.0
+_SILENCE_S = 0.05
+_SILENCE_TIMEOUT_S = 2.0
 _TERMINATE_TIMEOUT_S = 2.0
 _LAB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -51,8 +53,8 @@ _CONTROL_PORT_INDEX = 200_000
 _IFB_INDEX = 300_000
 
 # Nothing but the benchmark and the address resolution that it causes may send on a link under
-# test. Multicast listener reports can't be switched off, so they are all sent while the lab is
-# being made.
+# test. Multicast listener reports (RFC 3810) can't be switched off; they are all sent while the
+# lab is being made: each twice, within a few timer ticks.
 _NODE_SYSCTLS = {
     "ipv6/conf/default/accept_ra": 0,
     "ipv6/conf/default/autoconf": 0,
@@ -254,6 +256,7 @@ def _build(lab: Lab) -> None:
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
             _switch_off_offloads([wiring.switch_port(node) for node in lab.topology.nodes])
             _wait_forwarding(netlink)
+            _wait_silence(netlink)
 
 
 def _set_sysctls(values: dict[str, int]) -> None:
@@ -402,6 +405,18 @@ def _wait_forwarding(netlink: IPRoute) -> None:
         if time.monotonic() > deadline:
             raise LabError(f"the switch's ports {', '.join(late)} do not come up")
         time.sleep(0.01)
+
+
+def _wait_silence(netlink: IPRoute) -> None:
+    """Wait until the nodes' kernels have said what they say on a new link."""
+    deadline = time.monotonic() + _SILENCE_TIMEOUT_S
+    last: list[int] = []
+    while time.monotonic() < deadline:
+        heard = [link.get("stats64")["rx_packets"] for link in netlink.get_links()]
+        if heard == last:
+            return
+        last = heard
+        time.sleep(_SILENCE_S)
 
 
 def _port_state(link: Any) -> int | None:

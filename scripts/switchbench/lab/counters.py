@@ -110,7 +110,7 @@ def _interfaces() -> dict[str, _Interface]:
 
 
 def _drops(qdisc: Any) -> int:
-    return int(qdisc.get(("stats2", "queue", "drops")))
+    return int(qdisc.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")["drops"])
 
 
 def _node_truth(port: _Interface, inbound: _Interface | None) -> NodeTruth:

@@ -70,10 +70,12 @@ class _Holder:
     """The holder as one process that has joined it knows it."""
 
     pid: int
-    folder: int
-    """File descriptor of the folder with the holder's file, whose path may be hidden by now."""
+    parent: int
+    """File descriptor of the folder above the holder's: its path may be hidden by now."""
+    folder: Path
+    """The holder's folder, seen from there."""
     file: int
-    """... and of the file: locked shared by each process that has joined."""
+    """File descriptor of the holder's file: locked shared by each process that has joined."""
 
     def leave(self) -> None:
         """End the holder if there are neither labs nor other processes that have joined."""
@@ -84,17 +86,19 @@ class _Holder:
         if not state.labs():
             os.kill(self.pid, signal.SIGTERM)
             _wait_end(self.pid)
-            os.unlink(_HOLDER_FILE, dir_fd=self.folder)
-            with contextlib.suppress(OSError):
-                _folder_path().rmdir()
+            os.unlink(self.folder / _HOLDER_FILE, dir_fd=self.parent)
+            with contextlib.suppress(OSError):  # Another command is about to start a holder.
+                os.rmdir(self.folder, dir_fd=self.parent)
         os.close(self.file)
-        os.close(self.folder)
+        os.close(self.parent)
 
 
 def _join() -> _Holder:
     """Become a process of the holder's namespaces; the holder is started if there is none."""
-    folder = os.open(_folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    file, pid = _find_or_start(folder)
+    path = _folder_path()
+    parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = Path(path.name)
+    file, pid = _find_or_start(parent, folder)
     kinds = {"user": CLONE_NEWUSER, "mnt": CLONE_NEWNS, "net": CLONE_NEWNET}
     here = os.getcwd()
     # Opened before the first is joined: /proc/<pid> may not be readable from between them.
@@ -104,56 +108,52 @@ def _join() -> _Holder:
         os.close(fds[kind])
     with contextlib.suppress(OSError):
         os.chdir(here)  # A mount namespace is joined at its root.
-    return _Holder(pid, folder, file)
+    return _Holder(pid, parent, folder, file)
 
 
 def _folder_path() -> Path:
+    """Where this user's holder is found: in the folder of its login session, if it has one."""
+    user = os.geteuid()
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and Path(runtime).is_dir() and os.stat(runtime).st_uid == _outer_uid():
+    if runtime and Path(runtime).is_dir() and os.stat(runtime).st_uid == user:
         return Path(runtime) / "switchbench"
-    return Path(f"/tmp/switchbench-{_outer_uid()}")
+    return Path(f"/tmp/switchbench-{user}")
 
 
-def _outer_uid() -> int:
-    """The user as the machine knows it, also from inside its namespace."""
-    first = Path("/proc/self/uid_map").read_text().split()
-    inside, outside, count = (int(word) for word in first[:3])
-    return os.geteuid() if count > 1 else outside + os.geteuid() - inside
-
-
-def _folder() -> Path:
-    path = _folder_path()
+def _open_file(parent: int, folder: Path) -> int:
+    """The holder's file, in a folder that nobody else can write to."""
     with contextlib.suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-    found = path.lstat()
+        os.mkdir(folder, mode=0o700, dir_fd=parent)
+    found = os.stat(folder, dir_fd=parent, follow_symlinks=False)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise LabError(f"{path} has to be a folder that belongs to you alone")
-    return path
+        raise LabError(f"{_folder_path()} has to be a folder that belongs to you alone")
+    return os.open(
+        folder / _HOLDER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=parent
+    )
 
 
-def _find_or_start(folder: int) -> tuple[int, int]:
+def _find_or_start(parent: int, folder: Path) -> tuple[int, int]:
     """The holder's file, locked shared, and its process."""
     while True:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        file = os.open(_HOLDER_FILE, flags, 0o600, dir_fd=folder)
-        for lock in (fcntl.LOCK_SH, fcntl.LOCK_EX):
-            fcntl.flock(file, lock)
-            if not _is_current(file, folder):
-                break
-            pid = _living_holder(file)
-            if pid is None and lock == fcntl.LOCK_EX:
-                pid = _start_holder()
-                os.ftruncate(file, 0)
-                os.pwrite(file, json.dumps([pid, _start_time(pid)]).encode(), 0)
-            if pid is not None:
-                fcntl.flock(file, fcntl.LOCK_SH)
-                return file, pid
-        os.close(file)  # Removed by the last to leave, after our open.
+        try:
+            file = _open_file(parent, folder)
+        except FileNotFoundError:
+            continue  # The last to leave removed the folder in between.
+        fcntl.flock(file, fcntl.LOCK_SH)
+        if _is_current(file, parent, folder) and (pid := _living_holder(file)):
+            return file, pid
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if _is_current(file, parent, folder) and not _living_holder(file):
+            pid = _start_holder()
+            os.ftruncate(file, 0)
+            os.pwrite(file, json.dumps([pid, _start_time(pid)]).encode(), 0)
+        # Changing a lock lets others in between: what is true now is seen from the beginning.
+        os.close(file)
 
 
-def _is_current(file: int, folder: int) -> bool:
+def _is_current(file: int, parent: int, folder: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(file), os.stat(_HOLDER_FILE, dir_fd=folder))
+        return os.path.samestat(os.fstat(file), os.stat(folder / _HOLDER_FILE, dir_fd=parent))
     except FileNotFoundError:
         return False
 

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Topology files: what they mean, and the sentence for each mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from switchbench.lab.topology import (
+    PROJECT_LABS,
+    UNSHAPED,
+    TopologyError,
+    load,
+    parse,
+    parse_bytes,
+    parse_rate_bps,
+)
+
+# name: nodes, rate, (trunks, sum of their rates)
+SHIPPED = {
+    "one-switch": (8, 100_000_000, (0, 0)),
+    "two-modules": (24, 10_000_000, (1, 80_000_000)),
+    "tree": (16, 10_000_000, (4, 40_000_000)),
+    "open": (8, UNSHAPED, (0, 0)),
+    "sixty-four": (64, 10_000_000, (0, 0)),
+}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """A good topology of two modules, with changes; None takes a key away."""
+    good: dict[str, Any] = {
+        "topology": 1,
+        "rate": "10M",
+        "modules": ["left", "right"],
+        "nodes": {"node[1-3]": {"module": "left"}, "node[4-6]": {"module": "right"}},
+        "trunks": [{"between": ["left", "right"], "links": 2}],
+    }
+    good.update(changes)
+    return {key: value for key, value in good.items() if value is not None}
+
+
+def test_shipped_files_are_all_known() -> None:
+    assert {file.stem for file in PROJECT_LABS.glob("*.yaml")} == set(SHIPPED)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_file(name: str) -> None:
+    nodes, rate_bps, trunks = SHIPPED[name]
+    topology = load(name)
+    assert topology.name == name
+    assert len(topology.nodes) == nodes
+    assert {node.rate_bps for node in topology.nodes} == {rate_bps}
+    assert (len(topology.trunks), sum(trunk.rate_bps for trunk in topology.trunks)) == trunks
+    assert {node.queue_bytes for node in topology.nodes} == {131_072}
+    assert [node.index for node in topology.nodes] == list(range(1, nodes + 1))
+
+
+def test_a_file_is_found_by_path_too(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump(document()))
+    assert load(file).name == "mine"
+
+
+def test_own_values_win_over_those_for_all() -> None:
+    topology = parse(
+        document(
+            queue="64KiB",
+            nodes={
+                "a1": {"module": "left", "rate": "1G", "queue": "1MB"},
+                "a2": {"module": "right"},
+            },
+            trunks=[{"between": ["left", "right"], "rate": "unlimited"}],
+            overrides={"a2": {"rate": "5M", "port": "Eth1/17"}},
+        ),
+        "mine",
+    )
+    first, second = topology.nodes
+    assert (first.rate_bps, first.queue_bytes, first.port) == (10**9, 10**6, "p1")
+    assert (second.rate_bps, second.queue_bytes, second.port) == (5 * 10**6, 65_536, "Eth1/17")
+    assert topology.trunks[0].rate_bps == UNSHAPED
+
+
+def test_caller_changes_rate_nodes_and_single_nodes() -> None:
+    changes = {"nodes": 4, "rate": "1M", "overrides": {"node2": {"rate": "500k"}}}
+    topology = parse(document(), "mine", overrides=changes)
+    assert [(node.name, node.module) for node in topology.nodes] == [
+        ("node1", "left"),
+        ("node2", "left"),
+        ("node3", "right"),
+        ("node4", "right"),
+    ]
+    assert [node.rate_bps for node in topology.nodes] == [10**6, 500_000, 10**6, 10**6]
+    assert topology.trunks[0].rate_bps == 2 * 10**6
+
+
+def test_callers_rate_replaces_a_groups_own() -> None:
+    nodes = {"a[1-2]": {"module": "left", "rate": "1G"}, "b1": {"module": "right"}}
+    topology = parse(document(nodes=nodes), "mine", overrides={"rate": "2M"})
+    assert {node.rate_bps for node in topology.nodes} == {2 * 10**6}
+
+
+@pytest.mark.parametrize(
+    ("text", "rate_bps"),
+    [
+        ("10M", 10**7),
+        ("2.5Gbit", 2_500_000_000),
+        ("100Mbit/s", 10**8),
+        ("64k", 64_000),
+        (5000, 5000),
+        ("unlimited", UNSHAPED),
+    ],
+)
+def test_rates(text: object, rate_bps: int) -> None:
+    assert parse_rate_bps(text) == rate_bps
+
+
+@pytest.mark.parametrize("text", ["fast", "10 MB", "-1M", True, None, "1e6", [10]])
+def test_rates_that_are_none(text: object) -> None:
+    with pytest.raises(ValueError, match="is not a rate"):
+        parse_rate_bps(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("128KiB", 131_072), ("1MB", 10**6), ("2k", 2000), (99, 99), ("99", 99)]
+)
+def test_sizes(text: object, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+BOTH = {"node[1-3]": {"module": "left"}, "node3": {"module": "right"}}
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"modul": 1}, "modul: is not a key that a topology has here"),
+    ({"topology": None}, "topology: is missing"),
+    ({"topology": 2}, "topology: is 2; this version reads format 1"),
+    ({"modules": None}, "modules: is missing"),
+    ({"modules": ["left", "right", "left"]}, "modules: 'left' is named 2 times"),
+    ({"modules": ["left", "a b"]}, "modules.1: 'a b' is not a name of letters"),
+    ({"nodes": {}}, "nodes: needs 1 or more"),
+    ({"nodes": BOTH}, "nodes.node3: node 'node3' already stands in nodes.node[1-3]"),
+    ({"nodes": {"n[1-": {"module": "left"}}}, "nodes.n[1-: is not a node set"),
+    ({"nodes": {"n1": {"module": "left", "speed": 1}}}, "nodes.n1.speed: is not a key"),
+    ({"nodes": {"n1": {}}}, "nodes.n1: module is missing (one of left, right)"),
+    ({"nodes": {"n1": {"module": "up"}}}, "nodes.n1.module: there is no module 'up'"),
+    ({"nodes": {"switch": {"module": "left"}}}, "'switch' can't be a node's name"),
+    ({"nodes": {"n[1-70000]": {"module": "left"}}}, "has 70000 nodes; 65000 is the most"),
+    ({"rate": 0}, "rate: a rate of zero carries nothing"),
+    ({"rate": "0M"}, "rate: a rate of zero carries nothing"),
+    ({"rate": "10 MB"}, "rate: '10 MB' is not a rate such as 10M or unlimited"),
+    ({"rate": "10"}, "rate: '10' is less than the smallest rate"),
+    ({"rate": None}, "nodes.node[1-3]: has no rate, and there is no `rate` for all"),
+    ({"queue": "lots"}, "queue: 'lots' is not a size such as 128KiB"),
+    ({"queue": "1kB"}, "queue: 1000 bytes at node1 hold no frame of 1538 bytes"),
+    ({"mtu": 576}, "mtu: is 576; it can't be less than 1280"),
+    ({"mtu": 64000}, "mtu: is 64000; it can't be more than 9600"),
+    ({"trunks": []}, "trunks: no way from module 'left' to right"),
+    ({"trunks": [{"between": ["left"]}]}, "trunks.0.between: needs 2 or more"),
+    ({"trunks": [{"between": ["left", "up"]}]}, "trunks.0.between: there is no module 'up'"),
+    ({"trunks": [{"between": ["left", "left"]}]}, "trunks.0.between: joins 'left' to itself"),
+    (
+        {"trunks": [{"between": ["left", "right"], "links": 0}]},
+        "trunks.0.links: is 0; it can't be less than 1",
+    ),
+    (
+        {"trunks": [{"between": ["left", "right"]}, {"between": ["right", "left"]}]},
+        "trunks.1: closes a loop between 'right' and 'left'",
+    ),
+    ({"overrides": {"node9": {"rate": "1M"}}}, "overrides.node9: there is no such node"),
+]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), BAD, ids=[sentence for _, sentence in BAD])
+def test_each_mistake_is_one_sentence_with_file_and_key(
+    changes: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(yaml.safe_dump(document(**changes), sort_keys=False))
+    with pytest.raises(TopologyError) as caught:
+        load(file)
+    assert sentence in caught.value.messages[0]
+    assert all(message.startswith(f"{file}: ") for message in caught.value.messages)
+
+
+def test_a_loop_over_three_modules_is_found() -> None:
+    modules = ["a", "b", "c"]
+    pairs = [["a", "b"], ["b", "c"], ["c", "a"]]
+    with pytest.raises(TopologyError, match=r"trunks\.2: closes a loop between 'c' and 'a'"):
+        parse(
+            document(
+                modules=modules,
+                nodes={"n1": {"module": "a"}},
+                trunks=[{"between": pair} for pair in pairs],
+            ),
+            "mine",
+        )
+
+
+def test_every_mistake_is_reported_at_once() -> None:
+    with pytest.raises(TopologyError) as caught:
+        parse(document(mtu=1, rate="x", colour="red"), "mine")
+    assert len(caught.value.messages) == 3
+
+
+@pytest.mark.parametrize("total", [0, 3])
+def test_nodes_that_can_not_be_shared_equally(total: int) -> None:
+    with pytest.raises(TopologyError, match=f"{total} nodes can't be shared equally by its 2"):
+        parse(document(), "mine", overrides={"nodes": total})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("- a\n", "is not a mapping of keys"),
+        ("a: [1\n", "is not YAML"),
+        ("nodes:\n  a: {}\n  a: {}\n", "a: stands 2 times in the mapping at line 2"),
+        ("", "is not a mapping of keys"),
+    ],
+)
+def test_files_that_are_no_topology(text: str, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    with pytest.raises(TopologyError, match=sentence):
+        load(file)
+
+
+def test_an_unknown_name_lists_the_known() -> None:
+    with pytest.raises(TopologyError, match=r"'two-switches'.*one-switch.*two-modules"):
+        load("two-switches")
+
+
+def test_an_unknown_node_lists_the_known() -> None:
+    with pytest.raises(TopologyError, match=r"has no node 'node9' \(it has node\[1-8\]\)"):
+        load("one-switch").node("node9")

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A lab from up to down: made whole, removed whole, one user at a time, and after a crash."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from labkit import PREFIX, leftovers, needs_lab, packet_socket, python
+
+from switchbench.lab import (
+    Lab,
+    LabBusyError,
+    LabError,
+    commands,
+    counters,
+    down,
+    find,
+    load,
+    namespaces,
+    session,
+    state,
+    up,
+)
+
+pytestmark = needs_lab
+
+TOPOLOGIES = ["one-switch", "two-modules", "tree", "open", "sixty-four"]
+
+HOLD = """
+import sys
+from switchbench.lab import load, session
+with session(load(sys.argv[1]), sys.argv[2]):
+    print("up", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    links = {path.name for path in Path("/sys/class/net").iterdir()}
+    yield
+    assert leftovers() == []
+    assert {path.name for path in Path("/sys/class/net").iterdir()} <= links
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with session(load("tree"), f"{PREFIX}-lab") as made:
+        yield made
+
+
+def heard(lab: Lab, a: str, b: str, attribute: str) -> bool:
+    """Whether a datagram gets from node to node between their addresses of that kind."""
+    family = socket.AF_INET6 if attribute == "ipv6" else socket.AF_INET
+
+    def bound(name: str) -> socket.socket:
+        node = lab.node(name)
+
+        def make() -> socket.socket:
+            sock = socket.socket(family, socket.SOCK_DGRAM)
+            sock.bind((getattr(node, attribute), 7600))
+            sock.settimeout(3)
+            return sock
+
+        return namespaces.inside(node.namespace, make)
+
+    with bound(a) as source, bound(b) as destination:
+        source.sendto(b"ping", (getattr(lab.node(b), attribute), 7600))
+        return destination.recv(64) == b"ping"
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_up_connects_everything_and_down_leaves_nothing(name: str) -> None:
+    lab = up(load(name), f"{PREFIX}-{name}")
+    try:
+        first, last = lab.nodes[0].name, lab.nodes[-1].name
+        for attribute in ("ipv4", "ipv6", "control_ipv4"):
+            assert heard(lab, first, last, attribute)
+        assert (namespaces.RUN_DIR / f"sb-{lab.name}-switch").exists()
+    finally:
+        down(lab.name)
+    assert leftovers() == []
+
+
+@pytest.mark.parametrize(("name", "limit_s"), [("one-switch", 1.5), ("sixty-four", 10.0)])
+def test_up_is_quick(name: str, limit_s: float) -> None:
+    start = time.monotonic()
+    with session(load(name), f"{PREFIX}-quick"):
+        assert time.monotonic() - start < limit_s
+
+
+def test_down_ends_processes_and_namespaces() -> None:
+    lab = up(load("one-switch"), f"{PREFIX}-busy")
+    process = lab.popen("node3", ["sleep", "1000"])
+    stubborn = lab.popen(
+        "node4", python("import signal, time\nsignal.signal(15, 1)\ntime.sleep(99)")
+    )
+    time.sleep(0.3)
+    down(lab.name)
+    assert process.wait(timeout=1) == -signal.SIGTERM
+    assert stubborn.wait(timeout=1) == -signal.SIGKILL
+
+
+def test_no_stray_frame_on_idle_links() -> None:
+    with session(load("one-switch"), f"{PREFIX}-idle") as lab:
+        before = counters.read(lab)
+        sockets = {packet_socket(node): node.name for node in lab.nodes}
+        deadline = time.monotonic() + 3
+        strays = []
+        while (left := deadline - time.monotonic()) > 0:
+            for sock in select.select(list(sockets), [], [], left)[0]:
+                strays.append((sockets[sock], sock.recv(64).hex()))
+        for sock in sockets:
+            sock.close()
+        assert strays == []
+        change = counters.read(lab) - before
+        assert {truth.frames_from_node for truth in change.nodes.values()} == {0}
+
+
+def test_a_second_run_is_refused_and_the_holder_named() -> None:
+    name = f"{PREFIX}-held"
+    with subprocess.Popen(
+        python(HOLD, "one-switch", name), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"up\n"
+        for attempt in (
+            lambda: up(load("one-switch"), name),
+            lambda: down(name),
+            lambda: session(load("one-switch"), name).__enter__(),
+        ):
+            with pytest.raises(LabBusyError, match=f"in use by process {holder.pid} ") as caught:
+                attempt()
+            assert caught.value.pid == holder.pid
+        assert state.holder(name) == holder.pid
+        holder.communicate()
+    assert holder.returncode == 0
+
+
+def test_what_a_killed_run_left_is_cleaned_by_the_next() -> None:
+    name = f"{PREFIX}-killed"
+    with subprocess.Popen(
+        python(HOLD, "one-switch", name), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"up\n"
+        holder.kill()
+    assert [status.condition for status in commands.status() if status.name == name] == [
+        "left by a crash"
+    ]
+    # Another topology under the same name: the crashed one's nodes 5 to 8 have to go as well.
+    with session(load("one-switch", {"nodes": 4}), name) as lab:
+        assert heard(lab, "node1", "node4", "ipv4")
+        assert not namespaces.exists(f"sb-{name}-node8")
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.05, 0.1, 0.2])
+def test_killed_while_making_a_lab(after_s: float) -> None:
+    name = f"{PREFIX}-half"
+    code = (
+        "import sys\nfrom switchbench.lab import load, up\ntopology = load('sixty-four')\n"
+        "print('now', flush=True)\nup(topology, sys.argv[1])\n"
+    )
+    with subprocess.Popen(python(code, name), stdout=subprocess.PIPE) as maker:
+        assert maker.stdout is not None
+        assert maker.stdout.readline() == b"now\n"
+        time.sleep(after_s)
+        maker.kill()
+    known = state.read(name)
+    if known is not None and known.kept:
+        down(name)  # It was quicker.
+    with session(load("sixty-four"), name) as lab:
+        assert heard(lab, "node1", "node64", "ipv4")
+
+
+def test_down_removes_what_a_crash_left() -> None:
+    name = f"{PREFIX}-crash"
+    with subprocess.Popen(
+        python(HOLD, "one-switch", name), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"up\n"
+        holder.kill()
+    assert leftovers() != []
+    down(name)
+
+
+def test_a_failure_inside_a_session_removes_the_lab() -> None:
+    with pytest.raises(RuntimeError), session(load("one-switch"), f"{PREFIX}-fails"):
+        raise RuntimeError
+
+
+def test_a_session_uses_a_lab_that_is_up_and_leaves_it() -> None:
+    name = f"{PREFIX}-kept"
+    up(load("one-switch"), name)
+    try:
+        with session(load("one-switch"), name) as lab:
+            assert heard(lab, "node1", "node2", "ipv4")
+        assert find(name) == lab
+        with (
+            pytest.raises(LabError, match="is up with another topology"),
+            session(load("tree"), name),
+        ):
+            pass
+        with pytest.raises(LabError, match="is already up"):
+            up(load("one-switch"), name)
+    finally:
+        down(name)
+
+
+def test_two_labs_at_once_do_not_touch() -> None:
+    with (
+        session(load("one-switch"), f"{PREFIX}-one") as one,
+        session(load("tree"), f"{PREFIX}-one-switch") as two,
+    ):
+        assert heard(one, "node1", "node8", "ipv4")
+        assert heard(two, "node1", "node16", "ipv4")
+
+
+def test_names_that_would_mix_two_labs_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text("topology: 1\nrate: 1M\nmodules: [m]\nnodes: {b-a1: {}, b-a2: {}}\n")
+    with session(load(file), PREFIX):
+        file.write_text("topology: 1\nrate: 1M\nmodules: [m]\nnodes: {a1: {}, a3: {}}\n")
+        with pytest.raises(LabError, match=f"lab {PREFIX} already has the namespace"):
+            up(load(file), f"{PREFIX}-b")
+
+
+def test_unknown_lab_and_bad_name() -> None:
+    with pytest.raises(LabError, match="is not up"):
+        down(f"{PREFIX}-none")
+    with pytest.raises(LabError, match="can't be a lab's name"):
+        up(load("one-switch"), "../etc")
+    with pytest.raises(LabError, match="1023"):
+        up(load("one-switch", {"nodes": 1100}))
+
+
+def test_a_process_is_in_its_nodes_namespace(lab: Lab) -> None:
+    code = "import os, socket\nfor _, name in socket.if_nameindex():\n print(name)\n"
+    code += "print(*sorted(os.listdir('/sys/class/net')))"
+    process = lab.popen("node2", python(code), stdout=subprocess.PIPE, text=True)
+    *interfaces, in_sysfs = process.communicate(timeout=10)[0].splitlines()
+    assert sorted(interfaces) == ["ctl0", "eth0", "lo"]
+    assert in_sysfs == "ctl0 eth0 lo"
+
+
+def test_offloads_are_off_so_that_frames_are_frames(lab: Lab) -> None:
+    source, destination = lab.node("node1"), lab.node("node2")
+    listener = namespaces.inside(
+        destination.namespace, lambda: socket.create_server((destination.ipv4, 7601))
+    )
+    payload = 300_000
+    before = counters.read(lab)
+
+    def send() -> None:
+        with socket.create_connection((destination.ipv4, 7601)) as sock:
+            sock.sendall(bytes(payload))
+
+    sender = threading.Thread(target=lambda: namespaces.inside(source.namespace, send))
+    sender.start()
+    connection, _ = listener.accept()
+    with listener, connection, packet_socket(destination) as capture:
+        capture.settimeout(0.2)
+        received = 0
+        while received < payload:
+            received += len(connection.recv(65536))
+        sizes = []
+        try:
+            while True:
+                sizes.append(len(capture.recv(65536)))
+        except TimeoutError:
+            pass
+    sender.join()
+    truth = (counters.read(lab) - before).nodes["node1"]
+    assert truth.frames_from_node >= payload / 1448
+    assert truth.bytes_from_node <= truth.frames_from_node * 1514
+    assert max(sizes) <= 1514
+
+
+def test_status_and_exec(capfd: pytest.CaptureFixture[str]) -> None:
+    name = f"{PREFIX}-cli"
+    out = io.StringIO()
+    commands.up(out, "two-modules", name)
+    try:
+        commands.print_status(out)
+        assert commands.run(f"{name}/node7", ["cat", "/proc/net/dev"]) == 0
+        assert "ctl0" in capfd.readouterr().out
+        assert commands.run("switch", python("raise SystemExit(3)"), name) == 3
+        assert commands.run("node1", ["sh", "-c", "kill -9 $$"], name) == 128 + 9
+        with pytest.raises(LabError, match="no-such-command can't be run"):
+            commands.run("node1", ["no-such-command"], name)
+    finally:
+        commands.down(out, name)
+    text = out.getvalue()
+    assert f"{name}: up: 24 nodes of 10M on 2 modules, trunks left-right of 80M" in text
+    assert f"lab {name} is down" in text
+
+
+def test_longest_queue_is_what_the_drain_has_to_wait_for(lab: Lab) -> None:
+    hop_s = 131_072 * 8 / 10e6
+    assert lab.longest_queue_s == pytest.approx((2 + 4) * hop_s)
+
+
+def test_addresses_are_distinct_and_the_kernels_are_set(lab: Lab) -> None:
+    for attribute in ("mac", "ipv4", "ipv6", "guest_mac", "guest_ipv4", "guest_ipv6", "namespace"):
+        assert len({getattr(node, attribute) for node in lab.nodes}) == len(lab.nodes)
+    node = lab.node("node5")
+    addresses = namespaces.inside(
+        node.namespace, lambda: Path("/proc/thread-self/net/if_inet6").read_text()
+    )
+    assert "20010002000000010000000000000005" in addresses
+    assert "fe80" not in addresses
+    assert (node.guest_mac, node.guest_ipv4, node.guest_ipv6) == (
+        "02:53:42:00:00:05",
+        "198.19.0.5",
+        "2001:2:0:2::5",
+    )
+    assert os.path.exists(node.namespace)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Shapers carry exactly what a link of their rate would, and the switch's counters add up."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from labkit import PREFIX, Sender, learn, needs_lab, sending
+
+from switchbench.lab import Lab, counters, load, session
+from switchbench.lab.counters import Truth
+
+pytestmark = needs_lab
+
+WINDOW_S = 2.0
+OVERLOAD = 1.2
+
+# rate, frame as Linux counts it, MTU
+LINKS = [
+    ("100M", 1514, 1500),
+    ("100M", 9014, 9000),
+    ("10M", 1514, 1500),
+    pytest.param("10M", 60, 1500, marks=pytest.mark.slow),
+    pytest.param("1M", 1514, 1500, marks=pytest.mark.slow),
+    ("1M", 60, 1500),
+]
+
+
+def layer1_bits(size: int) -> int:
+    return max(size + 24, 84) * 8
+
+
+def timed(lab: Lab) -> tuple[float, Truth]:
+    """The lab's counters, and the time at which they were read.
+
+    Read again when it took long: this machine did something else in between, and a shift of
+    10 ms is half a percent of a window.
+    """
+    quickest: tuple[float, float, Truth] | None = None
+    for _ in range(10):
+        start = time.monotonic()
+        truth = counters.read(lab)
+        end = time.monotonic()
+        if quickest is None or end - start < quickest[0]:
+            quickest = (end - start, (start + end) / 2, truth)
+        if end - start < 0.004:
+            break
+    assert quickest is not None
+    return quickest[1:]
+
+
+def drained(lab: Lab) -> Truth:
+    """The counters when the queues are empty."""
+    time.sleep(min(lab.longest_queue_s, 3) + 0.2)
+    return counters.read(lab)
+
+
+def delivered_bps(lab: Lab, receivers: list[str], size: int, windows: int) -> list[float]:
+    """Layer-1 rate at the receivers in each of `windows` parts of `WINDOW_S`, one after another."""
+    readings = [timed(lab)]
+    for _ in range(windows):
+        time.sleep(WINDOW_S / windows)
+        readings.append(timed(lab))
+    return [
+        sum((end - start).nodes[name].frames_to_node for name in receivers)
+        * layer1_bits(size)
+        / (end_s - start_s)
+        for (start_s, start), (end_s, end) in pairwise(readings)
+    ]
+
+
+@pytest.mark.parametrize(("rate", "size", "mtu"), LINKS)
+def test_a_link_carries_its_rate(rate: str, size: int, mtu: int) -> None:
+    # A queue that outlasts a pause of the sender, which shares two cores with everything else.
+    topology = load("one-switch", {"nodes": 2, "rate": rate, "mtu": mtu, "queue": "1MiB"})
+    with session(topology, f"{PREFIX}-rate") as lab:
+        source, destination = lab.nodes
+        learn(list(lab.nodes))
+        before = counters.read(lab)
+        sender = Sender(source, destination, size, OVERLOAD * source.line_rate_bps)
+        with sending([sender]):
+            time.sleep(0.5)
+            windows = delivered_bps(lab, [destination.name], size, windows=2)
+        line_bps = source.line_rate_bps
+        frame_bps = layer1_bits(size)  # One frame a second.
+        assert sum(windows) / 2 == pytest.approx(line_bps, rel=0.005, abs=frame_bps / WINDOW_S)
+        for window in windows:
+            assert window == pytest.approx(line_bps, rel=0.01, abs=frame_bps)
+        waiting = (counters.read(lab) - before).nodes
+        assert waiting[source.name].frames_from_node == sender.sent
+
+
+@pytest.mark.parametrize("senders", [1, 3])
+def test_every_frame_is_delivered_or_dropped(senders: int) -> None:
+    """One sender overloads its own shaper; three that of the receiver."""
+    with session(load("one-switch", {"nodes": 4, "rate": "10M"}), f"{PREFIX}-sum") as lab:
+        *sources, destination = lab.nodes[: senders + 1]
+        learn(list(lab.nodes))
+        before = counters.read(lab)
+        load_bps = OVERLOAD * 10e6 if senders == 1 else 0.6 * 10e6
+        running = [Sender(source, destination, 1514, load_bps) for source in sources]
+        with sending(running):
+            time.sleep(1.5)
+        truth = (drained(lab) - before).nodes
+        into_switch = 0
+        for source, sender in zip(sources, running, strict=True):
+            assert truth[source.name].frames_from_node == sender.sent
+            into_switch += sender.sent - truth[source.name].dropped_from_node
+            assert (truth[source.name].dropped_from_node > 0) == (senders == 1)
+        end = truth[destination.name]
+        assert into_switch == end.frames_to_node + end.dropped_to_node
+        assert (end.dropped_to_node > 0) == (senders == 3)
+        assert end.bytes_to_node == end.frames_to_node * 1514
+        assert sum(node.host_dropped for node in truth.values()) == 0
+        assert truth[lab.nodes[3].name].frames_to_node == (
+            end.frames_to_node if senders == 3 else 0
+        )
+
+
+@pytest.mark.parametrize(("pairs", "share"), [(7, 1.0), (12, 8 / 12)])
+def test_a_trunk_is_shared(pairs: int, share: float) -> None:
+    with session(load("two-modules"), f"{PREFIX}-trunk") as lab:
+        left, right = lab.nodes[:12][:pairs], lab.nodes[12:][:pairs]
+        learn([*left, *right])
+        before = counters.read(lab)
+        running = [Sender(a, b, 1514, 10e6) for a, b in zip(left, right, strict=True)]
+        with sending(running):
+            time.sleep(0.5)
+            (total_bps,) = delivered_bps(lab, [node.name for node in right], 1514, windows=1)
+        assert total_bps / pairs / 10e6 == pytest.approx(share, rel=0.03)
+        truth = drained(lab) - before
+        there = truth.trunks["left", "right"]
+        assert (there.dropped > 0) == (pairs > 8)
+        lost_before = sum(truth.nodes[node.name].dropped_from_node for node in left)
+        lost_behind = sum(truth.nodes[node.name].dropped_to_node for node in right)
+        sent = sum(sender.sent for sender in running)
+        assert sent - lost_before == there.frames + there.dropped
+        assert there.frames == lost_behind + sum(
+            truth.nodes[node.name].frames_to_node for node in right
+        )
+        assert truth.trunks["right", "left"].frames == 0
+
+
+def test_an_uplink_of_the_tree_is_one_nodes_rate() -> None:
+    with session(load("tree"), f"{PREFIX}-tree") as lab:
+        sources, destinations = lab.nodes[0:4], lab.nodes[12:16]
+        learn([*sources, *destinations])
+        running = [Sender(a, b, 1514, 5e6) for a, b in zip(sources, destinations, strict=True)]
+        with sending(running):
+            time.sleep(0.5)
+            names = [node.name for node in destinations]
+            (total_bps,) = delivered_bps(lab, names, 1514, windows=1)
+        assert total_bps == pytest.approx(10e6, rel=0.01)
+
+
+def test_one_slow_node_is_as_slow_as_its_override_says() -> None:
+    changes = {"nodes": 2, "rate": "100M", "overrides": {"node2": {"rate": "50M"}}}
+    with session(load("one-switch", changes), f"{PREFIX}-slow") as lab:
+        source, destination = lab.nodes
+        learn(list(lab.nodes))
+        assert (source.line_rate_bps, destination.line_rate_bps) == (100_000_000, 50_000_000)
+        with sending([Sender(source, destination, 1514, 80e6)]):
+            time.sleep(0.5)
+            (rate_bps,) = delivered_bps(lab, [destination.name], 1514, windows=1)
+        assert rate_bps == pytest.approx(50e6, rel=0.01)
