@@ -156,13 +156,17 @@ def _packet_sockets() -> Iterator[Check]:
 def _try_socket(name: str, family: int, capabilities: str, option: str) -> Check:
     """Opens one and asks for the capabilities that a port on it needs besides."""
     try:
-        socket.socket(family, socket.SOCK_RAW, 0).close()
+        _open_raw(family)
     except OSError as error:
         if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
             return Check("dpdk", name, LACK, "this kernel has none", f"a kernel with {option}")
         return _no_capability(name, capabilities)
     lacking = [word for word in capabilities.split(",") if not _capable(word)]
     return _no_capability(name, capabilities) if lacking else Check("dpdk", name, OK)
+
+
+def _open_raw(family: int) -> None:
+    socket.socket(family, socket.SOCK_RAW, 0).close()
 
 
 def _no_capability(name: str, capabilities: str) -> Check:

@@ -154,7 +154,13 @@ def test_unobserved_host_drops_are_null_and_known_ones_count() -> None:
     records[7] |= {"dropped_send": 3}
     (entry,) = summarise(records)["trials"]
     assert entry["host_dropped_frames"] == 3
-    assert entry["host_limited"] == [{"port": "node2:e0", "reason": "3 frames dropped in the host"}]
+    (limit,) = entry["host_limited"]
+    assert limit == {
+        "port": "node2:e0",
+        "short_percent": None,
+        "dropped_frames": 3,
+        "reason": "3 frames dropped in the host",
+    }
 
 
 def test_offered_below_intended_names_the_host() -> None:
@@ -163,9 +169,10 @@ def test_offered_below_intended_names_the_host() -> None:
     assert summarise(records)["trials"][0]["host_limited"] == []
     site = make_site(launch="ssh")
     (entry,) = summarise(records, make_run(site, make_trial(site)))["trials"]
-    assert entry["host_limited"] == [
-        {"port": "node1:e0", "reason": "offered 2.4 % less than intended"}
-    ]
+    (limit,) = entry["host_limited"]
+    assert limit["port"] == "node1:e0"
+    assert limit["short_percent"] == pytest.approx(100 * 200 / 8200)
+    assert limit["reason"] == "offered 2.4 % less than intended"
 
 
 def test_forwarders_are_not_asked_for_a_load() -> None:
@@ -255,6 +262,20 @@ def test_alarm_above_line_rate(frames: int, alarmed: bool) -> None:
         record |= {"window_frames": frames, "window_frame_bytes": frames * 1518}
     alarms = summarise(records, make_run(site, make_trial(site)))["alarms"]
     assert any("node2:e0" in alarm and "line rate" in alarm for alarm in alarms) == alarmed
+
+
+def test_tcp_may_read_what_its_buffer_held() -> None:
+    trial = make_trial(SITE, transport="tcp", sizes=(65536,), size_unit="message", flows=1)
+    ends = ("node1:e0", "node2:e0")
+    line = 12_500_000 * 1448 // 1538
+    for late, alarmed in ((60_000, False), (200_000, True)):
+        records = [
+            tcp_side("source", *ends, line, line),
+            tcp_side("destination", *ends, line, line + late),
+        ]
+        records[1] |= {"measures": {"receive_buffer_bytes": 131_072}}
+        alarms = summarise(records, make_run(SITE, trial))["alarms"]
+        assert bool(alarms) == alarmed
 
 
 def test_alarm_for_more_delivered_than_offered() -> None:

@@ -23,10 +23,9 @@ from ..errors import SwitchbenchError
 from ..launch import Launcher, launcher_for
 from ..launch.engine import find_engine
 from ..model import Run
-from ..results.directory import CONFIGURATION, RECORDS, RunDirectory, default_path
+from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.progress import make_progress
-from ..results.records import read_records
-from ..results.summary import Summary
+from ..results.summary import NOT_ENDED, Summary, summarise
 from ..results.table import Report, make_console
 from .common import add_command, add_configuration, load_run
 
@@ -70,24 +69,26 @@ def main(args: argparse.Namespace) -> int:
     run = load_run(args)
     refuse_unbuilt(run)
     refuse_too_long(run)
-    summary = Summary(run)
+    Summary(run)  # a clause that no trial can answer is refused before any traffic
     launcher = launcher_for(run.site)
     engine = find_engine()
     name = args.conf.stem if args.conf else Path(args.site).stem
     place = _Place(_run_id(), engine, RunDirectory(args.out or default_path(name)), args.quiet)
     if not args.quiet:
         _announce(run)
-    began = datetime.now(UTC)
-    outcome = _conduct(run, launcher, place)
-    about = _about(run, place, began)
-    result = _summarise(summary, place.directory, about, outcome)
+    about = _about(run, place)
+    began_s = time.monotonic()
+    outcome = _conduct(run, launcher, place, about)
+    about["elapsed_s"] = round(time.monotonic() - began_s, 3)
+    result = summarise(run, place.directory.path, about, outcome.faults)
+    _write(place.directory, result, outcome)
     Report(result, make_console(), every_phase=args.all).print(str(place.directory.path))
     for fault in outcome.faults:
         print(f"switchbench: {fault}", file=sys.stderr)
     return outcome.status or int(result["exit_status"])
 
 
-def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
+def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any]) -> Outcome:
     """Brings up, measures, brings down. Nothing is left running when it returns or raises."""
     progress = make_progress(run, place.quiet)
     controller = Controller(run, job_document(run, place.run_id), place.directory, progress)
@@ -100,25 +101,20 @@ def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
         try:
             with launcher:
                 place.directory.write_configuration(run.effective)
+                place.directory.write_summary(Summary(run).finish(about, [NOT_ENDED]))
                 return controller.conduct(launcher, command, interrupt)
         except SwitchbenchError:
             place.directory.discard_if_unused()
             raise
 
 
-def _summarise(
-    summary: Summary, directory: RunDirectory, about: dict[str, Any], outcome: Outcome
-) -> dict[str, Any]:
-    """The summary, written; a disk that is too full for it is one more fault."""
-    for line, record in read_records(directory.path / RECORDS):
-        summary.feed(line, record)
-    result = summary.finish(about, outcome.faults)
+def _write(directory: RunDirectory, result: dict[str, Any], outcome: Outcome) -> None:
+    """Writes the summary; a disk that is too full for it is one more fault."""
     try:
         directory.write_summary(result)
     except SwitchbenchError as error:
         outcome.faults.append(str(error))
         outcome.status = outcome.status or error.status
-    return result
 
 
 def _announce(run: Run) -> None:
@@ -132,13 +128,13 @@ def _run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def _about(run: Run, place: _Place, began: datetime) -> dict[str, Any]:
+def _about(run: Run, place: _Place) -> dict[str, Any]:
     """What the summary's `run` says besides what the nodes said."""
     again = place.directory.path / CONFIGURATION
     return {
         "id": place.run_id,
-        "started": f"{began:%Y-%m-%dT%H:%M:%SZ}",
-        "elapsed_s": round(time.time() - began.timestamp(), 3),
+        "started": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "elapsed_s": None,
         "command": ["switchbench", "run", shlex.quote(str(again))],
         "launch": run.site.launch,
         "lab": run.site.lab,

@@ -7,14 +7,20 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..results.directory import load_summary
+from ..compile import compile_run
+from ..config import Request, read
+from ..results.directory import CONFIGURATION, SUMMARY, load_summary, replace_json
+from ..results.summary import NOT_ENDED, summarise
 from ..results.table import Report, make_console
 from .common import add_command
+
+KILLED = "the run's command was killed: what was measured until then is here"
 
 EXAMPLES = """\
 examples:
   switchbench table results/20260101-120000-four-matrices
-  switchbench table results/20260101-120000-four-matrices --all | less -S"""
+  switchbench table results/20260101-120000-four-matrices --all | less -S
+  switchbench table results/20260101-120000-four-matrices --again    after a crash"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -24,11 +30,19 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--all", action="store_true", help="every phase in the table, not a plan's five worst"
     )
+    parser.add_argument(
+        "--again", action="store_true", help="make the summary anew from the records, and keep it"
+    )
     parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table; its exit status is the run's."""
     summary = load_summary(args.directory)
+    if args.again:
+        run = compile_run(read(Request(args.directory / CONFIGURATION)))
+        faults = [KILLED if fault == NOT_ENDED else fault for fault in summary["faults"]]
+        summary = summarise(run, args.directory, summary["run"], faults)
+        replace_json(args.directory / SUMMARY, summary)
     Report(summary, make_console(), every_phase=args.all).print(str(args.directory))
     return int(summary["exit_status"])

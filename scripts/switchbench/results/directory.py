@@ -53,11 +53,11 @@ class RunDirectory:
     def write_configuration(self, effective: Mapping[str, Any]) -> None:
         """The configuration as understood, every default filled in."""
         text = yaml.dump(dict(effective), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-        self._replace(CONFIGURATION, text)
+        _replace(self.path / CONFIGURATION, text)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Writes the summary whole or not at all."""
-        self._replace(SUMMARY, json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+        replace_json(self.path / SUMMARY, summary)
 
     def discard_if_unused(self) -> None:
         """Removes a directory that nothing was measured into: the run was refused."""
@@ -69,16 +69,6 @@ class RunDirectory:
     def open_lines(self, name: str) -> LineFile:
         """A file of the directory to append lines to."""
         return LineFile(self.path / name)
-
-    def _replace(self, name: str, text: str) -> None:
-        final = self.path / name
-        fresh = self.path / f".{name}.new"
-        try:
-            fresh.write_text(text, "utf-8")
-            fresh.replace(final)
-        except OSError as error:
-            fresh.unlink(missing_ok=True)
-            raise _cannot_write(final, error) from error
 
 
 class LineFile:
@@ -137,6 +127,22 @@ def load_summary(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigurationError(f"{path / SUMMARY} is damaged: {error}") from error
     return loaded
+
+
+def replace_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes a JSON file whole or not at all."""
+    _replace(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        fresh.write_text(text, "utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise _cannot_write(path, error) from error
 
 
 def _cannot_write(path: Path, error: OSError) -> RunError:

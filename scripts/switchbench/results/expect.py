@@ -175,7 +175,7 @@ class Clause:
     unknown: int = 0
     worst: Sample | None = None
     gathered: dict[str, list[float | None]] = field(default_factory=dict)
-    limited: dict[str, str] = field(default_factory=dict)  # port: why its host is doubted
+    limited: dict[str, str] = field(default_factory=dict)  # port: why its host is doubted first
     trials: set[tuple[int, int]] = field(default_factory=set)
 
     def add(self, result: PhaseResult) -> None:
@@ -183,7 +183,7 @@ class Clause:
         self.trials.add((result.key.trial, result.key.repeat))
         if self.measure.of_network:
             for limit in result.entry["host_limited"]:
-                self.limited[limit["port"]] = limit["reason"]
+                self.limited.setdefault(limit["port"], limit["reason"])
         for sample in self._samples(result):
             if self.over in ("flow", "phase"):
                 self._judge(sample)
@@ -247,7 +247,11 @@ class Clause:
 
     def _doubts(self, wanted: set[tuple[int, int]]) -> list[str]:
         """Why nothing can be concluded. A failure that nothing casts doubt on stays a failure."""
-        doubts = [f"{port}: {reason}" for port, reason in sorted(self.limited.items())]
+        doubts = []
+        if self.limited:
+            first, *others = sorted(self.limited)
+            more = f" (and {len(others)} more ports)" if others else ""
+            doubts.append(f"{first}: {self.limited[first]}{more}")
         if self.failed and not doubts:
             return []
         if self.unknown:

@@ -85,13 +85,18 @@ def _binary(value: int) -> str:
     return f"{value} B"
 
 
+_USUAL = {"sync": "barrier", "natural": True, "directions": "both"}  # not worth a word
+
+
 def pattern(entry: Mapping[str, Any]) -> str:
     """The pattern and what makes it this one: `pairs neighbours`, `chain forward`."""
     words = [str(entry["pattern"])]
     for name, value in entry["parameters"].items():
+        if _USUAL.get(name) == value:
+            continue
         if value is True:
             words.append(name)
-        elif isinstance(value, str) and value not in ("barrier",):
+        elif isinstance(value, str):
             words.append(value)
         elif isinstance(value, int) and not isinstance(value, bool):
             words.append(f"{name} {value}")

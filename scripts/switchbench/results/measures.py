@@ -195,7 +195,18 @@ class HostLimit:
     """A host that was, or may have been, the limit: not the network."""
 
     port: str
-    reason: str
+    short_percent: float | None  # offered so much less than intended; None: it kept up
+    dropped_frames: int | None  # dropped in the host; None: none, or not observed
+
+    @property
+    def reason(self) -> str:
+        """In words."""
+        words = []
+        if self.short_percent is not None:
+            words.append(f"offered {self.short_percent:.1f} % less than intended")
+        if self.dropped_frames is not None:
+            words.append(f"{self.dropped_frames} frames dropped in the host")
+        return ", ".join(words)
 
 
 def host_limits(phase: PhaseRecords, allowed_share: float) -> list[HostLimit]:
@@ -203,7 +214,6 @@ def host_limits(phase: PhaseRecords, allowed_share: float) -> list[HostLimit]:
 
     TCP sends less than intended because the network tells it to: only frames are judged so.
     """
-    limits = []
     made: dict[str, tuple[int, int]] = {}  # port: frames sent, frames intended
     for flow in phase.flows.values():
         side = flow.source
@@ -212,27 +222,43 @@ def host_limits(phase: PhaseRecords, allowed_share: float) -> list[HostLimit]:
         if side.whole.frames is not None:
             sent, intended = made.get(flow.src, (0, 0))
             made[flow.src] = (sent + side.whole.frames, intended + side.intended)
-    for name, (sent, intended) in made.items():
-        short = 1.0 - sent / intended
-        if short > allowed_share:
-            limits.append(HostLimit(name, f"offered {100 * short:.1f} % less than intended"))
-    for name, port in phase.ports.items():
-        drops = host_drops(port)
-        if drops:
-            limits.append(HostLimit(name, f"{drops} frames dropped in the host"))
-    return limits
+    short = {
+        name: 100.0 * (1.0 - sent / intended)
+        for name, (sent, intended) in made.items()
+        if 1.0 - sent / intended > allowed_share
+    }
+    drops = {name: count for name, port in phase.ports.items() if (count := host_drops(port))}
+    names = sorted(short.keys() | drops.keys())
+    return [HostLimit(name, short.get(name), drops.get(name)) for name in names]
 
 
-def above_line(
-    shares: dict[str, float | None], line_bps: dict[str, int], slack_bits: float, window_s: float
-) -> dict[str, float]:
-    """Ports above their line rate by more than 0.02 % plus one queue a window: percent of line."""
-    alarms = {}
-    for port, percent in shares.items():
-        line = line_bps.get(port)
-        if percent is None or not line or not window_s:
-            continue
-        limit = 100.0 * (1.0 + LINE_ALARM_SHARE + slack_bits / (line * window_s))
-        if percent > limit:
-            alarms[port] = percent
-    return alarms
+def receive_buffer_bytes(flows: Iterable[Flow]) -> dict[str, float]:
+    """What the sockets of each port may hold: TCP is counted when it is read, not when it comes."""
+    held: dict[str, float] = {}
+    for flow in flows:
+        if flow.destination is not None:
+            buffer = flow.destination.measures.get("receive_buffer_bytes", 0.0)
+            for port in (flow.src, flow.dst):
+                held[port] = held.get(port, 0.0) + buffer
+    return held
+
+
+@dataclass(frozen=True)
+class LineLimit:
+    """What a port can carry in a window."""
+
+    line_bps: dict[str, int]
+    window_s: float
+    held_bytes: dict[str, float]  # by port: queues and buffers that may empty into the window
+
+    def above(self, shares: dict[str, float | None]) -> dict[str, float]:
+        """Ports above line rate by more than 0.02 % plus what was held: percent of line."""
+        alarms = {}
+        for port, percent in shares.items():
+            line = self.line_bps.get(port)
+            if percent is None or not line or not self.window_s:
+                continue
+            held_share = 8.0 * self.held_bytes.get(port, 0.0) / (line * self.window_s)
+            if percent > 100.0 * (1.0 + LINE_ALARM_SHARE + held_share):
+                alarms[port] = percent
+        return alarms

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from ..model import Run, Trial
 from . import measures as m
+from .directory import RECORDS
 from .entries import Place, counts, cpu, plan_entry, setting, state, throughput, timing, where
 from .expect import INCONCLUSIVE, REFUSED, Judge, PhaseResult
 from .ports import PortTable
@@ -27,10 +29,15 @@ from .records import (
     key_of,
     node_phase_of,
     port_of,
+    read_records,
 )
 
 SCHEMA = "switchbench-summary/1"
 PROBE = -1  # as a phase's number
+NOT_ENDED = (
+    "this run has not ended, or its command was killed: `switchbench table DIR --again` makes "
+    "the summary of what was measured"
+)
 
 
 @dataclass
@@ -193,7 +200,7 @@ class Summary:
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
                 "state": state(flows, nodes, self._nodes),
-                "host_limited": [asdict(limit) for limit in limits],
+                "host_limited": [asdict(limit) | {"reason": limit.reason} for limit in limits],
                 "records": where(place.key, phase),
             }
         )
@@ -213,13 +220,15 @@ class Summary:
         }
 
     def _watch_line_rate(self, result: PhaseResult, lines: dict[str, int]) -> None:
-        slack = 8.0 * (self._run.site.queue_bytes or 0)
-        window_s = result.entry["window_s"] or 0.0
+        queue = self._run.site.queue_bytes or 0
+        buffers = m.receive_buffer_bytes(result.flows)
+        held = {port: queue + buffers.get(port, 0.0) for port in lines}
+        limit = m.LineLimit(lines, result.entry["window_s"] or 0.0, held)
         for words, shares in (
             ("delivered to it", result.shares.destination),
             ("delivered from it", result.shares.source),
         ):
-            for port, percent in m.above_line(shares, lines, slack, window_s).items():
+            for port, percent in limit.above(shares).items():
                 self._alarms.append(
                     f"{port}: {percent:.2f} % of its line rate {words} in {result.label}: "
                     "no line carries that; the line rate is wrong or the count is"
@@ -243,6 +252,18 @@ class Summary:
         if lost:
             sentences.append(f"{lost} flows have the record of one side only")
         return sentences
+
+
+def summarise(
+    run: Run, directory: Path, about: Mapping[str, Any], faults: Iterable[str]
+) -> dict[str, Any]:
+    """The summary of a results directory's records."""
+    summary = Summary(run)
+    records = directory / RECORDS
+    if records.exists():
+        for line, record in read_records(records):
+            summary.feed(line, record)
+    return summary.finish(about, faults)
 
 
 def exit_status(status: str, expectations: Iterable[Mapping[str, Any]]) -> int:

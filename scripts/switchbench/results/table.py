@@ -33,6 +33,7 @@ class _Row:
 
     entry: Entry
     phase: str
+    slowest: str
     of_plan: bool = False
 
 
@@ -70,13 +71,13 @@ def _digits(name: str) -> Callable[[_Row, Unit], str]:
 
 _COLUMNS = (
     _Column("pattern", lambda row, _: figures.pattern(row.entry), right=False),
-    _Column("ranks", lambda row, _: str(row.entry["ranks"])),
+    _Column("ranks", lambda row, _: str(row.entry["ranks"]), drop=8),
     _Column("phase", lambda row, _: row.phase, right=False),
     _Column("repeat", lambda row, _: str(row.entry["repeat"]), zero=""),
     _Column("offered\n%", _load, drop=4),
     _Column("min", _rate("min")),
     _Column("mean", _rate("mean")),
-    _Column("max", _rate("max")),
+    _Column("max", _rate("max"), drop=7),
     _Column("least\n%", _share("least_percent_of_line")),
     _Column("lost", _count("lost_frames"), zero="lost in the network"),
     _Column("in\nhost", _count("host_dropped_frames"), zero="dropped in a host", unseen=True),
@@ -87,7 +88,7 @@ _COLUMNS = (
     _Column("retr.", _count("retransmitted_segments"), drop=5, zero="retransmitted"),
     _Column("skew\nµs", _digits("start_skew_us"), drop=2),
     _Column("CPU\ns/GB", _digits("cpu_s_per_gb"), drop=1),
-    _Column("slowest flow", lambda row, _: figures.flow(row.entry["slowest"]), drop=3, right=False),
+    _Column("slowest flow", lambda row, _: row.slowest, drop=3, right=False),
 )
 
 
@@ -99,6 +100,8 @@ class Report:
         self._summary = summary
         self._console = console
         self._every_phase = every_phase
+        names = {port["port"].partition(":")[2] for port in summary["ports"]}
+        self._one_port_a_host = len(names) == 1
 
     def print(self, directory: str) -> None:
         """The whole report."""
@@ -112,8 +115,10 @@ class Report:
     # --- results -----------------------------------------------------------------------------
 
     def _results(self) -> None:
-        for _key, group in groupby(self._summary["trials"], key=_section_key):
-            entries = list(group)
+        sections: dict[tuple[Any, ...], list[Entry]] = {}
+        for entry in self._summary["trials"]:
+            sections.setdefault(_section_key(entry), []).append(entry)
+        for entries in sections.values():
             rows = list(self._rows(entries))
             unit = unit_for(entry["throughput"]["max"] for entry in entries)
             self._heading(f"{_section_title(entries)}, payload in {unit.name}, one way")
@@ -123,16 +128,21 @@ class Report:
         for _key, group in groupby(entries, key=_plan_key):
             phases = list(group)
             plan = self._plan_of(phases[0])
-            if len(phases) == 1 or plan is None:
-                for entry in phases:
-                    yield _Row(entry, _phase_name(entry) if plan and plan["phases"] > 1 else "")
+            if plan is None or plan["phases"] == 1:
+                yield from (_Row(entry, "", self._flow(entry)) for entry in phases)
                 continue
-            yield _Row(_widest(plan, phases), f"all {len(phases)}", of_plan=True)
-            shown = phases
+            whole = _widest(plan, phases)
+            yield _Row(whole, f"all {len(phases)}", self._flow(whole), of_plan=True)
             if not self._every_phase and len(phases) > WORST_PHASES:
-                shown = sorted(phases, key=_least)[:WORST_PHASES]
-            for entry in shown:
-                yield _Row(entry, _phase_name(entry))
+                phases = sorted(phases, key=_least)[:WORST_PHASES]
+            yield from (_Row(entry, _phase_name(entry), self._flow(entry)) for entry in phases)
+
+    def _flow(self, entry: Entry) -> str:
+        """The slowest flow; by hosts where each has the same one port."""
+        ends = entry["slowest"]
+        if ends is not None and self._one_port_a_host:
+            ends = {end: port.partition(":")[0] for end, port in ends.items()}
+        return figures.flow(ends)
 
     def _plan_of(self, entry: Entry) -> Entry | None:
         plans: list[Entry] = self._summary["plans"]
@@ -211,10 +221,17 @@ class Report:
                 figures.seconds(plan["elapsed_s"]),
                 unit.show(rates["mean"]),
                 unit.show(rates["min"]),
-                figures.count(plan["worst_phase"]),
+                escape(self._phase_of(plan)),
                 self._spark(plan),
             )
         self._console.print(table)
+
+    def _phase_of(self, plan: Entry) -> str:
+        """The name of the phase with the slowest flow."""
+        for entry in self._summary["trials"]:
+            if _plan_key(entry) == _plan_key(plan) and entry["phase"] == plan["worst_phase"]:
+                return _phase_name(entry)
+        return figures.UNKNOWN
 
     def _spark(self, plan: Entry) -> str:
         entries = [e for e in self._summary["trials"] if _plan_key(e) == _plan_key(plan)]
@@ -268,13 +285,8 @@ class Report:
         self._console.print(table)
 
     def _gaps(self) -> None:
-        limited = {
-            f"{limit['port']}: {limit['reason']}": None
-            for entry in self._summary["trials"]
-            for limit in entry["host_limited"]
-        }
         lists = (
-            ("A host, not the network, may have been the limit", list(limited), "yellow"),
+            ("A host, not the network, may have been the limit", self._limits(), "yellow"),
             ("Alarms", self._summary["alarms"], "bold red"),
             ("Not measured", self._summary["not_measured"], "yellow"),
             ("What went wrong", self._summary["faults"], "bold red"),
@@ -288,6 +300,24 @@ class Report:
                 self._say(f"  {sentence}", style)
             if len(sentences) > most:
                 self._say(f"  and {len(sentences) - most} more in the summary", style)
+
+    def _limits(self) -> list[str]:
+        """A sentence for each port whose host is doubted, over all phases."""
+        limits: dict[str, list[Entry]] = {}
+        for entry in self._summary["trials"]:
+            for limit in entry["host_limited"]:
+                limits.setdefault(limit["port"], []).append(limit)
+        sentences = []
+        for port, found in sorted(limits.items()):
+            words = []
+            short = [limit["short_percent"] for limit in found if limit["short_percent"]]
+            if short:
+                words.append(f"offered up to {max(short):.1f} % less than intended")
+            drops = sum(limit["dropped_frames"] or 0 for limit in found)
+            if drops:
+                words.append(f"{figures.count(drops)} frames dropped in the host")
+            sentences.append(f"{port}: {', '.join(words)}, in {len(found)} phases")
+        return sentences
 
     def _ending(self, directory: str) -> None:
         status = self._summary["status"]

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the doctor says, and that each lack has a remedy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from switchbench import cli, doctor
+from switchbench.lab.missing import Missing
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An engine that says its version."""
+    path = tmp_path / "switchbench-node"
+    path.write_text("#!/bin/sh\necho switchbench-node 7.7\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(path))
+    return path
+
+
+def found(checks: list[doctor.Check], part: str, what: str) -> doctor.Check:
+    return next(check for check in checks if (check.part, check.what) == (part, what))
+
+
+def test_every_lack_has_a_remedy_and_every_part_a_line(engine: Path) -> None:
+    checks = doctor.examine()
+    assert {check.part for check in checks} == {"engine", "tcp", "dpdk", "lab", "machine"}
+    for check in checks:
+        assert check.state in (doctor.OK, doctor.LACK, doctor.NOTE)
+        assert check.state != doctor.LACK or check.remedy, check
+
+
+def test_engine_is_found_and_says_its_version(engine: Path) -> None:
+    checks = doctor.examine()
+    check = found(checks, "engine", "switchbench-node")
+    assert check.state == doctor.OK
+    assert check.detail == f"switchbench-node 7.7, {engine}"
+    assert doctor.can_run(checks)
+
+
+def test_without_an_engine_nothing_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
+    assert cli.main(["doctor"]) == 3
+    assert "SWITCHBENCH_NODE=/nowhere/switchbench-node can't be executed" in capsys.readouterr().out
+
+
+def test_an_engine_that_lacks_a_library_is_said(engine: Path) -> None:
+    loader = "error while loading shared libraries: librte_eal.so.23: cannot open"
+    engine.write_text(f"#!/bin/sh\necho '{loader}' >&2\nexit 127\n")
+    checks = doctor.examine()
+    (check,) = [check for check in checks if check.part == "engine"]
+    assert check.state == doctor.LACK
+    assert "librte_eal.so.23" in check.detail
+    assert "scripts/setup" in check.remedy
+    assert not doctor.can_run(checks)
+
+
+def test_tcp_needs_nothing(engine: Path) -> None:
+    check = found(doctor.examine(), "tcp", "kernel sockets")
+    assert check.state == doctor.OK
+    assert "no privilege" in check.detail
+
+
+def test_what_a_lab_lacks_is_shown_with_its_remedy(
+    engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lack = Missing("bridges: the kernel has none", "`modprobe -a bridge` as root")
+    monkeypatch.setattr(doctor, "missing", lambda: [lack])
+    check = found(doctor.examine(), "lab", lack.what)
+    assert (check.state, check.remedy) == (doctor.LACK, lack.remedy)
+
+
+def test_capabilities_that_are_missing_are_named(
+    engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_capable", lambda name: name != "cap_bpf")
+    monkeypatch.setattr(doctor, "_open_raw", lambda family: None)
+    checks = doctor.examine()
+    assert found(checks, "dpdk", "AF_PACKET").state == doctor.OK
+    xdp = found(checks, "dpdk", "AF_XDP")
+    assert xdp.state == doctor.LACK
+    assert f"setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep {engine}" in xdp.remedy
+
+
+def test_a_kernel_without_a_socket_family(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_family: int) -> None:
+        raise OSError(97, os.strerror(97))
+
+    monkeypatch.setattr(doctor, "_open_raw", refuse)
+    check = found(doctor.examine(), "dpdk", "AF_PACKET")
+    assert (check.detail, check.remedy) == (
+        "this kernel has none",
+        "a kernel with CONFIG_PACKET",
+    )
+
+
+def test_a_slow_clock_is_noted(
+    engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    read = Path.read_text
+
+    def pretend(path: Path, *args: Any, **options: Any) -> str:
+        return "hpet\n" if path.name == "current_clocksource" else read(path, *args, **options)
+
+    monkeypatch.setattr(Path, "read_text", pretend)
+    check = found(doctor.examine(), "machine", "clock")
+    assert (check.state, check.detail) == (doctor.NOTE, "hpet is slow to read")
+
+
+def test_json(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["doctor", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["can_run"] is True
+    assert {"part", "what", "state", "detail", "remedy"} == set(result["checks"][0])
+
+
+def test_text_has_a_line_a_check_and_the_remedy_below(
+    engine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "engine   ok   switchbench-node: switchbench-node 7.7" in text
+    for check in doctor.examine():
+        if check.remedy:
+            assert f"-> {check.remedy}" in text
+
+
+def test_without_privilege_the_remedy_is_exact(engine: Path) -> None:
+    """As another user: raw sockets are refused, tcp is not."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    code = (
+        "import os, json, sys\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "from switchbench import doctor\n"
+        "checks = [c for f in (doctor._tcp, doctor._packet_sockets) for c in f()]\n"
+        "print(json.dumps([[c.what, c.state, c.remedy] for c in checks]))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    if result.returncode != 0 and "Permission" in result.stderr:
+        pytest.skip("the package can't be read by another user")
+    states = {what: (state, remedy) for what, state, remedy in json.loads(result.stdout)}
+    assert states["kernel sockets"][0] == doctor.OK
+    for family in ("AF_PACKET", "AF_XDP"):
+        assert states[family][0] == doctor.LACK
+        assert "setcap cap_net_raw,cap_net_admin" in states[family][1]

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The printed result: columns, figures, verdict, gaps, and what a narrow terminal leaves out."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+from synthetic import (
+    about,
+    frame_side,
+    make_run,
+    make_site,
+    make_trial,
+    pair_records,
+    phase_record,
+    port_record,
+    tcp_side,
+    trial_record,
+)
+
+from switchbench.model import Part, Run
+from switchbench.results import figures
+from switchbench.results.progress import Course, PlainProgress
+from switchbench.results.summary import Summary
+from switchbench.results.table import Report
+
+SITE = make_site()
+
+
+def summarise(records: list[dict[str, Any]], run: Run, *faults: str) -> dict[str, Any]:
+    summary = Summary(run)
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    return summary.finish(about(), faults)
+
+
+def printed(summary: dict[str, Any], width: int = 120, every_phase: bool = False) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, no_color=True)
+    Report(summary, console, every_phase).print("results/x")
+    return stream.getvalue()
+
+
+def row(text: str, start: str) -> list[str]:
+    """The cells of the first line that begins so."""
+    line = next(line for line in text.splitlines() if line.startswith(start))
+    return line.split()
+
+
+def phases_in(text: str) -> list[str]:
+    """The distances of the table's phases, in its order."""
+    rows = [line for line in text.splitlines() if line.startswith("aapc shift ")]
+    return [line.split("distance ")[1].split()[0] for line in rows if "distance" in line]
+
+
+def plan_records(site: Any, rates: list[int], trial: int = 0) -> list[dict[str, Any]]:
+    """One flow a phase, so many frames in each."""
+    records = []
+    for phase, frames in enumerate(rates):
+        place = {"trial": trial, "phase": phase}
+        for side in ("source", "destination"):
+            records.append(frame_side(side, "node1:e0", "node2:e0", frames, frames) | place)
+        for process in site.processes:
+            records.append(phase_record(process.name, name=f"distance {phase + 1}", **place))
+    for process in site.processes:
+        records.append(trial_record(process.name, trial=trial, elapsed_ns=12_300_000_000))
+    return records
+
+
+def aapc(rates: list[int]) -> dict[str, Any]:
+    trial = make_trial(
+        SITE,
+        pattern={"name": "aapc"},
+        parameters={"order": "shift", "sync": "barrier"},
+        phases=len(rates),
+        flows=len(rates),
+    )
+    return summarise(plan_records(SITE, rates), make_run(SITE, trial))
+
+
+def test_a_row_by_hand() -> None:
+    summary = summarise(pair_records(), make_run(SITE, make_trial(SITE)))
+    text = printed(summary, width=160)
+    assert "dpdk, 1518 B frames at 95 % of line, network lab, payload in Mbit/s, one way" in text
+    cells = row(text, "pairs neighbours ")
+    # pattern, ranks, offered, min, mean, max, least %, lost, reordered, duplicated, skew, CPU, flow
+    assert cells == ["pairs", "neighbours", "2", "94.99", "92.52", "92.58", "92.64", "94.86", "10",
+                     "3", "2", "120.5", "20.85", "node2", "→", "node1"]  # fmt: skip
+    assert "none dropped in a host, corrupted or misdelivered" in text
+    assert max(map(len, printed(summary).splitlines())) <= 120
+
+
+def test_end_names_directory_and_command() -> None:
+    text = printed(summarise(pair_records(), make_run(SITE, make_trial(SITE))))
+    assert "complete in 3.0 s" in text
+    assert "results    results/x" in text
+    assert "again      switchbench run results/x/configuration.yaml" in text
+    assert "No port is more than 3 % below the median port." in text
+
+
+def test_aapc_shows_its_five_worst_phases() -> None:
+    summary = aapc([7000, 6000, 7100, 5000, 7200, 6500, 6400, 6300])
+    text = printed(summary)
+    assert phases_in(text) == ["4", "2", "8", "7", "6"]
+    whole = next(line for line in text.splitlines() if "all 8" in line)
+    assert "60.00" in whole  # 5,000 frames of 12,000 bit
+    assert phases_in(printed(summary, every_phase=True)) == [str(i + 1) for i in range(8)]
+
+
+def test_whole_plan_shows_time_least_phase_and_every_phase() -> None:
+    text = printed(aapc([8000, 4000, 1000]))
+    line = next(line for line in text.splitlines() if line.startswith("aapc shift, dpdk"))
+    assert "12.3 s" in line
+    assert "12.00   distance 3" in line
+    assert line.rstrip().endswith("█▄▁")
+
+
+def test_chain_by_number_of_nodes() -> None:
+    site = make_site(4)
+    trials, records = [], []
+    for number, ranks in enumerate((2, 4)):
+        part = (Part("lab", site.ports[:ranks]),)
+        trials.append(
+            make_trial(
+                site,
+                number,
+                parts=part,
+                pattern={"name": "chain"},
+                parameters={"forward": True},
+                flows=1,
+            )
+        )
+        records += plan_records(site, [8000 - 500 * number], trial=number)
+    text = printed(summarise(records, make_run(site, *trials)))
+    assert "Chain by number of nodes, least hop in Mbit/s" in text
+    line = next(line for line in text.splitlines() if line.startswith("chain forward, dpdk"))
+    assert line.split()[-2:] == ["96.00", "90.00"]
+
+
+def test_pairs_figure() -> None:
+    text = printed(summarise(pair_records(), make_run(SITE, make_trial(SITE))))
+    line = next(line for line in text.splitlines() if line.startswith("pairs neighbours, dpdk"))
+    assert line.split()[-5:] == ["2", "92.52", "92.58", "92.64", "94.93"]
+
+
+def test_tcp_says_what_it_can_not_know() -> None:
+    trial = make_trial(SITE, transport="tcp", sizes=(65536,), size_unit="message", flows=1)
+    ends = ("node1:e0", "node2:e0")
+    records = [
+        tcp_side("source", *ends, 10**7, 10**7, measures={"retransmitted_segments": 4}),
+        tcp_side("destination", *ends, 10**7, 10**7),
+        port_record("node1:e0", dropped_receive=None),
+    ]
+    text = printed(summarise(records, make_run(SITE, trial)))
+    assert "tcp, 64 KiB messages" in text
+    assert "not observed: frames dropped in a host" in text
+    assert " retr. " in text
+    assert " lost " not in text
+
+
+def test_bad_port_is_listed_with_its_switch_port() -> None:
+    site = make_site(6)
+    object.__setattr__(site.ports[3], "switch", "leaf2")
+    object.__setattr__(site.ports[3], "switch_port", "Eth1/17")
+    records = []
+    for number in range(6):
+        ends = (f"node{number + 1}:e0", f"node{(number + 1) % 6 + 1}:e0")
+        got = 900 if ends[1] == "node4:e0" else 1000
+        records.append(frame_side("source", *ends, 1000, 1000))
+        records.append(frame_side("destination", *ends, got, got))
+    text = printed(summarise(records, make_run(site, make_trial(site, flows=6))))
+    line = next(line for line in text.splitlines() if line.startswith("node4:e0 (leaf2 Eth1/17)"))
+    assert "90.0 %" in line
+    assert "100" in line
+    assert "node3:e0 " in text  # whose frames were lost
+
+
+def test_verdict_faults_alarms_and_gaps() -> None:
+    clauses = (
+        {"id": "4.2", "clause": "No frame lost", "measure": "lost_frames", "over": "flow",
+         "require": "== 0"},
+        {"id": "4.3", "measure": "throughput", "over": "flow", "require": ">= 90"},
+    )  # fmt: skip
+    run = make_run(SITE, make_trial(SITE), make_trial(SITE, 1), expectations=clauses)
+    records = [*pair_records(), {"type": "event", "node": "node1", "what": "link-down",
+                                 "port": "node1:e0", "text": "lost"}]  # fmt: skip
+    text = printed(summarise(records, run, "node2 died"))
+    assert row(text, "4.2 No frame lost")[4] == "refused"
+    assert "node2:e0 -> node1:e0" in text
+    assert row(text, "4.3")[1] == "inconclusive"
+    assert "1 of 2 trials were not measured" in " ".join(text.split())
+    assert "trial 1 (pairs, dpdk, lab, 2 ranks): nothing measured" in text
+    assert "node1:e0: link-down: lost" in text
+    assert "node2 died" in text
+    assert "partial in" in text
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 100, 120, 160])
+def test_narrow_terminals_lose_columns_not_figures(width: int) -> None:
+    text = printed(aapc([7000, 6000, 7100]), width)
+    table = [line for line in text.splitlines() if line.startswith(("pattern", "aapc shift  "))]
+    assert len(table) == 5
+    for line in table:
+        assert len(line) <= width
+        assert "…" not in line
+    assert table[0].split()[:2] == ["pattern", "ranks" if width > 50 else "phase"]
+    assert ("node1 → node2" in table[1]) == (width >= 100)
+
+
+def test_markup_in_names_is_text() -> None:
+    trial = make_trial(SITE, parameters={"partners": "[bold]x[/bold]"})
+    assert "pairs [bold]x[/bold]" in printed(summarise(pair_records(), make_run(SITE, trial)))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0, "0"), (0.12345, "0.123"), (9.8765, "9.877"), (92.638, "92.64"),
+     (941.56, "941.6"), (9876.5, "9,876"), (123456.0, "123,456"), (-12.345, "-12.35")],
+)  # fmt: skip
+def test_digits(value: float | None, text: str) -> None:
+    assert figures.digits(value) == text
+
+
+def test_units() -> None:
+    assert figures.unit_for([0.5]).name == "kbit/s"
+    assert figures.unit_for([9999.0, None]).show(9999.0) == "9,999"
+    assert figures.unit_for([94_000.0]).show(94_000.0) == "94.00"
+    assert figures.unit_for([94_000.0]).name == "Gbit/s"
+    assert figures.seconds(99.94) == "99.9 s"
+    assert figures.seconds(125) == "2:05"
+    assert figures.seconds(7260) == "2 h 01 min"
+
+
+def test_spark() -> None:
+    assert figures.spark([0, 50, 100, 200, None], 100.0, ascii_only=False) == "▁▄██ "
+    assert figures.spark([0, 50, 100], 100.0, ascii_only=True) == "037"
+
+
+def test_plain_progress_is_at_most_a_line_a_second() -> None:
+    run = make_run(SITE, make_trial(SITE, phases=3))
+    stream = io.StringIO()
+    progress = PlainProgress(run, Console(file=stream, width=120))
+    progress.stage("measuring")
+    for phase in range(3):
+        progress.record({"type": "progress", "node": "node1", "trial": 0, "phase": phase,
+                         "step": "window", "delivered_bps": 95e6})  # fmt: skip
+        progress.record(phase_record("node1", phase=phase))
+        progress.record(phase_record("node2", phase=phase))
+    first, second = stream.getvalue().splitlines()
+    assert first == "measuring"
+    assert second.startswith(
+        "1/1 pairs neighbours, dpdk, 2 ranks, phase 1/3 done, 95.00 Mbit/s, about"
+    )
+
+
+def test_course_counts_phases_once_and_forgets_ended_trials() -> None:
+    course = Course(make_run(SITE, make_trial(SITE), make_trial(SITE, 1)))
+    assert course.left_s == 4.0
+    assert course.take(phase_record("node1", phase=-1)) is False  # the probe
+    assert course.take(phase_record("node1")) is True
+    assert course.take(phase_record("node2")) is False
+    for node in ("node1", "node2"):
+        course.take(trial_record(node))
+    assert course.phases_done == 1
+    assert 0 < course.left_s <= 2.0
