@@ -100,7 +100,7 @@ def hand_job(run: Run, run_id: str) -> str:
     for node in job["nodes"]:
         node["control"] = {
             **node["control"],
-            "address": _fixed_address(node["name"], node["control"]["address"]),
+            "address": _fixed_address(run, node["name"], node["control"]["address"]),
         }
         addresses.append(node["control"]["address"])
     peers = {"addresses": addresses, "key": secrets.token_hex(KEY_BYTES)}
@@ -109,11 +109,17 @@ def hand_job(run: Run, run_id: str) -> str:
     return "".join([*documents, to_yaml("quit", True)])
 
 
-def _fixed_address(node: str, address: str) -> str:
+def _fixed_address(run: Run, node: str, address: str) -> str:
     """A numeric address with a port that all can know before anybody starts."""
     host, _, port = address.rpartition(":")
-    # A lab's nodes have a namespace each, so that one port serves all.
-    number = int(port) or BY_HAND_UDP_PORT
+    number = int(port)
+    if number == 0 and run.site.launch == "lab":
+        number = BY_HAND_UDP_PORT  # one port for all: each node has a namespace of its own
+    if number == 0:
+        raise ConfigurationError(
+            "control.udp_port: 0 leaves the port open, but the nodes of a job that is started by "
+            "hand have to know it"
+        )
     try:
         found = socket.getaddrinfo(host.strip("[]"), number, type=socket.SOCK_DGRAM)[0]
     except OSError as error:

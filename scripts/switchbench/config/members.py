@@ -28,9 +28,7 @@ class Members:
             for name in pair:
                 rank = self._rank(name)
                 if rank in found:
-                    raise ValueError(
-                        f"{self.ranks[rank].name} stands in two pairs, or twice in one"
-                    )
+                    raise ValueError(f"{self.ranks[rank].name} is named twice")
                 found.append(rank)
         return found
 

@@ -82,9 +82,13 @@ def resolve(document: Document, model: Configuration, site: Site) -> list[Test]:
 
 def points(test: Test) -> Iterator[Point]:
     """The points of a test in order: ranks, sizes, loads, sweep."""
-    for combination in _combinations(test):
-        values = _at(test, combination)
-        yield from _axes(test, values, combination)
+    found = [
+        (place, point)
+        for combination in _combinations(test)
+        for place, point in _axes(test, _at(test, combination), combination)
+    ]
+    # The sort is stable: within one place on the axes the sweep keeps its order.
+    yield from (point for _, point in sorted(found, key=lambda item: item[0]))
 
 
 def _layer(model: Settings, path: KeyPath, document: Document) -> Values:
@@ -282,11 +286,13 @@ def _at(test: Test, combination: Values) -> Values:
     return values
 
 
-def _axes(test: Test, values: Values, swept: Values) -> Iterator[Point]:
+def _axes(test: Test, values: Values, swept: Values) -> Iterator[tuple[tuple[int, ...], Point]]:
+    """The points of one combination of the sweep, each with its place on the axes."""
     ranks = values.get("ranks") or [None]
     loads = settings.axis(values, "load", "loads") or []
-    for count, sizes, load in product(ranks, _sizes(test, values), loads):
-        yield Point(test, values, count, sizes, load, swept)
+    axes = [list(enumerate(axis)) for axis in (ranks, _sizes(test, values), loads)]
+    for (i, count), (j, sizes), (k, load) in product(*axes):
+        yield (i, j, k), Point(test, values, count, sizes, load, swept)
 
 
 def _sizes(test: Test, values: Values) -> list[tuple[int, ...]]:

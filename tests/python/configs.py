@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configurations for tests: the design's five examples, and short ways to read and compile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from switchbench.compile import compile_run
+from switchbench.config import Reading, Request, read
+from switchbench.errors import ConfigurationError
+from switchbench.launch.engine import find_engine
+from switchbench.model import Run
+
+PROJECT = Path(__file__).resolve().parents[2]
+LAB = "switchbench: 1\nsite: {lab: one-switch}\n"
+
+HALL2 = """\
+launch: ssh                    # lab | ssh | slurm | hand
+hosts: node[01-64]             # written order = physical order
+control: {address: "{host}-mgmt", udp_port: 7600}
+ports:                         # one of iface, pci or rdma is enough, the node finds the rest
+  e0: {network: rail0, pci: "0000:3b:00.0", address: keep, gateway: auto}
+  e1: {network: rail1, pci: "0000:3b:00.1"}
+  ib: {network: ib, rdma: mlx5_2/1}
+overrides: {node17: {e0: {pci: "0000:5e:00.0"}}}
+bind: {driver: vfio-pci, restore: always}
+rank_order: host               # host | port | listed | shuffled
+groups: {rack1: "node[01-32]", rack2: "node[33-64]"}
+wiring: wiring.csv             # host:port,switch,switch_port
+"""
+
+LAB_EXAMPLE = """\
+# 1. the lab
+switchbench: 1
+site: {lab: one-switch}
+transports: [dpdk, tcp]
+load: 95%
+tests:
+- {pattern: chain, ranks: [2, 4, 8]}
+- {pattern: pairs, partners: neighbours}
+- {pattern: aapc, order: shift}
+- {pattern: ring, count: 10}
+"""
+
+TRANSPORTS_EXAMPLE = """\
+# 3. the same hosts: TCP, DPDK, verbs
+switchbench: 1
+site: sites/hall2.yaml
+profile: standard
+tests:
+- {pattern: aapc, order: pairwise, networks: [rail0, rail1], transports: [tcp, dpdk]}
+- {pattern: aapc, together: [rail0, rail1], transports: [dpdk]}
+- {pattern: aapc, networks: [ib], transports: [verbs], message_sizes: [64KiB], \
+verbs: {service: rc, operation: write}}
+"""
+
+SWEEP_EXAMPLE = """\
+switchbench: 1
+site: sites/hall2.yaml
+network: rail0
+tests:
+# 4. a sweep
+- {pattern: pairs, partners: across, groups: [rack1, rack2], sweep: {count: [7, 8, 9, 12]}, \
+frame_sizes: [64, 1518], loads: [50%, 99.98%]}
+"""
+
+CLAUSE_EXAMPLE = """\
+switchbench: 1
+site: {lab: one-switch}
+tests: [{pattern: aapc, transport: dpdk, load: 99.98%}]
+# 5. a contract's clause
+expect:
+- id: "4.2"
+  clause: "No frame lost at full load on all ports"
+  where: {pattern: aapc, transport: dpdk, load: 99.98%}
+  measure: lost_frames         # a name in doc/measures.md
+  over: flow                   # flow | port | phase | plan | run
+  require: "== 0"
+"""
+
+EXAMPLES = {
+    "lab": LAB_EXAMPLE,
+    "transports": TRANSPORTS_EXAMPLE,
+    "sweep": SWEEP_EXAMPLE,
+    "clause": CLAUSE_EXAMPLE,
+}
+
+
+def engine_is_built() -> bool:
+    """Whether plans can be made."""
+    try:
+        find_engine()
+    except ConfigurationError:
+        return False
+    return True
+
+
+needs_engine = pytest.mark.skipif(not engine_is_built(), reason="switchbench-node is not built")
+
+
+def write_files(folder: Path, text: str) -> Path:
+    """The configuration, with the site file and its wiring beside it."""
+    sites = folder / "sites"
+    sites.mkdir(exist_ok=True)
+    (sites / "hall2.yaml").write_text(HALL2)
+    lines = [f"node{i:02d}:e0,leaf{(i + 31) // 32},Eth1/{(i - 1) % 32 + 1}" for i in range(1, 65)]
+    (sites / "wiring.csv").write_text("host:port,switch,switch_port\n" + "\n".join(lines) + "\n")
+    path = folder / "conf.yaml"
+    path.write_text(text)
+    return path
+
+
+def read_text(folder: Path, text: str, *assignments: str, **request: Any) -> Reading:
+    """Reads a configuration as the command does."""
+    return read(Request(write_files(folder, text), assignments, **request))
+
+
+def compile_text(folder: Path, text: str, *assignments: str, **request: Any) -> Run:
+    """Reads and compiles a configuration as the command does."""
+    return compile_run(read_text(folder, text, *assignments, **request))

@@ -1,0 +1,472 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a configuration refuses, in one sentence with file, line and key; and who wins."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from configs import LAB, compile_text, needs_engine, read_text
+
+from switchbench.config.tests import points
+from switchbench.errors import ConfigurationError
+
+TWO = "switchbench: 1\nsite: {lab: two-modules}\n"
+HALL = "switchbench: 1\nsite: sites/hall2.yaml\n"
+
+
+def one_test(text: str, top: str = LAB) -> str:
+    """A configuration with one test, at line 4."""
+    return f"{top}tests:\n- {text}\n"
+
+
+def clause_of(text: str) -> str:
+    """A configuration with one clause, at line 5."""
+    return f"{LAB}tests: [{{pattern: aapc}}]\nexpect:\n- {text}\n"
+
+
+REFUSED = {
+    "unknown key": (
+        one_test("{patern: chain}"),
+        '4: tests.0.patern: is not a key here; did you mean "pattern"?',
+    ),
+    "unknown key at the top": (
+        LAB + "loadd: 95%\n",
+        '3: loadd: is not a key here; did you mean "load"?',
+    ),
+    "unknown key of an option": (
+        one_test("{pattern: chain, dpdk: {vlans: 3}}"),
+        '4: tests.0.dpdk.vlans: is not a key here; did you mean "vlan"?',
+    ),
+    "unknown key of the site": (
+        "switchbench: 1\nsite: {lab: one-switch, packs: 2}\n",
+        '2: site.packs: is not a key here; did you mean "pack"?',
+    ),
+    "unknown word": (
+        one_test("{pattern: chian}"),
+        '4: tests.0.pattern: found "chian"; possible are chain, pairs, aapc or ring; '
+        'did you mean "chain"?',
+    ),
+    "unknown transport": (
+        one_test("{pattern: chain, transport: udp}"),
+        '4: tests.0.transport: found "udp"; possible are dpdk, tcp or verbs',
+    ),
+    "wrong type": (
+        one_test("{pattern: chain, forward: yes}"),
+        '4: tests.0.forward: found "yes", but true or false is needed',
+    ),
+    "a test that is no mapping": (
+        one_test("chain"),
+        '4: tests.0: found "chain", but a mapping of keys is needed',
+    ),
+    "a key twice": (
+        one_test("{pattern: chain, window: 2s, window: 3s}"),
+        "4: tests.0.window: stands twice in the same mapping (first at line 4)",
+    ),
+    "a list at a singular key": (
+        one_test("{pattern: chain, load: [95%]}"),
+        "4: tests.0.load: found a list, but a singular key takes one value (an axis has a plural "
+        "key, anything else is swept under `sweep`)",
+    ),
+    "one value at a plural key": (
+        one_test("{pattern: chain, loads: 95%}"),
+        "4: tests.0.loads: is an axis and takes a list: write [95%]",
+    ),
+    "a value twice on an axis": (
+        one_test("{pattern: chain, ranks: [4, 4]}"),
+        "4: tests.0.ranks: names 4 twice",
+    ),
+    "both forms of a setting": (
+        one_test("{pattern: chain, load: 95%, loads: [95%]}"),
+        "4: tests.0.loads: stands beside load: give one of them",
+    ),
+    "no pattern": (
+        one_test("{load: 95%}"),
+        "4: tests.0.pattern: is missing: what is to be sent?",
+    ),
+    "no unit": (
+        one_test("{pattern: chain, window: 2}"),
+        "4: tests.0.window: 2 has no unit: a time is written as 2s or 500ms "
+        "(units: ns, us, ms, s, min, h)",
+    ),
+    "a wrong unit": (
+        one_test("{pattern: chain, window: 2KiB}"),
+        '4: tests.0.window: "2KiB": KiB is no unit of a time; units are ns, us, ms, s, min or h',
+    ),
+    "a load above 100 %": (
+        one_test("{pattern: chain, load: 101%}"),
+        '4: tests.0.load: "101%" is above line rate: at most 100%',
+    ),
+    "a rate above the link": (
+        one_test("{pattern: chain, load: 101Mbit}"),
+        "4: tests.0.load: 101 Mbit/s at layer 1 is above the line rate of node1:e0, 100 Mbit/s",
+    ),
+    "frames/s above the link": (
+        one_test("{pattern: chain, load: 10kfps}"),
+        "4: tests.0.load: 123.04 Mbit/s at layer 1 is above the line rate of node1:e0, 100 Mbit/s",
+    ),
+    "a frame of 63 bytes": (
+        one_test("{pattern: chain, frame_sizes: [63]}"),
+        "4: tests.0.frame_sizes.0: a frame of 63 bytes: frames have 64 to 9216 bytes, FCS included",
+    ),
+    "a frame too small for its header": (
+        one_test("{pattern: chain, frame_size: 64, dpdk: {header: ipv6-udp, vlan: 5}}"),
+        "4: tests.0.frame_size: a frame of 64 bytes holds no ipv6-udp header with a VLAN tag and "
+        "signature: at least 88",
+    ),
+    "a frame beyond the MTU": (
+        one_test("{pattern: chain, frame_size: 1519}"),
+        "4: tests.0.frame_size: a frame of 1519 bytes does not fit the ports' MTU: at most 1518 "
+        "(FCS included)",
+    ),
+    "an IMIX letter": (
+        one_test("{pattern: chain, imix: {genome: aaz}}"),
+        '4: tests.0.imix: genome: "z" has no size: letters are abcdefghi (RFC 6985), further ones '
+        "stand under `custom`",
+    ),
+    "1 rank": (
+        one_test("{pattern: chain, ranks: [1]}"),
+        "4: tests.0.ranks.0: 1 is not possible: the number of ranks is 2 to 65536",
+    ),
+    "a lab of 1 node": (
+        one_test("{pattern: chain}", "switchbench: 1\nsite: {lab: one-switch, nodes: 1}\n"),
+        "4: tests.0: network lab has 1 port, node1:e0: a pattern needs 2 ranks",
+    ),
+    "more ranks than ports": (
+        one_test("{pattern: chain, ranks: [9]}"),
+        "4: tests.0.ranks: 9 ranks are more than the 8 ports of network lab",
+    ),
+    "a transport that a port has not": (
+        one_test("{pattern: chain, transport: verbs}"),
+        "4: tests.0.transport: node1:e0 in network lab has no verbs (it has dpdk or tcp)",
+    ),
+    "dpdk on InfiniBand": (
+        one_test("{pattern: chain, network: ib, transports: [dpdk]}", HALL),
+        "4: tests.0.transports: node01:ib in network ib has no dpdk (it has tcp or verbs)",
+    ),
+    "an unknown network": (
+        one_test("{pattern: chain, network: rail2}", HALL),
+        '4: tests.0.network: there is no network "rail2"; networks are rail0, rail1 or ib; '
+        'did you mean "rail1"?',
+    ),
+    "a pair across two networks": (
+        one_test("{pattern: pairs, network: rail0, partners: [['node01:e0', 'node02:e1']]}", HALL),
+        "4: tests.0.partners: node02:e1 is in network rail1, not in rail0: "
+        "no flow crosses networks",
+    ),
+    "two networks at a singular key": (
+        one_test("{pattern: pairs, network: [rail0, rail1]}", HALL),
+        "4: tests.0.network: found a list, but a singular key takes one value (an axis has a "
+        "plural key, anything else is swept under `sweep`)",
+    ),
+    "together with itself": (
+        one_test("{pattern: pairs, together: [rail0, rail0]}", HALL),
+        "4: tests.0.together: needs two or more different networks",
+    ),
+    "percent of an unknown line rate": (
+        one_test("{pattern: chain}", "switchbench: 1\nsite: {lab: open}\n"),
+        "4: tests.0: 95% of an unknown line rate: node1:e0 is not shaped, so give the load in "
+        "bit/s (100Mbit) or frames/s (10kfps), or the site a `line_rate`",
+    ),
+    "33 dpdk ports in one process": (
+        one_test("{pattern: chain}", "switchbench: 1\nsite: {lab: sixty-four, pack: 33}\n"),
+        "2: site.pack: node[1-33] would hold 33 ports in one process: Debian's DPDK holds at "
+        "most 32",
+    ),
+    "a pair with an unknown host": (
+        one_test("{pattern: pairs, partners: [[node1, node99]]}"),
+        '4: tests.0.partners: there is no group, host or port "node99" (hosts are node[1-8], '
+        "groups switch)",
+    ),
+    "a pair with an unknown port": (
+        one_test("{pattern: pairs, partners: [['node1:e0', 'node2:e7']]}"),
+        '4: tests.0.partners: there is no group, host or port "node2:e7" (hosts are node[1-8], '
+        "groups switch)",
+    ),
+    "a pair with itself": (
+        one_test("{pattern: pairs, partners: [[node1, 'node1:e0']]}"),
+        "4: tests.0.partners: node1:e0 is named twice",
+    ),
+    "a pair of three": (
+        one_test("{pattern: pairs, partners: [[node1, node2, node3]]}"),
+        "4: tests.0.partners: found a list, but a pair of two ports or hosts is needed",
+    ),
+    "a pair outside of the ranks": (
+        one_test("{pattern: pairs, ranks: [4], partners: [[node1, node5]]}"),
+        "4: tests.0.partners: node5:e0 is not among the 4 ranks of this trial "
+        "(node1:e0 to node4:e0)",
+    ),
+    "British partners": (
+        one_test("{pattern: pairs, partners: neighbors}"),
+        '4: tests.0.partners: found "neighbors"; possible are neighbours, halves, shift, inside, '
+        'across or random, or a list of pairs; did you mean "neighbours"?',
+    ),
+    "an unknown group": (
+        one_test("{pattern: pairs, partners: across, groups: [lef, right]}", TWO),
+        '4: tests.0.groups: there is no group, host or port "lef" (hosts are node[1-24], groups '
+        'left or right); did you mean "left"?',
+    ),
+    "a group without ranks": (
+        one_test("{pattern: pairs, partners: inside, ranks: [12]}", TWO),
+        "4: tests.0: group right has none of the 12 ranks of this trial",
+    ),
+    "a parameter of another pattern": (
+        one_test("{pattern: chain, order: shift}"),
+        "4: tests.0.order: has no effect: chain takes no order (aapc does)",
+    ),
+    "a parameter of other partners": (
+        one_test("{pattern: pairs, shift: 2}"),
+        "4: tests.0.shift: has no effect with partners: neighbours (with shift)",
+    ),
+    "a default that no test takes": (
+        LAB + "order: shift\ntests:\n- {pattern: chain}\n- {pattern: ring}\n",
+        "3: order: has no effect: chain takes no order (aapc does)",
+    ),
+    "frame sizes without frames": (
+        one_test("{pattern: chain, transport: tcp, frame_sizes: [64]}"),
+        "4: tests.0.frame_sizes: has no effect with tcp: it belongs to dpdk",
+    ),
+    "options of another transport": (
+        one_test("{pattern: chain, transport: dpdk, tcp: {streams_per_flow: 2}}"),
+        "4: tests.0.tcp.streams_per_flow: has no effect with dpdk: it belongs to tcp",
+    ),
+    "an IP field without IP": (
+        one_test("{pattern: chain, dpdk: {ttl: 3}}"),
+        "4: tests.0.dpdk.ttl: has no effect with header l2 (with ipv4-udp or ipv6-udp)",
+    ),
+    "a priority without a tag": (
+        one_test("{pattern: chain, dpdk: {pcp: 3}}"),
+        "4: tests.0.dpdk.pcp: has no effect without `vlan`, whose tag carries it",
+    ),
+    "a transfer's size without transfer": (
+        one_test("{pattern: chain, transfer_size: 1MiB}"),
+        "4: tests.0.transfer_size: has no effect with traffic: stream",
+    ),
+    "a swept axis": (
+        one_test("{pattern: chain, sweep: {load: [50%, 60%]}}"),
+        "4: tests.0.sweep.load: is not swept here: its axis is `loads`",
+    ),
+    "a swept value of the wrong kind": (
+        one_test("{pattern: chain, sweep: {window: [1s, 2x]}}"),
+        '4: tests.0.sweep.window.1: "2x": x is no unit of a time; units are ns, us, ms, s, min '
+        "or h",
+    ),
+    "an unknown swept key": (
+        one_test("{pattern: chain, sweep: {wndow: [1s]}}"),
+        '4: tests.0.sweep.wndow: is not a key here; did you mean "window"?',
+    ),
+    "a key swept and plain": (
+        one_test("{pattern: pairs, count: 2, sweep: {count: [1, 2]}}"),
+        "4: tests.0.sweep.count: stands beside count: give one of them",
+    ),
+    "a shift that does not divide": (
+        one_test("{pattern: pairs, partners: shift, shift: 3}"),
+        "4: tests.0.pattern: shift 3 can't be made of 8 ranks: twice the shift must divide their "
+        "number (the next lower that does is 2)",
+    ),
+    "more pairs than there are": (
+        one_test("{pattern: pairs, partners: across, count: 13}", TWO),
+        "4: tests.0.pattern: count 13 is more than the 12 pairs that partners across makes here",
+    ),
+    "no tests": (LAB + "tests: []\n", "3: tests: is an empty list: without it, all patterns run"),
+    "another format": (
+        "switchbench: 2\nsite: {lab: one-switch}\n",
+        "1: switchbench: format 2 is not known: this version reads 1",
+    ),
+    "no format": (
+        "site: {lab: one-switch}\n",
+        "1: has no `switchbench: 1`, the format's version, as first key",
+    ),
+    "no site": (
+        "switchbench: 1\n",
+        "1: has no `site`: say what exists, such as `site: {lab: one-switch}`, or give --site",
+    ),
+    "a site that is not there": (
+        "switchbench: 1\nsite: nowhere.yaml\n",
+        '2: site: there is no file "nowhere.yaml", and labs are one-switch, open, sixty-four, '
+        "tree or two-modules",
+    ),
+    "a topology's value": (
+        "switchbench: 1\nsite:\n  lab: one-switch\n  rate: fast\n",
+        "4: site.rate: 'fast' is not a rate such as 10M or unlimited",
+    ),
+    "an unknown measure": (
+        clause_of("{measure: lost_frame, over: flow, require: '== 0'}"),
+        '5: expect.0.measure: there is no measure "lost_frame" (doc/measures.md lists them); '
+        'did you mean "lost_frames"?',
+    ),
+    "an unknown scope": (
+        clause_of("{measure: lost_frames, over: link, require: '== 0'}"),
+        "5: expect.0.over: lost_frames is judged over flow, port, phase, plan, run, not 'link'",
+    ),
+    "no comparison": (
+        clause_of("{measure: lost_frames, over: flow, require: none}"),
+        "5: expect.0.require: 'none' is not a comparison (==, !=, <=, >=, <, >) with a number, "
+        "such as '== 0'",
+    ),
+    "an unknown pattern in a clause": (
+        clause_of("{measure: lost_frames, over: flow, require: '== 0', where: {pattern: aacp}}"),
+        '5: expect.0.where.pattern: found "aacp"; possible are chain, pairs, aapc or ring; '
+        'did you mean "aapc"?',
+    ),
+}
+
+
+@needs_engine
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str, tmp_path: Path) -> None:
+    """Each mistake is one sentence: where, which key, what was found, what is possible."""
+    text, sentence = REFUSED[case]
+    with pytest.raises(ConfigurationError) as error:
+        compile_text(tmp_path, text)
+    assert str(error.value) == f"{tmp_path / 'conf.yaml'}:{sentence}"
+    assert error.value.status == 2
+
+
+def test_first_mistake_by_position(tmp_path: Path) -> None:
+    """Of several mistakes the first in the file is named."""
+    text = LAB + "tests:\n- {pattern: chain, window: 2}\n- {patern: chain}\nlog: loud\n"
+    with pytest.raises(ConfigurationError, match=r":4: tests\.0\.window"):
+        read_text(tmp_path, text)
+
+
+SET_REFUSED = {
+    "windw=1s": '--set windw=1s: windw: is not a key here; did you mean "window"?',
+    "window=x": '--set window=x: window: found "x", but a time is needed, as 2s or 500ms',
+    "tests.1.window=1s": "--set tests.1.window=1s: there is no tests.1",
+    "window.x=1s": "--set window.x=1s: window is '3s', not a mapping with keys below it",
+    "window": "--set window: is not key=value, such as window=1s",
+}
+
+
+@pytest.mark.parametrize("argument", SET_REFUSED)
+def test_set_refused(argument: str, tmp_path: Path) -> None:
+    """A mistake in `--set` names the argument."""
+    with pytest.raises(ConfigurationError, match=re.escape(SET_REFUSED[argument])):
+        read_text(tmp_path, LAB + "window: 3s\ntests: [{pattern: chain}]\n", argument)
+
+
+@pytest.mark.parametrize(
+    ("text", "assignments", "key", "values"),
+    [
+        ("window: 3s\ntests: [{pattern: chain}]", [], "window", 3 * 10**9),
+        ("window: 3s\ntests: [{pattern: chain, window: 1s}]", [], "window", 10**9),
+        ("tests: [{pattern: chain, window: 1s}]", ["window=4s"], "window", 4 * 10**9),
+        ("tests: [{pattern: chain, window: 1s}]", ["tests.0.window=4s"], "window", 4 * 10**9),
+        (
+            "tests: [{pattern: chain, window: 1s}]",
+            ["tests.0.window=4s", "window=5s"],
+            "window",
+            5 * 10**9,
+        ),
+        ("tests: [{pattern: chain}]", ["tests.0.pattern=ring"], "pattern", "ring"),
+    ],
+)
+def test_layers(
+    text: str, assignments: list[str], key: str, values: object, tmp_path: Path
+) -> None:
+    """Top level, then the test's own keys, then `--set` in the order given."""
+    reading = read_text(tmp_path, f"{LAB}{text}\n", *assignments)
+    assert [test.values[key] for test in reading.tests] == [values]
+
+
+def test_forms_hide_each_other(tmp_path: Path) -> None:
+    """A test's `load` hides `loads` at the top; `--set loads` hides both, and a sweep."""
+    text = LAB + "loads: [10%, 20%]\ntests: [{pattern: pairs, load: 30%, sweep: {count: [1, 2]}}]\n"
+
+    def loads(*assignments: str) -> list[tuple[float | None, int | None]]:
+        (test,) = read_text(tmp_path, text, *assignments).tests
+        return [(point.load.percent, point.values.get("count")) for point in points(test)]
+
+    assert loads() == [(30.0, 1), (30.0, 2)]
+    assert loads("loads=[40%, 50%]", "count=3") == [(40.0, 3), (50.0, 3)]
+    assert loads("tests.0.load=60%", "sweep.count=[4]") == [(60.0, 4)]
+
+
+def test_options_merge_by_key(tmp_path: Path) -> None:
+    """A test's `tcp` adds to the top level's."""
+    text = (
+        LAB + "transport: tcp\ntcp: {streams_per_flow: 4, nodelay: false}\n"
+        "tests: [{pattern: chain, tcp: {nodelay: true}}]\n"
+    )
+    (test,) = read_text(tmp_path, text, "tcp.congestion=reno").tests
+    assert test.values["tcp"] == {
+        "streams_per_flow": 4, "nodelay": True, "zero_copy": False, "congestion": "reno",
+    }  # fmt: skip
+
+
+def test_order_of_points(tmp_path: Path) -> None:
+    """Ranks, sizes, loads, then the sweep with its last key fastest."""
+    text = LAB + (
+        "tests:\n- {pattern: pairs, ranks: [4, 8], frame_sizes: [64, 128], loads: [50%, 60%],\n"
+        "   sweep: {count: [1, 2], warmup: [1s, 2s]}}\n"
+    )
+    (test,) = read_text(tmp_path, text).tests
+    found = [
+        (p.ranks, p.sizes[0], p.load.percent, p.values["count"], p.values["warmup"] // 10**9)
+        for p in points(test)
+    ]
+    assert found == [
+        (ranks, size, load, count, warmup)
+        for ranks in (4, 8)
+        for size in (64, 128)
+        for load in (50.0, 60.0)
+        for count in (1, 2)
+        for warmup in (1, 2)
+    ]
+
+
+def test_sweep_leaves_out_what_changes_nothing(tmp_path: Path) -> None:
+    """Groups mean nothing to neighbours: each different trial stands once."""
+    text = TWO + (
+        "tests:\n- {pattern: pairs, sweep: {partners: [neighbours, across], "
+        "groups: [[left, right], [right, left]]}}\n"
+    )
+    (test,) = read_text(tmp_path, text).tests
+    assert [(p.values["partners"], p.values.get("groups")) for p in points(test)] == [
+        ("neighbours", None),
+        ("across", (("left",), ("right",))),
+        ("across", (("right",), ("left",))),
+    ]
+
+
+def test_profiles(tmp_path: Path) -> None:
+    """Windows, repeats and frame sizes of a profile, by transport and pattern."""
+
+    def first(text: str, **request: str) -> dict[str, object]:
+        (test,) = read_text(tmp_path, text, **request).tests
+        return next(iter(points(test))).values
+
+    lab = first(LAB + "pattern: chain\n")
+    assert (lab["warmup"], lab["window"], lab["repeat"]) == (5 * 10**8, 2 * 10**9, 1)
+    tcp = first(LAB + "pattern: chain\ntransport: tcp\n", profile="standard")
+    assert (tcp["warmup"], tcp["window"], tcp["repeat"]) == (3 * 10**9, 5 * 10**9, 3)
+    aapc = first(LAB + "pattern: aapc\nprofile: acceptance\n")
+    assert (aapc["warmup"], aapc["window"]) == (2 * 10**9, 30 * 10**9)
+    assert aapc["frame_sizes"] == [64, 128, 256, 512, 1024, 1280, 1518]
+    jumbo = "switchbench: 1\nsite: {lab: one-switch, mtu: 9000}\npattern: ring\n"
+    assert first(jumbo, profile="acceptance")["frame_sizes"][-1] == 9018  # type: ignore[index]
+    ipv6 = first(LAB + "pattern: chain\nprofile: standard\ndpdk: {header: ipv6-udp}\n")
+    assert ipv6["frame_sizes"] == [84, 1518]
+
+
+def test_default_loads(tmp_path: Path) -> None:
+    """95 % in a lab, 99.98 % on a site, as fast as it goes for tcp."""
+
+    def load(text: str) -> float | None:
+        return next(points(read_text(tmp_path, text).tests[0])).load.percent
+
+    assert load(LAB + "pattern: chain\n") == 95.0
+    assert load(LAB + "pattern: chain\ntransport: tcp\n") == 100.0
+    assert load(HALL + "pattern: chain\nnetwork: rail0\n") == 99.98
+
+
+def test_without_tests_all_patterns_run_on_each_network(tmp_path: Path) -> None:
+    """`--site S --profile quick` needs no file; a network gets a transport that it has."""
+    reading = read_text(tmp_path, HALL, profile="quick")
+    assert [(test.pattern, test.networks[0], test.transport) for test in reading.tests] == [
+        (pattern, network, transport)
+        for pattern in ("chain", "pairs", "aapc", "ring")
+        for network, transport in (("rail0", "dpdk"), ("rail1", "dpdk"), ("ib", "verbs"))
+    ]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""YAML with positions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from switchbench.config.source import parse_assignment, parse_text, read_file
+from switchbench.errors import ConfigurationError
+
+
+def test_every_value_has_its_line() -> None:
+    """Keys and list entries are marked where they stand; a missing key where its mapping is."""
+    document = parse_text("a: 1\nb:\n- c: 2\n- {d: 3,\n   e: 4}\n", "x.yaml")
+    assert document.data == {"a": 1, "b": [{"c": 2}, {"d": 3, "e": 4}]}
+    assert str(document.mark(("b", 1, "e"))) == "x.yaml:5"
+    assert str(document.mark(("b", 1, "missing"))) == "x.yaml:4"
+    assert str(document.problem(("b", 0, "c"), "is wrong")) == "x.yaml:3: b.0.c: is wrong"
+
+
+def test_scalars_are_those_of_yaml_1_2() -> None:
+    """No base-60 numbers, no `yes`: a PCI address and a MAC address stay text."""
+    text = "pci: 0000:03:00.0\nmac: 12:34:56:11:22:33\nyes: no\nn: ~\nt: true\ni: -3\nf: 1.5e3\n"
+    assert parse_text(text, "x").data == {
+        "pci": "0000:03:00.0", "mac": "12:34:56:11:22:33", "yes": "no", "n": None, "t": True,
+        "i": -3, "f": 1500.0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: 1\nb: 2\na: 3\n", r"x:3: a: stands twice .*first at line 1"),
+        ("t:\n- {load: 1, load: 2}\n", r"x:2: t\.0\.load: stands twice"),
+        ("a: [1\n", r"x:2: is not YAML"),
+        ("a: !python/object:os.system x\n", "the tag .* means nothing here"),
+        ("? [a]\n: 1\n", "a key has to be a word"),
+        ("- 1\n", "no mapping of keys"),
+        ("", "is empty"),
+        ("a: &x [*x]\n", "the alias refers to what it stands in"),
+    ],
+)
+def test_refused(text: str, sentence: str) -> None:
+    """What is not one clean mapping is refused with its line."""
+    with pytest.raises(ConfigurationError, match=sentence):
+        parse_text(text, "x")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    """A missing file and one that is no text say so."""
+    with pytest.raises(ConfigurationError, match=r"no\.yaml: can't be read: No such file"):
+        read_file(tmp_path / "no.yaml")
+    (tmp_path / "latin1.yaml").write_bytes(b"a: \xe4\n")
+    with pytest.raises(ConfigurationError, match="is not UTF-8 text"):
+        read_file(tmp_path / "latin1.yaml")
+
+
+def test_assignments() -> None:
+    """`--set` has a dotted path and a YAML value."""
+    assert parse_assignment("tests.0.load=95%")[:2] == (("tests", 0, "load"), "95%")
+    assert parse_assignment("loads=[50%, 95%]")[:2] == (("loads",), ["50%", "95%"])
+    for argument in ("window", "=1s", "a..b=1"):
+        with pytest.raises(ConfigurationError, match=f"--set {argument}"):
+            parse_assignment(argument)
