@@ -3,8 +3,9 @@
  * A tcp lane inside. The main thread makes the connections (prepare.c, settle.c), a worker moves
  * the bytes (work.c, relay.c), the main thread reads what the kernel knows of them (measure.c).
  *
- * Offered bytes are those that a socket took. TCP_NOTSENT_LOWAT keeps what a socket holds unsent
- * to a few milliseconds of line, so that buffered bytes hardly count as offered in a window.
+ * Offered bytes are those that a socket took. TCP_NOTSENT_LOWAT bounds what a socket holds unsent
+ * (30 ms of line): a paced flow holds next to nothing, a greedy one as much when the window closes
+ * as when it opened, so that buffered bytes do not make the window's offered load larger.
  */
 #ifndef ENGINE_TCP_LANE_H
 #define ENGINE_TCP_LANE_H

@@ -12,7 +12,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define UNSENT_NS (2 * NS_PER_MS) /* a socket's unsent bytes are worth at most so much line */
+/* A socket's unsent bytes are worth at most so much line: more than a sleeping worker oversleeps
+ * where cores are fewer than nodes (17-21 ms were seen), so that the line never runs dry. */
+#define UNSENT_NS (30 * NS_PER_MS)
 #define UNSENT_LEAST 65536.0
 #define UNSENT_MOST (4.0 * 1024 * 1024)
 #define UNSENT_UNKNOWN_LINE (1024.0 * 1024)

@@ -10,10 +10,10 @@
 #include <sys/ioctl.h>
 
 #define EVENTS 64
-#define GATHER_NS (500 * NS_PER_US) /* what is due within this time is sent together */
-#define GATHER_LEAST 1448u          /* but a segment at least, or a block */
-#define PROBE_NS (10 * NS_PER_MS)   /* between probes */
-#define CATCH_UP_MOST 4e9           /* bytes; one second of load otherwise */
+#define GATHER_NS NS_PER_MS       /* what is due within this time is sent together */
+#define GATHER_LEAST 1448u        /* but a segment at least, or a block */
+#define PROBE_NS (10 * NS_PER_MS) /* between probes */
+#define CATCH_UP_MOST 4e9         /* bytes; one second of load otherwise */
 
 /* --- faults --- */
 
