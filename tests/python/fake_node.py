@@ -115,7 +115,7 @@ class FakeNode:
 
     def fault_missing(self) -> int:
         other = next(name for name in self.names if name != self.name)
-        text = "did not reach barrier 14 within 5 s; last heard 6.2 s ago at barrier 13"
+        text = f"{other} did not reach barrier 14 within 5 s; last heard 6.2 s ago at barrier 13"
         write({"type": "missing", "node": self.name, "who": other, "barrier": 14, "text": text})
         return 3
 

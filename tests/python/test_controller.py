@@ -176,7 +176,7 @@ def test_switch_and_port_are_named_where_wired(tmp_path: Path) -> None:
 def test_missing_record_names_who_is_missing(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run")
     outcome = bench.conduct(node1="missing")
-    assert outcome.faults[0].startswith("node2: did not reach barrier 14 within 5 s")
+    assert outcome.faults[0].startswith("node2 did not reach barrier 14 within 5 s")
     assert bench.summary(outcome)["status"] == "partial"
 
 

@@ -367,6 +367,16 @@ def test_imix_sizes_are_a_list() -> None:
     assert entry["size"] == entry["frame_bytes"] == [64, 64, 1518]
 
 
+def test_a_stopped_phase_says_nothing_of_loss() -> None:
+    records = pair_records()
+    records[8] |= {"state": "stopped"}
+    (entry,) = summarise(records)["trials"]
+    assert entry["state"] == "stopped"
+    assert entry["lost_frames"] is None
+    assert entry["worst_loss_percent"] is None
+    assert entry["delivered_frames"] == 15990
+
+
 def test_flooding_is_counted_and_stops() -> None:
     records = pair_records()
     records[6] = port_record("node1:e0", misdelivered=1001)

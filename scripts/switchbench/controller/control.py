@@ -203,7 +203,7 @@ class Controller:
         who = record.get("who")
         place = next((node.place for node in self._nodes if node.name == who), str(who))
         text = record.get("text") or f"did not reach barrier {record.get('barrier')}"
-        return RunError(f"{place}: {text}")
+        return RunError(f"{place} {text.removeprefix(f'{who} ')}")
 
     def _fault(self, error: SwitchbenchError) -> None:
         """While the nodes are being ended, what they say is a consequence, not a cause."""

@@ -114,8 +114,9 @@ def lost_frames(flow: Flow) -> int | None:
     """Offered and not arrived: offered - (delivered + corrupted), whole trial, after the drain.
 
     `frames` of a destination are distinct: each sequence number counts once, duplicates apart.
+    Unknown in a phase that was stopped: what was under way was neither lost nor delivered.
     """
-    if flow.source is None or flow.destination is None:
+    if flow.source is None or flow.destination is None or not flow.settled:
         return None
     sent, came = flow.source.whole.frames, flow.destination.whole.frames
     if sent is None or came is None:

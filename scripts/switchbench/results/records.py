@@ -59,6 +59,7 @@ class Flow:
     dst: str
     source: Side | None = None
     destination: Side | None = None
+    settled: bool = True  # false: stopped in the middle, with frames still under way
 
 
 @dataclass(slots=True)

@@ -187,6 +187,9 @@ class Summary:
     ) -> dict[str, Any]:
         lines = self._line_rates(place)
         flows = list(phase.flows.values())
+        how = state(flows, nodes, self._nodes)
+        for flow in flows:
+            flow.settled = how != "stopped"
         shares = m.port_shares(flows, lines)
         allowed = m.HOST_SHARE_LAB if self._run.site.launch == "lab" else m.HOST_SHARE_SITE
         limits = m.host_limits(phase, allowed)
@@ -199,7 +202,7 @@ class Summary:
             | {
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
-                "state": state(flows, nodes, self._nodes),
+                "state": how,
                 "host_limited": [asdict(limit) | {"reason": limit.reason} for limit in limits],
                 "records": where(place.key, phase),
             }

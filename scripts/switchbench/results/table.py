@@ -129,13 +129,15 @@ class Report:
             phases = list(group)
             plan = self._plan_of(phases[0])
             if plan is None or plan["phases"] == 1:
-                yield from (_Row(entry, "", self._flow(entry)) for entry in phases)
+                yield from (_Row(entry, _ended(entry), self._flow(entry)) for entry in phases)
                 continue
             whole = _widest(plan, phases)
             yield _Row(whole, f"all {len(phases)}", self._flow(whole), of_plan=True)
             if not self._every_phase and len(phases) > WORST_PHASES:
                 phases = sorted(phases, key=_least)[:WORST_PHASES]
-            yield from (_Row(entry, _phase_name(entry), self._flow(entry)) for entry in phases)
+            for entry in phases:
+                name = f"{_phase_name(entry)} {_ended(entry)}".rstrip()
+                yield _Row(entry, name, self._flow(entry))
 
     def _flow(self, entry: Entry) -> str:
         """The slowest flow; by hosts where each has the same one port."""
@@ -368,6 +370,11 @@ def _series_key(plan: Entry) -> tuple[str, str]:
 
 def _phase_name(entry: Entry) -> str:
     return str(entry["phase_name"] or entry["phase"])
+
+
+def _ended(entry: Entry) -> str:
+    """How the phase ended, where that was not as it should."""
+    return "" if entry["state"] == "complete" else str(entry["state"])
 
 
 def _least(entry: Entry) -> float:
