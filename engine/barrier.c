@@ -131,8 +131,6 @@ static bool take_arrival(struct barrier *barrier, const struct datagram *datagra
 
     if (datagram->sender != neighbours_behind(barrier->neighbours, datagram->round))
         return false;
-    if (datagram->epoch + 1 == barrier->epoch)
-        return true; /* a repetition that came late: this epoch is passed */
     barrier_values_merge(&slot->values, &datagram->values);
     slot->came |= UINT32_C(1) << datagram->round;
     if (datagram->epoch == barrier->epoch)

@@ -96,7 +96,11 @@ void group_send(struct group *group, struct datagram *datagram)
 
 static void outlet_send(void *context, struct datagram *datagram)
 {
-    group_send(context, datagram);
+    struct group *group = context;
+
+    group_send(group, datagram);
+    if (datagram->type == DATAGRAM_QUESTION && datagram->epoch == 0)
+        session_probe(&group->session, datagram->recipient);
 }
 
 void group_init(struct group *group, const struct group_conf *conf,
@@ -206,8 +210,8 @@ const uint8_t *group_key(const struct group *group, enum datagram_type type)
     return group->keyed ? group->session_key : NULL;
 }
 
-/* After a fault the only answer is that fault: to a node that is not in the session yet under the
- * key of warnings, with the nonce that it just showed. */
+/* After a fault the only answer is that fault; where we or they are not in the session, under the
+ * key of warnings, with the nonce that they just showed. */
 static bool receive_after_fault(struct group *group, const struct datagram *datagram,
                                 int64_t now_ns)
 {
@@ -225,7 +229,9 @@ static bool receive_after_fault(struct group *group, const struct datagram *data
         flood_tell(&group->flood, datagram->sender);
         return true;
     case DATAGRAM_JOIN:
-        send_warning(group, &warning, datagram->session.nonce);
+    case DATAGRAM_SESSION:
+        if (datagram->type == DATAGRAM_JOIN || !group->keyed)
+            send_warning(group, &warning, datagram->session.nonce);
         return true;
     default:
         return true;
@@ -245,7 +251,7 @@ bool group_receive(struct group *group, const struct datagram *datagram, int64_t
     case DATAGRAM_JOIN:
     case DATAGRAM_SESSION:
         in_step = session_receive(&group->session, datagram, now_ns);
-        if (sender && !group->keyed && session_fresh(&group->session, datagram))
+        if (sender && session_fresh(&group->session, datagram))
             neighbour_heard(sender, datagram->entered, now_ns);
         follow_session(group, now_ns);
         return in_step;

@@ -77,7 +77,8 @@ struct neighbour *neighbours_find(struct neighbours *neighbours, uint32_t index)
 void neighbour_heard(struct neighbour *neighbour, uint32_t entered, int64_t now_ns)
 {
     neighbour->heard_ns = now_ns;
-    neighbour->entered = entered;
+    if (neighbour->entered == UINT32_MAX || (int32_t)(entered - neighbour->entered) > 0)
+        neighbour->entered = entered; /* or it was overtaken on the way */
     neighbour->asked = 0;
 }
 

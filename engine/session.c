@@ -65,12 +65,29 @@ static struct datagram draft(const struct session *session, enum datagram_type t
     return datagram;
 }
 
-static void send_join(const struct session *session, bool refused)
+/* The answer to a neighbour's probe: we live, but have no session key; or we have one, and not with
+ * that process. */
+static void answer_probe(const struct session *session, const struct datagram *probe)
+{
+    struct datagram join = draft(session, DATAGRAM_JOIN, probe->sender);
+
+    join.session.refused = session->ready;
+    memcpy(join.session.echo, probe->session.nonce, DATAGRAM_NONCE_BYTES);
+    session->outlet.send(session->outlet.context, &join);
+}
+
+void session_probe(const struct session *session, uint32_t index)
+{
+    struct datagram probe = draft(session, DATAGRAM_SESSION, index);
+
+    session->outlet.send(session->outlet.context, &probe);
+}
+
+static void send_join(const struct session *session)
 {
     struct datagram join = draft(session, DATAGRAM_JOIN, session_parent(session->neighbours->self));
 
-    join.session.refused = refused;
-    join.session.whole = session->gathered && session->parent_known && !refused;
+    join.session.whole = session->gathered && session->parent_known;
     if (session->parent_known)
         memcpy(join.session.echo, session->parent_nonce, DATAGRAM_NONCE_BYTES);
     if (join.session.whole)
@@ -133,7 +150,7 @@ static void gather(struct session *session)
     if (is_root(session))
         become_ready(session, session->hash, session->conf.boot);
     else if (session->parent_known)
-        send_join(session, false);
+        send_join(session);
 }
 
 void session_start(struct session *session, int64_t now_ns)
@@ -141,7 +158,7 @@ void session_start(struct session *session, int64_t now_ns)
     backoff_start(&session->backoff, now_ns);
     gather(session);
     if (!is_root(session))
-        send_join(session, false);
+        send_join(session);
 }
 
 bool session_fresh(const struct session *session, const struct datagram *datagram)
@@ -155,7 +172,7 @@ static bool take_join(struct session *session, const struct datagram *datagram)
     struct session_child *child;
 
     if (place < 0)
-        return false;
+        return session_fresh(session, datagram); /* the answer to a probe */
     child = &session->children[place];
     if (datagram->session.refused) {
         session->refused |= !session->ready && session_fresh(session, datagram);
@@ -176,16 +193,20 @@ static bool take_join(struct session *session, const struct datagram *datagram)
 
 static bool take_session(struct session *session, const struct datagram *datagram)
 {
+    bool probe = sodium_is_zero(datagram->session.echo, DATAGRAM_NONCE_BYTES);
     bool known;
 
-    if (is_root(session) || datagram->sender != session_parent(session->neighbours->self))
-        return false;
+    if (is_root(session) || datagram->sender != session_parent(session->neighbours->self)) {
+        if (probe && !session->ready)
+            answer_probe(session, datagram);
+        return probe;
+    }
     known = session->parent_known &&
             !memcmp(session->parent_nonce, datagram->session.nonce, DATAGRAM_NONCE_BYTES);
     if (!session_fresh(session, datagram)) {
         if (session->ready && !known)
-            send_join(session, true);
-        return sodium_is_zero(datagram->session.echo, DATAGRAM_NONCE_BYTES);
+            answer_probe(session, datagram);
+        return probe;
     }
     if (session->ready)
         return true;
@@ -196,7 +217,7 @@ static bool take_session(struct session *session, const struct datagram *datagra
     if (datagram->session.whole && session->gathered)
         become_ready(session, datagram->session.hash, datagram->session.root_boot);
     else if (!known && session->gathered)
-        send_join(session, false);
+        send_join(session);
     return true;
 }
 
@@ -240,7 +261,7 @@ struct neighbour *session_tick(struct session *session, int64_t now_ns)
     }
     if (is_root(session) || missing)
         return missing;
-    send_join(session, false);
+    send_join(session);
     return ask(session, session_parent(session->neighbours->self), now_ns);
 }
 

@@ -21,6 +21,10 @@
  * already (a restart) is refused: it could not be in step with the others' epochs. Its neighbours
  * hear nothing under the session key and name it missing. A parent asks children that have not
  * reported, too, so that a restarted one learns from them that the run has left without it.
+ *
+ * Life without the key: when a parent dies before its child has R, the child's partners in barrier
+ * 0 hear nothing from it under the session key, and yet it lives and will itself name the parent.
+ * So they ask it under the handshake's key, too (session_probe), and it answers with their nonce.
  */
 #ifndef ENGINE_SESSION_H
 #define ENGINE_SESSION_H
@@ -71,6 +75,8 @@ void session_start(struct session *session, int64_t now_ns);
 bool session_receive(struct session *session, const struct datagram *datagram, int64_t now_ns);
 /* Whether it echoes our nonce, and so was said in this run. */
 bool session_fresh(const struct session *session, const struct datagram *datagram);
+/* Asks a neighbour that may be without session key whether it lives. */
+void session_probe(const struct session *session, uint32_t index);
 /* From now on silence counts: the node is in barrier 0. */
 void session_expect(struct session *session, int64_t now_ns);
 /* Repeats what is due. Returns the neighbour that is missing, or NULL. */

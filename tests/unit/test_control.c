@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The control endpoint on real sockets (control_bed.h): barriers, blobs, abort, the missing named,
+ * heartbeats; forged, foreign, replayed and damaged datagrams dropped and counted; the clock on one
+ * machine, and against a process whose clock is set off by a time namespace.
+ */
+#include "control_bed.h"
+
+#include "clock.h"
+#include "offset.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define TIMEOUT_NS (300 * NS_PER_MS)
+#define LONG_NS (10 * NS_PER_S)
+#define CLOCK_AHEAD_S 5000
+
+static void assert_none_dropped(const struct bed *bed)
+{
+    for (uint32_t i = 0; i < bed->count; i++)
+        assert_int_equal(control_dropped(bed->nodes[i]), 0);
+}
+
+static void barriers_of(uint32_t count, int family)
+{
+    struct barrier_values mine[BED_NODES_MAX], all;
+    struct bed bed;
+
+    if (!bed_open(&bed, count, family, LONG_NS))
+        skip();
+    bed_join_all(&bed);
+    for (int epoch = 0; epoch < 20; epoch++) {
+        for (uint32_t i = 0; i < count; i++)
+            mine[i] = (struct barrier_values){
+                .maximum = {epoch * 100 + (int)i, -(int)i, INT64_MIN, INT64_MAX, 0, (int)i},
+                .states = 1U << i};
+        bed_barrier(&bed, mine);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(control_barrier_state(bed.nodes[i], &all), BARRIER_PASSED);
+            assert_int_equal(all.maximum[0], epoch * 100 + (int)count - 1);
+            assert_int_equal(all.maximum[1], 0);
+            assert_int_equal(all.maximum[2], INT64_MIN);
+            assert_int_equal(all.maximum[5], count - 1);
+            assert_int_equal(all.states, (1U << count) - 1);
+            assert_null(control_fault(bed.nodes[i]));
+        }
+    }
+    assert_none_dropped(&bed);
+    bed_close(&bed);
+}
+
+static void passes_barriers_with_the_reduction(void **state)
+{
+    (void)state;
+    for (uint32_t count = 1; count <= BED_NODES_MAX; count++)
+        barriers_of(count, AF_INET);
+}
+
+static void passes_barriers_over_ipv6(void **state)
+{
+    (void)state;
+    barriers_of(3, AF_INET6);
+}
+
+static void passes_barriers_with_loss(void **state)
+{
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 5, AF_INET, LONG_NS));
+    bed.loss = 0.2;
+    bed_join_all(&bed);
+    for (int epoch = 0; epoch < 20; epoch++) {
+        bed_barrier(&bed, NULL);
+        for (uint32_t i = 0; i < bed.count; i++)
+            assert_int_equal(bed_state(&bed, i), BARRIER_PASSED);
+    }
+    bed.loss = 0;
+    bed_close(&bed);
+}
+
+static void waits_for_a_late_joiner(void **state)
+{
+    struct barrier_values mine = {0};
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 3, AF_INET, LONG_NS));
+    bed_join(&bed, 0, "test", 1);
+    bed_join(&bed, 1, "test", 1);
+    control_barrier_enter(bed.nodes[0], &mine, clock_now());
+    control_barrier_enter(bed.nodes[1], &mine, clock_now());
+    bed_pump_for(&bed, 300 * NS_PER_MS);
+    assert_int_equal(bed_state(&bed, 0), BARRIER_WAITING);
+    assert_int_equal(bed_state(&bed, 1), BARRIER_WAITING);
+    bed_join(&bed, 2, "test", 1);
+    bed_pump_for(&bed, 300 * NS_PER_MS);
+    assert_int_equal(bed_state(&bed, 0), BARRIER_WAITING);
+    control_barrier_enter(bed.nodes[2], &mine, clock_now());
+    for (int i = 0; i < 1000 && bed_state(&bed, 0) == BARRIER_WAITING; i++)
+        bed_pump(&bed);
+    bed_pump_for(&bed, 100 * NS_PER_MS);
+    for (uint32_t i = 0; i < bed.count; i++)
+        assert_int_equal(bed_state(&bed, i), BARRIER_PASSED);
+    assert_none_dropped(&bed);
+    bed_close(&bed);
+}
+
+/* ---- the missing ---- */
+
+static void names_the_node_that_never_came(void **state)
+{
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 5, AF_INET, TIMEOUT_NS));
+    for (uint32_t i = 0; i < 5; i++)
+        if (i != 3)
+            bed_join(&bed, i, "test", 1);
+    bed_kill(&bed, 3);
+    bed_barrier(&bed, NULL);
+    for (uint32_t i = 0; i < 5; i++) {
+        const struct control_fault *fault;
+
+        if (i == 3)
+            continue;
+        assert_int_equal(bed_state(&bed, i), BARRIER_FAILED);
+        fault = control_fault(bed.nodes[i]);
+        assert_true(fault->missing);
+        assert_int_equal(fault->node, 3);
+        assert_int_equal(fault->epoch, 0);
+        assert_int_equal(fault->last_epoch, UINT32_MAX);
+        assert_int_equal(fault->silence_ns, -1);
+    }
+    bed_close(&bed);
+}
+
+static void names_the_node_that_died(void **state)
+{
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 6, AF_INET, TIMEOUT_NS));
+    bed_join_all(&bed);
+    for (int epoch = 0; epoch < 4; epoch++)
+        bed_barrier(&bed, NULL);
+    bed_kill(&bed, 0);
+    bed_barrier(&bed, NULL);
+    for (uint32_t i = 1; i < 6; i++) {
+        const struct control_fault *fault = control_fault(bed.nodes[i]);
+
+        assert_int_equal(bed_state(&bed, i), BARRIER_FAILED);
+        assert_true(fault->missing);
+        assert_int_equal(fault->node, 0);
+        assert_int_equal(fault->epoch, 4);
+        assert_int_equal(fault->last_epoch, 3);
+        assert_in_range(fault->silence_ns, TIMEOUT_NS, 10 * TIMEOUT_NS);
+        control_barrier_enter(bed.nodes[i], &(struct barrier_values){0}, clock_now());
+        assert_int_equal(bed_state(&bed, i), BARRIER_FAILED);
+    }
+    bed_close(&bed);
+}
+
+static void tells_all_who_gives_up_and_why(void **state)
+{
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 7, AF_INET, LONG_NS));
+    bed_join_all(&bed);
+    bed_barrier(&bed, NULL);
+    control_abort(bed.nodes[4], "node4:e0 has no link;\n\xc3\xa4 see the cable", clock_now());
+    bed_pump_for(&bed, 100 * NS_PER_MS);
+    for (uint32_t i = 0; i < 7; i++) {
+        const struct control_fault *fault = control_fault(bed.nodes[i]);
+
+        assert_non_null(fault);
+        assert_false(fault->missing);
+        assert_int_equal(fault->node, 4);
+        assert_string_equal(fault->text, "node4:e0 has no link;??? see the cable");
+    }
+    bed_barrier(&bed, NULL);
+    for (uint32_t i = 0; i < 7; i++)
+        assert_int_equal(bed_state(&bed, i), BARRIER_FAILED);
+    bed_close(&bed);
+}
+
+/* ---- blobs and heartbeats ---- */
+
+static struct blob blob_of(const char *text)
+{
+    struct blob blob = {.size = (uint16_t)strlen(text)};
+
+    memcpy(blob.bytes, text, blob.size);
+    return blob;
+}
+
+static void assert_fetches(struct bed *bed, uint32_t from, uint64_t id, const char *text)
+{
+    for (uint32_t i = 0; i < bed->count; i++) {
+        struct blob blob = {0};
+        int code = -EAGAIN;
+
+        for (int tries = 0; tries < 1000 && code == -EAGAIN; tries++) {
+            code = control_fetch(bed->nodes[i], from, id, &blob, clock_now());
+            if (code)
+                bed_pump(bed);
+        }
+        assert_int_equal(code, 0);
+        assert_int_equal(blob.size, strlen(text));
+        assert_memory_equal(blob.bytes, text, blob.size);
+    }
+}
+
+static void fetches_what_others_publish(void **state)
+{
+    struct blob blob = blob_of("first");
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 4, AF_INET, LONG_NS));
+    assert_int_equal(control_publish(bed.nodes[2], 7, &blob), 0); /* before it has joined */
+    assert_int_equal(control_fetch(bed.nodes[0], 2, 7, &blob, clock_now()), -EAGAIN);
+    bed_join_all(&bed);
+    bed.loss = 0.3;
+    assert_fetches(&bed, 2, 7, "first");
+    bed.loss = 0;
+
+    assert_int_equal(control_fetch(bed.nodes[0], 3, UINT64_MAX, &blob, clock_now()), -EAGAIN);
+    bed_pump_for(&bed, 200 * NS_PER_MS);
+    assert_int_equal(control_fetch(bed.nodes[0], 3, UINT64_MAX, &blob, clock_now()), -EAGAIN);
+    blob = blob_of("late");
+    assert_int_equal(control_publish(bed.nodes[3], UINT64_MAX, &blob), 0);
+    assert_fetches(&bed, 3, UINT64_MAX, "late");
+
+    blob = blob_of("");
+    assert_int_equal(control_publish(bed.nodes[3], 0, &blob), 0);
+    assert_fetches(&bed, 3, 0, "");
+    blob = blob_of("replaced");
+    assert_int_equal(control_publish(bed.nodes[1], 9, &(struct blob){.size = 1}), 0);
+    assert_int_equal(control_publish(bed.nodes[1], 9, &blob), 0);
+    assert_fetches(&bed, 1, 9, "replaced");
+    blob.size = TRANSPORT_BLOB_MAX + 1;
+    assert_int_equal(control_publish(bed.nodes[1], 9, &blob), -EINVAL);
+    assert_int_equal(control_fetch(bed.nodes[1], 4, 9, &blob, clock_now()), -EINVAL);
+    assert_none_dropped(&bed);
+    bed_close(&bed);
+}
+
+static void hears_the_heartbeat_of_node_0_only(void **state)
+{
+    int64_t before_ns, last_ns;
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 3, AF_INET, LONG_NS));
+    bed_join_all(&bed);
+    bed_barrier(&bed, NULL);
+    assert_int_equal(control_last_beat_ns(bed.nodes[2]), 0);
+    control_beat(bed.nodes[1], clock_now());
+    bed_pump_for(&bed, 20 * NS_PER_MS);
+    assert_int_equal(control_last_beat_ns(bed.nodes[2]), 0);
+
+    before_ns = clock_now();
+    bed.recording = true;
+    control_beat(bed.nodes[0], before_ns);
+    bed_pump_for(&bed, 20 * NS_PER_MS);
+    assert_int_equal(control_last_beat_ns(bed.nodes[0]), before_ns);
+    for (uint32_t i = 1; i < 3; i++)
+        assert_in_range(control_last_beat_ns(bed.nodes[i]), before_ns, clock_now());
+
+    /* Said again, it is no sign of life. */
+    last_ns = control_last_beat_ns(bed.nodes[1]);
+    for (uint32_t i = 0; i < bed.record_count; i++)
+        bed_inject(&bed, 1, bed.records[i].bytes, bed.records[i].size);
+    bed_pump_for(&bed, 20 * NS_PER_MS);
+    assert_int_equal(control_last_beat_ns(bed.nodes[1]), last_ns);
+    assert_int_equal(control_dropped(bed.nodes[1]), bed.record_count);
+    bed_close(&bed);
+}
+
+/* ---- what must be dropped ---- */
+
+/* Injects one datagram; it must be counted, and nobody may say anything in return. */
+static void assert_dropped(struct bed *bed, uint32_t node, const uint8_t *bytes, size_t size)
+{
+    uint64_t before = control_dropped(bed->nodes[node]);
+    uint32_t said = bed->record_count;
+
+    bed_inject(bed, node, bytes, size);
+    for (int i = 0; i < 200 && control_dropped(bed->nodes[node]) == before; i++)
+        bed_pump(bed);
+    bed_pump(bed);
+    assert_int_equal(control_dropped(bed->nodes[node]), before + 1);
+    assert_int_equal(bed->record_count, said);
+}
+
+/* The first recorded datagram of this type for this node. */
+static const struct bed_record *recorded(const struct bed *bed, uint32_t node,
+                                         enum datagram_type type)
+{
+    for (uint32_t i = 0; i < bed->record_count; i++) {
+        const struct bed_record *record = &bed->records[i];
+
+        if (record->bytes[3] == type && record->bytes[19] == node)
+            return record;
+    }
+    fail_msg("no datagram of type %d was recorded", type);
+    return NULL;
+}
+
+static void drops_forged_and_damaged_datagrams(void **state)
+{
+    static const uint8_t wrong_key[DATAGRAM_KEY_BYTES] = {9};
+    uint8_t bytes[2 * DATAGRAM_MAX] = {0};
+    const struct bed_record *good;
+    struct datagram datagram;
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 3, AF_INET, LONG_NS));
+    bed.recording = true;
+    bed_join_all(&bed);
+    bed_barrier(&bed, NULL);
+    good = recorded(&bed, 1, DATAGRAM_ARRIVAL);
+
+    assert_dropped(&bed, 1, bytes, 0);
+    assert_dropped(&bed, 1, bytes, sizeof(bytes));
+    assert_dropped(&bed, 1, (const uint8_t *)"hello", 5);
+    assert_dropped(&bed, 2, good->bytes, good->size); /* to another recipient */
+    memcpy(bytes, good->bytes, good->size);
+    for (size_t i = 0; i < good->size; i++) {
+        bytes[i] ^= 0x10;
+        assert_dropped(&bed, 1, bytes, good->size);
+        bytes[i] ^= 0x10;
+    }
+    for (unsigned type = 1; type < DATAGRAM_TYPES; type++) {
+        assert_int_equal(datagram_read(&datagram, good->bytes, good->size), 0);
+        datagram.type = type;
+        if (type != DATAGRAM_ARRIVAL)
+            memset(&datagram.values, 0, sizeof(datagram.values));
+        assert_dropped(&bed, 1, bytes, datagram_write(&datagram, wrong_key, bytes));
+    }
+    bed_barrier(&bed, NULL);
+    assert_int_equal(bed_state(&bed, 1), BARRIER_PASSED);
+    bed_close(&bed);
+}
+
+static void drops_what_an_earlier_epoch_said(void **state)
+{
+    uint32_t said;
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 2, AF_INET, LONG_NS));
+    bed_join_all(&bed);
+    bed.recording = true;
+    bed_barrier(&bed, NULL);
+    said = bed.record_count;
+    assert_true(said > 0);
+    for (int epoch = 0; epoch < 3; epoch++)
+        bed_barrier(&bed, NULL);
+    for (uint32_t i = 0; i < said; i++)
+        if (bed.records[i].bytes[3] == DATAGRAM_ARRIVAL)
+            assert_dropped(&bed, bed.records[i].bytes[19], bed.records[i].bytes,
+                           bed.records[i].size);
+    bed_close(&bed);
+}
+
+/* The same job file run again: same key, same run id, same nodes. Everything that the first run
+ * said under its session key is dropped in the second. */
+static void drops_what_an_earlier_run_said(void **state)
+{
+    struct bed first, second;
+    uint32_t replayed = 0;
+
+    (void)state;
+    assert_true(bed_open(&first, 3, AF_INET, LONG_NS));
+    first.recording = true;
+    bed_join_all(&first);
+    bed_barrier(&first, NULL);
+    bed_barrier(&first, NULL);
+    control_beat(first.nodes[0], clock_now());
+    control_abort(first.nodes[0], "over", clock_now());
+    bed_pump_for(&first, 20 * NS_PER_MS);
+
+    assert_true(bed_open(&second, 3, AF_INET, LONG_NS));
+    bed_join_all(&second);
+    bed_barrier(&second, NULL);
+    second.recording = true;
+    for (uint32_t i = 0; i < first.record_count; i++) {
+        const struct bed_record *record = &first.records[i];
+
+        if (record->bytes[3] <= DATAGRAM_SESSION)
+            continue; /* their staleness is another thing: test_barrier.c */
+        assert_dropped(&second, record->bytes[19], record->bytes, record->size);
+        replayed++;
+    }
+    assert_true(replayed >= 12);
+    assert_null(control_fault(second.nodes[1]));
+    bed_close(&second);
+    bed_close(&first);
+}
+
+static void another_run_or_key_is_not_in_the_barrier(void **state)
+{
+    (void)state;
+    for (int different = 0; different < 2; different++) {
+        struct bed bed;
+
+        assert_true(bed_open(&bed, 2, AF_INET, TIMEOUT_NS));
+        bed_join(&bed, 0, "test", 1);
+        bed_join(&bed, 1, different ? "test" : "tesu", different ? 2 : 1);
+        bed_barrier(&bed, NULL);
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_int_equal(bed_state(&bed, i), BARRIER_FAILED);
+            assert_int_equal(control_fault(bed.nodes[i])->node, 1 - i);
+            assert_true(control_dropped(bed.nodes[i]) > 0);
+        }
+        bed_close(&bed);
+    }
+}
+
+/* ---- clocks ---- */
+
+static void one_machine_has_one_clock(void **state)
+{
+    struct bed bed;
+
+    (void)state;
+    assert_true(bed_open(&bed, 6, AF_INET, LONG_NS));
+    assert_int_equal(control_clock(bed.nodes[5]).bound_ns, -1);
+    bed.recording = true;
+    bed_join_all(&bed);
+    bed_barrier(&bed, NULL);
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_int_equal(control_clock(bed.nodes[i]).bound_ns, 0);
+        assert_int_equal(control_clock(bed.nodes[i]).offset_ns, 0);
+    }
+    bed_pump_for(&bed, 100 * NS_PER_MS);
+    for (uint32_t i = 0; i < bed.record_count; i++)
+        assert_int_not_equal(bed.records[i].bytes[3], DATAGRAM_PING);
+    bed_close(&bed);
+}
+
+static void pump_one(struct control *control)
+{
+    struct timespec wait = {.tv_nsec = 200 * NS_PER_US};
+
+    control_work(control, clock_now());
+    nanosleep(&wait, NULL);
+}
+
+/* Node 1 in a process whose CLOCK_MONOTONIC is set off; tells its estimates through a pipe. */
+static void run_far_clock(struct control *control, const struct control_peers *peers, int out)
+{
+    struct control_clock clock;
+    struct err err = {0};
+    int64_t end_ns = clock_now() + 10 * NS_PER_S;
+
+    if (control_join(control, peers, &err) < 0)
+        _exit(1);
+    control_barrier_enter(control, &(struct barrier_values){0}, clock_now());
+    while (control_clock(control).bound_ns < 0 && clock_now() < end_ns)
+        pump_one(control);
+    for (int i = 0; i < 300; i++)
+        pump_one(control);
+    clock = control_clock(control);
+    if (write(out, &clock, sizeof(clock)) != sizeof(clock))
+        _exit(1);
+    _exit(0);
+}
+
+static bool set_clock_off(void)
+{
+    char line[64];
+    int fd, length;
+    bool done;
+
+    if (unshare(CLONE_NEWTIME) < 0)
+        return false;
+    fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+    length = snprintf(line, sizeof(line), "monotonic %d 0\n", CLOCK_AHEAD_S);
+    done = fd >= 0 && write(fd, line, (size_t)length) == length;
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+/* The time namespace holds for the children of who made it: a child makes it, its child runs. */
+static pid_t start_far_clock(struct control *control, const struct control_peers *peers, int out)
+{
+    pid_t middle = fork();
+
+    if (middle != 0)
+        return middle;
+    if (!set_clock_off())
+        _exit(77);
+    if (fork() == 0)
+        run_far_clock(control, peers, out);
+    middle = wait(&(int){0});
+    _exit(middle > 0 ? 0 : 1);
+}
+
+static void measures_a_clock_that_is_set_off(void **state)
+{
+    struct control_conf conf = {.address.ss_family = AF_INET, .barrier_timeout_ns = LONG_NS};
+    struct sockaddr_storage addresses[2];
+    struct control_peers peers = {
+        .count = 2, .addresses = addresses, .run_id = "clocks", .key = {1}};
+    struct control_clock clock = {.bound_ns = -1};
+    struct control *nodes[2];
+    struct err err = {0};
+    int pipes[2], status = 0;
+    pid_t child;
+
+    (void)state;
+    ((struct sockaddr_in *)&conf.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(pipe2(pipes, O_NONBLOCK | O_CLOEXEC), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(control_open(&nodes[i], &conf, &err), 0);
+        control_address(nodes[i], &addresses[i]);
+    }
+    peers.self = 1;
+    child = start_far_clock(nodes[1], &peers, pipes[1]);
+    assert_true(child > 0);
+    peers.self = 0;
+    assert_int_equal(control_join(nodes[0], &peers, &err), 0);
+    while (read(pipes[0], &clock, sizeof(clock)) != sizeof(clock)) {
+        if (waitpid(child, &status, WNOHANG) == child)
+            break;
+        pump_one(nodes[0]);
+    }
+    if (clock.bound_ns >= 0)
+        waitpid(child, &status, 0);
+    control_close(nodes[0]);
+    control_close(nodes[1]);
+    close(pipes[0]);
+    close(pipes[1]);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip(); /* no time namespaces here, or no right to make one */
+    assert_in_range(clock.bound_ns, 1, 20 * NS_PER_MS);
+    assert_true(llabs(clock.offset_ns + CLOCK_AHEAD_S * NS_PER_S) <= clock.bound_ns);
+}
+
+/* ---- opening and joining ---- */
+
+static void says_what_can_not_be(void **state)
+{
+    struct control_conf conf = {.barrier_timeout_ns = LONG_NS};
+    struct sockaddr_storage addresses[2] = {{.ss_family = AF_INET}, {.ss_family = AF_INET6}};
+    struct control_peers peers = {.count = 2, .addresses = addresses, .run_id = "", .key = {1}};
+    struct control *control, *second;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(control_open(&control, &conf, &err), -EAFNOSUPPORT);
+    assert_non_null(strstr(err.text, "neither IPv4 nor IPv6"));
+    conf.address.ss_family = AF_INET;
+    conf.netns = "no-such-namespace";
+    err.text[0] = '\0';
+    assert_int_equal(control_open(&control, &conf, &err), -ENOENT);
+    assert_non_null(strstr(err.text, "no-such-namespace"));
+    conf.netns = NULL;
+    ((struct sockaddr_in *)&conf.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(control_open(&control, &conf, &err), 0);
+    assert_int_equal(control_deadline(control), CLOCK_NEVER);
+    assert_int_equal(control_barrier_state(control, NULL), BARRIER_WAITING);
+    control_address(control, &conf.address);
+    err.text[0] = '\0';
+    assert_int_equal(control_open(&second, &conf, &err), -EADDRINUSE);
+    assert_non_null(strstr(err.text, "in use"));
+    assert_null(second);
+
+    err.text[0] = '\0';
+    assert_int_equal(control_join(control, &peers, &err), -EAFNOSUPPORT);
+    assert_non_null(strstr(err.text, "Node 1"));
+    peers.self = 2;
+    assert_int_equal(control_join(control, &peers, &err), -EINVAL);
+    peers.self = 0;
+    peers.count = 1;
+    assert_int_equal(control_join(control, &peers, &err), 0);
+    assert_int_equal(control_join(control, &peers, &err), -EALREADY);
+    control_close(control);
+}
+
+static void makes_its_socket_in_another_namespace(void **state)
+{
+    struct control_conf conf = {.address.ss_family = AF_INET, .barrier_timeout_ns = LONG_NS};
+    char path[64], before[64] = "", after[64] = "";
+    struct control *here, *there = NULL;
+    struct err err = {0};
+    int ready[2], code;
+    char byte = 0;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    child = fork();
+    if (child == 0) {
+        byte = unshare(CLONE_NEWNET) == 0;
+        if (write(ready[1], &byte, 1) == 1)
+            pause();
+        _exit(0);
+    }
+    assert_true(child > 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(control_open(&here, &conf, &err), 0);
+    control_address(here, &conf.address);
+    snprintf(path, sizeof(path), "/proc/%d/ns/net", child);
+    conf.netns = path;
+    assert_true(readlink("/proc/thread-self/ns/net", before, sizeof(before) - 1) > 0);
+    code = byte ? control_open(&there, &conf, &err) : 0;
+    assert_true(readlink("/proc/thread-self/ns/net", after, sizeof(after) - 1) > 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+    control_close(here);
+    control_close(there);
+    if (!byte)
+        skip(); /* no right to make a network namespace */
+    assert_string_equal(before, after);
+    if (code < 0)
+        fail_msg("%s", err.text); /* the same port is taken in this namespace, but not in that */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes_barriers_with_the_reduction),
+        cmocka_unit_test(passes_barriers_over_ipv6),
+        cmocka_unit_test(passes_barriers_with_loss),
+        cmocka_unit_test(waits_for_a_late_joiner),
+        cmocka_unit_test(names_the_node_that_never_came),
+        cmocka_unit_test(names_the_node_that_died),
+        cmocka_unit_test(tells_all_who_gives_up_and_why),
+        cmocka_unit_test(fetches_what_others_publish),
+        cmocka_unit_test(hears_the_heartbeat_of_node_0_only),
+        cmocka_unit_test(drops_forged_and_damaged_datagrams),
+        cmocka_unit_test(drops_what_an_earlier_epoch_said),
+        cmocka_unit_test(drops_what_an_earlier_run_said),
+        cmocka_unit_test(another_run_or_key_is_not_in_the_barrier),
+        cmocka_unit_test(one_machine_has_one_clock),
+        cmocka_unit_test(measures_a_clock_that_is_set_off),
+        cmocka_unit_test(says_what_can_not_be),
+        cmocka_unit_test(makes_its_socket_in_another_namespace),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
