@@ -28,6 +28,7 @@ def to_yaml(name: str, value: Any) -> str:
     text: str = yaml.dump(
         {name: value},
         Dumper=_Dumper,
+        explicit_start=True,
         explicit_end=True,
         default_flow_style=None,
         sort_keys=False,

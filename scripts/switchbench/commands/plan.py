@@ -15,6 +15,7 @@ from rich.console import Console
 
 from .. import documents, plan
 from ..compile import refuse_too_long
+from ..model import Run
 from .common import add_command, add_configuration, load_run
 
 FILE_COLUMNS = 160
@@ -59,6 +60,8 @@ def add_parser(subparsers: Any) -> None:
 def main(args: argparse.Namespace) -> int:
     """Prints the plan, and writes the job when asked."""
     run = load_run(args)
+    if args.job is not None:
+        _write_job(run, args.job)
     choice = plan.Choice(phases=args.phases, everything=args.all or args.json)
     if args.json:
         json.dump(plan.as_json(run, choice), sys.stdout, indent=1)
@@ -66,11 +69,13 @@ def main(args: argparse.Namespace) -> int:
     else:
         plan.show(run, choice, _console())
     refuse_too_long(run)
-    if args.job is not None:
-        text = documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S"))
-        documents.write_private(args.job, text)
-        print(f"job: {args.job} (it holds the run's key: mode 0600)", file=sys.stderr)
     return 0
+
+
+def _write_job(run: Run, path: Path) -> None:
+    refuse_too_long(run)
+    documents.write_private(path, documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S")))
+    print(f"{path}: the job, with the run's key in it: mode 0600", file=sys.stderr)
 
 
 def _ranges(text: str) -> list[int]:

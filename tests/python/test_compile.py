@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a configuration to trial documents, and back from what was understood."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from configs import (
+    CLAUSE_EXAMPLE,
+    EXAMPLES,
+    LAB,
+    LAB_EXAMPLE,
+    PROJECT,
+    SWEEP_EXAMPLE,
+    TRANSPORTS_EXAMPLE,
+    compile_text,
+    needs_engine,
+)
+
+from switchbench import documents
+from switchbench.compile import compile_run, refuse_too_long, refuse_unbuilt
+from switchbench.config import Request, read, read_values
+from switchbench.errors import ConfigurationError
+from switchbench.model import Run
+
+pytestmark = needs_engine
+
+CONFIGURATIONS = sorted(
+    str(path.relative_to(PROJECT))
+    for path in [*(PROJECT / "conf").glob("*.yaml"), *(PROJECT / "conf" / "sites").glob("t*.yaml")]
+)
+
+
+def again(run: Run) -> Run:
+    """The run of what was understood, after a way through a file."""
+    return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective))))
+
+
+def assert_same(first: Run, second: Run) -> None:
+    """Equal but for the order of clauses' marks, which stand in no file the second time."""
+    assert first.trials == second.trials
+    assert first.site == second.site
+    assert first.effective == second.effective
+    assert first == second
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples(name: str, tmp_path: Path) -> None:
+    """The design's examples compile, and what was understood gives the same run."""
+    run = compile_text(tmp_path, EXAMPLES[name])
+    assert run.trials
+    assert_same(run, again(run))
+
+
+@pytest.mark.parametrize("conf", CONFIGURATIONS)
+def test_every_file_of_conf(conf: str) -> None:
+    """The project's own examples compile, and what was understood gives the same run."""
+    run = compile_run(read(Request(PROJECT / conf)))
+    assert not run.notes
+    assert_same(run, again(run))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tests: [{pattern: chain, sweep: {dpdk.header: [l2, ipv4-udp, ipv6-udp]}}]",
+        "profile: standard\ntests: [{pattern: chain, sweep: {dpdk.header: [l2, ipv6-udp]}}]",
+        "tests: [{pattern: chain, dpdk: {ttl: 3}, sweep: {dpdk.header: [l2, ipv4-udp]}}]",
+        "tests: [{pattern: pairs, count: 2, sweep: {partners: [neighbours, inside, random]}}]",
+        "tests: [{pattern: pairs, partners: [[node1, node3], [node2, 'node8:e0']]}]",
+        "tests: [{pattern: pairs, partners: inside, groups: ['node[1-4]', [node5, node7]]}]",
+        "tests: [{pattern: aapc, imix: [64, 64, 570, 1518], loads: [50Mbit, 1kfps, 99.98%]}]",
+        "tests: [{pattern: chain, transport: tcp, sweep: {tcp.send_buffer: [64KiB, 1MiB]}}]",
+        "tests: [{pattern: ring, natural: false, count: 3, repeat: 2, seed: 7}]",
+        "tests: [{pattern: aapc, sync: none, traffic: transfer, transfer_size: 3MB}]",
+        "time_limit: 1h\nlog: debug\nworker: poll\ntests: [{pattern: chain}]",
+    ],
+)
+def test_understood_gives_the_same_run(text: str, tmp_path: Path) -> None:
+    """Sweeps, lists, odd loads and run-wide keys survive the way through a file."""
+    run = compile_text(tmp_path, f"{LAB}{text}\n")
+    assert_same(run, again(run))
+
+
+def test_lab_document(tmp_path: Path) -> None:
+    """The whole document of a trial of the lab example."""
+    run = compile_text(tmp_path, LAB_EXAMPLE)
+    assert run.trials[0].document == {
+        "id": 0,
+        "repeat": 0,
+        "transport": "dpdk",
+        "parts": [{"network": "lab", "ranks": ["node1:e0", "node2:e0"]}],
+        "pattern": {"name": "chain", "forward": False},
+        "seed": 1,
+        "probe": True,
+        "sync": "barrier",
+        "traffic": "stream",
+        "sizes": [1518],
+        "load": {"percent": 95.0},
+        "warmup_ns": 500_000_000,
+        "window_ns": 2_000_000_000,
+        "cooldown_ns": 100_000_000,
+        "drain_silence_ns": 110_000_000,  # 128 KiB at 100 Mbit/s, and 100 ms
+        "drain_max_ns": 3_000_000_000,
+        "flood_limit": 1000,
+        "dpdk": {"header": "l2", "burst": 32, "catch_up": 8},
+    }
+    tcp = next(trial for trial in run.trials if trial.transport == "tcp")
+    assert tcp.document["sizes"] == [65536]
+    assert tcp.document["tcp"] == {"streams": 1, "nodelay": True, "zero_copy": False}
+    assert "dpdk" not in tcp.document
+    assert [trial.id for trial in run.trials] == list(range(12))
+    assert [(trial.phases, trial.flows) for trial in run.trials] == [
+        (1, 1), (1, 3), (1, 7), (1, 1), (1, 3), (1, 7), (1, 8), (1, 8), (7, 56), (7, 56),
+        (11, 176), (11, 176),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rate", "silence_ms"), [("10M", 205), ("1M", 1149), ("100M", 110)])
+def test_drain_outwaits_the_queue(rate: str, silence_ms: int, tmp_path: Path) -> None:
+    """128 KiB take 105 ms at 10M and 1.05 s at 1M."""
+    run = compile_text(tmp_path, LAB + "pattern: chain\n", f"site.rate={rate}")
+    document = run.trials[0].document
+    assert document["drain_silence_ns"] == silence_ms * 1_000_000
+    assert document["drain_max_ns"] >= 4 * document["drain_silence_ns"] or rate != "1M"
+
+
+def test_names_become_ranks(tmp_path: Path) -> None:
+    """Pairs and groups by name are rank numbers in the document and names for people."""
+    text = LAB + (
+        "tests:\n- {pattern: pairs, partners: [[node3, node1], ['node8:e0', node2]]}\n"
+        "- {pattern: pairs, partners: inside, groups: ['node[5-8/2]', [node1, node4]]}\n"
+    )
+    pairs, groups = compile_text(tmp_path, text).trials
+    assert pairs.pattern == {"name": "pairs", "partners": "list", "list": [2, 0, 7, 1]}
+    assert pairs.parameters == {"partners": [["node3", "node1"], ["node8:e0", "node2"]]}
+    assert groups.pattern["groups"] == [{"ranks": [4, 6]}, {"ranks": [0, 3]}]
+    assert groups.parameters["groups"] == ["node[5-8/2]", ["node1", "node4"]]
+
+
+def test_modules_are_a_labs_groups(tmp_path: Path) -> None:
+    """Across without groups pairs the modules."""
+    text = "switchbench: 1\nsite: {lab: two-modules}\ntests: [{pattern: pairs, partners: across}]\n"
+    (trial,) = compile_text(tmp_path, text).trials
+    assert trial.pattern["groups"] == [{"ranks": list(range(12))}, {"ranks": list(range(12, 24))}]
+    assert trial.parameters["groups"] == ["left", "right"]
+    assert trial.flows == 24
+
+
+def test_together(tmp_path: Path) -> None:
+    """One plan in several networks at the same time is one trial with several parts."""
+    run = compile_text(tmp_path, TRANSPORTS_EXAMPLE)
+    trial = next(trial for trial in run.trials if len(trial.parts) == 2)
+    assert [part["network"] for part in trial.document["parts"]] == ["rail0", "rail1"]
+    assert trial.document["parts"][1]["ranks"][0] == "node01:e1"
+    assert (trial.phases, trial.flows) == (63, 2 * 64 * 63)
+
+
+def test_repeats_and_sweep(tmp_path: Path) -> None:
+    """4 counts, 2 sizes, 2 loads, 3 repeats, the repeats innermost."""
+    run = compile_text(tmp_path, SWEEP_EXAMPLE)
+    assert len(run.trials) == 48
+    assert [trial.repeat for trial in run.trials[:4]] == [0, 1, 2, 0]
+    assert [trial.parameters["count"] for trial in run.trials[:12:3]] == [7, 8, 9, 12]
+    assert len({trial.id for trial in run.trials}) == 48
+
+
+def test_imix(tmp_path: Path) -> None:
+    """A genome is one trial that sends its sizes in order."""
+    text = LAB + "tests: [{pattern: chain, imix: {genome: aaMg, custom: {M: 570}}}]\n"
+    (trial,) = compile_text(tmp_path, text).trials
+    assert trial.sizes == (64, 64, 570, 1518)
+    assert trial.document["sizes"] == [64, 64, 570, 1518]
+
+
+def test_open_lab(tmp_path: Path) -> None:
+    """Without a line rate: tcp as fast as it goes, frames/s and bit/s, or a line rate given."""
+    lab = "switchbench: 1\nsite: {lab: open}\npattern: chain\n"
+    loads = [
+        compile_text(tmp_path, lab, *settings).trials[0].document["load"]
+        for settings in (["transport=tcp"], ["load=100kfps"], ["load=1Gbit"])
+    ]
+    assert loads == [{"percent": 100.0}, {"fps": 1e5}, {"bps": 1e9}]
+    run = compile_text(tmp_path, lab, "site.line_rate=1Gbit")
+    assert run.trials[0].document["load"] == {"percent": 95.0}
+    assert run.site.ports[0].engine["line_rate_bps"] == 10**9
+    with pytest.raises(ConfigurationError, match="50% of an unknown line rate"):
+        compile_text(tmp_path, lab, "transport=tcp", "load=50%")
+
+
+def test_expected_time_and_limit(tmp_path: Path) -> None:
+    """Phases x (warm-up, window, cool-down, drain, barriers); a limit refuses before traffic."""
+    run = compile_text(tmp_path, LAB + "tests: [{pattern: aapc}]\n", "time_limit=10s")
+    (trial,) = run.trials
+    assert trial.expected_s == pytest.approx(7 * (0.5 + 2 + 0.1 + 0.11), rel=0.1)
+    with pytest.raises(ConfigurationError, match=r"time_limit: the run should take 2\d s, more"):
+        refuse_too_long(run)
+    refuse_too_long(compile_text(tmp_path, LAB + "tests: [{pattern: aapc}]\n", "time_limit=1min"))
+
+
+def test_not_built_yet(tmp_path: Path) -> None:
+    """What can only be planned is refused by name."""
+    run = compile_text(tmp_path, TRANSPORTS_EXAMPLE)
+    with pytest.raises(ConfigurationError) as error:
+        refuse_unbuilt(run)
+    assert str(error.value) == (
+        "not built yet: bind (driver vfio-pci), gateway: auto (give its address), transport verbs"
+    )
+    run = compile_text(
+        tmp_path, LAB + "on_missing: exclude\ntests: [{pattern: chain, traffic: pingpong}]\n"
+    )
+    assert run.unbuilt == ("traffic: pingpong", "on_missing: exclude")
+
+
+def test_clause(tmp_path: Path) -> None:
+    """Clauses keep their words; one that holds nowhere is noted."""
+    run = compile_text(tmp_path, CLAUSE_EXAMPLE)
+    assert run.expectations[0]["measure"] == "lost_frames"
+    assert run.expectations[0]["where"]["load"] == "99.98%"
+    assert run.notes == ()
+    run = compile_text(tmp_path, CLAUSE_EXAMPLE, "load=50%")
+    assert run.notes == (
+        f"{tmp_path / 'conf.yaml'}:6: expect.0 (4.2): holds for no trial: nothing will be judged",
+    )
+
+
+def test_job_opens_what_the_trials_use(tmp_path: Path) -> None:
+    """Each port in the transports that some trial needs; a port of no trial is left alone."""
+    text = LAB + (
+        "tests:\n- {pattern: chain, ranks: [2], transport: tcp}\n"
+        "- {pattern: chain, ranks: [3], transport: dpdk}\n"
+    )
+    job = documents.job_document(compile_text(tmp_path, text), "r-1")
+    used = [[port["transports"] for port in node["ports"]] for node in job["nodes"]]
+    assert used == [[["tcp", "dpdk"]], [["tcp", "dpdk"]], [["dpdk"]], [], [], [], [], []]
+    assert job["nodes"][0]["ports"][0]["name"] == "node1:e0"
+    assert (job["protocol"], job["run"], job["controlled"]) == (1, "r-1", True)
+
+
+HAND = """\
+switchbench: 1
+site:
+  launch: hand
+  hosts: [a, b]
+  control: {addresses: {a: 192.0.2.1, b: "2001:db8::2"}}
+  ports: {e0: {network: cable, iface: eth9, transports: [tcp]}}
+tests: [{pattern: pairs}]
+"""
+
+
+def job_documents(text: str) -> dict[str, Any]:
+    """A job's documents by their key, the last of each kind."""
+    return {key: value for item in yaml.safe_load_all(text) for key, value in item.items()}
+
+
+def test_job_by_hand(tmp_path: Path) -> None:
+    """Everything in one file: addresses, a fresh key, the trials, the end."""
+    run = compile_text(tmp_path, HAND)
+    text = documents.hand_job(run, "hand-1")
+    found = job_documents(text)
+    assert list(found) == ["job", "peers", "trial", "quit"]
+    assert text.count("\n...\n") == 3 + len(run.trials)
+    assert found["job"]["controlled"] is False
+    assert found["peers"]["addresses"] == ["192.0.2.1:7600", "[2001:db8::2]:7600"]
+    assert found["job"]["nodes"][1]["control"] == {"address": "[2001:db8::2]:7600"}
+    assert len(bytes.fromhex(found["peers"]["key"])) == 32
+    assert found["trial"] == json.loads(json.dumps(run.trials[-1].document))
+    other = job_documents(documents.hand_job(run, "hand-1"))
+    assert other["peers"]["key"] != found["peers"]["key"]
+
+
+def test_job_by_hand_in_a_lab(tmp_path: Path) -> None:
+    """A lab's nodes have a namespace each: one control port for all."""
+    run = compile_text(tmp_path, LAB + "pattern: chain\n")
+    found = job_documents(documents.hand_job(run, "hand-1"))
+    assert found["peers"]["addresses"][:2] == ["100.64.0.1:7600", "100.64.0.2:7600"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("}}\n  ports", "}, udp_port: 0}\n  ports", "control.udp_port: 0 leaves the port open"),
+        ("a: 192.0.2.1", "a: no-such-host.invalid", "no-such-host.invalid of a can't be resolved"),
+        ("eth9", "eth9, gateway: auto", "not built yet: gateway: auto"),
+    ],
+)
+def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) -> None:
+    """What people at two hosts could not start."""
+    run = compile_text(tmp_path, HAND.replace(old, new))
+    with pytest.raises(ConfigurationError, match=sentence):
+        documents.hand_job(run, "hand-1")
+
+
+def test_the_key_stays_private(tmp_path: Path) -> None:
+    """Mode 0600 from the first moment; a file with another mode is not written to."""
+    path = tmp_path / "job.yaml"
+    documents.write_private(path, "one")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    documents.write_private(path, "2")
+    assert path.read_text() == "2"
+    path.chmod(0o644)
+    with pytest.raises(ConfigurationError, match=r"exists with mode 0644.*has to be 0600"):
+        documents.write_private(path, "three")
+    assert path.read_text() == "2"
+    link = tmp_path / "link.yaml"
+    link.symlink_to(path)
+    with pytest.raises(ConfigurationError, match="can't be written"):
+        documents.write_private(link, "four")
+    with pytest.raises(ConfigurationError, match=r"no/job\.yaml: can't be written"):
+        documents.write_private(tmp_path / "no" / "job.yaml", "five")

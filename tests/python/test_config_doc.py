@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""doc/configuration.md describes every key and every unit, and its example is right."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from configs import LAB_EXAMPLE, PROJECT, read_text
+from pydantic import BaseModel
+
+from switchbench.config import quantities, schema
+from switchbench.config.profiles import OPTION_DEFAULTS, PATTERN_DEFAULTS, PROFILES
+
+DOC = (PROJECT / "doc" / "configuration.md").read_text()
+# The keys that begin the rows of its tables.
+ROWS = {
+    key
+    for line in DOC.splitlines()
+    if line.startswith("| `")
+    for key in re.findall(r"`([^`]+)`", line.split("|")[1])
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "prefix"),
+    [
+        (schema.Configuration, ""),
+        (schema.Expectation, ""),
+        (schema.DpdkOptions, "dpdk."),
+        (schema.TcpOptions, "tcp."),
+        (schema.VerbsOptions, "verbs."),
+        (schema.LabSite, ""),
+        (schema.HostSite, ""),
+        (schema.SiteControl, "control."),
+        (schema.PortKeys, ""),
+    ],
+)
+def test_every_key_has_a_row(model: type[BaseModel], prefix: str) -> None:
+    """A key without a row is not documented."""
+    whole = {"dpdk", "tcp", "verbs", "control"}  # their keys have rows of their own
+    missing = {f"{prefix}{key}" for key in model.model_fields if key not in whole} - ROWS
+    assert not missing
+
+
+def test_every_row_is_a_key() -> None:
+    """A row of a key that is gone would mislead."""
+    known = {
+        f"{prefix}{key}"
+        for model, prefix in (
+            (schema.Configuration, ""), (schema.Expectation, ""), (schema.LabSite, ""),
+            (schema.HostSite, ""), (schema.PortKeys, ""), (schema.SiteControl, "control."),
+            (schema.DpdkOptions, "dpdk."), (schema.TcpOptions, "tcp."),
+            (schema.VerbsOptions, "verbs."),
+        )
+        for key in model.model_fields
+    }  # fmt: skip
+    assert set(PROFILES) | known >= ROWS
+
+
+@pytest.mark.parametrize("pattern", PATTERN_DEFAULTS)
+def test_defaults_of_patterns(pattern: str) -> None:
+    """The default column says what the table of defaults has."""
+    for key, value in PATTERN_DEFAULTS[pattern].items():
+        (row,) = [line for line in DOC.splitlines() if line.startswith(f"| `{key}` | {pattern}")]
+        assert row.split("|")[4].strip(" `") == str(value).lower()
+
+
+@pytest.mark.parametrize("transport", OPTION_DEFAULTS)
+def test_defaults_of_options(transport: str) -> None:
+    """The same for transports."""
+    for key, value in OPTION_DEFAULTS[transport].items():
+        (row,) = [line for line in DOC.splitlines() if line.startswith(f"| `{transport}.{key}` |")]
+        assert row.split("|")[3].strip(" `") == str(value).lower()
+
+
+def test_units() -> None:
+    """The table of quantities has every unit."""
+    table = DOC.partition("### Quantities")[2].partition("### Order")[0]
+    for quantity in (quantities.DURATION, quantities.SIZE, quantities.COUNT):
+        assert all(f"`{unit}`" in table for unit in quantity.units if unit)
+    for unit in ("kbit", "Mbit", "Gbit", "Tbit", "fps", "kfps", "Mfps"):
+        assert f"`{unit}`" in table
+
+
+def test_first_example_is_the_designs(tmp_path: Path) -> None:
+    """What one sees first works."""
+    example = DOC.partition("```yaml\n")[2].partition("```")[0]
+    assert example == LAB_EXAMPLE.partition("\n")[2]
+    assert len(read_text(tmp_path, example).tests) == 8

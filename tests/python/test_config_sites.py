@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Labs and site files: hosts, ports, ranks, groups, processes, wiring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from configs import LAB, read_text, write_files
+
+from switchbench.config import Request, read
+from switchbench.config.fields import written_order
+from switchbench.errors import ConfigurationError
+from switchbench.model import Site
+
+TEST = "tests: [{pattern: chain}]\n"
+
+
+def site_of(folder: Path, text: str, *assignments: str) -> Site:
+    """The site of a configuration."""
+    return read_text(folder, f"switchbench: 1\nsite: {text}\n{TEST}", *assignments).site
+
+
+def hand(folder: Path, keys: str) -> Site:
+    """The site of two hosts, started by hand, with further keys."""
+    return site_of(folder, f"\n  launch: hand\n  {keys}")
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ("node[01-03]", ["node01", "node02", "node03"]),
+        ("node[01-16/5]", ["node01", "node06", "node11", "node16"]),
+        ("n[3,1-2]", ["n3", "n1", "n2"]),
+        ("b,a", ["b", "a"]),
+        ("r[2,1]n[1-2]", ["r2n1", "r2n2", "r1n1", "r1n2"]),
+        ("node[1-2]:e0", ["node1:e0", "node2:e0"]),
+    ],
+)
+def test_node_sets_keep_the_order_written(names: str, found: list[str]) -> None:
+    """Base name, range and increment; the written order is the physical one."""
+    assert written_order(names) == found
+
+
+@pytest.mark.parametrize("names", ["node[1-", "@all", "a,a", ""])
+def test_node_sets_refused(names: str) -> None:
+    """Bad syntax, groups of this machine's ClusterShell, doubles and nothing."""
+    with pytest.raises(ValueError, match=r"no node set|not read here|twice|names no node"):
+        written_order(names)
+
+
+def test_lab(tmp_path: Path) -> None:
+    """Ports, addresses, processes and groups come from the topology."""
+    site = site_of(tmp_path, "{lab: two-modules}")
+    assert [port.name for port in site.networks["lab"]] == [f"node{i}:e0" for i in range(1, 25)]
+    port = site.ports[12]
+    assert (port.switch, port.switch_port, port.line_rate_bps) == ("right", "p13", 10_000_000)
+    assert port.engine["netns"].endswith("/sb-two-modules-node13")
+    assert port.engine["ipv4"] == "198.19.0.13/16"
+    assert port.engine["tcp_address"] == "198.18.0.13"
+    assert port.frame_max == 1518
+    assert site.groups["right"] == tuple(f"node{i}:e0" for i in range(13, 25))
+    assert [process.name for process in site.processes[:2]] == ["node1", "node2"]
+    assert site.processes[1].control["address"] == "100.64.0.2:0"
+    assert site.queueing_s == pytest.approx(8 * 128 * 1024 / 10e6)
+
+
+def test_pack(tmp_path: Path) -> None:
+    """Several ports in a process, which listens where its first node does."""
+    site = site_of(tmp_path, "{lab: sixty-four, pack: 16}")
+    assert [process.name for process in site.processes] == [
+        "node[1-16]", "node[17-32]", "node[33-48]", "node[49-64]",
+    ]  # fmt: skip
+    assert [len(process.ports) for process in site.processes] == [16] * 4
+    assert site.processes[1].control["address"] == "100.64.0.17:0"
+
+
+def test_lab_overrides(tmp_path: Path) -> None:
+    """The topology's own keys replace its file's, from the file and from `--set`."""
+    site = site_of(
+        tmp_path, "{lab: one-switch, nodes: 4, overrides: {node2: {rate: 50M}}}", "site.rate=20M"
+    )
+    assert [port.line_rate_bps // 10**6 for port in site.ports] == [20, 50, 20, 20]
+    overrides = {"node2": {"rate": "50M"}}
+    assert site.lab_overrides == {"nodes": 4, "rate": "20M", "overrides": overrides}
+
+
+def test_ways_to_name_a_site(tmp_path: Path) -> None:
+    """A lab by name, a topology beside the configuration, a site file, `--site`."""
+    topology = "topology: 1\nrate: 10M\nmodules: [m]\nnodes:\n  n[1-2]: {}\n"
+    (tmp_path / "mine.yaml").write_text(topology)
+    for text in ("mine.yaml", "{lab: mine.yaml}"):
+        assert [port.name for port in site_of(tmp_path, text).ports] == ["n1:e0", "n2:e0"]
+    assert site_of(tmp_path, "tree").lab == "tree"
+    path = write_files(tmp_path, LAB + TEST)
+    assert read(Request(path, site="tree")).site.lab == "tree"
+    assert read(Request(None, site="one-switch", profile="quick")).site.lab == "one-switch"
+    assert read(Request(path, ["site.lab=two-modules"])).site.lab == "two-modules"
+
+
+def test_hall(tmp_path: Path) -> None:
+    """The design's site file: three networks, an override, groups, wiring, what is not built."""
+    site = site_of(tmp_path, "sites/hall2.yaml")
+    assert list(site.networks) == ["rail0", "rail1", "ib"]
+    assert [port.name for port in site.networks["rail1"]][:2] == ["node01:e1", "node02:e1"]
+    by_name = {port.name: port for port in site.ports}
+    assert by_name["node16:e0"].engine["pci"] == "0000:3b:00.0"
+    assert by_name["node17:e0"].engine["pci"] == "0000:5e:00.0"
+    assert by_name["node17:e0"].engine["mac"] == "keep"
+    assert by_name["node33:e0"].switch == "leaf2"
+    assert by_name["node33:e0"].switch_port == "Eth1/1"
+    assert by_name["node01:ib"].transports == ("tcp", "verbs")
+    addresses = [port.engine["mac"] for port in site.networks["rail1"]]
+    assert len(set(addresses)) == 64
+    assert all(address.startswith("02:") for address in addresses)
+    assert len(site.groups["rack1"]) == 96
+    assert site.processes[0].control == {"address": "node01-mgmt:7600"}
+    assert (site.deadman_ms, site.barrier_timeout_ms) == (500, 5000)
+    assert site.unbuilt == ("bind (driver vfio-pci)", "gateway: auto (give its address)")
+
+
+def test_shared_ports_have_a_slower_deadman(tmp_path: Path) -> None:
+    """5 s where the benchmark shares a port."""
+    keys = "hosts: [a, b]\n  ports: {e0: {network: n, iface: eth0, shared: true}}"
+    assert hand(tmp_path, keys).deadman_ms == 5000
+
+
+@pytest.mark.parametrize(
+    ("order", "ranks"),
+    [
+        ("host", ["a:e0", "a:e1", "b:e0", "b:e1"]),
+        ("port", ["a:e0", "b:e0", "a:e1", "b:e1"]),
+        ("listed\n  listed: ['b:e1', a, 'b:e0']", ["b:e1", "a:e0", "a:e1", "b:e0"]),
+    ],
+)
+def test_rank_order(order: str, ranks: list[str], tmp_path: Path) -> None:
+    """By host, by port, or as listed."""
+    ports = "ports: {e0: {network: n, iface: eth0}, e1: {network: n, iface: eth1}}"
+    site = hand(tmp_path, f"hosts: [a, b]\n  {ports}\n  rank_order: {order}")
+    assert [port.name for port in site.networks["n"]] == ranks
+
+
+def test_shuffled_ranks_follow_the_seed(tmp_path: Path) -> None:
+    """The same seed, the same order; another seed, another."""
+
+    def ranks(seed: int) -> list[str]:
+        site = site_of(tmp_path, "{lab: two-modules, rank_order: shuffled}", f"seed={seed}")
+        return [port.name for port in site.networks["lab"]]
+
+    assert ranks(1) == ranks(1)
+    assert ranks(1) != ranks(2)
+    assert sorted(ranks(1)) == sorted(ranks(2))
+
+
+SITE_REFUSED = {
+    "hosts: 'a['\n  ports: {e0: {network: n, iface: e}}": r":4: site\.hosts: .*no node set",
+    "hosts: a\n  ports: {e0: {iface: e}}": r":5: site\.ports\.e0: has no `network`",
+    "hosts: a\n  ports: {e0: {network: n}}": r"site\.ports\.e0: has no device",
+    "hosts: a\n  ports: {e0: {network: n, pci: 3b}}": r"site\.ports\.e0\.pci: \"3b\" has not the",
+    "hosts: a\n  ports: {e0: {network: n, iface: e}}\n  overrides: {b: {e0: {iface: f}}}": (
+        r":6: site\.overrides\.b: there is no host \"b\""
+    ),
+    "hosts: a\n  ports: {e0: {network: n, iface: e}}\n  groups: {g: c}": (
+        r":6: site\.groups\.g: there is no host or port \"c\" \(hosts are a\)"
+    ),
+    "hosts: a\n  ports: {e0: {network: n, rdma: m/1, transports: [dpdk]}}": (
+        r"site\.ports\.e0\.transports: dpdk is not possible"
+    ),
+    "hosts: a\n  ports: {e0: {network: n, pci: '00:01.0', driver: af_xdp}}": (
+        r"site\.ports\.e0\.driver: has no effect without `iface`"
+    ),
+    "hosts: a\n  ports: {e0: {network: n, iface: e}}\n  listed: [a]": (
+        r"site\.listed: has no effect with rank_order: host"
+    ),
+    "hosts: [a, b]\n  ports: {e0: {network: n, iface: e}}\n  rank_order: listed\n  listed: [a]": (
+        r"site\.listed: leaves out b:e0"
+    ),
+    "hosts: [a, b]\n  control: {address: x}\n  ports: {e0: {network: n, iface: e}}": (
+        r"site\.control\.address: \"x\" is the same for all hosts"
+    ),
+    "hosts: a\n  ports: {e0: {network: n, iface: e}}\n  wiring: {'a:e1': [s, p]}": (
+        r"site\.wiring\.a:e1: there is no such port"
+    ),
+}
+
+
+@pytest.mark.parametrize("keys", SITE_REFUSED)
+def test_site_refused(keys: str, tmp_path: Path) -> None:
+    """A site's mistakes are named where they stand."""
+    with pytest.raises(ConfigurationError, match=SITE_REFUSED[keys]):
+        hand(tmp_path, keys)
+
+
+def test_mistakes_in_a_site_file_name_that_file(tmp_path: Path) -> None:
+    """Not the configuration that uses it."""
+    path = write_files(tmp_path, f"switchbench: 1\nsite: sites/hall2.yaml\n{TEST}")
+    site = tmp_path / "sites" / "hall2.yaml"
+    site.write_text(site.read_text().replace("launch: ssh", "launch: rsh"))
+    with pytest.raises(ConfigurationError, match=r'hall2\.yaml:1: launch: found "rsh"; possible'):
+        read(Request(path))
+
+
+def test_wiring(tmp_path: Path) -> None:
+    """A line that names no port is refused with its line; a missing file is noted."""
+    path = write_files(tmp_path, f"switchbench: 1\nsite: sites/hall2.yaml\n{TEST}")
+    wiring = tmp_path / "sites" / "wiring.csv"
+    wiring.write_text("node01:e0,leaf1,Eth1/1\nnode99:e0,leaf1,Eth1/2\n")
+    with pytest.raises(ConfigurationError, match=r'wiring\.csv:2: there is no port "node99:e0"'):
+        read(Request(path))
+    wiring.unlink()
+    assert read(Request(path)).site.notes == (
+        f"wiring: there is no {wiring}: switch ports stay unnamed",
+    )

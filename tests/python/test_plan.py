@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench plan`: what people and programs get, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from configs import LAB, LAB_EXAMPLE, TRANSPORTS_EXAMPLE, needs_engine, write_files
+
+from switchbench import engine
+from switchbench.cli import COMMANDS, build_parser, main
+
+pytestmark = needs_engine
+
+
+def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What the command prints; it has to succeed."""
+    assert main(["plan", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def plan_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    """The same for programs."""
+    return json.loads(plan(capsys, *arguments, "--json"))
+
+
+def test_lab_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests with their time, ports with their switch ports, flows by names."""
+    text = plan(capsys, str(write_files(tmp_path, LAB_EXAMPLE)))
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "0 chain dpdk lab 2, 4, 8 1518 95% 1 3 3 9 s" in lines
+    assert any(line.startswith("expected time 2 min") for line in lines)
+    assert "lab 7 node8:e0 switch p8 100Mbit/s" in lines
+    assert "plan 1: chain, 4 ranks of lab, 1 phase (tests 0, 1)" in lines
+    assert "0 chain node1:e0→node2:e0, node2:e0→node3:e0, node3:e0→node4:e0" in lines
+    neighbours = [line for line in lines if line.startswith("0 neighbours")]
+    assert neighbours == [
+        "0 neighbours node1:e0⇄node2:e0, node3:e0⇄node4:e0, node5:e0⇄node6:e0, node7:e0⇄node8:e0"
+    ]
+
+
+def test_idle_ranks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With an odd number of ranks one idles; a forwarding chain shows who forwards."""
+    text = LAB + (
+        "tests:\n- {pattern: pairs, ranks: [5]}\n- {pattern: chain, ranks: [3], forward: true}\n"
+    )
+    path = str(write_files(tmp_path, text))
+    shown = plan(capsys, path)
+    assert "node3:e0⇄node4:e0; idle: node5:e0" in shown
+    assert "node1:e0→node2:e0, node2:e0⇒node3:e0" in shown
+    found = plan_json(capsys, path)["plans"]
+    assert found[0]["phases"][0]["networks"][0]["idle"] == ["node5:e0"]
+    assert found[1]["phases"][0]["networks"][0]["flows"] == [
+        ["node1:e0", "node2:e0", "generate"],
+        ["node2:e0", "node3:e0", "forward"],
+    ]
+
+
+def test_large_plans_are_summarised(capsys: pytest.CaptureFixture[str]) -> None:
+    """A dozen phases and a few flows of each, unless all or some phases are asked for."""
+    site = ("--site", "sixty-four", "--set", "pattern=aapc")
+    short = plan(capsys, *site)
+    assert "… 51 more phases (--all, or --phases RANGES)" in short
+    assert "… 48 more" in short
+    assert "distance 12" in short
+    assert "distance 13" not in short
+    assert "distance 63" in plan(capsys, *site, "--all")
+    chosen = plan(capsys, *site, "--phases", "0,40-41")
+    names = re.findall(r"distance \d+", chosen)
+    assert names == ["distance 1", "distance 41", "distance 42"]
+
+
+def test_json_holds_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each ordered pair once over an AAPC's phases; trials refer to plans; the configuration."""
+    found = plan_json(capsys, str(write_files(tmp_path, LAB_EXAMPLE)))
+    assert found["switchbench"] == 1
+    aapc = next(item for item in found["plans"] if item["pattern"]["name"] == "aapc")
+    flows = [tuple(flow[:2]) for phase in aapc["phases"] for flow in phase["networks"][0]["flows"]]
+    names = aapc["ranks"]["lab"]
+    assert sorted(flows) == sorted((a, b) for a in names for b in names if a != b)
+    assert {trial["plan"] for trial in found["trials"]} == set(range(len(found["plans"])))
+    assert found["expected_s"] == pytest.approx(
+        found["start_s"] + sum(test["expected_s"] for test in found["tests"]), abs=0.1
+    )
+    assert found["configuration"]["tests"][0]["window"] == "2s"
+
+
+def test_what_is_not_built_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It plans, and says that it can't be run."""
+    path = str(write_files(tmp_path, TRANSPORTS_EXAMPLE))
+    text = plan(capsys, path, "--phases", "0")
+    assert "not built yet, so this can't be run: transport verbs" in text
+    assert "rail0 + rail1" in text
+    assert main(["run", path, "--out", str(tmp_path / "out")]) == 2
+    assert "not built yet: bind (driver vfio-pci)" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 2, nothing on standard output."""
+    path = write_files(tmp_path, LAB + "tests:\n- {pattern: chian}\n")
+    assert main(["plan", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"switchbench: {path}:4: tests.0.pattern: found")
+    assert captured.err.count("\n") == 1
+    assert main(["plan", str(tmp_path / "none.yaml")]) == 2
+    assert main(["plan"]) == 2
+    assert "no configuration: name a file, or give --site" in capsys.readouterr().err
+
+
+def test_time_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The plan is shown, and refused; a job is not written."""
+    path = str(write_files(tmp_path, LAB + "time_limit: 2s\npattern: aapc\n"))
+    job = tmp_path / "job.yaml"
+    assert main(["plan", path]) == 2
+    captured = capsys.readouterr()
+    assert "distance 7" in captured.out
+    assert "time_limit: the run should take" in captured.err
+    assert main(["plan", path, "--job", str(job)]) == 2
+    assert not job.exists()
+
+
+def test_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that only its owner reads; a second one only over such a file."""
+    path = str(write_files(tmp_path, LAB + "pattern: chain\n"))
+    job = tmp_path / "job.yaml"
+    plan(capsys, path, "--job", str(job))
+    assert stat.S_IMODE(job.stat().st_mode) == 0o600
+    key = job.read_text()
+    plan(capsys, path, "--job", str(job))
+    assert job.read_text() != key
+    job.chmod(0o640)
+    assert main(["plan", path, "--job", str(job)]) == 2
+    assert "exists with mode 0640" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    """`switchbench plan CONF | head -1` says nothing on standard error."""
+    path = write_files(tmp_path, LAB_EXAMPLE)
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "wb") as gone:
+        result = subprocess.run(
+            [sys.executable, "-m", "switchbench", "plan", str(path), "--all"],
+            stdout=gone, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert result.stderr == ""
+
+
+def test_help_has_examples() -> None:
+    """Every command's help ends with examples."""
+    parser = build_parser()
+    assert "examples:" in parser.format_help()
+    actions = [action for action in parser._actions if action.choices]
+    commands: Any = actions[0].choices
+    assert list(commands) == list(COMMANDS)
+    for name in COMMANDS:
+        assert f"switchbench {name}" in commands[name].format_help().partition("examples:")[2]
+
+
+def test_engine_that_cannot_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong path, and a program that is no engine."""
+    engine.plan_size.cache_clear()
+    path = str(write_files(tmp_path, LAB + "pattern: chain\n"))
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "nothing"))
+    assert main(["plan", path]) == 2
+    assert "SWITCHBENCH_NODE=" in capsys.readouterr().err
+    monkeypatch.setenv("SWITCHBENCH_NODE", "/bin/false")
+    assert main(["plan", path]) == 3
+    assert "switchbench-node: ended with status 1" in capsys.readouterr().err
