@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 from switchbench.errors import ConfigurationError
-from switchbench.results.summary import Summary, exit_status
+from switchbench.results.expect import MEASURES
+from switchbench.results.summary import Summary, exit_status, schema
 
 SITE = make_site()
 
@@ -109,6 +112,29 @@ def test_bad_clauses_are_refused_before_traffic(spec: dict[str, Any], words: str
     with pytest.raises(ConfigurationError, match=r"expect 4\.2") as caught:
         Summary(make_run(SITE, make_trial(SITE), expectations=(spec,)))
     assert words in str(caught.value)
+
+
+def test_every_measure_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "doc" / "measures.md").read_text("utf-8")
+    clauses = text.split("## Clauses")[1].split("## Like names")[0]
+    for name in MEASURES:
+        assert f"`{name}`" in clauses, name
+
+
+def test_every_key_of_the_summary_is_documented() -> None:
+    """Each property of the schema says what it means, or is a definition that does."""
+
+    def undescribed(place: str, node: Any) -> Iterator[str]:
+        for name, value in node.get("properties", {}).items():
+            said = {"description", "$ref", "const", "enum", "oneOf", "items"} & value.keys()
+            if not said and not value.get("properties"):
+                yield f"{place}.{name}"
+            yield from undescribed(f"{place}.{name}", value)
+
+    lacking = list(undescribed("", schema()))
+    for name, definition in schema()["$defs"].items():
+        lacking += undescribed(name, definition)
+    assert set(lacking) <= {"trial.records.repeat", "trial.records.network", "trial.records.phase"}
 
 
 def test_precedence_of_exit_status() -> None:

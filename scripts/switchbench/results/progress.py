@@ -40,7 +40,8 @@ class Course:
         if kind == "progress":
             self._enter(record)
             self.step = record.get("step") or ""
-            self._rates[record["node"]] = record.get("delivered_bps") or 0.0
+            if self.step == "window" or record["node"] not in self._rates:
+                self._rates[record["node"]] = record.get("delivered_bps") or 0.0
         elif kind == "phase":
             if record["phase"] < 0:  # the probe
                 return False

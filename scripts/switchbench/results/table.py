@@ -81,7 +81,7 @@ _COLUMNS = (
     _Column("least\n%", _share("least_percent_of_line")),
     _Column("lost", _count("lost_frames"), zero="lost in the network"),
     _Column("in\nhost", _count("host_dropped_frames"), zero="dropped in a host", unseen=True),
-    _Column("reord.", _count("reordered_frames"), drop=5, zero="reordered"),
+    _Column("out of\norder", _count("reordered_frames"), drop=5, zero="reordered"),
     _Column("dup.", _count("duplicated_frames"), drop=5, zero="duplicated"),
     _Column("corr.", _count("corrupted_frames"), zero="corrupted"),
     _Column("misd.", _count("misdelivered_frames"), zero="misdelivered"),
