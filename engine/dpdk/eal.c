@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <libgen.h>
+#include <limits.h>
 #include <pthread.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -164,10 +166,15 @@ static void choose_arguments(struct arguments *arguments, const char *node, int 
         add(arguments, "--iova-mode=va");
 }
 
-/* The EAL makes a folder even when it shares nothing; nothing must stay behind. */
+/* The EAL makes a folder, and DPDK's common one above it, even when it shares nothing: nothing
+ * must stay behind. Those that others use are not empty, so they stay. */
 static void remove_folder(void)
 {
-    (void)rmdir(rte_eal_get_runtime_dir());
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s", rte_eal_get_runtime_dir());
+    if (rmdir(path) == 0)
+        (void)rmdir(dirname(path));
 }
 
 static void thread_ends(void *registered)

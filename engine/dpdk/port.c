@@ -268,7 +268,7 @@ static int choose_mac(struct transport_port *port, const struct transport_run *r
     if (rte_eth_macaddr_get(port->id, &own) != 0)
         memset(&own, 0, sizeof own);
     mac = own;
-    if (wanted == NULL && port->kernel)
+    if (wanted == NULL && (port->kernel || rte_is_zero_ether_addr(&own)))
         derive_mac(run, port->conf->name, mac.addr_bytes);
     else if (wanted != NULL && strcmp(wanted, "keep") != 0 &&
              (rte_ether_unformat_addr(wanted, &mac) != 0 || (mac.addr_bytes[0] & 1)))
