@@ -110,6 +110,12 @@ def test_aapc_shows_its_five_worst_phases() -> None:
     assert phases_in(printed(summary, every_phase=True)) == [str(i + 1) for i in range(8)]
 
 
+def test_the_phase_that_lost_most_is_shown_too() -> None:
+    summary = aapc([7000, 6000, 7100, 5000, 7200, 6500, 6400, 6300])
+    summary["trials"][4]["lost_frames"] = 72
+    assert phases_in(printed(summary)) == ["4", "2", "8", "7", "6", "5"]
+
+
 def test_whole_plan_shows_time_least_phase_and_every_phase() -> None:
     text = printed(aapc([8000, 4000, 1000]))
     line = next(line for line in text.splitlines() if line.startswith("aapc shift, dpdk"))

@@ -134,7 +134,7 @@ class Report:
             whole = _widest(plan, phases)
             yield _Row(whole, f"all {len(phases)}", self._flow(whole), of_plan=True)
             if not self._every_phase and len(phases) > WORST_PHASES:
-                phases = sorted(phases, key=_least)[:WORST_PHASES]
+                phases = _worst(phases)
             for entry in phases:
                 name = f"{_phase_name(entry)} {_ended(entry)}".rstrip()
                 yield _Row(entry, name, self._flow(entry))
@@ -370,6 +370,15 @@ def _series_key(plan: Entry) -> tuple[str, str]:
 
 def _phase_name(entry: Entry) -> str:
     return str(entry["phase_name"] or entry["phase"])
+
+
+def _worst(phases: Sequence[Entry]) -> list[Entry]:
+    """The slowest, and the one that lost the most where it is not among them."""
+    worst = sorted(phases, key=_least)[:WORST_PHASES]
+    leakiest = max(phases, key=lambda entry: entry["lost_frames"] or 0)
+    if leakiest["lost_frames"] and leakiest not in worst:
+        worst.append(leakiest)
+    return worst
 
 
 def _ended(entry: Entry) -> str:
