@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "barrier.h"
 
+#include <assert.h>
+
 void barrier_values_clear(struct barrier_values *values)
 {
     for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
@@ -108,6 +110,7 @@ static void advance(struct barrier *barrier, int64_t now_ns)
 
 void barrier_enter(struct barrier *barrier, const struct barrier_values *mine, int64_t now_ns)
 {
+    assert(!waiting(barrier));
     barrier->epoch++;
     barrier->round = 0;
     slot_clear(slot_of(barrier, barrier->epoch + 1));

@@ -473,6 +473,11 @@ enum barrier_state control_barrier_state(const struct control *control, struct b
     return state;
 }
 
+uint32_t control_awaited(const struct control *control)
+{
+    return control->joined ? group_awaited(&control->group) : DATAGRAM_NONE;
+}
+
 const struct control_fault *control_fault(const struct control *control)
 {
     return control->joined ? group_fault(&control->group) : NULL;

@@ -61,6 +61,8 @@ struct control_clock {
 };
 
 int control_open(struct control **control, const struct control_conf *conf, struct err *err);
+/* Lingers first while partners may need an answer: 125 ms after the last barrier or question, 0.4 s
+ * after a fault, 1 s at most. NULL: nothing to do. */
 void control_close(struct control *control);
 /* The bound address, for the hello record. */
 void control_address(const struct control *control, struct sockaddr_storage *address);
@@ -74,29 +76,37 @@ int64_t control_deadline(const struct control *control);
 /* Reads and answers what has arrived, resends what is due. Never blocks. */
 void control_work(struct control *control, int64_t now_ns);
 
-/* Enters the next barrier (epochs count from 0 by themselves) with this node's values. */
+/* Enters the next barrier (epochs count from 0 by themselves) with this node's values; the one
+ * before must have been passed, or failed. */
 void control_barrier_enter(struct control *control, const struct barrier_values *mine,
                            int64_t now_ns);
 /* BARRIER_PASSED: `all` holds the reduction over all nodes, the same on each. */
 enum barrier_state control_barrier_state(const struct control *control, struct barrier_values *all);
+/* The node for which a waiting node waits in the end, as far as its partners say: it lives and is
+ * late, or will be found missing. UINT32_MAX: this node does not wait. For the log. */
+uint32_t control_awaited(const struct control *control);
 /* NULL: no fault so far. An abort may come at any time, also outside barriers. */
 const struct control_fault *control_fault(const struct control *control);
 /* Tells every node that this one gives up, and why; floods, does not wait. */
 void control_abort(struct control *control, const char *text, int64_t now_ns);
 
 /* Another node's published bytes, by the publisher's own name for them. Publishing the same id
- * again replaces. Fetching asks again with back-off until the answer comes; -EAGAIN: not yet. */
+ * again replaces it for who has not fetched it; -ENOMEM, -EINVAL (too large). Possible before
+ * joining. Fetching asks again with back-off until the answer comes; -EAGAIN: not yet, call again
+ * (a request that nobody calls for is given up after 1 s); -EINVAL: no such node. */
 int control_publish(struct control *control, uint64_t id, const struct blob *blob);
 int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
                   int64_t now_ns);
 
 struct control_clock control_clock(const struct control *control);
 
-/* Heartbeats (by hand: node 0 sends them to all, authenticated): when the last one came. */
+/* Heartbeats (by hand: node 0 sends them to all, authenticated): when the last one came; 0: none
+ * so far. None is sent before the handshake is over. */
 void control_beat(struct control *control, int64_t now_ns);
 int64_t control_last_beat_ns(const struct control *control);
 
-/* Datagrams counted and dropped: not ours, forged, replayed or damaged. */
+/* Datagrams counted and dropped: not ours, forged, replayed or damaged. Those of a partner that
+ * has the session key a little earlier than we are dropped, too, but not counted. */
 uint64_t control_dropped(const struct control *control);
 
 #endif

@@ -293,5 +293,5 @@ int64_t group_deadline(const struct group *group)
 
 uint32_t group_awaited(const struct group *group)
 {
-    return barrier_awaited(&group->barrier);
+    return group->entering ? session_awaited(&group->session) : barrier_awaited(&group->barrier);
 }

@@ -270,6 +270,16 @@ int64_t session_deadline(const struct session *session)
     return session->backoff.due_ns;
 }
 
+uint32_t session_awaited(const struct session *session)
+{
+    if (session->ready)
+        return DATAGRAM_NONE;
+    for (uint32_t child = 0; child < session->child_count; child++)
+        if (!session->children[child].reported)
+            return child_index(session, child);
+    return session_parent(session->neighbours->self);
+}
+
 const uint8_t *session_nonce_of(const struct session *session, uint32_t index)
 {
     int place = child_place(session, index);

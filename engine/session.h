@@ -82,6 +82,8 @@ void session_expect(struct session *session, int64_t now_ns);
 /* Repeats what is due. Returns the neighbour that is missing, or NULL. */
 struct neighbour *session_tick(struct session *session, int64_t now_ns);
 int64_t session_deadline(const struct session *session);
+/* The first child that has not reported, else the parent; DATAGRAM_NONE when it is ready. */
+uint32_t session_awaited(const struct session *session);
 /* The nonce of a neighbour in the tree, NULL when it is not known. */
 const uint8_t *session_nonce_of(const struct session *session, uint32_t index);
 
