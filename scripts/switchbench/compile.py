@@ -10,11 +10,10 @@ from typing import Any
 
 from . import timing
 from .config import Reading, effective
-from .config import tests as points_of
 from .config.effective import text as written
 from .config.members import Members
+from .config.resolve import Point, frame_limits, place, points
 from .config.settings import PATTERN_KEYS
-from .config.tests import Point
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
 from .model import Load, Part, Port, Run, Trial
@@ -92,7 +91,7 @@ class _Compiler:
     def trials(self) -> Iterator[Trial]:
         """All trials in order: tests, points, repeats."""
         for number, test in enumerate(self.reading.tests):
-            for point in points_of.points(test):
+            for point in points(test):
                 yield from self.repeats(number, point)
 
     def repeats(self, number: int, point: Point) -> Iterator[Trial]:
@@ -119,13 +118,17 @@ class _Draft:
 
     def problem(self, key: str, text: str) -> ConfigurationError:
         """The error at a setting of this point."""
-        return self.document.problem(points_of.place(self.point, key, self.document), text)
+        return self.document.problem(place(self.point, key, self.document), text)
 
     def check(self) -> None:
         """Refuses what no port can do."""
-        points_of.frame_limits(self.point, self.document)
+        frame_limits(self.point, self.document)
         self._check_load()
         self._check_pack()
+        if self.values["traffic"] == "transfer" and self.values.get("sync") == "none":
+            raise self.problem(
+                "sync", "none needs phases of a known length, and a transfer has none"
+            )
 
     def trial(self, identity: int, number: int, repeat: int) -> Trial:
         """One trial with its document."""
@@ -133,7 +136,6 @@ class _Draft:
         sizes = [self._size(part) for part in self.parts]
         phases = max(size.phases for size in sizes)
         flows = sum(size.flows for size in sizes)
-        window_ns = values["window"]
         return Trial(
             id=identity,
             test=number,
@@ -146,9 +148,9 @@ class _Draft:
             size_unit="frame" if self.transport == "dpdk" else "message",
             load=self.point.load,
             traffic=values["traffic"],
-            warmup_s=values["warmup"] / NS,
-            window_s=window_ns / NS,
-            cooldown_s=values["cooldown"] / NS,
+            warmup_s=values.get("warmup", 0) / NS,
+            window_s=values.get("window", 0) / NS,
+            cooldown_s=values.get("cooldown", 0) / NS,
             phases=phases,
             flows=flows,
             document=self._document(identity, repeat),
@@ -234,9 +236,9 @@ class _Draft:
             "traffic": values["traffic"],
             "sizes": list(self.point.sizes),
             "load": load_document(self.point.load),
-            "warmup_ns": values["warmup"],
-            "window_ns": values["window"],
-            "cooldown_ns": values["cooldown"],
+            "warmup_ns": values.get("warmup", 0),
+            "window_ns": values.get("window", 0),
+            "cooldown_ns": values.get("cooldown", 0),
             "drain_silence_ns": values["drain_silence"],
             "drain_max_ns": values["drain_max"],
         }
@@ -252,15 +254,26 @@ class _Draft:
 
     def _expected_s(self, phases: int, flows: int) -> float:
         values = self.values
-        spans = timing.Spans(
-            warmup_ns=values["warmup"],
-            window_ns=values["window"],
-            cooldown_ns=values["cooldown"],
+        course = timing.Course(
+            phases=phases,
+            traffic_s=self._traffic_s(flows / phases),
             # A stream socket says when it is over; frames only fall silent.
-            drain_ns=values["drain_silence"] if self.transport == "dpdk" else 0,
+            drain_s=values["drain_silence"] / NS if self.transport == "dpdk" else 0.0,
+            barriers=values.get("sync", "barrier") == "barrier",
+            probe=values["probe"],
         )
-        barriers = values.get("sync", "barrier") == "barrier"
-        return timing.trial_s(self.site, spans, timing.Course(phases, barriers, values["probe"]))
+        return timing.trial_s(self.site, course)
+
+    def _traffic_s(self, flows: float) -> float:
+        """How long one phase of so many flows sends."""
+        values = self.values
+        if "transfer_size" not in values:
+            return float(values["warmup"] + values["window"] + values["cooldown"]) / NS
+        ports = [port for part in self.parts for port in part.ranks]
+        rates_bps = [port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in ports]
+        share = self.point.load.percent or 100.0
+        bits = 8 * values["transfer_size"] * max(1.0, flows / len(ports))
+        return float(bits / (min(rates_bps) * share / 100))
 
     def _check_load(self) -> None:
         for part in self.parts:

@@ -15,33 +15,27 @@ PROBE_S = 0.1  # once for each trial that probes
 START_S = 1.5  # once: nodes started, ports opened, first barrier
 START_PER_NODE_S = 0.1
 
-
-@dataclass(frozen=True)
-class Spans:
-    """The times of one phase, in ns."""
-
-    warmup_ns: int
-    window_ns: int
-    cooldown_ns: int
-    drain_ns: int  # what the drain should take
+UNKNOWN_LINE_BPS = 1e9  # taken for a transfer's time where nobody knows better
 
 
 @dataclass(frozen=True)
 class Course:
-    """How a trial's phases follow each other."""
+    """How a trial goes."""
 
     phases: int
+    traffic_s: float  # of one phase, warm-up to stop
+    drain_s: float
     barriers: bool  # between phases; else they follow by the clock
     probe: bool
 
 
-def trial_s(site: Site, spans: Spans, course: Course) -> float:
+def trial_s(site: Site, course: Course) -> float:
     """What a trial should take, barriers and drains included."""
-    traffic_s = (spans.warmup_ns + spans.window_ns + spans.cooldown_ns) / 1e9
     sharing = len(site.processes) if site.launch == "lab" else 0
-    between_s = spans.drain_ns / 1e9 + PHASE_S + PHASE_PER_NODE_S * sharing
+    between_s = course.drain_s + PHASE_S + PHASE_PER_NODE_S * sharing
     pauses = course.phases if course.barriers else 1
-    return course.phases * traffic_s + pauses * between_s + (PROBE_S if course.probe else 0.0)
+    probe_s = PROBE_S if course.probe else 0.0
+    return course.phases * course.traffic_s + pauses * between_s + probe_s
 
 
 def start_s(site: Site) -> float:

@@ -77,7 +77,7 @@ def test_every_file_of_conf(conf: str) -> None:
         "tests: [{pattern: aapc, imix: [64, 64, 570, 1518], loads: [50Mbit, 1kfps, 99.98%]}]",
         "tests: [{pattern: chain, transport: tcp, sweep: {tcp.send_buffer: [64KiB, 1MiB]}}]",
         "tests: [{pattern: ring, natural: false, count: 3, repeat: 2, seed: 7}]",
-        "tests: [{pattern: aapc, sync: none, traffic: transfer, transfer_size: 3MB}]",
+        "tests: [{pattern: aapc, sync: none}, {pattern: aapc, traffic: transfer}]",
         "time_limit: 1h\nlog: debug\nworker: poll\ntests: [{pattern: chain}]",
     ],
 )
@@ -191,6 +191,19 @@ def test_open_lab(tmp_path: Path) -> None:
     assert run.site.ports[0].engine["line_rate_bps"] == 10**9
     with pytest.raises(ConfigurationError, match="50% of an unknown line rate"):
         compile_text(tmp_path, lab, "transport=tcp", "load=50%")
+
+
+def test_transfer(tmp_path: Path) -> None:
+    """A size to completion: no window; its time follows from the line rate."""
+    text = LAB + (
+        "transport: tcp\nwindow: 1s\ntests:\n- {pattern: chain}\n"
+        "- {pattern: aapc, order: naive, traffic: transfer, transfer_size: 10MB}\n"
+    )
+    stream, transfer = compile_text(tmp_path, text).trials
+    assert stream.document["window_ns"] == 10**9
+    assert transfer.document["transfer_bytes"] == 10**7
+    assert (transfer.document["window_ns"], transfer.window_s) == (0, 0.0)
+    assert transfer.expected_s == pytest.approx(7 * 0.8, abs=0.5)  # 80 Mbit to each of 7
 
 
 def test_expected_time_and_limit(tmp_path: Path) -> None:

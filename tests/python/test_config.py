@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from configs import LAB, compile_text, needs_engine, read_text
 
-from switchbench.config.tests import points
+from switchbench.config.resolve import points
 from switchbench.errors import ConfigurationError
 
 TWO = "switchbench: 1\nsite: {lab: two-modules}\n"
@@ -242,6 +242,14 @@ REFUSED = {
     "a transfer's size without transfer": (
         one_test("{pattern: chain, transfer_size: 1MiB}"),
         "4: tests.0.transfer_size: has no effect with traffic: stream",
+    ),
+    "a window of a transfer": (
+        one_test("{pattern: chain, traffic: transfer, window: 1s}"),
+        "4: tests.0.window: has no effect with traffic: transfer",
+    ),
+    "a transfer by the clock": (
+        one_test("{pattern: aapc, traffic: transfer, sync: none}"),
+        "4: tests.0.sync: none needs phases of a known length, and a transfer has none",
     ),
     "a swept axis": (
         one_test("{pattern: chain, sweep: {load: [50%, 60%]}}"),

@@ -12,8 +12,8 @@ from typing import Any
 
 from . import quantities, settings
 from .read import FORMAT, Reading
+from .resolve import Test, points
 from .settings import Values
-from .tests import Test, points
 
 _TIMES = ("warmup", "window", "cooldown", "drain_silence", "drain_max")
 

@@ -7,7 +7,7 @@ and nothing else (see `validate`). Checks raise ValueError with one clause: foun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
@@ -63,10 +63,21 @@ def _bare(value: object) -> str:
 def _several(values: list[Any]) -> list[Any]:
     if not values:
         raise ValueError("is an empty list")
-    twice = [value for i, value in enumerate(values) if value in values[:i]]
-    if twice:
-        raise ValueError(f"names {shown(twice[0])} twice")
+    twice = first_double(values)
+    if twice is not None:
+        raise ValueError(f"names {shown(twice)} twice")
     return values
+
+
+def first_double(values: Iterable[Any]) -> Any:
+    """The first value that comes a second time, or None."""
+    seen = set()
+    for value in values:
+        key = value if isinstance(value, str | int) else repr(value)
+        if key in seen:
+            return value
+        seen.add(key)
+    return None
 
 
 def _frame_bytes(value: object) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..model import Port, Process, Site
 from . import quantities
-from .fields import written_order
+from .fields import first_double, written_order
 from .order import Names, Place, effective_order, make_groups, make_networks
 from .schema import HostSite, PortKeys, SiteControl
 from .words import meant, shown
@@ -99,9 +99,9 @@ def _hosts(model: HostSite, place: Place) -> list[str]:
         if not all(isinstance(text, str) for text in texts):
             raise ValueError(f"found {shown(model.hosts)}, but a node set is needed")
         hosts = [host for text in texts for host in written_order(text)]
-        twice = [host for i, host in enumerate(hosts) if host in hosts[:i]]
-        if twice:
-            raise ValueError(f"names {twice[0]} twice")
+        twice = first_double(hosts)
+        if twice is not None:
+            raise ValueError(f"names {twice} twice")
     except ValueError as error:
         raise place.problem(("hosts",), str(error)) from None
     return hosts
@@ -114,6 +114,7 @@ def _port_keys(model: HostSite, hosts: list[str], place: Place) -> Keys:
     """The keys of every port, by host and name, with the overrides in."""
     if not model.ports:
         raise place.problem(("ports",), "names no port")
+    place_of = {host: i for i, host in enumerate(hosts)}
     keys = {(host, name): port for host in hosts for name, port in model.ports.items()}
     for text, ports in (model.overrides or {}).items():
         try:
@@ -121,7 +122,7 @@ def _port_keys(model: HostSite, hosts: list[str], place: Place) -> Keys:
         except ValueError as error:
             raise place.problem(("overrides", text), str(error)) from None
         for host in named:
-            if host not in hosts:
+            if host not in place_of:
                 raise place.problem(
                     ("overrides", text), f"there is no host {shown(host)}{meant(host, hosts)}"
                 )
@@ -131,7 +132,7 @@ def _port_keys(model: HostSite, hosts: list[str], place: Place) -> Keys:
     for (host, name), port in keys.items():
         where = ("ports", name) if name in model.ports else ("overrides", host, name)
         _check(port, where, place)
-    return {(host, name): keys[host, name] for host in hosts for at, name in keys if at == host}
+    return dict(sorted(keys.items(), key=lambda item: place_of[item[0][0]]))
 
 
 def _check(port: PortKeys, where: tuple[str, ...], place: Place) -> None:

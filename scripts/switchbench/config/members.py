@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..model import Port, Site
 from .order import Names
@@ -21,24 +22,33 @@ class Members:
     network: str
     ranks: tuple[Port, ...]
 
+    @cached_property
+    def names(self) -> Names:
+        """All ports of the site by name."""
+        return Names(self.site.ports)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Rank numbers by port name."""
+        return {port.name: i for i, port in enumerate(self.ranks)}
+
     def pairs(self, pairs: NamedPairs) -> list[int]:
         """Rank numbers, flat: a0 b0 a1 b1 ..."""
-        found: list[int] = []
+        found: dict[int, None] = {}
         for pair in pairs:
             for name in pair:
                 rank = self._rank(name)
                 if rank in found:
                     raise ValueError(f"{self.ranks[rank].name} is named twice")
-                found.append(rank)
-        return found
+                found[rank] = None
+        return list(found)
 
     def groups(self, groups: NamedGroups) -> list[list[int]]:
         """Rank numbers of each group, in the order written; ports that are no ranks are left."""
-        number = {port.name: i for i, port in enumerate(self.ranks)}
         found = []
         for group in groups:
             ports = [port for name in group for port in self._ports(name)]
-            members = [number[port.name] for port in ports if port.name in number]
+            members = [self.numbers[port.name] for port in ports if port.name in self.numbers]
             if not members:
                 raise ValueError(
                     f"group {some(group)} has none of the {len(self.ranks)} ranks of this trial"
@@ -53,9 +63,8 @@ class Members:
                 f"{name} has several ports in network {self.network}: "
                 f"name one of {some(port.name for port in ports)}"
             )
-        for i, port in enumerate(self.ranks):
-            if port == ports[0]:
-                return i
+        if ports[0].name in self.numbers:
+            return self.numbers[ports[0].name]
         raise ValueError(
             f"{ports[0].name} is not among the {len(self.ranks)} ranks of this trial "
             f"({self.ranks[0].name} to {self.ranks[-1].name})"
@@ -63,7 +72,7 @@ class Members:
 
     def _ports(self, name: str) -> list[Port]:
         """The ports of this network that a group's, host's or port's name means."""
-        names = Names(self.site.ports)
+        names = self.names
         if name in self.site.groups:
             ports = [port for text in self.site.groups[name] for port in names.ports(text)]
         else:

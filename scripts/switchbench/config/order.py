@@ -12,7 +12,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..errors import ConfigurationError
 from ..model import Port
-from .fields import written_order
+from .fields import first_double, written_order
 from .schema import RankOrder
 from .source import Document, KeyPath
 from .words import shown, some
@@ -113,10 +113,12 @@ def _listed(
             found += names.ports(text)
         except ValueError as error:
             raise place.problem(("listed", i), str(error)) from None
-    twice = [port.name for i, port in enumerate(found) if port in found[:i]]
-    if twice:
-        raise place.problem(("listed",), f"names {twice[0]} twice")
-    missing = [port.name for port in ports if port not in found]
+    names_found = [port.name for port in found]
+    twice = first_double(names_found)
+    if twice is not None:
+        raise place.problem(("listed",), f"names {twice} twice")
+    known = set(names_found)
+    missing = [port.name for port in ports if port.name not in known]
     if missing:
         raise place.problem(("listed",), f"leaves out {some(missing)}: every port has a rank")
     return found

@@ -73,6 +73,7 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str
         "window": chosen.aapc_window_ns if pattern == "aapc" else chosen.window_ns,
         "cooldown": 100 * _MS,
         "traffic": "stream",
+        "transfer_size": 1 << 20,
         "loads": [default_load(site, transport)],
         "message_sizes": [DEFAULT_MESSAGE_BYTES],
         "probe": True,

@@ -12,10 +12,10 @@ from ..errors import ConfigurationError
 from ..model import Site
 from ..results import expect
 from . import quantities, settings
+from .resolve import Test, resolve
 from .schema import Configuration, Settings
 from .sites import load_site
 from .source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
-from .tests import Test, resolve
 from .validate import validate
 from .words import listed, meant, shown
 

@@ -137,7 +137,7 @@ class Expectation(Strict):
     clause: Name | None = None
     where: dict[str, Any] | None = None
     measure: Name
-    over: Name
+    over: Name | None = None
     require: Name
 
 

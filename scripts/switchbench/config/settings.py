@@ -107,8 +107,10 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
         if key not in TRANSPORT_KEYS[transport]:
             owners = [name for name in TRANSPORTS if key in TRANSPORT_KEYS[name]]
             idle[key] = f"has no effect with {transport}: it belongs to {listed(owners)}"
-    if values.get("traffic") != "transfer":
-        idle["transfer_size"] = f"has no effect with traffic: {values.get('traffic')}"
+    traffic = values.get("traffic")
+    # A transfer begins at once and ends when all is there.
+    timed = ("warmup", "window", "cooldown") if traffic == "transfer" else ("transfer_size",)
+    idle |= dict.fromkeys(timed, f"has no effect with traffic: {traffic}")
     if transport == "dpdk":
         idle |= _header_without(values["dpdk"])
     return idle

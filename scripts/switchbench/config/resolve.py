@@ -67,16 +67,16 @@ class _Entry:
 
 def resolve(document: Document, model: Configuration, site: Site) -> list[Test]:
     """All tests with their defaults; ConfigurationError for what can't be or changes nothing."""
-    top = _layer(model, (), document)
+    resolver = _Resolver(document, site, _layer(model, (), document))
     tests: list[Test] = []
     all_idle: list[dict[str, str]] = []
     for entry in _entries(document, model):
-        made = list(_tests_of(entry, top, document, site))
+        made = list(resolver.tests(entry))
         idle = [_idle(test) for test in made]
         _refuse_idle(entry.own, idle, entry.path, document)
         tests += made
         all_idle += idle
-    _refuse_idle(top, all_idle, (), document)
+    _refuse_idle(resolver.top, all_idle, (), document)
     return tests
 
 
@@ -132,10 +132,8 @@ def _swept_value(key: str, value: Any, where: KeyPath, document: Document) -> An
 
 def _entries(document: Document, model: Configuration) -> list[_Entry]:
     if model.tests is None:
-        own = [{"pattern": name} for name in ALL_PATTERNS]
-        if model.pattern is not None:
-            own = [{"pattern": model.pattern}]
-        return [_Entry((), values) for values in own]
+        patterns = ALL_PATTERNS if model.pattern is None else (model.pattern,)
+        return [_Entry((), {"pattern": name}) for name in patterns]
     if not model.tests:
         raise document.problem(("tests",), "is an empty list: without it, all patterns run")
     return [
@@ -144,46 +142,92 @@ def _entries(document: Document, model: Configuration) -> list[_Entry]:
     ]
 
 
-def _tests_of(entry: _Entry, top: Values, document: Document, site: Site) -> Iterator[Test]:
-    given = settings.merge(top, entry.own)
-    if "pattern" not in given:
-        raise document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
-    sweep = _sweep(entry, top)
-    for networks in _networks(entry, given, document, site):
-        for transport in _transports(networks, entry, given, document, site):
-            yield _test(entry, given, sweep, networks, transport, site)
+@dataclass(frozen=True)
+class _Resolver:
+    """Makes the tests of the user's entries; `top` is the layer below each of them."""
 
+    document: Document
+    site: Site
+    top: Values
 
-def _sweep(entry: _Entry, top: Values) -> dict[str, list[Any]]:
-    """The sweep; a test's plain key wins over a sweep at the top."""
-    plain = set(settings.flat_keys({key: v for key, v in entry.own.items() if key != "sweep"}))
-    above: dict[str, list[Any]] = top.get("sweep", {})
-    own: dict[str, list[Any]] = entry.own.get("sweep", {})
-    return {key: values for key, values in above.items() if key not in plain} | own
+    def tests(self, entry: _Entry) -> Iterator[Test]:
+        """One test for each network, or several together, and transport."""
+        given = settings.merge(self.top, entry.own)
+        if "pattern" not in given:
+            raise self.document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
+        for networks in self._networks(entry, given):
+            for transport in self._transports(entry, given, networks):
+                yield self._test(entry, given, networks, transport)
 
+    def _networks(self, entry: _Entry, given: Values) -> list[tuple[str, ...]]:
+        """The networks of each test: one, or several together."""
+        form = next((form for form in settings.FAMILIES[0] if form in given), None)
+        if form is None:
+            return _possible_networks(given, self.site)
+        where = (*entry.path, form)
+        named = [given[form]] if form == "network" else list(given[form])
+        for i, name in enumerate(named):
+            if name not in self.site.networks:
+                raise self.document.problem(
+                    where if form == "network" else (*where, i),
+                    f"there is no network {shown(name)}; networks are {listed(self.site.networks)}"
+                    f"{meant(name, self.site.networks)}",
+                )
+        if form != "together":
+            return [(name,) for name in named]
+        if len(named) < 2 or len(set(named)) < len(named):
+            raise self.document.problem(where, "needs two or more different networks")
+        return [tuple(named)]
 
-def _networks(
-    entry: _Entry, given: Values, document: Document, site: Site
-) -> list[tuple[str, ...]]:
-    """The networks of each test: one, or several together."""
-    form = next((form for form in settings.FAMILIES[0] if form in given), None)
-    if form is None:
-        return _possible_networks(given, site)
-    where = (*entry.path, form)
-    named = [given[form]] if form == "network" else list(given[form])
-    for i, name in enumerate(named):
-        if name not in site.networks:
-            at = where if form == "network" else (*where, i)
-            raise document.problem(
-                at,
-                f"there is no network {shown(name)}; networks are {listed(site.networks)}"
-                f"{meant(name, site.networks)}",
-            )
-    if form != "together":
-        return [(name,) for name in named]
-    if len(set(named)) < 2 or len(set(named)) < len(named):
-        raise document.problem(where, "needs two or more different networks")
-    return [tuple(named)]
+    def _transports(self, entry: _Entry, given: Values, networks: tuple[str, ...]) -> list[str]:
+        ports = tuple(port for name in networks for port in self.site.networks[name])
+        wanted = settings.axis(given, "transport", "transports")
+        usable = [name for name in wanted or TRANSPORTS if _lacking(ports, name) is None]
+        if wanted is None:
+            if not usable:
+                raise self.document.problem(
+                    entry.path, f"no transport is on all ports of {networks[0]}"
+                )
+            return usable[:1]
+        asked = any(key in given for key in settings.FAMILIES[0])
+        for transport in wanted:
+            port = _lacking(ports, transport)
+            if port is not None and (asked or not usable):
+                form = "transport" if "transport" in given else "transports"
+                raise self.document.problem(
+                    (*entry.path, form),
+                    f"{port.name} in network {port.network} has no {transport} (it has "
+                    f"{listed(port.transports)})",
+                )
+        return usable
+
+    def _test(
+        self, entry: _Entry, given: Values, networks: tuple[str, ...], transport: str
+    ) -> Test:
+        pattern = given["pattern"]
+        profile = given.get("profile") or profiles.profile_name(self.site)
+        values = settings.merge(profiles.defaults(self.site, pattern, transport, profile), given)
+        if pattern == "pairs" and "groups" not in values and self.site.groups:
+            values["groups"] = tuple((name,) for name in self.site.groups)
+        values.pop("sweep", None)
+        limits = [port.frame_max for name in networks for port in self.site.networks[name]]
+        return Test(
+            path=entry.path,
+            networks=networks,
+            together="together" in given,
+            transport=transport,
+            values=values,
+            sweep=self._sweep(entry),
+            ports=min(len(self.site.networks[name]) for name in networks),
+            frame_max=min(limits) if all(limits) else 0,
+        )
+
+    def _sweep(self, entry: _Entry) -> dict[str, list[Any]]:
+        """The sweep; a test's plain key wins over a sweep at the top."""
+        plain = set(settings.flat_keys({k: v for k, v in entry.own.items() if k != "sweep"}))
+        above: dict[str, list[Any]] = self.top.get("sweep", {})
+        own: dict[str, list[Any]] = entry.own.get("sweep", {})
+        return {key: values for key, values in above.items() if key not in plain} | own
 
 
 def _possible_networks(given: Values, site: Site) -> list[tuple[str, ...]]:
@@ -200,57 +244,6 @@ def _possible_networks(given: Values, site: Site) -> list[tuple[str, ...]]:
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
     """A port that has not the transport."""
     return next((port for port in ports if transport not in port.transports), None)
-
-
-def _transports(
-    networks: tuple[str, ...], entry: _Entry, given: Values, document: Document, site: Site
-) -> list[str]:
-    ports = tuple(port for name in networks for port in site.networks[name])
-    wanted = settings.axis(given, "transport", "transports")
-    if wanted is None:
-        found = [name for name in TRANSPORTS if _lacking(ports, name) is None]
-        if not found:
-            raise document.problem(entry.path, f"no transport is on all ports of {networks[0]}")
-        return found[:1]
-    usable = [transport for transport in wanted if _lacking(ports, transport) is None]
-    asked = any(key in given for key in settings.FAMILIES[0])
-    for transport in wanted:
-        port = _lacking(ports, transport)
-        if port is not None and (asked or not usable):
-            form = "transport" if "transport" in given else "transports"
-            raise document.problem(
-                (*entry.path, form),
-                f"{port.name} in network {port.network} has no {transport} (it has "
-                f"{listed(port.transports)})",
-            )
-    return usable
-
-
-def _test(
-    entry: _Entry,
-    given: Values,
-    sweep: dict[str, list[Any]],
-    networks: tuple[str, ...],
-    transport: str,
-    site: Site,
-) -> Test:
-    pattern = given["pattern"]
-    profile = given.get("profile") or profiles.profile_name(site)
-    values = settings.merge(profiles.defaults(site, pattern, transport, profile), given)
-    if pattern == "pairs" and "groups" not in values and site.groups:
-        values["groups"] = tuple((name,) for name in site.groups)
-    values.pop("sweep", None)
-    limits = [port.frame_max for name in networks for port in site.networks[name]]
-    return Test(
-        path=entry.path,
-        networks=networks,
-        together="together" in given,
-        transport=transport,
-        values=values,
-        sweep=sweep,
-        ports=min(len(site.networks[name]) for name in networks),
-        frame_max=min(limits) if all(limits) else 0,
-    )
 
 
 def _combinations(test: Test) -> list[Values]:
