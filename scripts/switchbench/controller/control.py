@@ -263,10 +263,16 @@ class _Talk:
 
 def peers(hellos: Sequence[Record], key: bytes) -> dict[str, Any]:
     """The `peers` document: where all are, and the run's key for each alone to read."""
-    sealed = [SealedBox(PublicKey(b64decode(hello["key"]))).encrypt(key) for hello in hellos]
-    return peers_document(
-        [hello["control"] for hello in hellos], [b64encode(text).decode() for text in sealed]
-    )
+    addresses = [str(hello["control"]) for hello in hellos]
+    return peers_document(addresses, [_sealed(hello, key) for hello in hellos])
+
+
+def _sealed(hello: Record, key: bytes) -> str:
+    try:
+        public = PublicKey(b64decode(hello["key"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{hello['node']} sent no usable key: {error}") from error
+    return b64encode(SealedBox(public).encrypt(key)).decode()
 
 
 def check_versions(hellos: Iterable[Record]) -> None:

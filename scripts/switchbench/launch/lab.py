@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from .. import lab
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, RunError
 from ..lab import rootless
 from ..model import Process, Site
 from .base import popen_options
@@ -46,7 +46,10 @@ class LabLauncher:
         trace: TracebackType | None,
     ) -> None:
         """Removes the lab with every process in it."""
-        self._stack.__exit__(kind, error, trace)
+        try:
+            self._stack.__exit__(kind, error, trace)
+        except lab.LabError as problem:
+            raise RunError(f"{problem}; `switchbench lab down` removes it") from problem
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Starts the node in the namespace of its first host, so that the lab knows it.

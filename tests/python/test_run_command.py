@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench run` and `table` from end to end with nodes that measure nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from synthetic import make_run, make_site, make_trial
+from test_controller import FAKE, FakeLauncher
+
+from switchbench.commands import run as command
+from switchbench.commands import table
+from switchbench.errors import ConfigurationError, RunError
+from switchbench.launch import launcher_for
+from switchbench.launch.engine import find_engine
+from switchbench.model import Run
+from switchbench.results.directory import RunDirectory, load_summary
+from switchbench.results.summary import NOT_ENDED, schema
+
+
+class Stage:
+    """The command with everything outside of it replaced: configuration, lab, engine."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = path
+        self.launcher: Any = FakeLauncher()
+        self.run = one_run()
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        monkeypatch.setattr(command, "load_run", lambda _args: self.run)
+        monkeypatch.setattr(command, "launcher_for", lambda _site: self.launcher)
+        monkeypatch.setattr(command, "find_engine", lambda: self.engine("good"))
+
+    def engine(self, behaviour: str) -> Path:
+        """A program that is called as the engine is and behaves so."""
+        script = self.path / f"{behaviour}-node"
+        script.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$2" {behaviour}\n')
+        script.chmod(0o755)
+        return script
+
+    def main(self, out: str = "out", quiet: bool = True) -> int:
+        args = argparse.Namespace(
+            conf=Path("mine.yaml"), out=self.path / out, quiet=quiet, all=False, site=None
+        )
+        return command.main(args)
+
+    def summary(self, out: str = "out") -> dict[str, Any]:
+        result = load_summary(self.path / out)
+        jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+        return result
+
+
+def one_run(**more: Any) -> Run:
+    site = make_site()
+    return make_run(site, make_trial(site), **more)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(tmp_path, monkeypatch)
+
+
+def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stage.main(quiet=False) == 0
+    out = stage.path / "out"
+    names = {path.name for path in out.iterdir()}
+    assert names == {"configuration.yaml", "records.ndjson", "nodes.log", "summary.json"}
+    assert yaml.safe_load((out / "configuration.yaml").read_text()) == {"switchbench": 1}
+    result = stage.summary()
+    assert result["status"] == "complete"
+    assert result["run"]["elapsed_s"] > 0
+    assert result["run"]["versions"]["engine"] == "0.1.0"
+    assert [node["node"] for node in result["run"]["nodes"]] == ["node1", "node2"]
+    assert result["run"]["command"] == ["switchbench", "run", str(out / "configuration.yaml")]
+    printed = capsys.readouterr()
+    assert f"results    {out}" in printed.out
+    assert "1 trials on 2 ports, about 2 s" in printed.err
+    assert "first barrier" in printed.err
+
+
+def test_quiet_shows_no_progress(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stage.main() == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("clause", "status"),
+    [({"measure": "lost_frames", "over": "flow", "require": "== 0"}, 0),
+     ({"measure": "lost_frames", "over": "flow", "require": "== 1"}, 1),
+     ({"measure": "pause_frames", "over": "phase", "require": "== 0"}, 4)],
+)  # fmt: skip
+def test_exit_status_of_clauses(stage: Stage, clause: dict[str, Any], status: int) -> None:
+    stage.run = one_run(expectations=(clause,))
+    assert stage.main() == status
+    assert stage.summary()["exit_status"] == status
+
+
+def test_a_dead_node_ends_with_3_and_keeps_what_was_measured(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "find_engine", lambda: stage.engine("die"))
+    assert stage.main() == 3
+    result = stage.summary()
+    assert result["status"] == "partial"
+    assert "was ended by signal 9" in result["faults"][0]
+    assert "was ended by signal 9" in capsys.readouterr().err
+
+
+def test_a_refusing_node_ends_with_2(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "find_engine", lambda: stage.engine("refuse"))
+    assert stage.main() == 2
+    assert stage.summary()["status"] == "failed"
+
+
+def test_a_lab_in_use_leaves_no_directory(stage: Stage) -> None:
+    class Busy(FakeLauncher):
+        def __enter__(self) -> Any:
+            raise ConfigurationError("lab x is in use by process 7")
+
+    stage.launcher = Busy()
+    with pytest.raises(ConfigurationError, match="in use"):
+        stage.main()
+    assert not (stage.path / "out").exists()
+
+
+def test_a_directory_with_results_is_refused(stage: Stage) -> None:
+    stage.main()
+    before = (stage.path / "out" / "records.ndjson").read_bytes()
+    with pytest.raises(ConfigurationError, match="is not empty"):
+        stage.main()
+    assert (stage.path / "out" / "records.ndjson").read_bytes() == before
+
+
+def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.main()
+    first = capsys.readouterr().out
+    args = argparse.Namespace(directory=stage.path / "out", all=False, again=False)
+    assert table.main(args) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_table_again_makes_the_summary_of_a_killed_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage.main()
+    out = stage.path / "out"
+    killed = stage.summary() | {"faults": [NOT_ENDED], "trials": [], "status": "failed"}
+    (out / "summary.json").write_text(json.dumps(killed))
+    with (out / "records.ndjson").open("ab") as records:
+        records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
+    monkeypatch.setattr(table, "compile_run", lambda _reading: stage.run)
+    monkeypatch.setattr(table, "read", lambda _request: None)
+    args = argparse.Namespace(directory=out, all=False, again=True)
+    assert table.main(args) == 3
+    result = stage.summary()
+    assert result["status"] == "partial"
+    assert len(result["trials"]) == 1
+    assert result["faults"] == [table.KILLED]
+    assert table.KILLED in capsys.readouterr().out
+
+
+def test_table_of_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no results in"):
+        load_summary(tmp_path)
+    (tmp_path / "summary.json").write_text("{")
+    with pytest.raises(ConfigurationError, match="is damaged"):
+        load_summary(tmp_path)
+
+
+def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"can't make .*Not a directory"):
+        RunDirectory(tmp_path / "file" / "out")
+
+
+def test_a_launcher_that_can_not_start_a_node(stage: Stage) -> None:
+    class Broken(FakeLauncher):
+        def start(self, *_: Any) -> Any:
+            raise FileNotFoundError(2, "No such file or directory")
+
+    stage.launcher = Broken()
+    assert stage.main() == 3
+    assert "node1 can't be started" in stage.summary()["faults"][0]
+
+
+@pytest.mark.parametrize(
+    ("launch", "words"),
+    [("hand", "plan CONF --job FILE"), ("ssh", "not built yet"), ("slurm", "not built yet")],
+)
+def test_sites_that_run_can_not_start(launch: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"launch: {launch}") as caught:
+        launcher_for(make_site(launch=launch))
+    assert words in str(caught.value)
+
+
+def test_the_engine_is_named_or_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    binary = tmp_path / "switchbench-node"
+    binary.write_text("#!/bin/sh\n")
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(binary))
+    with pytest.raises(ConfigurationError, match="can't be executed"):
+        find_engine()
+    binary.chmod(0o755)
+    assert find_engine() == binary
+
+
+def test_a_full_disk_at_the_summary(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records fit, the summary does not: status 3, and the first summary stays valid."""
+    write = RunDirectory.write_summary
+
+    def full(directory: RunDirectory, summary: dict[str, Any]) -> None:
+        if summary["trials"]:
+            raise RunError("can't write summary.json: No space left on device")
+        write(directory, summary)
+
+    monkeypatch.setattr(RunDirectory, "write_summary", full)
+    assert stage.main() == 3
+    assert stage.summary()["faults"] == [NOT_ENDED]
