@@ -80,7 +80,7 @@ def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[
     assert result["run"]["command"] == ["switchbench", "run", str(out / "configuration.yaml")]
     printed = capsys.readouterr()
     assert f"results    {out}" in printed.out
-    assert "1 trials on 2 ports, about 2 s" in printed.err
+    assert "1 trial on 2 ports, about 2 s" in printed.err
     assert "first barrier" in printed.err
 
 

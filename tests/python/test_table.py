@@ -23,7 +23,7 @@ from synthetic import (
 
 from switchbench.model import Part, Run
 from switchbench.results import figures
-from switchbench.results.progress import Course, PlainProgress
+from switchbench.results.progress import Course, LiveProgress, PlainProgress
 from switchbench.results.summary import Summary
 from switchbench.results.table import Report
 
@@ -260,6 +260,25 @@ def test_plain_progress_is_at_most_a_line_a_second() -> None:
     assert second.startswith(
         "1/1 pairs neighbours, dpdk, 2 ranks, phase 1/3 done, 95.00 Mbit/s, about"
     )
+
+
+def test_live_progress_is_one_line_that_goes_away() -> None:
+    run = make_run(SITE, make_trial(SITE, phases=3))
+    stream = io.StringIO()
+    console = Console(file=stream, width=120, force_terminal=True, color_system=None)
+    with LiveProgress(run, console) as progress:
+        progress.stage("first barrier")
+        record = {"type": "progress", "node": "node1", "trial": 0, "phase": 1,
+                  "step": "window", "delivered_bps": 95e6}  # fmt: skip
+        progress.record(phase_record("node1"))
+        progress.record(record)
+        progress.turn()
+    text = stream.getvalue()
+    assert "first barrier" in text
+    assert "1/1 pairs neighbours, dpdk, 2 ranks, phase 2/3 window" in text
+    assert "95.00 Mbit/s" in text
+    assert " s left" in text
+    assert text.endswith("\x1b[2K")  # the line erased
 
 
 def test_course_counts_phases_once_and_forgets_ended_trials() -> None:

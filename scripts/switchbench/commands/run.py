@@ -23,6 +23,7 @@ from ..errors import SwitchbenchError
 from ..launch import Launcher, launcher_for
 from ..launch.engine import find_engine
 from ..model import Run
+from ..results import figures
 from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.progress import make_progress
 from ..results.summary import NOT_ENDED, Summary, summarise
@@ -118,7 +119,8 @@ def _write(directory: RunDirectory, result: dict[str, Any], outcome: Outcome) ->
 
 
 def _announce(run: Run) -> None:
-    tests = f"{len(run.trials)} trials on {len(run.site.ports)} ports"
+    trials, ports = figures.of(len(run.trials), "trial"), figures.of(len(run.site.ports), "port")
+    tests = f"{trials} on {ports}"
     print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
     for note in run.notes:
         print(note, file=sys.stderr)

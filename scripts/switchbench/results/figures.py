@@ -59,6 +59,11 @@ def count(value: int | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 
 
+def of(number: int, noun: str) -> str:
+    """`1 phase`, `2 phases`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def seconds(value: float | None) -> str:
     """A time for people."""
     if value is None:

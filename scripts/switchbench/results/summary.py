@@ -253,7 +253,8 @@ class Summary:
                 sentences.append(f"{_trial_words(trial)}: {share} measured")
         lost = sum(entry["flows"] - entry["flows_observed"] for entry in self._entries)
         if lost:
-            sentences.append(f"{lost} flows have the record of one side only")
+            words = f"{lost} flows have" if lost > 1 else "1 flow has"
+            sentences.append(f"{words} the record of one side only")
         return sentences
 
 

@@ -260,7 +260,7 @@ class Report:
                 *(figures.percent(end["median_percent_of_line"]) for end in ends),
                 _least_relative(ends),
                 figures.count(_sum(end["lost_frames"] for end in ends)),
-                f"{len(port['slowest_phases'])} phases",
+                figures.of(len(port["slowest_phases"]), "phase"),
             )
         self._console.print(table)
 
@@ -318,7 +318,7 @@ class Report:
             drops = sum(limit["dropped_frames"] or 0 for limit in found)
             if drops:
                 words.append(f"{figures.count(drops)} frames dropped in the host")
-            sentences.append(f"{port}: {', '.join(words)}, in {len(found)} phases")
+            sentences.append(f"{port}: {', '.join(words)}, in {figures.of(len(found), 'phase')}")
         return sentences
 
     def _ending(self, directory: str) -> None:
