@@ -20,6 +20,8 @@ from switchbench.lab import LabNode, missing, namespaces, rootless
 PREFIX = f"test{os.getpid()}"
 """Of every lab's name in this run, so that two runs of the tests don't meet."""
 
+SO_SNDBUFFORCE = 32  # asm-generic/socket.h
+
 ETHERTYPE = 0x88B5  # IEEE 802 local experimental: no kernel answers it.
 
 
@@ -60,6 +62,8 @@ def packet_socket(node: LabNode) -> socket.socket:
     def make() -> socket.socket:
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         sock.bind((node.iface, 3))
+        # Frames in the switch's queues still count against their sender's socket.
+        sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 28)
         return sock
 
     return namespaces.inside(node.namespace, make)
@@ -79,6 +83,14 @@ def learn(nodes: list[LabNode]) -> None:
         with packet_socket(node) as sock:
             sock.send(frame(node, "ff:ff:ff:ff:ff:ff", 60))
     time.sleep(0.1)
+
+
+def send_at_once(source: LabNode, destination: LabNode, size: int, count: int) -> None:
+    """Put frames into the source's queue as quickly as the machine can."""
+    content = frame(source, destination.mac, size)
+    with packet_socket(source) as sock:
+        for _ in range(count):
+            sock.send(content)
 
 
 class Sender:
