@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/setup on machines of our making: a copy of it in a folder, and a PATH on which the
+system's tools are stubs that write down how they were called."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = (
+    *("awk", "basename", "bash", "cat", "comm", "dirname", "env", "flock", "paste", "sed"),
+    *("sha256sum", "sort", "uname"),
+)
+
+
+class Machine:
+    """A tree with scripts/setup in it, and the commands that it finds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree = folder / "tree with space"
+        self.bin = folder / "bin"
+        self.calls = folder / "calls"
+        self.installed = folder / "installed"
+        (self.tree / "scripts").mkdir(parents=True)
+        self.bin.mkdir()
+        for name in ("setup", "lib.sh"):
+            shutil.copy(ROOT / "scripts" / name, self.tree / "scripts")
+        (self.tree / "scripts" / "packages").write_text(
+            "# a list\nuse  alpha\nuse  beta\ntest gamma\n"
+        )
+        (self.tree / "pyproject.toml").write_text("[project]\n")
+        self.calls.write_text("")
+        self.installed.write_text("alpha ii \nbeta ii \ngamma ii \n")
+        for name in TOOLS:
+            found = shutil.which(name)
+            assert found, name
+            (self.bin / name).symlink_to(found)
+        self.stub("id", "echo 0")
+        self.stub("dpkg-query", f"cat '{self.installed}'")
+        self.stub("apt-get", self.note("apt-get"))
+        self.environment()
+
+    def stub(self, name: str, body: str) -> None:
+        """A command that does what `body` says."""
+        path = self.bin / name
+        path.write_text(f"#!{shutil.which('bash')}\n{body}\n")
+        path.chmod(0o755)
+
+    def note(self, name: str) -> str:
+        """The body of a stub that only writes down its arguments."""
+        return f"printf '%s\\n' \"{name} $*\" >> '{self.calls}'"
+
+    def environment(self) -> None:
+        """A Python environment whose interpreter is a stub."""
+        self.stub("venv-python", self.note("python"))
+        folder = self.tree / ".venv" / "bin"
+        folder.mkdir(parents=True)
+        (folder / "python").symlink_to(self.bin / "venv-python")
+
+    def setup(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run it, from a folder of no meaning."""
+        self.calls.write_text("")
+        return subprocess.run(
+            [self.tree / "scripts" / "setup", "--no-build", *arguments],
+            cwd="/",
+            env={"PATH": str(self.bin)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def called(self, command: str) -> list[str]:
+        """The calls of one stub in the last run."""
+        return [line for line in self.calls.read_text().splitlines() if line.startswith(command)]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_nothing_is_done_twice(machine: Machine) -> None:
+    first = machine.setup()
+    assert first.returncode == 0, first.stderr
+    assert any("pip install" in call for call in machine.called("python"))
+    second = machine.setup()
+    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+    assert machine.calls.read_text() == ""
+
+
+def test_a_changed_project_file_brings_the_environment_up_to_date(machine: Machine) -> None:
+    machine.setup()
+    (machine.tree / "pyproject.toml").write_text("[project]\ndependencies = ['x']\n")
+    machine.setup()
+    assert [call for call in machine.called("python") if "--editable" in call and "[dev]" in call]
+
+
+def test_testing_needs_more_than_using(machine: Machine) -> None:
+    machine.setup("--use")
+    (call,) = (call for call in machine.called("python") if "--editable" in call)
+    assert "[dev]" not in call
+    machine.setup()
+    assert [call for call in machine.called("python") if "[dev]" in call]
+    machine.setup("--use")
+    assert machine.calls.read_text() == ""
+
+
+def test_only_what_is_missing_is_installed(machine: Machine) -> None:
+    machine.installed.write_text("alpha ii \nbeta rc \n")
+    assert machine.setup("--use").returncode == 0
+    update, install = machine.called("apt-get")
+    assert update.endswith("update")
+    assert install.split("install ")[1] == "beta"
+    assert "--no-install-recommends" in install
+    assert machine.setup().returncode == 0
+    assert machine.called("apt-get")[1].endswith("install beta gamma")
+
+
+def test_a_package_that_can_not_be_had_is_named(machine: Machine) -> None:
+    machine.installed.write_text("alpha ii \ngamma ii \n")
+    machine.stub("apt-get", "exit 100")
+    done = machine.setup()
+    assert done.returncode == 1
+    assert "apt-get could not install: beta" in done.stderr
+
+
+def test_without_root_the_command_to_type_is_shown(machine: Machine) -> None:
+    machine.installed.write_text("alpha ii \n")
+    machine.stub("id", "echo 1000")
+    machine.stub("sudo", "exit 1")
+    done = machine.setup()
+    assert done.returncode == 1
+    assert "sudo apt-get install --no-install-recommends beta gamma" in done.stderr
+    assert machine.called("apt-get") == []
+
+
+def test_without_root_sudo_is_used_if_it_does_not_ask(machine: Machine) -> None:
+    machine.installed.write_text("alpha ii \ngamma ii \n")
+    machine.stub("id", "echo 1000")
+    machine.stub("true", "exit 0")
+    machine.stub("sudo", 'test "$1" = -n && shift && exec "$@"')
+    assert machine.setup().returncode == 0
+    assert machine.called("apt-get")[1].endswith("install beta")
+
+
+def test_another_system_is_told_what_it_needs(machine: Machine) -> None:
+    (machine.bin / "apt-get").unlink()
+    done = machine.setup()
+    assert done.returncode == 1
+    assert "not Debian or Ubuntu" in done.stderr
+    assert "alpha beta gamma" in done.stderr
+    assert machine.setup("--no-packages").returncode == 0
+
+
+def test_an_unknown_option_prints_the_usage(machine: Machine) -> None:
+    done = machine.setup("--fast")
+    assert done.returncode == 2
+    assert "scripts/setup --use" in done.stdout

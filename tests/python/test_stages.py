@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/test itself: no failure is lost, nothing after it is left out, leftovers are seen."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def stages() -> Any:
+    """tests/stages.py, which is a program and not part of a package."""
+    spec = importlib.util.spec_from_file_location("stages", ROOT / "tests" / "stages.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["stages"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_all_stages_run_and_one_failure_fails_all(
+    stages: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> Any:
+        raise ZeroDivisionError("in a stage")
+
+    report = stages.Report([])
+    report.together([stages.Stage("first", lambda: stages.Outcome("failed", "why it failed"))])
+    report.in_turn(
+        [
+            stages.Stage("second", lambda: stages.Outcome("passed", "its totals")),
+            stages.Stage("needs first", lambda: stages.Outcome("passed"), "first"),
+            stages.Stage("third", broken),
+            stages.Stage("fourth", lambda: stages.Outcome("skipped", "no device")),
+        ]
+    )
+    assert report.summary() == 1
+    printed = capsys.readouterr().out
+    assert "why it failed" in printed
+    assert "its totals" in printed
+    assert "needs first could not run: first failed" in printed
+    assert "ZeroDivisionError: in a stage" in printed
+    assert printed.endswith("1 passed, 3 failed, 1 skipped\n")
+
+
+def test_what_passed_passes(stages: Any) -> None:
+    report = stages.Report(["good"])
+    report.in_turn(
+        [
+            stages.Stage("good", lambda: stages.Outcome("passed")),
+            stages.Stage("not chosen", lambda: stages.Outcome("failed")),
+        ]
+    )
+    assert report.summary() == 0
+
+
+def test_no_stage_at_all_is_a_failure(stages: Any) -> None:
+    assert stages.Report([]).summary() == 1
+
+
+def test_the_exit_status_of_a_command_decides(stages: Any) -> None:
+    assert stages.plain("true").state == "passed"
+    assert stages.plain("false").state == "failed"
+    assert stages.plain("no-such-command-here").state == "failed"
+
+
+def test_closing_lines_of_each_runner_are_shown(stages: Any, tmp_path: Path) -> None:
+    log = tmp_path / "testlog.json"
+    tests = [
+        {
+            "name": "test_a",
+            "result": "OK",
+            "duration": 1.0,
+            "stdout": "[==========] Running 2 test(s).\n[       OK ] x\n",
+            "stderr": "[==========] 2 test(s) run.\n[  PASSED  ] 2 test(s).\n",
+        },
+        {"name": "test_b", "result": "SKIP", "duration": 0.0, "stdout": "needs root\n"},
+    ]
+    log.write_text("".join(json.dumps(test) + "\n" for test in tests))
+    assert list(stages.closing_lines(log)) == [
+        "test_a: OK (1.0 s)",
+        "[==========] 2 test(s) run.",
+        "[  PASSED  ] 2 test(s).",
+        "test_b: SKIP (0.0 s)",
+        "needs root",
+    ]
+
+
+def test_a_process_left_behind_is_seen(stages: Any) -> None:
+    before = stages.traces()
+    with subprocess.Popen(
+        [str(stages.TOOLS / "python"), "-c", "input()"], stdin=subprocess.PIPE
+    ) as p:
+        outcome = stages.leftovers(before, patience_s=0.3)
+        p.communicate(b"\n")
+    assert outcome.state == "failed"
+    assert f"process {p.pid}: " in outcome.text
+    assert f"process {p.pid}: " not in "\n".join(stages.traces())
+
+
+def test_arguments_after_the_dashes_are_for_pytest(stages: Any) -> None:
+    options, rest = stages.parse(["--all", "--only", "unit", "--", "-k", "guard"])
+    assert (options.all, options.only, rest) == (True, ["unit"], ["-k", "guard"])
+    options, rest = stages.parse([])
+    assert (options.all, options.only, rest) == (False, [], [])
