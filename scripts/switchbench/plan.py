@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -70,7 +71,7 @@ def plans_of(run: Run) -> list[Plan]:
 
 def show(run: Run, choice: Choice, console: Console) -> None:
     """Prints the plan of a run."""
-    console.print(_site_line(run))
+    console.print(Text(_site_line(run)))
     console.print(_tests_table(run))
     console.print(
         f"expected time {timing.human(run.expected_s)}, of it {timing.human(run.start_s)} to start"
@@ -97,7 +98,7 @@ def _tests_table(run: Run) -> Table:
     for column in ("repeat", "trials", "phases", "expected"):
         table.add_column(column, justify="right")
     for test in tests_of(run):
-        table.add_row(
+        cells = (
             str(test["test"]),
             " ".join([test["pattern"], *_words(test["parameters"])]),
             test["transport"],
@@ -110,6 +111,8 @@ def _tests_table(run: Run) -> Table:
             str(test["phases"]),
             timing.human(test["expected_s"]),
         )
+        # As plain text: rich would take [left right] for its own markup.
+        table.add_row(*map(Text, cells))
     return table
 
 
@@ -160,9 +163,8 @@ def _ports_table(run: Run, choice: Choice) -> Table:
     most = len(ports) if choice.everything else PORTS_SHOWN
     for network, rank, port in ports[:most]:
         rate = quantities.RATE.text(port.line_rate_bps) if port.line_rate_bps else "unknown"
-        table.add_row(
-            network, str(rank), port.name, port.switch or "", port.switch_port or "", rate
-        )
+        where = (port.switch or "", port.switch_port or "")
+        table.add_row(*map(Text, (network, str(rank), port.name, *where, rate)))
     if len(ports) > most:
         table.add_row("", "", f"… {len(ports) - most} more (--all)", "", "", "")
     return table
@@ -175,7 +177,7 @@ def _show_plan(plan: Plan, choice: Choice, console: Console) -> None:
     table.add_column("flows", overflow="fold")
     for part, phases in zip(plan.parts, plan.listing(numbers), strict=True):
         for phase in phases:
-            where = [part.network] if len(plan.parts) > 1 else []
+            where = [Text(part.network)] if len(plan.parts) > 1 else []
             table.add_row(str(phase.number), phase.name, *where, _flows(phase, part, choice))
     console.print(table)
     if len(numbers) < plan.phases and choice.phases is None:
@@ -209,7 +211,7 @@ def _flows(phase: Phase, part: Part, choice: Choice) -> Text:
         lines += f" … {len(texts) - most} more"
     if phase.idle:
         idle = [part.ranks[rank].name for rank in phase.idle]
-        lines += f"; idle: {_few(idle)}"
+        lines += f"; idle: {NodeSet.fromlist(idle, resolver=RESOLVER_NOGROUP)}"
     return Text(lines)
 
 

@@ -28,8 +28,8 @@ def clause_of(text: str) -> str:
 
 REFUSED = {
     "unknown key": (
-        one_test("{patern: chain}"),
-        '4: tests.0.patern: is not a key here; did you mean "pattern"?',
+        one_test("{pattrn: chain}"),
+        '4: tests.0.pattrn: is not a key here; did you mean "pattern"?',
     ),
     "unknown key at the top": (
         LAB + "loadd: 95%\n",
@@ -334,7 +334,7 @@ def test_refused(case: str, tmp_path: Path) -> None:
 
 def test_first_mistake_by_position(tmp_path: Path) -> None:
     """Of several mistakes the first in the file is named."""
-    text = LAB + "tests:\n- {pattern: chain, window: 2}\n- {patern: chain}\nlog: loud\n"
+    text = LAB + "tests:\n- {pattern: chain, window: 2}\n- {pattrn: chain}\nlog: loud\n"
     with pytest.raises(ConfigurationError, match=r":4: tests\.0\.window"):
         read_text(tmp_path, text)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from configs import LAB, LAB_EXAMPLE, TRANSPORTS_EXAMPLE, needs_engine, write_files
+from configs import LAB, LAB_EXAMPLE, PROJECT, TRANSPORTS_EXAMPLE, needs_engine, write_files
 
 from switchbench import engine
 from switchbench.cli import COMMANDS, build_parser, main
@@ -62,6 +62,13 @@ def test_idle_ranks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ["node1:e0", "node2:e0", "generate"],
         ["node2:e0", "node3:e0", "forward"],
     ]
+
+
+def test_groups_and_many_idle_ranks_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Brackets are text, not the terminal's markup; idle ranks are folded, none left out."""
+    text = plan(capsys, str(PROJECT / "conf" / "two-modules.yaml"), "--phases", "0")
+    assert "pairs partners=inside groups=[left right]" in " ".join(text.split())
+    assert "node7:e0⇄node19:e0; idle: node[8-12,20-24]:e0" in text
 
 
 def test_large_plans_are_summarised(capsys: pytest.CaptureFixture[str]) -> None:
