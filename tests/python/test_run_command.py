@@ -115,7 +115,8 @@ def test_a_dead_node_ends_with_3_and_keeps_what_was_measured(
 def test_a_refusing_node_ends_with_2(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "find_engine", lambda: stage.engine("refuse"))
     assert stage.main() == 2
-    assert stage.summary()["status"] == "failed"
+    result = stage.summary()
+    assert (result["status"], result["exit_status"]) == ("failed", 2)
 
 
 def test_a_lab_in_use_leaves_no_directory(stage: Stage) -> None:

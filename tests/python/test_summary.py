@@ -226,6 +226,15 @@ def test_tcp_percent_knows_the_segments() -> None:
     assert entry["throughput"]["percent_of_line"] == pytest.approx(100, abs=1e-4)
 
 
+def test_the_slowest_of_a_transfer_is_the_last_to_end() -> None:
+    records = pair_records()
+    for line, last_ns in ((3, 900), (5, 700)):
+        counts = {key: records[3][key] for key in ("window_frames", "window_payload_bytes")}
+        records[line] |= counts | {"last_run_ns": last_ns}
+    (entry,) = summarise(records)["trials"]
+    assert entry["slowest"] == {"src": "node1:e0", "dst": "node2:e0"}
+
+
 def test_the_probe_is_no_phase() -> None:
     records = [phase_record("node1", phase=-1), phase_record("node2", phase=-1), *pair_records()]
     (entry,) = summarise(records)["trials"]

@@ -26,7 +26,7 @@ from ..model import Run
 from ..results import figures
 from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.progress import make_progress
-from ..results.summary import NOT_ENDED, Summary, summarise
+from ..results.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
 from ..results.table import Report, make_console
 from .common import add_command, add_configuration, load_run
 
@@ -81,7 +81,8 @@ def main(args: argparse.Namespace) -> int:
     began_s = time.monotonic()
     outcome = _conduct(run, launcher, place, about)
     about["elapsed_s"] = round(time.monotonic() - began_s, 3)
-    result = summarise(run, place.directory.path, about, outcome.faults)
+    summary = gather(run, place.directory.path)
+    result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
     _write(place.directory, result, outcome)
     Report(result, make_console(), every_phase=args.all).print(str(place.directory.path))
     for fault in outcome.faults:

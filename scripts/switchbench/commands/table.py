@@ -10,7 +10,7 @@ from typing import Any
 from ..compile import compile_run
 from ..config import Request, read
 from ..results.directory import CONFIGURATION, SUMMARY, load_summary, replace_json
-from ..results.summary import NOT_ENDED, summarise
+from ..results.summary import NOT_ENDED, REFUSED_RUN, gather
 from ..results.table import Report, make_console
 from .common import add_command
 
@@ -42,7 +42,8 @@ def main(args: argparse.Namespace) -> int:
     if args.again:
         run = compile_run(read(Request(args.directory / CONFIGURATION)))
         faults = [KILLED if fault == NOT_ENDED else fault for fault in summary["faults"]]
-        summary = summarise(run, args.directory, summary["run"], faults)
+        refused = summary["exit_status"] == REFUSED_RUN
+        summary = gather(run, args.directory).finish(summary["run"], faults, refused)
         replace_json(args.directory / SUMMARY, summary)
     Report(summary, make_console(), every_phase=args.all).print(str(args.directory))
     return int(summary["exit_status"])

@@ -80,10 +80,16 @@ def timing(place: Place, nodes: dict[str, NodePhase]) -> dict[str, Any]:
     }
 
 
+def _ended_ns(flow: Flow) -> int:
+    """A transfer's flows have one window: the slowest is the one that was done last."""
+    side = flow.destination
+    return side.last_run_ns or 0 if side else 0
+
+
 def throughput(flows: list[Flow], shares: m.PortShares) -> dict[str, Any]:
     rates = [m.payload_bps(flow) for flow in flows]
     known = [(rate, flow) for rate, flow in zip(rates, flows, strict=True) if rate is not None]
-    slowest = min(known, key=lambda pair: pair[0])[1] if known else None
+    slowest = min(known, key=lambda pair: (pair[0], -_ended_ns(pair[1])))[1] if known else None
 
     def mega(bps: float | None) -> float | None:
         return None if bps is None else bps / m.MEGA

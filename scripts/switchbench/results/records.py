@@ -48,6 +48,7 @@ class Side:
     reordered: int | None
     late: int | None
     corrupted: int | None
+    last_run_ns: int | None  # run time of its last frame or byte
     measures: dict[str, float]  # what the transport adds
 
 
@@ -124,6 +125,7 @@ def side_of(record: Record) -> Side:
         reordered=record.get("reordered"),
         late=record.get("late"),
         corrupted=record.get("corrupted"),
+        last_run_ns=record.get("last_run_ns"),
         measures=record.get("measures") or {},
     )
 

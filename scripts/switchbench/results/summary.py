@@ -33,6 +33,7 @@ from .records import (
 )
 
 SCHEMA = "switchbench-summary/1"
+REFUSED_RUN = 2  # the exit status
 PROBE = -1  # as a phase's number
 NOT_ENDED = (
     "this run has not ended, or its command was killed: `switchbench table DIR --again` makes "
@@ -85,8 +86,13 @@ class Summary:
         if taker is not None:
             taker(line, record)
 
-    def finish(self, about: Mapping[str, Any], faults: Iterable[str]) -> dict[str, Any]:
-        """The summary. `about` is its `run`; each fault is a sentence that made it partial."""
+    def finish(
+        self, about: Mapping[str, Any], faults: Iterable[str], refused: bool = False
+    ) -> dict[str, Any]:
+        """The summary. `about` is its `run`; each fault is a sentence that made it partial.
+
+        `refused`: a node found the configuration impossible.
+        """
         for key in list(self._open):
             self._close_trial(key)
         reasons = list(faults)
@@ -97,7 +103,7 @@ class Summary:
         result = {
             "schema": SCHEMA,
             "status": status,
-            "exit_status": exit_status(status, expectations),
+            "exit_status": REFUSED_RUN if refused else exit_status(status, expectations),
             "faults": reasons,
             "run": self._about(about),
             "trials": sorted(self._entries, key=_order),
@@ -258,16 +264,14 @@ class Summary:
         return sentences
 
 
-def summarise(
-    run: Run, directory: Path, about: Mapping[str, Any], faults: Iterable[str]
-) -> dict[str, Any]:
-    """The summary of a results directory's records."""
+def gather(run: Run, directory: Path) -> Summary:
+    """All of a results directory's records, ready to be finished."""
     summary = Summary(run)
     records = directory / RECORDS
     if records.exists():
         for line, record in read_records(records):
             summary.feed(line, record)
-    return summary.finish(about, faults)
+    return summary
 
 
 def exit_status(status: str, expectations: Iterable[Mapping[str, Any]]) -> int:
