@@ -130,11 +130,15 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
         .leaves_kernel = conf->pci != NULL,
     };
 
+    int rc = 0;
+
     if (conf->pci != NULL)
-        return guard_check_pci(conf->pci, &rules, err);
-    if (conf->iface != NULL)
-        return guard_check_interface(conf->netns, conf->iface, &rules, err);
-    return 0;
+        rc = guard_check_pci(conf->pci, &rules, err);
+    if (rc == 0 && conf->vdev != NULL)
+        rc = guard_check_vdev(conf->netns, conf->vdev, &rules, err);
+    if (rc == 0 && conf->iface != NULL)
+        rc = guard_check_interface(conf->netns, conf->iface, &rules, err);
+    return rc;
 }
 
 int ports_survey(struct node *node)
