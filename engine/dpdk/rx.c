@@ -38,7 +38,7 @@ void receiver_add(struct receiver *receiver, uint32_t index)
     receiver->slots[at] = index + 1;
 }
 
-/* Whose frame a damaged one was: by rank, else by the sender's address. */
+/* Whose frame one with a damaged signature was: by rank, else by the sender's address. */
 static struct receiver_flow *guess(const struct receiver *receiver, const uint8_t *frame,
                                    uint16_t src)
 {
@@ -59,7 +59,7 @@ static void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
     const struct signature *signature = (const struct signature *)(frame + receiver->check.payload);
     struct receiver_flow *flow;
-    bool sound, tagged, here;
+    bool whole, tagged, here;
 
     if (port_hear(lane->port, buffer))
         return;
@@ -67,14 +67,14 @@ static void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t
         count->foreign++;
         return;
     }
-    sound = signature_sound(signature);
+    whole = signature_sound(signature);
     tagged = signature->tag == receiver->tag;
     here = signature->dst == receiver->rank;
-    flow = guess(receiver, frame, signature->src);
-    if (tagged && sound && !here && signature->src != receiver->rank) {
+    flow = whole ? find(receiver, signature->src) : guess(receiver, frame, signature->src);
+    if (tagged && whole && !here && signature->src != receiver->rank) {
         count->misdelivered++;
     } else if (flow != NULL && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0 &&
-               (tagged || (here && !sound))) {
+               (tagged || (here && !whole))) {
         flow->side->corrupted++;
         lane->lane.arrived_ns = now_ns;
     } else {

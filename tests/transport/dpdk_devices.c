@@ -4,13 +4,28 @@
  * Ring ports hand their buffers to each other by reference.
  */
 #include "battery.h"
-#include "eal.h"
 
+#include "eal.h"
+#include "frame.h"
+#include "guest.h"
+
+#include <rte_cycles.h>
+#undef NS_PER_S /* DPDK's, of another type than clock.h's */
+#include "clock.h"
+
+#include <rte_eth_ring.h>
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_eth_ring.h>
-#include <rte_ring.h>
+#include <cmocka.h>
 
 extern const struct transport transport_dpdk;
 
@@ -18,6 +33,8 @@ extern const struct transport transport_dpdk;
 #define RING 1024
 
 static enum header_kind header;
+static struct rte_ring *rings[PORTS]; /* what port i receives */
+static struct rte_ether_addr macs[PORTS];
 static char texts[PORTS][3][48];
 
 static void describe(struct port_conf *confs, size_t i, const char *vdev)
@@ -40,13 +57,12 @@ static const char *make_ring(struct port_conf *confs)
 {
     static const char *const devices[PORTS] = {"cross0", "cross1"};
     static char names[PORTS][32];
-    struct rte_ring *rings[PORTS];
     struct err err = {""};
 
     if (eal_start("battery", &err) != 0)
         return "DPDK does not start here";
     for (unsigned i = 0; i < PORTS; i++) {
-        rings[i] = rte_ring_create(devices[i], RING, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
+        rings[i] = rte_ring_create(devices[i], RING, 0, 0);
         if (rings[i] == NULL)
             return "no memory for rings";
     }
@@ -67,18 +83,126 @@ static void tune(struct phase *phase)
 
 /* What port 0 sends comes back from port 1 in the same buffers, rewritten; it must find its own
  * headers again when it sends them the next time. */
-static void there_and_back(struct transport_port **ports, const struct port_conf *confs)
+static void there_and_back(void)
 {
     struct battery_run run;
 
-    (void)ports;
-    (void)confs;
     battery_begin(&run);
     run.phase.load.rate_bps = 80e6;
     battery_add(&run, 0, 1, PATTERN_GENERATE);
     battery_add(&run, 1, 0, PATTERN_FORWARD);
     battery_play(&run);
     battery_whole(&run, 5000);
+}
+
+/* Frames that a test puts into port 1's way while a phase runs. */
+struct injection {
+    struct battery_run *run;
+    struct rte_mempool *pool;
+    struct frame_shape shape;
+};
+
+/* One 256-byte frame of the flow from `src` to `dst`; `flip`: this byte is damaged, 0: none. */
+static void inject(const struct injection *injection, uint16_t tag, uint16_t src, uint16_t dst,
+                   uint32_t flip)
+{
+    struct frame_end ends[2] = {{.ipv4 = {198, 18, 0, 1}, .rank = src},
+                                {.ipv4 = {198, 18, 0, 2}, .rank = dst}};
+    struct frame_shape shape = injection->shape;
+    struct rte_mbuf *buffer = rte_pktmbuf_alloc(injection->pool);
+    uint32_t headers = shape.payload + SIGNATURE_BYTES;
+    struct frame_template template;
+    uint8_t *frame;
+
+    assert_non_null(buffer);
+    frame = (uint8_t *)rte_pktmbuf_append(buffer, 252);
+    for (unsigned i = 0; i < PORTS; i++)
+        memcpy(ends[i].mac, macs[i].addr_bytes, FRAME_MAC);
+    shape.tag = tag;
+    frame_template(&template, &shape, ends, 0, 256);
+    memcpy(frame + headers, frame_fill()->bytes, 252 - headers);
+    memcpy(frame, template.bytes, FRAME_TEMPLATE);
+    frame[flip] ^= flip > 0 ? 4 : 0;
+    assert_int_equal(rte_ring_enqueue(rings[1], buffer), 0);
+}
+
+/* Asks for port 1's IPv4 address. */
+static void inject_arp(const struct injection *injection)
+{
+    struct guest asker = {.mac = {2, 0, 0, 0, 0, 9},
+                          .kind = HEADER_IPV4_UDP,
+                          .has_ipv4 = true,
+                          .ipv4 = {198, 18, 0, 9},
+                          .gateway4 = {198, 18, 0, 2}};
+    struct rte_mbuf *buffer = rte_pktmbuf_alloc(injection->pool);
+
+    assert_non_null(buffer);
+    (void)guest_question(&asker, (uint8_t *)rte_pktmbuf_append(buffer, 60));
+    assert_int_equal(rte_ring_enqueue(rings[1], buffer), 0);
+}
+
+static void *inject_all(void *context)
+{
+    const struct injection *injection = context;
+    uint16_t tag = injection->run->phase.tag;
+    uint32_t signature = injection->shape.payload;
+
+    while (injection->run->flows[0].destination.live.frames == 0)
+        clock_sleep_until(clock_now() + NS_PER_MS);
+    for (unsigned i = 0; i < 2; i++)
+        inject(injection, tag, 0, 1, 0);         /* sequence 0 came before */
+    inject(injection, tag, 0, 1, 200);           /* fill */
+    inject(injection, tag, 0, 1, signature);     /* tag */
+    inject(injection, tag, 0, 1, signature + 2); /* source rank */
+    inject(injection, tag, 0, 1, signature + 8); /* sequence */
+    inject(injection, tag, 0, 1, 13);            /* EtherType */
+    for (unsigned i = 0; i < 3; i++)
+        inject(injection, tag, 0, 7, 0);             /* meant for rank 7 */
+    inject(injection, (uint16_t)(tag + 1), 0, 1, 0); /* another phase's */
+    inject(injection, tag, 9, 1, 0);                 /* from a rank that sends us nothing */
+    inject_arp(injection);
+    return NULL;
+}
+
+/* Everything that arrives is counted, once and as what it is. */
+static void judged(struct battery_run *run)
+{
+    struct injection injection = {.run = run};
+    pthread_t thread;
+
+    frame_shape(&injection.shape, &run->phase.dpdk, run->phase.tag);
+    injection.pool = rte_pktmbuf_pool_create("inject", 127, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
+    assert_non_null(injection.pool);
+    run->phase.load = (struct load){.rate_fps = 20};
+    battery_add(run, 0, 1, PATTERN_GENERATE);
+    assert_int_equal(pthread_create(&thread, NULL, inject_all, &injection), 0);
+    battery_play(run);
+    pthread_join(thread, NULL);
+    rte_mempool_free(injection.pool);
+    assert_true(run->flows[0].source.live.frames >= 3);
+    assert_int_equal(run->flows[0].destination.live.frames, run->flows[0].source.live.frames);
+    assert_int_equal(run->flows[0].destination.duplicated, 2);
+    assert_int_equal(run->flows[0].destination.corrupted, 5);
+    assert_int_equal(run->flows[0].destination.reordered + run->flows[0].destination.late, 0);
+    assert_int_equal(run->counts[1].misdelivered, 3);
+    assert_int_equal(run->counts[1].foreign, 2);
+    assert_true(run->counts[1].guest_received >= 1);
+    assert_true(run->counts[1].guest_sent >= 2); /* its announcement and the answer */
+}
+
+static void more(struct transport_port **ports, const struct port_conf *confs)
+{
+    struct port_facts facts;
+    struct battery_run run;
+
+    (void)confs;
+    there_and_back();
+    for (unsigned i = 0; i < PORTS; i++) {
+        transport_dpdk.facts(ports[i], &facts);
+        assert_int_equal(rte_ether_unformat_addr(facts.mac, &macs[i]), 0);
+    }
+    battery_begin(&run);
+    judged(&run);
 }
 
 int main(int argc, char **argv)
@@ -90,7 +214,7 @@ int main(int argc, char **argv)
         .make = make_ring,
         .tune = tune,
         .sizes = {84, 333, 1518, 9216},
-        .more = there_and_back,
+        .more = more,
     };
 
     for (int i = 1; i < argc; i++) {

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames of each header kind as Wireshark's dissector reads them: not as our own code does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FRAMES = 6
+FCS = 4
+
+KINDS = {
+    "l2": (0, [64, 333, 1518]),
+    "ipv4-udp": (0, [64, 333, 1518]),
+    "ipv6-udp": (0, [84, 333, 1518]),
+}
+TAGGED = {
+    "l2": (100, [64, 333, 1518]),
+    "ipv4-udp": (100, [68, 333, 1518]),
+    "ipv6-udp": (100, [88, 333, 1518]),
+}
+CASES = [(kind, *rest) for table in (KINDS, TAGGED) for kind, rest in table.items()]
+
+Layers = dict[str, Any]
+
+
+def sender() -> Path:
+    """The newest build's sender of frames."""
+    found = [*ROOT.glob("build*/tests/transport/send_frames")]
+    found += ROOT.glob("build*/*/tests/transport/send_frames")
+    if os.environ.get("SWITCHBENCH_BUILD"):
+        found = [Path(os.environ["SWITCHBENCH_BUILD"]) / "tests/transport/send_frames"]
+    if not found:
+        pytest.skip("no build holds tests/transport/send_frames")
+    return max(found, key=lambda path: path.stat().st_mtime)
+
+
+def ip(*words: str) -> None:
+    """iproute2, without a shell."""
+    subprocess.run(["ip", *words], check=True)
+
+
+@pytest.fixture(scope="module")
+def namespaces() -> Iterator[tuple[str, str]]:
+    """Two namespaces that hold the two ends of a cable, both called `eth0`."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root here")
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed")
+    names = (f"sb-cap{os.getpid()}-a", f"sb-cap{os.getpid()}-b")
+    try:
+        for name in names:
+            ip("netns", "add", name)
+        ip("-n", names[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0",
+           "netns", names[1])  # fmt: skip
+        for name in names:
+            ip("-n", name, "link", "set", "eth0", "addrgenmode", "none", "up")
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+def capture(names: tuple[str, str], path: Path, command: list[str], count: int) -> str:
+    """Writes `count` frames that `command` sends to a file; returns what it printed."""
+    dump = ["ip", "netns", "exec", names[1], "dumpcap", "-q", "-i", "eth0", "-c", str(count)]
+    dump += ["-a", "duration:20", "-w", str(path)]
+    with subprocess.Popen(dump, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "File:" not in (line := process.stderr.readline()):
+            assert line, "dumpcap ended"
+        time.sleep(0.3)
+        done = subprocess.run(
+            ["ip", "netns", "exec", names[0], *command], capture_output=True, text=True, check=False
+        )
+        process.communicate()
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def dissect(path: Path) -> list[Layers]:
+    """Each frame's layers, with checksums verified."""
+    command = ["tshark", "-r", str(path), "-T", "json", "-o", "ip.check_checksum:TRUE"]
+    command += ["-o", "udp.check_checksum:TRUE", "--no-duplicate-keys"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [packet["_source"]["layers"] for packet in json.loads(done.stdout)]
+
+
+def check_ethernet(layers: Layers, vlan: int) -> None:
+    """Addresses and tag."""
+    assert layers["eth"]["eth.dst"] == "02:00:00:00:00:02"
+    assert layers["eth"]["eth.src"] == "02:00:00:00:00:01"
+    assert ("vlan" in layers) == (vlan != 0)
+    if vlan:
+        assert layers["vlan"]["vlan.id"] == str(vlan)
+        assert layers["vlan"]["vlan.priority"] == "5"
+
+
+def check_network(layers: Layers, kind: str, behind: int) -> int:
+    """The IP header; returns the length that UDP should have."""
+    if kind == "ipv4-udp":
+        header = layers["ip"]
+        assert header["ip.checksum.status"] == "1", "good"
+        assert (header["ip.src"], header["ip.dst"]) == ("198.18.0.1", "198.18.0.2")
+        assert (header["ip.ttl"], header["ip.len"]) == ("63", str(behind))
+        assert header["ip.dsfield_tree"]["ip.dsfield.dscp"] == "46"
+        return behind - 20
+    header = layers["ipv6"]
+    assert (header["ipv6.src"], header["ipv6.dst"]) == ("2001:2::1", "2001:2::2")
+    assert (header["ipv6.hlim"], header["ipv6.plen"]) == ("63", str(behind - 40))
+    assert header["ipv6.tclass_tree"]["ipv6.tclass.dscp"] == "46"
+    return behind - 40
+
+
+def payload(layers: Layers, kind: str) -> bytes:
+    """The bytes behind the headers."""
+    text = layers["data"]["data.data"] if kind == "l2" else layers["udp"]["udp.payload"]
+    return bytes.fromhex(text.replace(":", ""))
+
+
+@pytest.mark.parametrize(("kind", "vlan", "sizes"), CASES)
+def test_frames_are_well_formed(
+    namespaces: tuple[str, str],
+    tmp_path: Path,
+    kind: str,
+    vlan: int,
+    sizes: list[int],
+) -> None:
+    """Sizes, addresses, lengths and checksums of one flow, as tshark sees them."""
+    path = tmp_path / "frames.pcapng"
+    command = [str(sender()), "eth0", kind, str(vlan), str(FRAMES), *map(str, sizes)]
+    # One learning frame comes first.
+    said = capture(namespaces, path, command, FRAMES + 1)
+    assert said.startswith(f"{FRAMES} frames, 1 learning")
+    packets = dissect(path)
+    assert len(packets) == FRAMES + 1
+    assert all("_ws.malformed" not in packet for packet in packets)
+    seen: dict[str, list[int]] = {}
+    for layers in packets[1:]:
+        check_ethernet(layers, vlan)
+        length = int(layers["frame"]["frame.len"])
+        network = 18 if vlan else 14
+        port = "0"
+        if kind == "l2":
+            assert layers["eth" if not vlan else "vlan"][
+                "eth.type" if not vlan else "vlan.etype"
+            ] == "0x88b5"  # fmt: skip
+        else:
+            udp = layers["udp"]
+            assert int(udp["udp.length"]) == check_network(layers, kind, length - network)
+            assert udp["udp.checksum.status"] == "1", "good"
+            assert udp["udp.dstport"] == "9"
+            port = udp["udp.srcport"]
+        seen.setdefault(port, []).append(length)
+        assert payload(layers, kind)[:6] == bytes.fromhex("beef00000001")
+    ports = 1 if kind == "l2" else 2
+    order = (sizes * FRAMES)[: FRAMES // ports]
+    assert list(seen.values()) == [[size - FCS for size in order]] * ports
