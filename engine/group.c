@@ -177,9 +177,9 @@ void group_abort(struct group *group, const char *text, int64_t now_ns)
         .epoch = epoch_at_hand(group),
         .last_epoch = group->barrier.epoch,
     };
-    size_t i;
+    size_t length = strnlen(text, sizeof(fault.text) - 1);
 
-    for (i = 0; i + 1 < sizeof(fault.text) && text[i]; i++)
+    for (size_t i = 0; i < length; i++)
         fault.text[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
     flood_start(&group->flood, &fault, now_ns);
 }

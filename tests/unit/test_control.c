@@ -462,32 +462,21 @@ static void one_machine_has_one_clock(void **state)
     bed_close(&bed);
 }
 
-static void pump_one(struct control *control)
+/* Node 1 in a process whose CLOCK_MONOTONIC is set off; tells its last estimate through a pipe. */
+static void run_far_clock(struct bed *bed, int out)
 {
     struct timespec wait = {.tv_nsec = 200 * NS_PER_US};
-
-    control_work(control, clock_now());
-    nanosleep(&wait, NULL);
-}
-
-/* Node 1 in a process whose CLOCK_MONOTONIC is set off; tells its estimates through a pipe. */
-static void run_far_clock(struct control *control, const struct control_peers *peers, int out)
-{
+    int64_t end_ns = clock_now() + 300 * NS_PER_MS;
     struct control_clock clock;
-    struct err err = {0};
-    int64_t end_ns = clock_now() + 10 * NS_PER_S;
 
-    if (control_join(control, peers, &err) < 0)
-        _exit(1);
-    control_barrier_enter(control, &(struct barrier_values){0}, clock_now());
-    while (control_clock(control).bound_ns < 0 && clock_now() < end_ns)
-        pump_one(control);
-    for (int i = 0; i < 300; i++)
-        pump_one(control);
-    clock = control_clock(control);
-    if (write(out, &clock, sizeof(clock)) != sizeof(clock))
-        _exit(1);
-    _exit(0);
+    bed_join(bed, 1, "clocks", 1);
+    control_barrier_enter(bed->nodes[1], &(struct barrier_values){0}, clock_now());
+    while (clock_now() < end_ns) {
+        control_work(bed->nodes[1], clock_now());
+        nanosleep(&wait, NULL);
+    }
+    clock = control_clock(bed->nodes[1]);
+    _exit(write(out, &clock, sizeof(clock)) == sizeof(clock) ? 0 : 1);
 }
 
 static bool set_clock_off(void)
@@ -507,7 +496,7 @@ static bool set_clock_off(void)
 }
 
 /* The time namespace holds for the children of who made it: a child makes it, its child runs. */
-static pid_t start_far_clock(struct control *control, const struct control_peers *peers, int out)
+static pid_t start_far_clock(struct bed *bed, int out)
 {
     pid_t middle = fork();
 
@@ -516,50 +505,54 @@ static pid_t start_far_clock(struct control *control, const struct control_peers
     if (!set_clock_off())
         _exit(77);
     if (fork() == 0)
-        run_far_clock(control, peers, out);
-    middle = wait(&(int){0});
-    _exit(middle > 0 ? 0 : 1);
+        run_far_clock(bed, out);
+    _exit(wait(&(int){0}) > 0 ? 0 : 1);
+}
+
+static unsigned count_recorded(const struct bed *bed, enum datagram_type type)
+{
+    unsigned count = 0;
+
+    for (uint32_t i = 0; i < bed->record_count; i++)
+        count += bed->records[i].bytes[3] == type;
+    return count;
 }
 
 static void measures_a_clock_that_is_set_off(void **state)
 {
-    struct control_conf conf = {.address.ss_family = AF_INET, .barrier_timeout_ns = LONG_NS};
-    struct sockaddr_storage addresses[2];
-    struct control_peers peers = {
-        .count = 2, .addresses = addresses, .run_id = "clocks", .key = {1}};
     struct control_clock clock = {.bound_ns = -1};
-    struct control *nodes[2];
-    struct err err = {0};
+    struct control *far;
     int pipes[2], status = 0;
+    unsigned pings, pongs;
+    struct bed bed;
     pid_t child;
 
     (void)state;
-    ((struct sockaddr_in *)&conf.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(pipe2(pipes, O_NONBLOCK | O_CLOEXEC), 0);
-    for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(control_open(&nodes[i], &conf, &err), 0);
-        control_address(nodes[i], &addresses[i]);
-    }
-    peers.self = 1;
-    child = start_far_clock(nodes[1], &peers, pipes[1]);
+    assert_true(bed_open(&bed, 2, AF_INET, LONG_NS));
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    child = start_far_clock(&bed, pipes[1]);
     assert_true(child > 0);
-    peers.self = 0;
-    assert_int_equal(control_join(nodes[0], &peers, &err), 0);
-    while (read(pipes[0], &clock, sizeof(clock)) != sizeof(clock)) {
-        if (waitpid(child, &status, WNOHANG) == child)
-            break;
-        pump_one(nodes[0]);
-    }
-    if (clock.bound_ns >= 0)
-        waitpid(child, &status, 0);
-    control_close(nodes[0]);
-    control_close(nodes[1]);
+    far = bed.nodes[1];
+    bed.nodes[1] = NULL; /* its socket is the child's to read */
+    bed.recording = true;
+    bed_join(&bed, 0, "clocks", 1);
+    while (waitpid(child, &status, WNOHANG) == 0)
+        bed_pump(&bed);
+    if (WEXITSTATUS(status) == 0)
+        assert_int_equal(read(pipes[0], &clock, sizeof(clock)), sizeof(clock));
+    control_close(far);
     close(pipes[0]);
     close(pipes[1]);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+    pings = count_recorded(&bed, DATAGRAM_PING);
+    pongs = count_recorded(&bed, DATAGRAM_PONG);
+    bed_close(&bed);
+    if (WEXITSTATUS(status) == 77)
         skip(); /* no time namespaces here, or no right to make one */
+    assert_int_equal(status, 0);
     assert_in_range(clock.bound_ns, 1, 20 * NS_PER_MS);
     assert_true(llabs(clock.offset_ns + CLOCK_AHEAD_S * NS_PER_S) <= clock.bound_ns);
+    assert_in_range(pings, 8, 30);
+    assert_in_range(pongs, 8, pings);
 }
 
 /* ---- opening and joining ---- */

@@ -197,6 +197,27 @@ static void serves_more_questions_than_it_holds(void **state)
     assert_int_equal(left, 0);
 }
 
+/* Abandoned questions give way; what is left open is exactly what is still wanted. */
+static void abandoned_questions_give_way(void **state)
+{
+    const uint64_t wanted = 500, many = 4 * MAILBOX_SETS * MAILBOX_WAYS;
+    struct fixture *fixture = *state;
+    uint64_t before;
+    struct blob blob;
+
+    for (uint64_t id = 0; id < many; id++)
+        mailbox_fetch(&fixture->mailbox, 1, id, &blob, 0);
+    assert_int_equal(fixture->mailbox.open_count, MAILBOX_SETS * MAILBOX_WAYS);
+    before = fixture->sent.count;
+    for (uint64_t id = 0; id < wanted; id++)
+        mailbox_fetch(&fixture->mailbox, 2, id, &blob, 2 * NS_PER_S);
+    assert_int_equal(fixture->sent.count, before + wanted);
+    assert_int_equal(fixture->mailbox.open_count, MAILBOX_SETS * MAILBOX_WAYS);
+    mailbox_tick(&fixture->mailbox, 2 * NS_PER_S + 2 * MS);
+    assert_int_equal(fixture->sent.count, before + 2 * wanted);
+    assert_int_equal(fixture->mailbox.open_count, wanted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +226,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(gives_up_what_nobody_calls_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(takes_only_answers_to_its_own_questions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(remembers_a_bounded_number, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(abandoned_questions_give_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(serves_more_questions_than_it_holds, set_up, tear_down),
     };
 
