@@ -54,7 +54,8 @@ def test_shipped_file(name: str) -> None:
     assert len(topology.nodes) == nodes
     assert {node.rate_bps for node in topology.nodes} == {rate_bps}
     assert (len(topology.trunks), sum(trunk.rate_bps for trunk in topology.trunks)) == trunks
-    assert {node.queue_bytes for node in topology.nodes} == {131_072}
+    queue_bytes = 262_144 if name == "one-switch" else 131_072
+    assert {node.queue_bytes for node in topology.nodes} == {queue_bytes}
     assert [node.index for node in topology.nodes] == list(range(1, nodes + 1))
 
 

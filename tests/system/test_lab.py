@@ -164,7 +164,7 @@ def test_what_a_killed_run_left_is_cleaned_by_the_next() -> None:
         assert not namespaces.exists(f"sb-{name}-node8")
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize("after_s", [0.02, 0.1, 0.3])
 def test_killed_while_making_a_lab(after_s: float) -> None:
     name = f"{PREFIX}-half"
     code = (
@@ -287,6 +287,16 @@ def test_offloads_are_off_so_that_frames_are_frames(lab: Lab) -> None:
     assert max(sizes) <= 1514
 
 
+def test_a_full_frame_with_a_vlan_tag_passes(lab: Lab) -> None:
+    source, destination = lab.node("node1"), lab.node("node16")
+    with packet_socket(source) as sender, packet_socket(destination) as receiver:
+        addresses = b"\xff" * 6 + bytes.fromhex(source.mac.replace(":", ""))
+        sender.send((addresses + bytes.fromhex("8100002a88b5")).ljust(1518, b"\0"))
+        receiver.settimeout(3)
+        # Linux has moved the tag from the frame to its ancillary data by now.
+        assert len(receiver.recv(2000)) == 1514
+
+
 def test_status_and_exec(capfd: pytest.CaptureFixture[str]) -> None:
     name = f"{PREFIX}-cli"
     out = io.StringIO()
@@ -308,7 +318,7 @@ def test_status_and_exec(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_longest_queue_is_what_the_drain_has_to_wait_for(lab: Lab) -> None:
     hop_s = 131_072 * 8 / 10e6
-    assert lab.longest_queue_s == pytest.approx((2 + 4) * hop_s)
+    assert lab.longest_queue_s == pytest.approx((2 + 2) * hop_s)
 
 
 def test_addresses_are_distinct_and_the_kernels_are_set(lab: Lab) -> None:

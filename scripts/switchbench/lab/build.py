@@ -109,10 +109,21 @@ class Lab:
     def longest_queue_s(self) -> float:
         """How long the last byte may still wait in the queues after the senders fell silent.
 
-        A frame crosses its sender's shaper, at most every trunk, and its receiver's shaper.
+        A frame crosses its sender's shaper, the trunks on its way, and its receiver's shaper.
         """
-        access = [_queue_s(node) for node in self.topology.nodes]
-        return 2 * max(access) + sum(_queue_s(trunk) for trunk in self.topology.trunks)
+        access_s = max(_queue_s(node) for node in self.topology.nodes)
+        return 2 * access_s + max(_farthest_s(self.topology, m) for m in self.topology.modules)
+
+
+def _farthest_s(topology: Topology, module: str, before: str = "") -> float:
+    """The trunks' queues on the slowest way from a module, not back to the one before it."""
+    ways = [0.0]
+    for trunk in topology.trunks:
+        if module in (trunk.a, trunk.b):
+            beyond = trunk.b if module == trunk.a else trunk.a
+            if beyond != before:
+                ways.append(_queue_s(trunk) + _farthest_s(topology, beyond, module))
+    return max(ways)
 
 
 def _queue_s(link: Node | Trunk) -> float:
