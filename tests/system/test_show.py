@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The benchmark against a switch whose truth is known: what a user relies on, end to end.
+
+Each lab is shaped by the kernel and counted by it; the benchmark must find what was built, flow by
+flow, and agree with the kernel's port counters to the frame. Rates are compared with what was
+offered where a shared machine may keep a sender from its schedule, and with the line where the
+network decides.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labkit
+import runs
+from switchbench import lab as labs
+from switchbench.lab import counters
+
+pytestmark = labkit.needs_lab
+
+TCP_PAYLOAD_OF_LINE = 1448 / 1538  # MTU 1500, IPv4, timestamps
+START_SKEW_LIMIT_US = 5000
+
+ALL_PATTERNS: list[dict[str, Any]] = [
+    {"pattern": "chain"},
+    {"pattern": "chain", "forward": True},
+    {"pattern": "pairs"},
+    {"pattern": "aapc", "order": "shift"},
+    {"pattern": "ring", "count": 2},
+]
+
+
+@pytest.fixture
+def kept_lab(request: pytest.FixtureRequest) -> Iterator[labs.Lab]:
+    """A lab that stays up around a run, so that its counters can be read before and after."""
+    lab = labs.up(labs.load(request.param))
+    try:
+        yield lab
+    finally:
+        labs.down(lab.name)
+
+
+def _port_frames(result: runs.Result) -> tuple[Counter[str], Counter[str]]:
+    """Frames that each port sent and received by its records, the guest's own among them."""
+    sent: Counter[str] = Counter()
+    received: Counter[str] = Counter()
+    for port in result.records("port"):
+        sent[port["port"]] += port["sent_frames"] + port["guest_sent"]
+        received[port["port"]] += (
+            port["received_frames"]
+            + port["guest_received"]
+            + port["misdelivered"]
+            + port["foreign"]
+        )
+    return sent, received
+
+
+@pytest.mark.parametrize("kept_lab", ["one-switch"], indirect=True)
+def test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees(
+    kept_lab: labs.Lab, tmp_path: Path
+) -> None:
+    before = counters.read(kept_lab)
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": "one-switch"},
+            "transport": "dpdk",
+            "load": "95%",
+            "frame_size": 1518,
+            "warmup": "300ms",
+            "window": "1s",
+            "tests": ALL_PATTERNS,
+        },
+    )
+    truth = counters.read(kept_lab) - before
+    assert result.status == 0, result.errors
+    for trial in result.summary["trials"]:
+        assert trial["offered_frames"] > 0
+        assert trial["delivered_frames"] == trial["offered_frames"], trial
+        assert trial["lost_frames"] == trial["duplicated_frames"] == 0
+        assert trial["corrupted_frames"] == trial["misdelivered_frames"] == 0
+        assert trial["start_skew_us"] <= START_SKEW_LIMIT_US
+        for flow in result.flows(trial):
+            ratio = flow.delivered_l1_bps / flow.offered_l1_bps
+            assert ratio == pytest.approx(1, abs=0.01), flow.name
+    sent, received = _port_frames(result)
+    for name, port in truth.nodes.items():
+        assert port.dropped_from_node == port.dropped_to_node == port.host_dropped == 0
+        assert sent[f"{name}:e0"] == port.frames_from_node, name
+        assert received[f"{name}:e0"] == port.frames_to_node, name
+
+
+def test_tcp_gets_what_the_line_can_carry(tmp_path: Path) -> None:
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": "one-switch"},
+            "transport": "tcp",
+            "load": "95%",
+            "warmup": "500ms",
+            "window": "2s",
+            "tests": [{"pattern": "pairs"}, {"pattern": "ring", "directions": "forward"}],
+        },
+    )
+    assert result.status == 0, result.errors
+    carried_bps = 100e6 * TCP_PAYLOAD_OF_LINE
+    natural = [*result.trials(pattern="pairs"), *result.trials(phase_name="natural")]
+    for trial in natural:
+        for flow in result.flows(trial):
+            assert flow.delivered_payload_bps >= 0.93 * carried_bps, flow.name
+            assert flow.delivered_payload_bps <= carried_bps * 1.0002, flow.name
+            assert flow.destination["corrupted"] == 0
+
+
+def test_pairs_across_the_trunk_share_its_eight_links(tmp_path: Path) -> None:
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": "two-modules"},
+            "transport": "dpdk",
+            "load": "100%",
+            "frame_size": 1518,
+            "window": "3s",
+            "warmup": "1s",
+            "tests": [
+                {"pattern": "pairs", "partners": "across", "sweep": {"count": [7, 8, 9, 12]}},
+                {"pattern": "pairs", "partners": "inside"},
+            ],
+        },
+    )
+    across = [t for t in result.summary["trials"] if t["parameters"]["partners"] == "across"]
+    assert len(across) == 4
+    for trial in across:
+        pairs = trial["parameters"]["count"]
+        share = min(1, 8 / pairs)
+        assert trial["flows"] == 2 * pairs
+        assert trial["throughput"]["percent_of_line"] / 100 == pytest.approx(share, rel=0.03)
+        lost = trial["lost_frames"] / trial["offered_frames"]
+        assert lost == pytest.approx(1 - share, abs=0.03), pairs
+    (inside,) = [t for t in result.summary["trials"] if t["parameters"]["partners"] == "inside"]
+    assert inside["throughput"]["percent_of_line"] == pytest.approx(100, rel=0.03)
+
+
+def _crossing(result: runs.Result, trial: dict[str, Any], module: dict[str, int]) -> list[float]:
+    return [
+        flow.delivered_l1_bps
+        for flow in result.flows(trial)
+        if module[flow.source["src"]] != module[flow.source["dst"]]
+    ]
+
+
+def test_aapc_shows_the_trunk_at_each_distance(tmp_path: Path) -> None:
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": "two-modules"},
+            "transport": "dpdk",
+            "load": "100%",
+            "frame_size": 1518,
+            "warmup": "600ms",
+            "window": "1500ms",
+            "tests": [{"pattern": "aapc", "order": "shift"}],
+        },
+    )
+    module = {f"node{i}:e0": (i - 1) // 12 for i in range(1, 25)}
+    trials = result.trials(pattern="aapc")
+    assert len(trials) == 23
+    for trial in trials:
+        distance = trial["phase"] + 1
+        share = min(1, 8 / min(distance, 12, 24 - distance))
+        mean = statistics.mean(_crossing(result, trial, module)) / 10e6
+        assert mean == pytest.approx(share, rel=0.03), distance
+
+
+def test_aapc_shows_the_uplinks_of_a_tree(tmp_path: Path) -> None:
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": "tree"},
+            "transport": "dpdk",
+            "load": "100%",
+            "frame_size": 1518,
+            "warmup": "600ms",
+            "window": "1500ms",
+            "tests": [{"pattern": "aapc", "order": "shift"}],
+        },
+    )
+    leaf = {node.name: node.module for node in labs.load("tree").nodes}
+    nodes, each = len(leaf), Counter(leaf.values()).most_common(1)[0][1]
+    module = {f"{name}:e0": hash(where) for name, where in leaf.items()}
+    trials = result.trials(pattern="aapc")
+    assert len(trials) == nodes - 1
+    for trial in trials:
+        distance = trial["phase"] + 1
+        share = 1 / min(distance, each, nodes - distance)
+        mean = statistics.mean(_crossing(result, trial, module)) / 10e6
+        assert mean == pytest.approx(share, rel=0.03), distance
+
+
+def test_a_chain_stays_level_whatever_its_length(tmp_path: Path) -> None:
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": "one-switch"},
+            "transport": "dpdk",
+            "load": "95%",
+            "frame_size": 1518,
+            "warmup": "300ms",
+            "window": "1s",
+            "tests": [{"pattern": "chain", "forward": True, "ranks": [2, 3, 4, 5, 6, 7, 8]}],
+        },
+    )
+    assert result.status == 0, result.errors
+    for trial in result.trials(pattern="chain"):
+        flows = result.flows(trial)
+        assert len(flows) == trial["ranks"] - 1
+        head = flows[0].offered_l1_bps
+        for flow in flows:
+            assert flow.delivered_l1_bps == pytest.approx(head, rel=0.01), flow.name
+        assert trial["lost_frames"] == 0
+
+
+@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+def test_a_chain_is_as_fast_as_its_slowest_link(tmp_path: Path, transport: str) -> None:
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": "one-switch", "overrides": {"node4": {"rate": "50M"}}},
+            "transport": transport,
+            "load": "95%",
+            "warmup": "1s",
+            "window": "2s",
+            "tests": [{"pattern": "chain", "forward": True}],
+        },
+    )
+    (trial,) = result.trials(pattern="chain")
+    flows = {flow.source["dst"]: flow for flow in result.flows(trial)}
+    tail = flows["node8:e0"]
+    if transport == "tcp":  # its losses before the slow link cost some of that link's time
+        share = tail.delivered_payload_bps / (100e6 * TCP_PAYLOAD_OF_LINE)
+        assert 0.44 <= share <= 0.5 * 1.005
+    else:
+        assert tail.delivered_l1_bps / 100e6 == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize(("rate", "size"), [("10M", 1518), ("1M", 64)])
+def test_64_ranks_in_four_processes_lose_nothing(tmp_path: Path, rate: str, size: int) -> None:
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": "sixty-four", "pack": 16, "rate": rate},
+            "transport": "dpdk",
+            "load": "90%",
+            "frame_size": size,
+            "warmup": "200ms",
+            "window": "500ms",
+            "tests": [{"pattern": "aapc", "order": "shift"}],
+        },
+        timeout_s=900,
+    )
+    assert result.status == 0, result.errors
+    trials = result.trials(pattern="aapc")
+    assert len(trials) == 63
+    assert sum(trial["offered_frames"] for trial in trials) > 0
+    assert sum(trial["lost_frames"] for trial in trials) == 0
+    assert all(trial["cpu_s"] is not None for trial in trials)
