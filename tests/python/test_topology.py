@@ -133,7 +133,7 @@ def test_sizes(text: object, size: int) -> None:
 
 BOTH = {"node[1-3]": {"module": "left"}, "node3": {"module": "right"}}
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"modul": 1}, "modul: is not a key that a topology has here"),
+    ({"colour": 1}, "colour: is not a key that a topology has here"),
     ({"topology": None}, "topology: is missing"),
     ({"topology": 2}, "topology: is 2; this version reads format 1"),
     ({"modules": None}, "modules: is missing"),

@@ -66,7 +66,7 @@ class _ShaperMessage(tcmsg):  # type: ignore[misc]
     class tbf(nla):  # type: ignore[misc]
         nla_map = (
             ("TCA_TBF_UNSPEC", "none"),
-            ("TCA_TBF_PARMS", "parms"),
+            ("TCA_TBF_PARMS", "rates"),
             ("TCA_TBF_RTAB", "hex"),
             ("TCA_TBF_PTAB", "hex"),
             ("TCA_TBF_RATE64", "uint64"),
@@ -74,7 +74,7 @@ class _ShaperMessage(tcmsg):  # type: ignore[misc]
             ("TCA_TBF_BURST", "uint32"),
         )
 
-        class parms(nla):  # type: ignore[misc]
+        class rates(nla):  # type: ignore[misc]
             fields = (
                 ("cell_log", "B"),
                 ("linklayer", "B"),
@@ -125,14 +125,14 @@ def _size_table(mtu: int) -> dict[str, Any]:
 def add(netlink: IPRoute, ifindex: int, shaper: Shaper) -> None:
     """Shape what leaves by the interface."""
     rate = shaper.rate_bps // 8
-    parms = {
+    rates = {
         "linklayer": _LINKLAYER_ETHERNET,
         "rate": min(rate, 0xFFFFFFFF),
         "peak": bytes(12),
         "limit": shaper.queue_bytes,
     }
     options = [
-        ("TCA_TBF_PARMS", parms),
+        ("TCA_TBF_PARMS", rates),
         ("TCA_TBF_RATE64", rate),
         ("TCA_TBF_BURST", shaper.burst_bytes),
     ]
