@@ -39,6 +39,7 @@ struct battery_subject {
     size_t refusal_count;
     /* Further cases of this transport's own, on the open ports; NULL: none. */
     void (*more)(struct transport_port **ports, const struct port_conf *confs);
+    bool only_more; /* leave the common cases out */
 };
 
 /* Runs all cases; what main returns: 0, 1, or 77 when the machine lacks what it needs. */

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The battery over dpdk on kernel interfaces: dpdk_kernel af_packet|af_xdp l2|ipv4-udp|ipv6-udp
- * [vlan] [jumbo].
+ * [vlan] [jumbo] [huge] [gateway]. huge: with hugepages, reserved for the test where none are free;
+ * gateway: one case only, in which port 0 reaches port 2 through port 1.
  */
 #include "battery.h"
 #include "netlab.h"
+#include "netns.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 extern const struct transport transport_dpdk;
 
@@ -18,13 +26,156 @@ static const char *driver = "af_packet";
 static enum header_kind header;
 static bool vlan;
 static bool jumbo;
+static bool huge;
+static bool routed;
 static char texts[PORTS][4][48];
+
+#define HUGE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+#define HUGE_FREE "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
+#define HUGE_WANTED 200 /* of 2 MB: more than the EAL asks for before it uses them */
+
+static long huge_before = -1;
+
+static long read_number(const char *path)
+{
+    long number = -1;
+    FILE *file = fopen(path, "r");
+
+    if (file != NULL && fscanf(file, "%ld", &number) != 1)
+        number = -1;
+    if (file != NULL)
+        fclose(file);
+    return number;
+}
+
+static void write_number(const char *path, long number)
+{
+    FILE *file = fopen(path, "w");
+
+    if (file != NULL) {
+        fprintf(file, "%ld", number);
+        fclose(file);
+    }
+}
+
+static void give_pages_back(void)
+{
+    if (huge_before >= 0)
+        write_number(HUGE_PAGES, huge_before);
+    huge_before = -1;
+}
+
+static const char *reserve_pages(void)
+{
+    if (read_number(HUGE_FREE) >= HUGE_WANTED)
+        return NULL;
+    huge_before = read_number(HUGE_PAGES);
+    if (huge_before < 0)
+        return "this kernel has no 2 MB hugepages";
+    atexit(give_pages_back);
+    write_number(HUGE_PAGES, huge_before + HUGE_WANTED);
+    if (read_number(HUGE_FREE) < HUGE_WANTED) {
+        give_pages_back();
+        return "hugepages can't be reserved here";
+    }
+    return NULL;
+}
+
+static void check_pages(void)
+{
+    if (huge)
+        assert_true(read_number(HUGE_FREE) < read_number(HUGE_PAGES));
+}
+
+/* What the kernel counts on the bridge's port towards node i. */
+struct switch_count {
+    unsigned long long received;
+    unsigned long long sent;
+};
+
+static struct switch_count switch_count(size_t i)
+{
+    struct switch_count count = {0, 0};
+    char line[512], name[16];
+    struct err err = {""};
+    int before;
+    FILE *file;
+
+    snprintf(name, sizeof name, "p%zu:", i);
+    assert_int_equal(netns_enter(netlab_switch(), &before, &err), 0);
+    file = fopen("/proc/thread-self/net/dev", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strstr(line, name) != NULL)
+            sscanf(strchr(line, ':') + 1, "%*u %llu %*u %*u %*u %*u %*u %*u %*u %llu",
+                   &count.received, &count.sent);
+    fclose(file);
+    netns_leave(before);
+    return count;
+}
+
+/* The switch's own counters agree with the records to the frame: what is not the flows' is the
+ * guests'. */
+static void check_counters(void)
+{
+    struct switch_count before[PORTS];
+    struct battery_run run;
+
+    battery_begin(&run);
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    battery_add(&run, 1, 0, PATTERN_GENERATE);
+    battery_add(&run, 2, 1, PATTERN_GENERATE);
+    for (size_t i = 0; i < PORTS; i++)
+        before[i] = switch_count(i);
+    battery_play(&run);
+    battery_whole(&run, 50);
+    for (size_t i = 0; i < PORTS; i++) {
+        struct switch_count now = switch_count(i);
+        uint64_t sent = run.counts[i].guest_sent;
+        uint64_t received = run.counts[i].guest_received + run.counts[i].foreign;
+
+        for (size_t flow = 0; flow < run.flow_count; flow++) {
+            sent += run.flows[flow].src == i ? run.flows[flow].source.live.frames : 0;
+            received += run.flows[flow].dst == i ? run.flows[flow].destination.live.frames : 0;
+        }
+        assert_int_equal(now.received - before[i].received, sent);
+        assert_int_equal(now.sent - before[i].sent, received);
+        assert_int_equal(run.counts[i].guest_sent, 1);
+    }
+}
+
+static void more(struct transport_port **ports, const struct port_conf *confs)
+{
+    (void)ports;
+    (void)confs;
+    check_pages();
+    check_counters();
+}
+
+/* Port 2 is in another prefix: port 0 finds the gateway, port 1, and sends its frames there. */
+static void through_gateway(struct transport_port **ports, const struct port_conf *confs)
+{
+    struct battery_run run;
+
+    (void)ports;
+    (void)confs;
+    battery_begin(&run);
+    battery_add(&run, 0, 2, PATTERN_GENERATE);
+    battery_play(&run);
+    assert_true(run.flows[0].source.live.frames > 50);
+    assert_int_equal(run.flows[0].destination.live.frames, 0);
+    assert_int_equal(run.counts[1].misdelivered, run.flows[0].source.live.frames);
+    assert_true(run.counts[0].guest_sent >= 2); /* learning and the question */
+    assert_true(run.counts[1].guest_sent >= 2); /* learning and the answer */
+}
 
 static const char *make(struct port_conf *confs)
 {
-    const char *reason = netlab_make(PORTS, !jumbo                          ? 1500
-                                            : strcmp(driver, "af_xdp") == 0 ? 3200
-                                                                            : 9200);
+    const char *pages = huge ? reserve_pages() : NULL;
+    const char *reason = pages != NULL ? pages
+                                       : netlab_make(PORTS, !jumbo                          ? 1500
+                                                            : strcmp(driver, "af_xdp") == 0 ? 3200
+                                                                                            : 9200);
 
     for (size_t i = 0; reason == NULL && i < PORTS; i++) {
         snprintf(texts[i][0], sizeof texts[i][0], "node%zu:e0", i);
@@ -41,6 +192,13 @@ static const char *make(struct port_conf *confs)
             .ipv4 = texts[i][2],
             .ipv6 = texts[i][3],
         };
+    }
+    if (routed) {
+        confs[0].ipv4 = "198.18.0.1/24";
+        confs[0].ipv6 = "2001:2::1/64";
+        confs[0].gateway = header == HEADER_IPV6_UDP ? "2001:2::2" : "198.18.0.2";
+        confs[2].ipv4 = "198.18.1.3/24";
+        confs[2].ipv6 = "2001:2:0:1::3/64";
     }
     return reason;
 }
@@ -82,6 +240,7 @@ int main(int argc, char **argv)
         .make = make,
         .unmake = netlab_unmake,
         .tune = tune,
+        .more = more,
         .sizes = {88, 257, 594, 1518},
         .refusals = refusals,
         .refusal_count = sizeof refusals / sizeof refusals[0],
@@ -95,7 +254,13 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "ipv6-udp") == 0)
             header = HEADER_IPV6_UDP;
         vlan = vlan || strcmp(argv[i], "vlan") == 0;
+        routed = routed || strcmp(argv[i], "gateway") == 0;
+        huge = huge || strcmp(argv[i], "huge") == 0;
         jumbo = jumbo || strcmp(argv[i], "jumbo") == 0;
+    }
+    if (routed) {
+        subject.more = through_gateway;
+        subject.only_more = true;
     }
     if (jumbo)
         subject.sizes[4] = strcmp(driver, "af_xdp") == 0 ? 3000 : 9216;
