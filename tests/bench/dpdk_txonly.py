@@ -23,6 +23,8 @@ import sys
 import time
 from typing import IO
 
+PREFIX = f"switchbench-bench-{os.getpid()}"
+
 
 def ours(program: str, seconds: float, core: int) -> tuple[float, float]:
     """One run of our path: frames/s and nanoseconds a frame."""
@@ -65,7 +67,14 @@ def testpmd(seconds: float, core: int, main_core: int) -> float:
         "-m",
         "256",
     ]
-    command += ["--no-pci", "--no-shconf", "--no-telemetry", "--vdev=net_null0,no-rx=1", "--"]
+    command += [
+        "--no-pci",
+        "--no-shconf",
+        "--no-telemetry",
+        f"--file-prefix={PREFIX}",
+        "--vdev=net_null0,no-rx=1",
+        "--",
+    ]
     command += ["--interactive", "--forward-mode=txonly", "--burst=64", "--txpkts=60"]
     command += ["--nb-cores=1", "--total-num-mbufs=2048"]
     with subprocess.Popen(
@@ -87,6 +96,8 @@ def testpmd(seconds: float, core: int, main_core: int) -> float:
         used = worker_seconds(process.pid) - before
         process.stdin.write("quit\n")
         process.communicate()
+    # The EAL leaves its folder behind.
+    shutil.rmtree(f"/run/dpdk/{PREFIX}", ignore_errors=True)
     found = re.findall(r"TX-packets:\s+(\d+)", output)
     if not found or int(found[-1]) == 0 or used <= 0:
         raise SystemExit(f"dpdk-testpmd showed no frames:\n{output[-2000:]}")
