@@ -27,8 +27,7 @@ struct tcp_flow {
     struct sockaddr_storage partner;
     struct tcp_out *outs; /* `streams` of them */
     struct pace pace;     /* in bytes of payload */
-    uint32_t gather;      /* bytes that are due together, to save system calls */
-    int64_t gather_ns;    /* their time */
+    int64_t gather_ns;    /* what is due within this time is sent together */
     unsigned turn;        /* the stream that begins the next round */
     unsigned open;        /* streams that have not ended */
     bool unpaced;

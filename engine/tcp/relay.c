@@ -75,11 +75,12 @@ static void forward(struct tcp_lane *lane, struct tcp_in *in, struct tcp_out *ou
 int64_t tcp_relay_send(struct tcp_lane *lane, int64_t now_ns)
 {
     struct flow_side *side = lane->flows[0].flow->side;
+    const struct flow_side *from = lane->ins[0].flow->side;
 
     for (unsigned i = 0; i < lane->out_count; i++)
         if (!lane->outs[i].ended)
             forward(lane, &lane->ins[i], &lane->outs[i]);
-    side->intended = lane->ins[0].flow->side->live.payload_bytes;
+    side->intended = from->live.payload_bytes + from->corrupted;
     if (side->live.payload_bytes > 0) {
         side->first_ns = side->first_ns ? side->first_ns : now_ns;
         side->last_ns = now_ns;

@@ -168,20 +168,21 @@ static double flow_rate(const struct tcp_lane *lane, const struct tcp_flow *flow
 
 static void set_pace(struct tcp_lane *lane, struct tcp_flow *flow)
 {
+    const struct phase *phase = lane->lane.request.phase;
+    bool probe = phase->traffic == TRAFFIC_PROBE;
     double rate = flow_rate(lane, flow);
     double gather = rate * GATHER_NS / NS_PER_S;
-    double least = lane->sizes[0] < GATHER_LEAST ? lane->sizes[0] : GATHER_LEAST;
+    double least = probe || lane->sizes[0] < GATHER_LEAST ? lane->sizes[0] : GATHER_LEAST;
+    double catch_up;
 
-    if (lane->lane.request.phase->traffic == TRAFFIC_PROBE)
-        least = lane->sizes[0];
     if (gather < least)
         gather = least;
     if (gather > TCP_WRITE_BYTES)
         gather = TCP_WRITE_BYTES;
-    pace_init(&flow->pace, rate, (uint32_t)(rate < CATCH_UP_MOST ? rate + gather : CATCH_UP_MOST),
-              lane->lane.request.phase->start_ns);
+    catch_up = probe ? gather : rate + gather;
+    pace_init(&flow->pace, rate, (uint32_t)(catch_up < CATCH_UP_MOST ? catch_up : CATCH_UP_MOST),
+              phase->start_ns);
     flow->unpaced = rate <= 0;
-    flow->gather = (uint32_t)gather;
     flow->gather_ns = (int64_t)((gather - 1) * flow->pace.ns_per_cost);
 }
 

@@ -41,19 +41,21 @@ static void link_up(struct detour *detour)
     memcpy(&address.sin_addr, detour->target.bytes + BLOB_ADDRESS, sizeof address.sin_addr);
     detour->far = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(detour->far, (struct sockaddr *)&address, sizeof address), 0);
-    detour->there = (struct detour_way){.from = detour->near, .to = detour->far};
-    detour->back = (struct detour_way){.from = detour->far, .to = detour->near};
+    detour->there =
+        (struct detour_way){.from = detour->near, .to = detour->far, .change = detour->change};
+    detour->back =
+        (struct detour_way){.from = detour->far, .to = detour->near, .change = detour->change_back};
 }
 
-static void move(struct detour *detour, struct detour_way *way)
+static void move(struct detour_way *way)
 {
     ssize_t got =
         recv(way->from, way->buffer + way->held, sizeof way->buffer - way->held, MSG_DONTWAIT);
     ssize_t sent;
 
     if (got > 0) {
-        if (way == &detour->there && detour->change)
-            detour->change(way->buffer + way->held, (size_t)got, way->passed);
+        if (way->change)
+            way->change(way->buffer + way->held, (size_t)got, way->passed);
         way->held += (size_t)got;
         way->passed += (uint64_t)got;
     }
@@ -76,8 +78,8 @@ void detour_pump(void *context)
             return;
         link_up(detour);
     }
-    move(detour, &detour->there);
-    move(detour, &detour->back);
+    move(&detour->there);
+    move(&detour->back);
 }
 
 static void reset(int fd)

@@ -19,6 +19,7 @@ struct detour_way {
     uint8_t buffer[65536];
     size_t held;
     uint64_t passed; /* bytes read so far */
+    void (*change)(uint8_t *data, size_t bytes, uint64_t at);
 };
 
 struct detour {
@@ -29,8 +30,10 @@ struct detour {
     int far;            /* the acceptor's */
     struct detour_way there;
     struct detour_way back;
-    /* Called with each piece that is on its way there; `at` is its place in the stream. */
+    /* Called with each piece that is on its way, from the connector and to it; `at` is its place
+     * in the stream. NULL: unchanged. */
     void (*change)(uint8_t *data, size_t bytes, uint64_t at);
+    void (*change_back)(uint8_t *data, size_t bytes, uint64_t at);
 };
 
 void detour_open(struct detour *detour, const struct blob *target);
