@@ -43,6 +43,13 @@ static uint64_t link_speed(const struct iface *iface)
     return mbps == 0 || mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps * UINT64_C(1000000);
 }
 
+static bool offloads_vlan(const struct iface *iface)
+{
+    struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
+
+    return ask_ethtool(iface, &flags) == 0 && (flags.data & ETH_FLAG_RXVLAN);
+}
+
 static int learn(struct iface *iface, struct err *err)
 {
     struct ifreq request;
@@ -63,6 +70,7 @@ static int learn(struct iface *iface, struct err *err)
         return err_set(err, -ENETDOWN, "interface '%s' is down: 'ip link set %s up'", iface->name,
                        iface->name);
     iface->link_bps = link_speed(iface);
+    iface->vlan_offloaded = offloads_vlan(iface);
     return 0;
 }
 

@@ -22,7 +22,8 @@ struct iface {
     int ring_fd;   /* AF_PACKET driver's own socket, not ours to close; -1: not known */
     uint32_t mtu;
     uint8_t mac[6];
-    uint64_t link_bps; /* 0: virtual, or unknown */
+    uint64_t link_bps;   /* 0: virtual, or unknown */
+    bool vlan_offloaded; /* takes 802.1Q tags out of what it receives: XDP never sees them */
     uint64_t ring_drops;
 };
 

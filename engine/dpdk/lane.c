@@ -3,14 +3,16 @@
 
 #include "eal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <rte_ethdev.h>
 #include <sched.h>
 #include <stdlib.h>
 
 #define RANKS_MAX 65536u
-#define PROBE_SHARE 0.1  /* of the line rate */
-#define PROBE_FPS 1000.0 /* where that is not known */
+#define RECEIVE_BURST 32u /* at least: vector drivers return nothing for less than 4, some 32 */
+#define PROBE_SHARE 0.1   /* of the line rate */
+#define PROBE_FPS 1000.0  /* where that is not known */
 #define ASK_NS (200 * NS_PER_MS)
 #define GATEWAY_NS (5 * NS_PER_S)
 
@@ -72,6 +74,8 @@ static int check_options(const struct lane_request *request, struct err *err)
         return refuse(err, request, "a flow has 1 to 16384 UDP source ports, and l2 has none");
     if (options->vlan && options->vlan_id > 4094)
         return refuse(err, request, "VLAN ids end at 4094");
+    if (options->header != HEADER_L2 && options->ttl == 0)
+        return refuse(err, request, "a ttl of 0 goes nowhere: 1 at least");
     if (options->header == HEADER_IPV4_UDP && !guest->has_ipv4)
         return refuse(err, request, "ipv4-udp needs an IPv4 address on this port: set ipv4");
     if (options->header == HEADER_IPV6_UDP && !guest->has_ipv6)
@@ -81,6 +85,21 @@ static int check_options(const struct lane_request *request, struct err *err)
     if (!phase->load.unlimited && phase->load.rate_bps <= 0 && phase->load.rate_fps <= 0)
         return refuse(err, request, "the phase has no load");
     return 0;
+}
+
+/* AF_PACKET puts an offloaded tag back, AF_XDP can't. */
+static int check_vlan(const struct lane_request *request, struct err *err)
+{
+    const struct transport_port *port = request->port;
+
+    if (!request->phase->dpdk.vlan || !port->kernel || !port->iface.vlan_offloaded ||
+        strcmp(port->driver, "net_af_xdp") != 0)
+        return 0;
+    return err_set(err, -ENOTSUP,
+                   "%s: AF_XDP does not see VLAN tags that '%s' takes out of its frames: 'ethtool "
+                   "-K %s rxvlan off' (and txvlan off at the far end of a veth), or driver "
+                   "af_packet",
+                   port->conf->name, port->iface.name, port->iface.name);
 }
 
 /* A forwarder sends on what one flow brings, and nothing else. */
@@ -129,6 +148,7 @@ static uint64_t frames_for(const struct dpdk_lane *lane, uint64_t bytes)
 {
     uint64_t round = 0, frames;
 
+    assert(lane->order_count > 0);
     for (uint32_t i = 0; i < lane->order_count; i++)
         round += lane->sizes[lane->order[i]].payload_bytes;
     frames = bytes / round * lane->order_count;
@@ -234,6 +254,7 @@ static void schedule(struct dpdk_lane *lane, uint64_t *state)
     uint64_t sum = 0;
     double part = (double)(draw(state) >> 11) / (double)(UINT64_C(1) << 53);
 
+    assert(lane->order_count > 0);
     for (uint32_t i = 0; i < lane->order_count; i++)
         sum += lane->sizes[lane->order[i]].cost;
     sender->cost = (uint32_t)(sum / lane->order_count);
@@ -330,6 +351,7 @@ static int make(struct dpdk_lane *lane, struct err *err)
             return rc;
     choose_sizes(lane, phase);
     lane->burst = phase->dpdk.burst;
+    lane->receive_burst = RTE_MAX(lane->burst, RECEIVE_BURST);
     lane->receiver.sources = phase->dpdk.udp_sources > 0 ? phase->dpdk.udp_sources : 1;
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct frame_end end;
@@ -367,7 +389,8 @@ int lane_prepare(struct lane **out, const struct lane_request *request, struct e
     struct dpdk_lane *lane;
     int rc;
 
-    if ((rc = check_options(request, err)) != 0 || (rc = check_roles(request, err)) != 0)
+    if ((rc = check_options(request, err)) != 0 || (rc = check_roles(request, err)) != 0 ||
+        (rc = check_vlan(request, err)) != 0)
         return rc;
     lane = calloc(1, sizeof *lane);
     if (lane == NULL)
@@ -567,6 +590,8 @@ static void take_turn(struct dpdk_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
 
+    if (lane->state == LANE_WAITS && base->stop_ns <= lane->start_ns)
+        end_sending(lane, lane->start_ns); /* ended before it began */
     if (lane->state == LANE_WAITS && now_ns >= lane->start_ns)
         begin_sending(lane, now_ns);
     if (lane->state == LANE_SENDS && now_ns >= base->stop_ns) {
@@ -602,7 +627,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
     }
     base->received_all = lane->receiver.left == 0;
     port_release(lane->port);
-    return received == lane->burst ? now_ns : next_ns;
+    return received == lane->receive_burst ? now_ns : next_ns;
 }
 
 void lane_idle(struct transport_port *port, int64_t now_ns)

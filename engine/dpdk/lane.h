@@ -89,7 +89,8 @@ struct dpdk_lane {
     int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
     uint32_t (*receive)(struct dpdk_lane *lane, int64_t now_ns);
     struct frame_shape shape;
-    uint32_t burst;
+    uint32_t burst;         /* sent by one driver call, at most */
+    uint32_t receive_burst; /* received by one */
     int64_t start_ns;
     struct sender sender;
     struct receiver receiver;

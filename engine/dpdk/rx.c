@@ -129,7 +129,7 @@ static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_
 {
     struct receiver *receiver = &lane->receiver;
     struct rte_mbuf *frames[PORT_BURST_MAX];
-    uint16_t count = rte_eth_rx_burst(lane->port->id, 0, frames, (uint16_t)lane->burst);
+    uint16_t count = rte_eth_rx_burst(lane->port->id, 0, frames, (uint16_t)lane->receive_burst);
     uint32_t keep = 0;
 
     for (uint32_t i = 0; i < count; i++) {

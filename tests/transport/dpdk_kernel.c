@@ -228,8 +228,14 @@ static void no_load(struct phase *phase)
     phase->load = (struct load){.rate_bps = 0};
 }
 
+static void tagged(struct phase *phase)
+{
+    phase->dpdk.vlan = true;
+}
+
 static const struct battery_refusal refusals[] = {
-    {too_small, "at least"}, {too_big, "at most"}, {no_load, "no load"}};
+    {too_small, "at least"}, {too_big, "at most"}, {no_load, "no load"}, {tagged, "rxvlan off"}};
+#define REFUSALS (sizeof refusals / sizeof refusals[0])
 
 int main(int argc, char **argv)
 {
@@ -243,7 +249,7 @@ int main(int argc, char **argv)
         .more = more,
         .sizes = {88, 257, 594, 1518},
         .refusals = refusals,
-        .refusal_count = sizeof refusals / sizeof refusals[0],
+        .refusal_count = REFUSALS - 1,
     };
 
     for (int i = 1; i < argc; i++) {
@@ -258,6 +264,8 @@ int main(int argc, char **argv)
         huge = huge || strcmp(argv[i], "huge") == 0;
         jumbo = jumbo || strcmp(argv[i], "jumbo") == 0;
     }
+    if (strcmp(driver, "af_xdp") == 0)
+        subject.refusal_count = REFUSALS; /* the last is AF_XDP's */
     if (routed) {
         subject.more = through_gateway;
         subject.only_more = true;
