@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 from nacl.public import PrivateKey, SealedBox
+
 from synthetic import frame_side, hello, phase_record, trial_record
 
 

@@ -206,7 +206,14 @@ def test_what_is_exported_is_declared_in_a_header(folder: str) -> None:
 
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
 COMMENTED = (".c", ".h", ".py", ".sh", ".yaml", ".toml", ".build", ".options")
-BY_NAME = ("scripts/setup", "scripts/test", "scripts/demo", "scripts/bench", ".ci/run")
+BY_NAME = (
+    "scripts/setup",
+    "scripts/test",
+    "scripts/demo",
+    "scripts/bench",
+    "scripts/switchbench",
+    ".ci/run",
+)
 
 
 def test_each_source_file_names_its_licence() -> None:

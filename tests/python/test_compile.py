@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from configs import (
     CLAUSE_EXAMPLE,
     EXAMPLES,
@@ -21,7 +22,6 @@ from configs import (
     compile_text,
     needs_engine,
 )
-
 from switchbench import documents
 from switchbench.compile import compile_run, refuse_too_long, refuse_unbuilt
 from switchbench.config import Request, read, read_values

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from configs import LAB, compile_text, needs_engine, read_text
 
+from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.config.resolve import points
 from switchbench.errors import ConfigurationError
 

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from configs import LAB_EXAMPLE, PROJECT, read_text
 from pydantic import BaseModel
 
+from configs import LAB_EXAMPLE, PROJECT, read_text
 from switchbench.config import quantities, schema
 from switchbench.config.profiles import OPTION_DEFAULTS, PATTERN_DEFAULTS, PROFILES
 

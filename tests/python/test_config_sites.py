@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from configs import LAB, read_text, write_files
 
+from configs import LAB, read_text, write_files
 from switchbench.config import Request, read
 from switchbench.config.fields import written_order
 from switchbench.errors import ConfigurationError

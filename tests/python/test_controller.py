@@ -20,7 +20,6 @@ import jsonschema
 import pytest
 import yaml
 from nacl.public import PrivateKey, SealedBox
-from synthetic import about, make_run, make_site, make_trial
 
 from switchbench.controller import Controller, Interrupt, Outcome, control
 from switchbench.controller.control import peers
@@ -32,6 +31,7 @@ from switchbench.model import Process, Run
 from switchbench.results.directory import LineFile, RunDirectory
 from switchbench.results.records import read_records
 from switchbench.results.summary import Summary, schema
+from synthetic import about, make_run, make_site, make_trial
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake_node.py"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from configs import LAB, LAB_EXAMPLE, PROJECT, TRANSPORTS_EXAMPLE, needs_engine, write_files
 
+from configs import LAB, LAB_EXAMPLE, PROJECT, TRANSPORTS_EXAMPLE, needs_engine, write_files
 from switchbench import engine
 from switchbench.cli import COMMANDS, build_parser, main
 

@@ -12,8 +12,6 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from synthetic import make_run, make_site, make_trial
-from test_controller import FAKE, FakeLauncher
 
 from switchbench.commands import run as command
 from switchbench.commands import table
@@ -23,6 +21,8 @@ from switchbench.launch.engine import find_engine
 from switchbench.model import Run
 from switchbench.results.directory import RunDirectory, load_summary
 from switchbench.results.summary import NOT_ENDED, schema
+from synthetic import make_run, make_site, make_trial
+from test_controller import FAKE, FakeLauncher
 
 
 class Stage:

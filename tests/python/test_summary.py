@@ -9,6 +9,9 @@ from typing import Any
 
 import jsonschema
 import pytest
+
+from switchbench.model import Load, Part, Run
+from switchbench.results.summary import Summary, schema
 from synthetic import (
     about,
     frame_side,
@@ -22,9 +25,6 @@ from synthetic import (
     tcp_side,
     trial_record,
 )
-
-from switchbench.model import Load, Part, Run
-from switchbench.results.summary import Summary, schema
 
 SITE = make_site()
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import about, make_run, make_site, make_trial, pair_records
 
 from switchbench.errors import ConfigurationError
 from switchbench.results.expect import MEASURES
 from switchbench.results.summary import Summary, exit_status, schema
+from synthetic import about, make_run, make_site, make_trial, pair_records
 
 SITE = make_site()
 

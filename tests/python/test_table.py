@@ -8,6 +8,12 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+
+from switchbench.model import Part, Run
+from switchbench.results import figures
+from switchbench.results.progress import Course, LiveProgress, PlainProgress
+from switchbench.results.summary import Summary
+from switchbench.results.table import Report
 from synthetic import (
     about,
     frame_side,
@@ -20,12 +26,6 @@ from synthetic import (
     tcp_side,
     trial_record,
 )
-
-from switchbench.model import Part, Run
-from switchbench.results import figures
-from switchbench.results.progress import Course, LiveProgress, PlainProgress
-from switchbench.results.summary import Summary
-from switchbench.results.table import Report
 
 SITE = make_site()
 

@@ -27,7 +27,7 @@ MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop aro
 LAYER1_OVERHEAD = 24
 """FCS 4, preamble and start delimiter 8, gap 12: what a frame costs beyond what Linux counts."""
 
-PROJECT_LABS = Path(__file__).resolve().parents[3] / "conf" / "labs"
+PROJECT_LABS = Path(__file__).resolve().parents[4] / "conf" / "labs"
 
 _SWITCH = "switch"  # The namespace of the switch is named like a node's, so no node may be.
 _MIN_RATE_BPS = 1000
