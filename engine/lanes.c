@@ -15,6 +15,8 @@
 #define PROBE_PHASES_MAX 2048 /* of a longer plan the first so many phases are probed */
 #define PROBE_PERCENT 10      /* of line rate, and at most ... */
 #define PROBE_FPS_MAX 1000.0
+#define CATCH_UP_FRAMES 8 /* of ... */
+#define CATCH_UP_BYTES 1518
 
 /* --- what the documents ask for --- */
 
@@ -32,8 +34,20 @@ static void set_dpdk_options(struct dpdk_options *options, const struct doc_dpdk
         .ttl = doc->ttl != NULL ? *doc->ttl : 64,
         .udp_sources = doc->udp_sources > 0 ? doc->udp_sources : 1,
         .burst = doc->burst > 0 ? doc->burst : 32,
-        .catch_up = doc->catch_up > 0 ? doc->catch_up : 8,
+        .catch_up = doc->catch_up > 0 ? doc->catch_up : CATCH_UP_FRAMES,
     };
+}
+
+/* catch_up is said in frames of 1,518 bytes, for a queue in the switch holds bytes: of smaller
+ * frames as many more, of larger ones no fewer. */
+static uint16_t catch_up_frames(const struct phase *phase)
+{
+    double frames = phase->dpdk.catch_up * (CATCH_UP_BYTES + (double)FRAME_OVERHEAD_L1) /
+                    (phase_mean_size(phase) + FRAME_OVERHEAD_L1);
+
+    if (frames < phase->dpdk.catch_up)
+        return phase->dpdk.catch_up;
+    return frames < UINT16_MAX ? (uint16_t)frames : UINT16_MAX;
 }
 
 static void set_tcp_options(struct tcp_options *options, const struct doc_tcp *doc)
@@ -68,6 +82,7 @@ static void make_template(struct phase_run *run)
     };
     memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
     set_dpdk_options(&phase->dpdk, doc->dpdk);
+    phase->dpdk.catch_up = catch_up_frames(phase);
     set_tcp_options(&phase->tcp, doc->tcp);
 }
 

@@ -61,6 +61,7 @@ def hello(node: str, **changes: Any) -> dict[str, Any]:
         "protocol": 1,
         "version": "0.1.0",
         "host": "here",
+        "boot": "00112233aabbccdd",
         "pid": 7,
         "control": "127.0.0.1:4000",
         "key": "",

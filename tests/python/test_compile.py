@@ -105,14 +105,19 @@ def test_lab_document(tmp_path: Path) -> None:
         "warmup_ns": 500_000_000,
         "window_ns": 2_000_000_000,
         "cooldown_ns": 100_000_000,
-        "drain_silence_ns": 110_000_000,  # 128 KiB at 100 Mbit/s, and 100 ms
+        "drain_silence_ns": 121_000_000,  # 256 KiB at 100 Mbit/s, and 100 ms
         "drain_max_ns": 3_000_000_000,
         "flood_limit": 1000,
         "dpdk": {"header": "l2", "burst": 32, "catch_up": 8},
     }
     tcp = next(trial for trial in run.trials if trial.transport == "tcp")
     assert tcp.document["sizes"] == [65536]
-    assert tcp.document["tcp"] == {"streams": 1, "nodelay": True, "zero_copy": False}
+    assert tcp.document["tcp"] == {
+        "streams": 1,
+        "nodelay": True,
+        "zero_copy": False,
+        "congestion": "cubic",
+    }
     assert "dpdk" not in tcp.document
     assert [trial.id for trial in run.trials] == list(range(12))
     assert [(trial.phases, trial.flows) for trial in run.trials] == [
@@ -121,9 +126,9 @@ def test_lab_document(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rate", "silence_ms"), [("10M", 205), ("1M", 1149), ("100M", 110)])
+@pytest.mark.parametrize(("rate", "silence_ms"), [("10M", 310), ("1M", 2197), ("100M", 121)])
 def test_drain_outwaits_the_queue(rate: str, silence_ms: int, tmp_path: Path) -> None:
-    """128 KiB take 105 ms at 10M and 1.05 s at 1M."""
+    """256 KiB take 210 ms at 10M and 2.1 s at 1M."""
     run = compile_text(tmp_path, LAB + "pattern: chain\n", f"site.rate={rate}")
     document = run.trials[0].document
     assert document["drain_silence_ns"] == silence_ms * 1_000_000

@@ -102,7 +102,22 @@ def test_pairs_plan_and_ports() -> None:
 
 def test_cpu_of_different_machines_adds_up() -> None:
     records = pair_records()
-    records[1] = hello("node2", host="there")
+    records[1] = hello("node2", boot="0f1e2d3c4b5a6978")
+    assert summarise(records)["trials"][0]["cpu_s"] == 1.0
+
+
+def test_a_machine_is_known_by_its_boot_not_its_name() -> None:
+    records = pair_records()
+    records[1] = hello("node2", host="container-2")
+    assert summarise(records)["trials"][0]["cpu_s"] == 0.5
+
+
+def test_without_a_boot_a_machine_is_known_by_its_name() -> None:
+    records = pair_records()
+    records[0] = hello("node1", boot=None)
+    records[1] = hello("node2", boot=None)
+    assert summarise(records)["trials"][0]["cpu_s"] == 0.5
+    records[1] = hello("node2", boot=None, host="there")
     assert summarise(records)["trials"][0]["cpu_s"] == 1.0
 
 

@@ -81,8 +81,14 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str
         "seed": 1,
         **_drain(site),
         **PATTERN_DEFAULTS[pattern],
-        transport: dict(OPTION_DEFAULTS[transport]),
+        transport: _options(site, transport),
     }
+
+
+def _options(site: Site, transport: str) -> dict[str, Any]:
+    """Those of a transport. A lab's TCP is the same on every machine, whatever its kernel likes."""
+    lab = {"congestion": "cubic"} if transport == "tcp" and site.launch == "lab" else {}
+    return OPTION_DEFAULTS[transport] | lab
 
 
 def default_load(site: Site, transport: str) -> Load:

@@ -25,7 +25,7 @@ SHAPER_HANDLE = 0x10000
 _LAYER1_LEAST_BYTES = 84  # A frame of 64 bytes with preamble, start delimiter and gap.
 _ETHERNET_HEADER_AND_TAG = 18
 _LINKLAYER_ETHERNET = 1
-_BURST_S = 0.008
+_BURST_S = 0.016
 _INGRESS_HANDLE = 0xFFFF0000
 
 
@@ -41,10 +41,10 @@ class Shaper:
     def burst_bytes(self) -> int:
         """The token bucket's depth: what may pass at once after silence.
 
-        8 ms of line: where cores are shared, the timer's softirq waits for a time slice or two,
-        and the link must not lose rate for it (4 ms lost up to 1 % at 100M beside compilers). A
-        window of 2 s that begins after silence shows 0.4 % too much at most; one that begins
-        after a warm-up at full load, nothing. Two frames at least.
+        16 ms of line: where cores are shared, the timer's softirq waits for some time slices, and
+        the link must not lose rate for it (beside compilers 4 ms lost up to 1 % at 100M, 8 ms up
+        to 6 % of an uplink of 10M). A window of 2 s that begins after silence shows 0.8 % too
+        much at most; one that begins after a warm-up at full load, nothing. Two frames at least.
         """
         frame = self.mtu + _ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD
         return max(2 * frame, round(self.rate_bps / 8 * _BURST_S))

@@ -175,10 +175,10 @@ def port_shares(flows: list[Flow], line_bps: dict[str, int]) -> PortShares:
     )
 
 
-def machine_cpu_s(nodes: dict[str, NodePhase], hosts: dict[str, str]) -> float | None:
+def machine_cpu_s(nodes: dict[str, NodePhase], machines: dict[str, str]) -> float | None:
     """CPU seconds of all machines in the phase, kernel included: span x cpus - idle.
 
-    Nodes with the same host name are on one machine and say nearly the same; the most counts.
+    `machines`: by node. Nodes of one machine say nearly the same; the most counts.
     """
     by_machine: dict[str, float | None] = {}
     for name, node in nodes.items():
@@ -186,7 +186,7 @@ def machine_cpu_s(nodes: dict[str, NodePhase], hosts: dict[str, str]) -> float |
             busy = None
         else:
             busy = max(0.0, node.cpu_span_s * node.cpus - node.cpu_idle_s)
-        machine = hosts.get(name, name)
+        machine = machines.get(name, name)
         by_machine[machine] = greatest((by_machine.get(machine), busy))
     return total(by_machine.values())
 

@@ -61,7 +61,7 @@ class Summary:
         self._ports = PortTable(run.site.ports)
         self._open: dict[tuple[int, int], _OpenTrial] = {}
         self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
-        self._hosts: dict[str, str] = {}  # by node
+        self._machines: dict[str, str] = {}  # by node
         self._nodes = {process.name for process in run.site.processes}
         self._entries: list[dict[str, Any]] = []
         self._plans: list[dict[str, Any]] = []
@@ -127,7 +127,8 @@ class Summary:
     def _take_hello(self, _line: int, record: Record) -> None:
         names = ("node", "host", "version", "protocol", "cpus", "workers", "worker")
         self._hellos.append({name: record.get(name) for name in names})
-        self._hosts[record["node"]] = record.get("host") or record["node"]
+        machine = record.get("boot") or record.get("host") or record["node"]
+        self._machines[record["node"]] = machine
 
     def _take_port_open(self, _line: int, record: Record) -> None:
         rate = record.get("line_rate_bps") or 0
@@ -204,7 +205,7 @@ class Summary:
             | timing(place, nodes)
             | throughput(flows, shares)
             | counts(flows, phase, place.trial.transport)
-            | cpu(flows, m.machine_cpu_s(nodes, self._hosts))
+            | cpu(flows, m.machine_cpu_s(nodes, self._machines))
             | {
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
