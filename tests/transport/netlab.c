@@ -23,20 +23,17 @@ int netlab_run(const char *const *argv)
     char *copy[32];
     size_t n = 0;
     pid_t child;
-    int status;
+    int status, result = -1;
 
     for (; argv[n] != NULL && n < 31; n++)
         copy[n] = strdup(argv[n]);
     copy[n] = NULL;
-    if (posix_spawnp(&child, copy[0], NULL, NULL, copy, environ) != 0)
-        status = -1;
-    else if (waitpid(child, &status, 0) == child && WIFEXITED(status))
-        status = WEXITSTATUS(status);
-    else
-        status = -1;
+    if (posix_spawnp(&child, copy[0], NULL, NULL, copy, environ) == 0 &&
+        waitpid(child, &status, 0) == child && WIFEXITED(status))
+        result = WEXITSTATUS(status);
     for (size_t i = 0; i < n; i++)
         free(copy[i]);
-    return status;
+    return result;
 }
 
 #define RUN(...) (netlab_run((const char *const[]){__VA_ARGS__, NULL}) == 0)

@@ -107,12 +107,13 @@ static void test_announcements_are_heard(void **state)
 static void solicitation(uint8_t frame[86], const uint8_t target[16])
 {
     static const uint8_t from[16] = {0x20, 1, 0, 2, [15] = 1};
+    static const uint8_t group[6] = {0x33, 0x33, 0xff, 0, 0, 0x11};
     static const uint8_t to[16] = {0xff, 2, [11] = 1, [12] = 0xff, [15] = 0x11};
     uint8_t *ip = frame + 14, *icmp = ip + 40;
     uint32_t check;
 
     memset(frame, 0, 86);
-    memcpy(frame, "\x33\x33\xff\x00\x00\x11", 6);
+    memcpy(frame, group, sizeof group);
     memcpy(frame + 6, other, 6);
     frame[12] = 0x86;
     frame[13] = 0xdd;
