@@ -138,6 +138,7 @@ static const cyaml_schema_field_t dpdk_fields[] = {
     CYAML_FIELD_UINT("udp_sources", OPTIONAL, struct doc_dpdk, udp_sources),
     CYAML_FIELD_UINT("burst", OPTIONAL, struct doc_dpdk, burst),
     CYAML_FIELD_UINT("catch_up", OPTIONAL, struct doc_dpdk, catch_up),
+    CYAML_FIELD_FLOAT("dither", OPTIONAL, struct doc_dpdk, dither),
     CYAML_FIELD_END,
 };
 

@@ -98,6 +98,7 @@ struct doc_dpdk {
     uint16_t udp_sources;
     uint16_t burst;
     uint16_t catch_up;
+    double dither;
 };
 
 struct doc_tcp {

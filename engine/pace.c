@@ -12,6 +12,37 @@ void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t 
     };
 }
 
+/* The time in which a sleeping sender lets frames gather: half of what it may catch up with. */
+static double gather_ns(const struct pace *pace, uint32_t cost)
+{
+    uint32_t half = pace->catch_up / 2 > 1 ? pace->catch_up / 2 : 1;
+    double gather = (double)(half - 1) * cost * pace->ns_per_cost;
+
+    return gather < PACE_GATHER_NS ? gather : PACE_GATHER_NS;
+}
+
+void pace_dither(struct pace *pace, double times, uint32_t cost, uint64_t seed)
+{
+    double interval_ns = cost * pace->ns_per_cost;
+    double gather = gather_ns(pace, cost);
+
+    pace->dither_ns = (int64_t)(times * (interval_ns > gather ? interval_ns : gather));
+    pace->random = seed | 1;
+}
+
+/* xorshift64* (Vigna 2016), its upper half as a fraction of the dither. */
+int64_t pace_draw(struct pace *pace)
+{
+    uint64_t x = pace->random;
+
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    pace->random = x;
+    x = (x * 0x2545f4914f6cdd1dULL) >> 32;
+    return (int64_t)((x * (uint64_t)pace->dither_ns) >> 32);
+}
+
 uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost)
 {
     double behind = pace_behind(pace, now_ns);
@@ -31,10 +62,9 @@ void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost)
 
 int64_t pace_wake(const struct pace *pace, uint32_t cost)
 {
-    uint32_t half = pace->catch_up / 2 > 1 ? pace->catch_up / 2 : 1;
-    double gather_ns = (double)(half - 1) * cost * pace->ns_per_cost;
-
-    return pace->next_ns + (int64_t)(gather_ns < PACE_GATHER_NS ? gather_ns : PACE_GATHER_NS);
+    if (pace->dither_ns > 0)
+        return pace->next_ns;
+    return pace->next_ns + (int64_t)gather_ns(pace, cost);
 }
 
 double pace_intended(const struct pace *pace, int64_t time_ns)

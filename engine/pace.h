@@ -8,6 +8,11 @@
  * A sender that comes late (it slept, its core was taken away) catches up with at most `catch_up`
  * frames; what is due beyond that is given up: it stays in the intended load and is missing from
  * the offered one. A burst at line rate fits any switch's queue, a long one does not.
+ *
+ * Senders of the same rate keep their phases for as long as they send, and a full drop-tail queue
+ * then takes the frames of some and drops those of others, always the same (Floyd and Jacobson
+ * 1992, "On traffic phase effects in packet-switched gateways"). A dither moves each departure by
+ * a random time that is never added up, so the rate stays exact and the queue is shared.
  */
 #ifndef ENGINE_PACE_H
 #define ENGINE_PACE_H
@@ -24,10 +29,20 @@ struct pace {
     uint64_t given_up; /* frames that were due and will never be sent */
     int64_t next_ns;   /* due time of the next frame */
     uint32_t catch_up; /* frames */
+    int64_t dither_ns; /* departures are late by 0 to so much, at random; 0: exact */
+    uint64_t random;   /* for the dither */
 };
 
 /* `cost_per_s`: bits or frames a second, 0 for unlimited. `origin_ns`: due time of the first. */
 void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns);
+
+/* Dithers departures from now on, by `times` the time from one frame of `cost` to the next (or, if
+ * that is longer, the time in which a sleeping sender lets frames gather); drawn from `seed`, anew
+ * for each burst. */
+void pace_dither(struct pace *pace, double times, uint32_t cost, uint64_t seed);
+
+/* How late the next burst shall be. */
+int64_t pace_draw(struct pace *pace);
 
 /* Frames of `cost` each that are due at `now_ns` and were neither sent nor given up. 0 when
  * unlimited: then nothing is ever due. */
@@ -65,10 +80,13 @@ static inline void pace_spend(struct pace *pace, uint64_t cost)
 {
     pace->spent += cost;
     pace->next_ns = pace->origin_ns + (int64_t)((double)pace->spent * pace->ns_per_cost);
+    if (pace->dither_ns > 0)
+        pace->next_ns += pace_draw(pace);
 }
 
 /* When a sender that may sleep should wake: when half of catch_up frames of `cost` are due, or
- * PACE_GATHER_NS after the first of them, never before the first. */
+ * PACE_GATHER_NS after the first of them, never before the first; at the next one where a dither
+ * has already chosen the time. */
 int64_t pace_wake(const struct pace *pace, uint32_t cost);
 
 /* Cost that the schedule asked for from the origin until `time_ns`: the intended load. */

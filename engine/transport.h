@@ -68,10 +68,10 @@ struct port_facts {
     char mac[18];
     char ipv4[16];
     char ipv6[46];
-    uint64_t link_bps;  /* what the driver says; veth's 10G is not believed by anyone */
-    uint32_t frame_max; /* largest frame, FCS included; 0 for tcp */
-    int numa_node;      /* -1: none */
-    char offloads[96];  /* in use, by the driver's names, comma separated */
+    uint64_t link_bps;   /* what the driver says; veth's 10G is not believed by anyone */
+    uint32_t frame_max;  /* largest frame, FCS included; 0 for tcp */
+    int numa_node;       /* -1: none */
+    char offloads[96];   /* in use, by the driver's names, comma separated */
     uint32_t mtu;        /* tcp: the interface's, without Ethernet header and FCS */
     char congestion[16]; /* tcp: the system's congestion control */
 };
@@ -94,6 +94,7 @@ struct dpdk_options {
     uint16_t udp_sources; /* UDP source ports per flow, each a stream with its own sequence */
     uint16_t burst;       /* frames a driver call, at most */
     uint16_t catch_up;    /* frames that a late sender may send beyond its schedule */
+    double dither; /* each departure late by 0 to so many times from one to the next, at random */
 };
 
 struct tcp_options {
@@ -196,7 +197,8 @@ struct transport {
      * that the port can't do is refused here, with what it can. Must not wait for a partner. */
     int (*prepare)(struct lane **lane, const struct lane_request *request, struct err *err);
     /* Called again and again by the main thread until it returns 0: ready to start. -EAGAIN: not
-     * yet (a partner has not answered); any other value: failed. Must not block. */
+     * yet (a partner has not answered; the sentence may name one, for whoever loses patience); any
+     * other value: failed. Must not block. */
     int (*settle)(struct lane *lane, int64_t now_ns, struct err *err);
 
     /* Worker: once, shortly before start_ns. Empties what earlier phases left behind. */

@@ -261,6 +261,7 @@ static void schedule(struct dpdk_lane *lane, uint64_t *state)
     lane->start_ns = phase->start_ns;
     pace_init(&sender->pace, rate, phase->dpdk.catch_up,
               phase->start_ns + (rate > 0 ? (int64_t)(part * sender->cost / rate * 1e9) : 0));
+    pace_dither(&sender->pace, phase->dpdk.dither, sender->cost, draw(state));
 }
 
 static int make_sender(struct dpdk_lane *lane)

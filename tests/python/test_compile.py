@@ -108,7 +108,7 @@ def test_lab_document(tmp_path: Path) -> None:
         "drain_silence_ns": 121_000_000,  # 256 KiB at 100 Mbit/s, and 100 ms
         "drain_max_ns": 3_000_000_000,
         "flood_limit": 1000,
-        "dpdk": {"header": "l2", "burst": 32, "catch_up": 8},
+        "dpdk": {"header": "l2", "burst": 32, "catch_up": 8, "dither": 1},
     }
     tcp = next(trial for trial in run.trials if trial.transport == "tcp")
     assert tcp.document["sizes"] == [65536]

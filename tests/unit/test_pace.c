@@ -155,6 +155,31 @@ static void test_wake(void **state)
     assert_int_equal(pace_wake(&pace, 1), 0);
 }
 
+/* A dither spreads departures over its whole range and adds nothing up. */
+static void test_dither(void **state)
+{
+    const int64_t interval_ns = 1230000; /* of 813 frames/s */
+    const int frames = 20000;
+    struct pace pace;
+    int quarters[4] = {0};
+
+    (void)state;
+    pace_init(&pace, 1e9 / (double)interval_ns, 8, 0);
+    pace_dither(&pace, 1, 1, 42);
+    for (int i = 1; i <= frames; i++) {
+        int64_t late_ns;
+
+        pace_spend(&pace, 1);
+        late_ns = pace.next_ns - (int64_t)i * interval_ns;
+        assert_in_range(late_ns + 1, 0, interval_ns + 1);
+        assert_int_equal(pace_wake(&pace, 1), pace.next_ns);
+        quarters[late_ns < 0 ? 0 : late_ns * 4 / interval_ns]++;
+    }
+    for (int i = 0; i < 4; i++)
+        assert_in_range(quarters[i], frames / 4 * 9 / 10, frames / 4 * 11 / 10);
+    assert_int_equal(pace.given_up, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_intended_adds_up),
         cmocka_unit_test(test_unlimited),
         cmocka_unit_test(test_wake),
+        cmocka_unit_test(test_dither),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,14 @@ OPTION_DEFAULTS: dict[str, dict[str, Any]] = {
     "verbs": {"service": "rc", "operation": "send"},
 }
 
+# A lab's TCP is the same on every machine, whatever its kernel likes. All its clocks are one: flows
+# of the same rate would keep their phases, and full queues would always drop the same ones.
+_LAB_OPTIONS: dict[str, dict[str, Any]] = {
+    "dpdk": {"dither": 1},
+    "tcp": {"congestion": "cubic"},
+}
+_SITE_OPTIONS: dict[str, dict[str, Any]] = {"dpdk": {"dither": 0}}
+
 # Smallest frames that hold headers and signature (DESIGN 6), untagged and with a VLAN tag.
 SMALLEST_FRAME = {"l2": (64, 64), "ipv4-udp": (64, 68), "ipv6-udp": (84, 88)}
 VLAN_TAG = 4
@@ -86,9 +94,8 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str
 
 
 def _options(site: Site, transport: str) -> dict[str, Any]:
-    """Those of a transport. A lab's TCP is the same on every machine, whatever its kernel likes."""
-    lab = {"congestion": "cubic"} if transport == "tcp" and site.launch == "lab" else {}
-    return OPTION_DEFAULTS[transport] | lab
+    by_site = _LAB_OPTIONS if site.launch == "lab" else _SITE_OPTIONS
+    return OPTION_DEFAULTS[transport] | by_site.get(transport, {})
 
 
 def default_load(site: Site, transport: str) -> Load:

@@ -48,6 +48,7 @@ class DpdkOptions(Strict):
     udp_sources_per_flow: Annotated[int, whole(1, 1024, "the number of source ports")] | None = None
     burst: Annotated[int, whole(1, 512, "a burst")] | None = None
     catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
+    dither: Annotated[float, Field(ge=0, le=10)] | None = None
 
 
 class TcpOptions(Strict):
