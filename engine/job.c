@@ -18,6 +18,13 @@ static int compare_places(const void *a, const void *b)
     return strcmp(((const struct node_place *)a)->name, ((const struct node_place *)b)->name);
 }
 
+const struct node_place *job_find_place(const struct node *node, const char *name)
+{
+    struct node_place wanted = {.name = name};
+
+    return bsearch(&wanted, node->places, node->place_count, sizeof wanted, compare_places);
+}
+
 static int index_places(struct node *node, struct err *err)
 {
     const struct doc_job *job = node->job;

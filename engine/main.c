@@ -21,8 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINGER_NS (100 * NS_PER_MS) /* a late partner's last datagrams are still answered */
-
 struct options {
     const char *file; /* NULL: standard input */
     const char *name;
@@ -144,68 +142,57 @@ static int set_up(struct node *node, const struct options *options, struct err *
 
 /* --- the run --- */
 
-static int run_trials(struct node *node)
+/* Until the run ends: node->end says why. */
+static void run_trials(struct node *node)
 {
+    static const struct err misplaced = {"after peers come only trials and quit"};
     struct document *document;
-    struct err err = {0};
-    int rc;
 
-    for (;;) {
-        rc = node_await_document(node, &document);
-        if (rc < 0)
-            return rc;
-        if (document_kind(document) == DOCUMENT_TRIAL)
-            rc = trial_run(node, document->trial);
-        else
-            rc = err_set(&err, -EINVAL, "after peers come only trials and quit");
+    while (node_await_document(node, &document) == 0) {
+        int rc = document_kind(document) == DOCUMENT_TRIAL ? trial_run(node, document->trial)
+                                                           : node_fail(node, 2, &misplaced);
+
         document_free(document);
-        if (err.text[0] != '\0')
-            return node_fail(node, 2, &err);
         if (rc < 0)
-            return rc;
-    }
-}
-
-static void linger(struct node *node)
-{
-    int64_t until_ns = clock_now() + LINGER_NS;
-
-    while (clock_now() < until_ns) {
-        int64_t deadline_ns = control_deadline(node->control);
-
-        control_work(node->control, clock_now());
-        deadline_ns = deadline_ns < clock_now() + NS_PER_MS ? deadline_ns : clock_now() + NS_PER_MS;
-        clock_sleep_until(deadline_ns);
+            return;
     }
 }
 
 static const char *const end_words[] = {
-    [NODE_GOES_ON] = "quit",  [NODE_QUIT] = "quit",       [NODE_END_OF_INPUT] = "end-of-input",
-    [NODE_SIGNAL] = "signal", [NODE_DEADMAN] = "deadman", [NODE_PEER] = "peer",
-    [NODE_ERROR] = "error",
+    [NODE_QUIT] = "quit",     [NODE_END_OF_INPUT] = "end-of-input",
+    [NODE_SIGNAL] = "signal", [NODE_DEADMAN] = "deadman",
+    [NODE_PEER] = "peer",     [NODE_ERROR] = "error",
 };
 
-/* No node leaves alone: it tells the others why, or goes through the last barrier with them. */
-static void leave(struct node *node)
+/* All nodes go through one more barrier, so that none leaves while another still needs it. */
+static void pass_last_barrier(struct node *node)
 {
     struct barrier_values values = {.states = 0};
-    enum node_end end = node->end;
-    char text[256];
 
-    if (!node->joined)
-        return;
-    if (end == NODE_QUIT) {
-        node->end = NODE_GOES_ON;
-        for (size_t i = 0; i < BARRIER_MAXIMA; i++)
-            values.maximum[i] = INT64_MIN;
-        if (node_barrier(node, &values) == 0)
-            node->end = NODE_QUIT;
-    } else if (end != NODE_PEER) {
-        snprintf(text, sizeof text, "%.255s",
-                 node->err.text[0] != '\0' ? node->err.text : end_words[end]);
-        control_abort(node->control, text, clock_now());
-    }
-    linger(node);
+    for (size_t i = 0; i < BARRIER_MAXIMA; i++)
+        values.maximum[i] = INT64_MIN;
+    node->leaving = true;
+    node->end = NODE_GOES_ON;
+    if (node_barrier(node, &values) == 0)
+        node->end = NODE_QUIT;
+}
+
+/* No node leaves alone: it tells the others why, or goes through the last barrier with them. The
+ * endpoint answers late partners for a while when it is closed, and ports take their time to close:
+ * so it comes first. */
+static void leave(struct node *node)
+{
+    const char *why = node->err.text[0] != '\0' ? node->err.text : end_words[node->end];
+
+    if (node->joined && node->end == NODE_QUIT)
+        pass_last_barrier(node);
+    else if (node->joined && node->end != NODE_PEER)
+        control_abort(node->control, why, clock_now());
+    if (node->control != NULL)
+        node->dropped_datagrams = control_dropped(node->control);
+    control_close(node->control);
+    node->control = NULL;
+    node->joined = false;
 }
 
 static void say_bye(struct node *node)
@@ -222,9 +209,8 @@ static void say_bye(struct node *node)
     record = record_new(node->records, "bye");
     json_object_set_new(record, "status", json_integer(node->status));
     json_object_set_new(record, "reason", json_string(end_words[node->end]));
-    json_object_set_new(
-        record, "dropped_datagrams",
-        json_integer(node->control != NULL ? (json_int_t)control_dropped(node->control) : 0));
+    json_object_set_new(record, "dropped_datagrams",
+                        json_integer((json_int_t)node->dropped_datagrams));
     json_object_set_new(record, "dropped_records",
                         json_integer((json_int_t)records_dropped(node->records)));
     record_send(node->records, record);
@@ -235,7 +221,6 @@ static void tear_down(struct node *node)
     ports_close(node);
     for (size_t i = 0; i < node->worker_count; i++)
         worker_end(node->workers[i]);
-    control_close(node->control);
     records_close(node->records);
     input_close(node->input);
     document_free(node->job_document);
@@ -264,8 +249,6 @@ static int run_node(struct node *node)
     leave(node);
     if (node->status == 0 && node->end != NODE_QUIT)
         node->status = 3;
-    if (node->status == 3 && node->by_hand && node->end == NODE_END_OF_INPUT)
-        node->status = 0; /* a job file may end without quit */
     say_bye(node);
     return node->status;
 }

@@ -21,21 +21,6 @@ const char *node_name_of(const struct node *node, uint32_t index)
     return index < node->job->nodes_count ? node->job->nodes[index].name : "?";
 }
 
-static int compare_places(const void *a, const void *b)
-{
-    const struct node_place *x = a;
-    const struct node_place *y = b;
-
-    return strcmp(x->name, y->name);
-}
-
-const struct node_place *node_find_place(const struct node *node, const char *name)
-{
-    struct node_place wanted = {.name = name};
-
-    return bsearch(&wanted, node->places, node->place_count, sizeof wanted, compare_places);
-}
-
 static void stop_traffic(struct node *node)
 {
     for (size_t i = 0; i < node->worker_count; i++)
@@ -125,7 +110,7 @@ static void check_deadman(struct node *node, int64_t now_ns)
     if (!node->joined || node->job->deadman_ms == 0)
         return;
     limit_ns = node->job->deadman_ms * NS_PER_MS;
-    if (now_ns - last_beat_ns(node, now_ns) > limit_ns) {
+    if (now_ns - last_beat_ns(node, now_ns) > limit_ns && !node->leaving) {
         log_error("no heartbeat for %u ms: stopping", node->job->deadman_ms);
         end_run(node, NODE_DEADMAN);
     }
@@ -141,7 +126,7 @@ static void read_input(struct node *node)
     }
     if (node->job != NULL && node->job->controlled)
         node->beat_ns = clock_now(); /* whatever the controller says, it is alive */
-    if (input_ended(node->input) && node->job != NULL && node->job->controlled)
+    if (input_ended(node->input) && node->job != NULL && node->job->controlled && !node->leaving)
         end_run(node, NODE_END_OF_INPUT);
 }
 
@@ -207,19 +192,32 @@ static int next_document(struct node *node, struct document **document)
     return rc < 0 ? node_fail(node, 2, &err) : 0;
 }
 
+/* The input has ended while nothing ran. A job file may do so without a quit, and a controller that
+ * says quit may go at once. */
+static int end_of_input(struct node *node)
+{
+    bool quits = node->by_hand && node->joined;
+    struct document *document;
+
+    if (next_document(node, &document) > 0) {
+        quits = document_kind(document) == DOCUMENT_QUIT;
+        document_free(document);
+    }
+    if (node->end == NODE_END_OF_INPUT)
+        node->end = NODE_GOES_ON;
+    return end_run(node, quits ? NODE_QUIT : NODE_END_OF_INPUT);
+}
+
 int node_await_document(struct node *node, struct document **document)
 {
     int rc;
 
-    for (;;) {
-        rc = next_document(node, document);
-        if (rc != 0)
-            break;
+    while ((rc = next_document(node, document)) == 0) {
         if (input_ended(node->input))
-            return end_run(node, NODE_END_OF_INPUT);
+            return end_of_input(node);
         rc = node_turn(node, CLOCK_NEVER);
         if (rc < 0)
-            return rc;
+            return node->end == NODE_END_OF_INPUT ? end_of_input(node) : rc;
     }
     if (rc > 0 && document_kind(*document) == DOCUMENT_QUIT) {
         document_free(*document);

@@ -60,10 +60,12 @@ struct node {
     int event_fd; /* workers' */
     struct records *records;
     struct control *control;
+    uint64_t dropped_datagrams; /* once the endpoint is closed */
     struct document *job_document;
     const struct doc_job *job;
     struct transport_run run;
     bool joined;     /* barriers can be entered */
+    bool leaving;    /* all is done: only the last barrier is left */
     int64_t beat_ns; /* when the controller's last heartbeat came */
 
     struct node_port *ports;
@@ -94,9 +96,6 @@ int node_fail(struct node *node, int status, const struct err *err);
 
 const char *node_name_of(const struct node *node, uint32_t index);
 
-/* Port names -> places; NULL when there is none. */
-const struct node_place *node_find_place(const struct node *node, const char *name);
-
 /* ports.c: opens this node's ports in turn in each of their transports and reports what they are.
  * The guard has its say first. */
 int ports_survey(struct node *node);
@@ -111,6 +110,8 @@ void ports_watch_links(struct node *node);
 
 /* job.c: reads the job document, finds this node and its ports in it, starts its workers. */
 int job_read(struct node *node);
+/* By a port's name; NULL when there is none. */
+const struct node_place *job_find_place(const struct node *node, const char *name);
 int job_start_workers(struct node *node);
 
 /* join.c: the control endpoint; hello, peers, the first barrier, ready. */

@@ -20,7 +20,7 @@ static int make_ranks(struct trial *trial, struct trial_part *part, struct err *
     if (part->ranks == NULL)
         return err_set(err, -ENOMEM, "out of memory");
     for (uint32_t rank = 0; rank < part->n; rank++) {
-        part->ranks[rank] = node_find_place(trial->node, doc->ranks[rank]);
+        part->ranks[rank] = job_find_place(trial->node, doc->ranks[rank]);
         if (part->ranks[rank] == NULL)
             return err_set(err, -EINVAL, "trial %u: rank %u is port '%s', which no node has",
                            trial->doc->id, rank, doc->ranks[rank]);

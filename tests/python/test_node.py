@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""switchbench-node itself: its options, and how a run of two nodes without ports ends.
+
+Nodes without ports send no traffic, and yet they join, meet in barriers and leave together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from configs import needs_engine
+from switchbench.launch.engine import find_engine
+
+pytestmark = needs_engine
+
+TIMEOUT_S = 30
+DEADMAN_MS = 500
+
+
+def node(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a node to its end."""
+    return subprocess.run(
+        [find_engine(), *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def free_ports() -> tuple[int, int]:
+    """Two UDP ports of the loopback that nobody has."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as second,
+    ):
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        return first.getsockname()[1], second.getsockname()[1]
+
+
+def documents(controlled: bool = False) -> str:
+    """`job` and `peers` of node1 and node2."""
+    addresses = [f"127.0.0.1:{port}" for port in free_ports()]
+    job = {
+        "protocol": 1,
+        "run": "test-node",
+        "controlled": controlled,
+        "deadman_ms": DEADMAN_MS,
+        "barrier_timeout_ms": 1000,
+        "nodes": [
+            {"name": f"node{i}", "control": {"address": address}, "ports": []}
+            for i, address in enumerate(addresses, 1)
+        ],
+    }
+    peers = {"addresses": addresses, "key": secrets.token_hex(32)}
+    return "".join(
+        json.dumps(document) + "\n...\n" for document in ({"job": job}, {"peers": peers})
+    )
+
+
+class Pair:
+    """Two nodes that read what the test says."""
+
+    def __init__(self) -> None:
+        """Starts them."""
+        self.nodes = [
+            subprocess.Popen(
+                [find_engine(), "--name", name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for name in ("node1", "node2")
+        ]
+
+    def tell(self, text: str) -> None:
+        """Writes to both."""
+        for one in self.nodes:
+            assert one.stdin is not None
+            one.stdin.write(text)
+            one.stdin.flush()
+
+    def await_ready(self) -> None:
+        """Until both have passed the first barrier."""
+        for one in self.nodes:
+            assert one.stdout is not None
+            while json.loads(one.stdout.readline())["type"] != "ready":
+                pass
+
+    def ends(self) -> list[tuple[int, str]]:
+        """Ends the input of those whose input is open: status and reason of both."""
+        return [self.end(one) for one in self.nodes]
+
+    @staticmethod
+    def end(one: subprocess.Popen[str]) -> tuple[int, str]:
+        """The same for one."""
+        out, _log = one.communicate(timeout=TIMEOUT_S)
+        bye = json.loads(out.splitlines()[-1])
+        assert bye["type"] == "bye"
+        assert bye["status"] == one.returncode
+        return one.returncode, bye["reason"]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    """Two running nodes; none is left afterwards."""
+    two = Pair()
+    yield two
+    for one in two.nodes:
+        if one.poll() is None:
+            one.kill()
+            one.communicate()
+
+
+# --- options ---------------------------------------------------------------------------------
+
+
+def test_version_and_help() -> None:
+    version = node("--version")
+    assert (version.returncode, version.stdout[:17]) == (0, "switchbench-node ")
+    shown = node("--help")
+    assert shown.returncode == 0
+    for option in ("--name", "--netns", "--plan"):
+        assert option in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--patern"], "see switchbench-node --help"),
+        (["--name"], "see switchbench-node --help"),
+        (["one", "two"], "one job file at most, not 2"),
+        (["/nowhere/job.yaml"], "can't read /nowhere/job.yaml: No such file"),
+        (["--netns", "no-such-netns"], "no-such-netns"),
+    ],
+)
+def test_what_is_refused(arguments: list[str], sentence: str) -> None:
+    refused = node(*arguments, text="")
+    assert refused.returncode == 2
+    assert sentence in refused.stderr
+    assert refused.stdout == ""
+
+
+def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(documents())
+    job.chmod(0o640)
+    refused = node(str(job), "--name", "node1")
+    assert refused.returncode == 2
+    assert f"chmod 600 {job}" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("jib: 1\n...\n", "jib"),
+        ("peers: {addresses: [a]}\n...\n", "the first document must be a job"),
+        (documents().replace("node1", "node3"), "no node is called node1"),
+        (documents().replace('"protocol": 1', '"protocol": 9'), "job.protocol is 9"),
+    ],
+)
+def test_documents_that_are_refused(text: str, sentence: str) -> None:
+    refused = node("--name", "node1", text=text)
+    records = [json.loads(line) for line in refused.stdout.splitlines()]
+    assert refused.returncode == 2
+    assert [record["type"] for record in records] == ["error", "bye"]
+    assert sentence in records[0]["text"]
+    assert records[0]["status"] == records[1]["status"] == 2
+    assert sentence in refused.stderr
+
+
+# --- hello, and how a run ends ---------------------------------------------------------------
+
+
+def test_a_job_file_may_end_without_quit(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(documents())
+    job.chmod(0o600)
+    both = [
+        subprocess.Popen(
+            [find_engine(), str(job), "--name", name], stdout=subprocess.PIPE, text=True
+        )
+        for name in ("node1", "node2")
+    ]
+    assert [Pair.end(one) for one in both] == [(0, "quit")] * 2
+
+
+def test_hello_tells_the_machine(pair: Pair) -> None:
+    pair.tell(documents())
+    hellos: list[dict[str, Any]] = []
+    for one in pair.nodes:
+        assert one.stdout is not None
+        hellos.append(json.loads(one.stdout.readline()))
+    assert [hello["type"] for hello in hellos] == ["hello", "hello"]
+    assert hellos[0]["boot"] == hellos[1]["boot"]
+    assert len(bytes.fromhex(hellos[0]["boot"])) == 8
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
+    assert hellos[0]["boot"] not in boot_id.replace("-", "")
+
+
+def test_a_controller_may_go_with_its_quit(pair: Pair) -> None:
+    pair.tell(documents(controlled=True))
+    pair.await_ready()
+    pair.tell("quit: true\n...\n")
+    assert pair.ends() == [(0, "quit")] * 2
+
+
+def test_the_end_of_input_is_no_quit(pair: Pair) -> None:
+    pair.tell(documents(controlled=True))
+    pair.await_ready()
+    status, reason = pair.end(pair.nodes[0])
+    assert (status, reason) == (3, "end-of-input")
+    assert pair.end(pair.nodes[1])[0] == 3
+
+
+def test_a_signal_ends_all_with_the_one_named(pair: Pair) -> None:
+    pair.tell(documents())
+    pair.await_ready()
+    os.kill(pair.nodes[1].pid, signal.SIGTERM)
+    out, log = pair.nodes[0].communicate(timeout=TIMEOUT_S)
+    records = [json.loads(line) for line in out.splitlines()]
+    assert [record["type"] for record in records] == ["missing", "bye"]
+    assert records[0]["who"] == "node2"
+    assert records[0]["gave_up"] is True
+    assert "node2 gave up: signal" in log
+    assert pair.nodes[0].returncode == 3
+    assert pair.end(pair.nodes[1]) == (3, "signal")
+
+
+def test_silence_of_the_controller_is_an_end(pair: Pair) -> None:
+    pair.tell(documents(controlled=True))
+    pair.await_ready()
+    for one in pair.nodes:
+        assert one.wait(TIMEOUT_S) == 3
+        assert one.stdout is not None
+        last = json.loads(one.stdout.readlines()[-1])
+        assert last["reason"] in ("deadman", "peer")
+
+
+def test_node1_beats_for_all_by_hand(pair: Pair) -> None:
+    pair.tell(documents())
+    pair.await_ready()
+    with pytest.raises(subprocess.TimeoutExpired):
+        pair.nodes[1].wait(3 * DEADMAN_MS / 1000)
+    pair.nodes[0].send_signal(signal.SIGSTOP)
+    assert pair.nodes[1].wait(TIMEOUT_S) == 3
+    assert pair.nodes[1].stdout is not None
+    assert json.loads(pair.nodes[1].stdout.readlines()[-1])["reason"] == "deadman"
