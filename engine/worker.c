@@ -143,48 +143,64 @@ static int64_t later(int64_t a_ns, int64_t b_ns)
     return a_ns > b_ns ? a_ns : b_ns;
 }
 
-/* Whether the traffic is over, and how. A stream's drain is bounded from its stop, a transfer's
- * from when something last moved: it takes as long as the network needs. */
-static bool traffic_over(const struct worker *worker, struct worker_task *task, int64_t now_ns)
+/* What all lanes of a task say of their end. A broken lane waits for nothing more. */
+struct lanes_state {
+    bool sent;          /* none will send more */
+    bool received;      /* all know that nothing more will come */
+    bool silence_tells; /* those that do not know it never will */
+};
+
+static struct lanes_state ask_lanes(const struct worker_task *task)
 {
-    bool sent = true;
-    bool received = true;
-    bool silence_tells = true;
-    int64_t limit_ns = task->nominal_end_ns;
+    struct lanes_state all = {true, true, true};
 
     for (size_t i = 0; i < task->count; i++) {
         const struct lane *lane = task->lanes[i].lane;
         bool broken = lane->error.text[0] != '\0';
         bool whole = lane->received_all || broken;
 
-        sent = sent && (lane->sent_all || broken);
-        received = received && whole;
-        silence_tells = silence_tells && (whole || !task->lanes[i].transport->knows_end);
+        all.sent = all.sent && (lane->sent_all || broken);
+        all.received = all.received && whole;
+        all.silence_tells = all.silence_tells && (whole || !task->lanes[i].transport->knows_end);
     }
-    task->end = TASK_DRAINED;
-    if (sent && received && now_ns >= task->phase->close_ns)
-        return true;
-    if (sent && silence_tells &&
-        now_ns - later(task->nominal_end_ns, last_arrival(task)) >= task->drain_silence_ns)
-        return true;
-    task->end = TASK_LIMIT;
-    if (task->phase->traffic != TRAFFIC_STREAM)
-        limit_ns = later(limit_ns, worker->moved_ns);
-    return now_ns - limit_ns >= task->drain_max_ns;
+    return all;
 }
 
-/* Housekeeping, some hundred times a second: true when the task is over. */
-static bool task_over(struct worker *worker, struct worker_task *task, int64_t now_ns)
+static bool silent(const struct worker_task *task, int64_t now_ns)
 {
-    if (atomic_load(&worker->stop)) {
+    return now_ns - later(task->nominal_end_ns, last_arrival(task)) >= task->drain_silence_ns;
+}
+
+/* A stream's drain is bounded from its stop, a transfer's from when something last moved: it takes
+ * as long as the network needs. */
+static bool limit_reached(const struct worker *worker, const struct worker_task *task,
+                          int64_t now_ns)
+{
+    bool stream = task->phase->traffic == TRAFFIC_STREAM;
+    int64_t since_ns =
+        stream ? task->nominal_end_ns : later(task->nominal_end_ns, worker->moved_ns);
+
+    return now_ns - since_ns >= task->drain_max_ns;
+}
+
+/* Housekeeping, some hundred times a second: true when the task is over, and task->end says how. */
+static bool task_over(const struct worker *worker, struct worker_task *task, int64_t now_ns)
+{
+    struct lanes_state all = ask_lanes(task);
+
+    if (atomic_load(&worker->stop))
         task->end = TASK_STOPPED;
-        return true;
-    }
-    if (flooded(task)) {
+    else if (flooded(task))
         task->end = TASK_FLOODED;
-        return true;
-    }
-    return traffic_over(worker, task, now_ns);
+    else if (all.sent && all.received && now_ns >= task->phase->close_ns)
+        task->end = TASK_DRAINED;
+    else if (all.sent && all.silence_tells && silent(task, now_ns))
+        task->end = TASK_DRAINED;
+    else if (limit_reached(worker, task, now_ns))
+        task->end = TASK_LIMIT;
+    else
+        return false;
+    return true;
 }
 
 static int64_t poll_lanes(struct worker *worker, struct worker_task *task)
@@ -365,9 +381,9 @@ void worker_end(struct worker *worker)
 
 int worker_adopt(struct worker *worker, const struct worker_port *ports, size_t count)
 {
-    struct worker_port *copy = calloc(count > 0 ? count : 1, sizeof *copy);
+    struct worker_port *copy = NULL; /* giving ports back never fails */
 
-    if (copy == NULL)
+    if (count > 0 && (copy = calloc(count, sizeof *copy)) == NULL)
         return -ENOMEM;
     if (count > 0)
         memcpy(copy, ports, count * sizeof *copy);

@@ -66,7 +66,8 @@ int worker_start(struct worker **worker, const struct worker_conf *conf, struct 
 void worker_end(struct worker *worker);
 
 /* Ports that the worker lets answer the network between phases; replaces the ports before. When
- * it returns the worker no longer touches the old ones. Not while a task runs. */
+ * it returns the worker no longer touches the old ones. Not while a task runs. -ENOMEM; none
+ * (count 0) never fails. */
 struct worker_port {
     const struct transport *transport;
     struct transport_port *port;
