@@ -183,6 +183,40 @@ static bool workers_done(struct node *node)
     return true;
 }
 
+static const char *port_of_lane(const struct phase_run *run, const struct lane *lane)
+{
+    const struct phase_lane *phase_lane = run->lanes;
+
+    while (phase_lane->lane != lane)
+        phase_lane++;
+    return run->trial->node->ports[phase_lane->own->port].doc->conf.name;
+}
+
+/* A port that hears what is meant for others knows that the switch floods, and only those who send
+ * can end that: so it ends the run for all of them. */
+static int check_floods(const struct phase_run *run)
+{
+    struct node *node = run->trial->node;
+
+    for (size_t w = 0; w < node->worker_count; w++) {
+        const struct worker_task *task = &run->tasks[w];
+        const struct lane *lane;
+        struct err err = {0};
+
+        if (task->count == 0 || !worker_done(node->workers[w]) || task->end != TASK_FLOODED)
+            continue;
+        lane = task->lanes[task->flooded].lane;
+        err_set(&err, -ECONNABORTED,
+                "trial %u: the switch floods: port %s got %llu frames for other ports, and "
+                "flood_limit is %llu",
+                run->trial->doc->id, port_of_lane(run, lane),
+                (unsigned long long)lane->request.count->misdelivered,
+                (unsigned long long)task->flood_limit);
+        return node_fail(node, 3, &err);
+    }
+    return 0;
+}
+
 /* Lets the workers run and keeps the node's loop going. They are done when it returns. */
 static int run_workers(struct phase_run *run)
 {
@@ -198,6 +232,7 @@ static int run_workers(struct phase_run *run)
         int turn = node_turn(node, clock_now() + (rc < 0 ? NS_PER_MS : PROGRESS_NS));
 
         rc = rc < 0 ? rc : turn;
+        rc = rc < 0 ? rc : check_floods(run);
         if (clock_now() - last_ns >= PROGRESS_NS) {
             report_progress(run, &last, &last_ns);
             ports_watch_links(node);
@@ -205,7 +240,7 @@ static int run_workers(struct phase_run *run)
         if (rc < 0) /* node_turn no longer waits: do not spin */
             clock_sleep_until(clock_now() + NS_PER_MS / 2);
     }
-    return rc;
+    return rc < 0 ? rc : check_floods(run);
 }
 
 /* --- the end --- */

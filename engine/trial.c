@@ -147,8 +147,6 @@ static int run_phases(struct trial *trial, uint32_t *states)
             return node_fail(trial->node, 2, &err);
         }
         rc = phase_perform(trial, number, states);
-        if (rc == 0 && (*states & STATE_FLOODED) != 0)
-            break;
     }
     return rc;
 }
@@ -179,7 +177,7 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         node->status = node->status == 0 ? 3 : node->status;
     } else if (rc == 0) {
         rc = run_phases(&trial, &states);
-        report_trial(&trial, rc == 0 && (states & STATE_FLOODED) == 0 ? "complete" : "partial");
+        report_trial(&trial, rc == 0 ? "complete" : "partial");
     }
     if (rc < 0 && err.text[0] != '\0')
         rc = node_fail(node, 3, &err);

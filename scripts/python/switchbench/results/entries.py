@@ -15,7 +15,7 @@ from .directory import RECORDS
 from .expect import loss_percent
 from .records import Flow, NodePhase, PhaseKey, PhaseRecords, Record
 
-_STATES = ("stopped", "flooded", "unreachable")  # as a node says of a phase that did not end well
+_STATES = ("flooded", "stopped", "unreachable")  # what nodes say of a phase, the cause first
 
 
 @dataclass(frozen=True)

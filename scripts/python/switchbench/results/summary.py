@@ -196,7 +196,7 @@ class Summary:
         flows = list(phase.flows.values())
         how = state(flows, nodes, self._nodes)
         for flow in flows:
-            flow.settled = how != "stopped"
+            flow.settled = how not in ("flooded", "stopped")
         shares = m.port_shares(flows, lines)
         allowed = m.HOST_SHARE_LAB if self._run.site.launch == "lab" else m.HOST_SHARE_SITE
         limits = m.host_limits(phase, allowed)
