@@ -107,7 +107,7 @@ static void check_deadman(struct node *node, int64_t now_ns)
 {
     int64_t limit_ns;
 
-    if (!node->joined || node->job->deadman_ms == 0)
+    if (!node->joined || node->end != NODE_GOES_ON || node->job->deadman_ms == 0)
         return;
     limit_ns = node->job->deadman_ms * NS_PER_MS;
     if (now_ns - last_beat_ns(node, now_ns) > limit_ns && !node->leaving) {
