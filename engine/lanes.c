@@ -35,6 +35,7 @@ static void set_dpdk_options(struct dpdk_options *options, const struct doc_dpdk
         .udp_sources = doc->udp_sources > 0 ? doc->udp_sources : 1,
         .burst = doc->burst > 0 ? doc->burst : 32,
         .catch_up = doc->catch_up > 0 ? doc->catch_up : CATCH_UP_FRAMES,
+        .dither = doc->dither,
     };
 }
 
@@ -331,29 +332,42 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
     return trial->transport->prepare(&lane->lane, &request, err);
 }
 
+/* 0: all lanes are ready. -EAGAIN: not yet, and `why` may name a partner that is waited for. */
+static int settle_once(struct phase_run *run, struct err *why)
+{
+    int waiting = 0;
+
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct lane *lane = run->lanes[i].lane;
+        int rc = lane != NULL ? run->trial->transport->settle(lane, clock_now(), why) : 0;
+
+        if (rc < 0 && rc != -EAGAIN)
+            return rc;
+        waiting = rc < 0 ? rc : waiting;
+    }
+    return waiting;
+}
+
 /* Settles all lanes: connections made, gateways resolved. */
 static int settle_lanes(struct phase_run *run, struct err *err)
 {
     int64_t deadline_ns = clock_now() + 2 * patience_ns(run);
-    bool waiting = true;
 
-    while (waiting) {
-        waiting = false;
-        for (size_t i = 0; i < run->lane_count; i++) {
-            struct lane *lane = run->lanes[i].lane;
-            int rc = lane != NULL ? run->trial->transport->settle(lane, clock_now(), err) : 0;
+    for (;;) {
+        struct err why = {0};
+        int rc = settle_once(run, &why);
 
-            if (rc < 0 && rc != -EAGAIN)
-                return rc;
-            waiting = waiting || rc == -EAGAIN;
-        }
-        if (waiting && clock_now() > deadline_ns)
-            return err_set(err, -ETIMEDOUT, "trial %u: partners were not connected within %u ms",
-                           run->trial->doc->id, 2 * run->trial->node->job->barrier_timeout_ms);
-        if (waiting && node_turn(run->trial->node, clock_now() + NS_PER_MS) < 0)
+        if (rc < 0 && rc != -EAGAIN)
+            *err = why;
+        if (rc != -EAGAIN)
+            return rc;
+        if (clock_now() > deadline_ns)
+            return err_set(err, -ETIMEDOUT, "trial %u: partners were not connected within %u ms%s%s",
+                           run->trial->doc->id, 2 * run->trial->node->job->barrier_timeout_ms,
+                           why.text[0] != '\0' ? ": " : "", why.text);
+        if (node_turn(run->trial->node, clock_now() + NS_PER_MS) < 0)
             return -ECANCELED;
     }
-    return 0;
 }
 
 static int make_tasks(struct phase_run *run)

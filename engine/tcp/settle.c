@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#define SUSPECT_NS (1 * NS_PER_S) /* before that, nobody is worth a system call to be named */
 #define CONNECT_TIMEOUT_NS (10 * NS_PER_S) /* the partner's kernel answers for it */
 #define SETTLE_TIMEOUT_NS (30 * NS_PER_S)  /* the partner itself, which may be a phase behind */
 
@@ -164,32 +165,37 @@ static int adopt_all(struct tcp_lane *lane, struct err *err)
 
 /* --- the lane --- */
 
-/* One sentence about whoever is waited for: those that this lane calls first. */
-static int give_up(const struct tcp_lane *lane, int64_t waited_ns, struct err *err)
+static int miss_in(const struct tcp_lane *lane, const struct tcp_in *in, int code, struct err *err)
 {
-    for (unsigned i = 0; i < lane->out_count; i++) {
-        const struct tcp_out *out = &lane->outs[i];
+    struct sockaddr_storage partner;
+    char from[TCP_ADDRESS_TEXT] = "?";
+    char to[TCP_ADDRESS_TEXT];
 
-        if (out->state == TCP_OUT_CHALLENGE && tcp_connecting(out->fd))
-            return refuse_out(lane, out, -ETIMEDOUT, "timed out; nothing answers there", err);
-        if (out->state != TCP_OUT_READY && waited_ns >= SETTLE_TIMEOUT_NS)
-            return refuse_out(lane, out, -ETIMEDOUT,
+    if (tcp_port_partner(lane->port, &in->flow->partner, &partner))
+        tcp_address_text(&partner, from);
+    return err_set(err, code, "%s: no connection came from rank %u (%s) to %s",
+                   lane->port->conf->name, in->flow->src, from,
+                   tcp_address_text(&lane->port->address, to));
+}
+
+/* One sentence about whoever is waited for, those that this lane calls first; -ETIMEDOUT when that
+ * has lasted too long, else -EAGAIN. */
+static int await_partner(const struct tcp_lane *lane, int64_t waited_ns, struct err *err)
+{
+    int unconnected = waited_ns >= CONNECT_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
+    int unready = waited_ns >= SETTLE_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
+
+    for (unsigned i = 0; i < lane->out_count; i++)
+        if (lane->outs[i].state == TCP_OUT_CHALLENGE && tcp_connecting(lane->outs[i].fd))
+            return refuse_out(lane, &lane->outs[i], unconnected, "timed out; nothing answers there",
+                              err);
+    for (unsigned i = 0; i < lane->out_count; i++)
+        if (lane->outs[i].state != TCP_OUT_READY)
+            return refuse_out(lane, &lane->outs[i], unready,
                               "it is connected, but the partner is not ready for this phase", err);
-    }
-    for (unsigned i = 0; waited_ns >= SETTLE_TIMEOUT_NS && i < lane->in_count; i++) {
-        struct sockaddr_storage partner;
-        char from[TCP_ADDRESS_TEXT] = "?";
-        char to[TCP_ADDRESS_TEXT];
-
-        if (lane->ins[i].fd >= 0)
-            continue;
-        if (tcp_port_partner(lane->port, &lane->ins[i].flow->partner, &partner))
-            tcp_address_text(&partner, from);
-        return err_set(
-            err, -ETIMEDOUT, "%s: no connection came from rank %u (%s) to %s within %d s",
-            lane->port->conf->name, lane->ins[i].flow->src, from,
-            tcp_address_text(&lane->port->address, to), (int)(SETTLE_TIMEOUT_NS / NS_PER_S));
-    }
+    for (unsigned i = 0; i < lane->in_count; i++)
+        if (lane->ins[i].fd < 0)
+            return miss_in(lane, &lane->ins[i], unready, err);
     return -EAGAIN;
 }
 
@@ -206,7 +212,7 @@ int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
         rc = advance_out(l, &l->outs[i], err);
     if (rc || (l->outs_ready == l->out_count && l->ins_ready == l->in_count))
         return rc;
-    return now_ns - l->settle_since_ns >= CONNECT_TIMEOUT_NS
-               ? give_up(l, now_ns - l->settle_since_ns, err)
+    return now_ns - l->settle_since_ns >= SUSPECT_NS
+               ? await_partner(l, now_ns - l->settle_since_ns, err)
                : -EAGAIN;
 }
