@@ -39,6 +39,8 @@ STOP_TIMEOUT_S = 5.0  # for what was measured to be written
 SIGNAL_TIMEOUT_S = 2.0
 REAP_TIMEOUT_S = 1.0
 
+PAIRS_SHOWN = 6
+
 _NO_ADDRESSES = ("", "00:00:00:00:00:00")
 
 
@@ -76,6 +78,7 @@ class Controller:
         self._watcher = watcher
         self._nodes: list[Node] = []
         self._opened: list[Record] = []  # `port-open` records
+        self._unreachable: list[Record] = []
         self._outcome = Outcome()
         self._ending = False
         self._disk_is_full = False
@@ -155,6 +158,8 @@ class Controller:
         self._watcher.stage("ending the nodes")
         talk.tell_all([to_yaml("quit", True)])
         talk.wait(lambda node: node.name not in talk.pump.speaking, "to end", QUIT_TIMEOUT_S)
+        if self._unreachable:
+            raise RunError(unreachable(self._unreachable))
         for node in self._nodes:
             if node.popen.wait(QUIT_TIMEOUT_S) != 0:
                 raise RunError(f"{node.place} {node.ended_how()}")
@@ -173,6 +178,8 @@ class Controller:
         node.said[kind] = record
         if kind == "port-open":
             self._opened.append(record)
+        elif kind == "unreachable":
+            self._unreachable.append(record)
         elif kind == "trial":
             node.trials_ended += 1
         elif kind == "error":
@@ -302,6 +309,16 @@ def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> No
             owner = owners.setdefault((networks.get(port, ""), address.lower()), port)
             if owner != port:
                 raise ConfigurationError(f"{owner} and {port} have the same address {address}")
+
+
+def unreachable(records: Sequence[Record]) -> str:
+    """Which trials were not started for which pairs: the first ones by name, all in the summary."""
+    trials = sorted({record["trial"] for record in records})
+    pairs = sorted({(record["src"], record["dst"]) for record in records})
+    shown = ", ".join(f"{src} -> {dst}" for src, dst in pairs[:PAIRS_SHOWN])
+    more = f" and {len(pairs) - PAIRS_SHOWN} more" if len(pairs) > PAIRS_SHOWN else ""
+    words = "trials" if len(trials) > 1 else "trial"
+    return f"no load in {words} {', '.join(map(str, trials))}: no probe got through {shown}{more}"
 
 
 def silence_s(trial: Trial) -> float:
