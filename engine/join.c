@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define CLOCK_WAIT_NS NS_PER_S
 #define BOOT_BYTES 8 /* of the boot id's hash, in hello */
 
 int join_open_control(struct node *node)
@@ -142,11 +143,23 @@ static void say_ready(struct node *node)
     record_send(node->records, record);
 }
 
+/* The offset to node 0's clock takes some questions and answers more. A node that gets none runs
+ * without a common clock, and says so. */
+static int await_clock(struct node *node)
+{
+    int64_t deadline_ns = clock_now() + CLOCK_WAIT_NS;
+    int rc = 0;
+
+    while (rc == 0 && control_clock(node->control).bound_ns < 0 && clock_now() < deadline_ns)
+        rc = node_turn(node, clock_now() + 5 * NS_PER_MS);
+    return rc;
+}
+
 int join_run(struct node *node)
 {
     uint8_t public_key[crypto_box_PUBLICKEYBYTES];
     uint8_t secret_key[crypto_box_SECRETKEYBYTES];
-    struct barrier_values values = {.states = 0};
+    struct barrier_values values;
     struct document *document = NULL;
     struct err err = {0};
     int rc;
@@ -168,9 +181,10 @@ int join_run(struct node *node)
     }
     node->joined = true;
     node->beat_ns = clock_now();
-    for (size_t i = 0; i < BARRIER_MAXIMA; i++)
-        values.maximum[i] = INT64_MIN;
+    node_no_values(&values);
     rc = node_barrier(node, &values);
+    if (rc == 0)
+        rc = await_clock(node);
     if (rc == 0)
         say_ready(node);
 cleanup:

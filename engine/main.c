@@ -167,10 +167,9 @@ static const char *const end_words[] = {
 /* All nodes go through one more barrier, so that none leaves while another still needs it. */
 static void pass_last_barrier(struct node *node)
 {
-    struct barrier_values values = {.states = 0};
+    struct barrier_values values;
 
-    for (size_t i = 0; i < BARRIER_MAXIMA; i++)
-        values.maximum[i] = INT64_MIN;
+    node_no_values(&values);
     node->leaving = true;
     node->end = NODE_GOES_ON;
     if (node_barrier(node, &values) == 0)

@@ -226,6 +226,13 @@ int node_await_document(struct node *node, struct document **document)
     return rc < 0 ? rc : 0;
 }
 
+void node_no_values(struct barrier_values *values)
+{
+    values->states = 0;
+    for (size_t i = 0; i < BARRIER_MAXIMA; i++)
+        values->maximum[i] = INT64_MIN;
+}
+
 int node_barrier(struct node *node, struct barrier_values *values)
 {
     struct barrier_values all;

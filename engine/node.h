@@ -87,6 +87,9 @@ int node_turn(struct node *node, int64_t until_ns);
  * The document is the caller's. -ECANCELED as above; NODE_QUIT counts as an end. */
 int node_await_document(struct node *node, struct document **document);
 
+/* Nothing to say in a barrier. */
+void node_no_values(struct barrier_values *values);
+
 /* Enters the next barrier with these values and waits. On success `values` holds the reduction.
  * -ECANCELED when somebody is missing or gave up (reported). */
 int node_barrier(struct node *node, struct barrier_values *values);

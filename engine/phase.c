@@ -17,7 +17,7 @@
 #define PROBE_SILENCE_NS (300 * NS_PER_MS)
 
 /* What the two barriers of a phase carry. */
-enum ready_value { READY_START, READY_BOUND };
+enum ready_value { READY_START, READY_SENDING };
 enum end_value {
     END_START_LATE,
     END_START_EARLY,
@@ -63,7 +63,8 @@ static int64_t nominal_ns(const struct phase_run *run)
     return (int64_t)(slowest_s * 1e9);
 }
 
-static int64_t sending_ns(const struct phase_run *run)
+/* How long this node's ports send, as far as they know. */
+static int64_t own_sending_ns(const struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
 
@@ -113,36 +114,64 @@ static bool goes_by_clock(const struct phase_run *run)
 
 static int64_t clock_step_ns(const struct phase_run *run)
 {
-    return sending_ns(run) + run->trial->doc->drain_silence_ns + CLOCK_GAP_NS;
+    return run->sending_ns + run->trial->doc->drain_silence_ns + CLOCK_GAP_NS;
 }
 
-/* All nodes are ready: the latest proposal is the start. */
+/* What this node says when its lanes are ready. Without a common clock its times mean nothing to
+ * the others, so it proposes no start. */
+static void ready_values(const struct phase_run *run, struct barrier_values *values)
+{
+    struct control_clock now = control_clock(run->trial->node->control);
+
+    node_no_values(values);
+    values->maximum[READY_SENDING] = own_sending_ns(run);
+    if (now.bound_ns < 0)
+        values->states = STATE_NO_CLOCK;
+    else
+        values->maximum[READY_START] = clock_now() + now.offset_ns + lead_ns(run->trial->node);
+}
+
+/* Run time - local time. Node 0 always knows it, so there is a start; a node that does not know it
+ * begins when it is through the barrier, as far from it as the others mean to. */
+static int64_t clock_offset_ns(const struct phase_run *run)
+{
+    struct control_clock now = control_clock(run->trial->node->control);
+
+    if (now.bound_ns >= 0)
+        return now.offset_ns;
+    if (run->trial->clock_turn > 0)
+        return run->trial->offset_ns;
+    return run->start_run_ns - clock_now() - lead_ns(run->trial->node);
+}
+
+/* All nodes are ready: the latest proposal is the start, and traffic lasts as long as the slowest
+ * sender needs. */
 static int agree_on_start(struct phase_run *run)
 {
-    struct node *node = run->trial->node;
-    struct control_clock now = control_clock(node->control);
+    struct trial *trial = run->trial;
     struct barrier_values values;
     int rc;
 
-    for (size_t i = 0; i < BARRIER_MAXIMA; i++)
-        values.maximum[i] = INT64_MIN;
-    run->offset_ns = now.offset_ns;
-    if (goes_by_clock(run) && run->trial->clock_turn > 0) {
+    ready_values(run, &values);
+    if (goes_by_clock(run) && trial->clock_turn > 0) {
+        run->sending_ns = values.maximum[READY_SENDING];
         run->start_run_ns =
-            run->trial->clock_start_ns + (int64_t)run->trial->clock_turn++ * clock_step_ns(run);
+            trial->clock_start_ns + (int64_t)trial->clock_turn++ * clock_step_ns(run);
+        run->offset_ns = clock_offset_ns(run);
         return 0;
     }
-    values.states = now.bound_ns < 0 ? STATE_NO_CLOCK : 0;
-    values.maximum[READY_BOUND] = now.bound_ns;
-    values.maximum[READY_START] = clock_now() + now.offset_ns + lead_ns(node);
-    rc = node_barrier(node, &values);
+    rc = node_barrier(trial->node, &values);
     if (rc < 0)
         return rc;
-    now = control_clock(node->control);
-    run->offset_ns = now.offset_ns;
+    run->outcome.states = values.states;
+    run->sending_ns = values.maximum[READY_SENDING];
     run->start_run_ns = values.maximum[READY_START];
-    run->trial->clock_start_ns = run->start_run_ns;
-    run->trial->clock_turn++;
+    run->offset_ns = clock_offset_ns(run);
+    if (goes_by_clock(run)) {
+        trial->clock_start_ns = run->start_run_ns;
+        trial->offset_ns = run->offset_ns;
+        trial->clock_turn = 1;
+    }
     return 0;
 }
 
@@ -163,7 +192,7 @@ static void deal_lanes(struct phase_run *run)
         *task = (struct worker_task){
             .lanes = next,
             .phase = &run->template,
-            .nominal_end_ns = run->template.start_ns + sending_ns(run),
+            .nominal_end_ns = run->template.start_ns + run->sending_ns,
             .drain_silence_ns = silence_ns,
             .drain_max_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns,
             .flood_limit = doc->flood_limit,
@@ -267,9 +296,10 @@ static void end_values(const struct phase_run *run, struct barrier_values *value
     const struct phase *phase = &run->template;
     struct control_clock now = control_clock(run->trial->node->control);
 
-    for (size_t i = 0; i < BARRIER_MAXIMA; i++)
-        values->maximum[i] = INT64_MIN;
-    values->states = now.bound_ns < 0 ? STATE_NO_CLOCK : 0;
+    node_no_values(values);
+    values->states = run->outcome.states & STATE_NO_CLOCK; /* a start that was a guess stays one */
+    if (now.bound_ns < 0)
+        values->states |= STATE_NO_CLOCK;
     values->maximum[END_BOUND] = now.bound_ns;
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct phase_lane *lane = &run->lanes[i];
@@ -305,6 +335,11 @@ static double skew_us(int64_t latest_ns, int64_t earliest_ns)
     if (latest_ns == INT64_MIN || earliest_ns == INT64_MIN)
         return -1;
     return (double)(latest_ns + earliest_ns) / 1e3;
+}
+
+static int64_t positive_ns(int64_t ns)
+{
+    return ns > 0 ? ns : 0;
 }
 
 static int64_t elapsed_ns(const struct phase_run *run, int64_t finish_run_ns)
@@ -354,7 +389,7 @@ static void end_alone(struct phase_run *run)
         .start_skew_us = -1,
         .stop_skew_us = -1,
         .skew_bound_us = -1,
-        .elapsed_ns = clock_now() - run->template.start_ns,
+        .elapsed_ns = positive_ns(clock_now() - run->template.start_ns),
     };
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A trial inside a node: its parts (networks), this node's own ranks in them, and the phase that
- * is being run. Private to trial.c, phase.c, lanes.c and
- * report.c.
+ * is being run. Private to trial.c, phase.c, lanes.c and report.c.
  */
 #ifndef ENGINE_TRIAL_H
 #define ENGINE_TRIAL_H
@@ -36,7 +35,8 @@ struct trial {
     size_t own_count;
     uint32_t phase_count; /* of the longest plan */
     int64_t begun_ns;
-    int64_t clock_start_ns; /* sync none: when the first phase began; 0: not yet */
+    int64_t clock_start_ns; /* sync none: when the first phase began (run time) ... */
+    int64_t offset_ns;      /* ... and run time - local time as it was then */
     uint32_t clock_turn;    /* sync none: how many phases have begun */
 };
 
@@ -82,6 +82,7 @@ struct phase_run {
     struct worker_task *tasks; /* by worker */
     struct worker_lane *worker_lanes;
     int64_t start_run_ns; /* agreed */
+    int64_t sending_ns;   /* agreed: the longest that any node sends if nothing hinders it */
     int64_t offset_ns;    /* run time = local + offset */
     int64_t cpu_begin_ns; /* when the two below were read */
     double cpu_begin_s;
