@@ -11,7 +11,7 @@ from ..compile import compile_run
 from ..config import Request, read
 from ..results.directory import CONFIGURATION, SUMMARY, load_summary, replace_json
 from ..results.summary import NOT_ENDED, REFUSED_RUN, gather
-from ..results.table import Report, make_console
+from ..results.table import Report, make_canvas, make_console
 from .common import add_command
 
 KILLED = "the run's command was killed: what was measured until then is here"
@@ -20,7 +20,8 @@ EXAMPLES = """\
 examples:
   switchbench table results/20260101-120000-four-matrices
   switchbench table results/20260101-120000-four-matrices --all | less -S
-  switchbench table results/20260101-120000-four-matrices --again    after a crash"""
+  switchbench table results/20260101-120000-four-matrices --again    after a crash
+  switchbench table results/20260101-120000-four-matrices --svg table.svg"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -33,6 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--again", action="store_true", help="make the summary anew from the records, and keep it"
     )
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file instead")
     parser.set_defaults(main=main)
 
 
@@ -45,5 +47,8 @@ def main(args: argparse.Namespace) -> int:
         refused = summary["exit_status"] == REFUSED_RUN
         summary = gather(run, args.directory).finish(summary["run"], faults, refused)
         replace_json(args.directory / SUMMARY, summary)
-    Report(summary, make_console(), every_phase=args.all).print(str(args.directory))
+    console = make_canvas() if args.svg else make_console()
+    Report(summary, console, every_phase=args.all).print(str(args.directory))
+    if args.svg:
+        console.save_svg(str(args.svg), title="switchbench run")
     return int(summary["exit_status"])

@@ -7,6 +7,7 @@ in all rows is said once above them; a count that is 0 in all rows is said once 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -339,6 +340,11 @@ def make_console() -> Console:
     """Standard output: its own width on a terminal, else 120 columns and nothing but text."""
     plain = Console()
     return plain if plain.is_terminal else Console(width=PLAIN_WIDTH, no_color=True)
+
+
+def make_canvas() -> Console:
+    """For a picture of the table: with colours, on no terminal."""
+    return Console(width=PLAIN_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
 
 
 # --- keys and titles ---------------------------------------------------------------------------
