@@ -12,7 +12,10 @@
 
 #define LEAD_SLEEP_NS (20 * NS_PER_MS) /* from the barrier to the start, on shared cores ... */
 #define LEAD_POLL_NS (2 * NS_PER_MS)   /* ... and on dedicated ones */
-#define CLOCK_GAP_NS (250 * NS_PER_MS) /* sync none: between a drain and the next start */
+/* sync none: after its drain a phase is held for partners that are not through yet; then the next
+ * is prepared. */
+#define CLOCK_HOLD_NS (150 * NS_PER_MS)
+#define CLOCK_GAP_NS (250 * NS_PER_MS)
 #define PROGRESS_NS (500 * NS_PER_MS)
 #define PROBE_SILENCE_NS (300 * NS_PER_MS)
 
@@ -112,9 +115,15 @@ static bool goes_by_clock(const struct phase_run *run)
     return run->trial->doc->by_clock && !phase_is_probe(run);
 }
 
+/* From a phase's start until it is held no longer. */
+static int64_t clock_hold_ns(const struct phase_run *run)
+{
+    return run->sending_ns + run->trial->doc->drain_silence_ns + CLOCK_HOLD_NS;
+}
+
 static int64_t clock_step_ns(const struct phase_run *run)
 {
-    return run->sending_ns + run->trial->doc->drain_silence_ns + CLOCK_GAP_NS;
+    return clock_hold_ns(run) + CLOCK_GAP_NS;
 }
 
 /* What this node says when its lanes are ready. Without a common clock its times mean nothing to
@@ -378,6 +387,18 @@ static int agree_on_end(struct phase_run *run)
     return 0;
 }
 
+/* Nobody says that all are through: what partners may still need, acknowledgements and bytes that
+ * they have not read, stays until they should be. */
+static int hold_by_clock(const struct phase_run *run)
+{
+    int64_t until_ns = run->template.start_ns + clock_hold_ns(run);
+    int rc = 0;
+
+    while (rc == 0 && clock_now() < until_ns)
+        rc = node_turn(run->trial->node, until_ns);
+    return rc;
+}
+
 /* The run ends in the middle: what there is was measured by this node alone. */
 static void end_alone(struct phase_run *run)
 {
@@ -424,6 +445,7 @@ int phase_perform(struct trial *trial, uint32_t number, uint32_t *states)
         goto cleanup;
     set_times(&run, run.start_run_ns - run.offset_ns);
     deal_lanes(&run);
+    report_late(&run);
     read_hardware(&run, true);
     run.cpu_begin_ns = clock_now();
     run.cpu_begin_s = cpu_process_s();
@@ -431,6 +453,8 @@ int phase_perform(struct trial *trial, uint32_t number, uint32_t *states)
     rc = run_workers(&run);
     read_hardware(&run, false);
     report_lane_errors(&run);
+    if (rc == 0 && goes_by_clock(&run))
+        rc = hold_by_clock(&run);
     if (rc == 0)
         rc = agree_on_end(&run);
     if (rc < 0)

@@ -335,6 +335,25 @@ void report_lane_errors(const struct phase_run *run)
     }
 }
 
+void report_late(const struct phase_run *run)
+{
+    int64_t late_ns = clock_now() - run->template.open_ns;
+    char text[160];
+    json_t *record;
+
+    if (run->template.traffic != TRAFFIC_STREAM || run->lane_count == 0 || late_ns <= 0)
+        return;
+    snprintf(text, sizeof text,
+             "phase %u of trial %u was ready %lld ms after its window had opened", run->number,
+             run->trial->doc->id, (long long)(late_ns / NS_PER_MS));
+    record = phase_record(run, "event");
+    set_text(record, "what", "late");
+    json_object_set_new(record, "port", json_null());
+    set_text(record, "text", text);
+    record_send(run->trial->node->records, record);
+    log_warning("%s", text);
+}
+
 static const char *step_name(const struct phase_run *run, int64_t now_ns)
 {
     const struct phase *phase = &run->template;

@@ -119,6 +119,8 @@ void report_phase(const struct phase_run *run);
 void report_probe(const struct phase_run *run);
 void report_progress(const struct phase_run *run, struct worker_progress *last, int64_t *last_ns);
 void report_lane_errors(const struct phase_run *run);
+/* Before the start: says so if this node comes too late for the window. */
+void report_late(const struct phase_run *run);
 void report_trial(const struct trial *trial, const char *state);
 
 /* Seconds of CPU that this process has used; seconds that this machine's CPUs have idled. */
