@@ -129,7 +129,6 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
         .shared = conf->shared,
         .leaves_kernel = conf->pci != NULL,
     };
-
     int rc = 0;
 
     if (conf->pci != NULL)
@@ -141,6 +140,7 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
     return rc;
 }
 
+/* Opening takes up to a second a port, so the node's loop has its turn after each. */
 int ports_survey(struct node *node)
 {
     struct err err = {0};
@@ -159,11 +159,13 @@ int ports_survey(struct node *node)
                 continue;
             close_port(port);
             rc = open_port(node, port, *t, &err);
-            if (rc == 0)
-                report_port(node, port);
+            if (rc < 0)
+                break;
+            report_port(node, port);
+            rc = node_turn(node, clock_now());
         }
     }
-    return rc < 0 ? node_fail(node, 2, &err) : 0;
+    return rc < 0 && err.text[0] != '\0' ? node_fail(node, 2, &err) : rc;
 }
 
 /* Gives each open port to its worker, which lets it answer the network between phases. */
@@ -194,12 +196,15 @@ int ports_use(struct node *node, const struct transport *transport, const uint32
     for (size_t i = 0; i < node->port_count; i++)
         if (node->ports[i].transport != transport)
             close_port(&node->ports[i]);
-    for (size_t i = 0; i < count && rc == 0; i++)
+    for (size_t i = 0; i < count && rc == 0; i++) {
         if (node->ports[ports[i]].transport == NULL)
             rc = open_port(node, &node->ports[ports[i]], transport, &err);
+        if (rc == 0)
+            rc = node_turn(node, clock_now());
+    }
     if (rc == 0 && (rc = assign_workers(node)) < 0)
         err_set(&err, rc, "out of memory");
-    return rc < 0 ? node_fail(node, 3, &err) : 0;
+    return rc < 0 && err.text[0] != '\0' ? node_fail(node, 3, &err) : rc;
 }
 
 static void report_link(struct node *node, const struct node_port *port)
