@@ -260,14 +260,13 @@ static int64_t patience_ns(const struct phase_run *run)
 }
 
 /* The address of the other end of a flow, asked for until it comes. */
-static int fetch_partner(struct phase_run *run, const struct own_rank *own, uint32_t rank,
-                         struct blob *blob)
+static int fetch_partner(const struct phase_run *run, const struct own_rank *own, uint32_t rank,
+                         struct blob *blob, struct err *err)
 {
     struct node *node = run->trial->node;
     const struct node_place *place = own->part->ranks[rank];
     uint64_t id = trial_blob_id(run->trial, own->part_index, rank);
     int64_t deadline_ns = clock_now() + patience_ns(run);
-    struct err err = {0};
     int rc;
 
     if (place->node == node->self) {
@@ -278,23 +277,24 @@ static int fetch_partner(struct phase_run *run, const struct own_rank *own, uint
         rc = node_turn(node, deadline_ns);
         if (rc < 0)
             return rc;
-        if (clock_now() >= deadline_ns) {
-            err_set(&err, -ETIMEDOUT, "%s did not tell the address of %s within %u ms",
-                    node_name_of(node, place->node), place->name, node->job->barrier_timeout_ms);
-            return node_fail(node, 3, &err);
-        }
+        if (clock_now() >= deadline_ns)
+            return err_set(err, -ETIMEDOUT, "%s did not tell the address of %s within %u ms",
+                           node_name_of(node, place->node), place->name,
+                           node->job->barrier_timeout_ms);
     }
-    return rc;
+    return rc < 0 ? err_set(err, rc, "can't ask %s for the address of %s: %s",
+                            node_name_of(node, place->node), place->name, strerror(-rc))
+                  : 0;
 }
 
-static int fetch_partners(struct phase_run *run, struct phase_lane *lane)
+static int fetch_partners(const struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
     int rc = 0;
 
     for (uint32_t i = 0; i < lane->send_count && rc == 0; i++)
-        rc = fetch_partner(run, lane->own, lane->sends[i].dst, &lane->sends[i].partner);
+        rc = fetch_partner(run, lane->own, lane->sends[i].dst, &lane->sends[i].partner, err);
     for (uint32_t i = 0; i < lane->receive_count && rc == 0; i++)
-        rc = fetch_partner(run, lane->own, lane->receives[i].src, &lane->receives[i].partner);
+        rc = fetch_partner(run, lane->own, lane->receives[i].src, &lane->receives[i].partner, err);
     return rc;
 }
 
@@ -314,7 +314,7 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
         return 0;
     rc = resolve_load(run, lane, err);
     if (rc == 0)
-        rc = fetch_partners(run, lane);
+        rc = fetch_partners(run, lane, err);
     if (rc < 0)
         return rc;
     request = (struct lane_request){
@@ -362,7 +362,8 @@ static int settle_lanes(struct phase_run *run, struct err *err)
         if (rc != -EAGAIN)
             return rc;
         if (clock_now() > deadline_ns)
-            return err_set(err, -ETIMEDOUT, "trial %u: partners were not connected within %u ms%s%s",
+            return err_set(err, -ETIMEDOUT,
+                           "trial %u: partners were not connected within %u ms%s%s",
                            run->trial->doc->id, 2 * run->trial->node->job->barrier_timeout_ms,
                            why.text[0] != '\0' ? ": " : "", why.text);
         if (node_turn(run->trial->node, clock_now() + NS_PER_MS) < 0)
@@ -400,7 +401,7 @@ int lanes_prepare(struct phase_run *run)
         rc = prepare_lane(run, &run->lanes[i], &err);
     if (rc == 0)
         rc = settle_lanes(run, &err);
-    return rc < 0 && err.text[0] != '\0' ? node_fail(node, 3, &err) : rc;
+    return rc < 0 && err.text[0] != '\0' ? node_fail(node, node_status_for(rc), &err) : rc;
 }
 
 void lanes_release(struct phase_run *run)

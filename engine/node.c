@@ -44,6 +44,16 @@ int node_fail(struct node *node, int status, const struct err *err)
     return end_run(node, NODE_ERROR);
 }
 
+int node_status_for(int code)
+{
+    static const int impossible[] = {-EINVAL, -ENOTSUP, -EAFNOSUPPORT, -EPERM};
+
+    for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++)
+        if (impossible[i] == code)
+            return 2;
+    return 3;
+}
+
 /* Reports who is missing, or who gave up, once. */
 static void report_fault(struct node *node, const struct control_fault *fault)
 {

@@ -96,6 +96,9 @@ int node_barrier(struct node *node, struct barrier_values *values);
 
 /* Notes that this node can't go on: the first sentence wins. Returns -ECANCELED. */
 int node_fail(struct node *node, int status, const struct err *err);
+/* The exit status for a failure with this code: 2 when what was asked for is impossible, as -EINVAL
+ * says, 3 when it went wrong. */
+int node_status_for(int code);
 
 const char *node_name_of(const struct node *node, uint32_t index);
 

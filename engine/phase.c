@@ -316,6 +316,8 @@ static void end_values(const struct phase_run *run, struct barrier_values *value
         if (lane->lane == NULL)
             continue;
         values->states |= lane_states(run, lane);
+        if (lane->lane->error.text[0] != '\0')
+            values->states |= STATE_BROKEN;
         if (lane->send_count > 0 && lane->lane->started_ns > 0) {
             int64_t late_ns = lane->lane->started_ns - phase->start_ns;
 

@@ -26,13 +26,13 @@ double cpu_idle_s(void)
     FILE *stat = fopen("/proc/stat", "re");
     unsigned long long idle = 0;
     unsigned long long iowait = 0;
+    int fields;
 
     if (stat == NULL)
         return -1;
-    if (fscanf(stat, "cpu %*u %*u %*u %llu %llu", &idle, &iowait) != 2)
-        idle = 0;
+    fields = fscanf(stat, "cpu %*u %*u %*u %llu %llu", &idle, &iowait);
     fclose(stat);
-    return (double)(idle + iowait) / (double)sysconf(_SC_CLK_TCK);
+    return fields == 2 ? (double)(idle + iowait) / (double)sysconf(_SC_CLK_TCK) : -1;
 }
 
 bool flow_unreached(const struct lane_flow *flow)
@@ -211,12 +211,12 @@ static const char *state_name(uint32_t states)
 {
     if ((states & STATE_FLOODED) != 0)
         return "flooded";
-    return (states & STATE_STOPPED) != 0 ? "stopped" : "complete";
+    return (states & (STATE_STOPPED | STATE_BROKEN)) != 0 ? "stopped" : "complete";
 }
 
-static void set_us(json_t *record, const char *key, double us)
+static void set_known(json_t *record, const char *key, double value)
 {
-    json_object_set_new(record, key, us < 0 ? json_null() : json_real(us));
+    json_object_set_new(record, key, value < 0 ? json_null() : json_real(value));
 }
 
 static void phase_name(const struct phase_run *run, char *name, size_t size)
@@ -248,15 +248,16 @@ static void report_node(const struct phase_run *run)
                          ? run->template.close_ns - run->template.open_ns
                          : outcome->elapsed_ns);
     json_object_set_new(record, "elapsed_ns", json_integer(outcome->elapsed_ns));
-    set_us(record, "start_skew_us", outcome->start_skew_us);
-    set_us(record, "stop_skew_us", outcome->stop_skew_us);
-    set_us(record, "skew_bound_us", outcome->skew_bound_us);
+    set_known(record, "start_skew_us", outcome->start_skew_us);
+    set_known(record, "stop_skew_us", outcome->stop_skew_us);
+    set_known(record, "skew_bound_us", outcome->skew_bound_us);
     set_text(record, "state", state_name(outcome->states));
     json_object_set_new(record, "drained", json_boolean((outcome->states & STATE_UNDRAINED) == 0));
     json_object_set_new(record, "cpu_span_s",
                         json_real((double)(clock_now() - run->cpu_begin_ns) / 1e9));
     json_object_set_new(record, "cpu_s", json_real(cpu_process_s() - run->cpu_begin_s));
-    set_us(record, "cpu_idle_s", idle_s < 0 ? -1 : idle_s - run->idle_begin_s);
+    set_known(record, "cpu_idle_s",
+              idle_s < 0 || run->idle_begin_s < 0 ? -1 : idle_s - run->idle_begin_s);
     set_u64(record, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
     record_send(run->trial->node->records, record);
 }
@@ -305,16 +306,18 @@ static void report_unreachable(const struct phase_run *run, const struct phase_l
 
 void report_probe(const struct phase_run *run)
 {
+    bool stopped = (run->outcome.states & STATE_STOPPED) != 0; /* then silence says nothing */
+
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct phase_lane *lane = &run->lanes[i];
 
-        for (uint32_t f = 0; lane->lane != NULL && f < lane->receive_count; f++)
+        for (uint32_t f = 0; lane->lane != NULL && !stopped && f < lane->receive_count; f++)
             if (flow_unreached(&lane->receives[f]))
                 report_unreachable(run, lane, &lane->receives[f]);
         if (lane->lane != NULL)
             report_port(run, lane);
     }
-    if ((run->outcome.states & STATE_STOPPED) == 0)
+    if (!stopped)
         report_node(run);
 }
 

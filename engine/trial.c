@@ -11,21 +11,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The port behind a rank: it must exist, in the part's network, and have no other rank. */
+static int find_rank(const struct trial *trial, struct trial_part *part, uint32_t rank,
+                     struct err *err)
+{
+    const struct node *node = trial->node;
+    const char *name = part->doc->ranks[rank];
+    const struct node_place *place = job_find_place(node, name);
+    const struct port_conf *conf;
+
+    if (place == NULL)
+        return err_set(err, -EINVAL, "trial %u: rank %u is port '%s', which no node has",
+                       trial->doc->id, rank, name);
+    conf = &node->job->nodes[place->node].ports[place->port].conf;
+    if (strcmp(conf->network, part->doc->network) != 0)
+        return err_set(err, -EINVAL, "trial %u: port %s is in network %s, not in %s",
+                       trial->doc->id, name, conf->network, part->doc->network);
+    if (trial->taken[place - node->places])
+        return err_set(err, -EINVAL, "trial %u: port %s has two ranks", trial->doc->id, name);
+    trial->taken[place - node->places] = true;
+    part->ranks[rank] = place;
+    return 0;
+}
+
 static int make_ranks(struct trial *trial, struct trial_part *part, struct err *err)
 {
-    const struct doc_part *doc = part->doc;
+    int rc = 0;
 
-    part->n = doc->ranks_count;
+    part->n = part->doc->ranks_count;
     part->ranks = calloc(part->n, sizeof(*part->ranks));
     if (part->ranks == NULL)
         return err_set(err, -ENOMEM, "out of memory");
-    for (uint32_t rank = 0; rank < part->n; rank++) {
-        part->ranks[rank] = job_find_place(trial->node, doc->ranks[rank]);
-        if (part->ranks[rank] == NULL)
-            return err_set(err, -EINVAL, "trial %u: rank %u is port '%s', which no node has",
-                           trial->doc->id, rank, doc->ranks[rank]);
-    }
-    return 0;
+    for (uint32_t rank = 0; rank < part->n && rc == 0; rank++)
+        rc = find_rank(trial, part, rank, err);
+    return rc;
 }
 
 static int make_plan(struct trial *trial, struct trial_part *part, struct err *err)
@@ -56,8 +75,6 @@ static void find_own(struct trial *trial, uint32_t part_index)
     for (uint32_t rank = 0; rank < part->n; rank++) {
         if (part->ranks[rank]->node != trial->node->self)
             continue;
-        if (trial->own_count == trial->node->port_count)
-            return;
         trial->own[trial->own_count++] = (struct own_rank){
             .part = part,
             .part_index = part_index,
@@ -67,6 +84,17 @@ static void find_own(struct trial *trial, uint32_t part_index)
     }
 }
 
+static int check_phases(const struct trial *trial, struct err *err)
+{
+    const struct doc_trial *doc = trial->doc;
+
+    for (unsigned i = 0; i < doc->phases_count; i++)
+        if (doc->phases[i] >= trial->phase_count)
+            return err_set(err, -EINVAL, "trial %u: phase %u: the plan has phases 0 to %u", doc->id,
+                           doc->phases[i], trial->phase_count - 1);
+    return 0;
+}
+
 static int make_parts(struct trial *trial, struct err *err)
 {
     const struct doc_trial *doc = trial->doc;
@@ -74,7 +102,8 @@ static int make_parts(struct trial *trial, struct err *err)
 
     trial->parts = calloc(doc->parts_count, sizeof *trial->parts);
     trial->own = calloc(trial->node->port_count + 1, sizeof *trial->own);
-    if (trial->parts == NULL || trial->own == NULL)
+    trial->taken = calloc(trial->node->place_count + 1, sizeof *trial->taken);
+    if (trial->parts == NULL || trial->own == NULL || trial->taken == NULL)
         return err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < doc->parts_count && rc == 0; i++) {
         trial->parts[i].doc = &doc->parts[i];
@@ -84,7 +113,7 @@ static int make_parts(struct trial *trial, struct err *err)
         if (rc == 0)
             find_own(trial, i);
     }
-    return rc;
+    return rc == 0 ? check_phases(trial, err) : rc;
 }
 
 static void free_parts(struct trial *trial)
@@ -95,6 +124,7 @@ static void free_parts(struct trial *trial)
     }
     free(trial->parts);
     free(trial->own);
+    free(trial->taken);
 }
 
 uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank)
@@ -131,23 +161,47 @@ static int open_ports(struct trial *trial, struct err *err)
     return ports_await_link(node);
 }
 
+/* Nobody asks another for its address, or sends, before the ports of all nodes are open and have a
+ * link. */
+static int meet(struct trial *trial)
+{
+    struct barrier_values values;
+
+    node_no_values(&values);
+    return node_barrier(trial->node, &values);
+}
+
 static int run_phases(struct trial *trial, uint32_t *states)
 {
     const struct doc_trial *doc = trial->doc;
     uint32_t count = doc->phases != NULL ? doc->phases_count : trial->phase_count;
+    uint32_t of_phase = 0;
     int rc = 0;
 
     for (uint32_t i = 0; i < count && rc == 0; i++) {
-        uint32_t number = doc->phases != NULL ? doc->phases[i] : i;
-        struct err err = {0};
-
-        if (number >= trial->phase_count) {
-            err_set(&err, -EINVAL, "trial %u: phase %u: the plan has phases 0 to %u", doc->id,
-                    number, trial->phase_count - 1);
-            return node_fail(trial->node, 2, &err);
-        }
-        rc = phase_perform(trial, number, states);
+        rc = phase_perform(trial, doc->phases != NULL ? doc->phases[i] : i, &of_phase);
+        *states |= of_phase;
     }
+    return rc;
+}
+
+/* The probe, and the phases if it got through everywhere. */
+static int run_plan(struct trial *trial)
+{
+    const struct doc_trial *doc = trial->doc;
+    const char *state = "partial";
+    uint32_t states = 0;
+    int rc = 0;
+
+    if (doc->probe == NULL || *doc->probe)
+        rc = phase_perform(trial, PHASE_PROBE, &states);
+    if (rc == 0 && (states & STATE_UNREACHABLE) != 0)
+        state = "unreachable";
+    else if (rc == 0 && (rc = run_phases(trial, &states)) == 0 && (states & STATE_BROKEN) == 0)
+        state = "complete";
+    report_trial(trial, state);
+    if (strcmp(state, "complete") != 0 && trial->node->status == 0)
+        trial->node->status = 3;
     return rc;
 }
 
@@ -160,7 +214,6 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         .begun_ns = clock_now(),
     };
     struct err err = {0};
-    uint32_t states = 0;
     int rc;
 
     if (trial.transport == NULL)
@@ -170,17 +223,12 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         rc = make_parts(&trial, &err);
     if (rc == 0)
         rc = open_ports(&trial, &err);
-    if (rc == 0 && (doc->probe == NULL || *doc->probe))
-        rc = phase_perform(&trial, PHASE_PROBE, &states);
-    if (rc == 0 && (states & STATE_UNREACHABLE) != 0) {
-        report_trial(&trial, "unreachable");
-        node->status = node->status == 0 ? 3 : node->status;
-    } else if (rc == 0) {
-        rc = run_phases(&trial, &states);
-        report_trial(&trial, rc == 0 ? "complete" : "partial");
-    }
+    if (rc == 0)
+        rc = meet(&trial);
+    if (rc == 0)
+        rc = run_plan(&trial);
     if (rc < 0 && err.text[0] != '\0')
-        rc = node_fail(node, 3, &err);
+        rc = node_fail(node, node_status_for(rc), &err);
     free_parts(&trial);
     return rc;
 }

@@ -33,6 +33,7 @@ struct trial {
     struct trial_part *parts;
     struct own_rank *own;
     size_t own_count;
+    bool *taken;          /* by place: the port has a rank */
     uint32_t phase_count; /* of the longest plan */
     int64_t begun_ns;
     int64_t clock_start_ns; /* sync none: when the first phase began (run time) ... */
@@ -71,6 +72,7 @@ enum phase_state {
     STATE_UNDRAINED = 4,
     STATE_NO_CLOCK = 8,
     STATE_STOPPED = 16, /* local only: the run ends */
+    STATE_BROKEN = 32,  /* a lane met a fault: what it measured is not whole */
 };
 
 struct phase_run {
