@@ -183,8 +183,11 @@ int join_run(struct node *node)
     node->beat_ns = clock_now();
     node_no_values(&values);
     rc = node_barrier(node, &values);
-    if (rc == 0)
-        rc = await_clock(node);
+    if (rc < 0)
+        goto cleanup;
+    node->ready = true;
+    node->beat_ns = clock_now();
+    rc = await_clock(node);
     if (rc == 0)
         say_ready(node);
 cleanup:

@@ -103,6 +103,8 @@ static int64_t last_beat_ns(struct node *node, int64_t now_ns)
     if (node->job->controlled)
         return node->beat_ns;
     if (node->self != 0) {
+        if (!node->ready) /* nothing is sent yet, and whoever starts node 0 may be slow */
+            return now_ns;
         heard_ns = control_last_beat_ns(node->control);
         return heard_ns > node->beat_ns ? heard_ns : node->beat_ns;
     }

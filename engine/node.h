@@ -65,6 +65,7 @@ struct node {
     const struct doc_job *job;
     struct transport_run run;
     bool joined;     /* barriers can be entered */
+    bool ready;      /* all nodes are there: the first barrier is passed */
     bool leaving;    /* all is done: only the last barrier is left */
     int64_t beat_ns; /* when the controller's last heartbeat came */
 
