@@ -278,6 +278,7 @@ static int run_workers(struct phase_run *run)
         if (rc < 0) /* node_turn no longer waits: do not spin */
             clock_sleep_until(clock_now() + NS_PER_MS / 2);
     }
+    ports_watch_links(node); /* a link that went down may be why all this ended */
     return rc < 0 ? rc : check_floods(run);
 }
 

@@ -160,8 +160,8 @@ class Summary:
         )
 
     def _take_event(self, _line: int, record: Record) -> None:
-        place = f"{record['port']}: " if record.get("port") else ""
-        self._alarms.append(f"{place}{record.get('what')}: {record.get('text') or ''}".strip())
+        words = (record.get("port"), record.get("what"), record.get("text"))
+        self._alarms.append(": ".join(str(word) for word in words if word))
 
     def _trial(self, record: Record) -> _OpenTrial:
         return self._open.setdefault((record["trial"], record.get("repeat") or 0), _OpenTrial())
