@@ -23,9 +23,8 @@ static void fault(struct tcp_lane *lane, const struct sockaddr_storage *partner,
     char here[TCP_ADDRESS_TEXT];
     char there[TCP_ADDRESS_TEXT];
 
-    err_set(&lane->lane.error, -EPIPE, "%s: the connection between %s and %s (rank %u) broke: %s",
-            lane->port->conf->name, tcp_address_text(&lane->port->address, here),
-            tcp_address_text(partner, there), rank,
+    err_set(&lane->lane.error, -EPIPE, "the connection between %s and %s (rank %u) broke: %s",
+            tcp_address_text(&lane->port->address, here), tcp_address_text(partner, there), rank,
             why ? strerror(why) : "the partner closed it too early");
 }
 
