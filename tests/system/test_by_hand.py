@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two hosts, a job file and two people: nodes started one by one, without a controller."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyroute2 import IPRoute
+
+import labkit
+import runs
+import underway
+from switchbench import lab as labs
+from switchbench.lab import namespaces
+from switchbench.launch.engine import find_engine
+
+pytestmark = labkit.needs_lab
+
+SITE = Path(__file__).resolve().parents[2] / "conf" / "sites" / "two-hosts.yaml"
+DEADMAN_S = 0.5  # a site's
+STOP_LIMIT_S = 0.25  # beyond it, on a busy machine
+PATIENCE_S = 1.5
+SLOWNESS_S = 0.8  # of the second person: longer than the deadman, shorter than patience
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    yield
+    assert labkit.leftovers() == []
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[labs.Lab]:
+    """The two hosts, and a switch between them."""
+    topology = underway.write_topology(tmp_path, "alice", "bob")
+    with labs.session(labs.load(topology)) as made:
+        yield made
+
+
+@dataclass
+class Hand:
+    """A node that somebody started at a host."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    output: Path
+    log: Path
+
+    def records(self) -> list[runs.Record]:
+        """What it has written so far, whole lines."""
+        lines = self.output.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def said(self, kind: str) -> list[runs.Record]:
+        """Its records of one type."""
+        return [record for record in self.records() if record["type"] == kind]
+
+    def under_load(self) -> bool:
+        """Whether it says that it is in a phase's window."""
+        assert self.process.poll() is None, self.log.read_text()
+        return any(record["step"] == "window" for record in self.said("progress"))
+
+    def end(self, limit_s: float = 15) -> int:
+        """Its exit status."""
+        return self.process.wait(timeout=limit_s)
+
+
+@dataclass
+class Room:
+    """Where the nodes are started; whatever is left of them is killed at its end."""
+
+    lab: labs.Lab
+    directory: Path
+    stack: ExitStack
+
+    def job(self, transport: str, *settings: str, name: str = "job.yaml") -> Path:
+        """The job of the example for two hosts, with this lab's addresses and interfaces."""
+        path = self.directory / name
+        words = [
+            *(f"site.control.addresses.{node.name}={node.control_ipv4}" for node in self.lab.nodes),
+            f"site.control.barrier_timeout={PATIENCE_S * 1000:.0f}ms",
+            "site.ports.e0.iface=eth0",
+            "site.ports.e0.line_rate=20Mbit",
+            f"transport={transport}",
+            *(["frame_size=1518"] if transport == "dpdk" else []),
+            "load=80%",
+            "warmup=100ms",
+            "window=800ms",
+            "repeat=1",
+            *settings,
+        ]
+        sets = [word for setting in words for word in ("--set", setting)]
+        done = underway.command("plan", str(SITE), *sets, "--job", str(path))
+        assert done.returncode == 0, done.stderr
+        return path
+
+    def start(self, host: str, job: Path, name: str | None = None) -> Hand:
+        """What a person types at a host."""
+        output, log = (self.directory / f"{host}.{kind}" for kind in ("ndjson", "log"))
+        command = [str(find_engine()), str(job), "--name", name or host]
+        with output.open("wb") as stdout, log.open("wb") as stderr:
+            process = self.lab.popen(
+                host, command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+            )
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return Hand(host, process, output, log)
+
+    def refusal(self, job: Path, name: str | None = None) -> tuple[int, str]:
+        """Exit status and last line of a node that does not even begin."""
+        alice = self.start("alice", job, name)
+        status = alice.end(5)
+        assert not alice.said("port-open")
+        (line,) = alice.log.read_text().splitlines()
+        return status, line
+
+
+@pytest.fixture
+def room(lab: labs.Lab, tmp_path: Path) -> Iterator[Room]:
+    with ExitStack() as stack:
+        yield Room(lab, tmp_path, stack)
+
+
+def join(*hands: Hand) -> dict[tuple[str, str], dict[str, runs.Record]]:
+    """Both sides of every flow, from the standard outputs of both nodes."""
+    flows: dict[tuple[str, str], dict[str, runs.Record]] = {}
+    for hand in hands:
+        for record in hand.said("flow"):
+            flows.setdefault((record["src"], record["dst"]), {})[record["side"]] = record
+    return flows
+
+
+@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+def test_two_people_measure_a_cable(transport: str, room: Room) -> None:
+    job = room.job(transport)
+    bob = room.start("bob", job)
+    time.sleep(SLOWNESS_S)
+    hands = [room.start("alice", job), bob]
+    assert [hand.end() for hand in hands] == [0, 0], [hand.log.read_text() for hand in hands]
+    flows = join(*hands)
+    assert set(flows) == {("alice:e0", "bob:e0"), ("bob:e0", "alice:e0")}
+    unit = "frames" if transport == "dpdk" else "payload_bytes"
+    for sides in flows.values():
+        source, destination = sides["source"], sides["destination"]
+        assert source["node"] != destination["node"]
+        assert 0 < destination[unit] == source[unit]
+        assert destination["corrupted"] == 0
+        bps = destination["window_payload_bytes"] * 8e9 / destination["window_ns"]
+        assert 0.7 * 20e6 < bps < 0.85 * 20e6
+    for hand in hands:
+        (bye,) = hand.said("bye")
+        assert (bye["status"], bye["reason"]) == (0, "quit")
+        (phase,) = [record for record in hand.said("phase") if record["phase"] >= 0]
+        assert phase["state"] == "complete"
+
+
+@pytest.mark.parametrize(("here", "away"), [("alice", "bob"), ("bob", "alice")])
+def test_who_does_not_come_is_named(here: str, away: str, room: Room) -> None:
+    hand = room.start(here, room.job("tcp"))
+    began_s = time.monotonic()
+    assert hand.end() == 3
+    assert time.monotonic() - began_s < PATIENCE_S + 2
+    (missing,) = hand.said("missing")
+    assert missing["who"] == away
+    sentence = f"{away} did not reach barrier 0 within {PATIENCE_S * 1000:.0f} ms; never heard"
+    assert missing["text"] == sentence
+    assert hand.log.read_text().count(sentence) == 1
+    assert [bye["status"] for bye in hand.said("bye")] == [3]
+
+
+def test_another_run_s_key_is_nobody(room: Room) -> None:
+    alice = room.start("alice", room.job("tcp"))
+    bob = room.start("bob", room.job("tcp", name="other.yaml"))
+    assert alice.end() == bob.end() == 3
+    assert [record["who"] for record in alice.said("missing")] == ["bob"]
+    assert [record["who"] for record in bob.said("missing")] == ["alice"]
+    assert alice.said("bye")[0]["dropped_datagrams"] > 0
+
+
+@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+def test_without_node_0_the_other_stops(transport: str, room: Room) -> None:
+    job = room.job(transport, "window=5s")
+    alice, bob = (room.start(name, job) for name in ("alice", "bob"))
+    underway.wait_until(bob.under_load, "bob is under load", 15)
+    trace = underway.Trace(room.lab, alice.process.kill, DEADMAN_S + 1.0)
+    assert trace.frames_before > 0
+    print(f"{transport}: silent {1000 * trace.stopped_after_s:.0f} ms after alice was killed")
+    assert trace.frames_after(DEADMAN_S + STOP_LIMIT_S) == 0
+    assert bob.end(5) == 3
+    (bye,) = bob.said("bye")
+    assert bye["reason"] == "deadman"
+    assert "no heartbeat for 500 ms: stopping" in bob.log.read_text()
+    sides = {(flow["side"], flow["frames"] or flow["payload_bytes"]) for flow in bob.said("flow")}
+    assert {side for side, count in sides if count > 0} == {"source", "destination"}
+    assert {phase["state"] for phase in bob.said("phase") if phase["phase"] >= 0} == {"stopped"}
+
+
+@pytest.mark.parametrize("host", ["alice", "bob"])
+def test_ctrl_c_at_one_host_ends_both(host: str, room: Room) -> None:
+    job = room.job("dpdk", "window=5s")
+    hands = {name: room.start(name, job) for name in ("alice", "bob")}
+    other = hands["bob" if host == "alice" else "alice"]
+    underway.wait_until(other.under_load, "both are under load", 15)
+    trace = underway.Trace(
+        room.lab, lambda: os.kill(hands[host].process.pid, signal.SIGINT), for_s=1.0
+    )
+    assert trace.frames_before > 0
+    print(f"silent {1000 * trace.stopped_after_s:.0f} ms after Ctrl-C at {host}")
+    assert trace.frames_after(STOP_LIMIT_S) == 0
+    assert [hand.end(5) for hand in hands.values()] == [3, 3]
+    assert [bye["reason"] for bye in hands[host].said("bye")] == ["signal"]
+    (missing,) = other.said("missing")
+    assert missing["gave_up"]
+    assert missing["text"] == f"{host} gave up: signal"
+    assert all(hand.said("flow") for hand in hands.values())
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def test_a_job_that_others_may_read_is_refused(room: Room) -> None:
+    job = room.job("tcp")
+    assert job.stat().st_mode & 0o777 == 0o600
+    job.chmod(0o644)
+    status, said = room.refusal(job)
+    assert status == 2
+    assert said.endswith(f"{job} holds a key and others may read it: chmod 600 {job}")
+
+
+def test_a_job_that_is_not_there_is_refused(room: Room, tmp_path: Path) -> None:
+    status, said = room.refusal(tmp_path / "none.yaml")
+    assert status == 2
+    assert said.endswith(f"can't read {tmp_path / 'none.yaml'}: No such file or directory")
+
+
+def test_an_unknown_name_is_refused(room: Room) -> None:
+    status, said = room.refusal(room.job("tcp"), name="carol")
+    assert status == 2
+    assert said.endswith("no node is called carol: give --name")
+
+
+def test_an_unknown_interface_is_refused(room: Room) -> None:
+    status, said = room.refusal(room.job("tcp", "site.ports.e0.iface=eth7"))
+    assert status == 2
+    assert "eth7" in said
+    assert "eth0" in said
+
+
+@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+def test_an_interface_with_the_default_route_is_refused(transport: str, room: Room) -> None:
+    alice, bob = (room.lab.node(name) for name in ("alice", "bob"))
+
+    def add_route() -> None:
+        with IPRoute() as netlink:
+            netlink.route("add", dst="default", gateway=bob.ipv4)
+
+    namespaces.inside(alice.namespace, add_route)
+    status, said = room.refusal(room.job(transport))
+    assert status == 2
+    assert "eth0" in said
+    assert "default route" in said

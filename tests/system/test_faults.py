@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can go wrong in a run, done to the real engine on a lab: each fault ends in one clear
+sentence, with the right exit status, with all that was measured, and on a machine as it was found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyroute2 import IPRoute
+
+import labkit
+import runs
+import underway
+from switchbench import lab as labs
+from switchbench.lab import counters, namespaces, wiring
+
+pytestmark = labkit.needs_lab
+
+NODES = ("node1", "node2", "node3", "node4")
+TRANSPORTS = ["dpdk", "tcp"]
+BARRIER_TIMEOUT_S = 1.5
+DEADMAN_S = 0.5
+FLOOD_LIMIT = 100
+QUICK: dict[str, Any] = {"warmup": "100ms", "window": "800ms", "load": "80%"}
+ALL_TO_ALL = {"pattern": "aapc", "order": "shift"}
+
+# A node stops within 100 ms; the rest is for a machine that is busy with other things.
+STOP_LIMIT_S = 0.25
+LAST_SEGMENTS = 30  # connections are closed, or their partner's kernel resets them
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    yield
+    assert labkit.leftovers() == []
+
+
+@pytest.fixture
+def topology(tmp_path: Path) -> Path:
+    return underway.write_topology(tmp_path, *NODES)
+
+
+@pytest.fixture
+def kept_lab(topology: Path) -> Iterator[labs.Lab]:
+    """A lab that stays up around a run, so that it can be watched and hurt."""
+    lab = labs.up(labs.load(topology))
+    try:
+        yield lab
+    finally:
+        labs.down(lab.name)
+
+
+def configuration(topology: Path, transport: str, **more: Any) -> runs.Record:
+    control = {
+        "barrier_timeout": f"{BARRIER_TIMEOUT_S * 1000:.0f}ms",
+        "deadman": f"{DEADMAN_S * 1000:.0f}ms",
+    }
+    site = {"lab": str(topology), "control": control}
+    return {"site": site, "transport": transport, **QUICK, "tests": [ALL_TO_ALL], **more}
+
+
+def complete_phases(summary: runs.Record) -> list[int]:
+    """Which phases were measured whole, with nothing unknown or lost in them."""
+    return [
+        trial["phase"]
+        for trial in summary["trials"]
+        if trial["state"] == "complete" and 0 < trial["delivered_bytes"] == trial["offered_bytes"]
+    ]
+
+
+def assert_later_runs_work(directory: Path, topology: Path, transport: str) -> None:
+    later = directory / "later"
+    later.mkdir()
+    result = runs.run(
+        later,
+        configuration(topology, transport, tests=[{"pattern": "pairs"}], window="300ms"),
+    )
+    assert result.status == 0, result.errors
+    assert complete_phases(result.summary) == [0]
+
+
+# --- a node ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_node_that_is_killed_is_named_and_earlier_phases_are_kept(
+    transport: str, topology: Path, tmp_path: Path
+) -> None:
+    with underway.started(tmp_path / "run", configuration(topology, transport)) as run:
+        run.wait_for_load(phase=2)
+        os.kill(underway.node_pid(topology.stem, "node3"), signal.SIGKILL)
+        result = run.end()
+    assert result.status == 3
+    said = underway.sentence(result.errors)
+    assert said == "node3 (switch p3) was ended by signal 9 (Killed)"
+    assert result.summary["faults"] == [said]
+    assert result.summary["status"] == "partial"
+    assert complete_phases(result.summary) == [0, 1]
+    assert [trial["state"] for trial in result.trials(phase=2)] == ["stopped"]
+    assert_later_runs_work(tmp_path, topology, transport)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_node_that_falls_silent_is_named(transport: str, topology: Path, tmp_path: Path) -> None:
+    with underway.started(tmp_path / "run", configuration(topology, transport)) as run:
+        run.wait_for_load(phase=1)
+        os.kill(underway.node_pid(topology.stem, "node2"), signal.SIGSTOP)
+        stopped_s = time.monotonic()
+
+        def named() -> list[runs.Record]:
+            return [record for record in run.records() if record["type"] == "missing"]
+
+        # What is left of the phase, and tcp's drain: its silent partner never says that it is done.
+        phase_s = 1.0 + (3.0 if transport == "tcp" else 0.5)
+        underway.wait_until(named, "node2 is missed", phase_s + BARRIER_TIMEOUT_S + 1.5)
+        print(f"named after {time.monotonic() - stopped_s:.1f} s")
+        result = run.end(limit_s=15)
+    assert {record["who"] for record in named()} == {"node2"}
+    assert result.status == 3
+    said = underway.sentence(result.errors)
+    assert said.startswith("node2 (switch p2) did not reach barrier ")
+    assert f"within {BARRIER_TIMEOUT_S * 1000:.0f} ms" in said
+    assert result.summary["faults"] == [said]
+    assert result.summary["status"] == "partial"
+    assert complete_phases(result.summary) == [0]
+
+
+# --- the controller -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_traffic_stops_when_the_controller_is_killed(
+    transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    with underway.started(tmp_path / "run", configuration(topology, transport)) as run:
+        run.wait_for_load(phase=1)
+        pids = run.node_pids()
+        trace = underway.Trace(kept_lab, run.process.kill, for_s=1.0)
+        assert trace.frames_before > 0
+        print(f"{transport}: silent {1000 * trace.stopped_after_s:.0f} ms after the kill")
+        assert trace.frames_after(STOP_LIMIT_S) <= (LAST_SEGMENTS if transport == "tcp" else 0)
+        underway.wait_until(
+            lambda: not any(map(underway.is_alive, pids)), "the nodes are gone", 1.0
+        )
+        result = run.end()
+    assert result.status == -signal.SIGKILL
+    for line in (result.directory / "records.ndjson").read_text().splitlines(keepends=True):
+        assert line.endswith("\n")
+        json.loads(line)
+    again = underway.command("table", str(result.directory), "--again")
+    assert again.returncode == 3
+    assert "the run's command was killed" in again.stdout
+    assert 0 in complete_phases(result.summary)
+    for word in ("down", "up"):
+        what = str(topology) if word == "up" else kept_lab.name
+        done = underway.command("lab", word, what)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_deadman_stops_traffic_when_the_controller_hangs(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    with underway.started(tmp_path / "run", configuration(topology, "dpdk")) as run:
+        run.wait_for_load(phase=1)
+        trace = underway.Trace(
+            kept_lab, lambda: run.process.send_signal(signal.SIGSTOP), for_s=DEADMAN_S + 1.0
+        )
+        assert trace.frames_before > 0
+        print(f"silent {1000 * trace.stopped_after_s:.0f} ms after the controller hung")
+        assert trace.frames_after(DEADMAN_S + STOP_LIMIT_S) == 0
+        run.process.send_signal(signal.SIGCONT)
+        result = run.end()
+    assert result.status == 3
+    said = underway.sentence(result.errors)
+    assert said.count(f"no heartbeat for {DEADMAN_S * 1000:.0f} ms: stopping") == 1
+    assert result.summary["faults"] == [said]
+    assert result.summary["status"] == "partial"
+    assert 0 in complete_phases(result.summary)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_in_order(
+    number: signal.Signals, topology: Path, tmp_path: Path
+) -> None:
+    with underway.started(tmp_path / "run", configuration(topology, "dpdk")) as run:
+        run.wait_for_load(phase=1)
+        run.process.send_signal(number)
+        result = run.end(limit_s=10)
+    assert result.status == 3
+    assert underway.sentence(result.errors) == f"interrupted ({number.name})"
+    assert result.summary["faults"] == [f"interrupted ({number.name})"]
+    assert result.summary["status"] == "partial"
+    assert complete_phases(result.summary) == [0]
+    (stopped,) = result.trials(phase=1)
+    assert stopped["state"] == "stopped"
+    assert stopped["delivered_frames"] > 0
+    assert {record["reason"] for record in result.records("bye")} == {"end-of-input"}
+    assert_later_runs_work(tmp_path, topology, "dpdk")
+
+
+def test_a_second_run_on_a_lab_is_refused(topology: Path, tmp_path: Path) -> None:
+    with underway.started(tmp_path / "first", configuration(topology, "dpdk")) as first:
+        first.wait_for_load()
+        (tmp_path / "second").mkdir()
+        second = runs.run(tmp_path / "second", configuration(topology, "tcp"))
+        down = underway.command("lab", "down", topology.stem)
+        result = first.end()
+    assert second.status == 2
+    holder = f"lab {topology.stem} is in use by process {first.process.pid} "
+    assert underway.sentence(second.errors).startswith(holder)
+    assert not second.directory.exists()
+    assert down.returncode == 2
+    assert underway.sentence(down.stderr).startswith(holder)
+    assert result.status == 0, result.errors
+    assert complete_phases(result.summary) == [0, 1, 2]
+
+
+# --- the disk -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system, not yet full."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        pytest.skip(f"can't mount a small file system: {made.stderr.strip()}")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Leaves no room beside this file."""
+    with path.open("wb", 0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(512))
+
+
+def test_a_full_disk_ends_a_run_with_whole_lines(
+    tiny_disk: Path, topology: Path, tmp_path: Path
+) -> None:
+    ballast = tiny_disk / "ballast"
+    with underway.started(tiny_disk / "run", configuration(topology, "dpdk")) as run:
+        run.wait_for_load(phase=1)
+        fill(ballast)
+        result = run.end(limit_s=10)
+    assert result.status == 3
+    errors = [line for line in result.errors.splitlines() if line.startswith("switchbench: ")]
+    for line, name in zip(errors, ["records.ndjson", "summary.json"], strict=True):
+        assert line == (
+            f"switchbench: can't write {result.directory / name}: No space left on device; "
+            "what was written before is whole and stays"
+        )
+    kept = (result.directory / "records.ndjson").read_text().splitlines(keepends=True)
+    assert all(line.endswith("\n") and json.loads(line) for line in kept)
+    assert "this run has not ended" in result.summary["faults"][0]
+    ballast.unlink()
+    again = underway.command("table", str(result.directory), "--again")
+    assert again.returncode == 3
+    assert 0 in complete_phases(runs.Result(3, "", "", result.directory).summary)
+    assert_later_runs_work(tmp_path, topology, "dpdk")
+
+
+# --- the switch -----------------------------------------------------------------------------------
+
+
+def in_switch(lab: labs.Lab, change: Any) -> Any:
+    """What `change` returns, given a netlink socket in the switch's namespace."""
+
+    def work() -> Any:
+        with IPRoute() as netlink:
+            return change(netlink)
+
+    return namespaces.inside(namespaces.RUN_DIR / wiring.switch_name(lab.name), work)
+
+
+def port_index(netlink: IPRoute, lab: labs.Lab, node: str) -> int:
+    port = wiring.switch_port(lab.topology.node(node))
+    return int(netlink.link_lookup(ifname=port)[0])
+
+
+def probes_only(sent: int) -> bool:
+    """Whether so many frames are those of probes, connections and learning: no load of a phase."""
+    one_phase = len(NODES) * 0.8 * 20e6 / 8 / 1538  # a second of it
+    return 0 < sent < 0.1 * one_phase
+
+
+def test_pairs_without_a_way_are_named_before_load(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    in_switch(
+        kept_lab, lambda link: link.link("set", index=port_index(link, kept_lab, "node3"), master=0)
+    )
+    before = underway.frames_from_nodes(kept_lab)
+    result = runs.run(tmp_path, configuration(topology, "dpdk"))
+    assert probes_only(underway.frames_from_nodes(kept_lab) - before)
+    assert result.status == 3
+    assert underway.sentence(result.errors) == (
+        "no load in trial 0: no probe got through node1:e0 -> node3:e0, node2:e0 -> node3:e0, "
+        "node3:e0 -> node1:e0, node3:e0 -> node2:e0, node3:e0 -> node4:e0, node4:e0 -> node3:e0"
+    )
+    assert result.summary["status"] == "failed"
+    named = [text for text in result.summary["not_measured"] if "can't be reached from" in text]
+    assert len(named) == 6
+
+
+def test_a_partner_without_a_way_is_named_before_load(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    in_switch(
+        kept_lab, lambda link: link.link("set", index=port_index(link, kept_lab, "node3"), master=0)
+    )
+    before = underway.frames_from_nodes(kept_lab)
+    result = runs.run(tmp_path, configuration(topology, "tcp"))
+    assert probes_only(underway.frames_from_nodes(kept_lab) - before)
+    assert result.status == 3
+    said = underway.sentence(result.errors)
+    (unreachable,) = [end for end in re.findall(r"from (\S+) .* to (\S+) port", said)]
+    assert kept_lab.node("node3").ipv4 in unreachable
+    assert said.endswith("timed out; nothing answers there")
+
+
+def test_a_dead_link_is_named_before_load(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    in_switch(
+        kept_lab,
+        lambda link: link.link("set", index=port_index(link, kept_lab, "node2"), state="down"),
+    )
+    before = underway.frames_from_nodes(kept_lab)
+    result = runs.run(tmp_path, configuration(topology, "dpdk"))
+    assert probes_only(underway.frames_from_nodes(kept_lab) - before)
+    assert result.status == 3
+    said = underway.sentence(result.errors)
+    assert said.startswith("node2 (switch p2)")
+    assert "port node2:e0 has had no link for 10 s" in said
+    assert result.summary["status"] == "failed"
+
+
+def test_a_link_that_goes_down_under_load_is_reported(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    given = configuration(topology, "dpdk", flood_limit=FLOOD_LIMIT)
+    with underway.started(tmp_path / "run", given) as run:
+        run.wait_for_load(phase=1)
+        in_switch(
+            kept_lab,
+            lambda link: link.link("set", index=port_index(link, kept_lab, "node2"), state="down"),
+        )
+        result = run.end(limit_s=10)
+    # The switch forgets where node2 was and floods what is meant for it.
+    assert result.status == 3
+    assert "the switch floods" in underway.sentence(result.errors)
+    assert result.summary["alarms"] == ["node2:e0: link-down"]
+    assert complete_phases(result.summary) == [0]
+
+
+@pytest.mark.parametrize("tests", [[ALL_TO_ALL], [{"pattern": "pairs"}]], ids=["aapc", "pairs"])
+def test_a_flooding_switch_stops_the_run(
+    tests: list[Any], kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    def forget_node2(netlink: IPRoute) -> None:
+        netlink.brport("set", index=port_index(netlink, kept_lab, "node2"), learning=0)
+
+    in_switch(kept_lab, forget_node2)
+    before = counters.read(kept_lab)
+    result = runs.run(
+        tmp_path,
+        configuration(topology, "dpdk", tests=tests, window="3s", flood_limit=FLOOD_LIMIT),
+    )
+    truth = counters.read(kept_lab) - before
+    assert result.status == 3
+    said = underway.sentence(result.errors)
+    (count,) = re.findall(r"the switch floods: port node[134]:e0 got (\d+) frames", said)
+    assert said.endswith(f"and flood_limit is {FLOOD_LIMIT}")
+    assert FLOOD_LIMIT < int(count) < 4 * FLOOD_LIMIT
+    assert result.summary["status"] == "partial"
+    (flooded,) = result.trials(state="flooded")
+    assert flooded["phase"] == 0
+    assert flooded["misdelivered_frames"] > FLOOD_LIMIT
+    assert flooded["lost_frames"] is None  # nobody waited for what was under way
+    # Those whose frames are flooded stop too, long before the phase's end.
+    assert probes_only(max(node.frames_from_node for node in truth.nodes.values()) // 2)
+
+
+# --- the configuration ----------------------------------------------------------------------------
+
+
+def test_an_interface_with_the_default_route_is_refused(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    node = kept_lab.node("node2")
+
+    def add_route() -> None:
+        with IPRoute() as netlink:
+            eth0 = netlink.link_lookup(ifname=node.iface)[0]
+            gateway = kept_lab.node("node1").ipv4
+            netlink.route("add", dst="default", gateway=gateway, oif=eth0)
+
+    namespaces.inside(node.namespace, add_route)
+    before = underway.frames_from_nodes(kept_lab)
+    result = runs.run(tmp_path, configuration(topology, "dpdk"))
+    assert underway.frames_from_nodes(kept_lab) == before
+    assert result.status == 2
+    said = underway.sentence(result.errors)
+    assert said.startswith("node2 (switch p2): ")
+    assert "default route" in said
+    assert result.summary["exit_status"] == 2
+
+
+def hosts(launch: str, port: dict[str, Any], **more: Any) -> runs.Record:
+    site = {
+        "launch": launch,
+        "hosts": "node[1-2]",
+        "ports": {"e0": {"network": "lan", "line_rate": "1Gbit", **port}},
+        **more,
+    }
+    return {"site": site, "tests": [{"pattern": "pairs"}]}
+
+
+IFACE = {"iface": "eth1"}
+PCI = {"pci": "0000:3b:00.0"}
+RDMA = {"rdma": "mlx5_0/1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (hosts("ssh", IFACE), "launch: ssh is not built yet"),
+        (hosts("slurm", IFACE), "launch: slurm is not built yet"),
+        (hosts("hand", IFACE), "launch: hand: nobody can start these nodes from here"),
+        (hosts("ssh", RDMA), "not built yet: transport verbs"),
+        (hosts("ssh", PCI, bind={"driver": "vfio-pci"}), "not built yet: bind"),
+        (hosts("ssh", IFACE) | {"traffic": "pingpong"}, "not built yet: traffic: pingpong"),
+        (hosts("ssh", IFACE) | {"on_missing": "exclude"}, "not built yet: on_missing: exclude"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_not_built_is_refused_by_name(
+    given: runs.Record, said: str, tmp_path: Path
+) -> None:
+    result = runs.run(tmp_path, given)
+    assert result.status == 2
+    assert underway.sentence(result.errors).startswith(said)
+    assert not result.directory.exists()
