@@ -372,7 +372,7 @@ static void partner_dies(void **state)
         assert_true(clock_now() < until);
         world_poll(world, clock_now());
     }
-    assert_non_null(strstr(world->ranks[0].lane->error.text, "node0:lo"));
+    assert_non_null(strstr(world->ranks[0].lane->error.text, "(rank 1) broke"));
     assert_non_null(strstr(world->ranks[1].lane->error.text, "rank 0"));
     assert_false(world->ranks[1].lane->received_all);
     assert_int_equal(world->flows[0].destination.corrupted, 0);
