@@ -4,6 +4,7 @@
  * to start.
  */
 #include "clock.h"
+#include "load.h"
 #include "trial.h"
 
 #include <errno.h>
@@ -13,9 +14,7 @@
 
 #define PROBES 3
 #define PROBE_PHASES_MAX 2048 /* of a longer plan the first so many phases are probed */
-#define PROBE_PERCENT 10      /* of line rate, and at most ... */
-#define PROBE_FPS_MAX 1000.0
-#define CATCH_UP_FRAMES 8 /* of ... */
+#define CATCH_UP_FRAMES 8     /* of ... */
 #define CATCH_UP_BYTES 1518
 
 /* --- what the documents ask for --- */
@@ -92,58 +91,32 @@ static uint16_t draw_tag(const struct phase_run *run, uint32_t part)
 {
     const struct transport_run *keys = &run->trial->node->run;
     uint32_t place[] = {run->trial->doc->id, run->trial->doc->repeat, part, run->number};
+    uint8_t hash[crypto_generichash_BYTES_MIN];
     crypto_generichash_state state;
     uint16_t tag;
 
     crypto_generichash_init(&state, keys->key, sizeof keys->key, crypto_generichash_BYTES_MIN);
     crypto_generichash_update(&state, (const uint8_t *)keys->run_id, strlen(keys->run_id));
     crypto_generichash_update(&state, (const uint8_t *)place, sizeof place);
-    uint8_t hash[crypto_generichash_BYTES_MIN];
     crypto_generichash_final(&state, hash, sizeof hash);
     memcpy(&tag, hash, sizeof tag);
     return tag != 0 ? tag : 1;
 }
 
-static void probe_load(struct phase *phase, uint64_t line_rate_bps)
-{
-    double bits = (phase_mean_size(phase) + FRAME_OVERHEAD_L1) * 8.0;
-    double fps = (double)line_rate_bps * PROBE_PERCENT / 100 / bits;
-
-    phase->load = (struct load){
-        .rate_fps = line_rate_bps > 0 && fps < PROBE_FPS_MAX ? fps : PROBE_FPS_MAX,
-    };
-}
-
-/* The load of one port, from what the document asks and what the line carries. */
-static int resolve_load(const struct phase_run *run, struct phase_lane *lane, struct err *err)
+static int set_load(const struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
     const struct trial *trial = run->trial;
-    const struct doc_load *ask = &trial->doc->load;
     const struct node_port *port = &trial->node->ports[lane->own->port];
-    const char *name = port->doc->conf.name;
-    bool frames = strcmp(trial->transport->size_unit, "frame") == 0;
-    double line = (double)port->line_rate_bps;
-    double bits = (phase_mean_size(&lane->phase) + FRAME_OVERHEAD_L1) * 8.0;
-    struct load *load = &lane->phase.load;
-
-    if (phase_is_probe(run)) {
-        probe_load(&lane->phase, port->line_rate_bps);
-        return 0;
-    }
-    *load = (struct load){
-        .rate_bps = ask->percent > 0 ? line * ask->percent / 100 : ask->bps,
-        .rate_fps = ask->fps,
-        .unlimited = !frames && ask->percent >= 100,
+    struct load_line line = {
+        .port = port->doc->conf.name,
+        .rate_bps = port->line_rate_bps,
+        .frames = strcmp(trial->transport->size_unit, "frame") == 0,
+        .mean_size = phase_mean_size(&lane->phase),
     };
-    if (ask->percent > 0 && line == 0 && !load->unlimited)
-        return err_set(err, -EINVAL,
-                       "port %s: a load in percent needs a line rate, which its driver does not "
-                       "know: set line_rate, or give the load in bit/s or frames/s",
-                       name);
-    if (line > 0 && (load->rate_bps > line || (frames && load->rate_fps * bits > line)))
-        return err_set(
-            err, -EINVAL, "port %s: a load of %.6g Mbit/s is above its line rate of %.6g Mbit/s",
-            name, (load->rate_bps > 0 ? load->rate_bps : load->rate_fps * bits) / 1e6, line / 1e6);
+
+    if (!phase_is_probe(run))
+        return load_resolve(&lane->phase.load, &trial->doc->load, &line, err);
+    load_for_probe(&lane->phase.load, &line);
     return 0;
 }
 
@@ -163,6 +136,8 @@ static size_t drop_repeats(struct pattern_flow *flows, size_t count)
 {
     size_t kept = 0;
 
+    if (count == 0) /* then there may be no list either, and qsort wants one */
+        return 0;
     qsort(flows, count, sizeof *flows, compare_flows);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || compare_flows(&flows[kept - 1], &flows[i]) != 0)
@@ -207,7 +182,7 @@ static int collect_flows(const struct phase_run *run, const struct own_rank *own
     for (uint32_t i = 0; i < phases && i < PROBE_PHASES_MAX && rc == 0; i++)
         rc = append_phase(list, own, i, side);
     list->count = drop_repeats(list->flows, list->count);
-    for (size_t i = 0; i < list->count; i++)
+    for (size_t i = 0; list->flows != NULL && i < list->count; i++)
         list->flows[i].role = PATTERN_GENERATE; /* each hop of a chain is probed by itself */
     return rc;
 }
@@ -312,7 +287,7 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
         return err_set(err, rc, "out of memory");
     if (lane->send_count + lane->receive_count == 0)
         return 0;
-    rc = resolve_load(run, lane, err);
+    rc = set_load(run, lane, err);
     if (rc == 0)
         rc = fetch_partners(run, lane, err);
     if (rc < 0)
@@ -394,7 +369,6 @@ int lanes_prepare(struct phase_run *run)
 
     make_template(run);
     rc = make_tasks(run);
-
     if (rc < 0)
         err_set(&err, rc, "out of memory");
     for (size_t i = 0; i < run->lane_count && rc == 0; i++)

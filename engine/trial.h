@@ -8,6 +8,8 @@
 
 #include "node.h"
 
+#include <assert.h>
+
 #define PHASE_PROBE UINT32_MAX /* the phase number of a plan's probe */
 
 /* One network's share: rank -> place, and the plan of its pattern. */
@@ -102,6 +104,7 @@ static inline uint32_t phase_mean_size(const struct phase *phase)
 {
     uint64_t sum = 0;
 
+    assert(phase->size_count > 0); /* documents.c refuses an empty list */
     for (uint32_t i = 0; i < phase->size_count; i++)
         sum += phase->sizes[i];
     return (uint32_t)(sum / phase->size_count);

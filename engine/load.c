@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "load.h"
+
+#include <errno.h>
+
+#define PROBE_PERCENT 10
+#define PROBE_FPS_MAX 1000.0
+
+/* Bits on the line for one frame; for one message at least so many. */
+static double bits_each(const struct load_line *line)
+{
+    return (line->mean_size + (line->frames ? FRAME_OVERHEAD_L1 : 0)) * 8.0;
+}
+
+int load_resolve(struct load *load, const struct doc_load *ask, const struct load_line *line,
+                 struct err *err)
+{
+    double line_bps = (double)line->rate_bps;
+    double asked_bps;
+
+    *load = (struct load){
+        .rate_bps = ask->percent > 0 ? line_bps * ask->percent / 100 : ask->bps,
+        .rate_fps = ask->fps,
+        .unlimited = !line->frames && ask->percent >= 100,
+    };
+    if (ask->percent > 0 && line->rate_bps == 0 && !load->unlimited)
+        return err_set(err, -EINVAL,
+                       "port %s: a load in percent needs a line rate, which its driver does not "
+                       "know: set line_rate, or give the load in bit/s or frames/s",
+                       line->port);
+    asked_bps = load->rate_fps > 0 ? load->rate_fps * bits_each(line) : load->rate_bps;
+    if (line->rate_bps > 0 && asked_bps > line_bps)
+        return err_set(err, -EINVAL,
+                       "port %s: a load of %.6g Mbit/s is above its line rate of %.6g Mbit/s",
+                       line->port, asked_bps / 1e6, line_bps / 1e6);
+    return 0;
+}
+
+void load_for_probe(struct load *load, const struct load_line *line)
+{
+    double fps = (double)line->rate_bps * PROBE_PERCENT / 100 / bits_each(line);
+
+    if (line->rate_bps == 0 || fps > PROBE_FPS_MAX)
+        fps = PROBE_FPS_MAX;
+    *load = (struct load){.rate_fps = fps};
+}
