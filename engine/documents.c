@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "documents.h"
 
+#include "clock.h"
+
 #include <cyaml/cyaml.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +15,7 @@
 #define STRING(key, flags, type, member)                                                           \
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | (flags), struct type, member, 0, 4096)
 #define LIST_MAX 1000000
+#define TIME_MAX_NS (30 * 86400 * NS_PER_S)
 
 static const cyaml_schema_value_t text_entry = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, 4096)};
@@ -270,17 +274,49 @@ static int check_job(const struct doc_job *job, struct err *err)
     return 0;
 }
 
-static int check_trial(const struct doc_trial *trial, struct err *err)
+static int check_load(const struct doc_trial *trial, struct err *err)
 {
     const struct doc_load *load = &trial->load;
 
-    if ((load->percent > 0) + (load->bps > 0) + (load->fps > 0) != 1)
+    if (!isfinite(load->percent) || !isfinite(load->bps) || !isfinite(load->fps) ||
+        (load->percent > 0) + (load->bps > 0) + (load->fps > 0) != 1)
         return err_set(err, -EINVAL,
                        "trial %u: load needs exactly one of percent, bps and fps, above 0",
                        trial->id);
     if (load->percent > 100)
         return err_set(err, -EINVAL, "trial %u: a load of %g %% is more than the line carries",
                        trial->id, load->percent);
+    return 0;
+}
+
+/* What would otherwise be cut short or overflow on its way. */
+static int check_numbers(const struct doc_trial *trial, struct err *err)
+{
+    for (unsigned i = 0; i < trial->sizes_count; i++)
+        if (trial->sizes[i] == 0)
+            return err_set(err, -EINVAL, "trial %u: a size of 0 bytes", trial->id);
+    if (trial->warmup_ns < 0 || trial->cooldown_ns < 0 || trial->drain_silence_ns < 0 ||
+        trial->drain_max_ns < 0)
+        return err_set(err, -EINVAL, "trial %u: a time is below 0", trial->id);
+    if (trial->warmup_ns > TIME_MAX_NS || trial->window_ns > TIME_MAX_NS ||
+        trial->cooldown_ns > TIME_MAX_NS || trial->drain_silence_ns > TIME_MAX_NS ||
+        trial->drain_max_ns > TIME_MAX_NS)
+        return err_set(err, -EINVAL, "trial %u: a time is above 30 days", trial->id);
+    if (trial->tcp != NULL && trial->tcp->congestion != NULL &&
+        strlen(trial->tcp->congestion) >= sizeof((struct tcp_options *)NULL)->congestion)
+        return err_set(err, -EINVAL, "trial %u: no congestion control has a name as long as '%s'",
+                       trial->id, trial->tcp->congestion);
+    return 0;
+}
+
+static int check_trial(const struct doc_trial *trial, struct err *err)
+{
+    int rc = check_load(trial, err);
+
+    if (rc == 0)
+        rc = check_numbers(trial, err);
+    if (rc < 0)
+        return rc;
     if (trial->traffic == TRAFFIC_STREAM && trial->window_ns <= 0)
         return err_set(err, -EINVAL, "trial %u: a stream needs a window_ns above 0", trial->id);
     if (trial->traffic == TRAFFIC_TRANSFER && trial->transfer_bytes == 0)
@@ -291,9 +327,6 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
                        "trial %u: phases that follow the clock (sync: none) have a fixed length; "
                        "a transfer has none: use sync: barrier",
                        trial->id);
-    if (trial->warmup_ns < 0 || trial->cooldown_ns < 0 || trial->drain_silence_ns < 0 ||
-        trial->drain_max_ns < 0)
-        return err_set(err, -EINVAL, "trial %u: a time is below 0", trial->id);
     return 0;
 }
 
