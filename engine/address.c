@@ -4,9 +4,28 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static int refuse(const char *text, struct err *err)
+{
+    return err_set(err, -EINVAL,
+                   "'%s' is not an address and port (192.0.2.1:7600, [2001:db8::1]:7600)", text);
+}
+
+/* Digits only: strtoul takes signs and blanks, too. */
+static int parse_port(const char *text, uint16_t *port)
+{
+    size_t length = strlen(text);
+    unsigned long value = strtoul(text, NULL, 10);
+
+    if (length == 0 || length > 5 || strspn(text, "0123456789") != length || value > UINT16_MAX)
+        return -EINVAL;
+    *port = (uint16_t)value;
+    return 0;
+}
 
 int address_parse(const char *text, struct sockaddr_storage *address, struct err *err)
 {
@@ -15,25 +34,24 @@ int address_parse(const char *text, struct sockaddr_storage *address, struct err
     const char *colon = strrchr(text, ':');
     char host[INET6_ADDRSTRLEN + 2] = "";
     size_t length = colon != NULL ? (size_t)(colon - text) : 0;
-    char *end = NULL;
-    unsigned long port = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
     bool bracketed = length > 2 && text[0] == '[' && text[length - 1] == ']';
+    uint16_t port;
 
     memset(address, 0, sizeof *address);
-    if (colon == NULL || *end != '\0' || end == colon + 1 || port > 65535 || length >= sizeof host)
-        return err_set(err, -EINVAL, "'%s' is not an address and port (192.0.2.1:7600)", text);
+    if (colon == NULL || parse_port(colon + 1, &port) < 0 || length >= sizeof host)
+        return refuse(text, err);
     memcpy(host, text + bracketed, length - 2 * (size_t)bracketed);
     if (bracketed && inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
         v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons((uint16_t)port);
+        v6->sin6_port = htons(port);
         return 0;
     }
     if (!bracketed && inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
         v4->sin_family = AF_INET;
-        v4->sin_port = htons((uint16_t)port);
+        v4->sin_port = htons(port);
         return 0;
     }
-    return err_set(err, -EINVAL, "'%s' is not an address and port (192.0.2.1:7600)", text);
+    return refuse(text, err);
 }
 
 void address_format(const struct sockaddr_storage *address, char *text, size_t size)
