@@ -215,17 +215,21 @@ static void say_bye(struct node *node)
     record_send(node->records, record);
 }
 
-static void tear_down(struct node *node)
+/* 0, or -EPIPE when records could not be written. */
+static int tear_down(struct node *node)
 {
+    int rc;
+
     ports_close(node);
     for (size_t i = 0; i < node->worker_count; i++)
         worker_end(node->workers[i]);
-    records_close(node->records);
+    rc = records_close(node->records);
     input_close(node->input);
     document_free(node->job_document);
     free(node->ports);
     free(node->places);
     sodium_memzero(node->run.key, sizeof node->run.key);
+    return rc;
 }
 
 static int run_node(struct node *node)
@@ -286,6 +290,7 @@ int main(int argc, char **argv)
         status = run_node(&node);
     if (err.text[0] != '\0')
         fprintf(stderr, "switchbench-node: %s\n", err.text);
-    tear_down(&node);
+    if (tear_down(&node) < 0 && status == 0)
+        status = 3;
     return status;
 }

@@ -20,6 +20,7 @@ struct lister {
     json_t *listed;
     json_t *idle;
     size_t filled; /* of a part, in halves: a flow takes the place of two idle ranks */
+    int rc;        /* of writing */
 };
 
 static size_t own_flows(struct lister *lister, uint32_t rank)
@@ -54,6 +55,7 @@ static void send_part(struct lister *lister)
     record_send(lister->records, record);
     json_array_clear(lister->listed);
     json_array_clear(lister->idle);
+    lister->rc = records_await_room(lister->records);
 }
 
 static void list_item(struct lister *lister, json_t *list, json_t *item, size_t halves)
@@ -75,7 +77,7 @@ static json_t *flow_item(const struct lister *lister, const struct pattern_flow 
 static void go_through(struct lister *lister)
 {
     lister->part = 0;
-    for (uint32_t rank = 0; rank < lister->n; rank++) {
+    for (uint32_t rank = 0; rank < lister->n && lister->rc == 0; rank++) {
         size_t own = own_flows(lister, rank);
 
         for (size_t i = 0; i < own; i++)
@@ -143,13 +145,15 @@ static int list_phases(struct lister *lister, const struct doc_plan *doc, struct
             return err_set(err, -EINVAL, "plan.phases: %u: the plan has phases 0 to %u",
                            lister->phase, phases - 1);
         list_phase(lister);
+        if (lister->rc < 0)
+            return err_set(err, lister->rc, "standard output can't be written");
     }
     return 0;
 }
 
 int plan_print(struct records *records, const struct doc_plan *doc, struct err *err)
 {
-    struct pattern_plan *plan;
+    struct pattern_plan *plan = NULL;
     struct lister lister = {.records = records, .n = doc->ranks};
     int rc = make_plan(&plan, doc, err);
 

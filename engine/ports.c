@@ -71,11 +71,6 @@ static bool wanted(const struct doc_port *doc, const struct transport *transport
     return conf->iface != NULL || conf->pci != NULL || conf->vdev != NULL;
 }
 
-static void set_text(json_t *record, const char *key, const char *text)
-{
-    json_object_set_new(record, key, text[0] != '\0' ? json_string(text) : json_null());
-}
-
 static void report_port(struct node *node, struct node_port *port)
 {
     struct port_facts facts = {.numa_node = -1};
@@ -85,16 +80,16 @@ static void report_port(struct node *node, struct node_port *port)
     json_object_set_new(record, "port", json_string(port->doc->conf.name));
     json_object_set_new(record, "network", json_string(port->doc->conf.network));
     json_object_set_new(record, "transport", json_string(port->transport->name));
-    set_text(record, "driver", facts.driver);
-    set_text(record, "mac", facts.mac);
-    set_text(record, "ipv4", facts.ipv4);
-    set_text(record, "ipv6", facts.ipv6);
+    record_set_text(record, "driver", facts.driver);
+    record_set_text(record, "mac", facts.mac);
+    record_set_text(record, "ipv4", facts.ipv4);
+    record_set_text(record, "ipv6", facts.ipv6);
     record_set_count(record, "link_bps", facts.link_bps > 0 ? (int64_t)facts.link_bps : -1);
     record_set_count(record, "line_rate_bps",
                      port->line_rate_bps > 0 ? (int64_t)port->line_rate_bps : -1);
     record_set_count(record, "frame_max", facts.frame_max > 0 ? (int64_t)facts.frame_max : -1);
     record_set_count(record, "numa", facts.numa_node);
-    set_text(record, "offloads", facts.offloads);
+    record_set_text(record, "offloads", facts.offloads);
     record_send(node->records, record);
 }
 

@@ -5,6 +5,7 @@
 #include "log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +14,8 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#define QUEUE_OFFER_MAX 64           /* progress waits behind at most so many records */
+#define QUEUE_OFFER_MAX 64 /* progress waits behind at most so many records */
+#define QUEUE_ROOM (QUEUE_OFFER_MAX / 2)
 #define QUEUE_BYTES_MAX (256u << 20) /* a reader that is gone for good must not eat the host */
 #define CLOSE_WAIT_NS NS_PER_S
 #define DUMP_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(12))
@@ -30,6 +32,7 @@ struct records {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t filled;
+    pthread_cond_t taken;
     STAILQ_HEAD(, line) queue;
     size_t queue_count;
     size_t queue_bytes;
@@ -38,31 +41,38 @@ struct records {
     atomic_bool broken;
 };
 
-static bool write_all(struct records *records, const char *text, size_t size)
+static bool too_late(struct records *records)
+{
+    int64_t closing_ns;
+
+    pthread_mutex_lock(&records->lock);
+    closing_ns = records->closing_ns;
+    pthread_mutex_unlock(&records->lock);
+    return closing_ns != 0 && clock_now() > closing_ns;
+}
+
+/* 0, or why not all could be written. A pipe that poll calls writable takes PIPE_BUF bytes at
+ * least without blocking. */
+static int write_all(struct records *records, const char *text, size_t size)
 {
     while (size > 0) {
         struct pollfd ready = {.fd = records->fd, .events = POLLOUT};
         ssize_t n;
 
         if (poll(&ready, 1, 100) == 0) {
-            int64_t closing_ns;
-
-            pthread_mutex_lock(&records->lock);
-            closing_ns = records->closing_ns;
-            pthread_mutex_unlock(&records->lock);
-            if (closing_ns != 0 && clock_now() > closing_ns)
-                return false;
+            if (too_late(records))
+                return -ETIMEDOUT;
             continue;
         }
-        n = write(records->fd, text, size);
+        n = write(records->fd, text, size < PIPE_BUF ? size : PIPE_BUF);
         if (n < 0 && errno != EINTR && errno != EAGAIN)
-            return false;
+            return -errno;
         if (n > 0) {
             text += n;
             size -= (size_t)n;
         }
     }
-    return true;
+    return 0;
 }
 
 static struct line *take(struct records *records)
@@ -77,6 +87,7 @@ static struct line *take(struct records *records)
         STAILQ_REMOVE_HEAD(&records->queue, next);
         records->queue_count--;
         records->queue_bytes -= line->size;
+        pthread_cond_signal(&records->taken);
     }
     pthread_mutex_unlock(&records->lock);
     return line;
@@ -88,9 +99,12 @@ static void *writer(void *context)
     struct line *line;
 
     while ((line = take(records)) != NULL) {
-        if (!atomic_load(&records->broken) && !write_all(records, line->text, line->size)) {
+        int rc = records_broken(records) ? 0 : write_all(records, line->text, line->size);
+
+        if (rc < 0) {
             atomic_store(&records->broken, true);
-            log_error("standard output is gone: records are lost");
+            log_error("standard output can't be written (%s): records are lost",
+                      rc == -ETIMEDOUT ? "nobody reads it" : strerror(-rc));
         }
         free(line);
     }
@@ -110,6 +124,7 @@ int records_open(struct records **records, int fd, const char *node, struct err 
     STAILQ_INIT(&r->queue);
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->filled, NULL);
+    pthread_cond_init(&r->taken, NULL);
     rc = pthread_create(&r->thread, NULL, writer, r);
     if (rc != 0) {
         free(r->node);
@@ -120,19 +135,24 @@ int records_open(struct records **records, int fd, const char *node, struct err 
     return 0;
 }
 
-void records_close(struct records *records)
+int records_close(struct records *records)
 {
+    bool broken;
+
     if (records == NULL)
-        return;
+        return 0;
     pthread_mutex_lock(&records->lock);
     records->closing_ns = clock_now() + CLOSE_WAIT_NS;
     pthread_cond_signal(&records->filled);
     pthread_mutex_unlock(&records->lock);
     pthread_join(records->thread, NULL);
     pthread_cond_destroy(&records->filled);
+    pthread_cond_destroy(&records->taken);
     pthread_mutex_destroy(&records->lock);
+    broken = records_broken(records);
     free(records->node);
     free(records);
+    return broken ? -EPIPE : 0;
 }
 
 json_t *record_new(const struct records *records, const char *type)
@@ -185,9 +205,25 @@ void record_offer(struct records *records, json_t *record)
     enqueue(records, record, true);
 }
 
+int records_await_room(struct records *records)
+{
+    pthread_mutex_lock(&records->lock);
+    while (records->queue_count > QUEUE_ROOM)
+        pthread_cond_wait(&records->taken, &records->lock);
+    pthread_mutex_unlock(&records->lock);
+    return records_broken(records) ? -EPIPE : 0;
+}
+
 void record_set_count(json_t *record, const char *key, int64_t value)
 {
     json_object_set_new(record, key, value < 0 ? json_null() : json_integer(value));
+}
+
+void record_set_text(json_t *record, const char *key, const char *text)
+{
+    bool given = text != NULL && text[0] != '\0';
+
+    json_object_set_new(record, key, given ? json_string(text) : json_null());
 }
 
 uint64_t records_dropped(const struct records *records)

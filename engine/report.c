@@ -45,11 +45,6 @@ static void set_u64(json_t *record, const char *key, uint64_t value)
     json_object_set_new(record, key, json_integer((json_int_t)value));
 }
 
-static void set_text(json_t *record, const char *key, const char *text)
-{
-    json_object_set_new(record, key, json_string(text));
-}
-
 /* A new record with the place that all of a phase's records share. */
 static json_t *phase_record(const struct phase_run *run, const char *type)
 {
@@ -141,11 +136,11 @@ static void report_flow(const struct phase_run *run, const struct flow_place *pl
     bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
     const struct flow_side *side = flow->side;
 
-    set_text(record, "network", place->lane->own->part->doc->network);
-    set_text(record, "side", place->source ? "source" : "destination");
-    set_text(record, "src", rank_name(place->lane, flow->src));
-    set_text(record, "dst", rank_name(place->lane, flow->dst));
-    set_text(record, "role", flow->role == PATTERN_FORWARD ? "forward" : "generate");
+    record_set_text(record, "network", place->lane->own->part->doc->network);
+    record_set_text(record, "side", place->source ? "source" : "destination");
+    record_set_text(record, "src", rank_name(place->lane, flow->src));
+    record_set_text(record, "dst", rank_name(place->lane, flow->dst));
+    record_set_text(record, "role", flow->role == PATTERN_FORWARD ? "forward" : "generate");
     set_counts(record, &side->live, frames);
     set_window(run, record, side, place->timing);
     if (place->source)
@@ -183,8 +178,8 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
     const struct port_hardware *before = &lane->before;
     const struct port_hardware *after = &lane->after;
 
-    set_text(record, "network", lane->own->part->doc->network);
-    set_text(record, "port", rank_name(lane, lane->own->rank));
+    record_set_text(record, "network", lane->own->part->doc->network);
+    record_set_text(record, "port", rank_name(lane, lane->own->rank));
     record_set_count(record, "sent_frames",
                      frames ? (int64_t)lane_frames(lane->sends, lane->send_count) : -1);
     record_set_count(record, "received_frames",
@@ -241,7 +236,7 @@ static void report_node(const struct phase_run *run)
     char name[64];
 
     phase_name(run, name, sizeof name);
-    set_text(record, "name", name);
+    record_set_text(record, "name", name);
     json_object_set_new(record, "start_run_ns", json_integer(run->start_run_ns));
     record_set_count(record, "window_ns",
                      run->template.traffic == TRAFFIC_STREAM
@@ -251,7 +246,7 @@ static void report_node(const struct phase_run *run)
     set_known(record, "start_skew_us", outcome->start_skew_us);
     set_known(record, "stop_skew_us", outcome->stop_skew_us);
     set_known(record, "skew_bound_us", outcome->skew_bound_us);
-    set_text(record, "state", state_name(outcome->states));
+    record_set_text(record, "state", state_name(outcome->states));
     json_object_set_new(record, "drained", json_boolean((outcome->states & STATE_UNDRAINED) == 0));
     json_object_set_new(record, "cpu_span_s",
                         json_real((double)(clock_now() - run->cpu_begin_ns) / 1e9));
@@ -295,8 +290,8 @@ static void report_unreachable(const struct phase_run *run, const struct phase_l
 {
     json_t *record = phase_record(run, "unreachable");
 
-    set_text(record, "src", rank_name(lane, flow->src));
-    set_text(record, "dst", rank_name(lane, flow->dst));
+    record_set_text(record, "src", rank_name(lane, flow->src));
+    record_set_text(record, "dst", rank_name(lane, flow->dst));
     set_u64(record, "received", flow->side->live.frames + flow->side->live.messages);
     set_u64(record, "sent", run->template.probes);
     record_send(run->trial->node->records, record);
@@ -330,9 +325,9 @@ void report_lane_errors(const struct phase_run *run)
         if (lane->lane == NULL || lane->lane->error.text[0] == '\0')
             continue;
         record = phase_record(run, "event");
-        set_text(record, "what", "lane-error");
-        set_text(record, "port", rank_name(lane, lane->own->rank));
-        set_text(record, "text", lane->lane->error.text);
+        record_set_text(record, "what", "lane-error");
+        record_set_text(record, "port", rank_name(lane, lane->own->rank));
+        record_set_text(record, "text", lane->lane->error.text);
         record_send(run->trial->node->records, record);
         log_error("port %s: %s", rank_name(lane, lane->own->rank), lane->lane->error.text);
     }
@@ -350,9 +345,9 @@ void report_late(const struct phase_run *run)
              "phase %u of trial %u was ready %lld ms after its window had opened", run->number,
              run->trial->doc->id, (long long)(late_ns / NS_PER_MS));
     record = phase_record(run, "event");
-    set_text(record, "what", "late");
-    json_object_set_new(record, "port", json_null());
-    set_text(record, "text", text);
+    record_set_text(record, "what", "late");
+    record_set_text(record, "port", NULL);
+    record_set_text(record, "text", text);
     record_send(run->trial->node->records, record);
     log_warning("%s", text);
 }
@@ -388,7 +383,7 @@ void report_progress(const struct phase_run *run, struct worker_progress *last, 
         now.offered_bytes += one.offered_bytes;
         now.delivered_bytes += one.delivered_bytes;
     }
-    set_text(record, "step", step_name(run, now_ns));
+    record_set_text(record, "step", step_name(run, now_ns));
     json_object_set_new(record, "offered_bps",
                         json_real((double)(now.offered_bytes - last->offered_bytes) * 8 / seconds));
     json_object_set_new(
@@ -408,6 +403,6 @@ void report_trial(const struct trial *trial, const char *state)
     set_u64(record, "phases",
             trial->doc->phases != NULL ? trial->doc->phases_count : trial->phase_count);
     json_object_set_new(record, "elapsed_ns", json_integer(clock_now() - trial->begun_ns));
-    set_text(record, "state", state);
+    record_set_text(record, "state", state);
     record_send(trial->node->records, record);
 }

@@ -182,6 +182,22 @@ def test_documents_that_are_refused(text: str, sentence: str) -> None:
     assert sentence in refused.stderr
 
 
+def test_records_that_can_not_be_written_are_no_success() -> None:
+    text = "plan: {ranks: 2, pattern: {name: pairs}}\n"
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [find_engine(), "--plan"],
+            input=text,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    assert ended.returncode == 3
+    assert "No space left on device" in ended.stderr
+
+
 # --- hello, and how a run ends ---------------------------------------------------------------
 
 
