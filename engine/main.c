@@ -284,10 +284,12 @@ int main(int argc, char **argv)
         rc = set_up(&node, &options, &err);
     if (rc < 0)
         status = 2;
-    else if (options.plan)
-        status = (rc = print_plan(&node, &err)) < 0 ? 2 : 0;
-    else
+    else if (!options.plan)
         status = run_node(&node);
+    else if ((rc = print_plan(&node, &err)) < 0)
+        status = node.status != 0 ? node.status : node_status_for(rc);
+    else
+        status = 0;
     if (err.text[0] != '\0')
         fprintf(stderr, "switchbench-node: %s\n", err.text);
     if (tear_down(&node) < 0 && status == 0)

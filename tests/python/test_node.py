@@ -198,6 +198,70 @@ def test_records_that_can_not_be_written_are_no_success() -> None:
     assert "No space left on device" in ended.stderr
 
 
+def null_ports(**trial: Any) -> str:
+    """A node alone with two ports of one network and one of another, all without a wire."""
+    ports = [
+        {
+            "name": f"node1:e{i}",
+            "network": network,
+            "vdev": f"net_null{i}",
+            "mac": f"02:00:00:00:00:0{i}",
+        }
+        | {"line_rate_bps": 1_000_000, "transports": ["dpdk"]}
+        for i, network in enumerate(("lab", "lab", "other"))
+    ]
+    node1 = {"name": "node1", "control": {"address": "127.0.0.1:0"}, "ports": ports}
+    plan = {
+        "id": 7,
+        "transport": "dpdk",
+        "parts": [{"network": "lab", "ranks": ["node1:e0", "node1:e1"]}],
+        "pattern": {"name": "pairs"},
+        "sizes": [64],
+        "load": {"percent": 50},
+        "window_ns": 1000,
+    } | trial
+    said = (
+        {"job": {"protocol": 1, "run": "test-trial", "controlled": False, "nodes": [node1]}},
+        {"peers": {"addresses": ["127.0.0.1:1"], "key": secrets.token_hex(32)}},
+        {"trial": plan},
+    )
+    return "".join(json.dumps(document) + "\n...\n" for document in said)
+
+
+@pytest.mark.parametrize(
+    ("trial", "sentence"),
+    [
+        (
+            {"parts": [{"network": "lab", "ranks": ["node1:e0", "node1:e9"]}]},
+            "trial 7: rank 1 is port 'node1:e9', which no node has",
+        ),
+        (
+            {"parts": [{"network": "lab", "ranks": ["node1:e0", "node1:e0"]}]},
+            "trial 7: port node1:e0 has two ranks",
+        ),
+        (
+            {"parts": [{"network": "lab", "ranks": ["node1:e0", "node1:e2"]}]},
+            "trial 7: port node1:e2 is in network other, not in lab",
+        ),
+        ({"phases": [0, 1]}, "trial 7: phase 1: the plan has phases 0 to 0"),
+        ({"pattern": {"name": "piars"}}, "trial 7: "),
+        ({"load": {"bps": 1_000_001}, "probe": False}, "above its line rate of 1 Mbit/s"),
+        ({"sizes": [63], "probe": False}, "64 bytes at least, not 63"),
+        ({"sizes": [0]}, "trial 7: a size of 0 bytes"),
+        ({"window_ns": 10**18}, "trial 7: a time is above 30 days"),
+    ],
+)
+def test_trials_that_are_refused_before_traffic(trial: dict[str, Any], sentence: str) -> None:
+    refused = node("--name", "node1", text=null_ports(**trial))
+    records = [json.loads(line) for line in refused.stdout.splitlines()]
+    if "this build has no transport dpdk" in refused.stderr:
+        pytest.skip("this build has no dpdk")
+    assert sentence in refused.stderr
+    assert refused.returncode == 2
+    assert "flow" not in {record["type"] for record in records}
+    assert records[-2]["status"] == records[-1]["status"] == 2
+
+
 # --- hello, and how a run ends ---------------------------------------------------------------
 
 
