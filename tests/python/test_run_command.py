@@ -141,7 +141,7 @@ def test_a_directory_with_results_is_refused(stage: Stage) -> None:
 def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     stage.main()
     first = capsys.readouterr().out
-    args = argparse.Namespace(directory=stage.path / "out", all=False, again=False)
+    args = argparse.Namespace(directory=stage.path / "out", all=False, again=False, svg=None)
     assert table.main(args) == 0
     assert capsys.readouterr().out == first
 
@@ -157,7 +157,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
         records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
     monkeypatch.setattr(table, "compile_run", lambda _reading: stage.run)
     monkeypatch.setattr(table, "read", lambda _request: None)
-    args = argparse.Namespace(directory=out, all=False, again=True)
+    args = argparse.Namespace(directory=out, all=False, again=True, svg=None)
     assert table.main(args) == 3
     result = stage.summary()
     assert result["status"] == "partial"
