@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labkit import PREFIX, leftovers, needs_lab, packet_socket, python
 
+from labkit import PREFIX, leftovers, needs_lab, packet_socket, python
 from switchbench.lab import (
     Lab,
     LabBusyError,

@@ -6,9 +6,9 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from labkit import needs_lab, python
 from pyroute2 import IPRoute
 
+from labkit import needs_lab, python
 from switchbench.lab import missing
 
 PRINT = "from switchbench.lab import missing\nfor lack in missing.missing(): print(lack)"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from labkit import PREFIX, python
 
 NOBODY = 65534

@@ -7,8 +7,8 @@ import time
 from itertools import pairwise
 
 import pytest
-from labkit import PREFIX, Sender, learn, needs_lab, send_at_once, sending
 
+from labkit import PREFIX, Sender, learn, needs_lab, send_at_once, sending
 from switchbench.lab import Lab, counters, load, session
 from switchbench.lab.counters import Truth
 
