@@ -20,5 +20,8 @@ struct permutation permutation_draw(uint32_t n, uint64_t seed, uint64_t stream);
 /* The element at `position`, and its inverse; both arguments are below n. */
 uint32_t permutation_at(const struct permutation *permutation, uint32_t position);
 uint32_t permutation_position(const struct permutation *permutation, uint32_t element);
+/* From two positions to their elements, in little more time than one: a round waits for the one
+ * before it, so that two chains of rounds fill the processor better. */
+void permutation_at_both(const struct permutation *permutation, uint32_t *first, uint32_t *second);
 
 #endif

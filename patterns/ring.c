@@ -78,14 +78,28 @@ static struct cycle cycle_of(const struct pattern_plan *plan, uint32_t phase)
     return (struct cycle){.order = permutation_draw(plan->n, plan->seed, number(ring, phase))};
 }
 
-static uint32_t rank_at(const struct cycle *cycle, uint32_t position)
-{
-    return cycle->natural ? position : permutation_at(&cycle->order, position);
-}
-
 static uint32_t position_of(const struct cycle *cycle, uint32_t rank)
 {
     return cycle->natural ? rank : permutation_position(&cycle->order, rank);
+}
+
+/* The ranks beside a rank. */
+struct neighbours {
+    uint32_t ahead;
+    uint32_t behind;
+};
+
+static struct neighbours neighbours_of(const struct cycle *cycle, uint32_t n, uint32_t rank)
+{
+    uint32_t position = position_of(cycle, rank);
+    struct neighbours ranks = {
+        .ahead = position + 1 < n ? position + 1 : 0,
+        .behind = position > 0 ? position - 1 : n - 1,
+    };
+
+    if (!cycle->natural)
+        permutation_at_both(&cycle->order, &ranks.ahead, &ranks.behind);
+    return ranks;
 }
 
 /* The forward flow comes first on both sides: to the successor, from the predecessor. Of two ranks
@@ -94,14 +108,12 @@ static void flows(const struct pattern_plan *plan, uint32_t phase, struct patter
 {
     const struct ring *ring = plan->state;
     struct cycle cycle = cycle_of(plan, phase);
-    uint32_t position = position_of(&cycle, list->rank);
-    uint32_t after = position + 1 < plan->n ? position + 1 : 0;
-    uint32_t before = position > 0 ? position - 1 : plan->n - 1;
+    struct neighbours ranks = neighbours_of(&cycle, plan->n, list->rank);
     bool sends = list->side == PATTERN_SENDS;
 
-    pattern_add(list, rank_at(&cycle, sends ? after : before), PATTERN_GENERATE);
+    pattern_add(list, sends ? ranks.ahead : ranks.behind, PATTERN_GENERATE);
     if (ring->both && plan->n > 2)
-        pattern_add(list, rank_at(&cycle, sends ? before : after), PATTERN_GENERATE);
+        pattern_add(list, sends ? ranks.behind : ranks.ahead, PATTERN_GENERATE);
 }
 
 const struct pattern_kind pattern_ring = {
