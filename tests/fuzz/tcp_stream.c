@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Fuzzing of all that a TCP connection reaches: the handshake's claim and the stream's sink. The
+ * input: a script (one byte of block sizes in use, two bytes each, two bytes of total in units of
+ * 16, 0 for endless), then records of four bytes: what comes next (enum record), a byte that says
+ * how, two bytes of length. Built with -fsanitize=fuzzer by clang; tests/unit/test_tcp_stream.c
+ * runs the same entry point on seeded inputs with any compiler.
+ */
+#include "tcp/handshake.h"
+#include "tcp/payload.h"
+#include "tcp/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZES 8u
+#define RECORD_BYTES 4u
+
+enum record {
+    RECORD_RIGHT,   /* what the source would send next */
+    RECORD_DAMAGED, /* the same with one bit flipped */
+    RECORD_LOST,    /* the same, but it never comes */
+    RECORD_END,     /* the end mark that is due at the source */
+    RECORD_RAW,     /* the input's own bytes */
+    RECORD_CLAIM,   /* the input's own bytes as a claim; nothing of the stream */
+    RECORDS,
+};
+
+struct input {
+    const uint8_t *bytes;
+    size_t size;
+};
+
+/* One that hears all at once, one that hears it in pieces and sends it on: they must agree. */
+struct target {
+    uint32_t sizes[SIZES];
+    struct tcp_source source;
+    struct flow_side sent;
+    struct tcp_sink sinks[2];
+    struct flow_side sides[2];
+    struct tcp_script onward;
+    uint64_t fed;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static const uint8_t key[TCP_KEY_BYTES] = {1};
+
+static void check(bool right)
+{
+    if (!right)
+        abort();
+}
+
+/* The next byte of the input; 0 behind its end. */
+static uint8_t take_byte(struct input *input)
+{
+    if (input->size == 0)
+        return 0;
+    input->size--;
+    return *input->bytes++;
+}
+
+static uint32_t take_number(struct input *input)
+{
+    uint32_t high = take_byte(input);
+
+    return high << 8 | take_byte(input);
+}
+
+static void set_up(struct target *target, struct input *input)
+{
+    struct tcp_script *script = &target->source.script;
+
+    script->sizes = target->sizes;
+    script->size_count = 1 + take_byte(input) % SIZES;
+    for (uint32_t i = 0; i < script->size_count; i++)
+        target->sizes[i] = 1 + take_number(input);
+    script->total = 16 * (uint64_t)take_number(input);
+    if (script->total == 0)
+        script->total = TCP_ENDLESS;
+    script->stream = 3;
+    script->tag = 0xb1e4;
+    script->src = 1;
+    script->dst = 2;
+    target->onward = *script;
+    target->onward.src = 2;
+    target->onward.dst = 3;
+    tcp_cursor_start(&target->source.at, script);
+    for (unsigned i = 0; i < 2; i++) {
+        target->sinks[i].script = *script;
+        target->sinks[i].side = &target->sides[i];
+        tcp_cursor_start(&target->sinks[i].at, script);
+    }
+    target->sinks[1].onward = &target->onward;
+}
+
+/* Bytes that a sink has read, but can't judge yet. */
+static uint64_t undecided(const struct tcp_sink *sink)
+{
+    if (sink->ended)
+        return 0;
+    if (sink->ending || sink->at.position < tcp_cursor_header_bytes(&sink->at))
+        return sink->at.position;
+    return 0;
+}
+
+/* Every byte is counted once: as right, as corrupted, or as an end mark that was true. */
+static void check_sums(const struct target *target, const struct tcp_sink *sink)
+{
+    uint64_t mark = sink->whole ? sizeof(struct tcp_end_mark) : 0;
+    uint64_t counted = sink->side->live.payload_bytes + sink->side->corrupted;
+
+    check(counted + undecided(sink) + mark == target->fed);
+    check(!sink->whole || sink->ended);
+}
+
+static void check_agreement(const struct target *target)
+{
+    const struct tcp_sink *a = &target->sinks[0];
+    const struct tcp_sink *b = &target->sinks[1];
+
+    check_sums(target, a);
+    check(memcmp(&target->sides[0], &target->sides[1], sizeof target->sides[0]) == 0);
+    check(a->whole == b->whole && a->ended == b->ended && a->ending == b->ending);
+    check(a->at.sequence == b->at.sequence && a->at.position == b->at.position);
+}
+
+/* Both sinks hear the same; the relay changes nothing but ranks, so it never changes the length. */
+static void feed(struct target *target, const uint8_t *bytes, size_t size, uint8_t how)
+{
+    size_t piece = 1 + how % 64;
+    uint8_t *copy = malloc(size + 1);
+
+    check(copy != NULL);
+    memcpy(copy, bytes, size);
+    tcp_sink_feed(&target->sinks[0], copy, size);
+    check(memcmp(copy, bytes, size) == 0);
+    for (size_t at = 0; at < size; at += piece)
+        tcp_sink_feed(&target->sinks[1], copy + at, size - at < piece ? size - at : piece);
+    target->fed += size;
+    free(copy);
+    check_agreement(target);
+}
+
+/* What the source sends next, at most `size` bytes, as the kernel would take them. */
+static size_t produce(struct target *target, uint8_t *bytes, size_t size)
+{
+    static struct tcp_batch batch;
+    size_t taken = 0;
+
+    tcp_source_fill(&target->source, &batch, size);
+    for (unsigned i = 0; i < batch.count && taken < size; i++) {
+        size_t part = batch.iov[i].iov_len;
+
+        part = part < size - taken ? part : size - taken;
+        memcpy(bytes + taken, batch.iov[i].iov_base, part);
+        taken += part;
+    }
+    tcp_source_sent(&target->source, taken, &target->sent);
+    return taken;
+}
+
+/* Without the key nothing is a claim; with it, what is claimed is read back as it was written. */
+static void judge_claim(const uint8_t *bytes, size_t size)
+{
+    const struct tcp_challenge challenge = {.magic = 1};
+    struct tcp_claim claim = {0};
+    struct tcp_place place;
+    struct tcp_place back;
+
+    memcpy(&claim, bytes, size < sizeof claim ? size : sizeof claim);
+    check(!tcp_claim_valid(&claim, &challenge, key, &place));
+    place = (struct tcp_place){
+        .trial = claim.trial,
+        .phase = claim.phase,
+        .src = claim.src,
+        .dst = claim.dst,
+        .tag = claim.tag,
+        .stream = claim.stream,
+    };
+    tcp_claim_make(&claim, &place, &challenge, key);
+    check(tcp_claim_valid(&claim, &challenge, key, &back));
+    check(memcmp(&place, &back, sizeof place) == 0);
+    if (size > sizeof claim) {
+        ((uint8_t *)&claim)[bytes[sizeof claim] % sizeof claim] ^= 1;
+        check(!tcp_claim_valid(&claim, &challenge, key, &back));
+    }
+}
+
+static void take_record(struct target *target, struct input *input)
+{
+    static uint8_t bytes[UINT16_MAX];
+    unsigned kind = take_byte(input) % RECORDS;
+    uint8_t how = take_byte(input);
+    size_t size = take_number(input);
+
+    if (kind == RECORD_RAW || kind == RECORD_CLAIM) {
+        size = size < input->size ? size : input->size;
+        if (kind == RECORD_CLAIM)
+            judge_claim(input->bytes, size);
+        else
+            feed(target, input->bytes, size, how);
+        input->bytes += size;
+        input->size -= size;
+        return;
+    }
+    if (kind == RECORD_END) {
+        struct tcp_end_mark mark = tcp_source_end_mark(&target->source);
+
+        feed(target, (const uint8_t *)&mark, sizeof mark, how);
+        return;
+    }
+    size = produce(target, bytes, size);
+    if (kind == RECORD_DAMAGED && size > 0)
+        bytes[how * size / 256] ^= (uint8_t)(1 << how % 8);
+    if (kind != RECORD_LOST)
+        feed(target, bytes, size, how);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    struct input input = {bytes, size};
+    struct target target = {0};
+
+    tcp_payload_init();
+    set_up(&target, &input);
+    while (input.size >= RECORD_BYTES)
+        take_record(&target, &input);
+    return 0;
+}
