@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,20 +208,9 @@ void tcp_port_close(struct transport_port *port)
 
 /* --- facts and counters --- */
 
-static void read_word(const char *path, char *text, size_t size)
-{
-    FILE *file = fopen(path, "re");
-
-    text[0] = '\0';
-    if (!file)
-        return;
-    if (fgets(text, (int)size, file))
-        text[strcspn(text, "\n")] = '\0';
-    fclose(file);
-}
-
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts)
 {
+    socklen_t size = sizeof facts->congestion;
     struct tcp_link link;
     char text[TCP_ADDRESS_TEXT];
 
@@ -242,8 +232,8 @@ void tcp_port_facts(struct transport_port *port, struct port_facts *facts)
     facts->link_bps = tcp_device_speed_bps(port->listener, port->iface);
     facts->numa_node = tcp_device_numa_node(port->listener, port->iface);
     tcp_device_offloads(port->listener, port->iface, facts->offloads, sizeof facts->offloads);
-    read_word("/proc/sys/net/ipv4/tcp_congestion_control", facts->congestion,
-              sizeof facts->congestion);
+    /* The namespace's, which /proc/sys would not show from outside of it. */
+    getsockopt(port->listener, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
 }
 
 bool tcp_port_link_up(struct transport_port *port)
