@@ -90,7 +90,7 @@ static void report_port(struct node *node, struct node_port *port)
     record_set_count(record, "frame_max", facts.frame_max > 0 ? (int64_t)facts.frame_max : -1);
     record_set_count(record, "numa", facts.numa_node);
     record_set_text(record, "offloads", facts.offloads);
-    record_set_count(record, "mtu", facts.mtu > 0 ? facts.mtu : -1);
+    record_set_count(record, "mtu", facts.mtu > 0 ? (int64_t)facts.mtu : -1);
     record_set_text(record, "congestion", facts.congestion);
     record_send(node->records, record);
 }
