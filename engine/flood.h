@@ -16,7 +16,7 @@
 #include "datagram.h"
 #include "neighbours.h"
 
-#define FLOOD_TRIES 12
+#define FLOOD_TRIES 28
 
 struct flood {
     struct neighbours *neighbours;

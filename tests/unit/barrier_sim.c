@@ -52,7 +52,9 @@ struct sim {
     struct packet *packets;
     uint32_t packet_count, packet_room, packet_free;
     struct barrier_values *truth; /* by epoch */
-    uint32_t *entered;            /* nodes, by epoch */
+    uint32_t *entered;            /* nodes, by epoch ... */
+    int64_t *entered_ns;          /* ... the last of them when ... */
+    int64_t *passed_ns;           /* ... and when the last passed */
     struct sim_count count;
     char failure[256];
 };
@@ -240,6 +242,7 @@ static void follow_up(struct sim *sim, struct node *node)
         return;
     if (node->entered && group_state(&node->group) == BARRIER_PASSED) {
         check_pass(sim, node);
+        sim->passed_ns[node->passed] = sim->now_ns;
         node->entered = false;
         node->passed++;
         plan_entry(sim, node);
@@ -295,6 +298,7 @@ static void node_enters(struct sim *sim, struct node *node)
     node->entered = true;
     if (!node->dead) {
         sim->entered[node->passed]++;
+        sim->entered_ns[node->passed] = sim->now_ns;
         barrier_values_merge(&sim->truth[node->passed], &values);
     }
     group_enter(&node->group, &values, sim->now_ns);
@@ -354,7 +358,9 @@ struct sim *sim_new(const struct sim_conf *conf)
     sim->nodes = calloc(conf->nodes, sizeof(*sim->nodes));
     sim->truth = calloc(conf->epochs, sizeof(*sim->truth));
     sim->entered = calloc(conf->epochs, sizeof(*sim->entered));
-    if (!sim->nodes || !sim->truth || !sim->entered)
+    sim->entered_ns = calloc(conf->epochs, sizeof(*sim->entered_ns));
+    sim->passed_ns = calloc(conf->epochs, sizeof(*sim->passed_ns));
+    if (!sim->nodes || !sim->truth || !sim->entered || !sim->entered_ns || !sim->passed_ns)
         abort();
     for (uint32_t epoch = 0; epoch < conf->epochs; epoch++)
         barrier_values_clear(&sim->truth[epoch]);
@@ -368,6 +374,8 @@ void sim_free(struct sim *sim)
     free(sim->nodes);
     free(sim->truth);
     free(sim->entered);
+    free(sim->entered_ns);
+    free(sim->passed_ns);
     free(sim->heap);
     free(sim->packets);
     free(sim);
@@ -439,4 +447,9 @@ const struct group *sim_group(const struct sim *sim, uint32_t node)
 const struct sim_count *sim_counts(const struct sim *sim)
 {
     return &sim->count;
+}
+
+int64_t sim_barrier_ns(const struct sim *sim, uint32_t epoch)
+{
+    return sim->passed_ns[epoch] - sim->entered_ns[epoch];
 }

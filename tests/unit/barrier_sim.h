@@ -62,6 +62,8 @@ bool sim_dead(const struct sim *sim, uint32_t node);
 const struct control_fault *sim_fault(const struct sim *sim, uint32_t node);
 const struct group *sim_group(const struct sim *sim, uint32_t node);
 const struct sim_count *sim_counts(const struct sim *sim);
+/* From the moment when the last node entered this barrier until the last one had passed it. */
+int64_t sim_barrier_ns(const struct sim *sim, uint32_t epoch);
 
 /* The generator of all that is random here: splitmix64 (Steele, Lea, Flood 2014). */
 uint64_t sim_random(uint64_t *state);
