@@ -6,8 +6,13 @@
  *
  *     port   what a rank sends through; opened once, lives for the whole run
  *     phase  what is asked of all ports at once: traffic, sizes, load, times
- *     lane   one port's share of one phase; prepared by the main thread, then polled by one
+ *     queue  a port's sending and receiving side as one core uses it; a port has one or more
+ *     lane   one queue's share of one phase; prepared by the main thread, then polled by one
  *            worker thread, then finished by the main thread
+ *
+ * With several queues a flow is sent by one lane, so that its sender does not reorder, and may be
+ * received by any: the device spreads what comes by a hash over its addresses and ports. So each
+ * lane of a port knows all flows that the port receives, and counts its own part of each.
  *
  * Life of a lane: prepare, settle until it is ready, [worker: start, poll ... poll], measure,
  * finish. The main thread may prepare and settle the next phase's lane of a port while a worker
@@ -59,6 +64,8 @@ struct port_conf {
     const char *tcp_address; /* address that the kernel owns on `iface`; NULL: its first one */
     uint64_t line_rate_bps;  /* layer 1; 0: ask the driver */
     uint32_t queue_frames;   /* receive ring of af_packet and af_xdp; 0: default */
+    uint32_t queues;         /* dpdk: how many; 0: one ... */
+    bool queues_at_most;     /* ... and fewer will do */
     bool shared;             /* carries other traffic too (DESIGN 10) */
 };
 
@@ -71,6 +78,7 @@ struct port_facts {
     uint64_t link_bps;   /* what the driver says; veth's 10G is not believed by anyone */
     uint32_t frame_max;  /* largest frame, FCS included; 0 for tcp */
     int numa_node;       /* -1: none */
+    uint32_t queues;     /* in use; each has a lane in every phase */
     char offloads[96];   /* in use, by the driver's names, comma separated */
     uint32_t mtu;        /* tcp: the interface's, without Ethernet header and FCS */
     char congestion[16]; /* tcp: the system's congestion control */
@@ -159,6 +167,9 @@ struct lane_request {
     uint32_t receive_count;
     struct port_count *count;
     uint64_t line_rate_bps; /* as resolved: configured or the driver's; 0 unknown */
+    uint32_t queue;         /* 0 to port_facts.queues - 1 */
+    struct lane *leader;    /* the lane of queue 0, prepared before; NULL: this is queue 0's */
+    double share;           /* of the port's load: this lane's flows by the port's; 0: all */
 };
 
 /* The part of a lane that the worker reads; each transport's lane begins with it. */
@@ -171,6 +182,7 @@ struct lane {
     bool sent_all;      /* it will send nothing more in this phase */
     bool received_all;  /* it knows that nothing more will come (end marks, transfer whole);
                            a transport that can't know leaves it false: silence decides */
+    char variant[48];   /* which hot paths were chosen, for the records; set by prepare */
     struct err error;   /* a fault in poll (a connection lost): text set, lane goes on idle */
 };
 
@@ -193,8 +205,9 @@ struct transport {
     bool (*link_up)(struct transport_port *port);
     void (*address)(struct transport_port *port, struct blob *blob);
 
-    /* Checks a phase against a port and makes the lane: memory, sockets, templates. Everything
-     * that the port can't do is refused here, with what it can. Must not wait for a partner. */
+    /* Checks a phase against a port and makes the lane of one of its queues: memory, sockets,
+     * templates. Everything that the port can't do is refused here, with what it can. Must not wait
+     * for a partner. The lanes of a phase are finished together. */
     int (*prepare)(struct lane **lane, const struct lane_request *request, struct err *err);
     /* Called again and again by the main thread until it returns 0: ready to start. -EAGAIN: not
      * yet (a partner has not answered; the sentence may name one, for whoever loses patience); any

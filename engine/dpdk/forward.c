@@ -15,7 +15,7 @@ bool forwarder_take(struct dpdk_lane *lane, const struct forward_entry *entry)
 
     lane->sender.streams[entry->stream].side->intended++;
     if (forwarder->tail - forwarder->head == FORWARD_QUEUE) {
-        lane->port->forward_dropped++;
+        lane->queue->forward_dropped++;
         return false;
     }
     forwarder->queue[forwarder->tail++ % FORWARD_QUEUE] = *entry;
@@ -39,7 +39,7 @@ int64_t forwarder_send(struct dpdk_lane *lane, int64_t now_ns)
         lane_write(lane, rte_pktmbuf_mtod(entry->frame, uint8_t *),
                    &lane->sender.streams[entry->stream], entry->size, &time);
     }
-    sent = rte_eth_tx_burst(lane->port->id, 0, frames, (uint16_t)count);
+    sent = rte_eth_tx_burst(lane->port->id, lane->send_queue, frames, (uint16_t)count);
     for (uint32_t i = 0; i < count; i++) {
         struct forward_entry *entry = &forwarder->queue[(forwarder->head + i) % FORWARD_QUEUE];
         struct sender_stream *stream = &lane->sender.streams[entry->stream];
@@ -60,6 +60,6 @@ void forwarder_drop(struct dpdk_lane *lane)
 
     for (; forwarder->head != forwarder->tail; forwarder->head++) {
         rte_pktmbuf_free(forwarder->queue[forwarder->head % FORWARD_QUEUE].frame);
-        lane->port->forward_dropped++;
+        lane->queue->forward_dropped++;
     }
 }

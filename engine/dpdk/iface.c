@@ -78,7 +78,7 @@ int iface_open(struct iface *iface, const char *name, struct err *err)
 {
     int rc;
 
-    *iface = (struct iface){.packet_fd = -1, .route_fd = -1, .ring_fd = -1};
+    *iface = (struct iface){.packet_fd = -1, .route_fd = -1};
     if (strlen(name) >= sizeof iface->name)
         return err_set(err, -EINVAL, "'%s' is too long for the name of an interface", name);
     memcpy(iface->name, name, strlen(name));
@@ -197,8 +197,9 @@ void iface_find_ring(struct iface *iface)
     if (folder == NULL)
         return;
     for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
-        if (entry->d_name[0] != '.' && is_ring(iface, atoi(entry->d_name)))
-            iface->ring_fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && iface->ring_count < IFACE_RINGS_MAX &&
+            is_ring(iface, atoi(entry->d_name)))
+            iface->ring_fds[iface->ring_count++] = atoi(entry->d_name);
     closedir(folder);
 }
 
@@ -207,11 +208,12 @@ int64_t iface_ring_drops(struct iface *iface)
     struct tpacket_stats stats;
     socklen_t size = sizeof stats;
 
-    if (iface->ring_fd < 0 ||
-        getsockopt(iface->ring_fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) != 0)
-        return -1;
-    iface->ring_drops += stats.tp_drops; /* reading resets */
-    return (int64_t)iface->ring_drops;
+    for (unsigned i = 0; i < iface->ring_count; i++) {
+        if (getsockopt(iface->ring_fds[i], SOL_PACKET, PACKET_STATISTICS, &stats, &size) != 0)
+            return -1;
+        iface->ring_drops += stats.tp_drops; /* reading resets */
+    }
+    return iface->ring_count > 0 ? (int64_t)iface->ring_drops : -1;
 }
 
 void iface_close(struct iface *iface)
@@ -220,5 +222,6 @@ void iface_close(struct iface *iface)
         close(iface->packet_fd);
     if (iface->route_fd >= 0)
         close(iface->route_fd);
-    iface->packet_fd = iface->route_fd = iface->ring_fd = -1;
+    iface->packet_fd = iface->route_fd = -1;
+    iface->ring_count = 0;
 }

@@ -13,13 +13,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define IFACE_RINGS_MAX 16 /* as the driver has at most */
+
 struct iface {
     char name[IFNAMSIZ];
     int index;
     int packet_fd; /* takes no frame; holds promiscuous mode, which ends with it (also in a crash)
                     */
     int route_fd;  /* rtnetlink, for statistics */
-    int ring_fd;   /* AF_PACKET driver's own socket, not ours to close; -1: not known */
+    /* AF_PACKET driver's own sockets, one a queue, not ours to close. */
+    int ring_fds[IFACE_RINGS_MAX];
+    unsigned ring_count; /* 0: not known */
     uint32_t mtu;
     uint8_t mac[6];
     uint64_t link_bps;   /* 0: virtual, or unknown */
@@ -38,7 +42,7 @@ int iface_promiscuous(struct iface *iface, struct err *err);
 /* Up, and with a carrier. */
 bool iface_running(const struct iface *iface);
 int iface_counts(const struct iface *iface, struct iface_counts *counts);
-/* Finds the socket that the AF_PACKET driver has just opened on the interface in this process:
+/* Finds the sockets that the AF_PACKET driver has just opened on the interface in this process:
  * the only place where the kernel says how many frames found its ring full. */
 void iface_find_ring(struct iface *iface);
 /* Frames that found the ring full since it was opened; -1: not known. */

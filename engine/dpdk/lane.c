@@ -237,6 +237,8 @@ static double choose_rate(struct dpdk_lane *lane)
         load = (struct load){.rate_bps = (double)line * PROBE_SHARE, .rate_fps = PROBE_FPS};
     }
     rate = load.unlimited ? 0 : load.rate_bps > 0 ? load.rate_bps : load.rate_fps;
+    if (lane->lane.request.share > 0)
+        rate *= lane->lane.request.share;
     for (uint32_t i = 0; i < lane->size_count; i++)
         lane->sizes[i].cost = load.unlimited || load.rate_bps <= 0
                                   ? 1
@@ -297,7 +299,7 @@ static int make_receiver(struct dpdk_lane *lane, struct err *err)
     receiver->count = request->receive_count;
     receiver->tag = htobe16(lane->shape.tag);
     receiver->rank = htobe16((uint16_t)request->rank);
-    receiver->left = times(flow_quota(lane), receiver->count);
+    receiver->all = receiver->left = times(flow_quota(lane), receiver->count);
     frame_check(&receiver->check, &lane->shape);
     while (slots < 2 * receiver->count)
         slots *= 2;
@@ -327,17 +329,37 @@ static int make_receiver(struct dpdk_lane *lane, struct err *err)
 
 static int take_pool(struct dpdk_lane *lane, struct err *err)
 {
-    struct transport_port *port = lane->port;
+    struct port_queue *queue = lane->queue;
 
     for (unsigned i = 0; i < PORT_POOLS; i++) {
-        if (!port->frames_taken[i]) {
-            port->frames_taken[i] = true;
+        if (!queue->frames_taken[i]) {
+            queue->frames_taken[i] = true;
             lane->pool = i;
-            lane->sender.pool = port->frames[i];
+            lane->sender.pool = queue->frames[i];
+            lane->send_queue = queue->send[forwards(&lane->lane.request) ? PORT_POOLS : i];
             return 0;
         }
     }
-    return err_set(err, -EBUSY, "%s: two phases are prepared already", port->conf->name);
+    return err_set(err, -EBUSY, "%s: two phases are prepared already", lane->port->conf->name);
+}
+
+/* Whether all of a transfer is there is known to no queue alone. */
+static int share_taken(struct dpdk_lane *lane)
+{
+    const struct dpdk_lane *leader = (const struct dpdk_lane *)lane->lane.request.leader;
+    size_t bytes = lane->port->queue_count * sizeof *lane->taken;
+
+    if (lane->port->queue_count == 1 || lane->receiver.all == UINT64_MAX)
+        return 0;
+    if (leader != NULL) {
+        lane->taken = leader->taken;
+        return 0;
+    }
+    lane->taken = aligned_alloc(_Alignof(struct lane_taken), bytes);
+    if (lane->taken == NULL)
+        return -ENOMEM;
+    memset(lane->taken, 0, bytes);
+    return 0;
 }
 
 static int make(struct dpdk_lane *lane, struct err *err)
@@ -360,7 +382,8 @@ static int make(struct dpdk_lane *lane, struct err *err)
         if ((rc = read_partner(lane, &request->sends[i], request->sends[i].dst, &end, err)) != 0)
             return rc;
     }
-    if ((rc = make_sender(lane)) != 0 || (rc = make_receiver(lane, err)) != 0)
+    if ((rc = make_sender(lane)) != 0 || (rc = make_receiver(lane, err)) != 0 ||
+        (rc = share_taken(lane)) != 0)
         return rc;
     if (forwards(request)) {
         lane->forwarder.queue = calloc(FORWARD_QUEUE, sizeof *lane->forwarder.queue);
@@ -375,7 +398,9 @@ static int make(struct dpdk_lane *lane, struct err *err)
 static void destroy(struct dpdk_lane *lane)
 {
     if (lane->sender.pool != NULL)
-        lane->port->frames_taken[lane->pool] = false;
+        lane->queue->frames_taken[lane->pool] = false;
+    if (lane->lane.request.leader == NULL)
+        free(lane->taken);
     free(lane->forwarder.queue);
     free(lane->receiver.streams);
     free(lane->receiver.flows);
@@ -398,6 +423,7 @@ int lane_prepare(struct lane **out, const struct lane_request *request, struct e
         return err_set(err, -ENOMEM, "%s: out of memory", request->port->conf->name);
     lane->lane.request = *request;
     lane->port = request->port;
+    lane->queue = &request->port->queues[request->queue];
     lane->shape.payload = FRAME_ETHERNET;
     if ((rc = make(lane, err)) != 0) {
         destroy(lane);
@@ -462,7 +488,7 @@ static void build(struct dpdk_lane *lane)
     lane->built = true;
 }
 
-/* Whether any partner is reached through the gateway. */
+/* Whether any partner is reached through the gateway. The guest is locked. */
 static bool needs_gateway(const struct dpdk_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -481,15 +507,19 @@ static bool needs_gateway(const struct dpdk_lane *lane)
 static int find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err)
 {
     struct transport_port *port = lane->port;
+    struct guest *guest = port_guest_lock(port);
+    bool found = guest->gateway_known || !needs_gateway(lane);
     uint8_t frame[GUEST_FRAME_MAX];
+    uint32_t length = found ? 0 : guest_question(guest, frame);
 
-    if (port->guest.gateway_known || !needs_gateway(lane))
+    port_guest_unlock(port);
+    if (found)
         return 0;
     if (now_ns - lane->settling_ns > GATEWAY_NS)
         return err_set(err, -EHOSTUNREACH, "%s: the gateway %s does not answer within 5 s",
                        port->conf->name, port->conf->gateway);
     if (now_ns - lane->asked_ns >= ASK_NS) {
-        port_send_guest(port, frame, guest_question(&port->guest, frame));
+        port_send_guest(lane->queue, frame, length);
         lane->asked_ns = now_ns;
     }
     return -EAGAIN;
@@ -498,12 +528,14 @@ static int find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err)
 /* The port speaks as this phase does: header kind and VLAN. */
 static void introduce(struct dpdk_lane *lane, int64_t now_ns)
 {
-    struct guest *guest = &lane->port->guest;
+    struct guest *guest = port_guest_lock(lane->port);
 
     guest->kind = lane->shape.kind;
     guest->vlan = lane->shape.vlan;
     guest->vlan_tci = lane->shape.vlan_tci;
-    port_announce(lane->port, now_ns);
+    port_guest_unlock(lane->port);
+    if (lane->queue->number == 0)
+        port_announce(lane->queue, now_ns);
     lane->settling_ns = now_ns;
     lane->announced = true;
 }
@@ -511,26 +543,26 @@ static void introduce(struct dpdk_lane *lane, int64_t now_ns)
 int lane_settle(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
-    struct transport_port *port = lane->port;
+    struct port_queue *queue = lane->queue;
     int rc;
 
-    if (!port_seize(port))
+    if (!port_seize(queue))
         return -EAGAIN;
     if (!lane->announced)
         introduce(lane, now_ns);
-    if (port->active == NULL)
-        port_listen(port, now_ns);
+    if (queue->active == NULL)
+        port_listen(queue, now_ns);
     rc = find_gateway(lane, now_ns, err);
-    port_release(port);
+    port_release(queue);
     if (rc == 0 && !lane->built)
         build(lane);
     return rc;
 }
 
-/* Waits for the other thread, which holds the queues for a few frames' time. */
-static void seize(struct transport_port *port)
+/* Waits for the other thread, which holds the queue for a few frames' time. */
+static void seize(struct port_queue *queue)
 {
-    while (!port_seize(port))
+    while (!port_seize(queue))
         sched_yield();
 }
 
@@ -538,20 +570,21 @@ void lane_start(struct lane *base, int64_t now_ns)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
     const struct phase *phase = base->request.phase;
-    struct transport_port *port = lane->port;
+    struct port_queue *queue = lane->queue;
     struct port_count *count = base->request.count;
-    uint64_t state = phase->seed ^ (uint64_t)base->request.rank << 32 ^ phase->number;
+    uint64_t state = phase->seed ^ (uint64_t)base->request.rank << 32 ^ phase->number ^
+                     (uint64_t)queue->number << 48;
 
     eal_thread();
-    seize(port);
-    port_listen(port, now_ns);
-    count->foreign += port->idle.foreign;
-    count->guest_sent += port->idle.guest_sent;
-    count->guest_received += port->idle.guest_received;
-    port->idle = (struct port_count){0};
-    port->count = count;
-    port->active = lane;
-    port_release(port);
+    seize(queue);
+    port_listen(queue, now_ns);
+    count->foreign += queue->idle.foreign;
+    count->guest_sent += queue->idle.guest_sent;
+    count->guest_received += queue->idle.guest_received;
+    queue->idle = (struct port_count){0};
+    queue->count = count;
+    queue->active = lane;
+    port_release(queue);
     /* A forwarder's streams stay where the UDP source port finds them. */
     if (lane->forwarder.queue == NULL) {
         shuffle(&lane->sender, &state);
@@ -590,6 +623,7 @@ static void end_sending(struct dpdk_lane *lane, int64_t now_ns)
 static void take_turn(struct dpdk_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
+    int64_t announce_ns = lane->port->announced_ns + PORT_ANNOUNCE_NS;
 
     if (lane->state == LANE_WAITS && base->stop_ns <= lane->start_ns)
         end_sending(lane, lane->start_ns); /* ended before it began */
@@ -601,11 +635,37 @@ static void take_turn(struct dpdk_lane *lane, int64_t now_ns)
     }
     if (base->stopped_ns == 0 && now_ns >= base->stop_ns)
         base->stopped_ns = now_ns;
-    if (now_ns - lane->port->announced_ns >= PORT_ANNOUNCE_NS)
-        port_announce(lane->port, now_ns);
-    lane->turn_ns = lane->port->announced_ns + PORT_ANNOUNCE_NS;
+    if (lane->queue->number != 0)
+        announce_ns = CLOCK_NEVER;
+    else if (now_ns >= announce_ns)
+        port_announce(lane->queue, now_ns);
+    lane->turn_ns = now_ns >= announce_ns ? now_ns + PORT_ANNOUNCE_NS : announce_ns;
     if (lane->state == LANE_WAITS && lane->start_ns < lane->turn_ns)
         lane->turn_ns = lane->start_ns;
+}
+
+/* Asked when nothing came: then the other queues' lines are still, too, at the end of a transfer.
+ */
+static bool all_taken(const struct dpdk_lane *lane)
+{
+    uint64_t frames = 0;
+
+    for (uint16_t i = 0; i < lane->port->queue_count; i++)
+        frames += atomic_load_explicit(&lane->taken[i].frames, memory_order_relaxed);
+    return frames >= lane->receiver.all;
+}
+
+static bool received_all(struct dpdk_lane *lane, uint32_t received)
+{
+    const struct receiver *receiver = &lane->receiver;
+
+    if (lane->taken == NULL)
+        return receiver->left == 0;
+    if (received == 0)
+        return all_taken(lane);
+    atomic_store_explicit(&lane->taken[lane->queue->number].frames, receiver->all - receiver->left,
+                          memory_order_relaxed);
+    return false;
 }
 
 int64_t lane_poll(struct lane *base, int64_t now_ns)
@@ -614,7 +674,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
     int64_t next_ns;
     uint32_t received;
 
-    if (!port_seize(lane->port))
+    if (!port_seize(lane->queue))
         return now_ns;
     if (now_ns >= lane->turn_ns || now_ns >= base->stop_ns)
         take_turn(lane, now_ns);
@@ -626,19 +686,23 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
         base->stopped_ns = now_ns;
         end_sending(lane, now_ns);
     }
-    base->received_all = lane->receiver.left == 0;
-    port_release(lane->port);
+    base->received_all = received_all(lane, received);
+    port_release(lane->queue);
     return received == lane->receive_burst ? now_ns : next_ns;
 }
 
 void lane_idle(struct transport_port *port, int64_t now_ns)
 {
     eal_thread();
-    if (!port_seize(port))
-        return;
-    if (port->active == NULL)
-        port_listen(port, now_ns);
-    port_release(port);
+    for (uint16_t i = 0; i < port->queue_count; i++) {
+        struct port_queue *queue = &port->queues[i];
+
+        if (!port_seize(queue))
+            continue;
+        if (queue->active == NULL)
+            port_listen(queue, now_ns);
+        port_release(queue);
+    }
 }
 
 unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
@@ -654,14 +718,14 @@ unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct me
 void lane_finish(struct lane *base)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
-    struct transport_port *port = lane->port;
+    struct port_queue *queue = lane->queue;
 
-    seize(port);
+    seize(queue);
     forwarder_drop(lane);
-    if (port->active == lane) {
-        port->active = NULL;
-        port->count = &port->idle;
+    if (queue->active == lane) {
+        queue->active = NULL;
+        queue->count = &queue->idle;
     }
-    port_release(port);
+    port_release(queue);
     destroy(lane);
 }

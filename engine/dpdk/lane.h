@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A port's share of one phase. lane.c makes it and keeps its times; tx.c, rx.c and forward.c are
+ * A queue's share of one phase. lane.c makes it and keeps its times; tx.c, rx.c and forward.c are
  * its hot paths, each with variants that are chosen once, in prepare.
  */
 #ifndef ENGINE_DPDK_LANE_H
@@ -64,8 +64,14 @@ struct receiver {
     uint32_t sources; /* UDP source ports a flow */
     uint16_t tag;     /* as on the wire, and so is */
     uint16_t rank;
-    uint64_t left; /* frames yet to come in a transfer; UINT64_MAX: not known */
+    uint64_t all;  /* frames that the port's queues get in a transfer; UINT64_MAX: not known ... */
+    uint64_t left; /* ... less those that came by this queue */
 };
+
+/* What one queue has got of a transfer, for the others: in a cache line of its own. */
+struct lane_taken {
+    _Atomic uint64_t frames;
+} __attribute__((aligned(64)));
 
 /* Frames that wait to be sent on. The queue bridges a full send ring, nothing more. */
 #define FORWARD_QUEUE 512u /* a power of two, less than half of the receive pool */
@@ -85,6 +91,8 @@ enum lane_state { LANE_WAITS, LANE_SENDS, LANE_LISTENS };
 struct dpdk_lane {
     struct lane lane; /* first: the worker's part */
     struct transport_port *port;
+    struct port_queue *queue;
+    uint16_t send_queue; /* DPDK's, for frames of this lane's pool */
     /* Send what is due and return when more will be; receive a burst and return its length. */
     int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
     uint32_t (*receive)(struct dpdk_lane *lane, int64_t now_ns);
@@ -100,9 +108,10 @@ struct dpdk_lane {
     uint8_t order[TRANSPORT_SIZES_MAX]; /* the phase's list, as places in `sizes` */
     uint32_t order_count;
     uint8_t size_of_length[FRAME_SIZE_MAX + 1]; /* LANE_NO_SIZE: not a length of this phase */
+    struct lane_taken *taken; /* by queue; the leader's. NULL: one queue, or no transfer */
     enum lane_state state;
     int64_t turn_ns; /* when the state may change */
-    unsigned pool;   /* of the port's, which is taken */
+    unsigned pool;   /* of the queue's, which is taken */
     bool built;
     bool announced;
     int64_t asked_ns; /* the gateway, last */

@@ -47,6 +47,7 @@ struct plan {
     uint32_t data_room; /* behind the headroom */
     uint32_t receive_frames;
     uint32_t frame_max; /* 0: ask the device */
+    uint32_t queues;    /* that a kernel interface is opened with */
 };
 
 static unsigned device_number;
@@ -61,9 +62,9 @@ static void plan_packet(struct transport_port *port, struct plan *plan)
         frames = big ? RING_FRAMES_BIG : RING_FRAMES;
     frames = (frames + 1) & ~1u; /* two small slots are one block */
     snprintf(port->device, sizeof port->device, "net_af_packet%u", device_number++);
-    snprintf(plan->arguments, sizeof plan->arguments, "iface=%s,framecnt=%u,framesz=%u,blocksz=%u",
-             port->iface.name, frames, big ? RING_BIG : RING_SMALL,
-             big ? RING_BIG : 2 * RING_SMALL);
+    snprintf(plan->arguments, sizeof plan->arguments,
+             "iface=%s,qpairs=%u,framecnt=%u,framesz=%u,blocksz=%u", port->iface.name, plan->queues,
+             frames, big ? RING_BIG : RING_SMALL, big ? RING_BIG : 2 * RING_SMALL);
     plan->data_room = (big ? RING_BIG : RING_SMALL) - RING_EXCEPT;
     plan->receive_frames = FRAMES;
     plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
@@ -83,7 +84,8 @@ static void plan_xdp(struct transport_port *port, struct plan *plan)
     most = room - XDP_HEADROOM - FRAME_VLAN + FRAME_FCS;
     eal_silence_xdp();
     snprintf(port->device, sizeof port->device, "net_af_xdp%u", device_number++);
-    snprintf(plan->arguments, sizeof plan->arguments, "iface=%s,queue_count=1", port->iface.name);
+    snprintf(plan->arguments, sizeof plan->arguments, "iface=%s,queue_count=%u", port->iface.name,
+             plan->queues);
     plan->data_room = room;
     plan->receive_frames = FRAMES_XDP;
     plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
@@ -110,7 +112,11 @@ static int plan_device(struct transport_port *port, struct plan *plan, struct er
     const struct port_conf *conf = port->conf;
     int rc;
 
-    *plan = (struct plan){.bus = "vdev", .receive_frames = FRAMES};
+    *plan = (struct plan){
+        .bus = "vdev",
+        .receive_frames = FRAMES,
+        .queues = conf->queues > 0 && !conf->queues_at_most ? conf->queues : 1,
+    };
     if (conf->pci != NULL) {
         plan->bus = "pci";
         plan->receive_frames = FRAMES + DESCRIPTORS;
@@ -171,30 +177,78 @@ static int attach(struct transport_port *port, const struct plan *plan, struct e
     return 0;
 }
 
-static struct rte_mempool *make_pool(const struct transport_port *port, const char *use,
+static struct rte_mempool *make_pool(const struct port_queue *queue, const char *use,
                                      uint32_t count, uint32_t room)
 {
+    uint16_t id = queue->port->id;
     char name[RTE_MEMPOOL_NAMESIZE];
 
-    snprintf(name, sizeof name, "sb%u%s", port->id, use);
+    snprintf(name, sizeof name, "sb%u.%u%s", id, queue->number, use);
     return rte_pktmbuf_pool_create(name, count, MEMPOOL_CACHE, 0,
                                    (uint16_t)(room + RTE_PKTMBUF_HEADROOM),
-                                   rte_eth_dev_socket_id(port->id));
+                                   rte_eth_dev_socket_id(id));
 }
 
-static int make_pools(struct transport_port *port, const struct plan *plan, uint32_t frames,
+static int make_pools(struct port_queue *queue, const struct plan *plan, uint32_t frames,
                       struct err *err)
 {
-    port->room_max = port->frame_max - FRAME_FCS + FRAME_VLAN;
-    if (port->room_max < FRAME_TEMPLATE)
-        port->room_max = FRAME_TEMPLATE;
-    port->receive_pool = make_pool(port, "in", plan->receive_frames,
-                                   plan->data_room > 0 ? plan->data_room : port->room_max);
-    port->frames[0] = make_pool(port, "a", frames, port->room_max);
-    port->frames[1] = make_pool(port, "b", frames, port->room_max);
-    if (port->receive_pool == NULL || port->frames[0] == NULL || port->frames[1] == NULL)
-        return err_set(err, -ENOMEM, "%s: no memory for packets (%s): %s", port->conf->name,
+    uint32_t room = queue->port->room_max;
+
+    queue->receive_pool =
+        make_pool(queue, "in", plan->receive_frames, plan->data_room > 0 ? plan->data_room : room);
+    queue->frames[0] = make_pool(queue, "a", frames, room);
+    queue->frames[1] = make_pool(queue, "b", frames, room);
+    if (queue->receive_pool == NULL || queue->frames[0] == NULL || queue->frames[1] == NULL)
+        return err_set(err, -ENOMEM, "%s: no memory for packets (%s): %s", queue->port->conf->name,
                        rte_strerror(rte_errno), eal_memory_remedy());
+    return 0;
+}
+
+/* Rates by queue (rte_eth_set_queue_rate_limit) are whole Mbit/s without preamble and gap: not
+ * exact, so frames are paced here. The checksums that we send are right already (frame.h). */
+int port_lay_out(struct port_layout *layout, const struct port_conf *conf,
+                 const struct rte_eth_dev_info *info, struct err *err)
+{
+    uint32_t most =
+        RTE_MIN((uint32_t)RTE_MIN(info->max_rx_queues, info->max_tx_queues), PORT_QUEUES_MAX);
+    uint32_t wanted = conf->queues > 0 ? conf->queues : 1;
+
+    if (wanted > most && !conf->queues_at_most)
+        return err_set(err, -EINVAL, "%s: queues: %u are more than its device has (%s: %u)",
+                       conf->name, wanted, info->driver_name, most);
+    wanted = RTE_MAX(RTE_MIN(wanted, most), 1u);
+    *layout = (struct port_layout){.queues = (uint16_t)wanted, .send_queues = (uint16_t)wanted};
+    if ((info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0 &&
+        wanted * PORT_SENDS <= info->max_tx_queues) {
+        layout->send_offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+        layout->send_queues = (uint16_t)(wanted * PORT_SENDS);
+    }
+    if (wanted > 1)
+        layout->spread_by = info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+    return 0;
+}
+
+static int make_queues(struct transport_port *port, const struct port_layout *layout)
+{
+    port->queues =
+        aligned_alloc(_Alignof(struct port_queue), layout->queues * sizeof *port->queues);
+    if (port->queues == NULL)
+        return -ENOMEM;
+    memset(port->queues, 0, layout->queues * sizeof *port->queues);
+    port->queue_count = layout->queues;
+    port->send_offloads = layout->send_offloads;
+    port->spreads = layout->spread_by != 0;
+    for (uint16_t i = 0; i < layout->queues; i++) {
+        struct port_queue *queue = &port->queues[i];
+        bool apart = layout->send_queues > layout->queues;
+
+        queue->port = port;
+        queue->number = i;
+        queue->count = &queue->idle;
+        atomic_flag_clear(&queue->busy);
+        for (uint16_t pool = 0; pool < PORT_SENDS; pool++)
+            queue->send[pool] = apart ? (uint16_t)(i * PORT_SENDS + pool) : i;
+    }
     return 0;
 }
 
@@ -214,25 +268,49 @@ static void choose_mtu(struct transport_port *port, const struct plan *plan,
         port->frame_max = FRAME_SIZE_MAX;
 }
 
+/* Memory and rings of all queues, on the device's NUMA node. */
+static int set_up_queues(struct transport_port *port, const struct plan *plan,
+                         const struct port_layout *layout, struct err *err)
+{
+    uint16_t receives = DESCRIPTORS, sends = DESCRIPTORS;
+    unsigned node = (unsigned)rte_eth_dev_socket_id(port->id);
+    int rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &receives, &sends);
+    uint32_t frames = port->conf->pci != NULL ? FRAMES + sends : FRAMES;
+
+    for (uint16_t i = 0; i < layout->queues && rc == 0; i++) {
+        rc = make_pools(&port->queues[i], plan, frames, err);
+        if (rc == 0)
+            rc = rte_eth_rx_queue_setup(port->id, i, receives, node, NULL,
+                                        port->queues[i].receive_pool);
+    }
+    for (uint16_t i = 0; i < layout->send_queues && rc == 0; i++)
+        rc = rte_eth_tx_queue_setup(port->id, i, sends, node, NULL);
+    return rc;
+}
+
 static int start_queues(struct transport_port *port, const struct plan *plan, struct err *err)
 {
     struct rte_eth_conf conf = {.rxmode = {.mtu = 0}};
-    uint16_t receives = DESCRIPTORS, sends = DESCRIPTORS;
-    int node = rte_eth_dev_socket_id(port->id);
+    struct rte_eth_dev_info info;
+    struct port_layout layout;
     int rc;
 
+    if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0 ||
+        (rc = port_lay_out(&layout, port->conf, &info, err)) != 0)
+        return err_set(err, rc, "%s: DPDK knows nothing of '%s'", port->conf->name, port->device);
     choose_mtu(port, plan, &conf);
+    port->room_max = RTE_MAX(port->frame_max - FRAME_FCS + FRAME_VLAN, FRAME_TEMPLATE);
+    conf.txmode.offloads = layout.send_offloads;
+    if (layout.spread_by != 0) {
+        conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        conf.rx_adv_conf.rss_conf.rss_hf = layout.spread_by;
+    }
     eal_log_clear();
-    rc = rte_eth_dev_configure(port->id, 1, 1, &conf);
+    rc = make_queues(port, &layout);
     if (rc == 0)
-        rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &receives, &sends);
+        rc = rte_eth_dev_configure(port->id, layout.queues, layout.send_queues, &conf);
     if (rc == 0)
-        rc = make_pools(port, plan, port->conf->pci != NULL ? FRAMES + sends : FRAMES, err);
-    if (rc == 0)
-        rc =
-            rte_eth_rx_queue_setup(port->id, 0, receives, (unsigned)node, NULL, port->receive_pool);
-    if (rc == 0)
-        rc = rte_eth_tx_queue_setup(port->id, 0, sends, (unsigned)node, NULL);
+        rc = set_up_queues(port, plan, &layout, err);
     if (rc == 0)
         rc = rte_eth_dev_start(port->id);
     if (rc != 0)
@@ -315,9 +393,8 @@ int port_open(struct transport_port **out, const struct port_conf *conf,
     if (port == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
     port->conf = conf;
-    port->count = &port->idle;
-    port->iface.packet_fd = port->iface.route_fd = port->iface.ring_fd = -1;
-    atomic_flag_clear(&port->busy);
+    port->iface.packet_fd = port->iface.route_fd = -1;
+    atomic_flag_clear(&port->guest_busy);
     if ((rc = guest_addresses(&port->guest, conf, err)) != 0)
         goto cleanup;
     /* Drivers make their sockets in the namespace of the thread that opens them. */
@@ -348,9 +425,12 @@ void port_close(struct transport_port *port)
         (void)rte_eal_hotplug_remove(port->conf->pci != NULL ? "pci" : "vdev", port->device);
     iface_close(&port->iface);
     netns_leave(before);
-    rte_mempool_free(port->receive_pool);
-    for (unsigned i = 0; i < PORT_POOLS; i++)
-        rte_mempool_free(port->frames[i]);
+    for (uint16_t i = 0; i < port->queue_count; i++) {
+        rte_mempool_free(port->queues[i].receive_pool);
+        for (unsigned pool = 0; pool < PORT_POOLS; pool++)
+            rte_mempool_free(port->queues[i].frames[pool]);
+    }
+    free(port->queues);
     free(port);
 }
 
@@ -372,6 +452,16 @@ static void bare_address(char *out, size_t size, const char *text)
     snprintf(out, size, "%.*s", text != NULL ? (int)strcspn(text, "/") : 0, text);
 }
 
+/* By DPDK's names. */
+static void name_offloads(const struct transport_port *port, char *out, size_t size)
+{
+    const char *free_name = rte_eth_dev_tx_offload_name(RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
+    bool fast_free = (port->send_offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0;
+
+    snprintf(out, size, "%s%s%s", fast_free ? free_name : "", fast_free && port->spreads ? "," : "",
+             port->spreads ? "RSS" : "");
+}
+
 void port_facts(struct transport_port *port, struct port_facts *facts)
 {
     const uint8_t *mac = port->guest.mac;
@@ -379,7 +469,9 @@ void port_facts(struct transport_port *port, struct port_facts *facts)
 
     *facts = (struct port_facts){.link_bps = link_bps(port),
                                  .frame_max = port->frame_max,
+                                 .queues = port->queue_count,
                                  .numa_node = port->conf->pci != NULL ? node : -1};
+    name_offloads(port, facts->offloads, sizeof facts->offloads);
     snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
     snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
              mac[3], mac[4], mac[5]);
@@ -473,6 +565,15 @@ static void kernel_hardware(struct transport_port *port, struct port_hardware *c
     counters->dropped_send += (int64_t)(now.send_dropped - port->baseline.send_dropped);
 }
 
+static int64_t forward_dropped(const struct transport_port *port)
+{
+    uint64_t frames = 0;
+
+    for (uint16_t i = 0; i < port->queue_count; i++)
+        frames += port->queues[i].forward_dropped;
+    return (int64_t)frames;
+}
+
 void port_hardware(struct transport_port *port, struct port_hardware *counters)
 {
     struct rte_eth_stats stats;
@@ -484,7 +585,7 @@ void port_hardware(struct transport_port *port, struct port_hardware *counters)
         .received_frames = (int64_t)stats.ipackets,
         .sent_frames = (int64_t)stats.opackets,
         .dropped_receive = (int64_t)(stats.imissed + stats.rx_nombuf),
-        .dropped_send = (int64_t)port->forward_dropped,
+        .dropped_send = forward_dropped(port),
         .errors = (int64_t)stats.ierrors,
         .pause_received = port->conf->pci != NULL ? pause_received(port->id) : -1,
     };
@@ -494,57 +595,63 @@ void port_hardware(struct transport_port *port, struct port_hardware *counters)
         counters->dropped_send += (int64_t)stats.oerrors;
 }
 
-void port_send_guest(struct transport_port *port, const uint8_t *frame, uint32_t length)
+void port_send_guest(struct port_queue *queue, const uint8_t *frame, uint32_t length)
 {
-    struct rte_mbuf *buffer = rte_pktmbuf_alloc(port->receive_pool);
+    struct rte_mbuf *buffer = rte_pktmbuf_alloc(queue->receive_pool);
 
     if (buffer == NULL)
         return;
     memcpy(rte_pktmbuf_append(buffer, (uint16_t)length), frame, length);
-    if (rte_eth_tx_burst(port->id, 0, &buffer, 1) == 1)
-        port->count->guest_sent++;
+    if (rte_eth_tx_burst(queue->port->id, queue->send[PORT_POOLS], &buffer, 1) == 1)
+        queue->count->guest_sent++;
     else
         rte_pktmbuf_free(buffer);
 }
 
-void port_announce(struct transport_port *port, int64_t now_ns)
+void port_announce(struct port_queue *queue, int64_t now_ns)
 {
     uint8_t frame[GUEST_FRAME_MAX];
+    uint32_t length = guest_announcement(port_guest_lock(queue->port), frame);
 
-    port_send_guest(port, frame, guest_announcement(&port->guest, frame));
-    port->announced_ns = now_ns;
+    port_guest_unlock(queue->port);
+    port_send_guest(queue, frame, length);
+    queue->port->announced_ns = now_ns;
 }
 
-bool port_hear(struct transport_port *port, const struct rte_mbuf *frame)
+bool port_hear(struct port_queue *queue, const struct rte_mbuf *frame)
 {
     uint8_t answer[GUEST_FRAME_MAX];
     uint32_t answer_length = 0;
-    enum guest_verdict verdict = guest_hear(&port->guest, rte_pktmbuf_mtod(frame, const uint8_t *),
-                                            rte_pktmbuf_data_len(frame), answer, &answer_length);
+    enum guest_verdict verdict =
+        guest_hear(port_guest_lock(queue->port), rte_pktmbuf_mtod(frame, const uint8_t *),
+                   rte_pktmbuf_data_len(frame), answer, &answer_length);
 
+    port_guest_unlock(queue->port);
     if (verdict == GUEST_IGNORES)
         return false;
-    port->count->guest_received++;
+    queue->count->guest_received++;
     if (verdict == GUEST_ANSWERS)
-        port_send_guest(port, answer, answer_length);
+        port_send_guest(queue, answer, answer_length);
     return true;
 }
 
-void port_listen(struct transport_port *port, int64_t now_ns)
+void port_listen(struct port_queue *queue, int64_t now_ns)
 {
+    struct transport_port *port = queue->port;
     struct rte_mbuf *frames[PORT_BURST_MAX];
     uint16_t count;
 
     /* Bounded: a device that always has more (net_null) must not keep the worker here. */
     for (unsigned bursts = 0; bursts < 64; bursts++) {
-        count = rte_eth_rx_burst(port->id, 0, frames, PORT_BURST_MAX);
+        count = rte_eth_rx_burst(port->id, queue->number, frames, PORT_BURST_MAX);
         for (uint16_t i = 0; i < count; i++)
-            if (!port_hear(port, frames[i]))
-                port->count->foreign++;
+            if (!port_hear(queue, frames[i]))
+                queue->count->foreign++;
         rte_pktmbuf_free_bulk(frames, count);
         if (count == 0)
             break;
     }
-    if (port->announced_ns != 0 && now_ns - port->announced_ns >= PORT_ANNOUNCE_NS)
-        port_announce(port, now_ns);
+    if (queue->number == 0 && port->announced_ns != 0 &&
+        now_ns - port->announced_ns >= PORT_ANNOUNCE_NS)
+        port_announce(queue, now_ns);
 }

@@ -61,7 +61,7 @@ static void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t
     struct receiver_flow *flow;
     bool whole, tagged, here;
 
-    if (port_hear(lane->port, buffer))
+    if (port_hear(lane->queue, buffer))
         return;
     if (rte_pktmbuf_data_len(buffer) < receiver->check.payload + SIGNATURE_BYTES) {
         count->foreign++;
@@ -129,7 +129,8 @@ static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_
 {
     struct receiver *receiver = &lane->receiver;
     struct rte_mbuf *frames[PORT_BURST_MAX];
-    uint16_t count = rte_eth_rx_burst(lane->port->id, 0, frames, (uint16_t)lane->receive_burst);
+    uint16_t count = rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
+                                      (uint16_t)lane->receive_burst);
     uint32_t keep = 0;
 
     for (uint32_t i = 0; i < count; i++) {

@@ -123,7 +123,7 @@ static __rte_always_inline int64_t send_due(struct dpdk_lane *lane, int64_t now_
         fill_one(lane, frames, due, now_ns);
     else
         cost = fill_many(lane, frames, due, now_ns, variant);
-    sent = rte_eth_tx_burst(lane->port->id, 0, frames, (uint16_t)due);
+    sent = rte_eth_tx_burst(lane->port->id, lane->send_queue, frames, (uint16_t)due);
     if (unlikely(sent < due)) {
         rte_mempool_put_bulk(sender->pool, (void **)(frames + sent), due - sent);
         lane->lane.request.count->send_refused += due - sent;
