@@ -419,14 +419,15 @@ static void ping(struct control *control, int64_t now_ns)
     send_plain(control, DATAGRAM_PING, session_parent(control->group.neighbours.self));
 }
 
-void control_work(struct control *control, int64_t now_ns)
+unsigned control_work(struct control *control, int64_t now_ns)
 {
     enum barrier_state before = control_barrier_state(control, NULL);
+    unsigned read = 0, batch = BATCH;
 
-    for (unsigned i = 0; i < BATCHES_MAX && read_batch(control) == BATCH; i++)
-        ;
+    for (unsigned i = 0; i < BATCHES_MAX && batch == BATCH; i++)
+        read += batch = read_batch(control);
     if (!control->joined)
-        return;
+        return read;
     group_tick(&control->group, now_ns);
     if (control->group.keyed) {
         if (!control->clocks_known)
@@ -436,6 +437,7 @@ void control_work(struct control *control, int64_t now_ns)
     }
     if (before != BARRIER_PASSED && group_state(&control->group) == BARRIER_PASSED)
         control->active_ns = now_ns;
+    return read;
 }
 
 int64_t control_deadline(const struct control *control)

@@ -73,8 +73,9 @@ int control_join(struct control *control, const struct control_peers *peers, str
 int control_fd(const struct control *control);
 /* When control_work is due even if nothing arrives; CLOCK_NEVER: never. */
 int64_t control_deadline(const struct control *control);
-/* Reads and answers what has arrived, resends what is due. Never blocks. */
-void control_work(struct control *control, int64_t now_ns);
+/* Reads and answers what has arrived, resends what is due. Never blocks. Returns how many datagrams
+ * it read. */
+unsigned control_work(struct control *control, int64_t now_ns);
 
 /* Enters the next barrier (epochs count from 0 by themselves) with this node's values; the one
  * before must have been passed, or failed. */
