@@ -36,7 +36,7 @@ struct control_peers {
 };
 
 /* Idempotent reductions that a barrier carries: maxima and an OR over all nodes. */
-#define BARRIER_MAXIMA 6
+#define BARRIER_MAXIMA 9
 struct barrier_values {
     int64_t maximum[BARRIER_MAXIMA]; /* INT64_MIN: nothing to say */
     uint32_t states;                 /* OR */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define HEADER_BYTES 72
-#define VALUES_BYTES (8 * BARRIER_MAXIMA + 4)
+#define VALUES_BYTES (2 + 8 * BARRIER_MAXIMA + 4)
 #define SESSION_BYTES (2 * DATAGRAM_NONCE_BYTES + DATAGRAM_HASH_BYTES + 8 + 8 + 1)
 #define ABORT_BYTES (1 + 4 + 4 + 4 + 8 + 2)
 #define BLOB_BYTES (8 + 2)
@@ -17,6 +17,8 @@ static_assert(HEADER_BYTES + ABORT_BYTES + TEXT_MAX + DATAGRAM_SEAL_BYTES <= DAT
               "the longest abort fits");
 static_assert(HEADER_BYTES + BLOB_BYTES + TRANSPORT_BLOB_MAX + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX,
               "the longest blob fits");
+static_assert(HEADER_BYTES + VALUES_BYTES + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX, "values fit");
+static_assert(BARRIER_MAXIMA <= 16, "there is a bit for each");
 static_assert(HEADER_BYTES + SESSION_BYTES + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX, "a session fits");
 
 /* Writing can't fail: the asserts above bound every body. Reading past the end yields zeros and
@@ -97,15 +99,28 @@ static void read_session(struct reader *in, struct datagram *datagram)
 
 static void write_values(struct writer *out, const struct datagram *datagram)
 {
+    const int64_t *maximum = datagram->values.maximum;
+    uint32_t said = 0;
+
     for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
-        put(out, (uint64_t)datagram->values.maximum[i], 8);
+        said |= (uint32_t)(maximum[i] != INT64_MIN) << i;
+    put(out, said, 2);
+    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
+        if (said >> i & 1)
+            put(out, (uint64_t)maximum[i], 8);
     put(out, datagram->values.states, 4);
 }
 
 static void read_values(struct reader *in, struct datagram *datagram)
 {
-    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
-        datagram->values.maximum[i] = (int64_t)get(in, 8);
+    int64_t *maximum = datagram->values.maximum;
+    uint32_t said = (uint32_t)get(in, 2);
+
+    in->bad |= said >> BARRIER_MAXIMA != 0;
+    for (unsigned i = 0; i < BARRIER_MAXIMA; i++) {
+        maximum[i] = said >> i & 1 ? (int64_t)get(in, 8) : INT64_MIN;
+        in->bad |= (said >> i & 1) && maximum[i] == INT64_MIN;
+    }
     datagram->values.states = (uint32_t)get(in, 4);
 }
 

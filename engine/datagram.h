@@ -24,6 +24,9 @@
  * taken on arrival and not sent), in ns of the clock of the node that took them: origin is the
  * transmit stamp of the last datagram that the sender had from this recipient, receive the time
  * when that came; both DATAGRAM_NO_TIME when there was none.
+ *
+ * A barrier's values are 2 bytes, bit i: maximum i says something; 8 bytes for each that does; and
+ * 4 bytes of states. Most barriers say little, and a seal costs by the block of 128 bytes.
  */
 #ifndef ENGINE_DATAGRAM_H
 #define ENGINE_DATAGRAM_H
@@ -34,7 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DATAGRAM_VERSION 1
+#define DATAGRAM_VERSION 2
 #define DATAGRAM_KEY_BYTES 32
 #define DATAGRAM_SEAL_BYTES 16
 #define DATAGRAM_NONCE_BYTES 16

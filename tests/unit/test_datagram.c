@@ -68,6 +68,9 @@ static void random_body(struct datagram *datagram, uint64_t *random)
         break;
     case DATAGRAM_ARRIVAL:
         fill(datagram->values.maximum, sizeof(datagram->values.maximum), random);
+        for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
+            if (sim_random(random) % 2)
+                datagram->values.maximum[i] = INT64_MIN;
         datagram->values.states = (uint32_t)sim_random(random);
         break;
     case DATAGRAM_PATIENCE:
@@ -134,7 +137,7 @@ static void has_a_documented_layout(void **state)
                                 .entered = 0x31323334,
                                 .epoch = 0x41424344,
                                 .round = 0x51};
-    static const uint8_t right[] = {'S',  'B',  1,    5,    1,    2,    3,    4,
+    static const uint8_t right[] = {'S',  'B',  2,    5,    1,    2,    3,    4,
                                     5,    6,    7,    8,    0x11, 0x12, 0x13, 0x14,
                                     0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34,
                                     0x41, 0x42, 0x43, 0x44, 0x51, 0,    0,    0};
@@ -143,6 +146,25 @@ static void has_a_documented_layout(void **state)
     (void)state;
     assert_int_equal(datagram_write(&datagram, key, bytes), HEADER_BYTES + DATAGRAM_SEAL_BYTES);
     assert_memory_equal(bytes, right, sizeof(right));
+}
+
+/* Only the maxima that say something are sent. */
+static void has_values_that_say_something(void **state)
+{
+    struct datagram datagram = {.type = DATAGRAM_ARRIVAL, .values = {.states = 0x61626364}};
+    static const uint8_t right[] = {0,    0x09, 0,    0,    0,    0,    0,    0,
+                                    0,    7,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                    0xff, 0xfe, 0x61, 0x62, 0x63, 0x64};
+    uint8_t bytes[DATAGRAM_MAX];
+
+    (void)state;
+    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
+        datagram.values.maximum[i] = INT64_MIN;
+    datagram.values.maximum[0] = 7;
+    datagram.values.maximum[3] = -2;
+    assert_int_equal(datagram_write(&datagram, key, bytes),
+                     HEADER_BYTES + sizeof(right) + DATAGRAM_SEAL_BYTES);
+    assert_memory_equal(bytes + HEADER_BYTES, right, sizeof(right));
 }
 
 static void every_bit_is_sealed(void **state)
@@ -189,23 +211,26 @@ static void refuses_impossible_fields(void **state)
         size_t offset;
         uint8_t value;
     } wrong[] = {
-        {DATAGRAM_BEAT, 0, 'T'},                   /* magic */
-        {DATAGRAM_BEAT, 2, 2},                     /* version */
-        {DATAGRAM_BEAT, 3, 0},                     /* type */
-        {DATAGRAM_BEAT, 3, DATAGRAM_TYPES},        /* type */
-        {DATAGRAM_BEAT, 3, 255},                   /* type */
-        {DATAGRAM_BEAT, 29, 1},                    /* not zero */
-        {DATAGRAM_BEAT, 31, 1},                    /* not zero */
-        {DATAGRAM_BEAT, 64, 0x80},                 /* bound far below -1 */
-        {DATAGRAM_JOIN, HEADER_BYTES + 80, 3},     /* whole and refused */
-        {DATAGRAM_JOIN, HEADER_BYTES + 80, 4},     /* no such flag */
-        {DATAGRAM_ABORT, HEADER_BYTES, 4},         /* no such flag */
-        {DATAGRAM_ABORT, HEADER_BYTES + 13, 0x80}, /* silence below -1 */
-        {DATAGRAM_ABORT, HEADER_BYTES + 21, 1},    /* text longer than there is room */
-        {DATAGRAM_ABORT, HEADER_BYTES + 23, '\n'}, /* not printable */
-        {DATAGRAM_ABORT, HEADER_BYTES + 23, 0},    /* the same */
-        {DATAGRAM_ABORT, HEADER_BYTES + 23, 0x80}, /* not ASCII */
-        {DATAGRAM_BLOB, HEADER_BYTES + 8, 1},      /* blob longer than there is room */
+        {DATAGRAM_BEAT, 0, 'T'},                    /* magic */
+        {DATAGRAM_BEAT, 2, 1},                      /* version */
+        {DATAGRAM_BEAT, 3, 0},                      /* type */
+        {DATAGRAM_BEAT, 3, DATAGRAM_TYPES},         /* type */
+        {DATAGRAM_BEAT, 3, 255},                    /* type */
+        {DATAGRAM_BEAT, 29, 1},                     /* not zero */
+        {DATAGRAM_BEAT, 31, 1},                     /* not zero */
+        {DATAGRAM_BEAT, 64, 0x80},                  /* bound far below -1 */
+        {DATAGRAM_JOIN, HEADER_BYTES + 80, 3},      /* whole and refused */
+        {DATAGRAM_JOIN, HEADER_BYTES + 80, 4},      /* no such flag */
+        {DATAGRAM_ARRIVAL, HEADER_BYTES, 0x80},     /* no such maximum */
+        {DATAGRAM_ARRIVAL, HEADER_BYTES, 0},        /* one fewer than there are bytes for */
+        {DATAGRAM_ARRIVAL, HEADER_BYTES + 2, 0x80}, /* said, and nothing */
+        {DATAGRAM_ABORT, HEADER_BYTES, 4},          /* no such flag */
+        {DATAGRAM_ABORT, HEADER_BYTES + 13, 0x80},  /* silence below -1 */
+        {DATAGRAM_ABORT, HEADER_BYTES + 21, 1},     /* text longer than there is room */
+        {DATAGRAM_ABORT, HEADER_BYTES + 23, '\n'},  /* not printable */
+        {DATAGRAM_ABORT, HEADER_BYTES + 23, 0},     /* the same */
+        {DATAGRAM_ABORT, HEADER_BYTES + 23, 0x80},  /* not ASCII */
+        {DATAGRAM_BLOB, HEADER_BYTES + 8, 1},       /* blob longer than there is room */
     };
 
     (void)state;
@@ -273,9 +298,13 @@ static void survives_the_fuzzer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_a_documented_layout),   cmocka_unit_test(comes_back_as_it_was_written),
-        cmocka_unit_test(every_bit_is_sealed),       cmocka_unit_test(refuses_every_other_length),
-        cmocka_unit_test(refuses_impossible_fields), cmocka_unit_test(survives_the_fuzzer),
+        cmocka_unit_test(has_a_documented_layout),
+        cmocka_unit_test(comes_back_as_it_was_written),
+        cmocka_unit_test(has_values_that_say_something),
+        cmocka_unit_test(every_bit_is_sealed),
+        cmocka_unit_test(refuses_every_other_length),
+        cmocka_unit_test(refuses_impossible_fields),
+        cmocka_unit_test(survives_the_fuzzer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
