@@ -50,6 +50,7 @@ static const cyaml_schema_field_t port_fields[] = {
     STRING("gateway", OPTIONAL, doc_port, conf.gateway),
     STRING("tcp_address", OPTIONAL, doc_port, conf.tcp_address),
     CYAML_FIELD_UINT("line_rate_bps", OPTIONAL, struct doc_port, conf.line_rate_bps),
+    CYAML_FIELD_UINT("queues", OPTIONAL, struct doc_port, conf.queues),
     CYAML_FIELD_UINT("queue_frames", OPTIONAL, struct doc_port, conf.queue_frames),
     CYAML_FIELD_BOOL("shared", OPTIONAL, struct doc_port, conf.shared),
     CYAML_FIELD_SEQUENCE("transports", POINTER | OPTIONAL, struct doc_port, transports, &text_entry,
@@ -63,6 +64,8 @@ static const cyaml_schema_field_t node_fields[] = {
     STRING("name", 0, doc_node, name),
     CYAML_FIELD_MAPPING("control", OPTIONAL, struct doc_node, control, control_fields),
     CYAML_FIELD_SEQUENCE("ports", POINTER | OPTIONAL, struct doc_node, ports, &port_entry, 0, 256),
+    CYAML_FIELD_SEQUENCE("cores", POINTER | OPTIONAL, struct doc_node, cores, &u32_entry, 0,
+                         CORES_MAX),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t node_entry = {

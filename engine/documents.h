@@ -7,6 +7,7 @@
 #ifndef ENGINE_DOCUMENTS_H
 #define ENGINE_DOCUMENTS_H
 
+#include "cores.h"
 #include "err.h"
 #include "transport.h"
 
@@ -16,8 +17,6 @@
 
 #define DOCUMENT_BYTES_MAX (16u << 20)
 #define NODE_PROTOCOL 1u
-
-enum worker_policy { WORKER_AUTO, WORKER_SLEEP, WORKER_POLL };
 
 struct doc_control {
     char *netns;   /* NULL: the process's own */
@@ -35,6 +34,8 @@ struct doc_node {
     struct doc_control control;
     struct doc_port *ports;
     unsigned ports_count;
+    uint32_t *cores; /* the workers'; none: the node chooses */
+    unsigned cores_count;
 };
 
 struct doc_job {

@@ -7,11 +7,9 @@
 #include "node.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int compare_places(const void *a, const void *b)
 {
@@ -94,70 +92,80 @@ int job_read(struct node *node)
     return err.text[0] != '\0' ? node_fail(node, 2, &err) : 0;
 }
 
-/* The cores on which this process may run. */
-struct cores {
-    int count; /* at least 1 */
-    int known; /* so many of them are listed, in order; the others can't be named */
-    int core[CPU_SETSIZE];
-};
+/* --- workers --- */
 
-static void list_cores(struct cores *cores)
+/* How many queues each port is opened with, as it says or as there are cores. A device of its own
+ * may have fewer; of the others one is enough for what a kernel interface or a pipe carries. */
+static void plan_queues(struct node *node, const struct cores_ask *ask)
 {
-    cpu_set_t allowed;
+    for (size_t i = 0; i < node->port_count; i++) {
+        struct node_port *port = &node->ports[i];
 
-    cores->known = 0;
-    cores->count = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return; /* more cores than the set can hold */
-    for (int core = 0; core < CPU_SETSIZE; core++)
-        if (CPU_ISSET((size_t)core, &allowed))
-            cores->core[cores->known++] = core;
-    cores->count = cores->known;
+        port->conf = port->doc->conf;
+        port->conf.queues_at_most = port->conf.queues == 0;
+        if (port->conf.queues == 0)
+            port->conf.queues = port->conf.pci != NULL ? cores_queues(ask, node->port_count) : 1;
+        port->first_lane = node->lane_count;
+        node->lane_count += port->conf.queues;
+    }
 }
 
-/* Cores of its own: only where there are more cores than workers, and nobody said otherwise. */
-static bool workers_sleep(const struct node *node, const struct cores *cores, size_t workers)
+static int *list_lanes(const struct node *node)
 {
-    if (node->job->worker != WORKER_AUTO)
-        return node->job->worker == WORKER_SLEEP;
-    return (size_t)cores->count < workers + 2;
+    int *lanes = calloc(node->lane_count + 1, sizeof *lanes);
+
+    for (size_t i = 0; lanes != NULL && i < node->port_count; i++) {
+        const struct node_port *port = &node->ports[i];
+        int numa = port->conf.pci != NULL ? cores_numa_of_pci(port->conf.pci) : -1;
+
+        for (uint32_t queue = 0; queue < port->conf.queues; queue++)
+            lanes[port->first_lane + queue] = numa;
+    }
+    return lanes;
 }
 
-static size_t worker_count(const struct node *node, const struct cores *cores)
+static int choose_cores(struct node *node, struct err *err)
 {
-    size_t most = cores->count > 2 ? (size_t)cores->count - 1 : 1;
-    size_t count = node->port_count > 0 ? node->port_count : 1;
+    const struct doc_node *self = &node->job->nodes[node->self];
+    struct core usable[CORES_MAX];
+    struct cores_ask ask = {
+        .policy = node->job->worker,
+        .usable = usable,
+        .usable_count = cores_usable(usable, CORES_MAX),
+        .named = self->cores,
+        .named_count = self->cores_count,
+    };
+    int *lanes;
+    int rc;
 
-    if (node->job->worker == WORKER_SLEEP)
-        return 1;
-    if (most > NODE_WORKERS_MAX)
-        most = NODE_WORKERS_MAX;
-    return count < most ? count : most;
+    plan_queues(node, &ask);
+    lanes = list_lanes(node);
+    if (lanes == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    ask.lanes = lanes;
+    ask.lane_count = node->lane_count;
+    rc = cores_choose(&node->cores, &ask, err);
+    node->sleeps = node->cores.sleeps;
+    free(lanes);
+    return rc;
 }
 
-/* Workers that poll take the last cores. Those that sleep share cores with others and go where
- * there is room: tied to a core they gave up four times as many frames while it was busy. */
-static int choose_core(const struct node *node, const struct cores *cores, size_t worker)
+size_t job_worker_of(const struct node *node, uint32_t port, uint32_t queue)
 {
-    if (node->sleeps || cores->known == 0)
-        return -1;
-    return cores->core[(size_t)cores->known - 1 - worker % (size_t)cores->known];
+    return node->cores.worker[node->ports[port].first_lane + queue];
 }
 
 int job_start_workers(struct node *node)
 {
-    struct cores cores;
     struct err err = {0};
-    size_t count;
-    int rc = 0;
+    int rc = choose_cores(node, &err);
 
-    list_cores(&cores);
-    count = worker_count(node, &cores);
-    node->sleeps = workers_sleep(node, &cores, count);
-    for (size_t i = 0; i < count && rc == 0; i++) {
+    if (rc == 0)
+        cores_yield(&node->cores);
+    for (size_t i = 0; i < node->cores.workers && rc == 0; i++) {
         struct worker_conf conf = {
-            .sleeps = node->sleeps,
-            .core = choose_core(node, &cores, i),
+            .sleeps = node->cores.sleeps,
+            .core = node->cores.core[i],
             .event_fd = node->event_fd,
             .seed = randombytes_random(),
         };
@@ -165,5 +173,5 @@ int job_start_workers(struct node *node)
         rc = worker_start(&node->workers[i], &conf, &err);
         node->worker_count += rc == 0;
     }
-    return rc < 0 ? node_fail(node, 3, &err) : 0;
+    return rc < 0 ? node_fail(node, node_status_for(rc), &err) : 0;
 }

@@ -51,6 +51,20 @@ static void hash_boot(char *text, size_t size)
     sodium_bin2hex(text, size, hash, BOOT_BYTES);
 }
 
+/* By worker; null: they are tied to none. */
+static json_t *cores_of_workers(const struct node *node)
+{
+    json_t *cores = json_array();
+
+    for (size_t i = 0; i < node->worker_count; i++)
+        if (node->cores.core[i] >= 0)
+            json_array_append_new(cores, json_integer(node->cores.core[i]));
+    if (json_array_size(cores) > 0)
+        return cores;
+    json_decref(cores);
+    return json_null();
+}
+
 static void say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBLICKEYBYTES])
 {
     json_t *record = record_new(node->records, "hello");
@@ -75,7 +89,8 @@ static void say_hello(struct node *node, const uint8_t public_key[crypto_box_PUB
     json_object_set_new(record, "key", json_string(key));
     json_object_set_new(record, "cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
     json_object_set_new(record, "workers", json_integer((json_int_t)node->worker_count));
-    json_object_set_new(record, "worker", json_string(node->sleeps ? "sleep" : "poll"));
+    json_object_set_new(record, "worker", json_string(node->cores.sleeps ? "sleep" : "poll"));
+    json_object_set_new(record, "cores", cores_of_workers(node));
     json_object_set_new(record, "ports", json_integer((json_int_t)node->port_count));
     record_send(node->records, record);
 }

@@ -120,6 +120,34 @@ static int set_load(const struct phase_run *run, struct phase_lane *lane, struct
     return 0;
 }
 
+/* Refuses a rate that the cores can't send at the very best: on this port, and with those before
+ * it on this node. Drivers' bounds are the transport's. */
+static int check_cores(struct phase_run *run, const struct phase_lane *lane, struct err *err)
+{
+    const struct node *node = run->trial->node;
+    const struct node_port *port = &node->ports[lane->own->port];
+    const struct load *load = &lane->phase.load;
+    double bits = (phase_mean_size(&lane->phase) + FRAME_OVERHEAD_L1) * 8.0;
+    double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
+    size_t cores = port->queues < node->worker_count ? port->queues : node->worker_count;
+    double needed = port->core_fps > 0 ? fps / port->core_fps : 0;
+
+    if (load->unlimited || lane->send_count == 0 || phase_is_probe(run))
+        return 0;
+    if (needed > (double)cores)
+        return err_set(err, -EINVAL,
+                       "port %s: %.6g frames/s are more than %zu core(s) can send there, %.6g at "
+                       "the very best: ask for less, or give it more queues and cores",
+                       port->doc->conf.name, fps, cores, (double)cores * port->core_fps);
+    run->busy_cores += needed;
+    if (run->busy_cores > (double)node->worker_count)
+        return err_set(err, -EINVAL,
+                       "port %s: its %.6g frames/s and those of the ports before it are more than "
+                       "%zu worker(s) of this node can send: ask for less, or give it more cores",
+                       port->doc->conf.name, fps, node->worker_count);
+    return 0;
+}
+
 /* --- flows --- */
 
 static int compare_flows(const void *a, const void *b)
@@ -227,6 +255,119 @@ static int fill_lane(const struct phase_run *run, struct phase_lane *lane)
     return 0;
 }
 
+/* --- queues --- */
+
+/* The flows of one of several queues: a share of what is sent, all that is received (it may come by
+ * any). A flow that is forwarded leaves by the queue by which it came. */
+static int split_flows(const struct phase_lane *lane, uint32_t number)
+{
+    struct queue_lane *queue = &lane->queues[number];
+    struct flow_side *side;
+
+    queue->sends = calloc(lane->send_count + 1, sizeof *queue->sends);
+    queue->receives = calloc(lane->receive_count + 1, sizeof *queue->receives);
+    queue->sides = calloc(lane->send_count + lane->receive_count + 1, sizeof *queue->sides);
+    if (queue->sends == NULL || queue->receives == NULL || queue->sides == NULL)
+        return -ENOMEM;
+    side = queue->sides;
+    for (uint32_t i = 0; i < lane->send_count; i++) {
+        bool forward = lane->sends[i].role == PATTERN_FORWARD;
+
+        if (!forward && i % lane->queue_count != number)
+            continue;
+        queue->sends[queue->send_count] = lane->sends[i];
+        if (forward)
+            queue->sends[queue->send_count].side = side++;
+        queue->send_count++;
+    }
+    for (uint32_t i = 0; i < lane->receive_count; i++) {
+        queue->receives[i] = lane->receives[i];
+        queue->receives[i].side = side++;
+    }
+    return 0;
+}
+
+static int make_queues(struct phase_lane *lane, uint32_t count)
+{
+    int rc = 0;
+
+    lane->queues = calloc(count, sizeof *lane->queues);
+    if (lane->queues == NULL)
+        return -ENOMEM;
+    lane->queue_count = count;
+    if (count == 1)
+        lane->queues[0] = (struct queue_lane){
+            .sends = lane->sends, .receives = lane->receives, .send_count = lane->send_count};
+    for (uint32_t i = 0; i < count && count > 1 && rc == 0; i++)
+        rc = split_flows(lane, i);
+    return rc;
+}
+
+static void free_queues(const struct phase_run *run, struct phase_lane *lane)
+{
+    for (uint32_t i = 0; i < lane->queue_count; i++) {
+        struct queue_lane *queue = &lane->queues[i];
+
+        if (queue->lane != NULL)
+            run->trial->transport->finish(queue->lane);
+        if (lane->queue_count > 1) {
+            free(queue->sends);
+            free(queue->receives);
+            free(queue->sides);
+        }
+    }
+    free(lane->queues);
+}
+
+static void gather_queue(struct phase_lane *lane, const struct queue_lane *queue)
+{
+    uint32_t forwards = lane->send_count > 0 && lane->sends[0].role == PATTERN_FORWARD;
+
+    for (uint32_t i = 0; i < forwards; i++)
+        flow_side_add(lane->sends[i].side, queue->sends[i].side);
+    for (uint32_t i = 0; i < lane->receive_count; i++)
+        flow_side_add(lane->receives[i].side, queue->receives[i].side);
+}
+
+/* The first start, the last stop and arrival, and the first fault of all queues become queue 0's.
+ */
+static void gather_lane(struct lane *all, const struct lane *lane)
+{
+    if (lane->started_ns > 0 && (all->started_ns == 0 || lane->started_ns < all->started_ns))
+        all->started_ns = lane->started_ns;
+    if (lane->stopped_ns > all->stopped_ns)
+        all->stopped_ns = lane->stopped_ns;
+    if (lane->arrived_ns > all->arrived_ns)
+        all->arrived_ns = lane->arrived_ns;
+    if (all->error.text[0] == '\0')
+        all->error = lane->error;
+}
+
+void lanes_gather(struct phase_run *run)
+{
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+
+        for (uint32_t q = 0; q < lane->queue_count; q++) {
+            const struct queue_lane *queue = &lane->queues[q];
+
+            port_count_add(&lane->count, &queue->count);
+            gather_lane(lane->lane, queue->lane);
+            if (lane->queue_count > 1)
+                gather_queue(lane, queue);
+        }
+    }
+}
+
+const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane)
+{
+    for (size_t i = 0; i < run->lane_count; i++)
+        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
+            if (run->lanes[i].queues[q].lane == lane)
+                return &run->lanes[i];
+    return NULL;
+}
+
 /* --- preparation --- */
 
 static int64_t patience_ns(const struct phase_run *run)
@@ -273,11 +414,36 @@ static int fetch_partners(const struct phase_run *run, struct phase_lane *lane, 
     return rc;
 }
 
+static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_t number,
+                         struct err *err)
+{
+    const struct node_port *port = &run->trial->node->ports[lane->own->port];
+    struct queue_lane *queue = &lane->queues[number];
+    struct lane_request request = {
+        .port = port->open,
+        .phase = &lane->phase,
+        .rank = lane->own->rank,
+        .ranks = lane->own->part->n,
+        .sends = queue->sends,
+        .send_count = queue->send_count,
+        .receives = queue->receives,
+        .receive_count = lane->receive_count,
+        .count = &queue->count,
+        .line_rate_bps = port->line_rate_bps,
+        .queue = number,
+        .leader = number > 0 ? lane->lane : NULL,
+        .share = lane->send_count > 0 ? (double)queue->send_count / lane->send_count : 1,
+    };
+    int rc = run->trial->transport->prepare(&queue->lane, &request, err);
+
+    if (number == 0)
+        lane->lane = queue->lane;
+    return rc;
+}
+
 static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
-    const struct trial *trial = run->trial;
-    const struct node_port *port = &trial->node->ports[lane->own->port];
-    struct lane_request request;
+    const struct node_port *port = &run->trial->node->ports[lane->own->port];
     int rc;
 
     lane->phase = run->template;
@@ -289,22 +455,14 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
         return 0;
     rc = set_load(run, lane, err);
     if (rc == 0)
+        rc = check_cores(run, lane, err);
+    if (rc == 0)
         rc = fetch_partners(run, lane, err);
-    if (rc < 0)
-        return rc;
-    request = (struct lane_request){
-        .port = port->open,
-        .phase = &lane->phase,
-        .rank = lane->own->rank,
-        .ranks = lane->own->part->n,
-        .sends = lane->sends,
-        .send_count = lane->send_count,
-        .receives = lane->receives,
-        .receive_count = lane->receive_count,
-        .count = &lane->count,
-        .line_rate_bps = port->line_rate_bps,
-    };
-    return trial->transport->prepare(&lane->lane, &request, err);
+    if (rc == 0 && make_queues(lane, port->queues) < 0)
+        rc = err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < lane->queue_count && rc == 0; i++)
+        rc = prepare_queue(run, lane, i, err);
+    return rc;
 }
 
 /* 0: all lanes are ready. -EAGAIN: not yet, and `why` may name a partner that is waited for. */
@@ -313,12 +471,14 @@ static int settle_once(struct phase_run *run, struct err *why)
     int waiting = 0;
 
     for (size_t i = 0; i < run->lane_count; i++) {
-        struct lane *lane = run->lanes[i].lane;
-        int rc = lane != NULL ? run->trial->transport->settle(lane, clock_now(), why) : 0;
+        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++) {
+            struct lane *lane = run->lanes[i].queues[q].lane;
+            int rc = run->trial->transport->settle(lane, clock_now(), why);
 
-        if (rc < 0 && rc != -EAGAIN)
-            return rc;
-        waiting = rc < 0 ? rc : waiting;
+            if (rc < 0 && rc != -EAGAIN)
+                return rc;
+            waiting = rc < 0 ? rc : waiting;
+        }
     }
     return waiting;
 }
@@ -352,7 +512,7 @@ static int make_tasks(struct phase_run *run)
 
     run->lane_count = run->trial->own_count;
     run->lanes = calloc(run->lane_count + 1, sizeof *run->lanes);
-    run->worker_lanes = calloc(run->lane_count + 1, sizeof *run->worker_lanes);
+    run->worker_lanes = calloc(node->lane_count + 1, sizeof *run->worker_lanes);
     run->tasks = calloc(node->worker_count, sizeof *run->tasks);
     if (run->lanes == NULL || run->worker_lanes == NULL || run->tasks == NULL)
         return -ENOMEM;
@@ -383,8 +543,7 @@ void lanes_release(struct phase_run *run)
     for (size_t i = 0; i < run->lane_count && run->lanes != NULL; i++) {
         struct phase_lane *lane = &run->lanes[i];
 
-        if (lane->lane != NULL)
-            run->trial->transport->finish(lane->lane);
+        free_queues(run, lane);
         free(lane->sends);
         free(lane->receives);
         free(lane->sides);

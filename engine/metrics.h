@@ -44,7 +44,7 @@ struct flow_side {
     int64_t last_ns;
 };
 
-/* One port in one phase, kept by its worker. */
+/* One port in one phase; with several queues one of each, kept by its worker. */
 struct port_count {
     uint64_t misdelivered;   /* frames of this trial meant for another rank (flooding) */
     uint64_t foreign;        /* frames that are not ours at all, or of another run or phase */
@@ -52,6 +52,40 @@ struct port_count {
     uint64_t guest_received; /* ... and that it received */
     uint64_t send_refused;   /* frames that the driver did not take at the first try */
 };
+
+static inline void flow_count_add(struct flow_count *sum, const struct flow_count *part)
+{
+    sum->frames += part->frames;
+    sum->frame_bytes += part->frame_bytes;
+    sum->payload_bytes += part->payload_bytes;
+    sum->messages += part->messages;
+}
+
+/* Adds what one of several queues counted of a flow's side. */
+static inline void flow_side_add(struct flow_side *sum, const struct flow_side *part)
+{
+    flow_count_add(&sum->live, &part->live);
+    flow_count_add(&sum->window.open, &part->window.open);
+    flow_count_add(&sum->window.close, &part->window.close);
+    sum->duplicated += part->duplicated;
+    sum->reordered += part->reordered;
+    sum->late += part->late;
+    sum->corrupted += part->corrupted;
+    sum->intended += part->intended;
+    if (part->first_ns > 0 && (sum->first_ns == 0 || part->first_ns < sum->first_ns))
+        sum->first_ns = part->first_ns;
+    if (part->last_ns > sum->last_ns)
+        sum->last_ns = part->last_ns;
+}
+
+static inline void port_count_add(struct port_count *sum, const struct port_count *part)
+{
+    sum->misdelivered += part->misdelivered;
+    sum->foreign += part->foreign;
+    sum->guest_sent += part->guest_sent;
+    sum->guest_received += part->guest_received;
+    sum->send_refused += part->send_refused;
+}
 
 /* What the port's driver counts, since it was opened; -1: it does not say. */
 struct port_hardware {

@@ -8,6 +8,7 @@
 #define ENGINE_NODE_H
 
 #include "control.h"
+#include "cores.h"
 #include "documents.h"
 #include "input.h"
 #include "records.h"
@@ -16,7 +17,7 @@
 #include <signal.h>
 
 #define NODE_TRANSPORTS_MAX 4
-#define NODE_WORKERS_MAX 64
+#define NODE_WORKERS_MAX CORES_WORKERS_MAX
 
 /* Why the run ends. */
 enum node_end {
@@ -33,9 +34,13 @@ enum node_end {
  * kernel's TCP segments, and an AF_PACKET ring would fill with them. */
 struct node_port {
     const struct doc_port *doc;
+    struct port_conf conf;             /* the document's, with the number of queues decided */
+    size_t first_lane;                 /* of all the node's: its queue 0's */
     const struct transport *transport; /* in which it is open; NULL: closed */
     struct transport_port *open;
+    uint32_t queues;        /* that it has in that transport */
     uint64_t line_rate_bps; /* as resolved when it was opened; 0: unknown */
+    double core_fps;        /* frames/s that one core can send there at most; 0: no bound known */
     bool link_up;           /* as last seen */
 };
 
@@ -74,9 +79,11 @@ struct node {
     struct node_place *places; /* all ports of the run, by name */
     size_t place_count;
 
+    struct cores_choice cores;
+    size_t lane_count; /* queues of all ports */
     struct worker *workers[NODE_WORKERS_MAX];
     size_t worker_count;
-    bool sleeps;
+    bool sleeps; /* as cores.sleeps */
 };
 
 /* One turn of the node's loop: waits until something happens or `until_ns`, then answers control
@@ -120,6 +127,8 @@ int job_read(struct node *node);
 /* By a port's name; NULL when there is none. */
 const struct node_place *job_find_place(const struct node *node, const char *name);
 int job_start_workers(struct node *node);
+/* The worker of a port's queue, by its number. */
+size_t job_worker_of(const struct node *node, uint32_t port, uint32_t queue);
 
 /* join.c: the control endpoint; hello, peers, the first barrier, ready. */
 int join_open_control(struct node *node);

@@ -99,8 +99,8 @@ static void set_times(struct phase_run *run, int64_t start_ns)
         lane->phase.open_ns = phase->open_ns;
         lane->phase.close_ns = phase->close_ns;
         lane->phase.stop_ns = phase->stop_ns;
-        if (lane->lane != NULL)
-            lane->lane->stop_ns = phase->stop_ns;
+        for (uint32_t q = 0; q < lane->queue_count; q++)
+            lane->queues[q].lane->stop_ns = phase->stop_ns;
     }
 }
 
@@ -207,8 +207,10 @@ static void deal_lanes(struct phase_run *run)
             .flood_limit = doc->flood_limit,
         };
         for (size_t i = 0; i < run->lane_count; i++)
-            if (run->lanes[i].lane != NULL && run->lanes[i].own->port % node->worker_count == w)
-                *next++ = (struct worker_lane){run->trial->transport, run->lanes[i].lane, 0, 0};
+            for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
+                if (job_worker_of(node, run->lanes[i].own->port, q) == w)
+                    *next++ = (struct worker_lane){.transport = run->trial->transport,
+                                                   .lane = run->lanes[i].queues[q].lane};
         task->count = (size_t)(next - task->lanes);
     }
 }
@@ -223,11 +225,9 @@ static bool workers_done(struct node *node)
 
 static const char *port_of_lane(const struct phase_run *run, const struct lane *lane)
 {
-    const struct phase_lane *phase_lane = run->lanes;
+    const struct own_rank *own = lanes_owner(run, lane)->own;
 
-    while (phase_lane->lane != lane)
-        phase_lane++;
-    return run->trial->node->ports[phase_lane->own->port].doc->conf.name;
+    return run->trial->node->ports[own->port].doc->conf.name;
 }
 
 /* A port that hears what is meant for others knows that the switch floods, and only those who send
@@ -454,6 +454,7 @@ int phase_perform(struct trial *trial, uint32_t number, uint32_t *states)
     run.cpu_begin_s = cpu_process_s();
     run.idle_begin_s = cpu_idle_s();
     rc = run_workers(&run);
+    lanes_gather(&run);
     read_hardware(&run, false);
     report_lane_errors(&run);
     if (rc == 0 && goes_by_clock(&run))

@@ -40,12 +40,14 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
                      struct err *err)
 {
     struct port_facts facts = {0};
-    int rc = transport->open(&port->open, &port->doc->conf, &node->run, err);
+    int rc = transport->open(&port->open, &port->conf, &node->run, err);
 
     if (rc < 0)
         return rc;
     port->transport = transport;
     transport->facts(port->open, &facts);
+    port->queues = facts.queues > 0 ? facts.queues : 1;
+    port->core_fps = facts.core_fps;
     port->line_rate_bps =
         port->doc->conf.line_rate_bps > 0 ? port->doc->conf.line_rate_bps : facts.link_bps;
     port->link_up = transport->link_up(port->open);
@@ -71,6 +73,23 @@ static bool wanted(const struct doc_port *doc, const struct transport *transport
     return conf->iface != NULL || conf->pci != NULL || conf->vdev != NULL;
 }
 
+/* The cores of its queues, in their order; null: they are tied to none. */
+static json_t *cores_of_queues(const struct node *node, const struct node_port *port)
+{
+    json_t *cores = json_array();
+
+    for (uint32_t queue = 0; queue < port->queues; queue++) {
+        int core = node->cores.core[job_worker_of(node, (uint32_t)(port - node->ports), queue)];
+
+        if (core >= 0)
+            json_array_append_new(cores, json_integer(core));
+    }
+    if (json_array_size(cores) > 0)
+        return cores;
+    json_decref(cores);
+    return json_null();
+}
+
 static void report_port(struct node *node, struct node_port *port)
 {
     struct port_facts facts = {.numa_node = -1};
@@ -89,6 +108,9 @@ static void report_port(struct node *node, struct node_port *port)
                      port->line_rate_bps > 0 ? (int64_t)port->line_rate_bps : -1);
     record_set_count(record, "frame_max", facts.frame_max > 0 ? (int64_t)facts.frame_max : -1);
     record_set_count(record, "numa", facts.numa_node);
+    record_set_count(record, "queues", port->queues);
+    json_object_set_new(record, "cores", cores_of_queues(node, port));
+    record_set_count(record, "core_fps", facts.core_fps > 0 ? (int64_t)facts.core_fps : -1);
     record_set_text(record, "offloads", facts.offloads);
     record_set_count(record, "mtu", facts.mtu > 0 ? (int64_t)facts.mtu : -1);
     record_set_text(record, "congestion", facts.congestion);
@@ -165,7 +187,9 @@ int ports_survey(struct node *node)
     return rc < 0 && err.text[0] != '\0' ? node_fail(node, 2, &err) : rc;
 }
 
-/* Gives each open port to its worker, which lets it answer the network between phases. */
+/* Gives each open port to its first queue's worker, which lets it answer the network between
+ * phases.
+ */
 static int assign_workers(struct node *node)
 {
     struct worker_port *mine = calloc(node->port_count > 0 ? node->port_count : 1, sizeof *mine);
@@ -174,8 +198,8 @@ static int assign_workers(struct node *node)
     for (size_t w = 0; w < node->worker_count && rc == 0; w++) {
         size_t count = 0;
 
-        for (size_t i = w; i < node->port_count; i += node->worker_count)
-            if (node->ports[i].transport != NULL)
+        for (uint32_t i = 0; i < node->port_count; i++)
+            if (node->ports[i].transport != NULL && job_worker_of(node, i, 0) == w)
                 mine[count++] = (struct worker_port){node->ports[i].transport, node->ports[i].open};
         rc = worker_adopt(node->workers[w], mine, count);
     }

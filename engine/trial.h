@@ -43,7 +43,17 @@ struct trial {
     uint32_t clock_turn;    /* sync none: how many phases have begun */
 };
 
-/* One own rank in the present phase. */
+/* One queue of an own rank's port in the present phase. */
+struct queue_lane {
+    struct lane *lane;
+    struct lane_flow *sends;
+    struct lane_flow *receives;
+    uint32_t send_count;
+    struct flow_side *sides; /* its part of flows that several queues share; NULL: none are */
+    struct port_count count;
+};
+
+/* One own rank in the present phase. Its flows and counts are the whole port's. */
 struct phase_lane {
     const struct own_rank *own;
     struct phase phase; /* its own: load and tag differ between ports and parts */
@@ -55,7 +65,9 @@ struct phase_lane {
     struct port_count count;
     struct port_hardware before;
     struct port_hardware after;
-    struct lane *lane; /* NULL: idle in this phase */
+    struct queue_lane *queues;
+    uint32_t queue_count;
+    struct lane *lane; /* of queue 0; NULL: idle in this phase */
 };
 
 /* What the barrier at the end of a phase agreed on. */
@@ -83,6 +95,7 @@ struct phase_run {
     struct phase template;
     struct phase_lane *lanes;
     size_t lane_count;
+    double busy_cores;         /* that the load needs at the least */
     struct worker_task *tasks; /* by worker */
     struct worker_lane *worker_lanes;
     int64_t start_run_ns; /* agreed */
@@ -113,6 +126,10 @@ static inline uint32_t phase_mean_size(const struct phase *phase)
 /* lanes.c: makes this node's lanes of the phase, fetches their partners' addresses and settles
  * them; -ECANCELED when that fails (node->err says why). Releases what was made, also in part. */
 int lanes_prepare(struct phase_run *run);
+/* The workers are done: sums up what each port's queues counted, and when they began and ended. */
+void lanes_gather(struct phase_run *run);
+/* Whose lane this is. */
+const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane);
 void lanes_release(struct phase_run *run);
 
 /* phase.c: runs one phase, or the probe of the whole plan, from preparation to records. 0;

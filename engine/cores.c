@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cores.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static_assert(CORES_WORKERS_MAX <= UINT8_MAX + 1, "a worker's number fits in a lane's byte");
+static_assert(CORES_MAX <= CPU_SETSIZE, "a core's number fits in a set");
+
+#define QUEUES_OF_ITSELF 4u /* a port that did not say gets no more */
+
+/* --- the choice --- */
+
+static const struct core *find(const struct cores_ask *ask, uint32_t number)
+{
+    for (size_t i = 0; i < ask->usable_count; i++)
+        if (ask->usable[i].number == (int)number)
+            return &ask->usable[i];
+    return NULL;
+}
+
+static int check_named(const struct cores_ask *ask, struct err *err)
+{
+    for (size_t i = 0; i < ask->named_count; i++) {
+        if (find(ask, ask->named[i]) == NULL)
+            return err_set(err, -EINVAL,
+                           "cores: %u is none of the %zu cores that this node may use (%d to %d)",
+                           ask->named[i], ask->usable_count, ask->usable[0].number,
+                           ask->usable[ask->usable_count - 1].number);
+        for (size_t j = 0; j < i; j++)
+            if (ask->named[i] == ask->named[j])
+                return err_set(err, -EINVAL, "cores: %u is named twice", ask->named[i]);
+    }
+    return 0;
+}
+
+static size_t lanes_of(const struct cores_ask *ask)
+{
+    return ask->lane_count > 0 ? ask->lane_count : 1;
+}
+
+/* Whether workers poll, by the rules in the header. */
+static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
+{
+    bool spare = ask->usable_count > (ask->named_count > 0 ? ask->named_count : 1);
+
+    *polls = ask->policy == WORKER_POLL;
+    if (ask->policy == WORKER_AUTO)
+        *polls = ask->named_count > 0 ? spare : ask->usable_count > lanes_of(ask) + 1;
+    if (ask->policy == WORKER_POLL && !spare)
+        return err_set(
+            err, -EINVAL,
+            "worker: poll takes %s of the %zu cores that this node may use, and its main "
+            "thread needs one: %s, or worker: sleep",
+            ask->named_count > 0 ? "all" : "one", ask->usable_count,
+            ask->named_count > 0 ? "name fewer cores" : "allow it two");
+    return 0;
+}
+
+/* Cores that workers may take, the first to be taken first: as named, else from the last. */
+static size_t list_candidates(const struct cores_ask *ask, struct core *candidates)
+{
+    size_t most = ask->named_count > 0 ? ask->named_count : ask->usable_count - 1;
+
+    for (size_t i = 0; i < most; i++)
+        candidates[i] = ask->named_count > 0 ? *find(ask, ask->named[i])
+                                             : ask->usable[ask->usable_count - 1 - i];
+    return most;
+}
+
+/* A core that no worker has, on this NUMA node if one is left there; -1: all are taken. */
+static int take_core(struct core *candidates, size_t count, int numa)
+{
+    size_t best = count;
+    int number;
+
+    for (size_t i = 0; i < count; i++)
+        if (candidates[i].number >= 0 &&
+            (best == count ||
+             (numa >= 0 && candidates[best].numa != numa && candidates[i].numa == numa)))
+            best = i;
+    if (best == count)
+        return -1;
+    number = candidates[best].number;
+    candidates[best].number = -1;
+    return number;
+}
+
+static void deal(struct cores_choice *choice, const struct cores_ask *ask)
+{
+    struct core candidates[CORES_MAX];
+    size_t count = list_candidates(ask, candidates);
+
+    choice->workers = 0;
+    for (size_t lane = 0; lane < lanes_of(ask); lane++) {
+        int numa = ask->lane_count > 0 ? ask->lanes[lane] : -1;
+        int core = choice->workers < CORES_WORKERS_MAX ? take_core(candidates, count, numa) : -1;
+
+        if (core >= 0)
+            choice->core[choice->workers++] = core;
+        choice->worker[lane] = (uint8_t)(core >= 0 ? choice->workers - 1 : lane % choice->workers);
+    }
+}
+
+int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struct err *err)
+{
+    bool polls;
+    int rc;
+
+    *choice = (struct cores_choice){.sleeps = true, .workers = 1, .core = {-1}};
+    if (ask->lane_count > CORES_LANES_MAX)
+        return err_set(err, -EINVAL, "%zu queues are more than a node has: %d", ask->lane_count,
+                       CORES_LANES_MAX);
+    if (ask->usable_count == 0) /* more cores than a mask holds: none can be told from another */
+        return ask->named_count > 0
+                   ? err_set(err, -EINVAL, "cores: can't be named on this machine: it has too many")
+                   : 0;
+    if ((rc = check_named(ask, err)) != 0 || (rc = decide(ask, &polls, err)) != 0)
+        return rc;
+    choice->sleeps = !polls;
+    if (polls || ask->named_count > 0)
+        deal(choice, ask);
+    return 0;
+}
+
+uint32_t cores_queues(const struct cores_ask *ask, size_t ports)
+{
+    size_t most = ask->named_count > 0    ? ask->named_count
+                  : ask->usable_count > 2 ? ask->usable_count - 2
+                                          : 1;
+    size_t each = ports > 0 ? most / ports : 1;
+
+    if (ask->policy == WORKER_SLEEP || each == 0)
+        return 1;
+    return each < QUEUES_OF_ITSELF ? (uint32_t)each : QUEUES_OF_ITSELF;
+}
+
+/* --- this machine --- */
+
+static int numa_of_core(int core)
+{
+    char path[64];
+    struct dirent *entry;
+    int numa = -1;
+    DIR *folder;
+
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d", core);
+    folder = opendir(path);
+    while (folder != NULL && numa < 0 && (entry = readdir(folder)) != NULL)
+        if (sscanf(entry->d_name, "node%d", &numa) != 1)
+            numa = -1;
+    if (folder != NULL)
+        closedir(folder);
+    return numa;
+}
+
+size_t cores_usable(struct core *cores, size_t room)
+{
+    cpu_set_t allowed;
+    size_t count = 0;
+
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return 0;
+    for (int core = 0; core < CORES_MAX && count < room; core++)
+        if (CPU_ISSET((size_t)core, &allowed))
+            cores[count++] = (struct core){core, numa_of_core(core)};
+    return count;
+}
+
+static void yield_thread(pid_t thread, const cpu_set_t *workers)
+{
+    cpu_set_t allowed;
+
+    if (sched_getaffinity(thread, sizeof allowed, &allowed) != 0)
+        return;
+    for (size_t core = 0; core < CORES_MAX; core++)
+        if (CPU_ISSET(core, workers))
+            CPU_CLR(core, &allowed);
+    if (CPU_COUNT(&allowed) > 0)
+        (void)sched_setaffinity(thread, sizeof allowed, &allowed);
+}
+
+void cores_yield(const struct cores_choice *choice)
+{
+    DIR *threads = choice->sleeps ? NULL : opendir("/proc/self/task");
+    struct dirent *entry;
+    cpu_set_t workers;
+
+    CPU_ZERO(&workers);
+    for (size_t i = 0; i < choice->workers; i++)
+        if (choice->core[i] >= 0)
+            CPU_SET((size_t)choice->core[i], &workers);
+    while (threads != NULL && (entry = readdir(threads)) != NULL)
+        if (entry->d_name[0] != '.')
+            yield_thread((pid_t)atoi(entry->d_name), &workers);
+    if (threads != NULL)
+        closedir(threads);
+}
+
+int cores_numa_of_pci(const char *pci)
+{
+    char path[128];
+    int numa = -1;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return -1;
+    if (fscanf(file, "%d", &numa) != 1)
+        numa = -1;
+    fclose(file);
+    return numa;
+}

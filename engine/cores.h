@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Which workers a node has, on which cores, and whether they poll or sleep. A lane is one queue of
+ * one port; each lane has one worker, each worker one core.
+ *
+ *     cores are named   they are the workers', and nobody else's: poll, unless none is left for the
+ *                       node's main thread or `sleep` was said
+ *     more cores than   poll, each lane on a core of its own; the main thread keeps the others
+ *     lanes + 1
+ *     otherwise         one worker that sleeps until its next frame is due, on any core
+ *
+ * A lane is given a core on its port's NUMA node where there is one left.
+ */
+#ifndef ENGINE_CORES_H
+#define ENGINE_CORES_H
+
+#include "err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CORES_MAX 1024
+#define CORES_WORKERS_MAX 64
+#define CORES_LANES_MAX 4096
+
+enum worker_policy { WORKER_AUTO, WORKER_SLEEP, WORKER_POLL };
+
+struct core {
+    int number;
+    int numa; /* -1: not known */
+};
+
+struct cores_ask {
+    enum worker_policy policy;
+    const struct core *usable; /* where this process may run, ascending */
+    size_t usable_count;
+    const uint32_t *named; /* `cores`, if count > 0 */
+    size_t named_count;
+    const int *lanes; /* the NUMA node of each lane's port; -1: none */
+    size_t lane_count;
+};
+
+struct cores_choice {
+    bool sleeps;
+    size_t workers;
+    int core[CORES_WORKERS_MAX];     /* of each worker; -1: any */
+    uint8_t worker[CORES_LANES_MAX]; /* of each lane */
+};
+
+/* -EINVAL with what is possible: a core that is not there or is named twice, no core left for the
+ * main thread where workers must poll. */
+int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struct err *err);
+
+/* How many queues a port may have that did not say: as many as leave each lane a core. */
+uint32_t cores_queues(const struct cores_ask *ask, size_t ports);
+
+/* The cores of this machine on which this process may run: at most `room`, returns how many. */
+size_t cores_usable(struct core *cores, size_t room);
+
+/* Keeps all threads that this process has now, and what they start, off the workers' cores. Workers
+ * are started afterwards. */
+void cores_yield(const struct cores_choice *choice);
+
+/* The NUMA node of a PCI device; -1: none, or not known. */
+int cores_numa_of_pci(const char *pci);
+
+#endif
