@@ -8,12 +8,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define LISTEN_NS (500 * NS_PER_US) /* a sleeping worker looks at its ports at least so often */
 #define CHECK_NS (2 * NS_PER_MS)    /* ends, stops and floods are looked for so often */
 #define IDLE_NS (20 * NS_PER_MS)    /* between phases ports are visited so often */
 #define PROGRESS_CHECKS 25          /* progress is summed every so many checks */
+#define SHARED_CORE_NICE (-20)
 
 struct worker {
     struct worker_conf conf;
@@ -299,11 +301,20 @@ static bool await_task(struct worker *worker)
     return !worker->ending;
 }
 
+/* On a shared core: whoever computes there must let a frame leave when it is due. Where that is
+ * not permitted, frames leave when they can. */
+static void claim_precedence(void)
+{
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), SHARED_CORE_NICE);
+}
+
 static void *work(void *context)
 {
     struct worker *worker = context;
     uint64_t one = 1;
 
+    if (worker->conf.sleeps)
+        claim_precedence();
     pthread_mutex_lock(&worker->lock);
     while (await_task(worker)) {
         struct worker_task *task = worker->task;
