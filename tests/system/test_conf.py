@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every example in conf/ runs as it stands, but for its times."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import labkit
+import pytest
+import runs
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+EXAMPLES = sorted(CONF.glob("*.yaml"))
+DONE = (0, 1, 4)  # times this short may fail a clause, or leave it open
+
+pytestmark = labkit.needs_lab
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 6
+
+
+@pytest.mark.parametrize("conf", EXAMPLES, ids=lambda conf: conf.stem)
+def test_example_runs(conf: Path, tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    short = ["--set", "warmup=100ms", "--set", "window=150ms", "--set", "repeat=1"]
+    done = subprocess.run(
+        runs.command("run", str(conf), "--out", str(out), "--quiet", *short),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in DONE, done.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["status"] == "complete"
+    assert summary["faults"] == []
+    for trial in summary["trials"]:
+        assert trial["delivered_bytes"] > 0, trial
+        assert trial["flows_observed"] == trial["flows"]
