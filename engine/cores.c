@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 static_assert(CORES_WORKERS_MAX <= UINT8_MAX + 1, "a worker's number fits in a lane's byte");
 static_assert(CORES_MAX <= CPU_SETSIZE, "a core's number fits in a set");
@@ -159,12 +159,26 @@ static int numa_of_core(int core)
     return numa;
 }
 
-size_t cores_usable(struct core *cores, size_t room)
+/* The mask of the cpuset in which this process lives: what is left of a mask of all. */
+static int widest(cpu_set_t *cores)
+{
+    cpu_set_t before, every;
+    int rc = sched_getaffinity(0, sizeof before, &before);
+
+    memset(&every, 0xff, sizeof every);
+    if (rc != 0 || sched_setaffinity(0, sizeof every, &every) != 0)
+        return -errno;
+    rc = sched_getaffinity(0, sizeof *cores, cores);
+    (void)sched_setaffinity(0, sizeof before, &before);
+    return rc;
+}
+
+size_t cores_usable(struct core *cores, size_t room, bool all)
 {
     cpu_set_t allowed;
     size_t count = 0;
 
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    if ((all ? widest(&allowed) : sched_getaffinity(0, sizeof allowed, &allowed)) != 0)
         return 0;
     for (int core = 0; core < CORES_MAX && count < room; core++)
         if (CPU_ISSET((size_t)core, &allowed))
@@ -172,32 +186,28 @@ size_t cores_usable(struct core *cores, size_t room)
     return count;
 }
 
-static void yield_thread(pid_t thread, const cpu_set_t *workers)
+/* To those of its cores that are not the workers', or, if it has no other, to any such core. */
+static void yield_thread(pid_t thread, const cpu_set_t *others)
 {
     cpu_set_t allowed;
 
     if (sched_getaffinity(thread, sizeof allowed, &allowed) != 0)
         return;
-    for (size_t core = 0; core < CORES_MAX; core++)
-        if (CPU_ISSET(core, workers))
-            CPU_CLR(core, &allowed);
-    if (CPU_COUNT(&allowed) > 0)
-        (void)sched_setaffinity(thread, sizeof allowed, &allowed);
+    CPU_AND(&allowed, &allowed, others);
+    (void)sched_setaffinity(thread, sizeof allowed, CPU_COUNT(&allowed) > 0 ? &allowed : others);
 }
 
 void cores_yield(const struct cores_choice *choice)
 {
-    DIR *threads = choice->sleeps ? NULL : opendir("/proc/self/task");
+    cpu_set_t others;
+    DIR *threads = choice->sleeps || widest(&others) != 0 ? NULL : opendir("/proc/self/task");
     struct dirent *entry;
-    cpu_set_t workers;
 
-    CPU_ZERO(&workers);
-    for (size_t i = 0; i < choice->workers; i++)
-        if (choice->core[i] >= 0)
-            CPU_SET((size_t)choice->core[i], &workers);
+    for (size_t i = 0; i < choice->workers && threads != NULL; i++)
+        CPU_CLR((size_t)choice->core[i], &others);
     while (threads != NULL && (entry = readdir(threads)) != NULL)
         if (entry->d_name[0] != '.')
-            yield_thread((pid_t)atoi(entry->d_name), &workers);
+            yield_thread((pid_t)atoi(entry->d_name), &others);
     if (threads != NULL)
         closedir(threads);
 }

@@ -55,8 +55,9 @@ int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struc
 /* How many queues a port may have that did not say: as many as leave each lane a core. */
 uint32_t cores_queues(const struct cores_ask *ask, size_t ports);
 
-/* The cores of this machine on which this process may run: at most `room`, returns how many. */
-size_t cores_usable(struct core *cores, size_t room);
+/* The cores of this machine on which this thread runs; `all`: may run, its mask widened as far as
+ * the kernel allows. At most `room`, returns how many. */
+size_t cores_usable(struct core *cores, size_t room, bool all);
 
 /* Keeps all threads that this process has now, and what they start, off the workers' cores. Workers
  * are started afterwards. */

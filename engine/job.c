@@ -131,7 +131,7 @@ static int choose_cores(struct node *node, struct err *err)
     struct cores_ask ask = {
         .policy = node->job->worker,
         .usable = usable,
-        .usable_count = cores_usable(usable, CORES_MAX),
+        .usable_count = cores_usable(usable, CORES_MAX, self->cores_count > 0),
         .named = self->cores,
         .named_count = self->cores_count,
     };

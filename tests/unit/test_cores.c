@@ -174,10 +174,12 @@ static void queues_leave_every_lane_a_core(void **state)
 static void this_machine_has_a_core(void **state)
 {
     struct core cores[CORES_MAX];
-    size_t count = cores_usable(cores, CORES_MAX);
+    size_t count = cores_usable(cores, CORES_MAX, false);
 
     (void)state;
     assert_true(count >= 1);
+    assert_true(cores_usable(cores, CORES_MAX, true) >= count);
+    assert_int_equal(cores_usable(cores, CORES_MAX, false), count); /* nothing has changed */
     for (size_t i = 1; i < count; i++)
         assert_true(cores[i].number > cores[i - 1].number);
     assert_int_equal(cores_numa_of_pci("ffff:ff:1f.7"), -1);

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from . import cores
 from .compile import refuse_unbuilt
 from .errors import ConfigurationError
 from .model import Port, Process, Run
@@ -44,18 +45,24 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def job_document(run: Run, run_id: str, controlled: bool = True) -> dict[str, Any]:
-    """What exists: the nodes with the ports that the run's trials use."""
+def job_document(
+    run: Run, run_id: str, dealt: cores.Deal | None = None, controlled: bool = True
+) -> dict[str, Any]:
+    """What exists: the nodes with the ports that the run's trials use, and their cores."""
     used = _transports_used(run)
+    dealt = dealt or cores.deal(run)
     return {
         "protocol": PROTOCOL,
         "run": run_id,
         "controlled": controlled,
         "deadman_ms": run.site.deadman_ms,
         "barrier_timeout_ms": run.site.barrier_timeout_ms,
-        "worker": run.worker,
+        "worker": dealt.worker,
         "log": run.log,
-        "nodes": [_node(process, used) for process in run.site.processes],
+        "nodes": [
+            _node(process, used) | _cores(dealt.cores.get(process.name, ()))
+            for process in run.site.processes
+        ],
     }
 
 
@@ -82,6 +89,10 @@ def _node(process: Process, used: dict[str, list[str]]) -> dict[str, Any]:
         "control": process.control,
         "ports": [_port(port, used[port.name]) for port in process.ports if port.name in used],
     }
+
+
+def _cores(named: Sequence[int]) -> dict[str, Any]:
+    return {"cores": list(named)} if named else {}
 
 
 def _port(port: Port, transports: list[str]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Process:
     name: str  # the host's name, or "node[01-16]" when several are packed
     ports: tuple[Port, ...]
     control: dict[str, Any]  # the `control` mapping of the `job` document
+    cores: tuple[int, ...] = ()  # its workers', as named; none: it chooses
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Site:
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of ports
     lab: str | None = None  # topology name or file, when launch is lab
     lab_overrides: dict[str, Any] = field(default_factory=dict)
+    cores: tuple[int, ...] = ()  # a lab's, for the workers of all its processes; none: see `cores`
     deadman_ms: int = 500
     barrier_timeout_ms: int = 5000
     queue_bytes: int | None = None  # the lab's queues: what a port may be above line rate by

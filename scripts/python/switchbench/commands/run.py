@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import __version__, timing
+from .. import __version__, cores, timing
 from ..compile import refuse_too_long, refuse_unbuilt
 from ..controller import Controller, Interrupt, Outcome
 from ..documents import job_document
@@ -63,6 +63,7 @@ class _Place:
     engine: Path
     directory: RunDirectory
     quiet: bool
+    dealt: cores.Deal
 
 
 def main(args: argparse.Namespace) -> int:
@@ -71,10 +72,12 @@ def main(args: argparse.Namespace) -> int:
     refuse_unbuilt(run)
     refuse_too_long(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
+    dealt = cores.deal(run)
     launcher = launcher_for(run.site)
     engine = find_engine()
     name = args.conf.stem if args.conf else Path(args.site).stem
-    place = _Place(_run_id(), engine, RunDirectory(args.out or default_path(name)), args.quiet)
+    directory = RunDirectory(args.out or default_path(name))
+    place = _Place(_run_id(), engine, directory, args.quiet, dealt)
     if not args.quiet:
         _announce(run)
     about = _about(run, place)
@@ -93,7 +96,9 @@ def main(args: argparse.Namespace) -> int:
 def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any]) -> Outcome:
     """Brings up, measures, brings down. Nothing is left running when it returns or raises."""
     progress = make_progress(run, place.quiet)
-    controller = Controller(run, job_document(run, place.run_id), place.directory, progress)
+    job = job_document(run, place.run_id, place.dealt)
+    controller = Controller(run, job, place.directory, progress)
+    cores.keep_off(place.dealt.polled)
 
     def command(name: str) -> list[str]:
         return [str(place.engine), "--name", name]

@@ -226,6 +226,35 @@ def _genome(value: dict[str, Any]) -> list[Any]:
     return [letters[letter] for letter in genome]
 
 
+CORES_MOST = 1024  # what a node can name (engine/cores.h)
+
+
+def _cores(value: object) -> object:
+    """A cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
+    if value is None:
+        return None
+    words = value if isinstance(value, list) else str(value).split(",")
+    if isinstance(value, bool | float | dict) or not words:
+        raise ValueError(f'found {shown(value)}, but cores are needed, as "2-5" or [2, 3]')
+    cores = tuple(core for word in words for core in _core_span(word))
+    twice = first_double(cores)
+    if twice is not None:
+        raise ValueError(f"names core {twice} twice")
+    return cores
+
+
+def _core_span(word: object) -> range:
+    first, dash, last = str(word).strip().partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        raise ValueError(f'found {shown(word)}, but a core or a span of cores is needed, as "2-5"')
+    span = range(int(first), int(last if dash else first) + 1)
+    if not span or span[-1] >= CORES_MOST:
+        raise ValueError(
+            f"found {shown(word)}: a span counts up, and cores are 0 to {CORES_MOST - 1}"
+        )
+    return span
+
+
 def whole(least: int, most: int, what: str) -> BeforeValidator:
     """A whole number within bounds; `10k` and `10M` are numbers too."""
 
@@ -249,6 +278,7 @@ RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
 Partners = Annotated[Any, PlainValidator(_partners)]
 Groups = Annotated[Any, PlainValidator(_groups)]
 Imix = Annotated[Any, PlainValidator(_imix)]
+Cores = Annotated[Any, PlainValidator(_cores)]
 NodeNames = Annotated[Any, PlainValidator(_node_set)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,9 @@ _TRANSPORTS = {
     "rdma": ("tcp", "verbs"),
     "vdev": ("dpdk",),
 }
-_ENGINE_KEYS = ("iface", "pci", "vdev", "rdma", "driver", "tcp_address", "queue_frames", "shared")
+_ENGINE_KEYS = (
+    "iface", "pci", "vdev", "rdma", "driver", "tcp_address", "queue_frames", "queues", "shared",
+)  # fmt: skip
 _FRAME_OVERHEAD = 18
 
 
@@ -64,7 +66,7 @@ def build(model: HostSite, place: Place, seed: int) -> Site:
     lookup = Names(ports)
     return Site(
         launch=model.launch,
-        processes=_processes(hosts, ports, control, place),
+        processes=_with_cores(_processes(hosts, ports, control, place), model, place),
         networks=make_networks(model, ports, lookup, place, seed),
         groups=make_groups(model, lookup, place),
         deadman_ms=_ms(control.deadman),
@@ -144,6 +146,8 @@ def _check(port: PortKeys, where: tuple[str, ...], place: Place) -> None:
         raise place.problem((*where, "mac"), "has no effect with address: keep")
     if port.driver and not port.iface:
         raise place.problem((*where, "driver"), "has no effect without `iface`")
+    if port.queues and "dpdk" not in (port.transports or _possible(port)):
+        raise place.problem((*where, "queues"), "has no effect without transport dpdk")
     for transport in port.transports or ():
         if transport not in _possible(port):
             raise place.problem(
@@ -210,6 +214,26 @@ def _processes(
         Process(host, tuple(members), {"address": _address(own.get(host, rule), host, udp_port)})
         for host, members in by_host.items()
     )
+
+
+def _with_cores(
+    processes: tuple[Process, ...], model: HostSite, place: Place
+) -> tuple[Process, ...]:
+    """The cores that the site names: for all hosts, and for single ones."""
+    hosts = [process.name for process in processes]
+    own: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, model.cores or ())
+    for text, cores in (model.host_cores or {}).items():
+        try:
+            named = written_order(text)
+        except ValueError as error:
+            raise place.problem(("host_cores", text), str(error)) from None
+        for host in named:
+            if host not in own:
+                raise place.problem(
+                    ("host_cores", text), f"there is no host {shown(host)}{meant(host, hosts)}"
+                )
+            own[host] = cores
+    return tuple(replace(process, cores=own[process.name]) for process in processes)
 
 
 def _address(rule: str, host: str, udp_port: int) -> str:
@@ -292,6 +316,10 @@ def _effective(
     }
     if control.addresses:
         site["control"]["addresses"] = dict(control.addresses)
+    if model.cores:
+        site["cores"] = list(model.cores)
+    if model.host_cores:
+        site["host_cores"] = {host: list(cores) for host, cores in model.host_cores.items()}
     site["ports"] = {name: _plain(port) for name, port in model.ports.items()}
     if model.overrides:
         site["overrides"] = {

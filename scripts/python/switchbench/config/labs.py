@@ -49,6 +49,7 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         lab_overrides=overrides,
         deadman_ms=_ms(control.deadman, DEADMAN_NS),
         barrier_timeout_ms=_ms(control.barrier_timeout, BARRIER_TIMEOUT_NS),
+        cores=model.cores or (),
         queue_bytes=max(node.queue_bytes for node in topology.nodes),
         queueing_s=_queueing_s(topology),
         effective=_effective(model, lab, overrides, control),
@@ -92,6 +93,8 @@ def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
     }
     if line_rate_bps:
         engine["line_rate_bps"] = line_rate_bps
+    if model.queues:
+        engine["queues"] = model.queues
     return Port(
         name=f"{node.name}:e0",
         host=node.name,
@@ -143,6 +146,10 @@ def _effective(
     site["driver"] = model.driver or "af_packet"
     if model.line_rate:
         site["line_rate"] = quantities.RATE.text(model.line_rate)
+    if model.queues:
+        site["queues"] = model.queues
+    if model.cores:
+        site["cores"] = list(model.cores)
     site["control"] = {
         "udp_port": control.udp_port or 0,
         "deadman": quantities.DURATION.text(control.deadman or DEADMAN_NS),

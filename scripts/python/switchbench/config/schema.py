@@ -13,6 +13,7 @@ from pydantic import Field, PlainValidator
 
 from .fields import (
     Axis,
+    Cores,
     Duration,
     FrameSize,
     Groups,
@@ -185,6 +186,8 @@ class LabSite(RankOrder):
     pack: Annotated[int, whole(1, 65536, "pack")] | None = None
     driver: Literal["af_packet", "af_xdp"] | None = None
     line_rate: Rate | None = None
+    queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None
+    cores: Cores | None = None
     control: LabControl | None = None
     # the topology's
     nodes: Any = None
@@ -217,6 +220,7 @@ class PortKeys(Strict):
     tcp_address: Name | None = None
     line_rate: Rate | None = None
     mtu: Annotated[int, whole(576, 9600, "an MTU")] | None = None
+    queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None
     queue_frames: Annotated[int, whole(64, 2**20, "queue_frames")] | None = None
     shared: bool | None = None
     transports: list[Transport] | None = None
@@ -235,6 +239,8 @@ class HostSite(RankOrder):
     launch: Literal["lab", "ssh", "slurm", "hand"]
     hosts: Any
     control: SiteControl | None = None
+    cores: Cores | None = None
+    host_cores: dict[str, Cores] | None = None  # of hosts that differ
     ports: dict[str, PortKeys]
     overrides: dict[str, dict[str, PortKeys]] | None = None
     bind: Bind | None = None

@@ -30,6 +30,7 @@ from .heart import Heart
 from .interrupt import Interrupt
 from .node import Node
 from .pump import Pump
+from .rates import check_rates
 
 HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
 READY_SLACK_S = 30.0
@@ -139,6 +140,7 @@ class Controller:
         check_versions(node.said["hello"] for node in self._nodes)
         networks = {port.name: port.network for port in self._run.site.ports}
         check_addresses(self._opened, networks)
+        check_rates(self._run, [node.said["hello"] for node in self._nodes], self._opened)
 
     def _introduce(self, talk: _Talk) -> None:
         self._watcher.stage("first barrier")

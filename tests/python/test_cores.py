@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which cores workers get: as written, as dealt in a lab, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from configs import compile_text, needs_engine
+from switchbench import cores
+from switchbench.controller.rates import check_rates, frames_per_s
+from switchbench.cores import Deal, Machine
+from switchbench.documents import job_document
+from switchbench.errors import ConfigurationError
+from switchbench.model import Load, Run
+from switchbench.results.records import Record
+
+pytestmark = needs_engine
+
+
+def compiled(values: dict[str, Any]) -> Run:
+    """The run of a configuration's values; JSON is YAML too."""
+    with tempfile.TemporaryDirectory() as folder:
+        return compile_text(Path(folder), json.dumps(values))
+
+
+def machine(present: int, usable: range | None = None) -> Machine:
+    """A machine of so many cores, of which the command may use some."""
+    every = frozenset(range(present))
+    return Machine(every, frozenset(usable) if usable is not None else every)
+
+
+def a_lab(nodes: int = 4, **site: Any) -> Run:
+    """A lab's run of `nodes` nodes with these keys of the site, `worker` at the top."""
+    top = {"worker": site.pop("worker")} if "worker" in site else {}
+    return compiled(
+        {"switchbench": 1, "site": {"lab": "one-switch", "nodes": nodes} | site}
+        | top
+        | {"tests": [{"pattern": "ring", "count": 1}]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("2-5", (2, 3, 4, 5)), ("8,2-3", (8, 2, 3)), (3, (3,)), ([4, "6-7"], (4, 6, 7))],
+)
+def test_cores_are_cpusets_or_lists(text: Any, found: tuple[int, ...]) -> None:
+    assert a_lab(cores=text).site.cores == found
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("5-2", "a span counts up"),
+        ("two", "a core or a span of cores"),
+        ([1, 1], "names core 1 twice"),
+        ("2000", "cores are 0 to 1023"),
+    ],
+)
+def test_what_is_no_core_is_refused(text: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        a_lab(cores=text)
+
+
+def test_cores_are_written_as_spans() -> None:
+    assert cores.written([5, 2, 3, 0]) == "0,2-3,5"
+
+
+def test_few_cores_are_shared() -> None:
+    assert cores.deal(a_lab(4), machine(5)) == Deal("sleep")
+
+
+def test_many_cores_are_dealt() -> None:
+    deal = cores.deal(a_lab(4, queues=2), machine(10))
+    assert deal.worker == "poll"
+    assert [len(own) for own in deal.cores.values()] == [2, 2, 2, 2]
+    assert deal.polled == frozenset(range(2, 10))
+
+
+def test_named_cores_are_dealt_in_turn() -> None:
+    deal = cores.deal(a_lab(4, pack=2, cores="2-5"), machine(8))
+    assert deal == Deal("poll", {"node[1-2]": (2, 4), "node[3-4]": (3, 5)})
+    assert cores.deal(a_lab(4, cores="2"), machine(8)).worker == "sleep"
+
+
+@pytest.mark.parametrize(
+    ("site", "here", "says"),
+    [
+        ({"cores": "0-8"}, machine(8), "cores: 8: this machine has only 0-7"),
+        ({"cores": "0-7"}, machine(8), "the command needs one: leave one out"),
+        ({"cores": "2-5"}, machine(8, range(3, 4)), "cores: 3: the command itself was given 3"),
+        ({"cores": "2", "worker": "poll"}, machine(8), "4 node processes need a core each"),
+        ({"worker": "poll"}, machine(4), "this machine lends 4 in all"),
+    ],
+)
+def test_what_can_not_be_is_refused(site: dict[str, Any], here: Machine, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        cores.deal(a_lab(4, **site), here)
+
+
+def test_sleeping_workers_may_have_all_cores() -> None:
+    assert cores.deal(a_lab(4, cores="0-7", worker="sleep"), machine(8)).worker == "sleep"
+
+
+def test_the_job_says_what_was_dealt() -> None:
+    run = a_lab(2, queues=3)
+    job = job_document(run, "r", Deal("poll", {"node1": (4, 5)}))
+    assert job["worker"] == "poll"
+    assert job["nodes"][0]["cores"] == [4, 5]
+    assert "cores" not in job["nodes"][1]
+    assert all(node["ports"][0]["queues"] == 3 for node in job["nodes"])
+
+
+SITE = {
+    "launch": "hand",
+    "hosts": "node[1-3]",
+    "cores": "2-3",
+    "host_cores": {"node2": [8]},
+    "ports": {"e0": {"network": "rail0", "pci": "0000:3b:00.0", "queues": 2}},
+}
+
+
+def a_site(**keys: Any) -> Run:
+    """A site's run."""
+    return compiled(
+        {"switchbench": 1, "site": SITE | keys, "tests": [{"pattern": "ring", "count": 1}]}
+    )
+
+
+def test_a_site_names_cores_for_all_hosts_and_for_one() -> None:
+    run = a_site()
+    assert cores.deal(run).cores == {"node1": (2, 3), "node2": (8,), "node3": (2, 3)}
+    assert run.effective["site"]["host_cores"] == {"node2": [8]}
+    assert job_document(run, "r")["nodes"][1]["cores"] == [8]
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"host_cores": {"node9": "2"}}, 'there is no host "node9"'),
+        ({"ports": {"e0": {"network": "n", "rdma": "mlx5_2/1", "queues": 2}}}, "has no effect"),
+        ({"ports": {"e0": {"network": "n", "iface": "e0", "queues": 65}}}, "is 1 to 64"),
+    ],
+)
+def test_a_site_s_mistakes_are_refused(keys: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        a_site(**keys)
+
+
+def test_frames_per_s() -> None:
+    assert frames_per_s(Load(fps=5.0), (64,), 0) == 5.0
+    assert frames_per_s(Load(percent=50.0), (1518,), 10**9) == pytest.approx(40637, rel=1e-4)
+    assert frames_per_s(Load(percent=50.0), (1518,), 0) == 0.0
+
+
+def opened(run: Run, **keys: Any) -> list[Record]:
+    """What nodes say of the run's ports."""
+    return [
+        {"node": port.host, "port": port.name, "transport": "dpdk", "driver": "net_af_packet"}
+        | {"queues": 1, "core_fps": 1_000_000, "line_rate_bps": 10**9}
+        | keys
+        for port in run.site.ports
+    ]
+
+
+@pytest.mark.parametrize(
+    ("load", "keys", "workers", "says"),
+    [
+        ("2Mfps", {"line_rate_bps": None}, 1, "more than 1 core"),
+        ("2Mfps", {"line_rate_bps": None, "queues": 2}, 1, "more than 1 core"),
+        ("2Mfps", {"line_rate_bps": None, "queues": 2}, 2, None),
+        ("100%", {"core_fps": 10_000}, 1, "81274.4 frames/s"),
+        ("100%", {"core_fps": None}, 1, None),
+    ],
+)
+def test_rates_beyond_the_cores_are_refused(
+    load: str, keys: dict[str, Any], workers: int, says: str | None
+) -> None:
+    run = compiled(
+        {"switchbench": 1, "site": {"lab": "open", "nodes": 2, "line_rate": "100Gbit"}}
+        | {"tests": [{"pattern": "ring", "count": 1, "load": load, "transport": "dpdk"}]}
+    )
+    hellos = [{"node": port.host, "workers": workers} for port in run.site.ports]
+    refusal = pytest.raises(ConfigurationError, match=says) if says else nullcontext()
+    with refusal:
+        check_rates(run, hellos, opened(run, **keys))
+
+
+def test_a_packed_node_is_checked_as_a_whole() -> None:
+    run = a_lab(4, pack=4)
+    records = [record | {"node": "node[1-4]"} for record in opened(run, core_fps=200_000)]
+    check_rates(run, [{"node": "node[1-4]", "workers": 4}], records)
+    records = [record | {"core_fps": 100_000} for record in records]
+    with pytest.raises(ConfigurationError, match="1 worker"):
+        check_rates(run, [{"node": "node[1-4]", "workers": 1}], records)
