@@ -223,7 +223,7 @@ def processes() -> Iterator[str]:
 
 def traces() -> set[str]:
     """What a test could leave behind on this machine."""
-    found = {f"network namespace {path.name}" for path in Path("/run/netns").glob("sb-*")}
+    found = {f"network namespace {path.name}" for path in Path("/run/netns").glob("sb*")}
     found |= {f"interface {path.name}" for path in Path("/sys/class/net").glob("sb*")}
     found |= {f"hugepage file {path}" for path in Path("/dev/hugepages").glob("*")}
     for pool in Path("/sys/kernel/mm/hugepages").glob("hugepages-*"):
