@@ -60,10 +60,8 @@ void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost)
     pace_spend(pace, (due - pace->catch_up) * cost);
 }
 
-int64_t pace_wake(const struct pace *pace, uint32_t cost)
+int64_t pace_gathered(const struct pace *pace, uint32_t cost)
 {
-    if (pace->dither_ns > 0)
-        return pace->next_ns;
     return pace->next_ns + (int64_t)gather_ns(pace, cost);
 }
 

@@ -79,15 +79,24 @@ static inline uint32_t pace_allow(struct pace *pace, int64_t now_ns, uint32_t co
 static inline void pace_spend(struct pace *pace, uint64_t cost)
 {
     pace->spent += cost;
+    if (pace->ns_per_cost == 0)
+        return;
     pace->next_ns = pace->origin_ns + (int64_t)((double)pace->spent * pace->ns_per_cost);
     if (pace->dither_ns > 0)
         pace->next_ns += pace_draw(pace);
 }
 
+/* pace_wake()'s, of a limited pace without dither. */
+int64_t pace_gathered(const struct pace *pace, uint32_t cost);
+
 /* When a sender that may sleep should wake: when half of catch_up frames of `cost` are due, or
  * PACE_GATHER_NS after the first of them, never before the first; at the next one where a dither
  * has already chosen the time. */
-int64_t pace_wake(const struct pace *pace, uint32_t cost);
+static inline int64_t pace_wake(const struct pace *pace, uint32_t cost)
+{
+    return pace->ns_per_cost == 0 || pace->dither_ns > 0 ? pace->next_ns
+                                                         : pace_gathered(pace, cost);
+}
 
 /* Cost that the schedule asked for from the origin until `time_ns`: the intended load. */
 double pace_intended(const struct pace *pace, int64_t time_ns);

@@ -221,6 +221,9 @@ struct transport {
      * start_ns and stop_ns. Must not block, allocate or log. Returns when it next has something
      * to send (CLOCK_NEVER: it only listens). */
     int64_t (*poll)(struct lane *lane, int64_t now_ns);
+    /* Worker: brings the live counts of the lane's flows up to date; called before they are read,
+     * some times a second. NULL: poll keeps them. */
+    void (*account)(struct lane *lane);
     /* Worker: between phases, some times a second: answer the network (ARP, ND), throw away the
      * rest. NULL: nothing to do. */
     void (*idle)(struct transport_port *port, int64_t now_ns);

@@ -54,10 +54,17 @@ static void shuffle(struct worker *worker, struct worker_lane *lanes, size_t cou
     }
 }
 
-static void copy_counts(struct lane *lane, bool closing)
+static void account(const struct worker_lane *lane)
 {
-    struct lane_request *request = &lane->request;
+    if (lane->transport->account != NULL)
+        lane->transport->account(lane->lane);
+}
 
+static void copy_counts(const struct worker_lane *lane, bool closing)
+{
+    struct lane_request *request = &lane->lane->request;
+
+    account(lane);
     for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
         struct flow_side *side = i < request->send_count
                                      ? request->sends[i].side
@@ -76,13 +83,13 @@ static int64_t mark_window(const struct phase *phase, struct worker_lane *lane, 
     if (lane->opened_ns == 0) {
         if (now_ns < phase->open_ns)
             return phase->open_ns;
-        copy_counts(lane->lane, false);
+        copy_counts(lane, false);
         lane->opened_ns = now_ns;
     }
     if (lane->closed_ns == 0) {
         if (now_ns < phase->close_ns)
             return phase->close_ns;
-        copy_counts(lane->lane, true);
+        copy_counts(lane, true);
         lane->closed_ns = now_ns;
     }
     return CLOCK_NEVER;
@@ -120,6 +127,7 @@ static void sum_progress(struct worker *worker, const struct worker_task *task, 
     for (size_t i = 0; i < task->count; i++) {
         const struct lane_request *request = &task->lanes[i].lane->request;
 
+        account(&task->lanes[i]);
         offered += moved_bytes(request->sends, request->send_count);
         delivered += moved_bytes(request->receives, request->receive_count);
     }
@@ -235,11 +243,11 @@ static void close_lanes(struct worker_task *task)
         if (task->end == TASK_STOPPED || task->end == TASK_FLOODED)
             lane->transport->poll(lane->lane, now_ns);
         if (lane->opened_ns == 0) {
-            copy_counts(lane->lane, false);
+            copy_counts(lane, false);
             lane->opened_ns = now_ns;
         }
         if (lane->closed_ns == 0) {
-            copy_counts(lane->lane, true);
+            copy_counts(lane, true);
             lane->closed_ns = now_ns;
         }
     }

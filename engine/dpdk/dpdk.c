@@ -24,6 +24,7 @@ const struct transport transport_dpdk = {
     .settle = lane_settle,
     .start = lane_start,
     .poll = lane_poll,
+    .account = lane_account,
     .idle = lane_idle,
     .measure = lane_measure,
     .hardware = port_hardware,

@@ -121,7 +121,7 @@ static inline bool frame_filled(const struct frame_check *check, const uint8_t *
 {
     uint32_t end = check->payload + SIGNATURE_BYTES;
 
-    return memcmp(frame + end, check->fill->bytes, length - end) == 0;
+    return length == end || memcmp(frame + end, check->fill->bytes, length - end) == 0;
 }
 
 /* The UDP checksum, the fill's part being known: pseudo header (addresses, protocol, length: RFC

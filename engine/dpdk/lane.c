@@ -82,6 +82,8 @@ static int check_options(const struct lane_request *request, struct err *err)
         return refuse(err, request, "ipv6-udp needs an IPv6 address on this port: set ipv6");
     if (request->ranks > RANKS_MAX)
         return refuse(err, request, "dpdk counts 65536 ranks at most");
+    if (request->receive_count >= RANKS_MAX)
+        return refuse(err, request, "a port receives one flow from each other rank at most");
     if (!phase->load.unlimited && phase->load.rate_bps <= 0 && phase->load.rate_fps <= 0)
         return refuse(err, request, "the phase has no load");
     return 0;
@@ -220,7 +222,7 @@ static void put_longer_first(struct dpdk_lane *lane)
     if (quota == UINT64_MAX)
         return;
     for (uint32_t i = 0; i < sender->count; i++)
-        if (sender->streams[i].source < quota % sources)
+        if (sender->streams[i].place % sources < quota % sources)
             swap(&sender->streams[front++], &sender->streams[i]);
 }
 
@@ -276,17 +278,37 @@ static int make_sender(struct dpdk_lane *lane)
     sender->left = times(flow_quota(lane), request->send_count);
     if (sender->count == 0)
         return 0;
-    sender->streams = calloc(sender->count, sizeof *sender->streams);
-    sender->templates =
-        aligned_alloc(_Alignof(struct frame_template),
-                      (size_t)sender->count * lane->size_count * sizeof *sender->templates);
-    if (sender->streams == NULL || sender->templates == NULL)
+    sender->streams =
+        aligned_alloc(_Alignof(struct sender_stream), sender->count * sizeof *sender->streams);
+    if (lane->size_count > 1)
+        sender->templates =
+            aligned_alloc(_Alignof(struct frame_template),
+                          (size_t)sender->count * lane->size_count * sizeof *sender->templates);
+    if (sender->streams == NULL || (lane->size_count > 1 && sender->templates == NULL))
         return -ENOMEM;
-    for (uint32_t i = 0; i < sender->count; i++) {
-        sender->streams[i].templates = sender->templates + (size_t)i * lane->size_count;
-        sender->streams[i].side = request->sends[i / sources].side;
-        sender->streams[i].source = (uint16_t)(i % sources);
-    }
+    for (uint32_t i = 0; i < sender->count; i++)
+        sender->streams[i] =
+            (struct sender_stream){.side = request->sends[i / sources].side, .place = i};
+    return 0;
+}
+
+static int make_receiver_tables(struct receiver *receiver)
+{
+    size_t streams = (size_t)receiver->count * receiver->sources;
+    uint32_t slots = 2;
+
+    receiver->shift = 31;
+    for (; slots < 2 * receiver->count; slots *= 2)
+        receiver->shift--;
+    receiver->mask = slots - 1;
+    receiver->slots = calloc(slots, sizeof *receiver->slots);
+    receiver->macs = calloc(receiver->count + 1, sizeof *receiver->macs);
+    receiver->pasts = calloc(streams + 1, sizeof *receiver->pasts);
+    receiver->streams =
+        aligned_alloc(_Alignof(struct receiver_stream), (streams + 1) * sizeof *receiver->streams);
+    if (receiver->slots == NULL || receiver->macs == NULL || receiver->pasts == NULL ||
+        receiver->streams == NULL)
+        return -ENOMEM;
     return 0;
 }
 
@@ -294,35 +316,26 @@ static int make_receiver(struct dpdk_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
     struct receiver *receiver = &lane->receiver;
-    uint32_t slots = 2;
+    int rc;
 
     receiver->count = request->receive_count;
     receiver->tag = htobe16(lane->shape.tag);
     receiver->rank = htobe16((uint16_t)request->rank);
     receiver->all = receiver->left = times(flow_quota(lane), receiver->count);
     frame_check(&receiver->check, &lane->shape);
-    while (slots < 2 * receiver->count)
-        slots *= 2;
-    receiver->mask = slots - 1;
-    receiver->slots = calloc(slots, sizeof *receiver->slots);
-    receiver->flows = calloc(receiver->count + 1, sizeof *receiver->flows);
-    receiver->streams =
-        calloc((size_t)receiver->count * receiver->sources + 1, sizeof *receiver->streams);
-    if (receiver->slots == NULL || receiver->flows == NULL || receiver->streams == NULL)
-        return -ENOMEM;
+    if ((rc = make_receiver_tables(receiver)) != 0)
+        return rc;
     for (uint32_t i = 0; i < receiver->count; i++) {
         const struct lane_flow *flow = &request->receives[i];
-        struct receiver_flow *own = &receiver->flows[i];
         struct frame_end end;
-        int rc = read_partner(lane, flow, flow->src, &end, err);
 
-        if (rc != 0)
+        if ((rc = read_partner(lane, flow, flow->src, &end, err)) != 0)
             return rc;
-        memcpy(own->mac, end.mac, sizeof own->mac);
-        own->src = htobe16((uint16_t)flow->src);
-        own->side = flow->side;
-        own->streams = receiver->streams + (size_t)i * receiver->sources;
-        receiver_add(receiver, i);
+        memcpy(receiver->macs[i], end.mac, sizeof receiver->macs[i]);
+        for (uint32_t j = 0; j < receiver->sources; j++)
+            receiver->streams[(size_t)i * receiver->sources + j] =
+                (struct receiver_stream){.side = flow->side};
+        receiver_add(receiver, flow->src, i);
     }
     return 0;
 }
@@ -403,7 +416,8 @@ static void destroy(struct dpdk_lane *lane)
         free(lane->taken);
     free(lane->forwarder.queue);
     free(lane->receiver.streams);
-    free(lane->receiver.flows);
+    free(lane->receiver.pasts);
+    free(lane->receiver.macs);
     free(lane->receiver.slots);
     free(lane->sender.templates);
     free(lane->sender.streams);
@@ -449,7 +463,7 @@ static void build_buffer(struct rte_mempool *pool, void *context, void *object, 
         longest = RTE_MAX(longest, (uint32_t)lane->sizes[i].length);
     if (longest > headers)
         memcpy(frame + headers, frame_fill()->bytes, longest - headers);
-    memcpy(frame, lane->sender.streams[0].templates, FRAME_TEMPLATE);
+    memcpy(frame, &lane->sender.streams[0].template, FRAME_TEMPLATE);
     buffer->data_off = RTE_PKTMBUF_HEADROOM;
     buffer->ol_flags = 0;
     buffer->pkt_len = buffer->data_len = lane->sizes[0].length;
@@ -460,7 +474,7 @@ static void build_templates(struct dpdk_lane *lane, struct sender_stream *stream
     const struct lane_request *request = &lane->lane.request;
     const struct lane_flow *flow = &request->sends[index / lane->receiver.sources];
     const struct guest *guest = &lane->port->guest;
-    struct frame_template *templates = lane->sender.templates + (size_t)index * lane->size_count;
+    struct frame_template *templates = lane->sender.templates;
     struct frame_end ends[2] = {{.rank = (uint16_t)request->rank}};
     struct err ignored = {""};
 
@@ -470,11 +484,14 @@ static void build_templates(struct dpdk_lane *lane, struct sender_stream *stream
     (void)read_partner(lane, flow, flow->dst, &ends[1], &ignored);
     if (!guest_on_link(guest, &ends[1]))
         memcpy(ends[1].mac, guest->gateway_mac, sizeof ends[1].mac);
+    templates =
+        templates == NULL ? &stream->template : templates + (size_t)index * lane->size_count;
     for (uint32_t i = 0; i < lane->size_count; i++)
         frame_template(&templates[i], &lane->shape, ends,
                        (uint16_t)(index % lane->receiver.sources), lane->sizes[i].frame_bytes);
-    stream->base =
-        signature_base((const struct signature *)(templates[0].bytes + lane->shape.payload));
+    stream->template = templates[0];
+    stream->base = checksum_fold(
+        signature_base((const struct signature *)(stream->template.bytes + lane->shape.payload)));
 }
 
 static void build(struct dpdk_lane *lane)
@@ -703,6 +720,14 @@ void lane_idle(struct transport_port *port, int64_t now_ns)
             port_listen(queue, now_ns);
         port_release(queue);
     }
+}
+
+void lane_account(struct lane *base)
+{
+    struct dpdk_lane *lane = (struct dpdk_lane *)base;
+
+    sender_account(lane);
+    receiver_account(lane);
 }
 
 unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,

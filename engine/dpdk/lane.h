@@ -12,7 +12,9 @@
 #include "sequence.h"
 #include "transport.h"
 
+#include <assert.h>
 #include <rte_cycles.h>
+#include <stddef.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
 
@@ -26,19 +28,23 @@ struct lane_size {
 
 #define LANE_NO_SIZE 0xff
 
-/* What a flow sends from one UDP source port, with a sequence of its own. */
+/* What a flow sends from one UDP source port, with a sequence of its own: two cache lines that hold
+ * all that its next frame needs. Frames and bytes are not counted: they follow from the sequence.
+ */
 struct sender_stream {
-    uint64_t sequence;                      /* of the next frame */
-    const struct frame_template *templates; /* one for each different size */
+    struct frame_template template; /* of the phase's first size */
+    uint64_t sequence;              /* of the next frame */
+    int64_t last_ns;                /* when its last frame was sent */
     struct flow_side *side;
-    uint32_t base;   /* signature_base() */
-    uint16_t turn;   /* place in the phase's list of sizes */
-    uint16_t source; /* UDP source port, from 0 */
-};
+    uint32_t place; /* flow as asked for, times UDP source ports, plus source port: never moves */
+    uint16_t turn;  /* place in the phase's list of sizes */
+    uint16_t base;  /* signature_base() */
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct sender_stream) == 128, "a stream is two cache lines");
 
 struct sender {
-    struct sender_stream *streams; /* in a seeded random order: the order of sending */
-    struct frame_template *templates;
+    struct sender_stream *streams;    /* in a seeded random order: the order of sending */
+    struct frame_template *templates; /* of all sizes, by stream's place; NULL: there is one size */
     struct rte_mempool *pool;
     struct pace pace;
     uint64_t left;  /* frames yet to be sent, all streams; UINT64_MAX: until the stop */
@@ -47,19 +53,25 @@ struct sender {
     uint32_t cost;  /* mean of a frame */
 };
 
-struct receiver_flow {
-    uint16_t src; /* as on the wire */
-    uint8_t mac[FRAME_MAC];
+/* What came of one of a flow's streams: the one cache line that a frame in order touches. */
+struct receiver_stream {
+    struct sequence sequence;
+    uint64_t frames; /* delivered */
+    uint64_t frame_bytes;
+    int64_t first_ns;
+    int64_t last_ns;
     struct flow_side *side;
-    struct sequence *streams; /* by UDP source port */
-};
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct receiver_stream) == 64, "a stream is one cache line");
 
 struct receiver {
     struct frame_check check;
-    struct receiver_flow *flows;
-    struct sequence *streams;
-    uint32_t *slots;  /* open addressing by source rank: index + 1 of a flow, 0: none */
+    struct receiver_stream *streams; /* by flow, and UDP source port within it */
+    struct sequence_past *pasts;     /* the streams' */
+    uint8_t (*macs)[FRAME_MAC];      /* the flows' sources */
+    uint32_t *slots;  /* open addressing by source rank: rank << 16 | flow + 1; 0: none */
     uint32_t mask;    /* slots - 1, a power of two at least twice as many as flows */
+    uint32_t shift;   /* 32 - log2(slots) */
     uint32_t count;   /* flows */
     uint32_t sources; /* UDP source ports a flow */
     uint16_t tag;     /* as on the wire, and so is */
@@ -122,16 +134,19 @@ struct dpdk_lane {
 int64_t (*sender_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t);
 int64_t sender_wait(struct dpdk_lane *lane, int64_t now_ns);
 int64_t sender_rest(struct dpdk_lane *lane, int64_t now_ns);
+/* Brings the sent flows' live counts up to date. */
+void sender_account(struct dpdk_lane *lane);
 /* Accounts what the load asked for until `end_ns` and was not sent. */
 void sender_intended(struct dpdk_lane *lane, int64_t end_ns);
 
 /* rx.c: the variant for this lane's header kind and role. */
 uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t);
-/* Makes flows[index] known by its source rank. */
-void receiver_add(struct receiver *receiver, uint32_t index);
+/* Brings the received flows' live counts up to date. */
+void receiver_account(struct dpdk_lane *lane);
+/* Makes a flow known by its source rank. */
+void receiver_add(struct receiver *receiver, uint32_t rank, uint32_t flow);
 
 /* forward.c. */
-bool forwarder_take(struct dpdk_lane *lane, const struct forward_entry *entry);
 int64_t forwarder_send(struct dpdk_lane *lane, int64_t now_ns);
 void forwarder_drop(struct dpdk_lane *lane);
 
@@ -140,38 +155,52 @@ int lane_prepare(struct lane **lane, const struct lane_request *request, struct 
 int lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
 void lane_start(struct lane *lane, int64_t now_ns);
 int64_t lane_poll(struct lane *lane, int64_t now_ns);
+void lane_account(struct lane *lane);
 void lane_idle(struct transport_port *port, int64_t now_ns);
 unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
                       unsigned room);
 void lane_finish(struct lane *lane);
 
-/* Accounts one frame sent or first received. */
-static inline void lane_count(struct flow_side *side, const struct lane_size *size, int64_t now_ns)
+/* The template of a stream's frames of one of several sizes. */
+static inline const struct frame_template *
+lane_template(const struct dpdk_lane *lane, const struct sender_stream *stream, uint8_t size)
 {
-    side->live.frames++;
-    side->live.frame_bytes += size->frame_bytes;
-    side->live.payload_bytes += size->payload_bytes;
-    side->last_ns = now_ns;
-    if (side->first_ns == 0)
-        side->first_ns = now_ns;
+    return lane->sender.templates == NULL
+               ? &stream->template
+               : &lane->sender.templates[(size_t)stream->place * lane->size_count + size];
 }
 
-static inline void lane_uncount(struct flow_side *side, const struct lane_size *size)
+/* Whether headers and what of the signature differs by flow end within LANE_SHORT bytes: all but
+ * IPv6's do. */
+#define LANE_SHORT 64u
+static inline bool lane_short(const struct dpdk_lane *lane)
 {
-    side->live.frames--;
-    side->live.frame_bytes -= size->frame_bytes;
-    side->live.payload_bytes -= size->payload_bytes;
-    if (side->live.frames == 0)
-        side->first_ns = 0;
+    return lane->shape.payload + offsetof(struct signature, sequence) <= LANE_SHORT;
 }
 
-/* Writes a stream's next frame of a size over a buffer that holds the fill behind its template. */
-static inline void lane_write(struct dpdk_lane *lane, uint8_t *frame, struct sender_stream *stream,
-                              uint8_t size, const struct signature_time *time)
+/* Writes a stream's next frame over a buffer that holds the fill behind the first `head` bytes of
+ * its template. */
+static __rte_always_inline void lane_write(const struct dpdk_lane *lane, uint8_t *frame,
+                                           struct sender_stream *stream,
+                                           const struct frame_template *template, size_t head,
+                                           const struct signature_time *time)
 {
-    memcpy(frame, &stream->templates[size], FRAME_TEMPLATE);
+    memcpy(frame, template, head);
     signature_stamp((struct signature *)(frame + lane->shape.payload), (uint32_t)stream->sequence++,
                     time, stream->base + time->sum);
+}
+
+/* Queues a delivered frame to be sent on; false: the queue is full, and the caller keeps it. */
+static inline bool forwarder_take(struct dpdk_lane *lane, const struct forward_entry *entry)
+{
+    struct forwarder *forwarder = &lane->forwarder;
+
+    if (unlikely(forwarder->tail - forwarder->head == FORWARD_QUEUE)) {
+        lane->queue->forward_dropped++;
+        return false;
+    }
+    forwarder->queue[forwarder->tail++ % FORWARD_QUEUE] = *entry;
+    return true;
 }
 
 #endif

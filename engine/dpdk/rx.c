@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Receiving: a burst is taken, each frame judged, accounted and let go (or handed to the
- * forwarder). A frame counts once: delivered (fresh or reordered), duplicated, late, corrupted,
- * misdelivered, the guest's, or foreign; so the sum is what the driver received.
+ * Receiving: a burst is taken, each frame recognised (is it sound, whose is it?), then each judged
+ * by its sequence, accounted and let go (or handed to the forwarder). Two passes, because with many
+ * flows a stream's line lies in no near cache: the first asks for it, the second finds it there.
+ *
+ * A frame counts once: delivered (fresh or reordered), duplicated, late, corrupted, misdelivered,
+ * the guest's, or foreign; so the sum is what the driver received.
  *
  * One body, of which the compiler makes a variant by header kind and role.
  */
@@ -11,54 +14,63 @@
 #include <rte_ethdev.h>
 #include <rte_prefetch.h>
 
-static inline uint32_t slot_of(const struct receiver *receiver, uint16_t src)
+#define AHEAD 4u /* frames whose first bytes are asked for before they are looked at */
+
+/* A sound frame of ours, between the two passes. */
+struct arrival {
+    struct rte_mbuf *frame;
+    struct receiver_stream *stream;
+    uint32_t sequence;
+    uint8_t size;
+};
+
+/* Fibonacci hashing (Knuth 6.4): ranks that follow each other spread without collisions. */
+static inline uint32_t slot_of(const struct receiver *receiver, uint32_t rank)
 {
-    return (src * UINT32_C(0x9e3779b1)) >> 8 & receiver->mask;
+    return (rank * UINT32_C(0x9e3779b1)) >> receiver->shift;
 }
 
-/* The flow that comes from a rank (as on the wire); NULL: none. */
-static inline struct receiver_flow *find(const struct receiver *receiver, uint16_t src)
+/* The number + 1 of the flow that comes from a rank; 0: none. */
+static inline uint32_t find(const struct receiver *receiver, uint32_t rank)
 {
-    for (uint32_t at = slot_of(receiver, src);; at = (at + 1) & receiver->mask) {
-        uint32_t index = receiver->slots[at];
+    for (uint32_t at = slot_of(receiver, rank);; at = (at + 1) & receiver->mask) {
+        uint32_t slot = receiver->slots[at];
 
-        if (index == 0)
-            return NULL;
-        if (receiver->flows[index - 1].src == src)
-            return &receiver->flows[index - 1];
+        if (slot >> 16 == rank || slot == 0)
+            return slot & 0xffff;
     }
 }
 
-void receiver_add(struct receiver *receiver, uint32_t index)
+void receiver_add(struct receiver *receiver, uint32_t rank, uint32_t flow)
 {
-    uint32_t at = slot_of(receiver, receiver->flows[index].src);
+    uint32_t at = slot_of(receiver, rank);
 
     while (receiver->slots[at] != 0)
         at = (at + 1) & receiver->mask;
-    receiver->slots[at] = index + 1;
+    receiver->slots[at] = rank << 16 | (flow + 1);
 }
 
 /* Whose frame one with a damaged signature was: by rank, else by the sender's address. */
-static struct receiver_flow *guess(const struct receiver *receiver, const uint8_t *frame,
-                                   uint16_t src)
+static uint32_t guess(const struct receiver *receiver, const uint8_t *frame, uint32_t rank)
 {
-    struct receiver_flow *flow = find(receiver, src);
+    uint32_t flow = find(receiver, rank);
 
-    for (uint32_t i = 0; flow == NULL && i < receiver->count; i++)
-        if (memcmp(receiver->flows[i].mac, frame + FRAME_MAC, FRAME_MAC) == 0)
-            flow = &receiver->flows[i];
+    for (uint32_t i = 0; flow == 0 && i < receiver->count; i++)
+        if (memcmp(receiver->macs[i], frame + FRAME_MAC, FRAME_MAC) == 0)
+            flow = i + 1;
     return flow;
 }
 
 /* A frame that is not as our flows send them. A sound signature says what it is; a broken one
  * with most of our marks on it is a damaged frame of ours. */
-static void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t now_ns)
+static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer,
+                                 int64_t now_ns)
 {
     struct receiver *receiver = &lane->receiver;
     struct port_count *count = lane->lane.request.count;
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
     const struct signature *signature = (const struct signature *)(frame + receiver->check.payload);
-    struct receiver_flow *flow;
+    uint32_t flow;
     bool whole, tagged, here;
 
     if (port_hear(lane->queue, buffer))
@@ -70,12 +82,13 @@ static void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t
     whole = signature_sound(signature);
     tagged = signature->tag == receiver->tag;
     here = signature->dst == receiver->rank;
-    flow = whole ? find(receiver, signature->src) : guess(receiver, frame, signature->src);
+    flow = whole ? find(receiver, be16toh(signature->src))
+                 : guess(receiver, frame, be16toh(signature->src));
     if (tagged && whole && !here && signature->src != receiver->rank) {
         count->misdelivered++;
-    } else if (flow != NULL && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0 &&
+    } else if (flow != 0 && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0 &&
                (tagged || (here && !whole))) {
-        flow->side->corrupted++;
+        receiver->streams[(size_t)(flow - 1) * receiver->sources].side->corrupted++;
         lane->lane.arrived_ns = now_ns;
     } else {
         count->foreign++;
@@ -103,25 +116,61 @@ static __rte_always_inline uint32_t stream_of(const struct receiver *receiver, c
     return kind == HEADER_L2 ? 0 : (uint32_t)be16toh(frame_u16(udp)) - FRAME_UDP_SOURCE;
 }
 
-/* Accounts a sound frame by its sequence; returns whether it is delivered. */
-static inline bool account(struct receiver *receiver, struct receiver_flow *flow, uint32_t stream,
-                           const struct signature *signature)
+/* First pass, one frame: what it is, if it is one of ours and sound. */
+static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbuf *buffer,
+                                          enum header_kind kind, struct arrival *arrival)
 {
-    switch (sequence_judge(&flow->streams[stream], be32toh(signature->sequence))) {
-    case SEQUENCE_DUPLICATE:
-        flow->side->duplicated++;
+    const struct receiver *receiver = &lane->receiver;
+    const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
+    const struct signature *signature = (const struct signature *)(frame + receiver->check.payload);
+    uint32_t length = rte_pktmbuf_data_len(buffer);
+    uint32_t flow, stream;
+
+    arrival->size = lane->size_of_length[RTE_MIN(length, FRAME_SIZE_MAX)];
+    if (arrival->size == LANE_NO_SIZE || signature->tag != receiver->tag ||
+        signature->dst != receiver->rank || !sound(receiver, frame, length, kind))
         return false;
-    case SEQUENCE_LATE:
-        flow->side->late++;
+    flow = find(receiver, be16toh(signature->src));
+    stream = stream_of(receiver, frame, kind);
+    if (flow == 0 || stream >= receiver->sources)
         return false;
-    case SEQUENCE_REORDERED:
-        flow->side->reordered++;
-        break;
-    default:
-        break;
-    }
-    receiver->left -= receiver->left != UINT64_MAX && receiver->left > 0;
+    arrival->frame = buffer;
+    arrival->stream = &receiver->streams[(size_t)(flow - 1) * receiver->sources + stream];
+    arrival->sequence = be32toh(signature->sequence);
+    rte_prefetch0(arrival->stream);
     return true;
+}
+
+/* Second pass, one frame: accounts it by its sequence; returns whether it is delivered. */
+static inline bool account(struct dpdk_lane *lane, const struct arrival *arrival, int64_t now_ns)
+{
+    struct receiver_stream *stream = arrival->stream;
+    struct sequence_past *past = &lane->receiver.pasts[stream - lane->receiver.streams];
+    enum sequence_verdict verdict = sequence_judge(&stream->sequence, past, arrival->sequence);
+
+    if (unlikely(verdict != SEQUENCE_FRESH)) {
+        stream->side->reordered += verdict == SEQUENCE_REORDERED;
+        stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
+        stream->side->late += verdict == SEQUENCE_LATE;
+        if (verdict != SEQUENCE_REORDERED)
+            return false;
+    }
+    if (unlikely(stream->frames++ == 0))
+        stream->first_ns = now_ns;
+    stream->frame_bytes += lane->sizes[arrival->size].frame_bytes;
+    stream->last_ns = now_ns;
+    return true;
+}
+
+static inline bool pass_on(struct dpdk_lane *lane, const struct arrival *arrival)
+{
+    struct forward_entry entry = {
+        .frame = arrival->frame,
+        .stream = (uint32_t)(arrival->stream - lane->receiver.streams),
+        .size = arrival->size,
+    };
+
+    return forwarder_take(lane, &entry);
 }
 
 static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_ns,
@@ -129,38 +178,40 @@ static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_
 {
     struct receiver *receiver = &lane->receiver;
     struct rte_mbuf *frames[PORT_BURST_MAX];
+    struct arrival arrivals[PORT_BURST_MAX];
     uint16_t count = rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
                                       (uint16_t)lane->receive_burst);
-    uint32_t keep = 0;
+    uint32_t ours = 0, delivered = 0, keep = 0;
 
+    if (count == 0)
+        return 0;
+    for (uint32_t i = 0; i < RTE_MIN(count, AHEAD); i++)
+        rte_prefetch0(rte_pktmbuf_mtod(frames[i], const void *));
     for (uint32_t i = 0; i < count; i++) {
-        const uint8_t *frame = rte_pktmbuf_mtod(frames[i], const uint8_t *);
-        const struct signature *signature =
-            (const struct signature *)(frame + receiver->check.payload);
-        uint32_t length = rte_pktmbuf_data_len(frames[i]);
-        uint8_t size = lane->size_of_length[RTE_MIN(length, FRAME_SIZE_MAX)];
-        struct receiver_flow *flow = NULL;
-        struct forward_entry entry = {frames[i], 0, size};
-
-        if (i + 1u < count)
-            rte_prefetch0(rte_pktmbuf_mtod(frames[i + 1], const void *));
-        if (size != LANE_NO_SIZE && signature->tag == receiver->tag &&
-            signature->dst == receiver->rank)
-            flow = find(receiver, signature->src);
-        if (flow == NULL || !sound(receiver, frame, length, kind) ||
-            (entry.stream = stream_of(receiver, frame, kind)) >= receiver->sources) {
-            stray(lane, frames[i], now_ns);
+        if (i + AHEAD < count)
+            rte_prefetch0(rte_pktmbuf_mtod(frames[i + AHEAD], const void *));
+        if (likely(recognise(lane, frames[i], kind, &arrivals[ours]))) {
+            ours++;
         } else {
-            lane->lane.arrived_ns = now_ns;
-            if (account(receiver, flow, entry.stream, signature)) {
-                lane_count(flow->side, &lane->sizes[size], now_ns);
-                if (forwards && forwarder_take(lane, &entry))
-                    continue;
-            }
+            stray(lane, frames[i], now_ns);
+            if (forwards)
+                frames[keep++] = frames[i];
         }
-        frames[keep++] = frames[i];
     }
-    rte_pktmbuf_free_bulk(frames, keep);
+    for (uint32_t i = 0; i < ours; i++) {
+        bool taken = account(lane, &arrivals[i], now_ns);
+
+        delivered += taken;
+        if (forwards && !(taken && pass_on(lane, &arrivals[i])))
+            frames[keep++] = arrivals[i].frame;
+    }
+    if (forwards)
+        lane->sender.streams[0].side->intended += delivered;
+    if (ours > 0)
+        lane->lane.arrived_ns = now_ns;
+    if (receiver->left != UINT64_MAX)
+        receiver->left -= RTE_MIN(receiver->left, delivered);
+    rte_pktmbuf_free_bulk(frames, forwards ? keep : count);
     return count;
 }
 
@@ -175,6 +226,28 @@ VARIANT(receive_ipv6, HEADER_IPV6_UDP, false)
 VARIANT(forward_l2, HEADER_L2, true)
 VARIANT(forward_ipv4, HEADER_IPV4_UDP, true)
 VARIANT(forward_ipv6, HEADER_IPV6_UDP, true)
+
+void receiver_account(struct dpdk_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct receiver *receiver = &lane->receiver;
+
+    for (uint32_t i = 0; i < request->receive_count; i++)
+        request->receives[i].side->live = (struct flow_count){0};
+    for (size_t i = 0; i < (size_t)receiver->count * receiver->sources; i++) {
+        const struct receiver_stream *stream = &receiver->streams[i];
+        struct flow_side *side = stream->side;
+        uint64_t headers = stream->frames * (FRAME_FCS + receiver->check.payload);
+
+        side->live.frames += stream->frames;
+        side->live.frame_bytes += stream->frame_bytes;
+        side->live.payload_bytes += stream->frame_bytes - headers;
+        if (stream->frames > 0 && (side->first_ns == 0 || stream->first_ns < side->first_ns))
+            side->first_ns = stream->first_ns;
+        if (stream->last_ns > side->last_ns)
+            side->last_ns = stream->last_ns;
+    }
+}
 
 uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t)
 {

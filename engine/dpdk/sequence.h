@@ -8,15 +8,22 @@
 #ifndef ENGINE_DPDK_SEQUENCE_H
 #define ENGINE_DPDK_SEQUENCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #define SEQUENCE_WINDOW 1024u
 #define SEQUENCE_WORDS (SEQUENCE_WINDOW / 64)
 
+/* What a frame in order needs: small, so that it can lie beside the stream's counters. */
 struct sequence {
-    uint64_t next;                 /* one more than the greatest seen (RFC 4737's NextExp) */
-    uint64_t seen[SEQUENCE_WORDS]; /* bit n % SEQUENCE_WINDOW: n came, for next-1024 <= n < next */
+    uint64_t next;   /* one more than the greatest seen (RFC 4737's NextExp) */
+    uint64_t recent; /* bit n % 64: n came, for the n < next of next's own 64 numbers */
+};
+
+/* And what only one in 64 needs: the 16 words of 64 numbers before `next`'s. Bit n % 64 of
+ * word n / 64 % 16: n came. */
+struct sequence_past {
+    uint64_t seen[SEQUENCE_WORDS];
 };
 
 /* Exclusive: each frame gets one. Fresh and reordered ones are delivered. */
@@ -28,37 +35,57 @@ enum sequence_verdict {
     SEQUENCE_VERDICTS,
 };
 
-/* Marks the numbers from `next` up to `end` as not seen. */
-static inline void sequence_skip(struct sequence *stream, uint64_t end)
+/* Moves `next` forward to `to`; what lies between was not seen. */
+static inline void sequence_advance(struct sequence *stream, struct sequence_past *past,
+                                    uint64_t to)
 {
-    if (end - stream->next >= SEQUENCE_WINDOW) {
-        memset(stream->seen, 0, sizeof stream->seen);
+    uint64_t word = stream->next / 64, last = to / 64;
+
+    stream->next = to;
+    if (word == last)
         return;
-    }
-    for (uint64_t n = stream->next; n < end; n++)
-        stream->seen[n / 64 % SEQUENCE_WORDS] &= ~(UINT64_C(1) << n % 64);
+    past->seen[word % SEQUENCE_WORDS] = stream->recent;
+    stream->recent = 0;
+    if (last - word > SEQUENCE_WORDS)
+        last = word + SEQUENCE_WORDS + 1;
+    while (++word < last)
+        past->seen[word % SEQUENCE_WORDS] = 0;
 }
 
-static inline enum sequence_verdict sequence_judge(struct sequence *stream, uint32_t wire)
+/* One that is not the next. */
+static inline enum sequence_verdict sequence_judge_other(struct sequence *stream,
+                                                         struct sequence_past *past, int32_t ahead)
 {
-    int32_t ahead = (int32_t)(wire - (uint32_t)stream->next);
     uint64_t n = stream->next + (uint64_t)(int64_t)ahead;
     uint64_t bit = UINT64_C(1) << n % 64;
-    uint64_t *word = &stream->seen[n / 64 % SEQUENCE_WORDS];
+    uint64_t *word = &past->seen[n / 64 % SEQUENCE_WORDS];
 
-    if (ahead >= 0) {
-        if (ahead > 0)
-            sequence_skip(stream, n);
-        *word |= bit;
-        stream->next = n + 1;
+    if (ahead > 0) {
+        sequence_advance(stream, past, n);
+        stream->recent |= bit;
+        sequence_advance(stream, past, n + 1);
         return SEQUENCE_FRESH;
     }
     if (stream->next - n > SEQUENCE_WINDOW || n > stream->next)
         return SEQUENCE_LATE; /* the latter: a number before the stream's first */
+    if (n / 64 == stream->next / 64)
+        word = &stream->recent;
     if (*word & bit)
         return SEQUENCE_DUPLICATE;
     *word |= bit;
     return SEQUENCE_REORDERED;
+}
+
+static inline enum sequence_verdict sequence_judge(struct sequence *stream,
+                                                   struct sequence_past *past, uint32_t wire)
+{
+    int32_t ahead = (int32_t)(wire - (uint32_t)stream->next);
+
+    if (__builtin_expect(ahead != 0, false))
+        return sequence_judge_other(stream, past, ahead);
+    stream->recent |= UINT64_C(1) << stream->next % 64;
+    sequence_advance(stream, past, stream->next + 1);
+    return SEQUENCE_FRESH;
 }
 
 #endif

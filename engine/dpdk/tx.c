@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Sending, run to completion: as many frames as are due, a burst at most, taken from a pool whose
- * buffers all hold the phase's frame already. One body, of which the compiler makes three
- * variants:
+ * buffers all hold the phase's frame already. One body, of which the compiler makes variants:
  *
  *     one    one stream of one size: 12 bytes are written a frame
- *     many   several streams of one size: and their headers
+ *     many   several streams of one size: and their headers, 64 bytes
+ *     long   the same, for headers that end behind 64 bytes
  *     mixed  several sizes: and the buffer's length
  *
  * A frame that the driver does not take never was: its sequence number is used again.
@@ -13,9 +13,10 @@
 #include "lane.h"
 
 #include <rte_ethdev.h>
+#include <rte_lcore.h>
 #include <rte_mempool.h>
 
-enum variant { ONE, MANY, MIXED };
+enum variant { ONE, MANY, LONG, MIXED };
 
 /* Buffers of our pools have no private part and keep their headroom. */
 static inline uint8_t *data_of(struct rte_mbuf *frame)
@@ -23,9 +24,28 @@ static inline uint8_t *data_of(struct rte_mbuf *frame)
     return (uint8_t *)(frame + 1) + RTE_PKTMBUF_HEADROOM;
 }
 
+/* rte_mempool_get_bulk copies pointers one by one and backwards: a fifth of what sending a frame
+ * through net_null costs. What the core's cache holds is taken as it lies. */
+static inline int take(struct rte_mempool *pool, struct rte_mbuf **frames, uint32_t count)
+{
+    struct rte_mempool_cache *cache = rte_mempool_default_cache(pool, rte_lcore_id());
+
+    if (unlikely(cache == NULL || cache->len < count))
+        return rte_mempool_get_bulk(pool, (void **)frames, count);
+    cache->len -= count;
+    memcpy(frames, cache->objs + cache->len, count * sizeof *frames);
+    return 0;
+}
+
 static inline uint8_t size_at(const struct dpdk_lane *lane, uint32_t turn, enum variant variant)
 {
     return variant == MIXED ? lane->order[turn] : 0;
+}
+
+static inline void begin_flow(struct flow_side *side, int64_t now_ns)
+{
+    if (side->first_ns == 0)
+        side->first_ns = now_ns;
 }
 
 /* Writes the frames of the stream whose turn it is, and of those that follow; returns their cost
@@ -35,43 +55,49 @@ static __rte_always_inline uint64_t fill_many(struct dpdk_lane *lane, struct rte
 {
     struct sender *sender = &lane->sender;
     struct signature_time time = signature_time(now_ns - lane->start_ns);
-    uint64_t cost = 0;
+    uint64_t cost = variant == MIXED ? 0 : (uint64_t)count * lane->sizes[0].cost;
+    uint32_t at = sender->at;
 
     for (uint32_t i = 0; i < count; i++) {
-        struct sender_stream *stream = &sender->streams[sender->at];
-        uint8_t which = size_at(lane, stream->turn, variant);
-        const struct lane_size *size = &lane->sizes[which];
+        struct sender_stream *stream = &sender->streams[at];
+        const struct frame_template *template = &stream->template;
 
-        lane_write(lane, data_of(frames[i]), stream, which, &time);
-        lane_count(stream->side, size, now_ns);
-        cost += size->cost;
+        if (unlikely(stream->sequence == 0))
+            begin_flow(stream->side, now_ns);
         if (variant == MIXED) {
-            frames[i]->pkt_len = frames[i]->data_len = size->length;
+            uint8_t which = lane->order[stream->turn];
+
+            template = lane_template(lane, stream, which);
+            cost += lane->sizes[which].cost;
+            frames[i]->pkt_len = frames[i]->data_len = lane->sizes[which].length;
             stream->turn = (uint16_t)(stream->turn + 1u < lane->order_count ? stream->turn + 1 : 0);
         }
-        sender->at = sender->at + 1 < sender->count ? sender->at + 1 : 0;
+        lane_write(lane, data_of(frames[i]), stream, template,
+                   variant == MANY ? LANE_SHORT : FRAME_TEMPLATE, &time);
+        stream->last_ns = now_ns;
+        at = at + 1 < sender->count ? at + 1 : 0;
     }
+    sender->at = at;
     return cost;
 }
 
 /* Undoes fill_many for the last `count` frames; returns their cost. */
-static uint64_t unfill_many(struct dpdk_lane *lane, uint32_t count, enum variant variant)
+static uint64_t unfill_many(struct dpdk_lane *lane, uint32_t count, int64_t now_ns,
+                            enum variant variant)
 {
     struct sender *sender = &lane->sender;
     uint64_t cost = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         struct sender_stream *stream;
-        const struct lane_size *size;
 
         sender->at = (sender->at > 0 ? sender->at : sender->count) - 1;
         stream = &sender->streams[sender->at];
         if (variant == MIXED)
             stream->turn = (uint16_t)((stream->turn > 0 ? stream->turn : lane->order_count) - 1);
-        size = &lane->sizes[size_at(lane, stream->turn, variant)];
-        stream->sequence--;
-        lane_uncount(stream->side, size);
-        cost += size->cost;
+        cost += lane->sizes[size_at(lane, stream->turn, variant)].cost;
+        if (--stream->sequence == 0 && stream->side->first_ns == now_ns)
+            stream->side->first_ns = 0;
     }
     return cost;
 }
@@ -93,16 +119,12 @@ static inline void fill_one(struct dpdk_lane *lane, struct rte_mbuf **frames, ui
 static inline uint64_t count_one(struct dpdk_lane *lane, uint32_t count, int64_t now_ns)
 {
     struct sender_stream *stream = lane->sender.streams;
-    struct flow_side *side = stream->side;
 
-    stream->sequence += count;
-    side->live.frames += count;
-    side->live.frame_bytes += (uint64_t)count * lane->sizes[0].frame_bytes;
-    side->live.payload_bytes += (uint64_t)count * lane->sizes[0].payload_bytes;
-    if (count > 0)
-        side->last_ns = now_ns;
-    if (side->first_ns == 0)
-        side->first_ns = side->last_ns;
+    if (count > 0) {
+        stream->sequence += count;
+        stream->last_ns = now_ns;
+        begin_flow(stream->side, now_ns);
+    }
     return (uint64_t)count * lane->sizes[0].cost;
 }
 
@@ -117,7 +139,7 @@ static __rte_always_inline int64_t send_due(struct dpdk_lane *lane, int64_t now_
 
     if (due > sender->left)
         due = (uint32_t)sender->left;
-    if (due == 0 || rte_mempool_get_bulk(sender->pool, (void **)frames, due) != 0)
+    if (due == 0 || take(sender->pool, frames, due) != 0)
         return pace_wake(&sender->pace, sender->cost);
     if (variant == ONE)
         fill_one(lane, frames, due, now_ns);
@@ -128,7 +150,7 @@ static __rte_always_inline int64_t send_due(struct dpdk_lane *lane, int64_t now_
         rte_mempool_put_bulk(sender->pool, (void **)(frames + sent), due - sent);
         lane->lane.request.count->send_refused += due - sent;
         if (variant != ONE)
-            cost -= unfill_many(lane, due - sent, variant);
+            cost -= unfill_many(lane, due - sent, now_ns, variant);
     }
     if (variant == ONE)
         cost = count_one(lane, sent, now_ns);
@@ -147,6 +169,11 @@ static int64_t send_many(struct dpdk_lane *lane, int64_t now_ns)
     return send_due(lane, now_ns, MANY);
 }
 
+static int64_t send_long(struct dpdk_lane *lane, int64_t now_ns)
+{
+    return send_due(lane, now_ns, LONG);
+}
+
 static int64_t send_mixed(struct dpdk_lane *lane, int64_t now_ns)
 {
     return send_due(lane, now_ns, MIXED);
@@ -157,7 +184,9 @@ int64_t (*sender_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int6
     if (lane->size_count > 1)
         return send_mixed;
     /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
-    return lane->sender.count > 1 || lane->port->by_reference ? send_many : send_one;
+    if (lane->sender.count == 1 && !lane->port->by_reference)
+        return send_one;
+    return lane_short(lane) ? send_many : send_long;
 }
 
 int64_t sender_wait(struct dpdk_lane *lane, int64_t now_ns)
@@ -173,6 +202,39 @@ int64_t sender_rest(struct dpdk_lane *lane, int64_t now_ns)
     return CLOCK_NEVER;
 }
 
+/* Adds what a stream's sequence says that it sent: whole rounds of the list of sizes, and part of
+ * one. */
+static void account_stream(const struct dpdk_lane *lane, const struct sender_stream *stream)
+{
+    struct flow_side *side = stream->side;
+    struct flow_count *live = &side->live;
+    uint64_t rounds = stream->sequence / lane->order_count;
+    uint32_t part = (uint32_t)(stream->sequence % lane->order_count);
+
+    for (uint32_t i = 0; i < lane->order_count; i++) {
+        const struct lane_size *size = &lane->sizes[lane->order[i]];
+        uint64_t frames = rounds + (i < part);
+
+        live->frames += frames;
+        live->frame_bytes += frames * size->frame_bytes;
+        live->payload_bytes += frames * size->payload_bytes;
+    }
+    if (stream->sequence > 0 && stream->last_ns > side->last_ns)
+        side->last_ns = stream->last_ns;
+}
+
+void sender_account(struct dpdk_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    if (lane->forwarder.queue != NULL)
+        return; /* it sends sizes as they come, and counts them itself */
+    for (uint32_t i = 0; i < request->send_count; i++)
+        request->sends[i].side->live = (struct flow_count){0};
+    for (uint32_t i = 0; i < lane->sender.count; i++)
+        account_stream(lane, &lane->sender.streams[i]);
+}
+
 void sender_intended(struct dpdk_lane *lane, int64_t end_ns)
 {
     struct sender *sender = &lane->sender;
@@ -180,6 +242,7 @@ void sender_intended(struct dpdk_lane *lane, int64_t end_ns)
 
     if (lane->lane.request.phase->traffic != TRAFFIC_STREAM)
         missing = sender->left;
+    sender_account(lane);
     for (uint32_t i = 0; i < sender->count; i++)
         sender->streams[i].side->intended = sender->streams[i].side->live.frames;
     /* In turn, as they would have been sent. */

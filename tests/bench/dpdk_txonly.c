@@ -68,10 +68,12 @@ static void measure(struct lane *lane, double seconds, uint32_t count)
 
     transport_dpdk.start(lane, clock_now());
     burn(lane, begin_ns);
+    transport_dpdk.account(lane);
     frames = sent(count);
     used_ns = cpu_ns();
     burn(lane, begin_ns + (int64_t)(seconds * 1e9));
     used_ns = cpu_ns() - used_ns;
+    transport_dpdk.account(lane);
     frames = sent(count) - frames;
     frame_ns = (double)used_ns / (double)frames;
     printf("%.0f frames/s, %.2f ns, %.1f cycles a frame\n", 1e9 / frame_ns, frame_ns,

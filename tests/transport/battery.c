@@ -165,6 +165,8 @@ static void *work(void *context)
         for (uint32_t rank = 0; rank < subject->ports; rank++) {
             int64_t next_ns = subject->transport->poll(stage->lanes[rank], clock_now());
 
+            if (subject->transport->account != NULL)
+                subject->transport->account(stage->lanes[rank]);
             wake_ns = next_ns < wake_ns ? next_ns : wake_ns;
         }
         clock_sleep_until(wake_ns);

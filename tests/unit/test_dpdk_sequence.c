@@ -13,14 +13,19 @@
 
 #include <cmocka.h>
 
-static void expect(struct sequence *stream, uint32_t wire, enum sequence_verdict verdict)
+struct stream {
+    struct sequence sequence;
+    struct sequence_past past;
+};
+
+static void expect(struct stream *stream, uint32_t wire, enum sequence_verdict verdict)
 {
-    assert_int_equal(sequence_judge(stream, wire), verdict);
+    assert_int_equal(sequence_judge(&stream->sequence, &stream->past, wire), verdict);
 }
 
 static void test_in_order_then_duplicate(void **state)
 {
-    struct sequence stream = {0};
+    struct stream stream = {0};
 
     (void)state;
     for (uint32_t n = 0; n < 5000; n++)
@@ -33,7 +38,7 @@ static void test_in_order_then_duplicate(void **state)
 
 static void test_gap_is_filled(void **state)
 {
-    struct sequence stream = {0};
+    struct stream stream = {0};
 
     (void)state;
     expect(&stream, 0, SEQUENCE_FRESH);
@@ -46,7 +51,7 @@ static void test_gap_is_filled(void **state)
 
 static void test_long_gap_forgets(void **state)
 {
-    struct sequence stream = {0};
+    struct stream stream = {0};
 
     (void)state;
     for (uint32_t n = 0; n < 100; n++)
@@ -59,7 +64,7 @@ static void test_long_gap_forgets(void **state)
 
 static void test_first_was_lost(void **state)
 {
-    struct sequence stream = {0};
+    struct stream stream = {0};
 
     (void)state;
     expect(&stream, 3, SEQUENCE_FRESH);
@@ -69,16 +74,36 @@ static void test_first_was_lost(void **state)
 
 static void test_wraps(void **state)
 {
-    struct sequence stream = {.next = 0xfffffff0};
+    struct stream stream = {.sequence.next = 0xfffffff0};
 
     (void)state;
     for (uint32_t i = 0; i < 64; i += 2)
         expect(&stream, 0xfffffff0 + i, SEQUENCE_FRESH);
-    assert_int_equal(stream.next, UINT64_C(0x10000002f));
+    assert_int_equal(stream.sequence.next, UINT64_C(0x10000002f));
     for (uint32_t i = 1; i < 62; i += 2)
         expect(&stream, 0xfffffff0 + i, SEQUENCE_REORDERED);
     expect(&stream, 0xfffffff4, SEQUENCE_DUPLICATE);
     expect(&stream, 2, SEQUENCE_DUPLICATE);
+}
+
+/* Jumps of every length up to beyond the window, from every place in a word. */
+static void test_jumps(void **state)
+{
+    (void)state;
+    for (uint32_t from = 0; from < 64; from++) {
+        for (uint32_t jump = 1; jump < SEQUENCE_WINDOW + 130; jump += 7) {
+            struct stream stream = {0};
+            uint32_t to = 2000 + from + jump;
+
+            for (uint32_t n = 0; n <= 2000 + from; n++)
+                expect(&stream, n, SEQUENCE_FRESH);
+            expect(&stream, to, SEQUENCE_FRESH);
+            for (uint32_t n = to; n > to - SEQUENCE_WINDOW; n--)
+                expect(&stream, n,
+                       n == to || n <= 2000 + from ? SEQUENCE_DUPLICATE : SEQUENCE_REORDERED);
+            expect(&stream, to - SEQUENCE_WINDOW, SEQUENCE_LATE);
+        }
+    }
 }
 
 /* A judge with a memory of everything. */
@@ -100,7 +125,7 @@ static enum sequence_verdict recall(bool *seen, int64_t *next, uint32_t n)
 static void test_against_memory(void **state)
 {
     static bool seen[400000];
-    struct sequence stream = {0};
+    struct stream stream = {0};
     unsigned counts[SEQUENCE_VERDICTS] = {0};
     int64_t next = 0, base = 0;
 
@@ -130,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_long_gap_forgets),
         cmocka_unit_test(test_first_was_lost),
         cmocka_unit_test(test_wraps),
+        cmocka_unit_test(test_jumps),
         cmocka_unit_test(test_against_memory),
     };
 
