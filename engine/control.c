@@ -20,8 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BATCH 16
-#define BATCHES_MAX 64 /* a flood of datagrams must not keep the caller's thread for ever */
+#define READS_MAX 1024 /* a flood of datagrams must not keep the caller's thread for ever */
 #define SOCKET_BUFFER_BYTES (1 << 20)
 /* Clock questions to the parent, where its clock is another: some quickly at first. */
 #define PINGS_QUICK 8
@@ -63,9 +62,6 @@ struct control {
     int64_t active_ns;    /* when a partner last needed us: it asked, or we passed */
     uint64_t dropped;
     int send_errno; /* the last error that was logged */
-    uint8_t buffers[BATCH][DATAGRAM_MAX];
-    struct iovec vectors[BATCH];
-    struct mmsghdr messages[BATCH];
 };
 
 /* ---- socket ---- */
@@ -101,15 +97,6 @@ static int open_socket(struct control *control, const struct control_conf *conf,
     code = bind_socket(control, &conf->address, err);
     netns_leave(previous_fd);
     return code;
-}
-
-static void prepare_buffers(struct control *control)
-{
-    for (unsigned i = 0; i < BATCH; i++) {
-        control->vectors[i] = (struct iovec){control->buffers[i], DATAGRAM_MAX};
-        control->messages[i].msg_hdr =
-            (struct msghdr){.msg_iov = &control->vectors[i], .msg_iovlen = 1};
-    }
 }
 
 void control_address(const struct control *control, struct sockaddr_storage *address)
@@ -209,7 +196,6 @@ int control_open(struct control **control, const struct control_conf *conf, stru
     made->family = conf->address.ss_family;
     made->timeout_ns = conf->barrier_timeout_ns;
     made->ping_ns = CLOCK_NEVER;
-    prepare_buffers(made);
     code = mailbox_init(&made->mailbox, &(struct datagram_outlet){mailbox_outlet_send, made});
     if (code < 0)
         err_set(err, code, "No memory for the control endpoint's mailbox.");
@@ -392,23 +378,20 @@ static bool take(struct control *control, const uint8_t *bytes, size_t size, int
     return good;
 }
 
-/* Reads one batch; returns how many there were. The clock is read after the system call: a time of
- * arrival before the true one would make the clock's bound a lie. */
-static unsigned read_batch(struct control *control)
+/* Reads one datagram; false when none is there. One by one, because its answer is what a partner
+ * waits for. The clock is read after the system call: a time of arrival before the true one would
+ * make the clock's bound a lie. */
+static bool read_one(struct control *control)
 {
-    int got = recvmmsg(control->fd, control->messages, BATCH, MSG_DONTWAIT, NULL);
-    int64_t now_ns = clock_now();
+    uint8_t bytes[DATAGRAM_MAX];
+    ssize_t size = recv(control->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
 
-    for (int i = 0; i < got; i++) {
-        const struct mmsghdr *message = &control->messages[i];
-        bool whole = !(message->msg_hdr.msg_flags & MSG_TRUNC);
-
-        if (!control->joined)
-            continue;
-        if (!whole || !take(control, control->buffers[i], message->msg_len, now_ns))
-            control->dropped++;
-    }
-    return got < 0 ? 0 : (unsigned)got;
+    if (size < 0)
+        return false;
+    if (control->joined &&
+        ((size_t)size > sizeof(bytes) || !take(control, bytes, (size_t)size, clock_now())))
+        control->dropped++;
+    return true;
 }
 
 static void ping(struct control *control, int64_t now_ns)
@@ -422,10 +405,10 @@ static void ping(struct control *control, int64_t now_ns)
 unsigned control_work(struct control *control, int64_t now_ns)
 {
     enum barrier_state before = control_barrier_state(control, NULL);
-    unsigned read = 0, batch = BATCH;
+    unsigned read = 0;
 
-    for (unsigned i = 0; i < BATCHES_MAX && batch == BATCH; i++)
-        read += batch = read_batch(control);
+    while (read < READS_MAX && read_one(control))
+        read++;
     if (!control->joined)
         return read;
     group_tick(&control->group, now_ns);

@@ -19,10 +19,10 @@
 /* In a barrier a node looks for datagrams itself for so long after the last one came, before it
  * lets the kernel wake it: partners that are there answer within microseconds, and a wake-up costs
  * several. On shared cores it gives way to whoever is runnable between two looks. */
-#define SPIN_SLEEP_NS (200 * NS_PER_US)
+#define SPIN_SLEEP_NS (300 * NS_PER_US)
 #define SPIN_POLL_NS (1000 * NS_PER_US)
-#define SPIN_TIMES_MOST                                                                            \
-    10 /* so long in all, whatever comes: the loop watches more than datagrams */
+/* So many times that in all, whatever comes: the node's loop watches more than datagrams. */
+#define SPIN_TIMES_MOST 10
 
 const char *node_name_of(const struct node *node, uint32_t index)
 {
@@ -266,7 +266,7 @@ static void spin_in_barrier(struct node *node)
            control_barrier_state(node->control, NULL) == BARRIER_WAITING) {
         if (control_work(node->control, now_ns) > 0)
             until_ns = now_ns + patience_ns;
-        else if (node->sleeps)
+        if (node->sleeps && control_barrier_state(node->control, NULL) == BARRIER_WAITING)
             sched_yield();
         now_ns = clock_now();
     }
