@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define IFACE_RINGS_MAX 16 /* as the driver has at most */
+#define IFACE_RINGS_MAX 64 /* as many as a port has queues */
 
 struct iface {
     char name[IFNAMSIZ];

@@ -405,6 +405,8 @@ static int make(struct dpdk_lane *lane, struct err *err)
     }
     lane->send = sender_wait;
     lane->receive = receiver_variant(lane);
+    snprintf(lane->lane.variant, sizeof lane->lane.variant, "send %s, receive %s",
+             sender_variant_name(lane), frame_kind_name(lane->shape.kind));
     return take_pool(lane, err);
 }
 

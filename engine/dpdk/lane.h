@@ -132,6 +132,7 @@ struct dpdk_lane {
 
 /* tx.c: the variant for this lane's streams and sizes; before the start; after the stop. */
 int64_t (*sender_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t);
+const char *sender_variant_name(const struct dpdk_lane *lane);
 int64_t sender_wait(struct dpdk_lane *lane, int64_t now_ns);
 int64_t sender_rest(struct dpdk_lane *lane, int64_t now_ns);
 /* Brings the sent flows' live counts up to date. */

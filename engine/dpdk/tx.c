@@ -179,14 +179,36 @@ static int64_t send_mixed(struct dpdk_lane *lane, int64_t now_ns)
     return send_due(lane, now_ns, MIXED);
 }
 
-int64_t (*sender_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t)
+static const struct {
+    const char *name;
+    int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
+} variants[] = {
+    [ONE] = {"one", send_one},
+    [MANY] = {"many", send_many},
+    [LONG] = {"long", send_long},
+    [MIXED] = {"mixed", send_mixed},
+};
+
+static enum variant choose(const struct dpdk_lane *lane)
 {
     if (lane->size_count > 1)
-        return send_mixed;
+        return MIXED;
     /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
     if (lane->sender.count == 1 && !lane->port->by_reference)
-        return send_one;
-    return lane_short(lane) ? send_many : send_long;
+        return ONE;
+    return lane_short(lane) ? MANY : LONG;
+}
+
+int64_t (*sender_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t)
+{
+    return variants[choose(lane)].send;
+}
+
+const char *sender_variant_name(const struct dpdk_lane *lane)
+{
+    if (lane->forwarder.queue != NULL)
+        return "received ones";
+    return lane->sender.count > 0 ? variants[choose(lane)].name : "none";
 }
 
 int64_t sender_wait(struct dpdk_lane *lane, int64_t now_ns)
