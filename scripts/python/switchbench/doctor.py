@@ -249,6 +249,18 @@ def _cores() -> Iterator[Check]:
         yield Check("machine", "cores", NOTE, f"{usable} of {present}", remedy)
 
 
+def _workers() -> Iterator[Check]:
+    """What `worker: auto` chooses here (engine/cores.h)."""
+    most = len(os.sched_getaffinity(0)) - 2
+    if most > 0:
+        detail = f"auto polls up to {most} queues, each on a core of its own; with more, one sleeps"
+        yield Check("machine", "workers", OK, detail)
+    else:
+        remedy = "three cores to poll one queue: one for it, one for the rest, one to spare"
+        detail = "auto lets one worker a process sleep between frames"
+        yield Check("machine", "workers", NOTE, detail, remedy)
+
+
 def _clock() -> Iterator[Check]:
     path = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     try:
@@ -272,5 +284,6 @@ _EXAMINERS: tuple[Callable[[], Iterator[Check]], ...] = (
     _vfio,
     _lab,
     _cores,
+    _workers,
     _clock,
 )

@@ -9,10 +9,15 @@ from typing import Any
 from ..model import Port
 from .expect import PhaseResult
 from .measures import least, lost_frames, median, total_int
+from .records import Record
 
 # A port is pointed out when what it typically gets is so far below the median of the ports that
 # were busy with it (doc/measures.md).
 BELOW_MEDIAN = 0.97
+
+
+# What a node says of a port that it opens, and the summary repeats.
+_OPENED = ("driver", "numa", "queues", "cores", "offloads")
 
 
 @dataclass
@@ -50,6 +55,8 @@ class PortTable:
         """Takes the site's ports: their order is the table's."""
         self._ports = {port.name: port for port in ports}
         self._lines: dict[tuple[str, str], _Line] = {}
+        self._opened: dict[tuple[str, str], Record] = {}
+        self._variants: dict[tuple[str, str], list[str]] = {}
 
     def add(self, result: PhaseResult, transport: str) -> None:
         """Takes one measured phase."""
@@ -70,6 +77,17 @@ class PortTable:
             place = {"trial": result.key.trial, "phase": result.key.phase}
             for port in {slowest["src"], slowest["dst"]}:
                 self._line(port, transport).slowest.append(place)
+
+    def open(self, record: Record) -> None:
+        """Takes what a node said of a port when it opened it."""
+        self._opened[record["port"], record["transport"]] = record
+
+    def use(self, record: Record, transport: str) -> None:
+        """Takes a `port` record: how its frames were sent and received."""
+        variant = record.get("variant")
+        seen = self._variants.setdefault((record["port"], transport), [])
+        if variant and variant not in seen:
+            seen.append(variant)
 
     def summary(self) -> list[dict[str, Any]]:
         """One entry for each port and transport, in the site's order."""
@@ -93,6 +111,8 @@ class PortTable:
             "network": port.network,
             "switch": port.switch,
             "switch_port": port.switch_port,
+            **{key: self._opened.get((name, transport), {}).get(key) for key in _OPENED},
+            "variants": self._variants.get((name, transport), []),
             "as_source": ends["source"],
             "as_destination": ends["destination"],
             "below_median": None if relative is None else relative < BELOW_MEDIAN,

@@ -125,7 +125,7 @@ class Summary:
     # --- records ---------------------------------------------------------------------------
 
     def _take_hello(self, _line: int, record: Record) -> None:
-        names = ("node", "host", "version", "protocol", "cpus", "workers", "worker")
+        names = ("node", "host", "version", "protocol", "cpus", "workers", "worker", "cores")
         self._hellos.append({name: record.get(name) for name in names})
         machine = record.get("boot") or record.get("host") or record["node"]
         self._machines[record["node"]] = machine
@@ -133,6 +133,7 @@ class Summary:
     def _take_port_open(self, _line: int, record: Record) -> None:
         rate = record.get("line_rate_bps") or 0
         self._lines[record["port"], record["transport"]] = rate
+        self._ports.open(record)
 
     def _take_flow(self, line: int, record: Record) -> None:
         phase = self._phase(record, line)
@@ -140,6 +141,8 @@ class Summary:
 
     def _take_port(self, line: int, record: Record) -> None:
         self._phase(record, line).ports[record["port"]] = port_of(record)
+        transport = self._trials[record["trial"], record.get("repeat") or 0].transport
+        self._ports.use(record, transport)
 
     def _take_phase(self, _line: int, record: Record) -> None:
         if record["phase"] == PROBE:
