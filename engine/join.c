@@ -152,6 +152,7 @@ static void say_ready(struct node *node)
     struct control_clock now = control_clock(node->control);
     json_t *record = record_new(node->records, "ready");
 
+    tsc_calibrate(&node->tsc);
     json_object_set_new(record, "clock_offset_ns",
                         now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns));
     record_set_count(record, "clock_bound_ns", now.bound_ns);

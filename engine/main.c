@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <math.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,9 +195,42 @@ static void leave(struct node *node)
     node->joined = false;
 }
 
+/* A counter and a clock that drift apart: one of them is wrong, and so is every rate. */
+static void report_drift(struct node *node, double drift_ppm)
+{
+    json_t *record = record_new(node->records, "event");
+    char text[160];
+
+    snprintf(
+        text, sizeof text,
+        "the CPU's counter and the kernel's raw clock drifted apart by %.1f ppm: all times and "
+        "rates of this node may be wrong by as much",
+        drift_ppm);
+    log_warning("%s", text);
+    record_set_text(record, "what", "clock-drift");
+    record_set_text(record, "port", NULL);
+    record_set_text(record, "text", text);
+    record_send(node->records, record);
+}
+
+static void set_clocks(struct node *node, json_t *record, bool known,
+                       const struct tsc_report *clocks)
+{
+    record_set_count(record, "tsc_hz", node->tsc.hz > 0 ? (int64_t)node->tsc.hz : -1);
+    json_object_set_new(record, "tsc_drift_ppm",
+                        known ? json_real(clocks->drift_ppm) : json_null());
+    json_object_set_new(record, "clock_slew_ppm",
+                        known ? json_real(clocks->slew_ppm) : json_null());
+}
+
 static void say_bye(struct node *node)
 {
+    struct tsc_report clocks;
+    bool known = tsc_check(&node->tsc, &clocks);
     json_t *record;
+
+    if (known && fabs(clocks.drift_ppm) > TSC_DRIFT_PPM)
+        report_drift(node, clocks.drift_ppm);
 
     if (node->err.text[0] != '\0') {
         log_error("%s", node->err.text);
@@ -212,6 +246,7 @@ static void say_bye(struct node *node)
                         json_integer((json_int_t)node->dropped_datagrams));
     json_object_set_new(record, "dropped_records",
                         json_integer((json_int_t)records_dropped(node->records)));
+    set_clocks(node, record, known, &clocks);
     record_send(node->records, record);
 }
 
@@ -280,6 +315,7 @@ int main(int argc, char **argv)
     int status;
     int rc = parse_options(argc, argv, &options, &err);
 
+    tsc_begin(&node.tsc);
     if (rc == 0)
         rc = set_up(&node, &options, &err);
     if (rc < 0)

@@ -189,6 +189,7 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
     record_set_count(record, "guest_sent", frames ? (int64_t)lane->count.guest_sent : -1);
     record_set_count(record, "guest_received", frames ? (int64_t)lane->count.guest_received : -1);
     record_set_count(record, "send_refused", frames ? (int64_t)lane->count.send_refused : -1);
+    record_set_text(record, "variant", lane->lane->variant);
     record_set_count(record, "hardware_received",
                      difference(before->received_frames, after->received_frames));
     record_set_count(record, "hardware_sent", difference(before->sent_frames, after->sent_frames));
@@ -228,6 +229,25 @@ static void phase_name(const struct phase_run *run, char *name, size_t size)
     }
 }
 
+/* What this process's CPU time comes to on each frame that its ports sent or received; below 0:
+ * there were none, or no counter of cycles. */
+static double cycles_per_frame(const struct phase_run *run, double cpu_s)
+{
+    bool counted = strcmp(run->trial->transport->size_unit, "frame") == 0;
+    uint64_t frames = 0;
+
+    tsc_calibrate(&run->trial->node->tsc);
+    for (size_t i = 0; i < run->lane_count && counted && !phase_is_probe(run); i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+
+        frames += lane_frames(lane->sends, lane->send_count);
+        frames += lane_frames(lane->receives, lane->receive_count);
+    }
+    if (frames == 0 || run->trial->node->tsc.hz <= 0)
+        return -1;
+    return cpu_s * run->trial->node->tsc.hz / (double)frames;
+}
+
 static void report_node(const struct phase_run *run)
 {
     const struct phase_outcome *outcome = &run->outcome;
@@ -254,6 +274,8 @@ static void report_node(const struct phase_run *run)
     set_known(record, "cpu_idle_s",
               idle_s < 0 || run->idle_begin_s < 0 ? -1 : idle_s - run->idle_begin_s);
     set_u64(record, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    set_known(record, "cycles_per_frame",
+              cycles_per_frame(run, json_number_value(json_object_get(record, "cpu_s"))));
     record_send(run->trial->node->records, record);
 }
 

@@ -78,6 +78,7 @@ class Summary:
             "trial": self._take_trial,
             "unreachable": self._take_unreachable,
             "event": self._take_event,
+            "bye": self._take_bye,
         }
 
     def feed(self, line: int, record: Record) -> None:
@@ -126,7 +127,7 @@ class Summary:
 
     def _take_hello(self, _line: int, record: Record) -> None:
         names = ("node", "host", "version", "protocol", "cpus", "workers", "worker", "cores")
-        self._hellos.append({name: record.get(name) for name in names})
+        self._hellos.append({name: record.get(name) for name in names} | {"tsc_drift_ppm": None})
         machine = record.get("boot") or record.get("host") or record["node"]
         self._machines[record["node"]] = machine
 
@@ -165,6 +166,11 @@ class Summary:
     def _take_event(self, _line: int, record: Record) -> None:
         words = (record.get("port"), record.get("what"), record.get("text"))
         self._alarms.append(": ".join(str(word) for word in words if word))
+
+    def _take_bye(self, _line: int, record: Record) -> None:
+        for hello in self._hellos:
+            if hello["node"] == record["node"]:
+                hello["tsc_drift_ppm"] = record.get("tsc_drift_ppm")
 
     def _trial(self, record: Record) -> _OpenTrial:
         return self._open.setdefault((record["trial"], record.get("repeat") or 0), _OpenTrial())
