@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ports with several queues, on several workers: nothing is lost or counted twice between them.
+
+The workers sleep, so that two cores hold them beside the lab; but they are two threads on two
+cores, and the kernel spreads what each port receives over both of its queues.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labkit
+import runs
+
+pytestmark = labkit.needs_lab
+
+REFUSED = 2
+SOURCES = 8
+SITE: dict[str, Any] = {"lab": "one-switch", "nodes": 4, "pack": 4, "queues": 2}
+SHORT = {"warmup": "200ms", "window": "1s", "transport": "dpdk", "profile": "quick"}
+
+needs_two_cores = pytest.mark.skipif(
+    not {0, 1} <= os.sched_getaffinity(0), reason="needs cores 0 and 1"
+)
+
+
+def configuration(site: dict[str, Any], test: dict[str, Any], **top: Any) -> dict[str, Any]:
+    """A run of one test with UDP streams that a hash can spread."""
+    dpdk = {"header": "ipv4-udp", "udp_sources_per_flow": SOURCES}
+    return SHORT | {"site": SITE | site, "dpdk": dpdk, "tests": [test], "load": "80%"} | top
+
+
+@needs_two_cores
+@pytest.mark.parametrize(
+    "test",
+    [
+        {"pattern": "aapc", "order": "naive", "frame_size": 512},
+        {"pattern": "chain", "forward": True},
+        {"pattern": "pairs", "traffic": "transfer", "transfer_size": "256KiB"},
+    ],
+    ids=["aapc", "forward", "transfer"],
+)
+def test_queues_share_a_port(tmp_path: Path, test: dict[str, Any]) -> None:
+    timed = {} if test.get("traffic") != "transfer" else {"warmup": None, "window": None}
+    conf = configuration({"cores": "0-1"}, test, worker="sleep", **timed)
+    result = runs.run(tmp_path, {key: value for key, value in conf.items() if value is not None})
+    assert result.status == 0, result.output + result.errors
+    for trial in result.trials():
+        for flow in result.flows(trial):
+            assert flow.destination["frames"] == flow.source["frames"], flow.name
+            wrong = ("duplicated", "reordered", "late", "corrupted")
+            assert all(flow.destination[key] == 0 for key in wrong), flow.name
+            assert flow.source["frames"] > 0
+    (node,) = result.summary["run"]["nodes"]
+    assert (node["workers"], node["worker"], node["cores"]) == (2, "sleep", [0, 1])
+    for port in result.summary["ports"]:
+        assert (port["queues"], port["cores"]) == (2, [0, 1])
+        assert port["variants"]
+
+
+def test_one_worker_holds_all_queues(tmp_path: Path) -> None:
+    result = runs.run(tmp_path, configuration({}, {"pattern": "ring", "count": 1}, worker="sleep"))
+    assert result.status == 0, result.output + result.errors
+    assert result.summary["run"]["nodes"][0]["workers"] == 1
+    assert sum(trial["lost_frames"] for trial in result.trials()) == 0
+
+
+EVERY = f"0-{(os.cpu_count() or 1) - 1}"
+BEYOND = str(os.cpu_count())
+
+
+@pytest.mark.parametrize(
+    ("site", "top", "says"),
+    [
+        ({"cores": BEYOND}, {}, "this machine has only"),
+        ({"cores": EVERY}, {"worker": "poll"}, "cores"),
+        ({"driver": "af_xdp", "queues": 2}, {}, "larger than combined queue count 1"),
+        ({"lab": "open", "line_rate": "100Gbit"}, {"load": "2Mfps"}, "at the very best"),
+    ],
+    ids=["no such core", "no core left", "too many queues", "too fast"],
+)
+def test_what_can_not_be_is_refused(
+    tmp_path: Path, site: dict[str, Any], top: dict[str, Any], says: str
+) -> None:
+    result = runs.run(tmp_path, configuration(site, {"pattern": "ring", "count": 1}, **top))
+    assert result.status == REFUSED
+    assert says in result.errors
+    assert not list(result.records("phase")) if result.directory.exists() else True

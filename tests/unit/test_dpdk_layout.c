@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What queues and offloads a port gets of devices that this machine need not have.
+ */
+#include "port.h"
+
+#include <rte_ethdev.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct rte_eth_dev_info a_device(uint16_t receives, uint16_t sends, uint64_t offloads)
+{
+    return (struct rte_eth_dev_info){
+        .driver_name = "net_made_up",
+        .max_rx_queues = receives,
+        .max_tx_queues = sends,
+        .tx_offload_capa = offloads,
+        .flow_type_rss_offloads =
+            RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_VXLAN,
+    };
+}
+
+static struct port_layout laid_out(uint32_t queues, bool at_most,
+                                   const struct rte_eth_dev_info *device)
+{
+    struct port_conf conf = {.name = "a:e0", .queues = queues, .queues_at_most = at_most};
+    struct port_layout layout;
+    struct err err = {""};
+
+    if (port_lay_out(&layout, &conf, device, &err) != 0)
+        fail_msg("%s", err.text);
+    return layout;
+}
+
+static void one_queue_is_not_spread(void **state)
+{
+    struct rte_eth_dev_info device = a_device(8, 8, 0);
+    struct port_layout layout = laid_out(0, false, &device);
+
+    (void)state;
+    assert_int_equal(layout.queues, 1);
+    assert_int_equal(layout.send_queues, 1);
+    assert_int_equal(layout.spread_by, 0);
+    assert_int_equal(layout.send_offloads, 0);
+}
+
+static void several_are_spread_by_what_the_device_hashes(void **state)
+{
+    struct rte_eth_dev_info device = a_device(8, 8, 0);
+    struct port_layout layout = laid_out(4, false, &device);
+
+    (void)state;
+    assert_int_equal(layout.queues, 4);
+    assert_int_equal(layout.spread_by, RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP);
+}
+
+static void fast_free_gives_every_pool_a_send_queue(void **state)
+{
+    struct rte_eth_dev_info device = a_device(8, 12, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
+    struct port_layout layout = laid_out(4, false, &device);
+
+    (void)state;
+    assert_int_equal(layout.send_offloads, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
+    assert_int_equal(layout.send_queues, 12);
+    layout = laid_out(5, false, &device); /* 15 send queues are more than there are */
+    assert_int_equal(layout.send_offloads, 0);
+    assert_int_equal(layout.send_queues, 5);
+}
+
+static void more_queues_than_there_are_are_refused(void **state)
+{
+    struct rte_eth_dev_info device = a_device(8, 4, 0);
+    struct port_conf conf = {.name = "a:e0", .queues = 5};
+    struct port_layout layout;
+    struct err err = {""};
+
+    (void)state;
+    assert_true(port_lay_out(&layout, &conf, &device, &err) < 0);
+    assert_string_equal(err.text, "a:e0: queues: 5 are more than its device has (net_made_up: 4)");
+    assert_int_equal(laid_out(5, true, &device).queues, 4);
+}
+
+static void counts_of_queues_add_up(void **state)
+{
+    struct flow_side sum = {.live.frames = 3, .first_ns = 50, .last_ns = 60, .late = 1};
+    struct flow_side none = {.live.frames = 0};
+    struct flow_side more = {.live = {2, 128, 92, 0},
+                             .window = {.open.frames = 1, .close.frames = 2},
+                             .duplicated = 4,
+                             .first_ns = 40,
+                             .last_ns = 55};
+
+    (void)state;
+    flow_side_add(&sum, &none); /* a queue by which nothing came says nothing of times */
+    assert_int_equal(sum.first_ns, 50);
+    flow_side_add(&sum, &more);
+    assert_int_equal(sum.live.frames, 5);
+    assert_int_equal(sum.live.payload_bytes, 92);
+    assert_int_equal(sum.window.close.frames - sum.window.open.frames, 1);
+    assert_int_equal(sum.duplicated, 4);
+    assert_int_equal(sum.late, 1);
+    assert_int_equal(sum.first_ns, 40);
+    assert_int_equal(sum.last_ns, 60);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_queue_is_not_spread),
+        cmocka_unit_test(several_are_spread_by_what_the_device_hashes),
+        cmocka_unit_test(fast_free_gives_every_pool_a_send_queue),
+        cmocka_unit_test(more_queues_than_there_are_are_refused),
+        cmocka_unit_test(counts_of_queues_add_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
