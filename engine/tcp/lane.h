@@ -81,6 +81,9 @@ struct tcp_lane {
     int epoll; /* events carry an index: outs, then ins */
     int64_t settle_since_ns;
     int64_t refill_ns; /* a full socket is worth another look after so long */
+    int64_t look_ns;   /* what comes may gather for so long before it is read */
+    size_t most_read;  /* in the present poll from one connection ... */
+    bool more;         /* ... and there is probably more */
     /* The variants, chosen by prepare. */
     int64_t (*send)(struct tcp_lane *lane, int64_t now_ns);
     size_t (*push)(struct tcp_lane *lane, struct tcp_out *out, size_t budget);

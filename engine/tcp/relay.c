@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#define LOOK_NS (200 * NS_PER_US) /* a relay has no schedule of its own */
+/* A relay has no schedule of its own; what fills its ring sooner is looked after at once. */
+#define LOOK_NS (200 * NS_PER_US)
+#define BUSY_BYTES (TCP_READ_BYTES / 4)
 
 static uint64_t held(const struct tcp_relay *relay)
 {
@@ -76,6 +78,7 @@ int64_t tcp_relay_send(struct tcp_lane *lane, int64_t now_ns)
 {
     struct flow_side *side = lane->flows[0].flow->side;
     const struct flow_side *from = lane->ins[0].flow->side;
+    uint64_t before = side->live.payload_bytes;
 
     for (unsigned i = 0; i < lane->out_count; i++)
         if (!lane->outs[i].ended)
@@ -85,5 +88,5 @@ int64_t tcp_relay_send(struct tcp_lane *lane, int64_t now_ns)
         side->first_ns = side->first_ns ? side->first_ns : now_ns;
         side->last_ns = now_ns;
     }
-    return now_ns + LOOK_NS;
+    return now_ns + (side->live.payload_bytes - before > BUSY_BYTES ? 0 : LOOK_NS);
 }
