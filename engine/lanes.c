@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define PROBES 3
+#define FLOWS_USUAL 2         /* of a rank in a phase, each way: most patterns have no more */
+#define ASKED_MOST 32u        /* partners whose addresses are asked for at the same time */
 #define PROBE_PHASES_MAX 2048 /* of a longer plan the first so many phases are probed */
 #define CATCH_UP_FRAMES 8     /* of ... */
 #define CATCH_UP_BYTES 1518
@@ -179,23 +181,39 @@ struct flow_list {
     size_t room;
 };
 
+static int make_room(struct flow_list *list, size_t more)
+{
+    size_t room = (list->count + more) * 2;
+    struct pattern_flow *grown;
+
+    if (list->count + more <= list->room)
+        return 0;
+    grown = realloc(list->flows, room * sizeof *grown);
+    if (grown == NULL)
+        return -ENOMEM;
+    list->flows = grown;
+    list->room = room;
+    return 0;
+}
+
 static int append_phase(struct flow_list *list, const struct own_rank *own, uint32_t phase,
                         enum pattern_side side)
 {
     const struct pattern_plan *plan = own->part->plan;
-    struct pattern_flow *grown;
-    size_t n = pattern_flows(plan, phase, own->rank, side, NULL, 0);
+    size_t n;
+    int rc = make_room(list, FLOWS_USUAL);
 
-    if (list->count + n > list->room) {
-        list->room = (list->count + n) * 2;
-        grown = realloc(list->flows, list->room * sizeof *grown);
-        if (grown == NULL)
-            return -ENOMEM;
-        list->flows = grown;
+    if (rc < 0)
+        return rc;
+    n = pattern_flows(plan, phase, own->rank, side, list->flows + list->count,
+                      list->room - list->count);
+    if (n > list->room - list->count) {
+        rc = make_room(list, n);
+        if (rc == 0)
+            pattern_flows(plan, phase, own->rank, side, list->flows + list->count, n);
     }
-    pattern_flows(plan, phase, own->rank, side, list->flows + list->count, n);
-    list->count += n;
-    return 0;
+    list->count += rc == 0 ? n : 0;
+    return rc;
 }
 
 /* The flows of one side of an own rank: of one phase, or for the probe of all, each once. */
@@ -375,43 +393,44 @@ static int64_t patience_ns(const struct phase_run *run)
     return run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
 }
 
-/* The address of the other end of a flow, asked for until it comes. */
+/* The address of the other end of a flow. -EAGAIN: asked for. */
 static int fetch_partner(const struct phase_run *run, const struct own_rank *own, uint32_t rank,
                          struct blob *blob, struct err *err)
 {
     struct node *node = run->trial->node;
     const struct node_place *place = own->part->ranks[rank];
     uint64_t id = trial_blob_id(run->trial, own->part_index, rank);
-    int64_t deadline_ns = clock_now() + patience_ns(run);
     int rc;
 
     if (place->node == node->self) {
         run->trial->transport->address(node->ports[place->port].open, blob);
         return 0;
     }
-    while ((rc = control_fetch(node->control, place->node, id, blob, clock_now())) == -EAGAIN) {
-        rc = node_turn(node, deadline_ns);
-        if (rc < 0)
-            return rc;
-        if (clock_now() >= deadline_ns)
-            return err_set(err, -ETIMEDOUT, "%s did not tell the address of %s within %u ms",
-                           node_name_of(node, place->node), place->name,
-                           node->job->barrier_timeout_ms);
-    }
+    rc = control_fetch(node->control, place->node, id, blob, clock_now());
+    if (rc == -EAGAIN)
+        return err_set(err, rc, "%s has not told the address of %s",
+                       node_name_of(node, place->node), place->name);
     return rc < 0 ? err_set(err, rc, "can't ask %s for the address of %s: %s",
                             node_name_of(node, place->node), place->name, strerror(-rc))
                   : 0;
 }
 
+/* Asks for some addresses at the same time, in the flows' order. -EAGAIN: some have not come. */
 static int fetch_partners(const struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
-    int rc = 0;
+    uint32_t count = lane->send_count + lane->receive_count;
 
-    for (uint32_t i = 0; i < lane->send_count && rc == 0; i++)
-        rc = fetch_partner(run, lane->own, lane->sends[i].dst, &lane->sends[i].partner, err);
-    for (uint32_t i = 0; i < lane->receive_count && rc == 0; i++)
-        rc = fetch_partner(run, lane->own, lane->receives[i].src, &lane->receives[i].partner, err);
-    return rc;
+    for (uint32_t i = lane->fetched; i < count && i < lane->fetched + ASKED_MOST; i++) {
+        bool sends = i < lane->send_count;
+        struct lane_flow *flow = sends ? &lane->sends[i] : &lane->receives[i - lane->send_count];
+        int rc = fetch_partner(run, lane->own, sends ? flow->dst : flow->src, &flow->partner, err);
+
+        if (rc < 0 && rc != -EAGAIN)
+            return rc;
+        if (rc == 0 && i == lane->fetched)
+            lane->fetched++;
+    }
+    return lane->fetched == count ? 0 : -EAGAIN;
 }
 
 static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_t number,
@@ -441,9 +460,8 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
     return rc;
 }
 
-static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct err *err)
+static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
-    const struct node_port *port = &run->trial->node->ports[lane->own->port];
     int rc;
 
     lane->phase = run->template;
@@ -454,10 +472,18 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
     if (lane->send_count + lane->receive_count == 0)
         return 0;
     rc = set_load(run, lane, err);
-    if (rc == 0)
-        rc = check_cores(run, lane, err);
-    if (rc == 0)
-        rc = fetch_partners(run, lane, err);
+    return rc == 0 ? check_cores(run, lane, err) : rc;
+}
+
+/* Makes the lane once its partners are known. */
+static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct err *err)
+{
+    const struct node_port *port = &run->trial->node->ports[lane->own->port];
+    int rc;
+
+    if (lane->lane != NULL || lane->send_count + lane->receive_count == 0)
+        return 0;
+    rc = fetch_partners(run, lane, err);
     if (rc == 0 && make_queues(lane, port->queues) < 0)
         rc = err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < lane->queue_count && rc == 0; i++)
@@ -483,29 +509,6 @@ static int settle_once(struct phase_run *run, struct err *why)
     return waiting;
 }
 
-/* Settles all lanes: connections made, gateways resolved. */
-static int settle_lanes(struct phase_run *run, struct err *err)
-{
-    int64_t deadline_ns = clock_now() + 2 * patience_ns(run);
-
-    for (;;) {
-        struct err why = {0};
-        int rc = settle_once(run, &why);
-
-        if (rc < 0 && rc != -EAGAIN)
-            *err = why;
-        if (rc != -EAGAIN)
-            return rc;
-        if (clock_now() > deadline_ns)
-            return err_set(err, -ETIMEDOUT,
-                           "trial %u: partners were not connected within %u ms%s%s",
-                           run->trial->doc->id, 2 * run->trial->node->job->barrier_timeout_ms,
-                           why.text[0] != '\0' ? ": " : "", why.text);
-        if (node_turn(run->trial->node, clock_now() + NS_PER_MS) < 0)
-            return -ECANCELED;
-    }
-}
-
 static int make_tasks(struct phase_run *run)
 {
     struct node *node = run->trial->node;
@@ -521,21 +524,65 @@ static int make_tasks(struct phase_run *run)
     return 0;
 }
 
-int lanes_prepare(struct phase_run *run)
+int lanes_begin(struct phase_run *run, struct err *err)
 {
-    struct node *node = run->trial->node;
-    struct err err = {0};
     int rc;
 
     make_template(run);
     rc = make_tasks(run);
     if (rc < 0)
-        err_set(&err, rc, "out of memory");
+        err_set(err, rc, "out of memory");
     for (size_t i = 0; i < run->lane_count && rc == 0; i++)
-        rc = prepare_lane(run, &run->lanes[i], &err);
-    if (rc == 0)
-        rc = settle_lanes(run, &err);
-    return rc < 0 && err.text[0] != '\0' ? node_fail(node, node_status_for(rc), &err) : rc;
+        rc = begin_lane(run, &run->lanes[i], err);
+    return rc;
+}
+
+int lanes_advance(struct phase_run *run, struct err *err)
+{
+    int waiting = 0;
+
+    for (size_t i = 0; i < run->lane_count; i++) {
+        int rc = prepare_lane(run, &run->lanes[i], err);
+
+        if (rc < 0 && rc != -EAGAIN)
+            return rc;
+        waiting = rc < 0 ? rc : waiting;
+    }
+    run->made = waiting == 0;
+    return run->made ? settle_once(run, err) : waiting;
+}
+
+int lanes_settle_fd(const struct phase_run *run)
+{
+    return run->made ? run->trial->settle_fd : -1;
+}
+
+int lanes_prepare(struct phase_run *run)
+{
+    struct node *node = run->trial->node;
+    int64_t since_ns = clock_now();
+
+    for (;;) {
+        bool made = run->made;
+        struct err err = run->err;
+        int rc = run->failed < 0 ? run->failed : lanes_advance(run, &err);
+
+        if (rc == 0)
+            return 0;
+        if (run->made && !made)
+            since_ns = clock_now();
+        if (rc == -EAGAIN && clock_now() - since_ns > 2 * patience_ns(run)) {
+            struct err why = err;
+
+            rc = err_set(&err, -ETIMEDOUT, "trial %u: partners were not connected within %u ms%s%s",
+                         run->trial->doc->id, 2 * node->job->barrier_timeout_ms,
+                         why.text[0] != '\0' ? ": " : "", why.text);
+        }
+        if (rc != -EAGAIN)
+            return node_fail(node, node_status_for(rc), &err);
+        if (node_turn_or(node, clock_now() + NS_PER_MS, lanes_settle_fd(run)) < 0)
+            return -ECANCELED;
+    }
 }
 
 void lanes_release(struct phase_run *run)

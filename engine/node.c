@@ -18,9 +18,12 @@
 #define BY_HAND_BEAT_NS (100 * NS_PER_MS)
 /* In a barrier a node looks for datagrams itself for so long after the last one came, before it
  * lets the kernel wake it: partners that are there answer within microseconds, and a wake-up costs
- * several. On shared cores it gives way to whoever is runnable between two looks. */
+ * several. On shared cores it gives way to whoever is runnable between two looks. A barrier in
+ * which a wait was longer than all this, because partners were at something else, halves the time
+ * for the next; others double it. */
 #define SPIN_SLEEP_NS (300 * NS_PER_US)
 #define SPIN_POLL_NS (1000 * NS_PER_US)
+#define SPIN_LEAST_NS (10 * NS_PER_US)
 /* So many times that in all, whatever comes: the node's loop watches more than datagrams. */
 #define SPIN_TIMES_MOST 10
 
@@ -150,7 +153,7 @@ static void read_input(struct node *node)
         end_run(node, NODE_END_OF_INPUT);
 }
 
-static int wait_ms(const struct node *node, int64_t until_ns)
+static struct timespec time_left(const struct node *node, int64_t until_ns)
 {
     int64_t now_ns = clock_now();
     int64_t limit_ns = now_ns + 100 * NS_PER_MS;
@@ -159,22 +162,28 @@ static int wait_ms(const struct node *node, int64_t until_ns)
         limit_ns = control_deadline(node->control);
     if (until_ns < limit_ns)
         limit_ns = until_ns;
-    if (limit_ns <= now_ns)
-        return 0;
-    return (int)((limit_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS);
+    limit_ns -= limit_ns > now_ns ? now_ns : limit_ns;
+    return (struct timespec){limit_ns / NS_PER_S, limit_ns % NS_PER_S};
 }
 
 int node_turn(struct node *node, int64_t until_ns)
+{
+    return node_turn_or(node, until_ns, -1);
+}
+
+int node_turn_or(struct node *node, int64_t until_ns, int fd)
 {
     struct pollfd fds[] = {
         {.fd = node->signal_fd, .events = POLLIN},
         {.fd = node->event_fd, .events = POLLIN},
         {.fd = input_ended(node->input) ? -1 : node->input_fd, .events = POLLIN},
         {.fd = node->control != NULL ? control_fd(node->control) : -1, .events = POLLIN},
+        {.fd = fd, .events = POLLIN},
     };
+    struct timespec left = time_left(node, until_ns);
     uint64_t events;
 
-    poll(fds, sizeof fds / sizeof fds[0], wait_ms(node, until_ns));
+    ppoll(fds, sizeof fds / sizeof fds[0], &left, NULL);
     if (fds[0].revents != 0)
         drain_signals(node);
     if (fds[1].revents != 0)
@@ -257,37 +266,54 @@ void node_no_values(struct barrier_values *values)
  * the waiting is node_turn's. */
 static void spin_in_barrier(struct node *node)
 {
-    int64_t patience_ns = node->sleeps ? SPIN_SLEEP_NS : SPIN_POLL_NS;
     int64_t now_ns = clock_now();
-    int64_t until_ns = now_ns + patience_ns;
-    int64_t most_ns = now_ns + SPIN_TIMES_MOST * patience_ns;
+    int64_t until_ns = now_ns + node->spin_ns;
+    int64_t most_ns = now_ns + SPIN_TIMES_MOST * node->spin_ns;
 
     while (now_ns < until_ns && now_ns < most_ns &&
            control_barrier_state(node->control, NULL) == BARRIER_WAITING) {
         if (control_work(node->control, now_ns) > 0)
-            until_ns = now_ns + patience_ns;
+            until_ns = now_ns + node->spin_ns;
         if (node->sleeps && control_barrier_state(node->control, NULL) == BARRIER_WAITING)
             sched_yield();
         now_ns = clock_now();
     }
 }
 
+static void adapt_spin(struct node *node, int64_t longest_wait_ns)
+{
+    int64_t most_ns = node->sleeps ? SPIN_SLEEP_NS : SPIN_POLL_NS;
+
+    node->spin_ns = longest_wait_ns > most_ns ? node->spin_ns / 2 : node->spin_ns * 2;
+    if (node->spin_ns < SPIN_LEAST_NS)
+        node->spin_ns = SPIN_LEAST_NS;
+    if (node->spin_ns > most_ns)
+        node->spin_ns = most_ns;
+}
+
 int node_barrier(struct node *node, struct barrier_values *values)
 {
-    struct barrier_values all;
-    int rc = 0;
+    enum barrier_state state;
+    int64_t longest_ns = 0;
+    int rc;
 
     control_barrier_enter(node->control, values, clock_now());
     for (;;) {
+        int64_t waits_ns;
+
         spin_in_barrier(node);
-        if (control_barrier_state(node->control, &all) != BARRIER_WAITING)
+        state = control_barrier_state(node->control, values);
+        if (state != BARRIER_WAITING)
             break;
+        waits_ns = clock_now();
         rc = node_turn(node, CLOCK_NEVER);
         if (rc < 0)
             return rc;
+        waits_ns = clock_now() - waits_ns;
+        longest_ns = waits_ns > longest_ns ? waits_ns : longest_ns;
     }
-    if (control_barrier_state(node->control, &all) != BARRIER_PASSED)
+    adapt_spin(node, longest_ns);
+    if (state != BARRIER_PASSED)
         return (rc = node_turn(node, clock_now())) < 0 ? rc : end_run(node, NODE_PEER);
-    *values = all;
     return 0;
 }

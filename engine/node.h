@@ -75,6 +75,7 @@ struct node {
     bool ready;      /* all nodes are there: the first barrier is passed */
     bool leaving;    /* all is done: only the last barrier is left */
     int64_t beat_ns; /* when the controller's last heartbeat came */
+    int64_t spin_ns; /* in a barrier, before the kernel is asked to wake us; 0: not yet known */
 
     struct node_port *ports;
     size_t port_count;
@@ -92,6 +93,8 @@ struct node {
  * datagrams, reads documents, and looks for reasons to end. 0, or -ECANCELED when the run must
  * end (node->end says why; traffic has been told to stop). */
 int node_turn(struct node *node, int64_t until_ns);
+/* The same, but it also ends when `fd` is readable (-1: none). */
+int node_turn_or(struct node *node, int64_t until_ns, int fd);
 
 /* Waits for the next document of this kind while the node's loop goes on; heartbeats are eaten.
  * The document is the caller's. -ECANCELED as above; NODE_QUIT counts as an end. */

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One phase on this node: prepare its lanes, agree on the start, let the workers run, agree on the
- * end, report. The probe of a plan goes the same way, with all flows of the plan at once.
+ * Phases on this node, one after the other: prepare the lanes, agree on the start, let the workers
+ * run, agree on the end, report. The probe of a plan goes the same way, with all flows of the plan
+ * at once.
+ *
+ * Where a transport knows the end of its traffic by itself, the way from one phase to the next is
+ * short: the next one's lanes are prepared while the present one runs, one barrier carries the end
+ * of the one and the start of the next, and the records are written once the next is under way. A
+ * node whose next lanes are not ready in time says so in that barrier; then the next phase begins
+ * as the first one does. A transport whose drain waits for silence would gain nothing by it.
  */
 #include "clock.h"
 #include "log.h"
@@ -10,25 +17,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LEAD_SLEEP_NS (20 * NS_PER_MS) /* from the barrier to the start, on shared cores ... */
-#define LEAD_POLL_NS (2 * NS_PER_MS)   /* ... and on dedicated ones */
 /* sync none: after its drain a phase is held for partners that are not through yet; then the next
  * is prepared. */
 #define CLOCK_HOLD_NS (150 * NS_PER_MS)
 #define CLOCK_GAP_NS (250 * NS_PER_MS)
 #define PROGRESS_NS (500 * NS_PER_MS)
 #define PROBE_SILENCE_NS (300 * NS_PER_MS)
-
-/* What the two barriers of a phase carry. */
-enum ready_value { READY_START, READY_SENDING };
-enum end_value {
-    END_START_LATE,
-    END_START_EARLY,
-    END_STOP_LATE,
-    END_STOP_EARLY,
-    END_FINISH,
-    END_BOUND
-};
+#define BEGINNING_NS (2 * NS_PER_MS) /* the main thread keeps quiet until so long after a start */
+#define AHEAD 2                      /* phases that are prepared while one runs */
+#define AHEAD_NS (2 * NS_PER_MS)     /* they are looked after so often */
+#define GRACE_NS (20 * NS_PER_MS)    /* a phase that is over waits so long for the next */
 
 /* --- times --- */
 
@@ -66,8 +64,7 @@ static int64_t nominal_ns(const struct phase_run *run)
     return (int64_t)(slowest_s * 1e9);
 }
 
-/* How long this node's ports send, as far as they know. */
-static int64_t own_sending_ns(const struct phase_run *run)
+int64_t phase_own_sending_ns(const struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
 
@@ -104,13 +101,7 @@ static void set_times(struct phase_run *run, int64_t start_ns)
     }
 }
 
-static int64_t lead_ns(const struct node *node)
-{
-    return node->sleeps ? LEAD_SLEEP_NS : LEAD_POLL_NS;
-}
-
-/* Phases that follow each other by the clock: one barrier before the first, then a fixed step. */
-static bool goes_by_clock(const struct phase_run *run)
+bool phase_goes_by_clock(const struct phase_run *run)
 {
     return run->trial->doc->by_clock && !phase_is_probe(run);
 }
@@ -121,67 +112,9 @@ static int64_t clock_hold_ns(const struct phase_run *run)
     return run->sending_ns + run->trial->doc->drain_silence_ns + CLOCK_HOLD_NS;
 }
 
-static int64_t clock_step_ns(const struct phase_run *run)
+int64_t phase_clock_step_ns(const struct phase_run *run)
 {
     return clock_hold_ns(run) + CLOCK_GAP_NS;
-}
-
-/* What this node says when its lanes are ready. Without a common clock its times mean nothing to
- * the others, so it proposes no start. */
-static void ready_values(const struct phase_run *run, struct barrier_values *values)
-{
-    struct control_clock now = control_clock(run->trial->node->control);
-
-    node_no_values(values);
-    values->maximum[READY_SENDING] = own_sending_ns(run);
-    if (now.bound_ns < 0)
-        values->states = STATE_NO_CLOCK;
-    else
-        values->maximum[READY_START] = clock_now() + now.offset_ns + lead_ns(run->trial->node);
-}
-
-/* Run time - local time. Node 0 always knows it, so there is a start; a node that does not know it
- * begins when it is through the barrier, as far from it as the others mean to. */
-static int64_t clock_offset_ns(const struct phase_run *run)
-{
-    struct control_clock now = control_clock(run->trial->node->control);
-
-    if (now.bound_ns >= 0)
-        return now.offset_ns;
-    if (run->trial->clock_turn > 0)
-        return run->trial->offset_ns;
-    return run->start_run_ns - clock_now() - lead_ns(run->trial->node);
-}
-
-/* All nodes are ready: the latest proposal is the start, and traffic lasts as long as the slowest
- * sender needs. */
-static int agree_on_start(struct phase_run *run)
-{
-    struct trial *trial = run->trial;
-    struct barrier_values values;
-    int rc;
-
-    ready_values(run, &values);
-    if (goes_by_clock(run) && trial->clock_turn > 0) {
-        run->sending_ns = values.maximum[READY_SENDING];
-        run->start_run_ns =
-            trial->clock_start_ns + (int64_t)trial->clock_turn++ * clock_step_ns(run);
-        run->offset_ns = clock_offset_ns(run);
-        return 0;
-    }
-    rc = node_barrier(trial->node, &values);
-    if (rc < 0)
-        return rc;
-    run->outcome.states = values.states;
-    run->sending_ns = values.maximum[READY_SENDING];
-    run->start_run_ns = values.maximum[READY_START];
-    run->offset_ns = clock_offset_ns(run);
-    if (goes_by_clock(run)) {
-        trial->clock_start_ns = run->start_run_ns;
-        trial->offset_ns = run->offset_ns;
-        trial->clock_turn = 1;
-    }
-    return 0;
 }
 
 /* --- running --- */
@@ -255,21 +188,92 @@ static int check_floods(const struct phase_run *run)
     return 0;
 }
 
-/* Lets the workers run and keeps the node's loop going. They are done when it returns. */
-static int run_workers(struct phase_run *run)
+/* A sequence of phases. Some of them are at hand: one may have ended and wait to be concluded, one
+ * runs, AHEAD more are begun. */
+struct sequence {
+    struct trial *trial;
+    const uint32_t *numbers;
+    size_t count;
+    size_t begun; /* so many of them are */
+    size_t ahead; /* so many are begun while one runs */
+    struct phase_run runs[AHEAD + 2];
+};
+
+static struct phase_run *run_of(struct sequence *sequence, size_t index)
 {
-    struct node *node = run->trial->node;
+    return index < sequence->count ? &sequence->runs[index % (AHEAD + 2)] : NULL;
+}
+
+/* Begins the next phase. What a failure says waits in the run until the phase's turn. */
+static void begin(struct sequence *sequence)
+{
+    struct phase_run *run = run_of(sequence, sequence->begun);
+
+    *run = (struct phase_run){.trial = sequence->trial,
+                              .number = sequence->numbers[sequence->begun++]};
+    run->failed = lanes_begin(run, &run->err);
+}
+
+static bool pending(const struct phase_run *run)
+{
+    return !run->ready && run->failed == 0;
+}
+
+static void advance(struct phase_run *run)
+{
+    struct err err = {0};
+    int rc = lanes_advance(run, &err);
+
+    run->ready = rc == 0;
+    if (rc < 0 && rc != -EAGAIN) {
+        run->failed = rc;
+        run->err = err;
+    }
+}
+
+/* Goes ahead with the phases behind this one; the first that is not ready, or NULL. */
+static const struct phase_run *go_ahead(struct sequence *sequence, size_t index)
+{
+    const struct phase_run *first = NULL;
+
+    while (sequence->begun <= index + sequence->ahead && sequence->begun < sequence->count)
+        begin(sequence);
+    for (size_t i = sequence->begun; i-- > index + 1;) {
+        struct phase_run *run = run_of(sequence, i);
+
+        if (pending(run))
+            advance(run);
+        if (pending(run))
+            first = run;
+    }
+    return first;
+}
+
+/* A turn of the node's loop that goes ahead, too. */
+static int turn(struct sequence *sequence, size_t index, int64_t most_ns)
+{
+    const struct phase_run *first = go_ahead(sequence, index);
+
+    if (first == NULL)
+        return node_turn(sequence->trial->node, clock_now() + most_ns);
+    most_ns = most_ns < AHEAD_NS ? most_ns : AHEAD_NS;
+    return node_turn_or(sequence->trial->node, clock_now() + most_ns, lanes_settle_fd(first));
+}
+
+/* Keeps the node's loop going until the workers are done. */
+static int await_workers(struct sequence *sequence, size_t index)
+{
+    struct phase_run *run = run_of(sequence, index);
+    struct node *node = sequence->trial->node;
     struct worker_progress last = {0};
     int64_t last_ns = clock_now();
     int rc = 0;
 
-    for (size_t w = 0; w < node->worker_count; w++)
-        if (run->tasks[w].count > 0)
-            worker_run(node->workers[w], &run->tasks[w]);
     while (!workers_done(node)) {
-        int turn = node_turn(node, clock_now() + (rc < 0 ? NS_PER_MS : PROGRESS_NS));
-
-        rc = rc < 0 ? rc : turn;
+        if (rc == 0)
+            rc = turn(sequence, index, PROGRESS_NS);
+        else
+            node_turn(node, clock_now() + NS_PER_MS);
         rc = rc < 0 ? rc : check_floods(run);
         if (clock_now() - last_ns >= PROGRESS_NS) {
             report_progress(run, &last, &last_ns);
@@ -280,114 +284,6 @@ static int run_workers(struct phase_run *run)
     }
     ports_watch_links(node); /* a link that went down may be why all this ended */
     return rc < 0 ? rc : check_floods(run);
-}
-
-/* --- the end --- */
-
-static void note_latest(int64_t *maximum, int64_t value)
-{
-    if (value > *maximum)
-        *maximum = value;
-}
-
-static uint32_t lane_states(const struct phase_run *run, const struct phase_lane *lane)
-{
-    if (!phase_is_probe(run))
-        return 0;
-    for (uint32_t i = 0; i < lane->receive_count; i++)
-        if (flow_unreached(&lane->receives[i]))
-            return STATE_UNREACHABLE;
-    return 0;
-}
-
-/* What this node says in the end barrier. */
-static void end_values(const struct phase_run *run, struct barrier_values *values)
-{
-    const struct phase *phase = &run->template;
-    struct control_clock now = control_clock(run->trial->node->control);
-
-    node_no_values(values);
-    values->states = run->outcome.states & STATE_NO_CLOCK; /* a start that was a guess stays one */
-    if (now.bound_ns < 0)
-        values->states |= STATE_NO_CLOCK;
-    values->maximum[END_BOUND] = now.bound_ns;
-    for (size_t i = 0; i < run->lane_count; i++) {
-        const struct phase_lane *lane = &run->lanes[i];
-
-        if (lane->lane == NULL)
-            continue;
-        values->states |= lane_states(run, lane);
-        if (lane->lane->error.text[0] != '\0')
-            values->states |= STATE_BROKEN;
-        if (lane->send_count > 0 && lane->lane->started_ns > 0) {
-            int64_t late_ns = lane->lane->started_ns - phase->start_ns;
-
-            note_latest(&values->maximum[END_START_LATE], late_ns);
-            note_latest(&values->maximum[END_START_EARLY], -late_ns);
-        }
-        if (lane->send_count > 0 && lane->lane->stopped_ns > 0 && phase->stop_ns != CLOCK_NEVER) {
-            int64_t late_ns = lane->lane->stopped_ns - phase->stop_ns;
-
-            note_latest(&values->maximum[END_STOP_LATE], late_ns);
-            note_latest(&values->maximum[END_STOP_EARLY], -late_ns);
-        }
-        if (lane->lane->arrived_ns > 0)
-            note_latest(&values->maximum[END_FINISH], lane->lane->arrived_ns + run->offset_ns);
-    }
-    for (size_t w = 0; w < run->trial->node->worker_count; w++) {
-        if (run->tasks[w].count > 0 && run->tasks[w].end == TASK_LIMIT)
-            values->states |= STATE_UNDRAINED;
-        if (run->tasks[w].count > 0 && run->tasks[w].end == TASK_FLOODED)
-            values->states |= STATE_FLOODED;
-    }
-}
-
-static double skew_us(int64_t latest_ns, int64_t earliest_ns)
-{
-    if (latest_ns == INT64_MIN || earliest_ns == INT64_MIN)
-        return -1;
-    return (double)(latest_ns + earliest_ns) / 1e3;
-}
-
-static int64_t positive_ns(int64_t ns)
-{
-    return ns > 0 ? ns : 0;
-}
-
-static int64_t elapsed_ns(const struct phase_run *run, int64_t finish_run_ns)
-{
-    if (run->template.traffic == TRAFFIC_STREAM)
-        return run->template.stop_ns - run->template.start_ns;
-    return finish_run_ns > run->start_run_ns ? finish_run_ns - run->start_run_ns : 0;
-}
-
-/* All nodes are through: what the phase was like on all of them. */
-static int agree_on_end(struct phase_run *run)
-{
-    struct barrier_values values;
-    bool alone = goes_by_clock(run);
-    int rc = 0;
-
-    end_values(run, &values);
-    if (!alone)
-        rc = node_barrier(run->trial->node, &values);
-    if (rc < 0)
-        return rc;
-    run->outcome = (struct phase_outcome){
-        .states = values.states,
-        .start_skew_us = -1,
-        .stop_skew_us = -1,
-        .skew_bound_us = -1,
-        .elapsed_ns = elapsed_ns(run, values.maximum[END_FINISH]),
-    };
-    if (alone || (values.states & STATE_NO_CLOCK) != 0)
-        return 0;
-    run->outcome.start_skew_us =
-        skew_us(values.maximum[END_START_LATE], values.maximum[END_START_EARLY]);
-    run->outcome.stop_skew_us =
-        skew_us(values.maximum[END_STOP_LATE], values.maximum[END_STOP_EARLY]);
-    run->outcome.skew_bound_us = (double)values.maximum[END_BOUND] / 1e3;
-    return 0;
 }
 
 /* Nobody says that all are through: what partners may still need, acknowledgements and bytes that
@@ -402,21 +298,6 @@ static int hold_by_clock(const struct phase_run *run)
     return rc;
 }
 
-/* The run ends in the middle: what there is was measured by this node alone. */
-static void end_alone(struct phase_run *run)
-{
-    struct barrier_values values;
-
-    end_values(run, &values);
-    run->outcome = (struct phase_outcome){
-        .states = values.states | STATE_STOPPED,
-        .start_skew_us = -1,
-        .stop_skew_us = -1,
-        .skew_bound_us = -1,
-        .elapsed_ns = positive_ns(clock_now() - run->template.start_ns),
-    };
-}
-
 static void read_hardware(struct phase_run *run, bool before)
 {
     for (size_t i = 0; i < run->lane_count; i++) {
@@ -428,44 +309,154 @@ static void read_hardware(struct phase_run *run, bool before)
     }
 }
 
-static void report(const struct phase_run *run)
+/* The counts of a phase begin where those of the one before it ended. */
+static void continue_hardware(struct phase_run *run, const struct phase_run *last)
 {
+    const struct trial *trial = run->trial;
+
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+
+        if (last->lanes[i].lane != NULL)
+            lane->before = last->lanes[i].after;
+        else if (lane->lane != NULL)
+            trial->transport->hardware(trial->node->ports[lane->own->port].open, &lane->before);
+    }
+}
+
+/* --- one after the other --- */
+
+static struct phase_cost cost_now(void)
+{
+    return (struct phase_cost){
+        .at_ns = clock_now(), .process_s = cpu_process_s(), .idle_s = cpu_idle_s()};
+}
+
+/* The first phase, and one that was not ready everywhere when the one before it ended. */
+static int make_ready(struct phase_run *run)
+{
+    int rc = lanes_prepare(run);
+
+    return rc == 0 ? agree_on_start(run) : rc;
+}
+
+/* Gives the lanes to the workers, who wait for the start. */
+static void hand_over(struct phase_run *run, const struct phase_run *last)
+{
+    struct node *node = run->trial->node;
+
+    set_times(run, run->start_run_ns - run->offset_ns);
+    deal_lanes(run);
+    if (last == NULL)
+        read_hardware(run, true);
+    for (size_t w = 0; w < node->worker_count; w++)
+        if (run->tasks[w].count > 0)
+            worker_run(node->workers[w], &run->tasks[w]);
+    run->begin = cost_now();
+    if (last != NULL)
+        continue_hardware(run, last);
+    report_late(run);
+}
+
+/* Whatever can wait leaves the cores to the nodes and workers that are on their way to the start.
+ */
+static void await_start(const struct phase_run *run)
+{
+    struct node *node = run->trial->node;
+    int64_t begun_ns = run->template.start_ns + BEGINNING_NS;
+
+    while (clock_now() < begun_ns && !workers_done(node))
+        if (node_turn(node, begun_ns) < 0)
+            return; /* it will say so again */
+}
+
+/* The next phase, if it is begun. A little patience with it now saves a barrier later. */
+static struct phase_run *await_next(struct sequence *sequence, size_t index)
+{
+    struct phase_run *next = index + 1 < sequence->begun ? run_of(sequence, index + 1) : NULL;
+    int64_t until_ns = clock_now() + GRACE_NS;
+
+    while (next != NULL && pending(next) && clock_now() < until_ns)
+        if (turn(sequence, index, AHEAD_NS) < 0)
+            break; /* it will say so again */
+    return next;
+}
+
+/* From its start to what all nodes say of it. */
+static int see_through(struct sequence *sequence, size_t index)
+{
+    struct phase_run *run = run_of(sequence, index);
+    int rc;
+
+    go_ahead(sequence, index);
+    rc = await_workers(sequence, index);
+    lanes_gather(run);
+    read_hardware(run, false);
+    agree_note_start(run);
+    if (rc == 0 && phase_goes_by_clock(run))
+        rc = hold_by_clock(run);
+    if (rc == 0)
+        rc = agree_on_end(run, await_next(sequence, index));
+    if (rc < 0)
+        agree_alone(run);
+    return rc;
+}
+
+/* Writes the records of a phase that has ended, and lets its lanes go. */
+static void conclude(struct phase_run *run)
+{
+    if (run == NULL)
+        return;
+    run->end = cost_now();
+    report_lane_errors(run);
     if (phase_is_probe(run))
         report_probe(run);
     else
         report_phase(run);
+    lanes_release(run);
+    *run = (struct phase_run){0};
 }
 
-int phase_perform(struct trial *trial, uint32_t number, uint32_t *states)
+/* One phase. The one before it is concluded before this one is made ready; or, if it is ready
+ * already, once it has started. */
+static int perform(struct sequence *sequence, size_t index, struct phase_run **last)
 {
-    struct phase_run run = {.trial = trial, .number = number};
-    int rc;
+    struct phase_run *run = run_of(sequence, index);
 
-    rc = lanes_prepare(&run);
-    if (rc == 0)
-        rc = agree_on_start(&run);
-    if (rc < 0)
-        goto cleanup;
-    set_times(&run, run.start_run_ns - run.offset_ns);
-    deal_lanes(&run);
-    report_late(&run);
-    read_hardware(&run, true);
-    run.cpu_begin_ns = clock_now();
-    run.cpu_begin_s = cpu_process_s();
-    run.idle_begin_s = cpu_idle_s();
-    rc = run_workers(&run);
-    lanes_gather(&run);
-    read_hardware(&run, false);
-    report_lane_errors(&run);
-    if (rc == 0 && goes_by_clock(&run))
-        rc = hold_by_clock(&run);
-    if (rc == 0)
-        rc = agree_on_end(&run);
-    if (rc < 0)
-        end_alone(&run);
-    *states = run.outcome.states;
-    report(&run);
-cleanup:
-    lanes_release(&run);
+    if (!run->agreed) {
+        conclude(*last);
+        *last = NULL;
+        if (index == sequence->begun)
+            begin(sequence);
+        if (make_ready(run) < 0)
+            return -ECANCELED;
+    }
+    hand_over(run, *last);
+    await_start(run);
+    conclude(*last);
+    *last = run;
+    return see_through(sequence, index);
+}
+
+/* What the drain's silence costs is no less for being early. */
+static size_t phases_ahead(const struct trial *trial)
+{
+    return trial->transport->knows_end && !trial->doc->by_clock ? AHEAD : 0;
+}
+
+int phase_sequence(struct trial *trial, const uint32_t *numbers, size_t count, uint32_t *states)
+{
+    struct sequence sequence = {
+        .trial = trial, .numbers = numbers, .count = count, .ahead = phases_ahead(trial)};
+    struct phase_run *last = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = perform(&sequence, i, &last);
+        *states |= last != NULL ? last->outcome.states : 0;
+    }
+    conclude(last);
+    for (size_t i = 0; i < AHEAD + 2; i++)
+        lanes_release(&sequence.runs[i]);
     return rc;
 }

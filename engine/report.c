@@ -252,7 +252,8 @@ static void report_node(const struct phase_run *run)
 {
     const struct phase_outcome *outcome = &run->outcome;
     json_t *record = phase_record(run, "phase");
-    double idle_s = cpu_idle_s();
+    const struct phase_cost *begin = &run->begin;
+    const struct phase_cost *end = &run->end;
     char name[64];
 
     phase_name(run, name, sizeof name);
@@ -268,11 +269,10 @@ static void report_node(const struct phase_run *run)
     set_known(record, "skew_bound_us", outcome->skew_bound_us);
     record_set_text(record, "state", state_name(outcome->states));
     json_object_set_new(record, "drained", json_boolean((outcome->states & STATE_UNDRAINED) == 0));
-    json_object_set_new(record, "cpu_span_s",
-                        json_real((double)(clock_now() - run->cpu_begin_ns) / 1e9));
-    json_object_set_new(record, "cpu_s", json_real(cpu_process_s() - run->cpu_begin_s));
+    json_object_set_new(record, "cpu_span_s", json_real((double)(end->at_ns - begin->at_ns) / 1e9));
+    json_object_set_new(record, "cpu_s", json_real(end->process_s - begin->process_s));
     set_known(record, "cpu_idle_s",
-              idle_s < 0 || run->idle_begin_s < 0 ? -1 : idle_s - run->idle_begin_s);
+              begin->idle_s < 0 || end->idle_s < 0 ? -1 : end->idle_s - begin->idle_s);
     set_u64(record, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
     set_known(record, "cycles_per_frame",
               cycles_per_frame(run, json_number_value(json_object_get(record, "cpu_s"))));

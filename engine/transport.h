@@ -214,6 +214,9 @@ struct transport {
      * yet (a partner has not answered; the sentence may name one, for whoever loses patience); any
      * other value: failed. Must not block. */
     int (*settle)(struct lane *lane, int64_t now_ns, struct err *err);
+    /* An fd that is readable when a call of settle for the port's lanes would get further. NULL:
+     * there is none. */
+    int (*settle_fd)(struct transport_port *port);
 
     /* Worker: once, shortly before start_ns. Empties what earlier phases left behind. */
     void (*start)(struct lane *lane, int64_t now_ns);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 /* The port behind a rank: it must exist, in the part's network, and have no other rank. */
 static int find_rank(const struct trial *trial, struct trial_part *part, uint32_t rank,
@@ -132,6 +134,23 @@ uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank)
     return (uint64_t)trial->doc->id << 32 | (uint64_t)part << 24 | rank;
 }
 
+/* One descriptor for those of all ports. Without it lanes are settled by the clock, a little later.
+ */
+static void watch_ports(struct trial *trial)
+{
+    const struct transport *transport = trial->transport;
+
+    if (transport->settle_fd == NULL)
+        return;
+    trial->settle_fd = epoll_create1(EPOLL_CLOEXEC);
+    for (size_t i = 0; trial->settle_fd >= 0 && i < trial->own_count; i++) {
+        struct epoll_event event = {.events = EPOLLIN};
+        int fd = transport->settle_fd(trial->node->ports[trial->own[i].port].open);
+
+        epoll_ctl(trial->settle_fd, EPOLL_CTL_ADD, fd, &event);
+    }
+}
+
 /* Opens the ports of this trial and tells the other nodes where they are. */
 static int open_ports(struct trial *trial, struct err *err)
 {
@@ -175,26 +194,32 @@ static int run_phases(struct trial *trial, uint32_t *states)
 {
     const struct doc_trial *doc = trial->doc;
     uint32_t count = doc->phases != NULL ? doc->phases_count : trial->phase_count;
-    uint32_t of_phase = 0;
-    int rc = 0;
+    uint32_t *numbers = calloc((size_t)count + 1, sizeof *numbers);
+    struct err err = {0};
+    int rc;
 
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
-        rc = phase_perform(trial, doc->phases != NULL ? doc->phases[i] : i, &of_phase);
-        *states |= of_phase;
+    if (numbers == NULL) {
+        err_set(&err, -ENOMEM, "out of memory");
+        return node_fail(trial->node, 3, &err);
     }
+    for (uint32_t i = 0; i < count; i++)
+        numbers[i] = doc->phases != NULL ? doc->phases[i] : i;
+    rc = phase_sequence(trial, numbers, count, states);
+    free(numbers);
     return rc;
 }
 
 /* The probe, and the phases if it got through everywhere. */
 static int run_plan(struct trial *trial)
 {
+    static const uint32_t probe = PHASE_PROBE;
     const struct doc_trial *doc = trial->doc;
     const char *state = "partial";
     uint32_t states = 0;
     int rc = 0;
 
     if (doc->probe == NULL || *doc->probe)
-        rc = phase_perform(trial, PHASE_PROBE, &states);
+        rc = phase_sequence(trial, &probe, 1, &states);
     if (rc == 0 && (states & STATE_UNREACHABLE) != 0)
         state = "unreachable";
     else if (rc == 0 && (rc = run_phases(trial, &states)) == 0 && (states & STATE_BROKEN) == 0)
@@ -212,10 +237,12 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         .doc = doc,
         .transport = transport_find(doc->transport),
         .begun_ns = clock_now(),
+        .settle_fd = -1,
     };
     struct err err = {0};
     int rc;
 
+    lead_init(&trial.lead, node->sleeps);
     if (trial.transport == NULL)
         rc = err_set(&err, -EINVAL, "trial %u: this build has no transport %s", doc->id,
                      doc->transport);
@@ -223,12 +250,16 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         rc = make_parts(&trial, &err);
     if (rc == 0)
         rc = open_ports(&trial, &err);
-    if (rc == 0)
+    if (rc == 0) {
+        watch_ports(&trial);
         rc = meet(&trial);
+    }
     if (rc == 0)
         rc = run_plan(&trial);
     if (rc < 0 && err.text[0] != '\0')
         rc = node_fail(node, node_status_for(rc), &err);
+    if (trial.settle_fd >= 0)
+        close(trial.settle_fd);
     free_parts(&trial);
     return rc;
 }

@@ -6,6 +6,7 @@
 #ifndef ENGINE_TRIAL_H
 #define ENGINE_TRIAL_H
 
+#include "lead.h"
 #include "node.h"
 
 #include <assert.h>
@@ -41,6 +42,8 @@ struct trial {
     int64_t clock_start_ns; /* sync none: when the first phase began (run time) ... */
     int64_t offset_ns;      /* ... and run time - local time as it was then */
     uint32_t clock_turn;    /* sync none: how many phases have begun */
+    struct lead lead;
+    int settle_fd; /* readable when lanes can be settled further; -1: nothing tells */
 };
 
 /* One queue of an own rank's port in the present phase. */
@@ -61,6 +64,7 @@ struct phase_lane {
     struct lane_flow *receives;
     uint32_t send_count;
     uint32_t receive_count;
+    uint32_t fetched;        /* addresses of partners: of sends, then of receives */
     struct flow_side *sides; /* of sends, then of receives */
     struct port_count count;
     struct port_hardware before;
@@ -87,6 +91,14 @@ enum phase_state {
     STATE_NO_CLOCK = 8,
     STATE_STOPPED = 16, /* local only: the run ends */
     STATE_BROKEN = 32,  /* a lane met a fault: what it measured is not whole */
+    STATE_UNREADY = 64, /* the next phase's lanes are not ready yet */
+};
+
+/* What was used up to a moment: seconds of CPU by this process, seconds that the CPUs idled. */
+struct phase_cost {
+    int64_t at_ns;
+    double process_s;
+    double idle_s; /* below 0: not known */
 };
 
 struct phase_run {
@@ -98,12 +110,17 @@ struct phase_run {
     double busy_cores;         /* that the load needs at the least */
     struct worker_task *tasks; /* by worker */
     struct worker_lane *worker_lanes;
-    int64_t start_run_ns; /* agreed */
-    int64_t sending_ns;   /* agreed: the longest that any node sends if nothing hinders it */
-    int64_t offset_ns;    /* run time = local + offset */
-    int64_t cpu_begin_ns; /* when the two below were read */
-    double cpu_begin_s;
-    double idle_begin_s;
+    int failed; /* to prepare, with this code and sentence; 0: it did not */
+    struct err err;
+    bool made;            /* all lanes are prepared ... */
+    bool ready;           /* ... and settled */
+    bool agreed;          /* the next four are known */
+    int64_t entry_run_ns; /* when the last node was ready; 0: there was no barrier */
+    int64_t start_run_ns;
+    int64_t sending_ns; /* the longest that any node sends if nothing hinders it */
+    int64_t offset_ns;  /* run time = local + offset */
+    struct phase_cost begin;
+    struct phase_cost end;
     struct phase_outcome outcome;
 };
 
@@ -123,18 +140,40 @@ static inline uint32_t phase_mean_size(const struct phase *phase)
     return (uint32_t)(sum / phase->size_count);
 }
 
-/* lanes.c: makes this node's lanes of the phase, fetches their partners' addresses and settles
- * them; -ECANCELED when that fails (node->err says why). Releases what was made, also in part. */
+/* lanes.c: begins this node's lanes of a phase: which flows, at which load. 0, or a refusal. */
+int lanes_begin(struct phase_run *run, struct err *err);
+/* Goes on with them without waiting: partners' addresses fetched, lanes prepared and settled. 0:
+ * all are ready. -EAGAIN: not yet, and the sentence may name a partner that is waited for. */
+int lanes_advance(struct phase_run *run, struct err *err);
+/* The same to the end. -ECANCELED when it fails or has failed (node->err says why). */
 int lanes_prepare(struct phase_run *run);
+/* What is readable when lanes_advance would get further; -1: nothing tells. */
+int lanes_settle_fd(const struct phase_run *run);
+/* Releases what was made, also in part. */
+void lanes_release(struct phase_run *run);
 /* The workers are done: sums up what each port's queues counted, and when they began and ended. */
 void lanes_gather(struct phase_run *run);
 /* Whose lane this is. */
 const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane);
-void lanes_release(struct phase_run *run);
 
-/* phase.c: runs one phase, or the probe of the whole plan, from preparation to records. 0;
- * -ECANCELED when the run ends. *states: the outcome's. */
-int phase_perform(struct trial *trial, uint32_t number, uint32_t *states);
+/* phase.c: runs these phases of the trial one after the other, or the probe of its whole plan, from
+ * preparation to records. 0; -ECANCELED when the run ends. *states: theirs are added. */
+int phase_sequence(struct trial *trial, const uint32_t *numbers, size_t count, uint32_t *states);
+/* Phases that follow each other by the clock: one barrier before the first, then a fixed step. */
+bool phase_goes_by_clock(const struct phase_run *run);
+int64_t phase_clock_step_ns(const struct phase_run *run);
+/* How long this node's ports send, as far as they know. */
+int64_t phase_own_sending_ns(const struct phase_run *run);
+
+/* agree.c: this node's lanes are ready; when do all start? 0, or -ECANCELED. */
+int agree_on_start(struct phase_run *run);
+/* All nodes are through: what the phase was like on all of them; and the start of the next if all
+ * are ready for it (next->agreed). NULL: there is no next, or it is not begun yet. */
+int agree_on_end(struct phase_run *run, struct phase_run *next);
+/* The run ends in the middle: what there is was measured by this node alone. */
+void agree_alone(struct phase_run *run);
+/* What this start would have needed, for the lead of the next. */
+void agree_note_start(const struct phase_run *run);
 
 /* report.c: the records of a phase that has ended. */
 void report_phase(const struct phase_run *run);

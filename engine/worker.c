@@ -14,7 +14,8 @@
 #define LISTEN_NS (500 * NS_PER_US) /* a sleeping worker looks at its ports at least so often */
 #define CHECK_NS (2 * NS_PER_MS)    /* ends, stops and floods are looked for so often */
 #define IDLE_NS (20 * NS_PER_MS)    /* between phases ports are visited so often */
-#define PROGRESS_CHECKS 25          /* progress is summed every so many checks */
+#define QUIET_NS (50 * NS_PER_US)   /* the end is looked for so often where nothing is to be sent */
+#define PROGRESS_NS (50 * NS_PER_MS) /* progress is summed so often */
 #define SHARED_CORE_NICE (-20)
 
 struct worker {
@@ -255,22 +256,25 @@ static void close_lanes(struct worker_task *task)
 
 static void run_task(struct worker *worker, struct worker_task *task)
 {
-    int64_t check_ns = 0;
-    unsigned checks = 0;
+    int64_t checked_ns = 0;
+    int64_t summed_ns = 0;
 
     worker->moved_ns = 0;
     for (size_t i = 0; i < task->count; i++)
         task->lanes[i].transport->start(task->lanes[i].lane, clock_now());
+    task->awake_ns = clock_now();
     for (;;) {
         int64_t wake_ns = poll_lanes(worker, task);
         int64_t now_ns = clock_now();
 
-        if (now_ns >= check_ns) {
+        if (now_ns - checked_ns >= (wake_ns == CLOCK_NEVER ? QUIET_NS : CHECK_NS)) {
             if (task_over(worker, task, now_ns))
                 break;
-            if (checks++ % PROGRESS_CHECKS == 0)
-                sum_progress(worker, task, now_ns);
-            check_ns = now_ns + CHECK_NS;
+            checked_ns = now_ns;
+        }
+        if (now_ns - summed_ns >= PROGRESS_NS) {
+            sum_progress(worker, task, now_ns);
+            summed_ns = now_ns;
         }
         if (worker->conf.sleeps) {
             wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;

@@ -41,6 +41,7 @@ struct worker_task {
     int64_t drain_silence_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit; /* 0: none */
+    int64_t awake_ns;     /* when the worker was at its lanes */
     enum task_end end;    /* the worker's answer ... */
     size_t flooded;       /* ... and the lane that was flooded */
 };

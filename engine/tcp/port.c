@@ -243,6 +243,23 @@ bool tcp_port_link_up(struct transport_port *port)
     return tcp_netlink_link(port->netlink, port->ifindex, &link) == 0 && link.up;
 }
 
+int tcp_port_settle_fd(struct transport_port *port)
+{
+    return port->epoll;
+}
+
+int tcp_port_watch(struct transport_port *port, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = port};
+
+    return epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+void tcp_port_forget(struct transport_port *port, int fd)
+{
+    epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 void tcp_port_hardware(struct transport_port *port, struct port_hardware *counters)
 {
     const struct rtnl_link_stats64 *base = &port->base;

@@ -39,7 +39,7 @@ struct transport_port {
     bool loopback; /* the port is the loopback interface itself */
     int netlink;
     int listener;
-    int epoll;                       /* over the listener and the arrivals */
+    int epoll; /* over the listener, the arrivals, and connections out that are not ready yet */
     struct sockaddr_storage address; /* with the listener's TCP port */
     struct rtnl_link_stats64 base;   /* the interface's counters when the port was opened */
     int64_t base_drops;
@@ -55,6 +55,11 @@ void tcp_port_facts(struct transport_port *port, struct port_facts *facts);
 bool tcp_port_link_up(struct transport_port *port);
 void tcp_port_address(struct transport_port *port, struct blob *blob);
 void tcp_port_hardware(struct transport_port *port, struct port_hardware *counters);
+/* Readable when there is something to settle. */
+int tcp_port_settle_fd(struct transport_port *port);
+/* A connection out whose partner has something to say before it is ready. 0 or a negative errno. */
+int tcp_port_watch(struct transport_port *port, int fd);
+void tcp_port_forget(struct transport_port *port, int fd);
 void tcp_port_close(struct transport_port *port);
 
 /* A partner's blob as an address. False: not one of this transport. */

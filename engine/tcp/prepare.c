@@ -221,6 +221,8 @@ static int connect_out(struct tcp_lane *lane, struct tcp_out *out, struct err *e
         errno != EINPROGRESS)
         rc = -errno;
     if (rc == 0)
+        rc = tcp_port_watch(lane->port, out->fd);
+    if (rc == 0)
         return 0;
     return err_set(err, rc, "%s: no connection from %s to %s (rank %u): %s", port->conf->name,
                    tcp_address_text(&port->address, from_text), tcp_address_text(to, to_text),

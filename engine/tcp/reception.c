@@ -152,7 +152,7 @@ void tcp_reception_work(struct transport_port *port, int64_t now_ns)
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr == NULL)
             knocking = true;
-        else
+        else if (events[i].data.ptr != port) /* a connection out: settle reads it */
             read_claim(port, events[i].data.ptr);
     }
     drop_slow(port, now_ns);

@@ -90,6 +90,7 @@ static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *e
     out->state = TCP_OUT_READY;
     out->writable = true;
     lane->outs_ready++;
+    tcp_port_forget(lane->port, out->fd);
     rc = watch(lane, out->fd, EPOLLOUT | EPOLLRDHUP | EPOLLET, (unsigned)(out - lane->outs));
     return rc ? refuse_out(lane, out, rc, strerror(-rc), err) : 0;
 }

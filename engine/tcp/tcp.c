@@ -15,6 +15,7 @@ const struct transport transport_tcp = {
     .address = tcp_port_address,
     .prepare = tcp_lane_prepare,
     .settle = tcp_lane_settle,
+    .settle_fd = tcp_port_settle_fd,
     .start = tcp_lane_start,
     .poll = tcp_lane_poll,
     .measure = tcp_lane_measure,
