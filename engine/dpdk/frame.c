@@ -175,14 +175,19 @@ void frame_template(struct frame_template *out, const struct frame_shape *shape,
     memcpy(at, frame_fill()->bytes, (size_t)(out->bytes + FRAME_TEMPLATE - at));
 }
 
+/* RFC 791: version and header length, total length; the class may be remarked. RFC 8200: version,
+ * flow label, length. Of each the part that no switch or router changes. */
+static const uint8_t inner_masks[][8] = {
+    [HEADER_L2] = {0xff, 0xff},
+    [HEADER_IPV4_UDP] = {0xff, 0xff, 0xff, 0x00, 0xff, 0xff, 0x00, 0x00},
+    [HEADER_IPV6_UDP] = {0xff, 0xff, 0xf0, 0x0f, 0xff, 0xff, 0xff, 0xff},
+};
+
 void frame_check(struct frame_check *check, const struct frame_shape *shape)
 {
     uint8_t outer[4] = {0}, mask[4] = {0xff, 0xff, 0, 0};
-    uint8_t ipv6[8] = {0x60, 0, 0, 0, 0, 0, IPPROTO_UDP, 0};
-    uint8_t ipv6_mask[8] = {0xf0, 0x0f, 0xff, 0xff, 0, 0, 0xff, 0};
 
     *check = (struct frame_check){
-        .type = htobe16(kinds[shape->kind].type),
         .network = shape->network,
         .payload = shape->payload,
         .fill = frame_fill(),
@@ -194,6 +199,25 @@ void frame_check(struct frame_check *check, const struct frame_shape *shape)
     }
     memcpy(&check->outer, outer, sizeof outer);
     memcpy(&check->outer_mask, mask, sizeof mask);
-    memcpy(&check->ipv6, ipv6, sizeof ipv6);
-    memcpy(&check->ipv6_mask, ipv6_mask, sizeof ipv6_mask);
+    memcpy(&check->inner_mask, inner_masks[shape->kind], sizeof check->inner_mask);
+}
+
+void frame_expect(struct frame_expect *expect, const struct frame_shape *shape, uint32_t length)
+{
+    uint32_t udp_length = length - shape->payload + FRAME_UDP;
+    uint8_t inner[8] = {0};
+
+    put16(inner, kinds[shape->kind].type);
+    if (shape->kind == HEADER_IPV4_UDP) {
+        inner[2] = 0x45;
+        put16(inner + 4, FRAME_IPV4 + udp_length);
+    } else if (shape->kind == HEADER_IPV6_UDP) {
+        inner[2] = 0x60;
+        put16(inner + 6, udp_length);
+    }
+    memcpy(&expect->inner, inner, sizeof inner);
+    expect->udp_length = htobe16((uint16_t)udp_length);
+    expect->fill = (uint16_t)(length - shape->payload - SIGNATURE_BYTES);
+    expect->sum =
+        htobe16(IPPROTO_UDP) + (uint32_t)expect->udp_length + frame_fill()->sum[expect->fill];
 }

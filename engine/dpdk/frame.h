@@ -87,15 +87,23 @@ const struct frame_fill *frame_fill(void);
 struct frame_check {
     uint32_t outer; /* bytes 12 to 15: EtherType, or 802.1Q and VLAN id (PCP may be remarked) */
     uint32_t outer_mask;
-    uint64_t ipv6; /* first 8 bytes of IPv6 but for length: a router may change class and limit */
-    uint64_t ipv6_mask;
-    uint16_t type;
+    uint64_t inner_mask; /* of frame_expect.inner: what switches and routers may not change */
     uint16_t network;
     uint16_t payload;
     const struct frame_fill *fill;
 };
 
+/* And what it expects of those of one length. */
+struct frame_expect {
+    uint64_t inner;      /* the kind's EtherType and what follows it, to the IP length */
+    uint16_t udp_length; /* as on the wire */
+    uint16_t fill;       /* bytes behind the signature */
+    uint32_t sum;        /* of the pseudo header's protocol and length, and the fill */
+};
+
 void frame_check(struct frame_check *check, const struct frame_shape *shape);
+/* `length` >= payload + SIGNATURE_BYTES. */
+void frame_expect(struct frame_expect *expect, const struct frame_shape *shape, uint32_t length);
 
 static inline uint16_t frame_u16(const uint8_t *at)
 {
@@ -105,71 +113,79 @@ static inline uint16_t frame_u16(const uint8_t *at)
     return value;
 }
 
-/* EtherTypes are ours: 802.1Q and id when tagged, then the kind's. */
-static inline bool frame_typed(const struct frame_check *check, const uint8_t *frame)
+/* Checks below are gathered into few branches, all of which are taken one way for sound frames; a
+ * compiler that thought them even would move half of the code out of the way. */
+#define FRAME_LIKELY(condition) __builtin_expect((condition), true)
+#define FRAME_INLINE static inline __attribute__((always_inline))
+
+/* 0: EtherTypes are ours (802.1Q and id when tagged, then the kind's), and so is what follows. */
+FRAME_INLINE uint64_t frame_differs(const struct frame_check *check,
+                                    const struct frame_expect *expect, const uint8_t *frame)
 {
     uint32_t outer;
+    uint64_t inner;
 
     memcpy(&outer, frame + 2 * FRAME_MAC, sizeof outer);
-    return (outer & check->outer_mask) == check->outer &&
-           frame_u16(frame + check->network - 2) == check->type;
+    memcpy(&inner, frame + check->network - 2, sizeof inner);
+    return ((outer ^ check->outer) & check->outer_mask) |
+           ((inner ^ expect->inner) & check->inner_mask);
 }
 
 /* Everything behind the signature is the fill. */
-static inline bool frame_filled(const struct frame_check *check, const uint8_t *frame,
-                                uint32_t length)
+FRAME_INLINE bool frame_filled(const struct frame_check *check, const struct frame_expect *expect,
+                               const uint8_t *frame)
 {
-    uint32_t end = check->payload + SIGNATURE_BYTES;
-
-    return length == end || memcmp(frame + end, check->fill->bytes, length - end) == 0;
+    return expect->fill == 0 ||
+           memcmp(frame + check->payload + SIGNATURE_BYTES, check->fill->bytes, expect->fill) == 0;
 }
 
 /* The UDP checksum, the fill's part being known: pseudo header (addresses, protocol, length: RFC
  * 768, RFC 8200 8.1), header and signature are summed. */
-static inline bool frame_udp_sound(const struct frame_check *check, const uint8_t *frame,
-                                   uint32_t length, uint32_t addresses)
+FRAME_INLINE bool frame_udp_sound(const struct frame_check *check,
+                                  const struct frame_expect *expect, const uint8_t *frame,
+                                  uint32_t addresses)
 {
     const uint8_t *udp = frame + check->payload - FRAME_UDP;
-    uint64_t sum = checksum_add(0, udp - addresses, addresses + FRAME_UDP + SIGNATURE_BYTES);
 
-    sum += htobe16(IPPROTO_UDP) + (uint32_t)frame_u16(udp + 4);
-    sum += check->fill->sum[length - check->payload - SIGNATURE_BYTES];
-    return checksum_fold(sum) == 0xffff;
+    return checksum_right(
+        checksum_add(expect->sum, udp - addresses, addresses + FRAME_UDP + SIGNATURE_BYTES));
 }
 
 /* Whether a frame with our tag is as it was sent, from the EtherType to the last byte, but for
- * what switches and routers may change. One of these three for a phase, by its header kind.
- * `length` >= payload + SIGNATURE_BYTES. */
-static inline bool frame_sound_l2(const struct frame_check *check, const uint8_t *frame,
-                                  uint32_t length)
+ * what switches and routers may change. One of these three for a phase, by its header kind; of
+ * frames of the expected length only. */
+FRAME_INLINE bool frame_sound_l2(const struct frame_check *check, const struct frame_expect *expect,
+                                 const uint8_t *frame)
 {
-    return frame_typed(check, frame) && frame_filled(check, frame, length) &&
-           signature_sound((const struct signature *)(frame + check->payload));
+    return FRAME_LIKELY(frame_differs(check, expect, frame) == 0) &&
+           FRAME_LIKELY(signature_sound((const struct signature *)(frame + check->payload))) &&
+           FRAME_LIKELY(frame_filled(check, expect, frame));
 }
 
-static inline bool frame_sound_ipv4(const struct frame_check *check, const uint8_t *frame,
-                                    uint32_t length)
+FRAME_INLINE bool frame_sound_ipv4(const struct frame_check *check,
+                                   const struct frame_expect *expect, const uint8_t *frame)
 {
     const uint8_t *ip = frame + check->network;
+    uint64_t differs = frame_differs(check, expect, frame);
 
-    return frame_typed(check, frame) && ip[0] == 0x45 && ip[9] == IPPROTO_UDP &&
-           frame_u16(ip + 2) == htobe16((uint16_t)(length - check->network)) &&
-           frame_u16(ip + 24) == htobe16((uint16_t)(length - check->network - FRAME_IPV4)) &&
-           checksum_fold(checksum_add(0, ip, FRAME_IPV4)) == 0xffff &&
-           frame_udp_sound(check, frame, length, 8) && frame_filled(check, frame, length);
+    differs |= (uint32_t)(ip[9] ^ IPPROTO_UDP);
+    differs |= (uint32_t)(frame_u16(ip + FRAME_IPV4 + 4) ^ expect->udp_length);
+    return FRAME_LIKELY(differs == 0) &&
+           FRAME_LIKELY(checksum_right(checksum_add(0, ip, FRAME_IPV4))) &&
+           FRAME_LIKELY(frame_udp_sound(check, expect, frame, 8)) &&
+           FRAME_LIKELY(frame_filled(check, expect, frame));
 }
 
-static inline bool frame_sound_ipv6(const struct frame_check *check, const uint8_t *frame,
-                                    uint32_t length)
+FRAME_INLINE bool frame_sound_ipv6(const struct frame_check *check,
+                                   const struct frame_expect *expect, const uint8_t *frame)
 {
     const uint8_t *ip = frame + check->network;
-    uint16_t behind = htobe16((uint16_t)(length - check->network - FRAME_IPV6));
-    uint64_t first;
+    uint64_t differs = frame_differs(check, expect, frame);
 
-    memcpy(&first, ip, sizeof first);
-    return frame_typed(check, frame) && (first & check->ipv6_mask) == check->ipv6 &&
-           frame_u16(ip + 4) == behind && frame_u16(ip + FRAME_IPV6 + 4) == behind &&
-           frame_udp_sound(check, frame, length, 32) && frame_filled(check, frame, length);
+    differs |= (uint32_t)(ip[6] ^ IPPROTO_UDP);
+    differs |= (uint32_t)(frame_u16(ip + FRAME_IPV6 + 4) ^ expect->udp_length);
+    return FRAME_LIKELY(differs == 0) && FRAME_LIKELY(frame_udp_sound(check, expect, frame, 32)) &&
+           FRAME_LIKELY(frame_filled(check, expect, frame));
 }
 
 #endif

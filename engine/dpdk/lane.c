@@ -37,6 +37,7 @@ static void choose_sizes(struct dpdk_lane *lane, const struct phase *phase)
                 .payload_bytes = length - lane->shape.payload,
                 .length = (uint16_t)length,
             };
+            frame_expect(&lane->sizes[*known].expect, &lane->shape, length);
         }
         lane->order[i] = *known;
     }
@@ -295,18 +296,13 @@ static int make_sender(struct dpdk_lane *lane)
 static int make_receiver_tables(struct receiver *receiver)
 {
     size_t streams = (size_t)receiver->count * receiver->sources;
-    uint32_t slots = 2;
 
-    receiver->shift = 31;
-    for (; slots < 2 * receiver->count; slots *= 2)
-        receiver->shift--;
-    receiver->mask = slots - 1;
-    receiver->slots = calloc(slots, sizeof *receiver->slots);
+    receiver->flow_of = calloc(RANKS_MAX, sizeof *receiver->flow_of);
     receiver->macs = calloc(receiver->count + 1, sizeof *receiver->macs);
     receiver->pasts = calloc(streams + 1, sizeof *receiver->pasts);
     receiver->streams =
         aligned_alloc(_Alignof(struct receiver_stream), (streams + 1) * sizeof *receiver->streams);
-    if (receiver->slots == NULL || receiver->macs == NULL || receiver->pasts == NULL ||
+    if (receiver->flow_of == NULL || receiver->macs == NULL || receiver->pasts == NULL ||
         receiver->streams == NULL)
         return -ENOMEM;
     return 0;
@@ -329,13 +325,15 @@ static int make_receiver(struct dpdk_lane *lane, struct err *err)
         const struct lane_flow *flow = &request->receives[i];
         struct frame_end end;
 
+        if (flow->src >= request->ranks)
+            return refuse(err, request, "a flow comes from a rank that is not there");
         if ((rc = read_partner(lane, flow, flow->src, &end, err)) != 0)
             return rc;
         memcpy(receiver->macs[i], end.mac, sizeof receiver->macs[i]);
         for (uint32_t j = 0; j < receiver->sources; j++)
             receiver->streams[(size_t)i * receiver->sources + j] =
                 (struct receiver_stream){.side = flow->side};
-        receiver_add(receiver, flow->src, i);
+        receiver->flow_of[flow->src] = (uint16_t)(i + 1);
     }
     return 0;
 }
@@ -420,7 +418,7 @@ static void destroy(struct dpdk_lane *lane)
     free(lane->receiver.streams);
     free(lane->receiver.pasts);
     free(lane->receiver.macs);
-    free(lane->receiver.slots);
+    free(lane->receiver.flow_of);
     free(lane->sender.templates);
     free(lane->sender.streams);
     free(lane);

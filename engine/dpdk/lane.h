@@ -24,6 +24,7 @@ struct lane_size {
     uint32_t payload_bytes; /* behind the headers */
     uint32_t cost;          /* to the pace: bits at layer 1, or 1 when the load is in frames/s */
     uint16_t length;        /* in memory */
+    struct frame_expect expect;
 };
 
 #define LANE_NO_SIZE 0xff
@@ -57,7 +58,7 @@ struct sender {
 struct receiver_stream {
     struct sequence sequence;
     uint64_t frames; /* delivered */
-    uint64_t frame_bytes;
+    uint64_t bytes;  /* theirs, in memory */
     int64_t first_ns;
     int64_t last_ns;
     struct flow_side *side;
@@ -69,9 +70,9 @@ struct receiver {
     struct receiver_stream *streams; /* by flow, and UDP source port within it */
     struct sequence_past *pasts;     /* the streams' */
     uint8_t (*macs)[FRAME_MAC];      /* the flows' sources */
-    uint32_t *slots;  /* open addressing by source rank: rank << 16 | flow + 1; 0: none */
-    uint32_t mask;    /* slots - 1, a power of two at least twice as many as flows */
-    uint32_t shift;   /* 32 - log2(slots) */
+    /* By source rank, of all that there may be: number of a flow + 1; 0: none. Its pages are
+     * touched as flows need them, so that few flows cost little. */
+    uint16_t *flow_of;
     uint32_t count;   /* flows */
     uint32_t sources; /* UDP source ports a flow */
     uint16_t tag;     /* as on the wire, and so is */
@@ -144,8 +145,6 @@ void sender_intended(struct dpdk_lane *lane, int64_t end_ns);
 uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t);
 /* Brings the received flows' live counts up to date. */
 void receiver_account(struct dpdk_lane *lane);
-/* Makes a flow known by its source rank. */
-void receiver_add(struct receiver *receiver, uint32_t rank, uint32_t flow);
 
 /* forward.c. */
 int64_t forwarder_send(struct dpdk_lane *lane, int64_t now_ns);

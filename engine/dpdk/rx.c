@@ -21,37 +21,17 @@ struct arrival {
     struct rte_mbuf *frame;
     struct receiver_stream *stream;
     uint32_t sequence;
-    uint8_t size;
+    uint32_t length;
 };
 
-/* Fibonacci hashing (Knuth 6.4): ranks that follow each other spread without collisions. */
-static inline uint32_t slot_of(const struct receiver *receiver, uint32_t rank)
-{
-    return (rank * UINT32_C(0x9e3779b1)) >> receiver->shift;
-}
-
 /* The number + 1 of the flow that comes from a rank; 0: none. */
-static inline uint32_t find(const struct receiver *receiver, uint32_t rank)
+static inline uint32_t find(const struct receiver *receiver, uint16_t rank)
 {
-    for (uint32_t at = slot_of(receiver, rank);; at = (at + 1) & receiver->mask) {
-        uint32_t slot = receiver->slots[at];
-
-        if (slot >> 16 == rank || slot == 0)
-            return slot & 0xffff;
-    }
-}
-
-void receiver_add(struct receiver *receiver, uint32_t rank, uint32_t flow)
-{
-    uint32_t at = slot_of(receiver, rank);
-
-    while (receiver->slots[at] != 0)
-        at = (at + 1) & receiver->mask;
-    receiver->slots[at] = rank << 16 | (flow + 1);
+    return receiver->flow_of[rank];
 }
 
 /* Whose frame one with a damaged signature was: by rank, else by the sender's address. */
-static uint32_t guess(const struct receiver *receiver, const uint8_t *frame, uint32_t rank)
+static uint32_t guess(const struct receiver *receiver, const uint8_t *frame, uint16_t rank)
 {
     uint32_t flow = find(receiver, rank);
 
@@ -95,16 +75,17 @@ static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *
     }
 }
 
-static __rte_always_inline bool sound(const struct receiver *receiver, const uint8_t *frame,
-                                      uint32_t length, enum header_kind kind)
+static __rte_always_inline bool sound(const struct frame_check *check,
+                                      const struct frame_expect *expect, const uint8_t *frame,
+                                      enum header_kind kind)
 {
     switch (kind) {
     case HEADER_L2:
-        return frame_sound_l2(&receiver->check, frame, length);
+        return frame_sound_l2(check, expect, frame);
     case HEADER_IPV4_UDP:
-        return frame_sound_ipv4(&receiver->check, frame, length);
+        return frame_sound_ipv4(check, expect, frame);
     default:
-        return frame_sound_ipv6(&receiver->check, frame, length);
+        return frame_sound_ipv6(check, expect, frame);
     }
 }
 
@@ -117,7 +98,7 @@ static __rte_always_inline uint32_t stream_of(const struct receiver *receiver, c
 }
 
 /* First pass, one frame: what it is, if it is one of ours and sound. */
-static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbuf *buffer,
+static __rte_always_inline bool recognise(const struct dpdk_lane *lane, struct rte_mbuf *buffer,
                                           enum header_kind kind, struct arrival *arrival)
 {
     const struct receiver *receiver = &lane->receiver;
@@ -125,39 +106,53 @@ static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbu
     const struct signature *signature = (const struct signature *)(frame + receiver->check.payload);
     uint32_t length = rte_pktmbuf_data_len(buffer);
     uint32_t flow, stream;
+    uint8_t size;
 
-    arrival->size = lane->size_of_length[RTE_MIN(length, FRAME_SIZE_MAX)];
-    if (arrival->size == LANE_NO_SIZE || signature->tag != receiver->tag ||
-        signature->dst != receiver->rank || !sound(receiver, frame, length, kind))
+    if (unlikely(length > FRAME_SIZE_MAX))
+        return false;
+    size = lane->size_of_length[length];
+    if (unlikely(size == LANE_NO_SIZE) ||
+        unlikely(((signature->tag ^ receiver->tag) | (signature->dst ^ receiver->rank)) != 0) ||
+        unlikely(!sound(&receiver->check, &lane->sizes[size].expect, frame, kind)))
         return false;
     flow = find(receiver, be16toh(signature->src));
     stream = stream_of(receiver, frame, kind);
-    if (flow == 0 || stream >= receiver->sources)
+    if (unlikely(flow == 0 || stream >= receiver->sources))
         return false;
     arrival->frame = buffer;
     arrival->stream = &receiver->streams[(size_t)(flow - 1) * receiver->sources + stream];
     arrival->sequence = be32toh(signature->sequence);
+    arrival->length = length;
     rte_prefetch0(arrival->stream);
     return true;
 }
 
+/* One that is not the next, or begins a word; returns whether it is delivered. */
+static __rte_noinline bool judge(const struct receiver *receiver, struct receiver_stream *stream,
+                                 uint32_t sequence, int64_t now_ns)
+{
+    struct sequence_past *past = &receiver->pasts[stream - receiver->streams];
+    enum sequence_verdict verdict = sequence_judge(&stream->sequence, past, sequence);
+
+    stream->side->reordered += verdict == SEQUENCE_REORDERED;
+    stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
+    stream->side->late += verdict == SEQUENCE_LATE;
+    if (stream->frames == 0)
+        stream->first_ns = now_ns; /* `next` was 0: none came by the short way */
+    return verdict == SEQUENCE_FRESH || verdict == SEQUENCE_REORDERED;
+}
+
 /* Second pass, one frame: accounts it by its sequence; returns whether it is delivered. */
-static inline bool account(struct dpdk_lane *lane, const struct arrival *arrival, int64_t now_ns)
+static inline bool account(const struct receiver *receiver, const struct arrival *arrival,
+                           int64_t now_ns)
 {
     struct receiver_stream *stream = arrival->stream;
-    struct sequence_past *past = &lane->receiver.pasts[stream - lane->receiver.streams];
-    enum sequence_verdict verdict = sequence_judge(&stream->sequence, past, arrival->sequence);
 
-    if (unlikely(verdict != SEQUENCE_FRESH)) {
-        stream->side->reordered += verdict == SEQUENCE_REORDERED;
-        stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
-        stream->side->late += verdict == SEQUENCE_LATE;
-        if (verdict != SEQUENCE_REORDERED)
-            return false;
-    }
-    if (unlikely(stream->frames++ == 0))
-        stream->first_ns = now_ns;
-    stream->frame_bytes += lane->sizes[arrival->size].frame_bytes;
+    if (!sequence_follows(&stream->sequence, arrival->sequence) &&
+        !judge(receiver, stream, arrival->sequence, now_ns))
+        return false;
+    stream->frames++;
+    stream->bytes += arrival->length;
     stream->last_ns = now_ns;
     return true;
 }
@@ -167,7 +162,7 @@ static inline bool pass_on(struct dpdk_lane *lane, const struct arrival *arrival
     struct forward_entry entry = {
         .frame = arrival->frame,
         .stream = (uint32_t)(arrival->stream - lane->receiver.streams),
-        .size = arrival->size,
+        .size = lane->size_of_length[arrival->length],
     };
 
     return forwarder_take(lane, &entry);
@@ -199,7 +194,7 @@ static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_
         }
     }
     for (uint32_t i = 0; i < ours; i++) {
-        bool taken = account(lane, &arrivals[i], now_ns);
+        bool taken = account(receiver, &arrivals[i], now_ns);
 
         delivered += taken;
         if (forwards && !(taken && pass_on(lane, &arrivals[i])))
@@ -237,11 +232,10 @@ void receiver_account(struct dpdk_lane *lane)
     for (size_t i = 0; i < (size_t)receiver->count * receiver->sources; i++) {
         const struct receiver_stream *stream = &receiver->streams[i];
         struct flow_side *side = stream->side;
-        uint64_t headers = stream->frames * (FRAME_FCS + receiver->check.payload);
 
         side->live.frames += stream->frames;
-        side->live.frame_bytes += stream->frame_bytes;
-        side->live.payload_bytes += stream->frame_bytes - headers;
+        side->live.frame_bytes += stream->bytes + stream->frames * FRAME_FCS;
+        side->live.payload_bytes += stream->bytes - stream->frames * receiver->check.payload;
         if (stream->frames > 0 && (side->first_ns == 0 || stream->first_ns < side->first_ns))
             side->first_ns = stream->first_ns;
         if (stream->last_ns > side->last_ns)

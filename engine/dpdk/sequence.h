@@ -17,11 +17,11 @@
 /* What a frame in order needs: small, so that it can lie beside the stream's counters. */
 struct sequence {
     uint64_t next;   /* one more than the greatest seen (RFC 4737's NextExp) */
-    uint64_t recent; /* bit n % 64: n came, for the n < next of next's own 64 numbers */
+    uint64_t recent; /* bit n % 64: n came, of the 64 numbers among which next - 1 is */
 };
 
-/* And what only one in 64 needs: the 16 words of 64 numbers before `next`'s. Bit n % 64 of
- * word n / 64 % 16: n came. */
+/* And what only one in 64 needs: the 16 words of 64 numbers before those. Bit n % 64 of word
+ * n / 64 % 16: n came. */
 struct sequence_past {
     uint64_t seen[SEQUENCE_WORDS];
 };
@@ -35,57 +35,53 @@ enum sequence_verdict {
     SEQUENCE_VERDICTS,
 };
 
-/* Moves `next` forward to `to`; what lies between was not seen. */
-static inline void sequence_advance(struct sequence *stream, struct sequence_past *past,
-                                    uint64_t to)
+/* Whether it is the next one and no word begins with it; then it is marked. */
+static inline bool sequence_follows(struct sequence *stream, uint32_t wire)
 {
-    uint64_t word = stream->next / 64, last = to / 64;
+    uint64_t n = stream->next;
 
-    stream->next = to;
-    if (word == last)
-        return;
-    past->seen[word % SEQUENCE_WORDS] = stream->recent;
-    stream->recent = 0;
-    if (last - word > SEQUENCE_WORDS)
-        last = word + SEQUENCE_WORDS + 1;
-    while (++word < last)
-        past->seen[word % SEQUENCE_WORDS] = 0;
+    if (__builtin_expect(wire != (uint32_t)n || n % 64 == 0, false))
+        return false;
+    stream->recent |= UINT64_C(1) << n % 64;
+    stream->next = n + 1;
+    return true;
 }
 
-/* One that is not the next. */
-static inline enum sequence_verdict sequence_judge_other(struct sequence *stream,
-                                                         struct sequence_past *past, int32_t ahead)
+/* Marks n >= next; what lies between was not seen. */
+static inline void sequence_mark(struct sequence *stream, struct sequence_past *past, uint64_t n)
 {
-    uint64_t n = stream->next + (uint64_t)(int64_t)ahead;
-    uint64_t bit = UINT64_C(1) << n % 64;
-    uint64_t *word = &past->seen[n / 64 % SEQUENCE_WORDS];
+    uint64_t word = (stream->next - 1) / 64, last = n / 64;
 
-    if (ahead > 0) {
-        sequence_advance(stream, past, n);
-        stream->recent |= bit;
-        sequence_advance(stream, past, n + 1);
-        return SEQUENCE_FRESH;
+    if (stream->next > 0 && word != last) {
+        past->seen[word % SEQUENCE_WORDS] = stream->recent;
+        stream->recent = 0;
+        for (uint64_t i = 1; i <= SEQUENCE_WORDS && word + i < last; i++)
+            past->seen[(word + i) % SEQUENCE_WORDS] = 0;
     }
-    if (stream->next - n > SEQUENCE_WINDOW || n > stream->next)
-        return SEQUENCE_LATE; /* the latter: a number before the stream's first */
-    if (n / 64 == stream->next / 64)
-        word = &stream->recent;
-    if (*word & bit)
-        return SEQUENCE_DUPLICATE;
-    *word |= bit;
-    return SEQUENCE_REORDERED;
+    stream->recent |= UINT64_C(1) << n % 64;
+    stream->next = n + 1;
 }
 
 static inline enum sequence_verdict sequence_judge(struct sequence *stream,
                                                    struct sequence_past *past, uint32_t wire)
 {
     int32_t ahead = (int32_t)(wire - (uint32_t)stream->next);
+    uint64_t n = stream->next + (uint64_t)(int64_t)ahead;
+    uint64_t bit = UINT64_C(1) << n % 64;
+    uint64_t *word = &past->seen[n / 64 % SEQUENCE_WORDS];
 
-    if (__builtin_expect(ahead != 0, false))
-        return sequence_judge_other(stream, past, ahead);
-    stream->recent |= UINT64_C(1) << stream->next % 64;
-    sequence_advance(stream, past, stream->next + 1);
-    return SEQUENCE_FRESH;
+    if (ahead >= 0) {
+        sequence_mark(stream, past, n);
+        return SEQUENCE_FRESH;
+    }
+    if (stream->next - n > SEQUENCE_WINDOW || n > stream->next)
+        return SEQUENCE_LATE; /* the latter: a number before the stream's first */
+    if (n / 64 == (stream->next - 1) / 64)
+        word = &stream->recent;
+    if (*word & bit)
+        return SEQUENCE_DUPLICATE;
+    *word |= bit;
+    return SEQUENCE_REORDERED;
 }
 
 #endif

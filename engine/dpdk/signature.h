@@ -77,7 +77,9 @@ static inline void signature_stamp(struct signature *signature, uint32_t sequenc
 
 static inline bool signature_sound(const struct signature *signature)
 {
-    return checksum_fold(checksum_add(0, signature, sizeof *signature)) == 0xffff;
+    uint64_t sum = checksum_add(0, signature, sizeof *signature);
+
+    return sum != 0 && checksum_right(sum);
 }
 
 static inline uint64_t signature_ns(const struct signature *signature)

@@ -53,15 +53,17 @@ static void build(uint8_t *frame, const struct frame_shape *shape, uint32_t size
 static bool sound(const struct frame_shape *shape, const uint8_t *frame, uint32_t length)
 {
     struct frame_check check;
+    struct frame_expect expect;
 
     frame_check(&check, shape);
+    frame_expect(&expect, shape, length);
     switch (shape->kind) {
     case HEADER_L2:
-        return frame_sound_l2(&check, frame, length);
+        return frame_sound_l2(&check, &expect, frame);
     case HEADER_IPV4_UDP:
-        return frame_sound_ipv4(&check, frame, length);
+        return frame_sound_ipv4(&check, &expect, frame);
     default:
-        return frame_sound_ipv6(&check, frame, length);
+        return frame_sound_ipv6(&check, &expect, frame);
     }
 }
 

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One port with one lane of 64-byte ipv4-udp frames, made as the node makes it, for the benchmarks
+ * of the dpdk transport. Whatever fails ends the program with the sentence.
+ */
+#ifndef BENCH_DPDK_BED_H
+#define BENCH_DPDK_BED_H
+
+#include "transport.h"
+
+#define BED_BURST 64
+#define BED_SIZE 64
+#define BED_TAG 1
+
+extern const struct transport transport_dpdk;
+
+struct rte_ring;
+
+/* Fill in `conf`, the ranks and counts of flows, then bed_open(). `phase` may be changed before
+ * bed_prepare(). */
+struct bed {
+    struct port_conf conf;
+    uint32_t rank;
+    uint32_t send_count;    /* to the ranks from 0 on, without the own one; a load without limit */
+    uint32_t receive_count; /* from those ranks */
+    bool forwards;          /* the flow that it sends is the one that it receives */
+    struct phase phase;
+    struct transport_port *port;
+    struct lane *lane;
+    struct lane_flow *sends;
+    struct lane_flow *receives;
+    struct flow_side *sides; /* of sends, then of receives */
+    struct port_count count;
+    struct blob partner; /* every flow's other end; the port's own unless set before prepare */
+};
+
+_Noreturn void bed_fail(const char *what);
+
+void bed_open(struct bed *bed);
+void bed_prepare(struct bed *bed);
+
+/* Starts the lane on this thread, from now on for ever. */
+void bed_start(struct bed *bed);
+/* Polls as a worker on a core of its own does, until `end_ns`. */
+void bed_burn(struct bed *bed, int64_t end_ns);
+
+/* Frames sent and received by all flows so far. */
+uint64_t bed_sent(struct bed *bed);
+uint64_t bed_received(struct bed *bed);
+
+void bed_close(struct bed *bed);
+
+/* A port "net_ring_NAME" whose two rings are in the caller's hands; starts DPDK. */
+void bed_make_rings(const char *name, struct rte_ring **in, struct rte_ring **out, uint32_t size);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Frames prepared in memory: a ring port (net_ring) whose receive ring is filled by hand. The
+ * frames of many flows come in turn, in a seeded random order, with a known number of reordered
+ * and repeated ones among them.
+ */
+#ifndef BENCH_DPDK_FEED_H
+#define BENCH_DPDK_FEED_H
+
+#include "dpdk_bed.h"
+
+#define FEED_CHUNK 512u /* frames that lie ready at a time: as many as a device's ring holds */
+
+struct feed;
+
+/* Frames to `bed`, one stream from each of its flows' sources. Makes the port that bed->conf must
+ * name: "net_ring_feed". Before bed_open(). */
+struct feed *feed_make(const struct bed *bed);
+
+/* Puts FEED_CHUNK frames into the ring. `disorder`: one in 128 swaps places with its flow's next,
+ * and one in 1,024 comes twice. */
+void feed_fill(struct feed *feed, bool disorder);
+
+/* Throws away what the port has sent; returns how many frames. */
+uint32_t feed_drain(struct feed *feed);
+
+/* What the receiver must have found. */
+struct feed_truth {
+    uint64_t delivered;
+    uint64_t reordered;
+    uint64_t duplicated;
+};
+struct feed_truth feed_truth(const struct feed *feed);
+
+#endif
