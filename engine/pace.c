@@ -12,11 +12,12 @@ void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t 
     };
 }
 
-/* The time in which a sleeping sender lets frames gather: half of what it may catch up with. */
+/* The time in which a sleeping sender lets frames gather: three quarters of what it may catch up
+ * with. The rest is for waking late. */
 static double gather_ns(const struct pace *pace, uint32_t cost)
 {
-    uint32_t half = pace->catch_up / 2 > 1 ? pace->catch_up / 2 : 1;
-    double gather = (double)(half - 1) * cost * pace->ns_per_cost;
+    uint32_t frames = pace->catch_up * 3 / 4 > 1 ? pace->catch_up * 3 / 4 : 1;
+    double gather = (double)(frames - 1) * cost * pace->ns_per_cost;
 
     return gather < PACE_GATHER_NS ? gather : PACE_GATHER_NS;
 }

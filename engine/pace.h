@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define PACE_GATHER_NS 500000 /* a sleeping sender lets frames gather at most so long */
+#define PACE_GATHER_NS 650000 /* a sleeping sender lets frames gather at most so long */
 
 struct pace {
     int64_t origin_ns;  /* due time of the first frame */
@@ -89,9 +89,9 @@ static inline void pace_spend(struct pace *pace, uint64_t cost)
 /* pace_wake()'s, of a limited pace without dither. */
 int64_t pace_gathered(const struct pace *pace, uint32_t cost);
 
-/* When a sender that may sleep should wake: when half of catch_up frames of `cost` are due, or
- * PACE_GATHER_NS after the first of them, never before the first; at the next one where a dither
- * has already chosen the time. */
+/* When a sender that may sleep should wake: when three quarters of catch_up frames of `cost` are
+ * due, or PACE_GATHER_NS after the first of them, never before the first; at the next one where a
+ * dither has already chosen the time. */
 static inline int64_t pace_wake(const struct pace *pace, uint32_t cost)
 {
     return pace->ns_per_cost == 0 || pace->dither_ns > 0 ? pace->next_ns

@@ -141,7 +141,8 @@ static void test_unlimited(void **state)
     assert_true(pace_wake(&pace, 1) <= 1000);
 }
 
-/* A sleeper gathers half of what it may catch up, but not for longer than PACE_GATHER_NS. */
+/* A sleeper gathers three quarters of what it may catch up, but not for longer than PACE_GATHER_NS.
+ */
 static void test_wake(void **state)
 {
     struct pace pace;
@@ -150,7 +151,7 @@ static void test_wake(void **state)
     pace_init(&pace, 1000, 8, 0);
     assert_int_equal(pace_wake(&pace, 1), PACE_GATHER_NS);
     pace_init(&pace, 100000, 8, 0);
-    assert_int_equal(pace_wake(&pace, 1), 30000);
+    assert_int_equal(pace_wake(&pace, 1), 50000);
     pace_init(&pace, 100000, 1, 0);
     assert_int_equal(pace_wake(&pace, 1), 0);
 }
