@@ -222,8 +222,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct input input = {bytes, size};
     struct target target = {0};
+    static bool filled;
 
-    tcp_payload_init();
+    if (!filled)
+        tcp_payload_init();
+    filled = true;
     set_up(&target, &input);
     while (input.size >= RECORD_BYTES)
         take_record(&target, &input);
