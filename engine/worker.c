@@ -203,9 +203,8 @@ static bool task_over(const struct worker *worker, struct worker_task *task, int
         task->end = TASK_STOPPED;
     else if (flooded(task))
         task->end = TASK_FLOODED;
-    else if (all.sent && all.received && now_ns >= task->phase->close_ns)
-        task->end = TASK_DRAINED;
-    else if (all.sent && all.silence_tells && silent(task, now_ns))
+    else if (all.sent && ((all.received && now_ns >= task->phase->close_ns) ||
+                          (all.silence_tells && silent(task, now_ns))))
         task->end = TASK_DRAINED;
     else if (limit_reached(worker, task, now_ns))
         task->end = TASK_LIMIT;
@@ -214,17 +213,22 @@ static bool task_over(const struct worker *worker, struct worker_task *task, int
     return true;
 }
 
-static int64_t poll_lanes(struct worker *worker, struct worker_task *task)
+/* One round. `now_ns`: the clock as the last lane was given it; reading it once more would cost as
+ * much as sending three frames. */
+static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64_t *now_ns)
 {
     int64_t wake_ns = CLOCK_NEVER;
 
     shuffle(worker, task->lanes, task->count);
+    *now_ns = clock_now();
     for (size_t i = 0; i < task->count; i++) {
         struct worker_lane *lane = &task->lanes[i];
-        int64_t now_ns = clock_now();
-        int64_t mark_ns = mark_window(task->phase, lane, now_ns);
-        int64_t due_ns = lane->transport->poll(lane->lane, now_ns);
+        int64_t mark_ns, due_ns;
 
+        if (i > 0)
+            *now_ns = clock_now();
+        mark_ns = mark_window(task->phase, lane, *now_ns);
+        due_ns = lane->transport->poll(lane->lane, *now_ns);
         due_ns = due_ns < mark_ns ? due_ns : mark_ns;
         wake_ns = wake_ns < due_ns ? wake_ns : due_ns;
     }
@@ -258,14 +262,14 @@ static void run_task(struct worker *worker, struct worker_task *task)
 {
     int64_t checked_ns = 0;
     int64_t summed_ns = 0;
+    int64_t now_ns;
 
     worker->moved_ns = 0;
     for (size_t i = 0; i < task->count; i++)
         task->lanes[i].transport->start(task->lanes[i].lane, clock_now());
     task->awake_ns = clock_now();
     for (;;) {
-        int64_t wake_ns = poll_lanes(worker, task);
-        int64_t now_ns = clock_now();
+        int64_t wake_ns = poll_lanes(worker, task, &now_ns);
 
         if (now_ns - checked_ns >= (wake_ns == CLOCK_NEVER ? QUIET_NS : CHECK_NS)) {
             if (task_over(worker, task, now_ns))
