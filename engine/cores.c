@@ -103,7 +103,10 @@ static void deal(struct cores_choice *choice, const struct cores_ask *ask)
 
         if (core >= 0)
             choice->core[choice->workers++] = core;
-        choice->worker[lane] = (uint8_t)(core >= 0 ? choice->workers - 1 : lane % choice->workers);
+        if (core >= 0)
+            choice->worker[lane] = (uint8_t)(choice->workers - 1);
+        else
+            choice->worker[lane] = choice->workers > 0 ? (uint8_t)(lane % choice->workers) : 0;
     }
 }
 
@@ -178,6 +181,7 @@ size_t cores_usable(struct core *cores, size_t room, bool all)
     cpu_set_t allowed;
     size_t count = 0;
 
+    CPU_ZERO(&allowed);
     if ((all ? widest(&allowed) : sched_getaffinity(0, sizeof allowed, &allowed)) != 0)
         return 0;
     for (int core = 0; core < CORES_MAX && count < room; core++)

@@ -70,7 +70,7 @@ struct node {
     struct document *job_document;
     const struct doc_job *job;
     struct transport_run run;
-    struct tsc tsc; /* since the node began */
+    struct tsc tsc;  /* since the node began */
     bool joined;     /* barriers can be entered */
     bool ready;      /* all nodes are there: the first barrier is passed */
     bool leaving;    /* all is done: only the last barrier is left */

@@ -75,7 +75,7 @@ static void find_own(struct trial *trial, uint32_t part_index)
     const struct trial_part *part = &trial->parts[part_index];
 
     for (uint32_t rank = 0; rank < part->n; rank++) {
-        if (part->ranks[rank]->node != trial->node->self)
+        if (part->ranks[rank] == NULL || part->ranks[rank]->node != trial->node->self)
             continue;
         trial->own[trial->own_count++] = (struct own_rank){
             .part = part,
@@ -242,12 +242,12 @@ int trial_run(struct node *node, const struct doc_trial *doc)
     struct err err = {0};
     int rc;
 
+    if (trial.transport == NULL) {
+        err_set(&err, -EINVAL, "trial %u: this build has no transport %s", doc->id, doc->transport);
+        return node_fail(node, node_status_for(-EINVAL), &err);
+    }
     lead_init(&trial.lead, node->sleeps);
-    if (trial.transport == NULL)
-        rc = err_set(&err, -EINVAL, "trial %u: this build has no transport %s", doc->id,
-                     doc->transport);
-    else
-        rc = make_parts(&trial, &err);
+    rc = make_parts(&trial, &err);
     if (rc == 0)
         rc = open_ports(&trial, &err);
     if (rc == 0) {

@@ -2,10 +2,11 @@
  *
  * The CPU's time stamp counter beside the kernel's clocks. Times in a node are CLOCK_MONOTONIC's
  * (clock.h): it is the same for all threads, and right over an hour, which a counter calibrated for
- * a tenth of a second is not; NTP's slewing moves it, and a counter would have to follow. Reading it
- * through the vDSO costs 28 cycles more than the bare counter, less than one a frame in bursts of 64
- * (tests/bench/clock.c). The counter says what a frame costs in cycles, and it is a second witness:
- * when it and the kernel's raw clock drift apart, one of them is wrong, and so is every rate.
+ * a tenth of a second is not; NTP's slewing moves it, and a counter would have to follow. Reading
+ * it through the vDSO costs 28 cycles more than the bare counter, less than one a frame in bursts
+ * of 64 (tests/bench/clock.c). The counter says what a frame costs in cycles, and it is a second
+ * witness: when it and the kernel's raw clock drift apart, one of them is wrong, and so is every
+ * rate.
  */
 #ifndef ENGINE_TSC_H
 #define ENGINE_TSC_H

@@ -292,7 +292,7 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
 {
     struct rte_eth_conf conf = {.rxmode = {.mtu = 0}};
     struct rte_eth_dev_info info;
-    struct port_layout layout;
+    struct port_layout layout = {0};
     int rc;
 
     if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0 ||

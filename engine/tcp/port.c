@@ -166,11 +166,13 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
     int home = -1;
     int rc;
 
-    if (!p || sodium_init() < 0)
-        rc = err_set(err, -ENOMEM, "%s: out of memory", conf->name);
+    if (!p)
+        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
+    if (sodium_init() < 0)
+        rc = err_set(err, -ENOSYS, "%s: libsodium can't be initialised", conf->name);
     else
         rc = netns_enter(conf->netns, &home, err);
-    if (rc) {
+    if (rc < 0) {
         free(p);
         return rc;
     }

@@ -244,7 +244,7 @@ def null_ports(**trial: Any) -> str:
             "trial 7: port node1:e2 is in network other, not in lab",
         ),
         ({"phases": [0, 1]}, "trial 7: phase 1: the plan has phases 0 to 0"),
-        ({"pattern": {"name": "piars"}}, "trial 7: "),
+        ({"pattern": {"name": "pear"}}, "trial 7: "),
         ({"load": {"bps": 1_000_001}, "probe": False}, "above its line rate of 1 Mbit/s"),
         ({"sizes": [63], "probe": False}, "64 bytes at least, not 63"),
         ({"sizes": [0]}, "trial 7: a size of 0 bytes"),

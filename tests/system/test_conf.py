@@ -7,8 +7,9 @@ import json
 import subprocess
 from pathlib import Path
 
-import labkit
 import pytest
+
+import labkit
 import runs
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
