@@ -311,10 +311,11 @@ def test_peers_are_sealed_to_each() -> None:
 def test_documents_and_beats_never_mix(tmp_path: Path) -> None:
     """A node that reads slowly, a long document and many beats: each arrives whole."""
     reader = "import sys,time\ntime.sleep(0.5)\nsys.stdout.write(sys.stdin.read())\n"
+    long = {"names": [f"name{number}" for number in range(60_000)]}
+    text = to_yaml("trial", long).encode()  # takes longer than the reader sleeps
     popen = subprocess.Popen([sys.executable, "-c", reader], **popen_options())
     node = Node(make_site().processes[0], popen)
-    long = {"names": [f"name{number}" for number in range(60_000)]}
-    node.send(to_yaml("trial", long).encode())
+    node.send(text)
     node.send(to_yaml("quit", True).encode())
     deadline = time.monotonic() + 10
     number = 0
