@@ -147,10 +147,11 @@ int world_settle(struct world *world, int64_t limit_ns)
         if (world->pump)
             world->pump(world->way);
         for (uint32_t i = 0; i < world->rank_count; i++) {
-            int rc = world->ranks[i].lane
-                         ? transport_tcp.settle(world->ranks[i].lane, clock_now(), &world->err)
-                         : 0;
+            int rc = 0;
 
+            world->err = (struct err){""}; /* why it waits is not why it fails */
+            if (world->ranks[i].lane)
+                rc = transport_tcp.settle(world->ranks[i].lane, clock_now(), &world->err);
             if (rc && rc != -EAGAIN)
                 return rc;
             ready = ready && rc == 0;
