@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What benchmarks against a peer share: runs in turn, medians, verdicts, and `dpdk-testpmd`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+SKIPPED = 77
+TESTPMD = "dpdk-testpmd"
+
+
+def verdict(
+    what: str, value: float, reach: float, *, unit: str = "", at_most: bool = False
+) -> None:
+    """One line: the figure, what it is to reach, and whether it does."""
+    good = value <= reach if at_most else value >= reach
+    bound = "at most" if at_most else "at least"
+    print(
+        f"{what}: {value:.4g}{' ' if unit else ''}{unit} (reach: {bound} {reach:g}): "
+        f"{'PASS' if good else 'RED'}",
+        flush=True,
+    )
+
+
+def in_turn(
+    rounds: int, subjects: Mapping[str, Callable[[], float]], *, unit: str = "M frames/s"
+) -> dict[str, float]:
+    """Runs all subjects one after the other, `rounds` times; prints each and returns medians."""
+    figures: dict[str, list[float]] = {name: [] for name in subjects}
+    for _ in range(rounds):
+        for name, measure in subjects.items():
+            figures[name].append(measure())
+        print("  " + ", ".join(f"{name} {values[-1]:.4g}" for name, values in figures.items()))
+        sys.stdout.flush()
+    medians = {name: statistics.median(values) for name, values in figures.items()}
+    for name, values in figures.items():
+        print(
+            f"{name}: median {medians[name]:.4g} {unit} of {rounds} "
+            f"({min(values):.4g} to {max(values):.4g})"
+        )
+    return medians
+
+
+def tsc_ghz() -> float:
+    """The rate of the time stamp counter, as the kernel calibrated it; the core's where unknown."""
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        found = re.match(r"bogomips\s*: ([\d.]+)", line)
+        if found:
+            return float(found[1]) / 2e3
+    return 0.0
+
+
+def two_cores() -> tuple[int, int]:
+    """Two cores of ours; ends the program as skipped where there are fewer."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        skip("needs two cores")
+    return cores[0], cores[1]
+
+
+def skip(reason: str) -> None:
+    """Ends the program: what it needs is not here."""
+    print(f"skipped: {reason}")
+    raise SystemExit(SKIPPED)
+
+
+def need(*programs: str) -> None:
+    """Ends the program as skipped when one of these can't be run."""
+    for program in programs:
+        if shutil.which(program) is None:
+            skip(f"needs {program} (scripts/setup installs it)")
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """Options that all benchmarks have."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of one run")
+    return parser
+
+
+def built(program: str) -> str:
+    """Where scripts/setup puts a benchmark's program."""
+    return str(pathlib.Path(__file__).parents[2] / "build/tests/bench" / program)
+
+
+def until(stream: IO[str], mark: str) -> str:
+    """What a program prints until `mark`."""
+    text = ""
+    while mark not in text:
+        got = stream.read(1)
+        if got == "":
+            raise SystemExit(f"it ended:\n{text[-2000:]}")
+        text += got
+    return text
+
+
+def pinned(core: int, *command: str, netns: str | None = None) -> list[str]:
+    """A command on one core, in a namespace or not."""
+    prefix = ["ip", "netns", "exec", netns] if netns else []
+    return [*prefix, "taskset", "-c", str(core), *command]
+
+
+@dataclass
+class Testpmd:
+    """One `dpdk-testpmd` with one forwarding core, and the other for its console."""
+
+    name: str
+    vdevs: Sequence[str]
+    mode: str
+    core: int
+    console_core: int
+    options: Sequence[str] = ()
+    netns: str | None = None
+    start: str = "start"
+    process: subprocess.Popen[str] = field(init=False)
+
+    def command(self) -> list[str]:
+        """Its command line."""
+        prefix = ["ip", "netns", "exec", self.netns] if self.netns else []
+        eal = [f"--vdev={vdev}" for vdev in self.vdevs]
+        return [
+            *prefix, "stdbuf", "-oL", TESTPMD,
+            "--lcores", f"0@{self.console_core},1@{self.core}",
+            "--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
+            f"--file-prefix={self.name}", *eal, "--",
+            "--interactive", f"--forward-mode={self.mode}", "--nb-cores=1", *self.options,
+        ]  # fmt: skip
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Testpmd]:
+        """Opens it, and sees that nothing stays behind."""
+        with subprocess.Popen(
+            self.command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            bufsize=1,
+        ) as self.process:
+            try:
+                self._until("testpmd> ")
+                yield self
+                self.say("quit")
+                self.process.communicate(timeout=20)
+            finally:
+                if self.process.poll() is None:
+                    self.process.kill()
+                shutil.rmtree(f"/run/dpdk/{self.name}", ignore_errors=True)
+
+    def say(self, line: str) -> None:
+        """Types a command."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def _until(self, mark: str) -> str:
+        assert self.process.stdout is not None
+        return until(self.process.stdout, mark)
+
+    def begin(self) -> None:
+        """Starts forwarding."""
+        self.say(self.start)
+        self._until("testpmd> ")
+
+    def end(self) -> tuple[int, int]:
+        """Stops; frames received and sent since the start."""
+        self.say("stop")
+        text = self._until("Done.\n")
+        self._until("testpmd> ")
+        total = text[text.rfind("Accumulated") :]
+        received = re.search(r"RX-packets:\s*(\d+)", total)
+        sent = re.search(r"TX-packets:\s*(\d+)", total)
+        if received is None or sent is None:
+            raise SystemExit(f"testpmd showed no frames:\n{text[-2000:]}")
+        return int(received[1]), int(sent[1])
+
+    def worker_seconds(self) -> float:
+        """CPU time of the forwarding thread."""
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            if "worker" in (task / "comm").read_text():
+                return float((task / "schedstat").read_text().split()[0]) / 1e9
+        raise SystemExit("testpmd has no forwarding thread")
+
+    def rate(self, seconds: float, *, received: bool = False) -> float:
+        """Runs for a while; million frames a second of the forwarding thread's CPU time."""
+        with self.running():
+            before = self.worker_seconds()
+            self.begin()
+            time.sleep(seconds)
+            frames = self.end()[0 if received else 1]
+            used = self.worker_seconds() - before
+        if frames == 0 or used <= 0:
+            raise SystemExit("testpmd moved nothing")
+        return frames / used / 1e6
+
+
+def prefix(use: str) -> str:
+    """A name of this process's, for what DPDK leaves in /run."""
+    return f"switchbench-{use}-{os.getpid()}"
