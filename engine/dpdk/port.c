@@ -252,15 +252,17 @@ static int make_queues(struct transport_port *port, const struct port_layout *la
     return 0;
 }
 
-/* The largest frame: the interface's MTU; of other devices what they can, up to 9,216. */
+/* The largest frame: the interface's MTU; of other devices what they can, up to 9,216. Some say it
+ * by frame and leave the MTU open (memif). */
 static void choose_mtu(struct transport_port *port, const struct plan *plan,
                        struct rte_eth_conf *conf)
 {
     struct rte_eth_dev_info info;
-    uint32_t most = FRAME_SIZE_MAX - FRAME_ETHERNET - FRAME_FCS;
+    uint32_t most;
 
     port->frame_max = plan->frame_max;
     if (plan->frame_max == 0 && rte_eth_dev_info_get(port->id, &info) == 0) {
+        most = RTE_MIN(info.max_rx_pktlen, FRAME_SIZE_MAX) - FRAME_ETHERNET - FRAME_FCS;
         conf->rxmode.mtu = info.max_mtu < most ? info.max_mtu : most;
         port->frame_max = conf->rxmode.mtu + FRAME_ETHERNET + FRAME_FCS;
     }
