@@ -54,21 +54,14 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     return 0;
 }
 
-/* Which transports the document wants for a port, by default those that it can have. */
-static bool wanted(const struct doc_port *doc, const struct transport *transport)
+/* Which transports a port can have, as far as its document tells. */
+static bool possible(const struct doc_port *doc, const struct transport *transport)
 {
     const struct port_conf *conf = &doc->conf;
-    bool is_tcp = strcmp(transport->name, "tcp") == 0;
-    bool is_verbs = strcmp(transport->name, "verbs") == 0;
 
-    for (unsigned i = 0; i < doc->transports_count; i++)
-        if (strcmp(doc->transports[i], transport->name) == 0)
-            return true;
-    if (doc->transports_count > 0)
-        return false;
-    if (is_tcp)
+    if (strcmp(transport->name, "tcp") == 0)
         return conf->iface != NULL;
-    if (is_verbs)
+    if (strcmp(transport->name, "verbs") == 0)
         return conf->rdma != NULL;
     return conf->iface != NULL || conf->pci != NULL || conf->vdev != NULL;
 }
@@ -159,7 +152,33 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
     return rc;
 }
 
+/* The transport of a port that has this place in its document's list, which is in the order of
+ * first use; by default in the table's. NULL: none. */
+static const struct transport *transport_at(const struct doc_port *doc, unsigned place)
+{
+    if (doc->transports_count > 0)
+        return place < doc->transports_count ? transport_find(doc->transports[place]) : NULL;
+    for (unsigned i = 0; i <= place; i++)
+        if (transports[i] == NULL)
+            return NULL;
+    return possible(doc, transports[place]) ? transports[place] : NULL;
+}
+
 /* Opening takes up to a second a port, so the node's loop has its turn after each. */
+static int survey_port(struct node *node, struct node_port *port, const struct transport *transport,
+                       struct err *err)
+{
+    int rc;
+
+    close_port(port);
+    rc = open_port(node, port, transport, err);
+    if (rc < 0)
+        return rc;
+    report_port(node, port);
+    return node_turn(node, clock_now());
+}
+
+/* What is used first is opened last, and stays open for it. */
 int ports_survey(struct node *node)
 {
     struct err err = {0};
@@ -170,18 +189,13 @@ int ports_survey(struct node *node)
         if (rc == 0)
             rc = ask_guard(node->ports[i].doc, &err);
     }
-    for (const struct transport *const *t = transports; *t != NULL && rc == 0; t++) {
+    for (unsigned place = NODE_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {
         for (size_t i = 0; i < node->port_count && rc == 0; i++) {
             struct node_port *port = &node->ports[i];
+            const struct transport *transport = transport_at(port->doc, place);
 
-            if (!wanted(port->doc, *t))
-                continue;
-            close_port(port);
-            rc = open_port(node, port, *t, &err);
-            if (rc < 0)
-                break;
-            report_port(node, port);
-            rc = node_turn(node, clock_now());
+            if (transport != NULL)
+                rc = survey_port(node, port, transport, &err);
         }
     }
     return rc < 0 && err.text[0] != '\0' ? node_fail(node, 2, &err) : rc;

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""From the command to the first phase: 64 ranks in 16 processes on the lab `sixty-four`, by parts.
+
+`switchbench run` as a person starts it, with dpdk and with tcp in turn. The parts:
+
+  command   Python, the configuration, the plan
+  lab       64 namespaces, a switch, its shapers
+  nodes     16 processes from their start to the last hello: loading, EAL (dpdk), ports, guard
+  join      control endpoints, handshake, first barrier
+  probe     links, the meeting of all nodes, and the probe of all flows, to the first phase's start
+
+The difference between the transports in `nodes` is what the EAL and its ports cost: DPDK of Debian
+loads all its drivers, some hundred plug-ins, in each process.
+
+    tests/bench/start.py [--node build/engine/switchbench-node] [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from common import skip, verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+TRANSPORTS = ("dpdk", "tcp")
+PROCESSES = 16
+REACH_S = 5.0
+RUN_TIMEOUT_S = 60
+POLL_S = 0.002
+
+# What the command says when a part begins, and that part's name.
+STAGES = {"making the lab": "lab", "starting the nodes": "nodes"}
+PARTS = ("command", "lab", "nodes", "join", "probe")
+
+CONFIGURATION = """\
+switchbench: 1
+site: {{lab: sixty-four, pack: 4}}
+transports: [{transport}]
+load: 50%
+warmup: 0.1s
+window: 0.2s
+tests:
+- {{pattern: pairs, partners: neighbours}}
+"""
+
+
+def now_s() -> float:
+    """The clock of node 0's records, too: all nodes are on this machine."""
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+@contextmanager
+def stages_of(process: subprocess.Popen[str], begins: dict[str, float]) -> Iterator[None]:
+    """Notes in `begins` when the command said that a stage began."""
+
+    def listen() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            part = STAGES.get(line.strip())
+            if part is not None:
+                begins[part] = now_s()
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+class Records:
+    """What the nodes have said so far: when the last hello and the last ready came."""
+
+    def __init__(self, path: Path) -> None:
+        """Of a file that need not be there yet."""
+        self._path = path
+        self._seen = 0
+        self._came: dict[str, list[float]] = {"hello": [], "ready": []}
+        self.first_start_s: float | None = None
+
+    def look(self) -> None:
+        """Reads what is new."""
+        if not self._path.exists():
+            return
+        with self._path.open() as file:
+            file.seek(self._seen)
+            for line in iter(file.readline, ""):
+                if not line.endswith("\n"):
+                    break
+                self._seen += len(line.encode())
+                self._take(json.loads(line))
+
+    def _take(self, record: dict[str, Any]) -> None:
+        if record["type"] in self._came:
+            self._came[record["type"]].append(now_s())
+        elif record["type"] == "phase" and record["phase"] == 0:
+            self.first_start_s = record["start_run_ns"] / 1e9
+
+    def last(self, kind: str) -> float:
+        """When the last node said it."""
+        if len(self._came[kind]) != PROCESSES:
+            raise SystemExit(f"{len(self._came[kind])} of {PROCESSES} nodes said {kind}")
+        return self._came[kind][-1]
+
+
+def run(node: Path, folder: Path, transport: str) -> dict[str, float]:
+    """One run: seconds of each part."""
+    configuration = folder / f"{transport}.yaml"
+    configuration.write_text(CONFIGURATION.format(transport=transport))
+    results = folder / f"results-{transport}-{time.monotonic_ns()}"
+    records = Records(results / "records.ndjson")
+    command = [str(ROOT / "scripts/switchbench"), "run", str(configuration), "--out", str(results)]
+    began_s = now_s()
+    begins: dict[str, float] = {}
+    with (
+        subprocess.Popen(
+            command,
+            env={**os.environ, "SWITCHBENCH_NODE": str(node), "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+        stages_of(process, begins),
+    ):
+        while process.poll() is None and now_s() - began_s < RUN_TIMEOUT_S:
+            records.look()
+            time.sleep(POLL_S)
+        process.terminate()
+    records.look()
+    if process.returncode != 0 or records.first_start_s is None:
+        raise SystemExit(f"the run with {transport} failed: see {results}")
+    marks = [began_s, begins["lab"], begins["nodes"], records.last("hello"), records.last("ready")]
+    marks.append(records.first_start_s)
+    return {
+        part: end - begin for part, begin, end in zip(PARTS, marks[:-1], marks[1:], strict=True)
+    }
+
+
+def main() -> int:
+    """Both transports in turn, then the verdicts."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--node", type=Path, default=ROOT / "build/engine/switchbench-node")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        skip("the lab needs root here")
+    runs: dict[str, list[dict[str, float]]] = {transport: [] for transport in TRANSPORTS}
+    with tempfile.TemporaryDirectory(prefix="switchbench-start-") as folder:
+        for _ in range(options.rounds):
+            for transport in TRANSPORTS:
+                runs[transport].append(run(options.node, Path(folder), transport))
+    for transport, figures in runs.items():
+        parts = ", ".join(
+            f"{part} {statistics.median(one[part] for one in figures):.2f} s" for part in PARTS
+        )
+        whole = statistics.median(sum(one.values()) for one in figures)
+        print(f"{transport}, medians of {options.rounds}: {parts}")
+        verdict(f"  {transport}, to the first phase", whole, REACH_S, unit="s", at_most=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
