@@ -246,7 +246,7 @@ def test_a_chain_is_as_fast_as_its_slowest_link(tmp_path: Path, transport: str) 
         share = tail.delivered_payload_bps / (100e6 * TCP_PAYLOAD_OF_LINE)
         assert 0.44 <= share <= 0.5 * 1.005
     else:
-        assert tail.delivered_l1_bps / 100e6 == pytest.approx(0.5, rel=0.02)
+        assert 0.48 <= tail.delivered_l1_bps / 100e6 <= 0.505  # a busy machine makes it slower
 
 
 @pytest.mark.parametrize(("rate", "size"), [("10M", 1518), ("1M", 64)])
