@@ -9,63 +9,105 @@
 
 #include <rte_ethdev.h>
 
-/* Makes the queue's first `count` frames the next hop's. */
-static __rte_always_inline void rewrite(struct dpdk_lane *lane, struct rte_mbuf **frames,
-                                        uint32_t count, size_t head, int64_t now_ns)
+/* Makes frames the next hop's; returns their sum. */
+static __rte_always_inline struct flow_count rewrite(struct dpdk_lane *lane,
+                                                     const struct forward_entry *entries,
+                                                     struct rte_mbuf **frames, uint32_t count,
+                                                     size_t head, int64_t now_ns)
 {
-    struct forwarder *forwarder = &lane->forwarder;
     struct signature_time time = signature_time(now_ns - lane->start_ns);
+    struct flow_count sum = {.frames = count};
 
     for (uint32_t i = 0; i < count; i++) {
-        struct forward_entry *entry = &forwarder->queue[(forwarder->head + i) % FORWARD_QUEUE];
+        const struct forward_entry *entry = &entries[i];
         struct sender_stream *stream = &lane->sender.streams[entry->stream];
 
         frames[i] = entry->frame;
+        sum.frame_bytes += lane->sizes[entry->size].frame_bytes;
+        sum.payload_bytes += lane->sizes[entry->size].payload_bytes;
         lane_write(lane, rte_pktmbuf_mtod(entry->frame, uint8_t *), stream,
                    lane_template(lane, stream, entry->size), head, &time);
     }
+    return sum;
 }
 
-/* Takes `sent` of `count` rewritten frames off the queue; the others' numbers are used again. */
-static void account(struct dpdk_lane *lane, uint32_t sent, uint32_t count, int64_t now_ns)
+/* The driver did not take these: their numbers are used again. */
+static void take_back(struct dpdk_lane *lane, const struct forward_entry *entries, uint32_t count,
+                      struct flow_count *sum)
 {
-    struct forwarder *forwarder = &lane->forwarder;
-    struct flow_side *side = lane->sender.streams[0].side;
-
     for (uint32_t i = 0; i < count; i++) {
-        struct forward_entry *entry = &forwarder->queue[(forwarder->head + i) % FORWARD_QUEUE];
-
-        if (i >= sent) {
-            lane->sender.streams[entry->stream].sequence--;
-            continue;
-        }
-        side->live.frame_bytes += lane->sizes[entry->size].frame_bytes;
-        side->live.payload_bytes += lane->sizes[entry->size].payload_bytes;
+        lane->sender.streams[entries[i].stream].sequence--;
+        sum->frames--;
+        sum->frame_bytes -= lane->sizes[entries[i].size].frame_bytes;
+        sum->payload_bytes -= lane->sizes[entries[i].size].payload_bytes;
     }
-    forwarder->head += sent;
-    lane->lane.request.count->send_refused += count - sent;
+    lane->lane.request.count->send_refused += count;
+}
+
+/* Sends as many as the driver takes; returns how many. */
+static uint32_t send_burst(struct dpdk_lane *lane, const struct forward_entry *entries,
+                           uint32_t count, int64_t now_ns)
+{
+    struct flow_side *side = lane->sender.streams[0].side;
+    struct rte_mbuf *frames[PORT_BURST_MAX];
+    struct flow_count sum;
+    uint32_t sent;
+
+    if (lane_short(lane))
+        sum = rewrite(lane, entries, frames, count, LANE_SHORT, now_ns);
+    else
+        sum = rewrite(lane, entries, frames, count, FRAME_TEMPLATE, now_ns);
+    sent = rte_eth_tx_burst(lane->port->id, lane->send_queue, frames, (uint16_t)count);
+    if (unlikely(sent < count))
+        take_back(lane, entries + sent, count - sent, &sum);
     if (sent == 0)
-        return;
-    side->live.frames += sent;
+        return 0;
+    side->live.frames += sum.frames;
+    side->live.frame_bytes += sum.frame_bytes;
+    side->live.payload_bytes += sum.payload_bytes;
     side->last_ns = now_ns;
     if (side->first_ns == 0)
         side->first_ns = now_ns;
+    return sent;
+}
+
+/* Queues delivered frames; those that find no room are dropped. */
+static void enqueue(struct dpdk_lane *lane, const struct forward_entry *entries, uint32_t count)
+{
+    struct forwarder *forwarder = &lane->forwarder;
+    uint32_t room = FORWARD_QUEUE - (forwarder->tail - forwarder->head);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (i < room) {
+            forwarder->queue[forwarder->tail++ % FORWARD_QUEUE] = entries[i];
+        } else {
+            lane->queue->forward_dropped++;
+            rte_pktmbuf_free(entries[i].frame);
+        }
+    }
+}
+
+void forwarder_pass(struct dpdk_lane *lane, const struct forward_entry *entries, uint32_t count,
+                    int64_t now_ns)
+{
+    const struct forwarder *forwarder = &lane->forwarder;
+    uint32_t sent = 0;
+
+    if (count > 0 && forwarder->head == forwarder->tail)
+        sent = send_burst(lane, entries, RTE_MIN(count, lane->burst), now_ns);
+    enqueue(lane, entries + sent, count - sent);
 }
 
 int64_t forwarder_send(struct dpdk_lane *lane, int64_t now_ns)
 {
     struct forwarder *forwarder = &lane->forwarder;
-    struct rte_mbuf *frames[PORT_BURST_MAX];
-    uint32_t count = RTE_MIN(forwarder->tail - forwarder->head, lane->burst);
+    uint32_t waiting = forwarder->tail - forwarder->head;
+    uint32_t head = forwarder->head % FORWARD_QUEUE;
+    uint32_t count = RTE_MIN(RTE_MIN(waiting, lane->burst), FORWARD_QUEUE - head);
 
-    if (count == 0)
+    if (waiting == 0)
         return CLOCK_NEVER;
-    if (lane_short(lane))
-        rewrite(lane, frames, count, LANE_SHORT, now_ns);
-    else
-        rewrite(lane, frames, count, FRAME_TEMPLATE, now_ns);
-    account(lane, rte_eth_tx_burst(lane->port->id, lane->send_queue, frames, (uint16_t)count),
-            count, now_ns);
+    forwarder->head += send_burst(lane, &forwarder->queue[head], count, now_ns);
     return forwarder->head == forwarder->tail ? CLOCK_NEVER : now_ns;
 }
 

@@ -146,7 +146,10 @@ uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, i
 /* Brings the received flows' live counts up to date. */
 void receiver_account(struct dpdk_lane *lane);
 
-/* forward.c. */
+/* forward.c: sends a burst of delivered frames on, and keeps what the driver does not take now;
+ * sends what was kept, and returns when to do so again; lets it go. */
+void forwarder_pass(struct dpdk_lane *lane, const struct forward_entry *entries, uint32_t count,
+                    int64_t now_ns);
 int64_t forwarder_send(struct dpdk_lane *lane, int64_t now_ns);
 void forwarder_drop(struct dpdk_lane *lane);
 
@@ -188,19 +191,6 @@ static __rte_always_inline void lane_write(const struct dpdk_lane *lane, uint8_t
     memcpy(frame, template, head);
     signature_stamp((struct signature *)(frame + lane->shape.payload), (uint32_t)stream->sequence++,
                     time, stream->base + time->sum);
-}
-
-/* Queues a delivered frame to be sent on; false: the queue is full, and the caller keeps it. */
-static inline bool forwarder_take(struct dpdk_lane *lane, const struct forward_entry *entry)
-{
-    struct forwarder *forwarder = &lane->forwarder;
-
-    if (unlikely(forwarder->tail - forwarder->head == FORWARD_QUEUE)) {
-        lane->queue->forward_dropped++;
-        return false;
-    }
-    forwarder->queue[forwarder->tail++ % FORWARD_QUEUE] = *entry;
-    return true;
 }
 
 #endif

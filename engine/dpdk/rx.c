@@ -157,15 +157,14 @@ static inline bool account(const struct receiver *receiver, const struct arrival
     return true;
 }
 
-static inline bool pass_on(struct dpdk_lane *lane, const struct arrival *arrival)
+static inline struct forward_entry entry_of(const struct dpdk_lane *lane,
+                                            const struct arrival *arrival)
 {
-    struct forward_entry entry = {
+    return (struct forward_entry){
         .frame = arrival->frame,
         .stream = (uint32_t)(arrival->stream - lane->receiver.streams),
         .size = lane->size_of_length[arrival->length],
     };
-
-    return forwarder_take(lane, &entry);
 }
 
 static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_ns,
@@ -174,6 +173,7 @@ static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_
     struct receiver *receiver = &lane->receiver;
     struct rte_mbuf *frames[PORT_BURST_MAX];
     struct arrival arrivals[PORT_BURST_MAX];
+    struct forward_entry passed[PORT_BURST_MAX];
     uint16_t count = rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
                                       (uint16_t)lane->receive_burst);
     uint32_t ours = 0, delivered = 0, keep = 0;
@@ -194,14 +194,18 @@ static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_
         }
     }
     for (uint32_t i = 0; i < ours; i++) {
-        bool taken = account(receiver, &arrivals[i], now_ns);
-
-        delivered += taken;
-        if (forwards && !(taken && pass_on(lane, &arrivals[i])))
+        if (likely(account(receiver, &arrivals[i], now_ns))) {
+            if (forwards)
+                passed[delivered] = entry_of(lane, &arrivals[i]);
+            delivered++;
+        } else if (forwards) {
             frames[keep++] = arrivals[i].frame;
+        }
     }
-    if (forwards)
+    if (forwards) {
         lane->sender.streams[0].side->intended += delivered;
+        forwarder_pass(lane, passed, delivered, now_ns);
+    }
     if (ours > 0)
         lane->lane.arrived_ns = now_ns;
     if (receiver->left != UINT64_MAX)
