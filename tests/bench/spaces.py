@@ -41,6 +41,8 @@ def spaces(count: int) -> Iterator[list[str]]:
             _make(name, index, bridge)
         yield names
     finally:
-        for name in made:
-            subprocess.run(["ip", "netns", "del", name], check=False, stderr=subprocess.DEVNULL)
+        for index, name in enumerate(made):
+            # A namespace takes a while to go, and its interface with it: not so one that is named.
+            for command in (["link", "del", f"{bridge}v{index}"], ["netns", "del", name]):
+                subprocess.run(["ip", *command], check=False, stderr=subprocess.DEVNULL)
         _ip("link", "del", bridge)
