@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static_assert(CORES_WORKERS_MAX <= UINT8_MAX + 1, "a worker's number fits in a lane's byte");
 static_assert(CORES_MAX <= CPU_SETSIZE, "a core's number fits in a set");
 
+#define PRECEDENCE_NICE (-20)
 #define QUEUES_OF_ITSELF 4u /* a port that did not say gets no more */
 
 /* --- the choice --- */
@@ -214,6 +217,11 @@ void cores_yield(const struct cores_choice *choice)
             yield_thread((pid_t)atoi(entry->d_name), &others);
     if (threads != NULL)
         closedir(threads);
+}
+
+void cores_claim(bool precedence)
+{
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), precedence ? PRECEDENCE_NICE : 0);
 }
 
 int cores_numa_of_pci(const char *pci)

@@ -63,6 +63,11 @@ size_t cores_usable(struct core *cores, size_t room, bool all);
  * are started afterwards. */
 void cores_yield(const struct cores_choice *choice);
 
+/* This thread goes before whoever else computes on a shared core, or no longer: it lets a frame
+ * leave when it is due, or answers nodes that wait for it. Where that is not permitted, it goes
+ * when it can. */
+void cores_claim(bool precedence);
+
 /* The NUMA node of a PCI device; -1: none, or not known. */
 int cores_numa_of_pci(const char *pci);
 

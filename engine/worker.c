@@ -2,13 +2,13 @@
 #include "worker.h"
 
 #include "clock.h"
+#include "cores.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define LISTEN_NS (650 * NS_PER_US) /* a sleeping worker looks at its ports at least so often */
@@ -16,7 +16,6 @@
 #define IDLE_NS (20 * NS_PER_MS)    /* between phases ports are visited so often */
 #define QUIET_NS (50 * NS_PER_US)   /* the end is looked for so often where nothing is to be sent */
 #define PROGRESS_NS (50 * NS_PER_MS) /* progress is summed so often */
-#define SHARED_CORE_NICE (-20)
 
 struct worker {
     struct worker_conf conf;
@@ -317,20 +316,13 @@ static bool await_task(struct worker *worker)
     return !worker->ending;
 }
 
-/* On a shared core: whoever computes there must let a frame leave when it is due. Where that is
- * not permitted, frames leave when they can. */
-static void claim_precedence(void)
-{
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), SHARED_CORE_NICE);
-}
-
 static void *work(void *context)
 {
     struct worker *worker = context;
     uint64_t one = 1;
 
     if (worker->conf.sleeps)
-        claim_precedence();
+        cores_claim(true);
     pthread_mutex_lock(&worker->lock);
     while (await_task(worker)) {
         struct worker_task *task = worker->task;
