@@ -27,6 +27,15 @@ static const cyaml_strval_t header_words[] = {
     {"l2", HEADER_L2}, {"ipv4-udp", HEADER_IPV4_UDP}, {"ipv6-udp", HEADER_IPV6_UDP}};
 static const cyaml_strval_t traffic_words[] = {{"stream", TRAFFIC_STREAM},
                                                {"transfer", TRAFFIC_TRANSFER}};
+static const cyaml_strval_t service_words[] = {
+    {"rc", VERBS_RC}, {"uc", VERBS_UC}, {"ud", VERBS_UD}};
+static const cyaml_strval_t operation_words[] = {
+    {"send", VERBS_SEND}, {"write", VERBS_WRITE}, {"read", VERBS_READ}};
+static const cyaml_strval_t completion_words[] = {{"auto", VERBS_COMPLETION_AUTO},
+                                                  {"poll", VERBS_COMPLETION_POLL},
+                                                  {"event", VERBS_COMPLETION_EVENT}};
+static const cyaml_strval_t connect_words[] = {{"exchange", VERBS_CONNECT_EXCHANGE},
+                                               {"cm", VERBS_CONNECT_CM}};
 static const cyaml_strval_t sync_words[] = {{"barrier", false}, {"none", true}};
 
 static const cyaml_schema_field_t control_fields[] = {
@@ -159,6 +168,32 @@ static const cyaml_schema_field_t tcp_fields[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t verbs_fields[] = {
+    CYAML_FIELD_ENUM("service", OPTIONAL, struct doc_verbs, service, service_words,
+                     CYAML_ARRAY_LEN(service_words)),
+    CYAML_FIELD_ENUM("operation", OPTIONAL, struct doc_verbs, operation, operation_words,
+                     CYAML_ARRAY_LEN(operation_words)),
+    CYAML_FIELD_BOOL_PTR("immediate", POINTER | OPTIONAL, struct doc_verbs, immediate),
+    CYAML_FIELD_UINT("depth", OPTIONAL, struct doc_verbs, depth),
+    CYAML_FIELD_UINT("queue_pairs", OPTIONAL, struct doc_verbs, queue_pairs),
+    CYAML_FIELD_UINT_PTR("inline", POINTER | OPTIONAL, struct doc_verbs, inline_bytes),
+    CYAML_FIELD_UINT("signal_every", OPTIONAL, struct doc_verbs, signal_every),
+    CYAML_FIELD_UINT("mtu", OPTIONAL, struct doc_verbs, mtu),
+    CYAML_FIELD_UINT_PTR("gid_index", POINTER | OPTIONAL, struct doc_verbs, gid_index),
+    CYAML_FIELD_UINT("service_level", OPTIONAL, struct doc_verbs, service_level),
+    CYAML_FIELD_UINT("traffic_class", OPTIONAL, struct doc_verbs, traffic_class),
+    CYAML_FIELD_UINT("pkey_index", OPTIONAL, struct doc_verbs, pkey_index),
+    CYAML_FIELD_UINT_PTR("retry", POINTER | OPTIONAL, struct doc_verbs, retry),
+    CYAML_FIELD_UINT_PTR("rnr_retry", POINTER | OPTIONAL, struct doc_verbs, rnr_retry),
+    CYAML_FIELD_UINT("timeout", OPTIONAL, struct doc_verbs, timeout),
+    CYAML_FIELD_ENUM("completion", OPTIONAL, struct doc_verbs, completion, completion_words,
+                     CYAML_ARRAY_LEN(completion_words)),
+    CYAML_FIELD_ENUM("connect", OPTIONAL, struct doc_verbs, connect, connect_words,
+                     CYAML_ARRAY_LEN(connect_words)),
+    CYAML_FIELD_UINT_PTR("reuse", POINTER | OPTIONAL, struct doc_verbs, reuse),
+    CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_UINT("id", CYAML_FLAG_DEFAULT, struct doc_trial, id),
     CYAML_FIELD_UINT("repeat", OPTIONAL, struct doc_trial, repeat),
@@ -185,6 +220,7 @@ static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_UINT("flood_limit", OPTIONAL, struct doc_trial, flood_limit),
     CYAML_FIELD_MAPPING_PTR("dpdk", POINTER | OPTIONAL, struct doc_trial, dpdk, dpdk_fields),
     CYAML_FIELD_MAPPING_PTR("tcp", POINTER | OPTIONAL, struct doc_trial, tcp, tcp_fields),
+    CYAML_FIELD_MAPPING_PTR("verbs", POINTER | OPTIONAL, struct doc_trial, verbs, verbs_fields),
     CYAML_FIELD_END,
 };
 
@@ -312,12 +348,32 @@ static int check_numbers(const struct doc_trial *trial, struct err *err)
     return 0;
 }
 
+/* What no device could mean; what this port can't do is its transport's to refuse. */
+static int check_verbs(const struct doc_trial *trial, struct err *err)
+{
+    static const struct doc_verbs none;
+    const struct doc_verbs *verbs = trial->verbs != NULL ? trial->verbs : &none;
+    const uint8_t *retry = verbs->retry;
+
+    if ((retry != NULL && *retry > 6) || (verbs->rnr_retry != NULL && *verbs->rnr_retry > 6))
+        return err_set(err, -EINVAL,
+                       "trial %u: verbs retry and rnr_retry are 0 to 6: with 7 a dead partner is "
+                       "never noticed",
+                       trial->id);
+    if (verbs->inline_bytes != NULL && *verbs->inline_bytes > UINT16_MAX)
+        return err_set(err, -EINVAL, "trial %u: verbs inline is %u bytes; no device takes that",
+                       trial->id, *verbs->inline_bytes);
+    return 0;
+}
+
 static int check_trial(const struct doc_trial *trial, struct err *err)
 {
     int rc = check_load(trial, err);
 
     if (rc == 0)
         rc = check_numbers(trial, err);
+    if (rc == 0)
+        rc = check_verbs(trial, err);
     if (rc < 0)
         return rc;
     if (trial->traffic == TRAFFIC_STREAM && trial->window_ns <= 0)

@@ -111,6 +111,27 @@ struct doc_tcp {
     bool zero_copy;
 };
 
+struct doc_verbs {
+    enum verbs_service service;
+    enum verbs_operation operation;
+    bool *immediate; /* NULL: true */
+    uint16_t depth;
+    uint16_t queue_pairs;
+    uint32_t *inline_bytes; /* NULL: automatic, as below */
+    uint16_t signal_every;
+    uint16_t mtu;
+    uint8_t *gid_index;
+    uint8_t service_level;
+    uint8_t traffic_class;
+    uint16_t pkey_index;
+    uint8_t *retry; /* NULL: 6 */
+    uint8_t *rnr_retry;
+    uint8_t timeout;
+    enum verbs_completion completion;
+    enum verbs_connect connect;
+    uint32_t *reuse; /* NULL: 64 */
+};
+
 struct doc_trial {
     uint32_t id;
     uint32_t repeat;
@@ -136,6 +157,7 @@ struct doc_trial {
     uint64_t flood_limit;
     struct doc_dpdk *dpdk; /* NULL: all defaults */
     struct doc_tcp *tcp;
+    struct doc_verbs *verbs;
 };
 
 struct doc_plan {

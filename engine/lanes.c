@@ -68,6 +68,33 @@ static void set_tcp_options(struct tcp_options *options, const struct doc_tcp *d
         strncpy(options->congestion, doc->congestion, sizeof options->congestion - 1);
 }
 
+static void set_verbs_options(struct verbs_options *options, const struct doc_verbs *doc)
+{
+    static const struct doc_verbs none;
+
+    doc = doc != NULL ? doc : &none;
+    *options = (struct verbs_options){
+        .service = doc->service,
+        .operation = doc->operation,
+        .immediate = doc->immediate == NULL || *doc->immediate,
+        .depth = doc->depth > 0 ? doc->depth : 128,
+        .queue_pairs = doc->queue_pairs > 0 ? doc->queue_pairs : 1,
+        .inline_bytes = doc->inline_bytes != NULL ? (int32_t)*doc->inline_bytes : VERBS_AUTOMATIC,
+        .signal_every = doc->signal_every,
+        .mtu = doc->mtu,
+        .gid_index = doc->gid_index != NULL ? *doc->gid_index : VERBS_AUTOMATIC,
+        .service_level = doc->service_level,
+        .traffic_class = doc->traffic_class,
+        .pkey_index = doc->pkey_index,
+        .retry = doc->retry != NULL ? *doc->retry : 6,
+        .rnr_retry = doc->rnr_retry != NULL ? *doc->rnr_retry : 6,
+        .timeout = doc->timeout > 0 ? doc->timeout : 14,
+        .completion = doc->completion,
+        .connect = doc->connect,
+        .reuse = doc->reuse != NULL ? *doc->reuse : 64,
+    };
+}
+
 static void make_template(struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -86,6 +113,7 @@ static void make_template(struct phase_run *run)
     set_dpdk_options(&phase->dpdk, doc->dpdk);
     phase->dpdk.catch_up = catch_up_frames(phase);
     set_tcp_options(&phase->tcp, doc->tcp);
+    set_verbs_options(&phase->verbs, doc->verbs);
 }
 
 /* 16 bits that keep frames of other runs, trials, networks and phases apart; never 0. */
@@ -386,6 +414,45 @@ const struct phase_lane *lanes_owner(const struct phase_run *run, const struct l
     return NULL;
 }
 
+/* --- the courier --- */
+
+/* How a letter is called between nodes. The highest bit keeps it apart from ports' addresses
+ * (trial_blob_id), whose trial numbers do not reach that far. */
+static uint64_t letter_id(const struct phase_lane *lane, const struct courier_letter *letter)
+{
+    const struct phase_run *run = lane->run;
+    const uint32_t words[] = {
+        run->trial->doc->id,   run->trial->doc->repeat,
+        lane->own->part_index, run->number,
+        letter->src,           letter->dst,
+        letter->from_source,   letter->piece,
+    };
+    uint8_t hash[crypto_generichash_BYTES_MIN];
+    uint64_t id;
+
+    crypto_generichash(hash, sizeof hash, (const uint8_t *)words, sizeof words, NULL, 0);
+    memcpy(&id, hash, sizeof id);
+    return id | UINT64_C(1) << 63;
+}
+
+static int publish_letter(void *context, const struct courier_letter *letter,
+                          const struct blob *blob)
+{
+    const struct phase_lane *lane = context;
+
+    return control_publish(lane->run->trial->node->control, letter_id(lane, letter), blob);
+}
+
+/* The partner's node may be this one: then its letter lies in our own mailbox. */
+static int fetch_letter(void *context, const struct courier_letter *letter, struct blob *blob)
+{
+    const struct phase_lane *lane = context;
+    uint32_t rank = letter->from_source ? letter->src : letter->dst;
+
+    return control_fetch(lane->run->trial->node->control, lane->own->part->ranks[rank]->node,
+                         letter_id(lane, letter), blob, clock_now());
+}
+
 /* --- preparation --- */
 
 static int64_t patience_ns(const struct phase_run *run)
@@ -452,6 +519,8 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .queue = number,
         .leader = number > 0 ? lane->lane : NULL,
         .share = lane->send_count > 0 ? (double)queue->send_count / lane->send_count : 1,
+        .courier = &lane->courier,
+        .sleeps = run->trial->node->sleeps,
     };
     int rc = run->trial->transport->prepare(&queue->lane, &request, err);
 
@@ -464,6 +533,8 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
 {
     int rc;
 
+    lane->run = run;
+    lane->courier = (struct courier){lane, publish_letter, fetch_letter};
     lane->phase = run->template;
     lane->phase.tag = draw_tag(run, lane->own->part_index);
     rc = fill_lane(run, lane);

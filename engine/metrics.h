@@ -95,6 +95,16 @@ struct port_hardware {
     int64_t dropped_send;    /* in this host: queueing discipline, driver */
     int64_t errors;          /* bad FCS, length */
     int64_t pause_received;  /* PAUSE and PFC frames */
+    /* RDMA devices only. */
+    int64_t retransmitted;   /* requests sent again, after a time-out or a sequence error */
+    int64_t out_of_sequence; /* packets that came in another order, or behind a lost one */
+    int64_t not_ready;       /* receiver-not-ready negative acknowledgements */
+    int64_t cnp_sent;        /* congestion notification packets */
+    int64_t cnp_handled;
+    int64_t ecn_marked; /* RoCE packets that came with congestion experienced */
 };
+
+#define PORT_HARDWARE_UNKNOWN                                                                      \
+    ((struct port_hardware){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1})
 
 #endif

@@ -107,6 +107,12 @@ static void report_port(struct node *node, struct node_port *port)
     record_set_text(record, "offloads", facts.offloads);
     record_set_count(record, "mtu", facts.mtu > 0 ? (int64_t)facts.mtu : -1);
     record_set_text(record, "congestion", facts.congestion);
+    if (facts.rdma[0] != '\0') {
+        record_set_text(record, "rdma", facts.rdma);
+        record_set_text(record, "link_layer", facts.link_layer);
+        record_set_text(record, "gid", facts.gid);
+        record_set_count(record, "gid_index", facts.gid_index);
+    }
     record_send(node->records, record);
 }
 

@@ -171,6 +171,22 @@ static uint64_t lane_frames(const struct lane_flow *flows, uint32_t count)
     return frames;
 }
 
+/* What an RDMA device says of the phase; null where it has no such counter. */
+static void set_rdma(json_t *record, const struct phase_lane *lane)
+{
+    const struct port_hardware *before = &lane->before;
+    const struct port_hardware *after = &lane->after;
+
+    record_set_count(record, "retransmitted",
+                     difference(before->retransmitted, after->retransmitted));
+    record_set_count(record, "out_of_sequence",
+                     difference(before->out_of_sequence, after->out_of_sequence));
+    record_set_count(record, "not_ready", difference(before->not_ready, after->not_ready));
+    record_set_count(record, "cnp_sent", difference(before->cnp_sent, after->cnp_sent));
+    record_set_count(record, "cnp_handled", difference(before->cnp_handled, after->cnp_handled));
+    record_set_count(record, "ecn_marked", difference(before->ecn_marked, after->ecn_marked));
+}
+
 static void report_port(const struct phase_run *run, const struct phase_lane *lane)
 {
     json_t *record = phase_record(run, "port");
@@ -198,6 +214,8 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
     record_set_count(record, "dropped_send", difference(before->dropped_send, after->dropped_send));
     record_set_count(record, "errors", difference(before->errors, after->errors));
     record_set_count(record, "pause", difference(before->pause_received, after->pause_received));
+    if (strcmp(run->trial->transport->name, "verbs") == 0)
+        set_rdma(record, lane);
     set_run_time(run, record, "start_run_ns", lane->lane->started_ns);
     set_run_time(run, record, "stop_run_ns", lane->lane->stopped_ns);
     record_send(run->trial->node->records, record);

@@ -81,8 +81,12 @@ struct port_facts {
     uint32_t queues;     /* in use; each has a lane in every phase */
     double core_fps;     /* frames/s that one core can send here at most; 0: no bound known */
     char offloads[96];   /* in use, by the driver's names, comma separated */
-    uint32_t mtu;        /* tcp: the interface's, without Ethernet header and FCS */
+    uint32_t mtu;        /* tcp: the interface's, without Ethernet header and FCS; verbs: active */
     char congestion[16]; /* tcp: the system's congestion control */
+    char rdma[72];       /* verbs: device and port, "mlx5_2/1" */
+    char link_layer[12]; /* verbs: "InfiniBand" or "Ethernet" */
+    char gid[46];        /* verbs: chosen where the options do not say ... */
+    int gid_index;       /* ... and its place in the table; -1: none */
 };
 
 enum traffic {
@@ -115,6 +119,35 @@ struct tcp_options {
     bool zero_copy; /* MSG_ZEROCOPY */
 };
 
+enum verbs_service { VERBS_RC, VERBS_UC, VERBS_UD };
+enum verbs_operation { VERBS_SEND, VERBS_WRITE, VERBS_READ };
+enum verbs_completion { VERBS_COMPLETION_AUTO, VERBS_COMPLETION_POLL, VERBS_COMPLETION_EVENT };
+enum verbs_connect { VERBS_CONNECT_EXCHANGE, VERBS_CONNECT_CM };
+
+#define VERBS_AUTOMATIC (-1)
+
+/* What each means in the field's words: doc/verbs.md. 0 is "automatic" unless said otherwise. */
+struct verbs_options {
+    enum verbs_service service;
+    enum verbs_operation operation;
+    bool immediate;        /* of a write: the receiver completes by a completion */
+    uint16_t depth;        /* messages posted and not completed, by queue pair; never 0 */
+    uint16_t queue_pairs;  /* by flow; never 0 */
+    int32_t inline_bytes;  /* VERBS_AUTOMATIC; 0: none */
+    uint16_t signal_every; /* messages */
+    uint16_t mtu;          /* path MTU in bytes */
+    int16_t gid_index;     /* VERBS_AUTOMATIC */
+    uint8_t service_level;
+    uint8_t traffic_class;
+    uint16_t pkey_index;
+    uint8_t retry; /* 0 to 6: taken as it is */
+    uint8_t rnr_retry;
+    uint8_t timeout; /* 4.096 us x 2^timeout; never 0 */
+    enum verbs_completion completion;
+    enum verbs_connect connect;
+    uint32_t reuse; /* queue pairs kept connected for later phases, by port; 0: none */
+};
+
 /* Offered load of one port, shared equally by the flows that it sends in the phase. */
 struct load {
     double rate_bps; /* layer 1 bit/s; 0: rate_fps holds */
@@ -139,6 +172,7 @@ struct phase {
     struct load load;
     struct dpdk_options dpdk;
     struct tcp_options tcp;
+    struct verbs_options verbs;
     /* Local CLOCK_MONOTONIC ns: sending begins, window opens and closes, sending ends. */
     int64_t start_ns;
     int64_t open_ns;
@@ -157,6 +191,24 @@ struct lane_flow {
 
 struct transport_port; /* each transport's own */
 
+/* A small blob that one end of a flow leaves for the other end of it, in this phase. */
+struct courier_letter {
+    uint32_t src; /* the flow: ranks */
+    uint32_t dst;
+    bool from_source; /* who wrote it; false: the destination */
+    uint16_t piece;   /* the writer's own number for it */
+};
+
+/* How a lane passes blobs to the partners of its flows while it settles: over the run's
+ * authenticated datagrams, or directly where both ends are on one node. Main thread only. */
+struct courier {
+    void *context;
+    /* Leaves a blob; a lane may only write as itself. 0 or a negative errno. */
+    int (*publish)(void *context, const struct courier_letter *letter, const struct blob *blob);
+    /* The partner's. -EAGAIN: asked for, not here yet; call again. */
+    int (*fetch)(void *context, const struct courier_letter *letter, struct blob *blob);
+};
+
 struct lane_request {
     struct transport_port *port;
     const struct phase *phase;
@@ -171,6 +223,8 @@ struct lane_request {
     uint32_t queue;         /* 0 to port_facts.queues - 1 */
     struct lane *leader;    /* the lane of queue 0, prepared before; NULL: this is queue 0's */
     double share;           /* of the port's load: this lane's flows by the port's; 0: all */
+    const struct courier *courier; /* lives as long as the lane */
+    bool sleeps;                   /* the worker gives its core away between bursts */
 };
 
 /* The part of a lane that the worker reads; each transport's lane begins with it. */
@@ -183,7 +237,7 @@ struct lane {
     bool sent_all;      /* it will send nothing more in this phase */
     bool received_all;  /* it knows that nothing more will come (end marks, transfer whole);
                            a transport that can't know leaves it false: silence decides */
-    char variant[48];   /* which hot paths were chosen, for the records; set by prepare */
+    char variant[112];  /* which hot paths were chosen, for the records; set by prepare or settle */
     struct err error;   /* a fault in poll (a connection lost): text set, lane goes on idle */
 };
 
@@ -217,6 +271,10 @@ struct transport {
     /* An fd that is readable when a call of settle for the port's lanes would get further. NULL:
      * there is none. */
     int (*settle_fd)(struct transport_port *port);
+
+    /* An fd that is readable when poll would get further, for a worker that sleeps; asked once,
+     * when the lane is ready. NULL or -1: nothing tells but the time that poll returns. */
+    int (*wake_fd)(struct lane *lane);
 
     /* Worker: once, shortly before start_ns. Empties what earlier phases left behind. */
     void (*start)(struct lane *lane, int64_t now_ns);

@@ -56,9 +56,13 @@ struct queue_lane {
     struct port_count count;
 };
 
+struct phase_run;
+
 /* One own rank in the present phase. Its flows and counts are the whole port's. */
 struct phase_lane {
+    const struct phase_run *run;
     const struct own_rank *own;
+    struct courier courier;
     struct phase phase; /* its own: load and tag differ between ports and parts */
     struct lane_flow *sends;
     struct lane_flow *receives;

@@ -605,17 +605,16 @@ void port_hardware(struct transport_port *port, struct port_hardware *counters)
 {
     struct rte_eth_stats stats;
 
-    *counters = (struct port_hardware){-1, -1, -1, -1, -1, -1};
+    *counters = PORT_HARDWARE_UNKNOWN;
     if (rte_eth_stats_get(port->id, &stats) != 0)
         return;
-    *counters = (struct port_hardware){
-        .received_frames = (int64_t)stats.ipackets,
-        .sent_frames = (int64_t)stats.opackets,
-        .dropped_receive = (int64_t)(stats.imissed + stats.rx_nombuf),
-        .dropped_send = forward_dropped(port),
-        .errors = (int64_t)stats.ierrors,
-        .pause_received = port->conf->pci != NULL ? pause_received(port->id) : -1,
-    };
+    counters->received_frames = (int64_t)stats.ipackets;
+    counters->sent_frames = (int64_t)stats.opackets;
+    counters->dropped_receive = (int64_t)(stats.imissed + stats.rx_nombuf);
+    counters->dropped_send = forward_dropped(port);
+    counters->errors = (int64_t)stats.ierrors;
+    if (port->conf->pci != NULL)
+        counters->pause_received = pause_received(port->id);
     if (port->kernel)
         kernel_hardware(port, counters);
     else

@@ -269,7 +269,7 @@ void tcp_port_hardware(struct transport_port *port, struct port_hardware *counte
     struct rtnl_link_stats64 *now = &link.stats;
     int64_t drops;
 
-    *counters = (struct port_hardware){-1, -1, -1, -1, -1, -1};
+    *counters = PORT_HARDWARE_UNKNOWN;
     if (tcp_netlink_link(port->netlink, port->ifindex, &link))
         return;
     drops = tcp_netlink_queue_drops(port->netlink, port->ifindex);
