@@ -121,7 +121,7 @@ def test_lab_document(tmp_path: Path) -> None:
     assert "dpdk" not in tcp.document
     assert [trial.id for trial in run.trials] == list(range(12))
     assert [(trial.phases, trial.flows) for trial in run.trials] == [
-        (1, 1), (1, 3), (1, 7), (1, 1), (1, 3), (1, 7), (1, 8), (1, 8), (7, 56), (7, 56),
+        (1, 1), (1, 1), (1, 3), (1, 3), (1, 7), (1, 7), (1, 8), (1, 8), (7, 56), (7, 56),
         (11, 176), (11, 176),
     ]  # fmt: skip
 
@@ -227,7 +227,7 @@ def test_not_built_yet(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as error:
         refuse_unbuilt(run)
     assert str(error.value) == (
-        "not built yet: bind (driver vfio-pci), gateway: auto (give its address), transport verbs"
+        "not built yet: bind (driver vfio-pci), gateway: auto (give its address)"
     )
     run = compile_text(
         tmp_path, LAB + "on_missing: exclude\ntests: [{pattern: chain, traffic: pingpong}]\n"

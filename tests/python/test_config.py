@@ -143,7 +143,7 @@ REFUSED = {
     ),
     "dpdk on InfiniBand": (
         one_test("{pattern: chain, network: ib, transports: [dpdk]}", HALL),
-        "4: tests.0.transports: node01:ib in network ib has no dpdk (it has tcp or verbs)",
+        "4: tests.0.transports: node01:ib in network ib has no dpdk (it has verbs)",
     ),
     "an unknown network": (
         one_test("{pattern: chain, network: rail2}", HALL),

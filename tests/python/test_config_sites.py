@@ -109,7 +109,7 @@ def test_hall(tmp_path: Path) -> None:
     assert by_name["node17:e0"].engine["mac"] == "keep"
     assert by_name["node33:e0"].switch == "leaf2"
     assert by_name["node33:e0"].switch_port == "Eth1/1"
-    assert by_name["node01:ib"].transports == ("tcp", "verbs")
+    assert by_name["node01:ib"].transports == ("verbs",)
     addresses = [port.engine["mac"] for port in site.networks["rail1"]]
     assert len(set(addresses)) == 64
     assert all(address.startswith("02:") for address in addresses)

@@ -12,7 +12,7 @@ from . import timing
 from .config import Reading, effective
 from .config.effective import text as written
 from .config.members import Members
-from .config.resolve import Point, frame_limits, place, points
+from .config.resolve import Point, Test, frame_limits, place, points, verbs_limits
 from .config.settings import PATTERN_KEYS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
@@ -22,6 +22,10 @@ from .results import expect
 NS = 1e9
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
 DPDK_PORTS_MOST = 32  # RTE_MAX_ETHPORTS as Debian builds it
+BOUND_LAST = (
+    "dpdk takes its ports from the kernel (bind), so all other transports ran before it: "
+    "their trials did not alternate"
+)
 
 # Configuration words that a node's documents call otherwise.
 _NODE_WORDS = {"udp_sources_per_flow": "udp_sources", "streams_per_flow": "streams"}
@@ -31,7 +35,8 @@ _NOT_FLOWS = ("sync",)
 
 def compile_run(reading: Reading) -> Run:
     """Makes the run of a configuration; ConfigurationError for a plan that can't be made."""
-    trials = tuple(_Compiler(reading).trials())
+    compiler = _Compiler(reading)
+    trials = tuple(compiler.trials())
     model = reading.model
     return Run(
         site=reading.site,
@@ -46,6 +51,7 @@ def compile_run(reading: Reading) -> Run:
         start_s=timing.start_s(reading.site),
         notes=(*reading.site.notes, *_unjudged(reading, trials)),
         unbuilt=(*reading.site.unbuilt, *_unbuilt(reading, trials)),
+        not_alternated=BOUND_LAST if compiler.bound_last else None,
     )
 
 
@@ -73,8 +79,6 @@ def _unjudged(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
 
 
 def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
-    if any(trial.transport == "verbs" for trial in trials):
-        yield "transport verbs"
     if any(trial.traffic == "pingpong" for trial in trials):
         yield "traffic: pingpong"
     if reading.model.on_missing == "exclude":
@@ -83,30 +87,71 @@ def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
 
 @dataclass
 class _Compiler:
-    """Numbers the trials as it makes them."""
+    """Puts the trials in order, and numbers them."""
 
     reading: Reading
-    next_id: int = 0
+    bound_last: bool = False  # whether trials were moved behind others that they were to follow
 
     def trials(self) -> Iterator[Trial]:
-        """All trials in order: tests, points, repeats."""
-        for number, test in enumerate(self.reading.tests):
-            for point in points(test):
-                yield from self.repeats(number, point)
+        """All trials in order: as written, but those on bound devices behind all others."""
+        turns = list(self.turns())
+        ordered = sorted(turns, key=lambda turn: turn[0].bound)
+        self.bound_last = ordered != turns
+        for identity, (draft, repeat) in enumerate(ordered):
+            yield draft.trial(identity, repeat)
 
-    def repeats(self, number: int, point: Point) -> Iterator[Trial]:
-        """The trials of one point."""
-        draft = _Draft(self.reading, point)
+    def turns(self) -> Iterator[_Turn]:
+        """Each point as often as it is repeated; transports of one pattern alternate."""
+        for group in _by_transports(self.reading.tests):
+            drafts = [self.draft(number, p) for number, test in group for p in points(test)]
+            if len(group) == 1:
+                yield from ((draft, i) for draft in drafts for i in range(draft.repeats))
+            else:
+                yield from _alternating(drafts)
+
+    def draft(self, number: int, point: Point) -> _Draft:
+        """What a point's repeats share, checked."""
+        draft = _Draft(self.reading, number, point)
         draft.check()
-        for repeat in range(point.values["repeat"]):
-            yield draft.trial(self.next_id, number, repeat)
-            self.next_id += 1
+        return draft
+
+
+_Turn = tuple["_Draft", int]  # a point and which of its repeats
+
+
+def _by_transports(tests: list[Test]) -> Iterator[list[tuple[int, Test]]]:
+    """Tests with their numbers; neighbours that differ in the transport are together.
+
+    What was understood of `transports: [dpdk, tcp]` is two tests, so this looks at tests and not
+    at where they were written: a run that is repeated alternates again.
+    """
+    group: list[tuple[int, Test]] = []
+    for number, test in enumerate(tests):
+        before = [known for _, known in group]
+        same = all((t.pattern, t.networks) == (test.pattern, test.networks) for t in before)
+        if not same or any(t.transport == test.transport for t in before):
+            yield group
+            group = []
+        group.append((number, test))
+    if group:
+        yield group
+
+
+def _alternating(drafts: list[_Draft]) -> Iterator[_Turn]:
+    """Matrix by matrix, and in each repeat by repeat: all transports meet the same hour."""
+    matrices: dict[str, list[_Draft]] = {}
+    for draft in drafts:
+        matrices.setdefault(draft.matrix, []).append(draft)
+    for sharing in matrices.values():
+        for repeat in range(max(draft.repeats for draft in sharing)):
+            yield from ((draft, repeat) for draft in sharing if repeat < draft.repeats)
 
 
 class _Draft:
     """What the repeats of one point share."""
 
-    def __init__(self, reading: Reading, point: Point) -> None:
+    def __init__(self, reading: Reading, number: int, point: Point) -> None:
+        self.number = number
         self.reading = reading
         self.document = reading.document
         self.site = reading.site
@@ -123,6 +168,7 @@ class _Draft:
     def check(self) -> None:
         """Refuses what no port can do."""
         frame_limits(self.point, self.document)
+        verbs_limits(self.point, self.document)
         self._check_load()
         self._check_pack()
         if self.values["traffic"] == "transfer" and self.values.get("sync") == "none":
@@ -130,7 +176,25 @@ class _Draft:
                 "sync", "none needs phases of a known length, and a transfer has none"
             )
 
-    def trial(self, identity: int, number: int, repeat: int) -> Trial:
+    @property
+    def repeats(self) -> int:
+        """How often it is run."""
+        return int(self.values["repeat"])
+
+    @property
+    def matrix(self) -> str:
+        """What transports can be compared on: not sizes, loads and their own options."""
+        ranks = [len(part.ranks) for part in self.parts]
+        return json.dumps([self.pattern, ranks, self.values["seed"], self.values["traffic"]])
+
+    @property
+    def bound(self) -> bool:
+        """Whether its ports have to leave their kernel driver (`bind`)."""
+        ports = (port for part in self.parts for port in part.ranks)
+        binds = self.transport == "dpdk" and "bind" in self.site.effective
+        return binds and any("pci" in port.engine for port in ports)
+
+    def trial(self, identity: int, repeat: int) -> Trial:
         """One trial with its document."""
         values = self.values
         sizes = [self._size(part) for part in self.parts]
@@ -138,7 +202,7 @@ class _Draft:
         flows = sum(size.flows for size in sizes)
         return Trial(
             id=identity,
-            test=number,
+            test=self.number,
             repeat=repeat,
             transport=self.transport,
             parts=self.parts,
@@ -246,10 +310,9 @@ class _Draft:
             document["transfer_bytes"] = values["transfer_size"]
         if "flood_limit" in values:
             document["flood_limit"] = values["flood_limit"]
-        if self.transport != "verbs":  # the documents get its options when it is built
-            document[self.transport] = {
-                _NODE_WORDS.get(key, key): value for key, value in values[self.transport].items()
-            }
+        document[self.transport] = {
+            _NODE_WORDS.get(key, key): value for key, value in values[self.transport].items()
+        }
         return document
 
     def _expected_s(self, phases: int, flows: int) -> float:
@@ -257,12 +320,26 @@ class _Draft:
         course = timing.Course(
             phases=phases,
             traffic_s=self._traffic_s(flows / phases),
-            # A stream socket says when it is over; frames only fall silent.
-            drain_s=values["drain_silence"] / NS if self.transport == "dpdk" else 0.0,
+            # Connections say when they are over; frames and datagrams only fall silent.
+            drain_s=0.0 if self._says_when_over() else values["drain_silence"] / NS,
+            setup_s=self._setup_s(flows / phases),
             barriers=values.get("sync", "barrier") == "barrier",
             probe=values["probe"],
         )
         return timing.trial_s(self.site, course)
+
+    def _says_when_over(self) -> bool:
+        if self.transport == "verbs":
+            return bool(self.values["verbs"]["service"] == "rc")
+        return self.transport == "tcp"
+
+    def _setup_s(self, flows: float) -> float:
+        """What a phase's queue pairs take; each rank makes those of its own flows."""
+        if self.transport != "verbs":
+            return 0.0
+        ranks = sum(len(part.ranks) for part in self.parts)
+        each_rank = 2 * flows / ranks  # sent and received
+        return float(timing.QUEUE_PAIR_S * each_rank * self.values["verbs"]["queue_pairs"])
 
     def _traffic_s(self, flows: float) -> float:
         """How long one phase of so many flows sends."""

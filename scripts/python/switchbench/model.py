@@ -118,6 +118,7 @@ class Run:
     start_s: float = 0.0  # what it takes before the first trial
     notes: tuple[str, ...] = ()
     unbuilt: tuple[str, ...] = ()
+    not_alternated: str | None = None  # why transports ran one after the other, where they did
 
     @property
     def expected_s(self) -> float:

@@ -76,7 +76,7 @@ def show(run: Run, choice: Choice, console: Console) -> None:
     console.print(
         f"expected time {timing.human(run.expected_s)}, of it {timing.human(run.start_s)} to start"
     )
-    for note in run.notes:
+    for note in _notes(run):
         console.print(Text(f"note: {note}"))
     for name in run.unbuilt:
         console.print(Text(f"not built yet, so this can't be run: {name}"))
@@ -84,6 +84,10 @@ def show(run: Run, choice: Choice, console: Console) -> None:
         console.print(_ports_table(run, choice))
     for plan in plans_of(run):
         _show_plan(plan, choice, console)
+
+
+def _notes(run: Run) -> list[str]:
+    return [*run.notes, *([run.not_alternated] if run.not_alternated else [])]
 
 
 def _site_line(run: Run) -> str:
@@ -232,7 +236,8 @@ def _arrows(phase: Phase, ranks: Sequence[Port]) -> Iterator[str]:
 def tests_of(run: Run) -> list[dict[str, Any]]:
     """One entry for each test, its axes collected from its trials."""
     tests = []
-    for number, group in groupby(run.trials, key=lambda trial: trial.test):
+    in_order = sorted(run.trials, key=lambda trial: trial.test)
+    for number, group in groupby(in_order, key=lambda trial: trial.test):
         trials = list(group)
         first = trials[0]
         tests.append(
@@ -288,7 +293,7 @@ def as_json(run: Run, choice: Choice) -> dict[str, Any]:
         "trials": [_trial(trial, number[trial.id]) for trial in run.trials],
         "plans": [_plan(plan, choice) for plan in plans],
         "configuration": run.effective,
-        "notes": list(run.notes),
+        "notes": _notes(run),
         "not_built": list(run.unbuilt),
     }
 

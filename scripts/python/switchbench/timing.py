@@ -12,6 +12,7 @@ from .model import Site
 PHASE_S = 0.03
 PHASE_PER_NODE_S = 0.005
 PROBE_S = 0.1  # once for each trial that probes
+QUEUE_PAIR_S = 0.005  # made, its partner's data fetched, connected: 1,000 in 5 s at most
 START_S = 1.5  # once: nodes started, ports opened, first barrier
 START_PER_NODE_S = 0.1
 
@@ -27,12 +28,13 @@ class Course:
     drain_s: float
     barriers: bool  # between phases; else they follow by the clock
     probe: bool
+    setup_s: float = 0.0  # of one phase: what its connections take beyond PHASE_S
 
 
 def trial_s(site: Site, course: Course) -> float:
     """What a trial should take, barriers and drains included."""
     sharing = len(site.processes) if site.launch == "lab" else 0
-    between_s = course.drain_s + PHASE_S + PHASE_PER_NODE_S * sharing
+    between_s = course.drain_s + course.setup_s + PHASE_S + PHASE_PER_NODE_S * sharing
     pauses = course.phases if course.barriers else 1
     probe_s = PROBE_S if course.probe else 0.0
     return course.phases * course.traffic_s + pauses * between_s + probe_s

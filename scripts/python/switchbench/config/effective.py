@@ -52,8 +52,10 @@ def _test(test: Test) -> dict[str, Any]:
         if key not in swept and key not in _where_keys() and key not in settings.OPTIONS
     }
     open_sizes = not any(form in test.values for form in settings.FAMILIES[2])
-    if open_sizes and _header_swept(swept):
+    if open_sizes and _decider_swept(swept):
         values.pop("frame_sizes", None)  # the profile's sizes follow the header
+    if _decider_swept(swept) and not any(form in test.values for form in settings.FAMILIES[3]):
+        values.pop("message_sizes", None)  # a datagram's size follows service and MTU
     if "ranks" not in values and not test.together:
         values["ranks"] = [test.ports]
     result = {"pattern": test.pattern, **_where(test)}
@@ -69,9 +71,13 @@ def _test(test: Test) -> dict[str, Any]:
     return result
 
 
-def _header_swept(swept: set[str]) -> bool:
-    """Whether defaults that depend on the kind of header have to stay open."""
-    return "dpdk.header" in swept or "dpdk.vlan" in swept
+# Options on which defaults of others depend.
+_DECIDERS = {"dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}
+
+
+def _decider_swept(swept: set[str]) -> bool:
+    """Whether defaults that depend on a swept option have to stay open."""
+    return bool(_DECIDERS & swept)
 
 
 def _where_keys() -> tuple[str, ...]:
@@ -88,7 +94,7 @@ def _where(test: Test) -> dict[str, Any]:
 
 
 def _options(test: Test, first: Values, swept: set[str]) -> dict[str, Any]:
-    options = test.values[test.transport] if _header_swept(swept) else first[test.transport]
+    options = test.values[test.transport] if _decider_swept(swept) else first[test.transport]
     plain = {
         key: text(f"{test.transport}.{key}", value)
         for key, value in options.items()

@@ -7,6 +7,7 @@ and nothing else (see `validate`). Checks raise ValueError with one clause: foun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar
 
@@ -91,6 +92,16 @@ def _message_bytes(value: object) -> int:
     size = quantities.size_bytes(value)
     if not 1 <= size <= 2**30:
         raise ValueError(f"a message of {size} bytes: messages have 1 byte to 1GiB")
+    return size
+
+
+INLINE_MOST = 4096  # more than any device offers; the node knows what its device does
+
+
+def _inline_bytes(value: object) -> int:
+    size = quantities.size_bytes(value)
+    if size > INLINE_MOST:
+        raise ValueError(f"{size} bytes inline: 0 (none) to {INLINE_MOST} are possible")
     return size
 
 
@@ -267,11 +278,42 @@ def whole(least: int, most: int, what: str) -> BeforeValidator:
     return _single(check)
 
 
+def retries(what: str) -> BeforeValidator:
+    """A limit of three bits, of which 7 is none: rxe and others then try for ever."""
+
+    def check(value: object) -> int:
+        number = quantities.count(value)
+        if number == 7:
+            raise ValueError(
+                f"7 is not possible: {what} is 0 to 6, because 7 means for ever on some devices, "
+                "and a dead partner would never be noticed"
+            )
+        if not 0 <= number <= 6:
+            raise ValueError(f"{number} is not possible: {what} is 0 to 6")
+        return number
+
+    return _single(check)
+
+
+_RDMA = re.compile(r"([A-Za-z0-9_.-]+)(?:/([0-9]{1,3}))?")
+
+
+def _rdma_port(value: object) -> str:
+    """`mlx5_2/1`: an RDMA device and its port, the first unless named."""
+    found = _RDMA.fullmatch(value) if isinstance(value, str) else None
+    if found is None or not 1 <= int(found[2] or 1) <= 255:
+        raise ValueError(
+            f"found {shown(value)}, but an RDMA device and its port are needed, as mlx5_2/1"
+        )
+    return f"{found[1]}/{int(found[2] or 1)}"
+
+
 Duration = Annotated[int, _single(quantities.duration_ns)]
 Size = Annotated[int, _single(quantities.size_bytes)]
 Rate = Annotated[int, _single(quantities.rate_bps)]
 FrameSize = Annotated[int, _single(_frame_bytes)]
 MessageSize = Annotated[int, _single(_message_bytes)]
+InlineSize = Annotated[int, _single(_inline_bytes)]
 LoadField = Annotated[Load, _single(quantities.load)]
 Name = Annotated[str, _single(_word)]
 RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
@@ -279,6 +321,7 @@ Partners = Annotated[Any, PlainValidator(_partners)]
 Groups = Annotated[Any, PlainValidator(_groups)]
 Imix = Annotated[Any, PlainValidator(_imix)]
 Cores = Annotated[Any, PlainValidator(_cores)]
+RdmaPort = Annotated[str, _single(_rdma_port)]
 NodeNames = Annotated[Any, PlainValidator(_node_set)]
 
 

@@ -32,7 +32,8 @@ _DEVICES = ("iface", "pci", "rdma", "vdev")
 _TRANSPORTS = {
     "iface": ("dpdk", "tcp", "verbs"),
     "pci": ("dpdk", "tcp", "verbs"),
-    "rdma": ("tcp", "verbs"),
+    "rdma": ("verbs",),
+    "tcp_address": ("tcp",),
     "vdev": ("dpdk",),
 }
 _ENGINE_KEYS = (
@@ -156,7 +157,7 @@ def _check(port: PortKeys, where: tuple[str, ...], place: Place) -> None:
 
 
 def _possible(port: PortKeys) -> tuple[str, ...]:
-    found = [_TRANSPORTS[device] for device in _DEVICES if getattr(port, device)]
+    found = [_TRANSPORTS[key] for key in (*_DEVICES, "tcp_address") if getattr(port, key)]
     return tuple(dict.fromkeys(transport for transports in found for transport in transports))
 
 

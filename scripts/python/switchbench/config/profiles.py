@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..model import Load, Site
+from . import settings
 
 _MS = 1_000_000
 _S = 1_000_000_000
@@ -50,8 +51,29 @@ _UDP = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
 OPTION_DEFAULTS: dict[str, dict[str, Any]] = {
     "dpdk": _DPDK,
     "tcp": {"streams_per_flow": 1, "nodelay": True, "zero_copy": False},
-    "verbs": {"service": "rc", "operation": "send"},
+    "verbs": {
+        "service": "rc",
+        "depth": 128,
+        "queue_pairs": 1,
+        "service_level": 0,
+        "traffic_class": 0,
+        "pkey_index": 0,
+        "completion": "auto",
+        "connect": "exchange",
+        "reuse": 64,
+    },
 }
+# Those that depend on the service and the operation; what is left out the node chooses by its
+# device: inline, signal_every, mtu, gid_index.
+ACKNOWLEDGED_DEFAULTS = {"retry": 6, "rnr_retry": 6, "timeout": 14}
+WRITE_DEFAULTS = {"immediate": True}
+
+# The path MTUs of RDMA, and what a packet may need of an Ethernet MTU beside its payload: GRH, UDP,
+# BTH, the largest extended headers and ICRC (as Linux counts them: iboe_get_mtu).
+PATH_MTUS = (256, 512, 1024, 2048, 4096)
+_ROCE_HEADERS = 40 + 8 + 12 + 4 + 28 + 4
+_USUAL_ETHERNET_MTU = 1500
+ETHERNET_HEADER_FCS = 18
 
 # A lab's TCP is the same on every machine, whatever its kernel likes. All its clocks are one: flows
 # of the same rate would keep their phases, and full queues would always drop the same ones.
@@ -83,11 +105,11 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str
         "traffic": "stream",
         "transfer_size": 1 << 20,
         "loads": [default_load(site, transport)],
-        "message_sizes": [DEFAULT_MESSAGE_BYTES],
         "probe": True,
         "flood_limit": 1000,
         "seed": 1,
         **_drain(site),
+        **({"message_sizes": [DEFAULT_MESSAGE_BYTES]} if transport == "tcp" else {}),
         **PATTERN_DEFAULTS[pattern],
         transport: _options(site, transport),
     }
@@ -117,6 +139,26 @@ def header_options(header: str, vlan: int | None) -> dict[str, Any]:
     """The defaults of dpdk's options that this kind of header has."""
     options = dict(_UDP) if header != "l2" else {}
     return options | ({"pcp": 0} if vlan is not None else {})
+
+
+def verbs_options(verbs: dict[str, Any]) -> dict[str, Any]:
+    """The defaults of verbs' options that its service and operation have."""
+    operation = settings.operation_of(verbs)
+    options: dict[str, Any] = {"operation": operation}
+    options |= ACKNOWLEDGED_DEFAULTS if verbs["service"] == "rc" else {}
+    return options | (WRITE_DEFAULTS if operation == "write" else {})
+
+
+def largest_path_mtu(frame_max: int) -> int:
+    """The largest path MTU on an Ethernet whose frames have at most so many bytes."""
+    room = frame_max - ETHERNET_HEADER_FCS - _ROCE_HEADERS
+    return max((mtu for mtu in PATH_MTUS if mtu <= room), default=PATH_MTUS[0])
+
+
+def datagram_bytes(verbs: dict[str, Any], frame_max: int) -> int:
+    """The message size of service ud when none is given: one packet that surely fits."""
+    usual = frame_max or _USUAL_ETHERNET_MTU + ETHERNET_HEADER_FCS
+    return int(verbs.get("mtu") or largest_path_mtu(usual))
 
 
 def smallest_frame(dpdk: dict[str, Any]) -> int:

@@ -276,7 +276,18 @@ def _at(test: Test, combination: Values) -> Values:
             values["frame_sizes"] = profiles.frame_sizes(
                 values["profile"], values["dpdk"], test.frame_max
             )
+    if "verbs" in values:
+        kept = {key: v for key, v in values["verbs"].items() if f"verbs.{key}" not in idle}
+        values["verbs"] = profiles.verbs_options(kept) | kept
+        if not any(form in values for form in settings.FAMILIES[3]):
+            values["message_sizes"] = [_message_bytes(values["verbs"], test.frame_max)]
     return values
+
+
+def _message_bytes(verbs: Values, frame_max: int) -> int:
+    if verbs["service"] == "ud":
+        return profiles.datagram_bytes(verbs, frame_max)
+    return profiles.DEFAULT_MESSAGE_BYTES
 
 
 def _axes(test: Test, values: Values, swept: Values) -> Iterator[tuple[tuple[int, ...], Point]]:
@@ -344,6 +355,47 @@ def frame_limits(point: Point, document: Document) -> None:
             )
 
 
+def verbs_limits(point: Point, document: Document) -> None:
+    """Refuses combinations of verbs' options, and messages, that no device can have."""
+    if point.test.transport != "verbs":
+        return
+    verbs = point.values["verbs"]
+    service, operation = verbs["service"], verbs["operation"]
+    possible = settings.OPERATIONS[service]
+    if operation not in possible:
+        key = "verbs.operation" if _stands(point, "verbs.operation", document) else "verbs.service"
+        raise document.problem(
+            place(point, key, document),
+            f"service {service} has no operation {operation}: it can {listed(possible)}",
+        )
+    if verbs.get("signal_every", 1) > verbs["depth"]:
+        raise document.problem(
+            place(point, "verbs.signal_every", document),
+            f"{verbs['signal_every']} is more than the depth of {verbs['depth']} messages: the "
+            "queue would fill before one of them completes",
+        )
+    _path_mtu_limits(point, document)
+
+
+def _path_mtu_limits(point: Point, document: Document) -> None:
+    verbs, frame_max = point.values["verbs"], point.test.frame_max
+    carried = profiles.largest_path_mtu(frame_max) if frame_max else profiles.PATH_MTUS[-1]
+    mtu = verbs.get("mtu", carried)
+    if mtu > carried:
+        raise document.problem(
+            place(point, "verbs.mtu", document),
+            f"{mtu} bytes and RoCE's headers do not fit the ports' MTU of "
+            f"{frame_max - profiles.ETHERNET_HEADER_FCS}: at most {carried}",
+        )
+    if verbs["service"] == "ud" and max(point.sizes) > mtu:
+        form = next((form for form in settings.FAMILIES[3] if form in point.values), "verbs")
+        raise document.problem(
+            place(point, form, document),
+            f"a message of {max(point.sizes)} bytes is more than service ud sends: one packet, at "
+            f"most {mtu} bytes here",
+        )
+
+
 def _size_problem(point: Point, document: Document, text: str) -> ConfigurationError:
     form = next((form for form in settings.FAMILIES[2] if form in point.values), "frame_sizes")
     return document.problem(place(point, form, document), text)
@@ -352,7 +404,11 @@ def _size_problem(point: Point, document: Document, text: str) -> ConfigurationE
 def place(point: Point, key: str, document: Document) -> KeyPath:
     """Where a setting of a point was given: in its test, else at the top, else the test itself."""
     path = point.test.path
-    for candidate in ((*path, "sweep", key), (*path, key), ("sweep", key), (key,)):
-        if candidate in document.marks:
-            return candidate
-    return path
+    return next(iter(_stands(point, key, document)), path)
+
+
+def _stands(point: Point, key: str, document: Document) -> list[KeyPath]:
+    """The places where a key, dotted below options, was given; the one that wins first."""
+    path, below = point.test.path, tuple(key.split("."))
+    candidates = ((*path, "sweep", key), (*path, *below), ("sweep", key), below)
+    return [candidate for candidate in candidates if candidate in document.marks]

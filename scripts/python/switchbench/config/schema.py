@@ -18,14 +18,17 @@ from .fields import (
     FrameSize,
     Groups,
     Imix,
+    InlineSize,
     LoadField,
     MessageSize,
     Name,
     Partners,
     RankCount,
     Rate,
+    RdmaPort,
     Size,
     Strict,
+    retries,
     whole,
 )
 from .words import shown
@@ -64,10 +67,26 @@ class TcpOptions(Strict):
 
 
 class VerbsOptions(Strict):
-    """Which RDMA service and operation carry messages."""
+    """Which RDMA service and operation carry messages, and how (doc/verbs.md)."""
 
     service: Literal["rc", "uc", "ud"] | None = None
     operation: Literal["send", "write", "read"] | None = None
+    immediate: bool | None = None
+    depth: Annotated[int, whole(1, 16384, "the depth")] | None = None
+    queue_pairs: Annotated[int, whole(1, 64, "the number of queue pairs")] | None = None
+    inline: InlineSize | None = None
+    signal_every: Annotated[int, whole(1, 16384, "signal_every")] | None = None
+    mtu: Literal[256, 512, 1024, 2048, 4096] | None = None
+    gid_index: Annotated[int, whole(0, 255, "a GID index")] | None = None
+    service_level: Annotated[int, whole(0, 15, "a service level")] | None = None
+    traffic_class: Annotated[int, whole(0, 255, "a traffic class")] | None = None
+    pkey_index: Annotated[int, whole(0, 65535, "a P_Key index")] | None = None
+    retry: Annotated[int, retries("the number of retries")] | None = None
+    rnr_retry: Annotated[int, retries("the number of retries")] | None = None
+    timeout: Annotated[int, whole(1, 31, "the timeout's exponent")] | None = None
+    completion: Literal["auto", "poll", "event"] | None = None
+    connect: Literal["exchange", "cm"] | None = None
+    reuse: Annotated[int, whole(0, 1_000_000, "the number of queue pairs kept")] | None = None
 
 
 def _sweep(value: object) -> object:
@@ -210,7 +229,7 @@ class PortKeys(Strict):
     iface: Name | None = None
     pci: Annotated[str, Field(pattern=_PCI)] | None = None
     vdev: Name | None = None
-    rdma: Name | None = None
+    rdma: RdmaPort | None = None
     driver: Literal["af_packet", "af_xdp"] | None = None
     address: Literal["keep", "own"] | None = None
     mac: Annotated[str, Field(pattern=_MAC)] | None = None

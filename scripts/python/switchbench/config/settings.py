@@ -39,6 +39,10 @@ TRANSPORT_KEYS = {
     "verbs": ("message_size", "message_sizes", "verbs"),
 }
 _UDP_ONLY = ("dscp", "ttl", "udp_sources_per_flow")
+
+# What each RDMA service can do; the first is what it does unless told (IBTA 1.4, table 47).
+OPERATIONS = {"rc": ("send", "write", "read"), "uc": ("write",), "ud": ("send",)}
+_ACKNOWLEDGED_ONLY = ("retry", "rnr_retry", "timeout")
 _SWEPT_BY_AXIS = {
     **{key: f"`{family[1]}`" for family in FAMILIES[:2] for key in family},
     **{key: "`frame_sizes`" for key in FAMILIES[2]},
@@ -113,6 +117,8 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
     idle |= dict.fromkeys(timed, f"has no effect with traffic: {traffic}")
     if transport == "dpdk":
         idle |= _header_without(values["dpdk"])
+    if transport == "verbs":
+        idle |= _verbs_without(values["verbs"])
     return idle
 
 
@@ -134,6 +140,27 @@ def _header_without(dpdk: Mapping[str, Any]) -> dict[str, str]:
         }
     if dpdk.get("vlan") is None:
         idle["dpdk.pcp"] = "has no effect without `vlan`, whose tag carries it"
+    return idle
+
+
+def operation_of(verbs: Mapping[str, Any]) -> str:
+    """The operation asked for, else what the service does unless told."""
+    return str(verbs.get("operation") or OPERATIONS[verbs["service"]][0])
+
+
+def _verbs_without(verbs: Mapping[str, Any]) -> dict[str, str]:
+    idle = {}
+    service, operation = verbs["service"], operation_of(verbs)
+    if service != "rc":
+        idle = {
+            f"verbs.{key}": f"has no effect with service {service}, which acknowledges nothing "
+            "(with rc)"
+            for key in _ACKNOWLEDGED_ONLY
+        }
+    if operation != "write":
+        idle["verbs.immediate"] = f"has no effect with operation {operation} (with write)"
+    if operation == "read":
+        idle["verbs.inline"] = "has no effect with operation read: a read request carries no data"
     return idle
 
 

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verbs in a configuration: options and their checks, ports, documents, order and time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from configs import compile_text, needs_engine
+from switchbench import documents
+from switchbench.compile import BOUND_LAST, compile_run
+from switchbench.config import read_values
+from switchbench.errors import ConfigurationError
+from switchbench.model import Run
+
+pytestmark = needs_engine
+
+SITE = """\
+switchbench: 1
+site:
+  launch: hand
+  hosts: [a, b]
+  control: {addresses: {a: 192.0.2.1, b: 192.0.2.2}}
+  ports: {e0: {network: roce, iface: eth9, rdma: mlx5_0}}
+profile: quick
+"""
+
+
+def verbs(folder: Path, options: str, *assignments: str) -> Run:
+    """A run of pairs over verbs with these options."""
+    text = f"{SITE}tests: [{{pattern: pairs, transport: verbs, {options}}}]\n"
+    return compile_text(folder, text, *assignments)
+
+
+def option_documents(run: Run) -> list[dict[str, Any]]:
+    """The options of each trial, as its node gets them."""
+    return [trial.document["verbs"] for trial in run.trials]
+
+
+def again(run: Run) -> Run:
+    """The run of what was understood, after a way through a file."""
+    return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective, sort_keys=False))))
+
+
+COMMON = {
+    "service": "rc",
+    "depth": 128,
+    "queue_pairs": 1,
+    "service_level": 0,
+    "traffic_class": 0,
+    "pkey_index": 0,
+    "completion": "auto",
+    "connect": "exchange",
+    "reuse": 64,
+}
+ACKNOWLEDGED = {"retry": 6, "rnr_retry": 6, "timeout": 14}
+
+
+def test_document_with_defaults(tmp_path: Path) -> None:
+    """All that means something for the service; what the device decides is left out."""
+    run = verbs(tmp_path, "probe: true")
+    (trial,) = run.trials
+    assert trial.document["verbs"] == COMMON | ACKNOWLEDGED | {"operation": "send"}
+    assert (trial.document["sizes"], trial.size_unit) == ([65536], "message")
+    assert trial.document["load"] == {"percent": 100.0}
+    assert run.unbuilt == ()
+
+
+def test_document_with_every_option(tmp_path: Path) -> None:
+    """Each option by the name that the node knows."""
+    given = {
+        "service": "rc",
+        "operation": "write",
+        "immediate": False,
+        "depth": 16,
+        "queue_pairs": 4,
+        "inline": 64,
+        "signal_every": 8,
+        "mtu": 4096,
+        "gid_index": 3,
+        "service_level": 1,
+        "traffic_class": 106,
+        "pkey_index": 2,
+        "retry": 0,
+        "rnr_retry": 2,
+        "timeout": 18,
+        "completion": "event",
+        "connect": "cm",
+        "reuse": 0,
+    }
+    run = verbs(tmp_path, f"verbs: {yaml.safe_dump(given, default_flow_style=True).strip()}")
+    assert option_documents(run) == [given]
+
+
+@pytest.mark.parametrize(
+    ("options", "operation", "size"),
+    [
+        ("service: uc", "write", 65536),
+        ("service: ud", "send", 1024),
+        ("service: ud, mtu: 4096", "send", 4096),
+    ],
+)
+def test_defaults_follow_the_service(
+    options: str, operation: str, size: int, tmp_path: Path
+) -> None:
+    """What a service can do, a message that it can carry, and no retries without acknowledgement."""
+    run = verbs(tmp_path, f"verbs: {{{options}}}")
+    (document,) = option_documents(run)
+    assert document["operation"] == operation
+    assert run.trials[0].sizes == (size,)
+    assert ACKNOWLEDGED.keys().isdisjoint(document)
+    assert ("immediate" in document) == (operation == "write")
+
+
+def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
+    """RoCE's headers take at most 96 bytes of the Ethernet MTU."""
+    for mtu, payload in ((1500, 1024), (2200, 2048), (9000, 4096), (1119, 512)):
+        run = verbs(tmp_path, "verbs: {service: ud}", f"site.ports.e0.mtu={mtu}")
+        assert run.trials[0].sizes == (payload,)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("verbs: {service: uc, operation: send}", "verbs.operation: service uc has no operation "
+         "send: it can write"),
+        ("verbs: {service: ud, operation: read}", "service ud has no operation read: it can send"),
+        ("verbs: {operation: write}, sweep: {verbs.service: [rc, ud]}", "verbs.operation: service ud "
+         "has no operation write"),
+        ("sweep: {verbs.service: [rc, ud], verbs.operation: [send, write]}", "sweep.verbs.operation: "
+         "service ud has no operation write"),
+        ("verbs: {retry: 7}", "verbs.retry: 7 is not possible: the number of retries is 0 to 6, "
+         "because 7 means for ever on some devices"),
+        ("verbs: {rnr_retry: 7}", "verbs.rnr_retry: 7 is not possible"),
+        ("verbs: {rnr_retry: 8}", "verbs.rnr_retry: 8 is not possible: the number of retries is 0"),
+        ("verbs: {depth: 0}", "verbs.depth: 0 is not possible: the depth is 1 to 16384"),
+        ("verbs: {depth: 16385}", "16385 is not possible"),
+        ("verbs: {queue_pairs: 65}", "the number of queue pairs is 1 to 64"),
+        ("verbs: {timeout: 32}", "the timeout's exponent is 1 to 31"),
+        ("verbs: {timeout: 0}", "the timeout's exponent is 1 to 31"),
+        ("verbs: {mtu: 1500}", "verbs.mtu: found 1500; possible are 256, 512, 1024, 2048 or 4096"),
+        ("verbs: {gid_index: 256}", "a GID index is 0 to 255"),
+        ("verbs: {service_level: 16}", "a service level is 0 to 15"),
+        ("verbs: {traffic_class: 256}", "a traffic class is 0 to 255"),
+        ("verbs: {completion: busy}", 'found "busy"; possible are auto, poll or event'),
+        ("verbs: {connect: rdmacm}", 'found "rdmacm"; possible are exchange or cm'),
+        ("verbs: {inline: 1MiB}", "1048576 bytes inline: 0 (none) to 4096 are possible"),
+        ("verbs: {depht: 4}", 'is not a key here; did you mean "depth"?'),
+        ("verbs: {depth: [4, 8]}", "a singular key takes one value"),
+        ("verbs: {depth: 8, signal_every: 9}", "verbs.signal_every: 9 is more than the depth of 8"),
+        ("verbs: {service: ud}, message_size: 4097", "message_size: a message of 4097 bytes is "
+         "more than service ud sends: one packet, at most 4096 bytes here"),
+        ("verbs: {service: ud, mtu: 512}, message_sizes: [64, 1024]", "message_sizes: a message of "
+         "1024 bytes is more than service ud sends: one packet, at most 512"),
+        ("message_size: 2GiB", "messages have 1 byte to 1GiB"),
+        ("verbs: {service: ud, retry: 3}", "verbs.retry: has no effect with service ud, which "
+         "acknowledges nothing (with rc)"),
+        ("verbs: {immediate: false}", "has no effect with operation send (with write)"),
+        ("verbs: {operation: read, inline: 64}", "has no effect with operation read"),
+        ("tcp: {nodelay: false}", "has no effect with verbs: it belongs to tcp"),
+        ("frame_size: 64", "has no effect with verbs: it belongs to dpdk"),
+    ],
+)  # fmt: skip
+def test_refused(options: str, sentence: str, tmp_path: Path) -> None:
+    """What no device can have, one sentence each with its key."""
+    with pytest.raises(ConfigurationError) as error:
+        verbs(tmp_path, options)
+    assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("assignment", ["verbs.mtu=2048", "message_size=2048"])
+def test_the_ports_mtu_is_a_limit(assignment: str, tmp_path: Path) -> None:
+    """Where the site says what its Ethernet carries, a run need not be started to be refused."""
+    settings = ["site.ports.e0.mtu=1500", assignment]
+    if assignment.startswith("message"):
+        settings.append("verbs.service=ud")
+    with pytest.raises(ConfigurationError, match=r"2048 bytes .*at most 1024"):
+        verbs(tmp_path, "probe: true", *settings)
+
+
+def test_sweeps(tmp_path: Path) -> None:
+    """Options are swept by their dotted names; each value is in the parameters of its trial."""
+    run = verbs(tmp_path, "sweep: {verbs.depth: [1, 16], verbs.queue_pairs: [1, 8]}")
+    found = [(found["depth"], found["queue_pairs"]) for found in option_documents(run)]
+    assert found == [(1, 1), (1, 8), (16, 1), (16, 8)]
+    assert run.trials[1].parameters["verbs.queue_pairs"] == 8
+    run = verbs(tmp_path, "sweep: {verbs.service: [rc, uc, ud]}")
+    assert [(found["service"], found["operation"]) for found in option_documents(run)] == [
+        ("rc", "send"), ("uc", "write"), ("ud", "send"),
+    ]  # fmt: skip
+    assert [trial.sizes[0] for trial in run.trials] == [65536, 65536, 1024]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "verbs: {service: ud, mtu: 2048, gid_index: 1}",
+        "verbs: {operation: write, inline: 0, immediate: false}",
+        "sweep: {verbs.service: [rc, uc, ud]}",
+        "sweep: {verbs.operation: [send, write, read], verbs.depth: [1, 64]}",
+        "sweep: {verbs.mtu: [256, 1024]}, verbs: {service: ud}",
+    ],
+)
+def test_understood_gives_the_same_run(options: str, tmp_path: Path) -> None:
+    """Every default written out means the same again."""
+    run = verbs(tmp_path, options)
+    assert again(run) == run
+
+
+# --- ports ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "transports", "document"),
+    [
+        ("rdma: mlx5_2", ("verbs",), {"rdma": "mlx5_2/1"}),
+        ("rdma: mlx5_2/2", ("verbs",), {"rdma": "mlx5_2/2"}),
+        ("rdma: rocep59s0f0, iface: eth1", ("dpdk", "tcp", "verbs"), {"rdma": "rocep59s0f0/1"}),
+        ("rdma: mlx5_2, tcp_address: 192.0.2.9", ("verbs", "tcp"), {"tcp_address": "192.0.2.9"}),
+        ("iface: eth1", ("dpdk", "tcp", "verbs"), {"iface": "eth1"}),
+        ('pci: "0000:3b:00.0"', ("dpdk", "tcp", "verbs"), {"pci": "0000:3b:00.0"}),
+    ],
+)
+def test_ports(
+    keys: str, transports: tuple[str, ...], document: dict[str, str], tmp_path: Path
+) -> None:
+    """By RDMA device, by interface or by PCI address: the node finds the rest."""
+    text = SITE.replace("iface: eth9, rdma: mlx5_0", keys) + "pattern: pairs\ntransport: verbs\n"
+    run = compile_text(tmp_path, text)
+    assert run.site.ports[0].transports == transports
+    (port,) = documents.job_document(run, "r")["nodes"][0]["ports"]
+    assert port["transports"] == ["verbs"]
+    assert document.items() <= port.items()
+
+
+@pytest.mark.parametrize("device", ["mlx5_2/0", "mlx5_2/300", "mlx5_2/", '""', "a b", "7"])
+def test_no_port_of_a_device(device: str, tmp_path: Path) -> None:
+    """A device and a number from 1."""
+    text = SITE.replace("rdma: mlx5_0", f"rdma: {device}") + "pattern: pairs\n"
+    with pytest.raises(ConfigurationError, match="but an RDMA device and its port are needed"):
+        compile_text(tmp_path, text)
+
+
+def test_tcp_beside_rdma_needs_an_interface(tmp_path: Path) -> None:
+    """An RDMA device has no socket of its own."""
+    text = SITE.replace("iface: eth9, rdma: mlx5_0", "rdma: mlx5_0, transports: [tcp, verbs]")
+    with pytest.raises(ConfigurationError, match="tcp is not possible on this kind of port"):
+        compile_text(tmp_path, text + "pattern: pairs\n")
+
+
+def test_job_by_hand(tmp_path: Path) -> None:
+    """Two people can start it: the trial's document holds the options."""
+    text = documents.hand_job(verbs(tmp_path, "verbs: {operation: read}"), "hand-1")
+    found = {key: value for item in yaml.safe_load_all(text) for key, value in item.items()}
+    assert found["trial"]["verbs"]["operation"] == "read"
+    assert found["job"]["nodes"][1]["ports"][0]["rdma"] == "mlx5_0/1"
+
+
+# --- order and time ------------------------------------------------------------------------------
+
+
+def order(run: Run) -> list[tuple[str, int, int]]:
+    """Transport, ranks and repeat of each trial in the order in which they run."""
+    return [(trial.transport, len(trial.parts[0].ranks), trial.repeat) for trial in run.trials]
+
+
+THREE = "tests: [{pattern: pairs, transports: [tcp, dpdk, verbs], repeat: 2, load: 100Mbit}]\n"
+
+
+def test_transports_alternate_repeat_by_repeat(tmp_path: Path) -> None:
+    """No transport has its repeats in another hour than the others."""
+    run = compile_text(tmp_path, SITE + THREE)
+    assert order(run) == [(name, 2, i) for i in (0, 1) for name in ("tcp", "dpdk", "verbs")]
+    assert [trial.id for trial in run.trials] == list(range(6))
+    assert [trial.test for trial in run.trials] == [0, 1, 2, 0, 1, 2]
+    assert run.not_alternated is None
+    assert order(again(run)) == order(run)
+
+
+def test_they_alternate_matrix_by_matrix(tmp_path: Path) -> None:
+    """A transport with more sizes has all of them in its turn; other matrices come after."""
+    text = SITE.replace("[a, b]", "[a, b, c, d]").replace("{a: 192.0.2.1, b: 192.0.2.2}", "{}")
+    run = compile_text(
+        tmp_path,
+        text + "tests: [{pattern: chain, transports: [tcp, verbs], ranks: [2, 4], repeat: 2, "
+        "sweep: {verbs.depth: [1, 8]}}]\n",
+    )
+    turn = ["tcp", "verbs", "verbs"]
+    assert order(run) == [(name, ranks, i) for ranks in (2, 4) for i in (0, 1) for name in turn]
+
+
+def test_kernel_transports_run_before_bound_ports(tmp_path: Path) -> None:
+    """dpdk takes the device away: it comes last in the whole run, and the run says so."""
+    text = SITE.replace("iface: eth9, ", 'iface: eth9, pci: "0000:3b:00.0", ').replace(
+        "  ports:", "  bind: {driver: vfio-pci}\n  ports:"
+    )
+    run = compile_text(tmp_path, text + THREE)
+    assert [name for name, _, _ in order(run)] == ["tcp", "verbs"] * 2 + ["dpdk"] * 2
+    assert run.not_alternated == BOUND_LAST
+    alone = compile_text(tmp_path, text + "tests: [{pattern: pairs, transport: dpdk}]\n")
+    assert alone.not_alternated is None
+
+
+def test_time_for_queue_pairs_and_drains(tmp_path: Path) -> None:
+    """Connections take time by their number; a service without acknowledgement drains in silence."""
+    one, many = verbs(tmp_path, "sweep: {verbs.queue_pairs: [1, 64]}").trials
+    assert many.expected_s - one.expected_s == pytest.approx(63 * 2 * 0.005)
+    reliable, datagrams = verbs(tmp_path, "sweep: {verbs.service: [rc, ud]}").trials
+    assert datagrams.expected_s - reliable.expected_s == pytest.approx(0.3)
