@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "histogram.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#define LINEAR (1u << HISTOGRAM_LINEAR_BITS)
+
+static_assert(HISTOGRAM_BUCKETS == 2240, "readers rebuild values from these indices");
+
+/* 0 below 128 ns, where buckets are 1 ns wide; then one more for each power of two. */
+static uint32_t shift_of(uint32_t index)
+{
+    return index < 2 * LINEAR ? 0 : index / LINEAR - 1;
+}
+
+uint64_t histogram_least_of(uint32_t index)
+{
+    uint32_t shift = shift_of(index);
+
+    return (uint64_t)(index - shift * LINEAR) << shift;
+}
+
+uint64_t histogram_width_of(uint32_t index)
+{
+    return UINT64_C(1) << shift_of(index);
+}
+
+void histogram_merge(struct histogram *sum, const struct histogram *part)
+{
+    if (part->count == 0)
+        return;
+    if (sum->count == 0 || part->least_ns < sum->least_ns)
+        sum->least_ns = part->least_ns;
+    if (part->greatest_ns > sum->greatest_ns)
+        sum->greatest_ns = part->greatest_ns;
+    sum->count += part->count;
+    sum->sum_ns += part->sum_ns;
+    sum->beyond += part->beyond;
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+        sum->buckets[i] += part->buckets[i];
+}
+
+static uint64_t middle_within(const struct histogram *histogram, uint32_t index)
+{
+    uint64_t middle = histogram_least_of(index) + histogram_width_of(index) / 2;
+
+    if (middle < histogram->least_ns)
+        return histogram->least_ns;
+    return middle > histogram->greatest_ns ? histogram->greatest_ns : middle;
+}
+
+uint64_t histogram_quantile(const struct histogram *histogram, double share)
+{
+    double wanted = ceil(share * (double)histogram->count);
+    uint64_t passed = 0;
+
+    if (histogram->count == 0)
+        return 0;
+    if (wanted <= 1)
+        return histogram->least_ns;
+    if (wanted >= (double)histogram->count)
+        return histogram->greatest_ns;
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        passed += histogram->buckets[i];
+        if ((double)passed >= wanted)
+            return middle_within(histogram, i);
+    }
+    return histogram->greatest_ns;
+}
+
+double histogram_mean(const struct histogram *histogram)
+{
+    return histogram->count > 0 ? (double)histogram->sum_ns / (double)histogram->count : 0;
+}
+
+size_t histogram_write(const struct histogram *histogram, uint32_t *next, char *text, size_t size)
+{
+    size_t length = 0;
+
+    assert(size >= HISTOGRAM_TEXT_LEAST);
+    text[0] = '\0';
+    for (; *next < HISTOGRAM_BUCKETS && size - length >= HISTOGRAM_TEXT_LEAST; (*next)++)
+        if (histogram->buckets[*next] > 0)
+            length += (size_t)snprintf(text + length, size - length, "%s%" PRIu32 ":%" PRIu64,
+                                       length > 0 ? " " : "", *next, histogram->buckets[*next]);
+    return length;
+}

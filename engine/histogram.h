@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A histogram of times in fixed memory: each value falls into a bucket whose middle is within
+ * HISTOGRAM_ERROR of it, from 1 ns to 2^40 ns (18 minutes); least, greatest, sum and number are
+ * exact. Histograms add up over flows, nodes and repeats without further error.
+ *
+ * Buckets are logarithmic by powers of two and linear within one (64 a power): below 128 ns each
+ * value has its own, above the width is 1/64 of the power. The index of a value is
+ * (power - 6) * 64 + (value >> (power - 6)), power = floor(log2 value); so bucket boundaries are
+ * the same everywhere, and whoever has the index and this sentence can rebuild each percentile.
+ *
+ * Of G. Tene's HdrHistogram, whose layout this is; ours has one fixed shape, and no dependency.
+ */
+#ifndef ENGINE_HISTOGRAM_H
+#define ENGINE_HISTOGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HISTOGRAM_LINEAR_BITS 6
+#define HISTOGRAM_POWERS 40 /* values of 2^40 ns and more are counted in the last bucket */
+#define HISTOGRAM_BUCKETS ((HISTOGRAM_POWERS - HISTOGRAM_LINEAR_BITS + 1) << HISTOGRAM_LINEAR_BITS)
+#define HISTOGRAM_ERROR (1.0 / 128) /* of a bucket's middle against any value in it */
+
+/* 18 KB. All zero is an empty one. */
+struct histogram {
+    uint64_t count;
+    uint64_t sum_ns;
+    uint64_t least_ns; /* of no meaning when count is 0, as is the next */
+    uint64_t greatest_ns;
+    uint64_t beyond; /* values of 2^40 ns and more: in the last bucket, their size is not kept */
+    uint64_t buckets[HISTOGRAM_BUCKETS];
+};
+
+static inline uint32_t histogram_index(uint64_t value_ns)
+{
+    uint32_t shift;
+
+    if (value_ns < (UINT64_C(2) << HISTOGRAM_LINEAR_BITS))
+        return (uint32_t)value_ns;
+    if (value_ns >> HISTOGRAM_POWERS)
+        return HISTOGRAM_BUCKETS - 1;
+    shift = 63 - (uint32_t)__builtin_clzll(value_ns) - HISTOGRAM_LINEAR_BITS;
+    return (shift << HISTOGRAM_LINEAR_BITS) + (uint32_t)(value_ns >> shift);
+}
+
+/* Adds `times` equal values: one burst of frames is stamped and read together. */
+static inline void histogram_add_times(struct histogram *histogram, uint64_t value_ns,
+                                       uint64_t times)
+{
+    if (histogram->count == 0 || value_ns < histogram->least_ns)
+        histogram->least_ns = value_ns;
+    if (value_ns > histogram->greatest_ns)
+        histogram->greatest_ns = value_ns;
+    histogram->count += times;
+    histogram->sum_ns += value_ns * times;
+    histogram->beyond += (value_ns >> HISTOGRAM_POWERS) ? times : 0;
+    histogram->buckets[histogram_index(value_ns)] += times;
+}
+
+static inline void histogram_add(struct histogram *histogram, uint64_t value_ns)
+{
+    histogram_add_times(histogram, value_ns, 1);
+}
+
+/* The values of a bucket: from its least to its least + width - 1. */
+uint64_t histogram_least_of(uint32_t index);
+uint64_t histogram_width_of(uint32_t index);
+
+void histogram_merge(struct histogram *sum, const struct histogram *part);
+
+/* The value that at least `share` (0 to 1) of all values do not exceed: the middle of its bucket,
+ * but never outside of least to greatest. 0 when there are none. */
+uint64_t histogram_quantile(const struct histogram *histogram, double share);
+double histogram_mean(const struct histogram *histogram);
+
+/* Writes what the buckets from *next on hold, as "index:count" with single spaces between, as far
+ * as `size` bytes go (the 0 at the end included), and moves *next behind them. `size` must hold at
+ * least one (28). Returns the length; 0: there is nothing more. */
+#define HISTOGRAM_TEXT_LEAST 28
+size_t histogram_write(const struct histogram *histogram, uint32_t *next, char *text, size_t size);
+
+#endif
