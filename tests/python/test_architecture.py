@@ -43,6 +43,7 @@ PARTS = (
     Part("engine", None, ("engine", "patterns")),
     Part("engine/tcp", frozenset(LEAVES), ("engine/tcp", "engine", "patterns")),
     Part("engine/dpdk", frozenset(LEAVES), ("engine/dpdk", "engine", "patterns"), ("rte_",)),
+    Part("guests", None, ("guests",)),
     Part("verbs", frozenset(LEAVES), ("verbs", "engine", "patterns"), ("infiniband/", "rdma/")),
 )
 FAMILIES = ("rte_", "infiniband/", "rdma/")

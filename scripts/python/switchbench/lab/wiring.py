@@ -103,22 +103,42 @@ def lab_node(lab: str, node: Node) -> LabNode:
         namespace=RUN_DIR / namespace_name(lab, node.name),
         iface=IFACE,
         mac=mac(i),
-        ipv4=str(_KERNEL_IPV4 + i),
-        ipv6=str(_KERNEL_IPV6 + i),
+        ipv4=kernel_ipv4(i),
+        ipv6=kernel_ipv6(i),
         guest_mac=_mac(0, i),
         guest_ipv4=str(_GUEST_IPV4 + i),
         guest_ipv6=str(_GUEST_IPV6 + i),
         control_iface=CONTROL_IFACE,
-        control_ipv4=str(_CONTROL_IPV4 + i),
+        control_ipv4=control_ipv4(i),
         line_rate_bps=node.rate_bps,
         module=node.module,
         port=node.port,
     )
 
 
+def kernel_ipv4(index: int) -> str:
+    """The kernel's address on a node's `eth0`."""
+    return str(_KERNEL_IPV4 + index)
+
+
+def kernel_ipv6(index: int) -> str:
+    """The kernel's IPv6 address on a node's `eth0`."""
+    return str(_KERNEL_IPV6 + index)
+
+
+def control_ipv4(index: int) -> str:
+    """The address of a node's `ctl0`."""
+    return str(_CONTROL_IPV4 + index)
+
+
 def mac(index: int) -> str:
     """The kernel's MAC address on a node's `eth0`."""
     return _mac(1, index)
+
+
+def further_mac(index: int, port: int) -> str:
+    """The kernel's MAC address on a node's port under test number `port`, from 1."""
+    return _mac(0x10 + port, index)
 
 
 def control_mac(index: int) -> str:

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The guests' switch: learns MAC addresses and forwards frames between datagram sockets.
+
+One frame is one datagram (QEMU's `-netdev dgram`). A port that can't take a frame at once gets a
+queue. While a queue is long, whoever sends to it is not read: the sender's QEMU waits, as
+behind a PAUSE frame, and nothing is lost between guests whose speed is that of an emulator. A port
+that takes nothing for a while (its guest has stopped) loses that protection: its frames are
+dropped and counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import select
+import socket
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_FRAME_MAX = 1 << 17
+_BURST = 64
+_HIGH_BYTES = 256 * 1024
+_LOW_BYTES = 64 * 1024
+_STUCK_S = 0.5
+_MULTICAST = 1
+
+
+@dataclass
+class Counters:
+    """Frames and bytes (without FCS) of one port, as the switch saw them."""
+
+    received: int = 0
+    received_bytes: int = 0
+    sent: int = 0
+    sent_bytes: int = 0
+    flooded: int = 0
+    """Received frames that went to all ports, their receiver being unknown."""
+    lost: int = 0
+    """Received frames that a planted loss took."""
+    cut: int = 0
+    """Frames that a cut took, in either direction."""
+    dropped: int = 0
+    """Frames that this port did not take in time."""
+
+
+@dataclass(eq=False)
+class Port:
+    """One end of a cable: a guest's NIC."""
+
+    name: str
+    """`node1/eth0`"""
+    network: str
+    socket: socket.socket
+    guest: Path
+    connected: bool = False
+    loss: float = 0.0
+    """The share of received frames that vanish."""
+    cut_until_s: float = 0.0
+    queue: deque[bytes] = field(default_factory=deque)
+    queued_bytes: int = 0
+    stuck_since_s: float = 0.0
+    waiting: list[Port] = field(default_factory=list)
+    """Ports that are not read until this one's queue is short again."""
+    counters: Counters = field(default_factory=Counters)
+
+
+class Switch:
+    """All ports of all networks. `serve` does what a poll of the sockets has found."""
+
+    def __init__(self, poller: select.epoll, seed: int = 1) -> None:
+        self.ports: dict[str, Port] = {}
+        self._by_fd: dict[int, Port] = {}
+        self._tables: dict[str, dict[bytes, Port]] = {}
+        self._members: dict[str, list[Port]] = {}
+        self._poller = poller
+        self._random = random.Random(seed)
+
+    def add(self, name: str, network: str, own: Path, guest: Path) -> None:
+        """A port with its socket `own`, for the NIC whose QEMU listens at `guest`."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        sock.bind(str(own))
+        sock.setblocking(False)
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
+        port = Port(name, network, sock, guest)
+        self.ports[name] = port
+        self._by_fd[sock.fileno()] = port
+        self._tables.setdefault(network, {})
+        self._members.setdefault(network, []).append(port)
+        self._poller.register(sock, select.EPOLLIN)
+
+    def owns(self, fd: int) -> bool:
+        """Whether it is one of the switch's sockets."""
+        return fd in self._by_fd
+
+    def serve(self, fd: int, events: int) -> None:
+        """Forwards what came, sends what waited."""
+        port = self._by_fd[fd]
+        if events & select.EPOLLOUT:
+            self._drain(port)
+        if events & select.EPOLLIN:
+            self._receive(port)
+
+    def check(self) -> None:
+        """Called some times a second: gives up ports that take nothing any more."""
+        limit_s = time.monotonic() - _STUCK_S
+        for port in self.ports.values():
+            if port.queue and port.stuck_since_s < limit_s:
+                port.counters.dropped += len(port.queue)
+                port.queue.clear()
+                port.queued_bytes = 0
+                self._resume(port)
+
+    def _receive(self, port: Port) -> None:
+        if not port.connected:
+            self._connect(port)
+        table, counters = self._tables[port.network], port.counters
+        receive = port.socket.recv
+        for _ in range(_BURST):
+            try:
+                frame = receive(_FRAME_MAX)
+            except OSError:
+                return
+            counters.received += 1
+            counters.received_bytes += len(frame)
+            if (port.loss or port.cut_until_s) and self._takes(port):
+                continue
+            table[frame[6:12]] = port
+            target = table.get(frame[:6])
+            if target is None:
+                counters.flooded += not frame[0] & _MULTICAST
+                for other in self._members[port.network]:
+                    if other is not port:
+                        self._send(other, frame)
+            elif target is not port:
+                self._send(target, frame)
+                if target.queued_bytes > _HIGH_BYTES and port not in target.waiting:
+                    target.waiting.append(port)
+                    self._poller.modify(port.socket, self._events(port, paused=True))
+                    return
+
+    def _takes(self, port: Port) -> bool:
+        """Whether a received frame vanishes."""
+        if self._is_cut(port):
+            port.counters.cut += 1
+            return True
+        if port.loss and self._random.random() < port.loss:
+            port.counters.lost += 1
+            return True
+        return False
+
+    def _is_cut(self, port: Port) -> bool:
+        if port.cut_until_s and time.monotonic() >= port.cut_until_s:
+            port.cut_until_s = 0.0
+        return port.cut_until_s > 0
+
+    def _connect(self, port: Port) -> None:
+        """The guest has spoken, so its socket is there; its readiness can be polled then."""
+        with contextlib.suppress(OSError):
+            port.socket.connect(str(port.guest))
+            port.connected = True
+
+    def _send(self, port: Port, frame: bytes) -> None:
+        if port.cut_until_s and self._is_cut(port):
+            port.counters.cut += 1
+            return
+        if port.queue:
+            self._enqueue(port, frame)
+            return
+        try:
+            port.socket.send(frame)
+        except BlockingIOError:
+            port.stuck_since_s = time.monotonic()
+            self._enqueue(port, frame)
+            self._poller.modify(port.socket, self._events(port))
+        except OSError:  # not up yet, or gone
+            port.counters.dropped += 1
+        else:
+            port.counters.sent += 1
+            port.counters.sent_bytes += len(frame)
+
+    def _enqueue(self, port: Port, frame: bytes) -> None:
+        port.queue.append(frame)
+        port.queued_bytes += len(frame)
+
+    def _drain(self, port: Port) -> None:
+        queue, counters = port.queue, port.counters
+        while queue:
+            try:
+                port.socket.send(queue[0])
+            except BlockingIOError:
+                break
+            except OSError:
+                counters.dropped += len(queue)
+                queue.clear()
+                port.queued_bytes = 0
+                break
+            frame = queue.popleft()
+            port.queued_bytes -= len(frame)
+            counters.sent += 1
+            counters.sent_bytes += len(frame)
+            port.stuck_since_s = time.monotonic()
+        if port.queued_bytes < _LOW_BYTES:
+            self._resume(port)
+
+    def _resume(self, port: Port) -> None:
+        waiting, port.waiting = port.waiting, []
+        for other in (*waiting, port):
+            self._poller.modify(other.socket, self._events(other))
+
+    def _events(self, port: Port, paused: bool = False) -> int:
+        paused = paused or any(port in other.waiting for other in self._members[port.network])
+        reads = 0 if paused else select.EPOLLIN
+        return reads | (select.EPOLLOUT if port.queue else 0)
+
+    def close(self) -> None:
+        """Closes and removes the sockets."""
+        for port in self.ports.values():
+            path = port.socket.getsockname()
+            port.socket.close()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
