@@ -28,6 +28,7 @@ struct tcp_flow {
     struct tcp_out *outs; /* `streams` of them */
     struct pace pace;     /* in bytes of payload */
     int64_t gather_ns;    /* what is due within this time is sent together */
+    uint32_t segment;     /* a pace allows multiples of so many bytes */
     unsigned turn;        /* the stream that begins the next round */
     unsigned open;        /* streams that have not ended */
     bool unpaced;
@@ -58,6 +59,7 @@ struct tcp_relay {
     uint8_t *ring; /* TCP_READ_BYTES */
     uint64_t in;   /* counts of bytes; their difference is what it holds */
     uint64_t out;
+    uint32_t segment; /* of the connection out */
 };
 
 /* A connection that this lane receives from; fd -1: not there yet. */
@@ -112,6 +114,8 @@ struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane
 
 /* Payload bytes among the bytes that a full segment of this connection takes at layer 1. */
 double tcp_payload_share(int fd, bool v6);
+/* Bytes of a full segment of this connection. */
+uint32_t tcp_segment_bytes(int fd);
 /* The kernel still tries to connect (as opposed to: the partner does not answer). */
 bool tcp_connecting(int fd);
 

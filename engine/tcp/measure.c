@@ -13,7 +13,8 @@
 #define STATE_SYN_SENT 2 /* TCP_SYN_SENT of the C library's netinet/tcp.h */
 #define FRAME_BYTES 38   /* preamble and delimiter 8, Ethernet 14, FCS 4, gap 12 */
 #define TCP_HEADER 20
-#define TIMESTAMPS 12 /* the option with its padding, RFC 7323 */
+#define SEGMENT_BYTES 1448u /* of IPv4 at MTU 1500, with timestamps */
+#define TIMESTAMPS 12       /* the option with its padding, RFC 7323 */
 
 static bool read_info(int fd, struct tcp_info *info)
 {
@@ -36,10 +37,17 @@ double tcp_payload_share(int fd, bool v6)
     double overhead = FRAME_BYTES + (v6 ? 40 : 20) + TCP_HEADER;
 
     if (!read_info(fd, &info) || info.tcpi_snd_mss == 0)
-        return 1448.0 / 1538;
+        return SEGMENT_BYTES / 1538.0;
     if (info.tcpi_options & TCPI_OPT_TIMESTAMPS)
         overhead += TIMESTAMPS;
     return info.tcpi_snd_mss / (info.tcpi_snd_mss + overhead);
+}
+
+uint32_t tcp_segment_bytes(int fd)
+{
+    struct tcp_info info;
+
+    return read_info(fd, &info) && info.tcpi_snd_mss > 0 ? info.tcpi_snd_mss : SEGMENT_BYTES;
 }
 
 static int buffer_bytes(int fd, int option)

@@ -51,14 +51,26 @@ static void account_sent(struct tcp_out *out, const struct tcp_sink *sink, size_
     tcp_source_sent(&out->source, bytes < left ? bytes : (size_t)left, out->flow->flow->side);
 }
 
+/* What can be sent on: in the middle of a block whole segments, for more is sure to come. */
+static uint64_t ready_bytes(const struct tcp_in *in)
+{
+    uint64_t bytes = held(&in->relay);
+
+    if (in->sink.at.position > 0 && !in->sink.ended)
+        bytes -= bytes % in->relay.segment;
+    return bytes;
+}
+
 static void forward(struct tcp_lane *lane, struct tcp_in *in, struct tcp_out *out)
 {
     struct tcp_relay *relay = &in->relay;
+    uint64_t ready;
 
-    while (held(relay) > 0 && out->writable) {
-        size_t bytes = contiguous(relay->out, held(relay));
+    while ((ready = ready_bytes(in)) > 0 && out->writable) {
+        size_t bytes = contiguous(relay->out, ready);
+        int more = bytes < ready ? MSG_MORE : 0;
         ssize_t sent = send(out->fd, relay->ring + relay->out % TCP_READ_BYTES, bytes,
-                            MSG_DONTWAIT | MSG_NOSIGNAL);
+                            MSG_DONTWAIT | MSG_NOSIGNAL | more);
         size_t taken = tcp_push_result(lane, out, sent, bytes);
 
         if (taken == 0)

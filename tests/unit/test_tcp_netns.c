@@ -102,6 +102,39 @@ static void play_verified(void)
     }
 }
 
+/* A worker on a busy core: it comes when more is due than a segment, and less than two. */
+static void oversleep(void *way)
+{
+    (void)way;
+    clock_sleep_until(clock_now() + NS_PER_MS);
+}
+
+/* A pace must not cut segments where it looks: their headers would be load of their own. */
+static void paced_segments_are_full(void **state)
+{
+    struct measure measures[16];
+    double segments = 0;
+    double payload;
+    unsigned count;
+
+    (void)state;
+    world_open_netns(world, 2, prefix, "eth0");
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world->phase.sizes[0] = 65536;
+    world->phase.load = (struct load){.rate_bps = 10e6};
+    world->stream_ns = NS_PER_S;
+    world->pump = oversleep;
+    play_verified();
+    payload = (double)world->flows[0].source.live.payload_bytes;
+    assert_true(payload > 0.5 * 10e6 / 8);
+    count = transport_tcp.measure(world->ranks[0].lane, &world->ranks[0].sends[0], measures, 16);
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(measures[i].name, "segments_sent") == 0)
+            segments = measures[i].value;
+    assert_true(segments >= payload / 1448);
+    assert_true(segments < 1.1 * payload / 1448 + 20);
+}
+
 /* The bytes left by the port: its own counters say so. */
 static void counters_confirm(void **state)
 {
@@ -249,10 +282,10 @@ static void link_is_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(counters_confirm),     TEST(over_ipv6),
-        TEST(rate_at_layer_1),      TEST(same_host_is_refused),
-        TEST(partner_is_not_there), TEST(partner_is_mute),
-        TEST(link_is_followed),
+        TEST(counters_confirm),        TEST(over_ipv6),
+        TEST(rate_at_layer_1),         TEST(same_host_is_refused),
+        TEST(paced_segments_are_full), TEST(partner_is_not_there),
+        TEST(partner_is_mute),         TEST(link_is_followed),
     };
     int failed;
 
