@@ -293,7 +293,23 @@ REFUSED = {
     "a site that is not there": (
         "switchbench: 1\nsite: nowhere.yaml\n",
         '2: site: there is no file "nowhere.yaml", and labs are one-switch, open, sixty-four, '
-        "tree or two-modules",
+        "tree, two-modules or verbs-guests",
+    ),
+    "several nodes in a guest": (
+        "switchbench: 1\nsite: {lab: verbs-guests, pack: 2}\n",
+        "2: site.pack: guests are machines of their own: one node in each",
+    ),
+    "cores of this machine for guests": (
+        "switchbench: 1\nsite: {lab: verbs-guests, cores: 0}\n",
+        "2: site.cores: guests have cores of their own: `cpus` says how many",
+    ),
+    "a rate for guests": (
+        "switchbench: 1\nsite: {lab: verbs-guests, rate: 10M}\n",
+        "2: site.rate: is not a key that a topology has here",
+    ),
+    "guests of namespaces": (
+        "switchbench: 1\nsite: {lab: one-switch, guests: 2}\n",
+        "2: site.guests: is not a key that a topology has here",
     ),
     "a topology's value": (
         "switchbench: 1\nsite:\n  lab: one-switch\n  rate: fast\n",

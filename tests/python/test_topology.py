@@ -12,6 +12,7 @@ import yaml
 from switchbench.lab.topology import (
     PROJECT_LABS,
     UNSHAPED,
+    Guests,
     TopologyError,
     load,
     parse,
@@ -26,6 +27,7 @@ SHIPPED = {
     "tree": (16, 10_000_000, (4, 40_000_000)),
     "open": (8, UNSHAPED, (0, 0)),
     "sixty-four": (64, 10_000_000, (0, 0)),
+    "verbs-guests": (4, UNSHAPED, (0, 0)),
 }
 
 
@@ -57,6 +59,38 @@ def test_shipped_file(name: str) -> None:
     queue_bytes = 262_144 if name == "one-switch" else 131_072
     assert {node.queue_bytes for node in topology.nodes} == {queue_bytes}
     assert [node.index for node in topology.nodes] == list(range(1, nodes + 1))
+
+
+def guests(**changes: Any) -> dict[str, Any]:
+    """A good topology of guests, with changes."""
+    return {"topology": 1, "guests": 2, **changes}
+
+
+def test_guests() -> None:
+    topology = parse(guests(memory="1GiB", cpus=2, nic="e1000e", mtu=9000), name="g")
+    assert [node.name for node in topology.nodes] == ["node1", "node2"]
+    assert topology.guests == Guests(memory_mib=1024, cpus=2, nic="e1000e")
+    assert (topology.mtu, topology.trunks) == (9000, ())
+    assert len(parse(guests(), name="g", overrides={"guests": 7}).nodes) == 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"guests": 0}, "guests: is 0; it can't be less than 1"),
+        ({"memory": "64MiB"}, "memory: '64MiB' is not a guest's memory: 128MiB to 16GiB"),
+        ({"memory": "1TiB"}, "memory: '1TiB' is not a size such as 128KiB"),
+        ({"modules": ["left"]}, "modules: is not a key that a topology has here"),
+        (
+            {"nic": "rtl8139"},
+            "nic: is 'rtl8139'; it can be 'virtio', 'e1000', 'e1000e' or 'vmxnet3'",
+        ),
+    ],
+)
+def test_guests_refused(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(TopologyError) as caught:
+        parse(guests(**changes), name="g")
+    assert caught.value.messages == [f"topology: {sentence}"]
 
 
 def test_a_file_is_found_by_path_too(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class Deal:
 def deal(run: Run, machine: Machine | None = None) -> Deal:
     """The cores of a run's nodes; ConfigurationError with what is possible."""
     processes = run.site.processes
-    if run.site.launch != "lab":
+    if run.site.launch != "lab" or run.site.guests:
         named = {process.name: process.cores for process in processes if process.cores}
         return Deal(run.worker, named)
     machine = machine or Machine.here()

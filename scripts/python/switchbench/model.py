@@ -47,6 +47,7 @@ class Site:
     lab: str | None = None  # topology name or file, when launch is lab
     lab_overrides: dict[str, Any] = field(default_factory=dict)
     cores: tuple[int, ...] = ()  # a lab's, for the workers of all its processes; none: see `cores`
+    guests: bool = False  # the lab's nodes are virtual machines
     deadman_ms: int = 500
     barrier_timeout_ms: int = 5000
     queue_bytes: int | None = None  # the lab's queues: what a port may be above line rate by

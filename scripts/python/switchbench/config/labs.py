@@ -19,7 +19,8 @@ from .order import Names, Place, effective_order, make_groups, make_networks
 from .schema import LabControl, LabSite
 
 NETWORK = "lab"
-TOPOLOGY_KEYS = ("nodes", "rate", "queue", "mtu", "modules", "trunks", "overrides")
+GUEST_KEYS = ("guests", "memory", "cpus", "nic")
+TOPOLOGY_KEYS = ("nodes", "rate", "queue", "mtu", "modules", "trunks", "overrides", *GUEST_KEYS)
 
 # Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead.
 DEADMAN_NS = 2_000_000_000
@@ -38,6 +39,8 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
     except TopologyError as error:
         raise _problem(error.messages[0], lab, overrides, place) from None
     control = model.control or LabControl()
+    if topology.guests is not None:
+        _refuse_for_guests(model, place)
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
     lookup = Names(ports)
     return Site(
@@ -50,6 +53,7 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         deadman_ms=_ms(control.deadman, DEADMAN_NS),
         barrier_timeout_ms=_ms(control.barrier_timeout, BARRIER_TIMEOUT_NS),
         cores=model.cores or (),
+        guests=topology.guests is not None,
         queue_bytes=max(node.queue_bytes for node in topology.nodes),
         queueing_s=_queueing_s(topology),
         effective=_effective(model, lab, overrides, control),
@@ -76,14 +80,22 @@ def _resolve(lab: str, place: Place) -> str:
     return str(beside.resolve()) if beside.is_file() else lab
 
 
+def _refuse_for_guests(model: LabSite, place: Place) -> None:
+    """A guest is a machine of its own: its node, and its cores."""
+    if model.pack not in (None, 1):
+        raise place.problem(("pack",), "guests are machines of their own: one node in each")
+    if model.cores:
+        raise place.problem(("cores",), "guests have cores of their own: `cpus` says how many")
+
+
 def _ms(given_ns: int | None, default_ns: int) -> int:
     return max(1, (default_ns if given_ns is None else given_ns) // 1_000_000)
 
 
 def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
     line_rate_bps = model.line_rate or node.line_rate_bps
-    engine: dict[str, Any] = {
-        "netns": str(node.namespace),
+    engine: dict[str, Any] = {} if topology.guests else {"netns": str(node.namespace)}
+    engine |= {
         "iface": node.iface,
         "driver": model.driver or "af_packet",
         "mac": node.guest_mac,
@@ -99,7 +111,7 @@ def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
         name=f"{node.name}:e0",
         host=node.name,
         network=NETWORK,
-        transports=("dpdk", "tcp"),
+        transports=("dpdk", "tcp", "verbs") if topology.guests else ("dpdk", "tcp"),
         engine=engine,
         line_rate_bps=line_rate_bps,
         frame_max=topology.mtu + _FRAME_OVERHEAD,
@@ -116,10 +128,9 @@ def _processes(
     for first in range(0, len(ports), pack):
         members = ports[first : first + pack]
         node = lab_node(topology.name, topology.nodes[first])
-        control = {
-            "netns": str(node.namespace),
-            "address": f"{node.control_ipv4}:{udp_port}",
-        }
+        control = {"address": f"{node.control_ipv4}:{udp_port}"}
+        if topology.guests is None:
+            control["netns"] = str(node.namespace)
         hosts = NodeSet.fromlist([port.host for port in members], resolver=RESOLVER_NOGROUP)
         processes.append(Process(str(hosts), tuple(members), control))
     return tuple(processes)

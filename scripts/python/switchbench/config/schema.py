@@ -216,6 +216,11 @@ class LabSite(RankOrder):
     modules: Any = None
     trunks: Any = None
     overrides: Any = None
+    # ... of one made of guests
+    guests: Any = None
+    memory: Any = None
+    cpus: Any = None
+    nic: Any = None
 
 
 _PCI = r"^([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"

@@ -11,7 +11,7 @@ has neither, and without privilege (doc/guests.md).
 """
 
 from .errors import GuestError, GuestsMissingError
-from .image import Job, dpdk_drivers
+from .image import Job, dpdk_drivers, uses_dpdk
 from .machine import Machine, Nic, control_interface, interface, machine, machines
 from .rig import Guest, Rig, boot, why_not
 
@@ -29,5 +29,6 @@ __all__ = [
     "interface",
     "machine",
     "machines",
+    "uses_dpdk",
     "why_not",
 ]

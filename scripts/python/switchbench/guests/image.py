@@ -57,6 +57,12 @@ _LATE_LIBRARIES = ("libgcc_s.so.1", "libnss_files.so.2")
 
 _LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x")
 
+BUSYBOX = "/usr/bin/busybox"
+_FOLDERS = ("proc", "sys", "dev", "tmp", "run", "root", "share", "var/run")
+
+# As on a merged system: libraries are found by the path that a program was linked with.
+_MERGED = ("bin", "sbin", "lib", "lib64")
+
 _ACCOUNTS = {
     "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
     "etc/group": b"root:x:0:\nnogroup:x:65534:\n",
@@ -85,9 +91,13 @@ def dpdk_drivers(*names: str) -> tuple[Path, ...]:
         paths = sorted(Path("/usr/lib").glob(f"*/dpdk/pmds-*/librte_{name}.so.*"))
         if not paths:
             raise GuestsMissingError(f"DPDK's driver {name} is not installed")
-        found += [path for path in paths if not path.is_symlink()] or paths[:1]
-        found += [path for path in paths if path.is_symlink()]
+        found += paths
     return tuple(found)
+
+
+def uses_dpdk(program: Path) -> bool:
+    """Whether a program is linked with DPDK, and so loads its drivers when it runs."""
+    return any(library.name.startswith("librte_eal.so") for library in _libraries([program]))
 
 
 def find_agent() -> Path:
@@ -131,44 +141,60 @@ def base(kernel: Kernel) -> Path:
 
 def job(job: Job, kernel: Kernel) -> bytes:
     """The archive of a job's files, without what the base has."""
-    known = set(_base_parts().places)
+    for path in (*job.programs, *job.objects, *job.files.values()):
+        if not path.is_file():
+            raise GuestError(f"{path}: there is no such file to put into the guests")
+    base_parts, parts = _base_parts(), _Parts()
+    for object_ in job.objects:
+        parts.add_object(object_)
+    parts.add_libraries([*job.programs, *job.objects])
+    parts.without(base_parts)
+    for program in job.programs:
+        parts.add(f"/usr/bin/{program.name}", program)
+    for place, file in job.files.items():
+        parts.add(place, file)
     out = BytesIO()
     archive = Archive(out)
-    parts = _Parts()
-    for program in job.programs:
-        _must_exist(program)
-        parts.add(f"/usr/bin/{program.name}", program)
-    for object_ in job.objects:
-        _must_exist(object_)
-        parts.add(str(object_), object_)
-    parts.add_libraries([*job.programs, *job.objects])
-    for place, file in job.files.items():
-        _must_exist(file)
-        parts.add(place, file)
-    for place, source in sorted(parts.places.items()):
-        if place not in known or place in job.files:
-            archive.copy(place, source)
+    parts.write(archive)
     archive.close()
     return out.getvalue()
 
 
 @dataclass
 class _Parts:
-    """Files by their place in the guest."""
+    """Files and links by their place in the guest."""
 
     places: dict[str, Path] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
 
     def add(self, place: str, source: Path) -> None:
+        """A file of that content."""
         self.places[place] = source
 
+    def add_object(self, path: Path) -> None:
+        """A shared object where it is here, with its name if that is a link: the loader knows
+        objects that it has by file, not by name, and DPDK's must not be loaded twice."""
+        name, real = path.parent.resolve() / path.name, path.resolve()
+        self.places[str(real)] = real
+        if name != real:
+            self.links[str(name)] = str(real)
+
     def add_libraries(self, programs: Sequence[Path]) -> None:
+        """What these programs are linked with."""
         for library in _libraries(programs):
-            self.places[str(library)] = library
+            self.add_object(library)
 
+    def without(self, others: _Parts) -> None:
+        """Forgets what is among the others."""
+        self.places = {k: v for k, v in self.places.items() if k not in others.places}
+        self.links = {k: v for k, v in self.links.items() if k not in others.links}
 
-def _must_exist(path: Path) -> None:
-    if not path.is_file():
-        raise GuestError(f"{path}: there is no such file to put into the guests")
+    def write(self, archive: Archive) -> None:
+        """All of it."""
+        for place, source in sorted(self.places.items()):
+            archive.copy(place, source)
+        for place, target in sorted(self.links.items()):
+            archive.link(place, target)
 
 
 def _base_parts() -> _Parts:
@@ -180,10 +206,10 @@ def _base_parts() -> _Parts:
         parts.add(f"{folder}/{program.name}", program)
     late = list(_late_objects())
     for path in late:
-        parts.add(str(path), path)
+        parts.add_object(path)
     agent = find_agent()
     parts.add(f"/usr/bin/{AGENT}", agent)
-    parts.add("/bin/busybox", _static_busybox())
+    parts.add(BUSYBOX, _static_busybox())
     if _PROVIDER_NAME.exists():
         parts.add(str(_PROVIDER_NAME), _PROVIDER_NAME)
     parts.add_libraries([*programs, *late, agent])
@@ -230,7 +256,7 @@ def _libraries(programs: Sequence[Path]) -> Iterator[Path]:
 
 
 def _key(kernel: Kernel, parts: _Parts) -> str:
-    digest = hashlib.sha256(f"1 {kernel.version}\n{INIT.read_text()}\n{MODULES}".encode())
+    digest = hashlib.sha256(f"2 {kernel.version}\n{INIT.read_text()}\n{MODULES}".encode())
     for place, source in sorted(parts.places.items()):
         state = source.stat()
         digest.update(f"{place} {state.st_size} {state.st_mtime_ns}\n".encode())
@@ -240,16 +266,18 @@ def _key(kernel: Kernel, parts: _Parts) -> str:
 def _base_archive(kernel: Kernel, parts: _Parts) -> bytes:
     out = BytesIO()
     archive = Archive(out)
-    for folder in ("proc", "sys", "dev", "tmp", "run", "root", "share", "var/run", "lib64"):
+    for folder in _FOLDERS:
         archive.folder(folder)
+    for name in _MERGED:
+        archive.folder(f"usr/{name}")
+        archive.link(name, f"usr/{name}")
     archive.file("init", INIT.read_bytes(), 0o755)
     for place, content in _ACCOUNTS.items():
         archive.file(place, content)
-    for place, source in sorted(parts.places.items()):
-        archive.copy(place, source)
-    for applet in _applets(parts.places["/bin/busybox"]):
-        if f"/usr/bin/{applet}" not in parts.places and applet not in ("busybox", "ip"):
-            archive.link(f"bin/{applet}", "busybox")
+    parts.write(archive)
+    for applet in _applets(parts.places[BUSYBOX]):
+        if not any(f"/usr/{folder}/{applet}" in parts.places for folder in ("bin", "sbin")):
+            archive.link(f"usr/bin/{applet}", "busybox")
     _add_modules(archive, kernel)
     archive.close()
     return out.getvalue()
@@ -263,6 +291,6 @@ def _applets(busybox: Path) -> Iterable[str]:
 def _add_modules(archive: Archive, kernel: Kernel) -> None:
     for path in sorted(kernel.modules.glob("lib/modules/**/*")):
         if path.is_file():
-            archive.copy(str(path.relative_to(kernel.modules)), path)
+            archive.copy(f"usr/{path.relative_to(kernel.modules)}", path)
     for group, names in MODULES.items():
         archive.file(f"etc/switchbench/modules/{group}", (" ".join(names) + "\n").encode())

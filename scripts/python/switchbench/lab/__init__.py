@@ -13,11 +13,12 @@
 
 from switchbench.lab.build import Lab, down, find, session, up
 from switchbench.lab.state import LabBusyError, LabError
-from switchbench.lab.topology import UNSHAPED, Topology, TopologyError, load
+from switchbench.lab.topology import UNSHAPED, Guests, Topology, TopologyError, load
 from switchbench.lab.wiring import LabNode
 
 __all__ = [
     "UNSHAPED",
+    "Guests",
     "Lab",
     "LabBusyError",
     "LabError",

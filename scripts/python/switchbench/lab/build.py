@@ -184,6 +184,11 @@ def _lab(topology: Topology, name: str | None) -> Lab:
     lab = Lab(name or topology.name, topology)
     if not _LAB_NAME.fullmatch(lab.name):
         raise LabError(f"{lab.name!r} can't be a lab's name: letters, digits, '.', '_' and '-'")
+    if topology.guests is not None:
+        raise LabError(
+            f"{topology.name} is made of guests: `switchbench run` boots them for a run, and "
+            "`python -m switchbench.guests run` for a command (doc/guests.md)"
+        )
     ports = len(topology.nodes) + len(topology.trunks)
     if ports > _BRIDGE_PORTS:
         raise LabError(

@@ -27,6 +27,9 @@ MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop aro
 LAYER1_OVERHEAD = 24
 """FCS 4, preamble and start delimiter 8, gap 12: what a frame costs beyond what Linux counts."""
 
+MAX_GUESTS = 64
+MEMORY_RANGE_MIB = (128, 16384)
+
 PROJECT_LABS = Path(__file__).resolve().parents[4] / "conf" / "labs"
 
 _SWITCH = "switch"  # The namespace of the switch is named like a node's, so no node may be.
@@ -76,6 +79,16 @@ class Trunk:
 
 
 @dataclass(frozen=True)
+class Guests:
+    """What the nodes of a lab of guests are made of (doc/guests.md)."""
+
+    memory_mib: int = 256
+    cpus: int = 1
+    nic: str = "virtio"
+    """The kind of NIC under test: `virtio`, `e1000`, `e1000e` or `vmxnet3`."""
+
+
+@dataclass(frozen=True)
 class Topology:
     """A network: a tree of modules, with nodes."""
 
@@ -85,6 +98,8 @@ class Topology:
     nodes: tuple[Node, ...]
     trunks: tuple[Trunk, ...]
     mtu: int
+    guests: Guests | None = None
+    """None: the nodes are network namespaces."""
 
     @property
     def frame_layer1_bytes(self) -> int:
@@ -101,7 +116,7 @@ class Topology:
 
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?) ?(k|M|G|T)?(?:bit(?:/s)?)?")
-_SIZE = re.compile(r"(\d+) ?(k|M|Ki|Mi)?B?")
+_SIZE = re.compile(r"(\d+) ?(k|M|Ki|Mi|Gi)?B?")
 _UNITS = {
     None: 1,
     "k": 1000,
@@ -110,6 +125,7 @@ _UNITS = {
     "T": 1000**4,
     "Ki": 1024,
     "Mi": 1024**2,
+    "Gi": 1024**3,
 }
 
 
@@ -134,6 +150,14 @@ def parse_bytes(value: object) -> int:
     if found is None or isinstance(value, bool):
         raise ValueError(f"{value!r} is not a size such as 128KiB")
     return int(found[1]) * _UNITS[found[2]]
+
+
+def parse_memory_mib(value: object) -> int:
+    """MiB from `256MiB`, `1GiB` or a number of bytes."""
+    mib = parse_bytes(value) // _UNITS["Mi"]
+    if not MEMORY_RANGE_MIB[0] <= mib <= MEMORY_RANGE_MIB[1]:
+        raise ValueError(f"{value!r} is not a guest's memory: 128MiB to 16GiB")
+    return mib
 
 
 _Rate = Annotated[int, BeforeValidator(parse_rate_bps)]
@@ -174,6 +198,16 @@ class _File(_Strict):
     nodes: Annotated[dict[str, _Nodes | None], Field(min_length=1)]
     trunks: list[_Trunk] = []
     overrides: dict[str, _Override] = {}
+
+
+class _GuestsFile(_Strict):
+    topology: Literal[1]
+    description: str = ""
+    guests: Annotated[int, Field(ge=1, le=MAX_GUESTS)]
+    memory: Annotated[int, BeforeValidator(parse_memory_mib)] = Guests.memory_mib
+    cpus: Annotated[int, Field(ge=1, le=16)] = Guests.cpus
+    nic: Literal["virtio", "e1000", "e1000e", "vmxnet3"] = "virtio"
+    mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -229,6 +263,8 @@ def parse(
     if not isinstance(document, dict):
         raise TopologyError([f"{where}: is not a mapping of keys, as a topology has to be"])
     try:
+        if "guests" in document:
+            return _guests(_GuestsFile.model_validate({**document, **(overrides or {})}), name)
         file = _File.model_validate(_overridden(document, overrides or {}))
         return _resolve(file, name)
     except ValidationError as error:
@@ -244,7 +280,14 @@ _SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
     "extra_forbidden": lambda error: "is not a key that a topology has here",
     "missing": lambda error: "is missing",
     "value_error": lambda error: str(error["ctx"]["error"]),
-    "literal_error": lambda error: f"is {error['input']!r}; this version reads format 1",
+    "literal_error": lambda error: (
+        f"is {error['input']!r}; "
+        + (
+            "this version reads format 1"
+            if error["loc"] == ("topology",)
+            else f"it can be {error['ctx']['expected']}"
+        )
+    ),
     "string_pattern_mismatch": lambda error: (
         f"{error['input']!r} is not a name of letters, digits, '.', '_' and '-'"
     ),
@@ -299,6 +342,16 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
         f"{prefix}[{i * share + 1}-{(i + 1) * share}]": entry
         for i, entry in enumerate(nodes.values())
     }
+
+
+def _guests(file: _GuestsFile, name: str) -> Topology:
+    """Guests on one switch, which shapes nothing: its speed is that of the emulation."""
+    nodes = (
+        Node(f"node{i}", i, _SWITCH, f"p{i}", UNSHAPED, DEFAULT_QUEUE_BYTES)
+        for i in range(1, file.guests + 1)
+    )
+    kind = Guests(file.memory, file.cpus, file.nic)
+    return Topology(name, file.description, (_SWITCH,), tuple(nodes), (), file.mtu, kind)
 
 
 def _resolve(file: _File, name: str) -> Topology:

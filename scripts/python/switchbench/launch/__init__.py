@@ -8,14 +8,15 @@ from collections.abc import Callable
 from ..errors import ConfigurationError
 from ..model import Site
 from .base import Launcher
+from .guests import GuestLauncher
 from .lab import LabLauncher
 
-_LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {"lab": LabLauncher}
+_LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {"lab": LabLauncher, "guests": GuestLauncher}
 
 
 def launcher_for(site: Site) -> Launcher:
     """The launcher of a site; ConfigurationError where `run` can't start its nodes."""
-    launcher = _LAUNCHERS.get(site.launch)
+    launcher = _LAUNCHERS.get("guests" if site.guests else site.launch)
     if launcher is not None:
         return launcher(site)
     if site.launch == "hand":
