@@ -106,7 +106,7 @@ def test_document_with_every_option(tmp_path: Path) -> None:
 def test_defaults_follow_the_service(
     options: str, operation: str, size: int, tmp_path: Path
 ) -> None:
-    """What a service can do, a message that it can carry, and no retries without acknowledgement."""
+    """What a service can do, a message that it carries, no retries without acknowledgement."""
     run = verbs(tmp_path, f"verbs: {{{options}}}")
     (document,) = option_documents(run)
     assert document["operation"] == operation
@@ -128,10 +128,10 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
         ("verbs: {service: uc, operation: send}", "verbs.operation: service uc has no operation "
          "send: it can write"),
         ("verbs: {service: ud, operation: read}", "service ud has no operation read: it can send"),
-        ("verbs: {operation: write}, sweep: {verbs.service: [rc, ud]}", "verbs.operation: service ud "
-         "has no operation write"),
-        ("sweep: {verbs.service: [rc, ud], verbs.operation: [send, write]}", "sweep.verbs.operation: "
-         "service ud has no operation write"),
+        ("verbs: {operation: write}, sweep: {verbs.service: [rc, ud]}", "verbs.operation: service "
+         "ud has no operation write"),
+        ("sweep: {verbs.service: [rc, ud], verbs.operation: [send, write]}", "sweep.verbs.operation"
+         ": service ud has no operation write"),
         ("verbs: {retry: 7}", "verbs.retry: 7 is not possible: the number of retries is 0 to 6, "
          "because 7 means for ever on some devices"),
         ("verbs: {rnr_retry: 7}", "verbs.rnr_retry: 7 is not possible"),
@@ -305,7 +305,7 @@ def test_kernel_transports_run_before_bound_ports(tmp_path: Path) -> None:
 
 
 def test_time_for_queue_pairs_and_drains(tmp_path: Path) -> None:
-    """Connections take time by their number; a service without acknowledgement drains in silence."""
+    """Connections take time by their number; what acknowledges nothing drains in silence."""
     one, many = verbs(tmp_path, "sweep: {verbs.queue_pairs: [1, 64]}").trials
     assert many.expected_s - one.expected_s == pytest.approx(63 * 2 * 0.005)
     reliable, datagrams = verbs(tmp_path, "sweep: {verbs.service: [rc, ud]}").trials

@@ -158,12 +158,85 @@ def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, 
     }
 
 
-def cpu(flows: list[Flow], cpu_s: float | None) -> dict[str, Any]:
+def rdma(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, Any]:
+    """What only verbs has: messages that a service may lose, the device's counters, the queues."""
+    seen = transport == "verbs"
+    ports = list(phase.ports.values()) if seen else []
+    ends = [flow.destination if seen else None for flow in flows]
+    counters = {
+        name: m.total_known(getattr(port, kept) for port in ports)
+        for name, kept in _DEVICE_COUNTERS.items()
+    }
+    return {
+        "lost_messages": m.total_int(map(_lost_messages, flows)) if seen else None,
+        "duplicated_messages": m.total_int(end.duplicated if end else None for end in ends),
+        "reordered_messages": m.total_int(end.reordered if end else None for end in ends),
+        **counters,
+        "queue_pairs": _queue_pairs(flows) if seen else None,
+    }
+
+
+# The summary's names for counters of the `port` records.
+_DEVICE_COUNTERS = {
+    "retransmitted_packets": "retransmitted",
+    "out_of_sequence_packets": "out_of_sequence",
+    "receiver_not_ready": "not_ready",
+    "cnp_sent": "cnp_sent",
+    "cnp_handled": "cnp_handled",
+    "ecn_marked_packets": "ecn_marked",
+}
+# What sources say of their queue pairs, and how flows are put together. Settings, as they took
+# effect, are the same on all flows or null.
+_SETTINGS = ("depth", "signal_every", "inline_bytes", "path_mtu_bytes", "gid_index")
+
+
+def _lost_messages(flow: Flow) -> int | None:
+    if flow.source is None or flow.destination is None or not flow.settled:
+        return None
+    sent, came = flow.source.whole.messages, flow.destination.whole.messages
+    return None if sent is None or came is None else max(0, sent - came)
+
+
+def _queue_pairs(flows: list[Flow]) -> dict[str, Any]:
+    sides = [flow.source.measures for flow in flows if flow.source]
+
+    def said(name: str) -> list[float | None]:
+        return [side.get(name) for side in sides]
+
+    def same(name: str) -> float | None:
+        values = set(said(name))
+        return next(iter(values)) if len(values) == 1 else None
+
+    return {name: same(name) for name in _SETTINGS} | {
+        "count": m.total(said("queue_pairs")),
+        "reused": m.total(said("reused_queue_pairs")),
+        "bytes": m.total(said("queue_pair_bytes")),
+        "slowest_setup_us": m.greatest(said("setup_us")),
+        "credit_waits": m.total(said("credit_waits")),
+    }
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """CPU time of a phase."""
+
+    machines_s: float | None  # all that they did, kernel included
+    processes_s: float | None  # of it the node processes'
+    polling: bool | None  # whether workers burnt a core each, whatever came
+
+
+def cpu(flows: list[Flow], spent: Cpu) -> dict[str, Any]:
+    cpu_s = spent.machines_s
     delivered = m.total(
         flow.destination.whole.payload_bytes if flow.destination else None for flow in flows
     )
     per_gb = None if cpu_s is None or not delivered else cpu_s / (delivered / m.GIGA)
-    return {"cpu_s": cpu_s, "cpu_s_per_gb": per_gb}
+    return {
+        "cpu_s": cpu_s,
+        "cpu_process_s": spent.processes_s,
+        "cpu_s_per_gb": per_gb,
+        "polling": spent.polling,
+    }
 
 
 def state(flows: list[Flow], nodes: dict[str, NodePhase], wanted: set[str]) -> str:
@@ -185,7 +258,8 @@ def where(key: PhaseKey, phase: PhaseRecords) -> dict[str, Any]:
 
 _PLAN_SETTING = (
     "trial", "test", "repeat", "pattern", "parameters", "transport", "network", "ranks",
-    "traffic", "size", "size_unit", "frame_bytes", "load", "asked_load", "load_unit",
+    "traffic", "size", "size_unit", "frame_bytes", "load", "asked_load", "load_unit", "together",
+    "polling",
 )  # fmt: skip
 _PLAN_SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_bytes",
               "lost_frames", "host_dropped_frames")  # fmt: skip
@@ -205,6 +279,7 @@ def plan_entry(
     windows = [entry["window_s"] for entry in entries]
     plan = {name: entries[0][name] for name in _PLAN_SETTING}
     plan |= {name: m.total_int(entry[name] for entry in entries) for name in _PLAN_SUMS}
+    plan |= {name: m.total(entry[name] for entry in entries) for name in ("cpu_s", "cpu_process_s")}
     return plan | {
         "phases": trial.phases,
         "phases_measured": len(entries),

@@ -143,6 +143,8 @@ MEASURES: dict[str, Measure] = {
     "retransmitted_segments": Measure(
         ("retransmitted_segments",), total, flow=_retransmitted, of_network=False
     ),
+    "retransmitted_packets": Measure(("retransmitted_packets",), total, of_network=False),
+    "lost_messages": Measure(("lost_messages",), total),
     "start_skew_us": Measure(("start_skew_us",), greatest, of_network=False),
     "stop_skew_us": Measure(("stop_skew_us",), greatest, of_network=False),
     "elapsed_s": Measure(("elapsed_s",), total, of_network=False),

@@ -80,10 +80,11 @@ def size(entry: Mapping[str, Any]) -> str:
     if entry["size_unit"] == "frame":
         kind = "IMIX of " if len(sizes) > 1 else ""
         return kind + "/".join(str(value) for value in dict.fromkeys(sizes)) + " B frames"
-    return "/".join(_binary(value) for value in sizes) + " messages"
+    return "/".join(binary(value) for value in sizes) + " messages"
 
 
-def _binary(value: int) -> str:
+def binary(value: int) -> str:
+    """Bytes in the largest binary unit that they are a multiple of."""
     for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if value % (1 << power) == 0:
             return f"{value >> power} {name}"

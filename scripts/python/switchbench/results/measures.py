@@ -6,11 +6,13 @@ None is "not observed" and stays so: a sum with an unknown part is unknown.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from .records import Count, Flow, NodePhase, PhaseRecords, PortCount
+from .records import Count, Flow, NodePhase, PacketShape, PhaseRecords, PortCount
 
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
 
@@ -18,6 +20,15 @@ FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.
 # payload on the line (TCP 32, IPv4 20, Ethernet 18, layer 1 20); at MTU 1500, 1,448 of 1,538.
 TCP_SEGMENT_PAYLOAD = 1448
 TCP_SEGMENT_OVERHEAD = 90
+
+# A packet of RDMA on the line beside its payload. RoCE v2: layer 1 20, Ethernet 18, IP, UDP 8, BTH
+# 12, ICRC 4. InfiniBand inside of a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2. (IBTA 1.4, 5.2 and A17)
+_ROCE_PACKET = {"ipv4": 20 + 18 + 20 + 8 + 12 + 4, "ipv6": 20 + 18 + 40 + 8 + 12 + 4}
+_INFINIBAND_PACKET = 8 + 12 + 4 + 2
+_DATAGRAM = 8  # DETH, of each packet of service ud
+_WRITE = {False: 16, True: 16 + 4}  # RETH; with immediate data
+_IPV4_MAPPED = "::ffff:"
+USUAL_PATH_MTU = 1024  # of RoCE on an Ethernet of MTU 1500
 
 MEGA = 1e6
 GIGA = 1e9
@@ -69,10 +80,33 @@ def median(values: Iterable[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
+def packet_shape(verbs: dict[str, Any], opened: dict[str, Any], mtu: float | None) -> PacketShape:
+    """The packets of a flow: by its options, what the node said of its port, and its path MTU."""
+    if opened.get("link_layer") == "InfiniBand":
+        packet = _INFINIBAND_PACKET
+    else:
+        mapped = str(opened.get("gid") or _IPV4_MAPPED).startswith(_IPV4_MAPPED)
+        packet = _ROCE_PACKET["ipv4" if mapped else "ipv6"]
+    packet += _DATAGRAM if verbs.get("service") == "ud" else 0
+    writes = verbs.get("operation") == "write"
+    message = _WRITE[bool(verbs.get("immediate", True))] if writes else 0
+    return PacketShape(int(mtu or opened.get("mtu") or USUAL_PATH_MTU), packet, message)
+
+
+def _packet_bits(shape: PacketShape, count: Count) -> float:
+    """Payload with the headers of its packets; the last packet of a message may be short."""
+    payload, messages = count.payload_bytes or 0, count.messages or 0
+    each = payload / messages if messages else float(payload)
+    packets = math.ceil(each / shape.path_mtu_bytes) * max(1, messages)
+    return 8.0 * (payload + packets * shape.packet_bytes + messages * shape.message_bytes)
+
+
 def line_bits(flow: Flow, count: Count) -> float | None:
-    """Layer-1 bits: exact where frames are seen (dpdk), else those of full TCP segments."""
+    """Layer-1 bits: exact where frames are seen (dpdk), else by packets or full TCP segments."""
     if count.frames is not None and count.frame_bytes is not None:
         return 8.0 * (count.frame_bytes + FRAME_OVERHEAD_L1 * count.frames)
+    if count.payload_bytes is not None and flow.packet is not None:
+        return _packet_bits(flow.packet, count)
     if count.payload_bytes is not None:
         segment = _segment_payload(flow)
         return 8.0 * count.payload_bytes * (segment + TCP_SEGMENT_OVERHEAD) / segment
@@ -189,6 +223,12 @@ def machine_cpu_s(nodes: dict[str, NodePhase], machines: dict[str, str]) -> floa
         machine = machines.get(name, name)
         by_machine[machine] = greatest((by_machine.get(machine), busy))
     return total(by_machine.values())
+
+
+def process_cpu_s(nodes: dict[str, NodePhase]) -> float | None:
+    """CPU seconds of the node processes alone: what is missing from the machines' is the kernel's
+    own (softirq, its threads) and all else that they did."""
+    return total(node.cpu_s for node in nodes.values())
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ BELOW_MEDIAN = 0.97
 
 # What a node says of a port that it opens, and the summary repeats.
 _OPENED = ("driver", "numa", "queues", "cores", "offloads")
+_RDMA = ("rdma", "link_layer", "gid", "gid_index", "mtu")  # of an RDMA device's port
 
 
 @dataclass
@@ -98,6 +99,10 @@ class PortTable:
             if (name, transport) in self._lines
         ]
 
+    def _rdma(self, name: str, transport: str) -> dict[str, Any] | None:
+        opened = self._opened.get((name, transport), {})
+        return {key: opened.get(key) for key in _RDMA} if transport == "verbs" else None
+
     def _line(self, port: str, transport: str) -> _Line:
         return self._lines.setdefault((port, transport), _Line())
 
@@ -112,6 +117,7 @@ class PortTable:
             "switch": port.switch,
             "switch_port": port.switch_port,
             **{key: self._opened.get((name, transport), {}).get(key) for key in _OPENED},
+            "rdma": self._rdma(name, transport),
             "variants": self._variants.get((name, transport), []),
             "as_source": ends["source"],
             "as_destination": ends["destination"],

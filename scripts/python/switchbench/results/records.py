@@ -52,6 +52,14 @@ class Side:
     measures: dict[str, float]  # what the transport adds
 
 
+class PacketShape(NamedTuple):
+    """What an RDMA message takes on the line beside its payload, in layer-1 bytes."""
+
+    path_mtu_bytes: int
+    packet_bytes: int  # headers of each packet
+    message_bytes: int  # further headers, once a message
+
+
 @dataclass(slots=True)
 class Flow:
     """Both sides of a flow; None: that side left no record."""
@@ -61,6 +69,7 @@ class Flow:
     source: Side | None = None
     destination: Side | None = None
     settled: bool = True  # false: stopped in the middle, with frames still under way
+    packet: PacketShape | None = None  # of verbs; None: frames are seen, or it is TCP
 
 
 @dataclass(slots=True)
@@ -74,6 +83,13 @@ class PortCount:
     dropped_send: int | None
     errors: int | None
     pause: int | None
+    # of an RDMA device
+    retransmitted: int | None
+    out_of_sequence: int | None
+    not_ready: int | None
+    cnp_sent: int | None
+    cnp_handled: int | None
+    ecn_marked: int | None
 
 
 @dataclass(slots=True)
@@ -89,6 +105,7 @@ class NodePhase:
     stop_skew_us: float | None
     skew_bound_us: float | None
     cpu_span_s: float | None
+    cpu_s: float | None
     cpu_idle_s: float | None
     cpus: int | None
 

@@ -17,11 +17,25 @@ from typing import Any
 from ..model import Run, Trial
 from . import measures as m
 from .directory import RECORDS
-from .entries import Place, counts, cpu, plan_entry, setting, state, throughput, timing, where
+from .entries import (
+    Cpu,
+    Place,
+    counts,
+    cpu,
+    plan_entry,
+    rdma,
+    setting,
+    state,
+    throughput,
+    timing,
+    where,
+)
 from .expect import INCONCLUSIVE, REFUSED, Judge, PhaseResult
 from .ports import PortTable
 from .records import (
+    Flow,
     NodePhase,
+    PacketShape,
     PhaseKey,
     PhaseRecords,
     Record,
@@ -31,6 +45,7 @@ from .records import (
     port_of,
     read_records,
 )
+from .transports import compare
 
 SCHEMA = "switchbench-summary/1"
 REFUSED_RUN = 2  # the exit status
@@ -61,6 +76,7 @@ class Summary:
         self._ports = PortTable(run.site.ports)
         self._open: dict[tuple[int, int], _OpenTrial] = {}
         self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
+        self._opened: dict[tuple[str, str], Record] = {}  # the same: what the node said
         self._machines: dict[str, str] = {}  # by node
         self._nodes = {process.name for process in run.site.processes}
         self._entries: list[dict[str, Any]] = []
@@ -109,6 +125,7 @@ class Summary:
             "run": self._about(about),
             "trials": sorted(self._entries, key=_order),
             "plans": self._plans,
+            "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
             "ports": self._ports.summary(),
             "expectations": expectations,
             "alarms": self._alarms,
@@ -134,6 +151,7 @@ class Summary:
     def _take_port_open(self, _line: int, record: Record) -> None:
         rate = record.get("line_rate_bps") or 0
         self._lines[record["port"], record["transport"]] = rate
+        self._opened[record["port"], record["transport"]] = record
         self._ports.open(record)
 
     def _take_flow(self, line: int, record: Record) -> None:
@@ -206,6 +224,7 @@ class Summary:
         how = state(flows, nodes, self._nodes)
         for flow in flows:
             flow.settled = how not in ("flooded", "stopped")
+            flow.packet = self._packet(place.trial, flow)
         shares = m.port_shares(flows, lines)
         allowed = m.HOST_SHARE_LAB if self._run.site.launch == "lab" else m.HOST_SHARE_SITE
         limits = m.host_limits(phase, allowed)
@@ -214,7 +233,8 @@ class Summary:
             | timing(place, nodes)
             | throughput(flows, shares)
             | counts(flows, phase, place.trial.transport)
-            | cpu(flows, m.machine_cpu_s(nodes, self._machines))
+            | rdma(flows, phase, place.trial.transport)
+            | cpu(flows, self._cpu(nodes))
             | {
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
@@ -229,6 +249,19 @@ class Summary:
         self._judge.add(result)
         self._entries.append(entry)
         return entry
+
+    def _packet(self, trial: Trial, flow: Flow) -> PacketShape | None:
+        if trial.transport != "verbs":
+            return None
+        opened = self._opened.get((flow.src, "verbs"), {})
+        side = flow.source or flow.destination
+        mtu = side.measures.get("path_mtu_bytes") if side else None
+        return m.packet_shape(trial.document.get("verbs", {}), opened, mtu)
+
+    def _cpu(self, nodes: dict[str, NodePhase]) -> Cpu:
+        workers = {hello["worker"] for hello in self._hellos if hello["node"] in nodes}
+        polling = None if workers <= {None} else "poll" in workers
+        return Cpu(m.machine_cpu_s(nodes, self._machines), m.process_cpu_s(nodes), polling)
 
     def _line_rates(self, place: Place) -> dict[str, int]:
         """Layer-1 rates: what the node resolved, else what the site says."""

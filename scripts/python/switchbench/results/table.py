@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from . import figures
+from . import figures, side_by_side
 from .figures import Unit, unit_for
 
 WORST_PHASES = 5
@@ -87,6 +87,8 @@ _COLUMNS = (
     _Column("corr.", _count("corrupted_frames"), zero="corrupted"),
     _Column("misd.", _count("misdelivered_frames"), zero="misdelivered"),
     _Column("retr.", _count("retransmitted_segments"), drop=5, zero="retransmitted"),
+    _Column("lost\nmsgs", _count("lost_messages"), zero="lost as messages"),
+    _Column("retr.\npackets", _count("retransmitted_packets"), drop=5, zero="retransmitted"),
     _Column("skew\nµs", _digits("start_skew_us"), drop=2),
     _Column("CPU\ns/GB", _digits("cpu_s_per_gb"), drop=1),
     _Column("slowest flow", lambda row, _: row.slowest, drop=3, right=False),
@@ -108,6 +110,7 @@ class Report:
         """The whole report."""
         self._results()
         self._figures()
+        self._transports()
         self._ports()
         self._verdict()
         self._gaps()
@@ -240,6 +243,11 @@ class Report:
         entries = [e for e in self._summary["trials"] if _plan_key(e) == _plan_key(plan)]
         shares = [entry["throughput"]["least_percent_of_line"] for entry in entries]
         return figures.spark(shares, 100.0, self._console.options.ascii_only)
+
+    def _transports(self) -> None:
+        comparisons = self._summary.get("comparisons", [])  # older summaries have none
+        for note in side_by_side.show(comparisons, self._console):
+            self._say(f"  {note}", "dim")
 
     # --- ports, verdict, gaps ----------------------------------------------------------------
 
@@ -410,14 +418,14 @@ def _least_relative(ends: Sequence[Entry]) -> str:
 def _widest(plan: Entry, phases: Sequence[Entry]) -> Entry:
     """A plan's line has the sums and worst figures of its phases where the plan has none."""
     sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
-            "retransmitted_segments")  # fmt: skip
+            "retransmitted_segments", "retransmitted_packets", "lost_messages")  # fmt: skip
     loads = [entry["offered_load"] for entry in phases if entry["offered_load"] is not None]
     skews = [entry["start_skew_us"] for entry in phases if entry["start_skew_us"] is not None]
     cpu = _sum(entry["cpu_s"] for entry in phases)
     delivered = plan["delivered_bytes"]
     return (
         plan
-        | {name: _sum(entry[name] for entry in phases) for name in sums}
+        | {name: _sum(entry.get(name) for entry in phases) for name in sums}
         | {
             "offered_load": sum(loads) / len(loads) if loads else None,
             "start_skew_us": max(skews, default=None),
