@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "doc" / "dependencies.md").read_text()
-HEADINGS = {"use": "to build and run", "test": "to test"}
+HEADINGS = {"use": "to build and run", "test": "to test", "guests": "for guests"}
 
 
 def table(heading: str) -> dict[str, str]:
@@ -36,7 +36,7 @@ def test_each_package_has_its_reason(tier: str) -> None:
 
 
 def test_no_package_twice() -> None:
-    every = packages("use") + packages("test")
+    every = [name for tier in HEADINGS for name in packages(tier)]
     assert len(every) == len(set(every))
 
 

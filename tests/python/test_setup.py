@@ -30,11 +30,11 @@ class Machine:
         for name in ("setup", "lib.sh"):
             shutil.copy(ROOT / "scripts" / name, self.tree / "scripts")
         (self.tree / "scripts" / "packages").write_text(
-            "# a list\nuse  alpha\nuse  beta\ntest gamma\n"
+            "# a list\nuse  alpha\nuse  beta\ntest gamma\nguests delta\n"
         )
         (self.tree / "pyproject.toml").write_text("[project]\n")
         self.calls.write_text("")
-        self.installed.write_text("alpha ii \nbeta ii \ngamma ii \n")
+        self.installed.write_text("alpha ii \nbeta ii \ngamma ii \ndelta ii \n")
         for name in TOOLS:
             found = shutil.which(name)
             assert found, name
@@ -110,7 +110,7 @@ def test_testing_needs_more_than_using(machine: Machine) -> None:
 
 
 def test_only_what_is_missing_is_installed(machine: Machine) -> None:
-    machine.installed.write_text("alpha ii \nbeta rc \n")
+    machine.installed.write_text("alpha ii \nbeta rc \ndelta ii \n")
     assert machine.setup("--use").returncode == 0
     update, install = machine.called("apt-get")
     assert update.endswith("update")
@@ -126,6 +126,24 @@ def test_a_package_that_can_not_be_had_is_named(machine: Machine) -> None:
     done = machine.setup()
     assert done.returncode == 1
     assert "apt-get could not install: beta" in done.stderr
+
+
+def test_a_package_for_guests_that_can_not_be_had_is_named_and_missed(machine: Machine) -> None:
+    machine.installed.write_text("alpha ii \nbeta ii \ngamma ii \n")
+    machine.stub("apt-get", "exit 100")
+    done = machine.setup()
+    assert done.returncode == 0
+    assert "could not install delta: tests on guests will be skipped" in done.stderr
+    assert machine.setup("--use").stderr == ""
+
+
+def test_without_root_guests_are_missed(machine: Machine) -> None:
+    machine.installed.write_text("alpha ii \nbeta ii \ngamma ii \n")
+    machine.stub("id", "echo 1000")
+    machine.stub("sudo", "exit 1")
+    done = machine.setup()
+    assert done.returncode == 0
+    assert "sudo apt-get install --no-install-recommends delta" in done.stderr
 
 
 def test_without_root_the_command_to_type_is_shown(machine: Machine) -> None:
