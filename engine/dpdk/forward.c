@@ -2,8 +2,9 @@
  *
  * Forwarding in a chain: a delivered frame becomes the next hop's, in the buffer in which it
  * came: headers and signature are written over it, the fill is the same on every hop. Frames are
- * sent on as long as the lane lives, also after the phase's stop, so that none is lost at the end;
- * what finds the queue full (the send ring takes no more) is a drop in this host.
+ * sent on from the phase's start as long as the lane lives, also after the stop, so that none is
+ * lost at the end. What the driver does not take waits in a queue, and whatever comes meanwhile
+ * behind it; what finds the queue full is a drop in this host.
  */
 #include "lane.h"
 
@@ -91,9 +92,10 @@ void forwarder_pass(struct dpdk_lane *lane, const struct forward_entry *entries,
                     int64_t now_ns)
 {
     const struct forwarder *forwarder = &lane->forwarder;
+    bool sends = lane->send == forwarder_send; /* not before the start: the next hop may not be */
     uint32_t sent = 0;
 
-    if (count > 0 && forwarder->head == forwarder->tail)
+    if (count > 0 && sends && forwarder->head == forwarder->tail)
         sent = send_burst(lane, entries, RTE_MIN(count, lane->burst), now_ns);
     enqueue(lane, entries + sent, count - sent);
 }

@@ -131,6 +131,30 @@ FRAME_INLINE uint64_t frame_differs(const struct frame_check *check,
            ((inner ^ expect->inner) & check->inner_mask);
 }
 
+/* From the kind's EtherType to the signature's ranks: what frames of one stream and length all
+ * begin with. Of tagged ones the tag lies before it. */
+#define FRAME_START_MAX (2 + FRAME_IPV6 + FRAME_UDP + 6)
+
+FRAME_INLINE size_t frame_start_bytes(enum header_kind kind)
+{
+    size_t headers = kind == HEADER_L2         ? 0
+                     : kind == HEADER_IPV4_UDP ? FRAME_IPV4 + FRAME_UDP
+                                               : FRAME_IPV6 + FRAME_UDP;
+
+    return 2 + headers + offsetof(struct signature, sequence);
+}
+
+/* Whether a frame begins as `start`, and has the phase's tag. */
+FRAME_INLINE bool frame_starts(const struct frame_check *check, const uint8_t *start,
+                               const uint8_t *frame, enum header_kind kind)
+{
+    uint32_t outer;
+
+    memcpy(&outer, frame + 2 * FRAME_MAC, sizeof outer);
+    return ((outer ^ check->outer) & check->outer_mask) == 0 &&
+           memcmp(frame + check->network - 2, start, frame_start_bytes(kind)) == 0;
+}
+
 /* Everything behind the signature is the fill. */
 FRAME_INLINE bool frame_filled(const struct frame_check *check, const struct frame_expect *expect,
                                const uint8_t *frame)

@@ -65,8 +65,17 @@ struct receiver_stream {
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct receiver_stream) == 64, "a stream is one cache line");
 
+/* Where one stream is received: how the last frame began that was verified in full. One of the same
+ * length that begins so, too, is of that stream, and only signature and fill are left to verify. */
+struct receiver_known {
+    uint32_t length; /* in memory; 0: none came yet */
+    const struct frame_expect *expect;
+    uint8_t start[FRAME_START_MAX];
+};
+
 struct receiver {
     struct frame_check check;
+    struct receiver_known known;
     struct receiver_stream *streams; /* by flow, and UDP source port within it */
     struct sequence_past *pasts;     /* the streams' */
     uint8_t (*macs)[FRAME_MAC];      /* the flows' sources */

@@ -7,7 +7,9 @@
  * A frame counts once: delivered (fresh or reordered), duplicated, late, corrupted, misdelivered,
  * the guest's, or foreign; so the sum is what the driver received.
  *
- * One body, of which the compiler makes a variant by header kind and role.
+ * Two bodies, receive and forward, of which the compiler makes variants by header kind, and for one
+ * stream: its frames all begin alike, so the headers of one that begins like one that was verified
+ * need not be summed again.
  */
 #include "lane.h"
 
@@ -97,33 +99,77 @@ static __rte_always_inline uint32_t stream_of(const struct receiver *receiver, c
     return kind == HEADER_L2 ? 0 : (uint32_t)be16toh(frame_u16(udp)) - FRAME_UDP_SOURCE;
 }
 
-/* First pass, one frame: what it is, if it is one of ours and sound. */
-static __rte_always_inline bool recognise(const struct dpdk_lane *lane, struct rte_mbuf *buffer,
-                                          enum header_kind kind, struct arrival *arrival)
+/* Whether it begins as the last frame that was verified in full, and is sound behind that. */
+static __rte_always_inline bool known_again(const struct receiver *receiver, const uint8_t *frame,
+                                            uint32_t length, enum header_kind kind)
+{
+    const struct receiver_known *known = &receiver->known;
+    const struct frame_check *check = &receiver->check;
+
+    return likely(length == known->length) &&
+           likely(frame_starts(check, known->start, frame, kind)) &&
+           likely(signature_sound((const struct signature *)(frame + check->payload))) &&
+           likely(frame_filled(check, known->expect, frame));
+}
+
+static __rte_noinline void learn(struct dpdk_lane *lane, const uint8_t *frame, uint32_t length)
+{
+    struct receiver *receiver = &lane->receiver;
+    const uint8_t *start = frame + receiver->check.network - 2;
+
+    if (!signature_sound((const struct signature *)(frame + receiver->check.payload)))
+        return; /* two errors that make up for each other */
+    receiver->known.length = length;
+    receiver->known.expect = &lane->sizes[lane->size_of_length[length]].expect;
+    memcpy(receiver->known.start, start, frame_start_bytes(lane->shape.kind));
+}
+
+/* The stream of a frame that is one of ours and sound; NULL: it is not. */
+static __rte_always_inline struct receiver_stream *
+verify(const struct dpdk_lane *lane, const uint8_t *frame, uint32_t length, enum header_kind kind)
+{
+    const struct receiver *receiver = &lane->receiver;
+    const struct signature *signature = (const struct signature *)(frame + receiver->check.payload);
+    uint32_t flow, stream;
+    uint8_t size;
+
+    if (unlikely(length > FRAME_SIZE_MAX))
+        return NULL;
+    size = lane->size_of_length[length];
+    if (unlikely(size == LANE_NO_SIZE) ||
+        unlikely(((signature->tag ^ receiver->tag) | (signature->dst ^ receiver->rank)) != 0) ||
+        unlikely(!sound(&receiver->check, &lane->sizes[size].expect, frame, kind)))
+        return NULL;
+    flow = find(receiver, be16toh(signature->src));
+    stream = stream_of(receiver, frame, kind);
+    if (unlikely(flow == 0 || stream >= receiver->sources))
+        return NULL;
+    return &receiver->streams[(size_t)(flow - 1) * receiver->sources + stream];
+}
+
+/* First pass, one frame: what it is, if it is one of ours and sound. `one`: there is one stream. */
+static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbuf *buffer,
+                                          enum header_kind kind, bool one, struct arrival *arrival)
 {
     const struct receiver *receiver = &lane->receiver;
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
     const struct signature *signature = (const struct signature *)(frame + receiver->check.payload);
     uint32_t length = rte_pktmbuf_data_len(buffer);
-    uint32_t flow, stream;
-    uint8_t size;
 
-    if (unlikely(length > FRAME_SIZE_MAX))
-        return false;
-    size = lane->size_of_length[length];
-    if (unlikely(size == LANE_NO_SIZE) ||
-        unlikely(((signature->tag ^ receiver->tag) | (signature->dst ^ receiver->rank)) != 0) ||
-        unlikely(!sound(&receiver->check, &lane->sizes[size].expect, frame, kind)))
-        return false;
-    flow = find(receiver, be16toh(signature->src));
-    stream = stream_of(receiver, frame, kind);
-    if (unlikely(flow == 0 || stream >= receiver->sources))
-        return false;
+    if (one && known_again(receiver, frame, length, kind)) {
+        arrival->stream = receiver->streams;
+    } else {
+        arrival->stream = verify(lane, frame, length, kind);
+        if (unlikely(arrival->stream == NULL))
+            return false;
+        if (one)
+            learn(lane, frame, length);
+        else
+            rte_prefetch0(arrival->stream);
+    }
     arrival->frame = buffer;
-    arrival->stream = &receiver->streams[(size_t)(flow - 1) * receiver->sources + stream];
     arrival->sequence = be32toh(signature->sequence);
     arrival->length = length;
-    rte_prefetch0(arrival->stream);
     return true;
 }
 
@@ -157,74 +203,110 @@ static inline bool account(const struct receiver *receiver, const struct arrival
     return true;
 }
 
-static inline struct forward_entry entry_of(const struct dpdk_lane *lane,
-                                            const struct arrival *arrival)
-{
-    return (struct forward_entry){
-        .frame = arrival->frame,
-        .stream = (uint32_t)(arrival->stream - lane->receiver.streams),
-        .size = lane->size_of_length[arrival->length],
-    };
-}
-
-static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_ns,
-                                            enum header_kind kind, bool forwards)
+/* What every burst ends with. */
+static inline void end_burst(struct dpdk_lane *lane, bool any, uint32_t delivered, int64_t now_ns)
 {
     struct receiver *receiver = &lane->receiver;
-    struct rte_mbuf *frames[PORT_BURST_MAX];
-    struct arrival arrivals[PORT_BURST_MAX];
-    struct forward_entry passed[PORT_BURST_MAX];
-    uint16_t count = rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
-                                      (uint16_t)lane->receive_burst);
-    uint32_t ours = 0, delivered = 0, keep = 0;
 
-    if (count == 0)
-        return 0;
-    for (uint32_t i = 0; i < RTE_MIN(count, AHEAD); i++)
-        rte_prefetch0(rte_pktmbuf_mtod(frames[i], const void *));
-    for (uint32_t i = 0; i < count; i++) {
-        if (i + AHEAD < count)
-            rte_prefetch0(rte_pktmbuf_mtod(frames[i + AHEAD], const void *));
-        if (likely(recognise(lane, frames[i], kind, &arrivals[ours]))) {
-            ours++;
-        } else {
-            stray(lane, frames[i], now_ns);
-            if (forwards)
-                frames[keep++] = frames[i];
-        }
-    }
-    for (uint32_t i = 0; i < ours; i++) {
-        if (likely(account(receiver, &arrivals[i], now_ns))) {
-            if (forwards)
-                passed[delivered] = entry_of(lane, &arrivals[i]);
-            delivered++;
-        } else if (forwards) {
-            frames[keep++] = arrivals[i].frame;
-        }
-    }
-    if (forwards) {
-        lane->sender.streams[0].side->intended += delivered;
-        forwarder_pass(lane, passed, delivered, now_ns);
-    }
-    if (ours > 0)
+    if (any)
         lane->lane.arrived_ns = now_ns;
     if (receiver->left != UINT64_MAX)
         receiver->left -= RTE_MIN(receiver->left, delivered);
-    rte_pktmbuf_free_bulk(frames, forwards ? keep : count);
+}
+
+static inline void ask_for_first(struct rte_mbuf **frames, uint32_t count)
+{
+    for (uint32_t i = 0; i < RTE_MIN(count, AHEAD); i++)
+        rte_prefetch0(rte_pktmbuf_mtod(frames[i], const void *));
+}
+
+static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_ns,
+                                            enum header_kind kind, bool one)
+{
+    const struct receiver *receiver = &lane->receiver;
+    struct rte_mbuf *frames[PORT_BURST_MAX];
+    struct arrival arrivals[PORT_BURST_MAX];
+    uint32_t count = rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
+                                      (uint16_t)lane->receive_burst);
+    uint32_t ours = 0, delivered = 0;
+
+    if (count == 0)
+        return 0;
+    ask_for_first(frames, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + AHEAD < count)
+            rte_prefetch0(rte_pktmbuf_mtod(frames[i + AHEAD], const void *));
+        if (likely(recognise(lane, frames[i], kind, one, &arrivals[ours])))
+            ours++;
+        else
+            stray(lane, frames[i], now_ns);
+    }
+    for (uint32_t i = 0; i < ours; i++)
+        delivered += account(receiver, &arrivals[i], now_ns);
+    end_burst(lane, ours > 0, delivered, now_ns);
+    rte_pktmbuf_free_bulk(frames, count);
     return count;
 }
 
-#define VARIANT(name, kind, forwards)                                                              \
+/* One flow's few streams are near, so one pass does. Delivered frames are the forwarder's. */
+static __rte_always_inline uint32_t forward(struct dpdk_lane *lane, int64_t now_ns,
+                                            enum header_kind kind, bool one)
+{
+    const struct receiver *receiver = &lane->receiver;
+    struct rte_mbuf *frames[PORT_BURST_MAX];
+    struct forward_entry passed[PORT_BURST_MAX];
+    uint32_t count = rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
+                                      (uint16_t)lane->receive_burst);
+    uint32_t delivered = 0, strays = 0, kept = 0;
+
+    if (count == 0)
+        return 0;
+    ask_for_first(frames, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct arrival arrival;
+        bool ours;
+
+        if (i + AHEAD < count)
+            rte_prefetch0(rte_pktmbuf_mtod(frames[i + AHEAD], const void *));
+        ours = recognise(lane, frames[i], kind, one, &arrival);
+        if (likely(ours) && likely(account(receiver, &arrival, now_ns))) {
+            passed[delivered++] = (struct forward_entry){
+                .frame = arrival.frame,
+                .stream = (uint32_t)(arrival.stream - receiver->streams),
+                .size = lane->size_of_length[arrival.length],
+            };
+            continue;
+        }
+        if (!ours) {
+            stray(lane, frames[i], now_ns);
+            strays++;
+        }
+        frames[kept++] = frames[i];
+    }
+    end_burst(lane, strays < count, delivered, now_ns);
+    rte_pktmbuf_free_bulk(frames, kept);
+    lane->sender.streams[0].side->intended += delivered;
+    forwarder_pass(lane, passed, delivered, now_ns);
+    return count;
+}
+
+#define VARIANT(name, body, kind, one)                                                             \
     static uint32_t name(struct dpdk_lane *lane, int64_t now_ns)                                   \
     {                                                                                              \
-        return receive(lane, now_ns, kind, forwards);                                              \
+        return body(lane, now_ns, kind, one);                                                      \
     }
-VARIANT(receive_l2, HEADER_L2, false)
-VARIANT(receive_ipv4, HEADER_IPV4_UDP, false)
-VARIANT(receive_ipv6, HEADER_IPV6_UDP, false)
-VARIANT(forward_l2, HEADER_L2, true)
-VARIANT(forward_ipv4, HEADER_IPV4_UDP, true)
-VARIANT(forward_ipv6, HEADER_IPV6_UDP, true)
+VARIANT(receive_l2, receive, HEADER_L2, false)
+VARIANT(receive_ipv4, receive, HEADER_IPV4_UDP, false)
+VARIANT(receive_ipv6, receive, HEADER_IPV6_UDP, false)
+VARIANT(receive_one_l2, receive, HEADER_L2, true)
+VARIANT(receive_one_ipv4, receive, HEADER_IPV4_UDP, true)
+VARIANT(receive_one_ipv6, receive, HEADER_IPV6_UDP, true)
+VARIANT(forward_l2, forward, HEADER_L2, false)
+VARIANT(forward_ipv4, forward, HEADER_IPV4_UDP, false)
+VARIANT(forward_ipv6, forward, HEADER_IPV6_UDP, false)
+VARIANT(forward_one_l2, forward, HEADER_L2, true)
+VARIANT(forward_one_ipv4, forward, HEADER_IPV4_UDP, true)
+VARIANT(forward_one_ipv6, forward, HEADER_IPV6_UDP, true)
 
 void receiver_account(struct dpdk_lane *lane)
 {
@@ -249,11 +331,12 @@ void receiver_account(struct dpdk_lane *lane)
 
 uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t)
 {
-    static uint32_t (*const variants[][2])(struct dpdk_lane *, int64_t) = {
-        [HEADER_L2] = {receive_l2, forward_l2},
-        [HEADER_IPV4_UDP] = {receive_ipv4, forward_ipv4},
-        [HEADER_IPV6_UDP] = {receive_ipv6, forward_ipv6},
+    static uint32_t (*const variants[][2][2])(struct dpdk_lane *, int64_t) = {
+        [HEADER_L2] = {{receive_l2, receive_one_l2}, {forward_l2, forward_one_l2}},
+        [HEADER_IPV4_UDP] = {{receive_ipv4, receive_one_ipv4}, {forward_ipv4, forward_one_ipv4}},
+        [HEADER_IPV6_UDP] = {{receive_ipv6, receive_one_ipv6}, {forward_ipv6, forward_one_ipv6}},
     };
+    bool one = lane->receiver.count == 1 && lane->receiver.sources == 1;
 
-    return variants[lane->shape.kind][lane->forwarder.queue != NULL];
+    return variants[lane->shape.kind][lane->forwarder.queue != NULL][one];
 }
