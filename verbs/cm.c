@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cm.h"
+
+#include "log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define BACKLOG 1024
+#define RESOLVE_MS 2000
+#define CALLERS_MOST 4096 /* for lanes to come */
+
+/* Private data of a call and of its answer. */
+struct greeting {
+    uint64_t token;
+    uint32_t number; /* the queue pair's */
+    uint32_t zero;
+};
+
+/* A call that no lane has answered yet. */
+struct caller {
+    struct caller *next;
+    struct rdma_cm_id *id;
+    struct greeting greeting;
+};
+
+struct verbs_cm {
+    struct rdma_event_channel *channel;
+    struct rdma_cm_id *listener;
+    uint16_t port;
+    struct caller *callers;
+    unsigned caller_count;
+};
+
+/* --- the port --- */
+
+/* librdmacm wants IPv4 addresses as such. */
+static struct sockaddr_storage address_of(const uint8_t ip[16], uint16_t port)
+{
+    struct sockaddr_storage address = {0};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address;
+
+    if (verbs_gid_is_ipv4(ip)) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = port;
+        memcpy(&v4->sin_addr, ip + 12, 4);
+    } else {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = port;
+        memcpy(&v6->sin6_addr, ip, 16);
+    }
+    return address;
+}
+
+static struct sockaddr_storage own_address(const struct transport_port *port)
+{
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&port->ip;
+    struct sockaddr_storage address = address_of(v6->sin6_addr.s6_addr, 0);
+
+    if (address.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&address)->sin6_scope_id = v6->sin6_scope_id;
+    return address;
+}
+
+void verbs_cm_listen(struct transport_port *port)
+{
+    struct sockaddr_storage address = own_address(port);
+    struct verbs_cm *cm;
+
+    if (port->ip.ss_family == 0)
+        return;
+    cm = port->cm = calloc(1, sizeof *cm);
+    if (cm == NULL)
+        return;
+    cm->channel = rdma_create_event_channel();
+    if (cm->channel != NULL &&
+        fcntl(cm->channel->fd, F_SETFL, fcntl(cm->channel->fd, F_GETFL) | O_NONBLOCK) == 0 &&
+        rdma_create_id(cm->channel, &cm->listener, NULL, RDMA_PS_TCP) == 0 &&
+        rdma_bind_addr(cm->listener, (struct sockaddr *)&address) == 0 &&
+        rdma_listen(cm->listener, BACKLOG) == 0) {
+        cm->port = rdma_get_src_port(cm->listener);
+        return;
+    }
+    log_debug("%s: rdma_cm can't be used: %s", port->label, strerror(errno));
+    verbs_cm_close(port);
+}
+
+void verbs_cm_close(struct transport_port *port)
+{
+    struct verbs_cm *cm = port->cm;
+
+    if (cm == NULL)
+        return;
+    while (cm->callers != NULL) {
+        struct caller *caller = cm->callers;
+
+        cm->callers = caller->next;
+        rdma_destroy_id(caller->id);
+        free(caller);
+    }
+    if (cm->listener != NULL)
+        rdma_destroy_id(cm->listener);
+    if (cm->channel != NULL)
+        rdma_destroy_event_channel(cm->channel);
+    free(cm);
+    port->cm = NULL;
+}
+
+uint16_t verbs_cm_port(const struct transport_port *port)
+{
+    return port->cm != NULL ? port->cm->port : 0;
+}
+
+int verbs_cm_fd(const struct transport_port *port)
+{
+    return port->cm != NULL ? port->cm->channel->fd : -1;
+}
+
+/* --- events --- */
+
+static void keep_caller(struct verbs_cm *cm, const struct rdma_cm_event *event)
+{
+    struct caller *caller = calloc(1, sizeof *caller);
+
+    if (caller == NULL || cm->caller_count >= CALLERS_MOST ||
+        event->param.conn.private_data_len < sizeof caller->greeting) {
+        free(caller);
+        rdma_reject(event->id, NULL, 0);
+        rdma_destroy_id(event->id);
+        return;
+    }
+    caller->id = event->id;
+    caller->id->context = NULL;
+    memcpy(&caller->greeting, event->param.conn.private_data, sizeof caller->greeting);
+    caller->next = cm->callers;
+    cm->callers = caller;
+    cm->caller_count++;
+}
+
+static struct rdma_conn_param parameters(const struct verbs_end *end,
+                                         const struct greeting *greeting)
+{
+    const struct verbs_options *options = &end->lane->options;
+    const struct ibv_device_attr *limits = &end->lane->port->limits;
+    int answers = limits->max_qp_rd_atom < UINT8_MAX ? limits->max_qp_rd_atom : UINT8_MAX;
+    int asks = limits->max_qp_init_rd_atom < end->theirs.reads ? limits->max_qp_init_rd_atom
+                                                               : end->theirs.reads;
+
+    return (struct rdma_conn_param){
+        .private_data = greeting,
+        .private_data_len = sizeof *greeting,
+        .responder_resources = (uint8_t)answers,
+        .initiator_depth = (uint8_t)asks,
+        .retry_count = options->retry,
+        .rnr_retry_count = options->rnr_retry,
+    };
+}
+
+static int call(struct verbs_end *end)
+{
+    struct err err = {""};
+    struct greeting greeting = {.token = end->theirs.token};
+    struct rdma_conn_param param;
+    int rc = verbs_pair_make_queue(end->pair, &end->lane->options, &err);
+
+    if (rc < 0)
+        return rc;
+    greeting.number = end->pair->qp->qp_num;
+    param = parameters(end, &greeting);
+    return rdma_connect(end->pair->id, &param) == 0 ? 0 : -errno;
+}
+
+/* What an event means for the end that called, or has answered. Returns what became of it. */
+static int go_on(struct verbs_end *end, const struct rdma_cm_event *event)
+{
+    struct rdma_cm_id *id = event->id;
+    struct greeting greeting;
+
+    switch (event->event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+        return rdma_resolve_route(id, RESOLVE_MS) == 0 ? -EAGAIN : -errno;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: {
+        int rc = call(end);
+
+        return rc < 0 ? rc : -EAGAIN;
+    }
+    case RDMA_CM_EVENT_ESTABLISHED:
+        if (end->source && event->param.conn.private_data_len >= sizeof greeting) {
+            memcpy(&greeting, event->param.conn.private_data, sizeof greeting);
+            end->pair->partner = greeting.number;
+        }
+        return 0;
+    case RDMA_CM_EVENT_REJECTED:
+        return -ECONNREFUSED;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+        return event->status < 0 ? event->status : -EHOSTUNREACH;
+    default:
+        return end->called;
+    }
+}
+
+void verbs_cm_work(struct transport_port *port)
+{
+    struct rdma_cm_event *event;
+
+    while (port->cm != NULL && rdma_get_cm_event(port->cm->channel, &event) == 0) {
+        struct verbs_end *end = event->id->context;
+
+        if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+            struct rdma_cm_event request = *event;
+            uint8_t data[UINT8_MAX];
+            uint8_t length = request.param.conn.private_data_len;
+
+            /* An id can be destroyed only when its events are acknowledged. */
+            if (length > 0)
+                memcpy(data, request.param.conn.private_data, length);
+            request.param.conn.private_data = data;
+            rdma_ack_cm_event(event);
+            keep_caller(port->cm, &request);
+            continue;
+        }
+        if (end != NULL)
+            end->called = go_on(end, event);
+        rdma_ack_cm_event(event);
+    }
+}
+
+/* --- ends --- */
+
+uint64_t verbs_cm_token(const struct verbs_end *end)
+{
+    uint64_t token = 0;
+
+    if (end->source || end->lane->options.connect != VERBS_CONNECT_CM)
+        return 0;
+    while (token == 0)
+        if (getrandom(&token, sizeof token, 0) != (ssize_t)sizeof token)
+            token = (uint64_t)(uintptr_t)end->pair;
+    return token;
+}
+
+static void set_options(const struct verbs_end *end, struct rdma_cm_id *id)
+{
+    uint8_t tos = end->lane->options.traffic_class;
+    uint8_t timeout = end->lane->options.timeout;
+
+    /* Refinements, which old kernels do not have. */
+    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos);
+    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
+}
+
+int verbs_cm_begin(struct verbs_end *end, struct err *err)
+{
+    struct transport_port *port = end->lane->port;
+    const struct verbs_reach *partner = &end->need.partner;
+    struct sockaddr_storage from;
+    struct sockaddr_storage to = address_of(partner->ip, partner->cm_port);
+
+    end->called = -EAGAIN;
+    if (port->cm == NULL)
+        return err_set(err, -ENOTSUP,
+                       "%s: connect: cm is not possible: the port has no IP address, or this host "
+                       "no rdma_cm (`modprobe rdma_ucm`); use connect: exchange",
+                       port->label);
+    if (partner->cm_port == 0)
+        return err_set(err, -ENOTSUP,
+                       "%s: connect: cm is not possible: rank %u's port has no IP address, or its "
+                       "host no rdma_cm (`modprobe rdma_ucm`); use connect: exchange",
+                       port->label, end->source ? end->flow->dst : end->flow->src);
+    if (!end->source)
+        return 0;
+    from = own_address(port);
+    if (rdma_create_id(port->cm->channel, &end->pair->id, end, RDMA_PS_TCP) == 0) {
+        set_options(end, end->pair->id);
+        if (rdma_resolve_addr(end->pair->id, (struct sockaddr *)&from, (struct sockaddr *)&to,
+                              RESOLVE_MS) == 0)
+            return 0;
+    }
+    return err_set(err, -errno, "%s: rdma_cm can't find a way to rank %u: %s", port->label,
+                   end->flow->dst, strerror(errno));
+}
+
+/* Answers the call with this end's token, if it has come. */
+static int answer(struct verbs_end *end)
+{
+    struct verbs_cm *cm = end->lane->port->cm;
+    struct caller **link = &cm->callers;
+    struct rdma_conn_param param;
+    struct greeting greeting = {0};
+    struct err err = {""};
+    struct caller *caller;
+    int rc;
+
+    while (*link != NULL && (*link)->greeting.token != end->mine.token)
+        link = &(*link)->next;
+    caller = *link;
+    if (caller == NULL)
+        return -EAGAIN;
+    *link = caller->next;
+    cm->caller_count--;
+    end->pair->id = caller->id;
+    end->pair->id->context = end;
+    end->pair->partner = caller->greeting.number;
+    free(caller);
+    set_options(end, end->pair->id);
+    rc = verbs_pair_make_queue(end->pair, &end->lane->options, &err);
+    if (rc < 0)
+        return rc;
+    greeting.number = end->pair->qp->qp_num;
+    param = parameters(end, &greeting);
+    return rdma_accept(end->pair->id, &param) == 0 ? -EAGAIN : -errno;
+}
+
+static void learn_mtu(struct verbs_pair *pair)
+{
+    struct ibv_qp_init_attr queues;
+    struct ibv_qp_attr attributes;
+
+    if (ibv_query_qp(pair->qp, &attributes, IBV_QP_PATH_MTU, &queues) == 0)
+        pair->mtu = (uint16_t)verbs_mtu_bytes(attributes.path_mtu);
+}
+
+int verbs_cm_advance(struct verbs_end *end, struct err *err)
+{
+    if (!end->source && end->called == -EAGAIN && end->pair->id == NULL) {
+        int rc = answer(end);
+
+        if (rc != -EAGAIN)
+            end->called = rc;
+    }
+    if (end->called == -EAGAIN)
+        return -EAGAIN;
+    if (end->called < 0)
+        return err_set(err, end->called, "%s: rdma_cm did not connect to rank %u: %s",
+                       end->lane->port->label, end->source ? end->flow->dst : end->flow->src,
+                       strerror(-end->called));
+    learn_mtu(end->pair);
+    return 0;
+}
+
+void verbs_link_end(struct verbs_end *end)
+{
+    if (end->pair != NULL && end->pair->id != NULL)
+        end->pair->id->context = NULL;
+}

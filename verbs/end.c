@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What both ends of a stream do: small control words, and saying what went wrong.
+ */
+#include "lane.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+static void post_one(struct verbs_end *end, struct ibv_send_wr *work, const struct verbs_post *post)
+{
+    struct ibv_sge from = {
+        .addr = (uintptr_t)post->from, .length = post->bytes, .lkey = end->pair->range.lkey};
+    struct ibv_send_wr *bad;
+    int code;
+
+    work->wr_id = VERBS_WORK_ID(post->work, 0);
+    work->sg_list = &from;
+    work->num_sge = 1;
+    work->send_flags |= IBV_SEND_SIGNALED;
+    if (post->bytes <= end->pair->inline_bytes)
+        work->send_flags |= IBV_SEND_INLINE;
+    end->control_busy = true;
+    code = ibv_post_send(end->pair->qp, work, &bad);
+    if (code != 0)
+        verbs_fault_post(end, code);
+}
+
+void verbs_end_write(struct verbs_end *end, const struct verbs_post *post)
+{
+    struct ibv_send_wr work = {
+        .opcode = post->immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
+        .imm_data = htonl(VERBS_IMMEDIATE_END),
+        .wr.rdma = {.remote_addr = end->theirs.control.address + post->offset,
+                    .rkey = end->theirs.control.key},
+    };
+
+    post_one(end, &work, post);
+}
+
+void verbs_end_send(struct verbs_end *end, const struct verbs_post *post)
+{
+    struct ibv_send_wr work = {.opcode = IBV_WR_SEND};
+
+    if (end->lane->options.service == VERBS_UD) {
+        work.wr.ud.ah = end->pair->ah;
+        work.wr.ud.remote_qpn = end->theirs.number;
+        work.wr.ud.remote_qkey = end->theirs.queue_key;
+    }
+    post_one(end, &work, post);
+}
+
+/* --- faults --- */
+
+/* Why a completion failed, and what to do about it (InfiniBand Architecture 11.6.2). */
+static const struct {
+    enum ibv_wc_status status;
+    const char *why;
+} reasons[] = {
+    {IBV_WC_RETRY_EXC_ERR,
+     "it does not answer, and all retries are used up: its node was killed, its port is down, a "
+     "cable is cut, or gid_index or mtu do not fit the network"},
+    {IBV_WC_RNR_RETRY_EXC_ERR, "it has no receives posted, and all retries are used up"},
+    {IBV_WC_REM_ACCESS_ERR, "it does not permit this access to its memory"},
+    {IBV_WC_REM_INV_REQ_ERR, "it finds the request invalid; does its device have this operation?"},
+    {IBV_WC_REM_OP_ERR, "it could not carry out the request"},
+    {IBV_WC_LOC_QP_OP_ERR, "this device does not carry out the request; does it have it?"},
+    {IBV_WC_LOC_LEN_ERR, "a message is longer than the place for it, or than the path MTU"},
+    {IBV_WC_LOC_PROT_ERR, "this device may not use the memory it was given"},
+};
+
+static void fail(struct verbs_end *end, int code, const char *what, const char *why)
+{
+    struct lane_flow *flow = end->flow;
+    char gid[VERBS_GID_TEXT];
+
+    end->failed = true;
+    err_set(&end->lane->lane.error, code, "%s: %s rank %u (%s, queue pair %u) failed: %s",
+            end->lane->port->label, what, end->source ? flow->dst : flow->src,
+            verbs_gid_text(end->theirs.gid, gid), end->theirs.number, why);
+}
+
+void verbs_fault(struct verbs_end *end, const struct ibv_wc *completion)
+{
+    const char *why = ibv_wc_status_str(completion->status);
+
+    if (completion->status == IBV_WC_WR_FLUSH_ERR && end->failed)
+        return;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reasons[i].status == completion->status)
+            why = reasons[i].why;
+    if (end->lane->port->fatal)
+        why = "the device has failed";
+    fail(end, -EIO, end->source ? "sending to" : "receiving from", why);
+}
+
+void verbs_fault_post(struct verbs_end *end, int code)
+{
+    if (!end->failed)
+        fail(end, -code, "posting work for", strerror(code));
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A verbs lane inside. The main thread makes and connects the queue pairs (prepare.c, settle.c,
+ * cm.c), a worker moves the messages (source.c, sink.c, work.c), the main thread reads what came of
+ * it (measure.c).
+ *
+ * Each queue pair of a flow is a stream of its own: messages in order, then an end mark. Offered is
+ * what was completed: with RC what the partner's device has acknowledged, with UC and UD what left;
+ * of reads what the reader says it has.
+ */
+#ifndef VERBS_LANE_H
+#define VERBS_LANE_H
+
+#include "message.h"
+#include "offer.h"
+#include "pace.h"
+#include "pair.h"
+#include "port.h"
+
+#define VERBS_BATCH 64u /* messages posted, and completions polled, at once */
+#define VERBS_PROBE_BYTES 10000u
+#define VERBS_MESSAGE_MAX (1u << 30)
+
+/* What a completion is of: the top byte of its work request's id. Receives have none: their id is
+ * their place in the ring. The rest is a count of messages. */
+enum verbs_work { VERBS_WORK_RECEIVE, VERBS_WORK_MESSAGE, VERBS_WORK_CONTROL, VERBS_WORK_END };
+#define VERBS_WORK_SHIFT 56
+#define VERBS_WORK_ID(kind, count) ((uint64_t)(kind) << VERBS_WORK_SHIFT | (count))
+
+/* A write's immediate data: the low bits of the message's sequence, or that it is the end mark. */
+#define VERBS_IMMEDIATE_MASK 0x7fffffffu
+#define VERBS_IMMEDIATE_END 0x80000000u
+
+enum verbs_link {
+    VERBS_LINK_OFFERED, /* our offer is out, the partner's is awaited */
+    VERBS_LINK_AWAIT,   /* the partner must make a new end */
+    VERBS_LINK_CALLING, /* rdma_cm is at work */
+    VERBS_LINK_READY,
+};
+
+/* One end of one stream: what a source and a sink have in common. */
+struct verbs_end {
+    struct verbs_lane *lane;
+    struct lane_flow *flow;
+    struct verbs_pair *pair;
+    struct verbs_need need;
+    struct verbs_script script;
+    struct verbs_offer mine;
+    struct verbs_offer theirs;
+    enum verbs_link link;
+    int called; /* rdma_cm: 0: connected; -EAGAIN: under way */
+    bool source;
+    bool control_busy; /* a word is on its way to the partner */
+    bool ended;        /* source: the end mark has arrived; sink: it has come */
+    bool failed;
+};
+
+/* One flow that this lane sends. */
+struct verbs_flow {
+    struct lane_flow *flow;
+    struct verbs_out *outs; /* queue_pairs of them */
+    struct pace pace;       /* in bytes of payload */
+    unsigned turn;          /* the stream that begins the next round */
+    unsigned open;          /* streams that have not ended */
+    bool unpaced;
+};
+
+/* A stream that this lane sends on. */
+struct verbs_out {
+    struct verbs_end end;
+    struct verbs_flow *group;
+    struct verbs_in *from; /* forwards what this one takes; NULL: it generates */
+    struct verbs_cursor at;
+    uint64_t done;         /* messages completed */
+    uint64_t allowed;      /* messages that the sink has given places for */
+    uint64_t *bytes_after; /* payload bytes up to a message that is not completed; `span` of them */
+    uint32_t span;
+    uint32_t next;        /* place in bytes_after and among the headers */
+    uint32_t remote;      /* place in the sink's ring */
+    uint32_t unsignalled; /* messages posted since the last that is signalled */
+    uint64_t told;        /* reads: messages that the sink knows of */
+    uint64_t waits;       /* times that messages were due and no place was free */
+    int64_t moved_ns;     /* unreliable services: when a credit last came, or was given up */
+    bool stopping;        /* begin no further message */
+    unsigned marks;       /* end marks posted */
+    int64_t marked_ns;
+    /* The variant, chosen by prepare: makes one work request of the present message. */
+    void (*fill)(struct verbs_out *out, struct ibv_send_wr *work);
+    struct ibv_send_wr *works; /* VERBS_BATCH, linked */
+    struct ibv_sge *gathers;   /* two for each */
+};
+
+/* A stream that this lane receives. */
+struct verbs_in {
+    struct verbs_end end;
+    struct verbs_out *onward; /* forwards to; NULL: it does not */
+    struct verbs_check check;
+    uint32_t place;      /* of the ring, for the next message */
+    uint32_t held;       /* places taken and not given back */
+    uint32_t back;       /* receives to be posted again ... */
+    uint32_t back_place; /* ... from this place on */
+    uint64_t told;       /* credit that the source knows of */
+    int64_t told_ns;
+    int64_t came_ns;          /* the last message */
+    struct verbs_cursor next; /* writes without immediate: the message for whose last byte the place
+                                 is made ready; reads: the next to be asked for */
+    uint32_t next_place;
+    uint32_t remote;      /* reads: place in the source's ring */
+    uint32_t unsignalled; /* reads */
+    uint64_t known;       /* reads: messages that the source has ready */
+    uint64_t total;       /* of the end mark ... */
+    uint64_t total_bytes;
+    bool marked; /* ... which has come */
+    bool whole;
+    /* The variant: takes what has come. Returns how many messages. */
+    unsigned (*take)(struct verbs_in *in, int64_t now_ns);
+    struct ibv_recv_wr *receives; /* one for each slot, in a circle */
+    struct ibv_sge *scatters;
+    struct ibv_send_wr *works; /* reads: VERBS_BATCH, linked */
+};
+
+struct verbs_lane {
+    struct lane lane;
+    struct transport_port *port;
+    struct verbs_options options; /* effective: nothing is automatic but where said */
+    uint32_t sizes[TRANSPORT_SIZES_MAX];
+    unsigned streams; /* per flow */
+    uint16_t mtu;     /* path MTU at most */
+    bool reliable;
+    bool events;
+    struct verbs_flow *flows;
+    struct verbs_out *outs;
+    struct verbs_in *ins;
+    unsigned out_count, outs_ended;
+    unsigned in_count, ins_ended;
+    unsigned ready;   /* ends that are connected */
+    unsigned settled; /* ends before this one are */
+    int64_t settle_since_ns;
+    int64_t look_ns;
+};
+
+int verbs_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
+int verbs_lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
+int verbs_port_settle_fd(struct transport_port *port);
+int verbs_lane_wake_fd(struct lane *lane);
+void verbs_lane_start(struct lane *lane, int64_t now_ns);
+int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns);
+unsigned verbs_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
+                            unsigned room);
+void verbs_lane_finish(struct lane *lane);
+
+/* --- between the files of a lane --- */
+
+/* The lane's ends: outs, then ins. */
+struct verbs_end *verbs_lane_end(struct verbs_lane *lane, unsigned index);
+
+/* An end is connected: fills what needs the partner's offer. */
+void verbs_out_connected(struct verbs_out *out);
+void verbs_in_connected(struct verbs_in *in);
+
+/* A completion that failed: sets the lane's error, unless it only follows from another. */
+void verbs_fault(struct verbs_end *end, const struct ibv_wc *completion);
+/* The same for a post that was refused. */
+void verbs_fault_post(struct verbs_end *end, int code);
+
+/* Source: takes completions and credits; true: something moved. */
+bool verbs_out_reap(struct verbs_out *out, int64_t now_ns);
+/* Posts messages of at most `budget` bytes, or one that is larger; returns the bytes. */
+uint64_t verbs_out_post(struct verbs_out *out, uint64_t budget, int64_t now_ns);
+/* All messages are posted: sends the end mark once they are completed. */
+void verbs_out_finish(struct verbs_out *out, int64_t now_ns);
+void verbs_out_variant(struct verbs_out *out);
+
+static inline bool verbs_out_at_end(const struct verbs_out *out)
+{
+    return out->stopping || out->at.length == 0;
+}
+
+/* Sink: takes what has come; how many messages. */
+unsigned verbs_in_poll(struct verbs_in *in, int64_t now_ns);
+/* Gives back the places of the `count` messages that were taken first. */
+void verbs_in_give_back(struct verbs_in *in, uint32_t count);
+/* Posts receives again, tells the source. */
+void verbs_in_tell(struct verbs_in *in, int64_t now_ns);
+void verbs_in_variant(struct verbs_in *in);
+
+/* Writes a word or the end mark to the partner's control words. */
+struct verbs_post {
+    enum verbs_work work;
+    const void *from; /* in the pair's control words */
+    uint32_t bytes;
+    size_t offset; /* in the partner's */
+    bool immediate;
+};
+void verbs_end_write(struct verbs_end *end, const struct verbs_post *post);
+/* Sends it as a message instead. */
+void verbs_end_send(struct verbs_end *end, const struct verbs_post *post);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Messages as both ends know them, without any device: what a stream is made of (the script), how
+ * far one has come (the cursor), what a message holds, and the end that verifies it (the check).
+ *
+ * A message is a header and then bytes of a fixed pseudo-random sequence, entered at a place that
+ * the header names. Both ends hold that sequence, so nothing is copied to send, and verifying is a
+ * comparison. A message shorter than the header is the header's first bytes. The period is a
+ * prime, so that data that moved by a power of two is not mistaken for the right data.
+ */
+#ifndef VERBS_MESSAGE_H
+#define VERBS_MESSAGE_H
+
+#include "metrics.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VERBS_ENDLESS UINT64_MAX
+#define VERBS_PERIOD 65521u
+#define VERBS_RUN 65536u /* so many bytes can be compared from any place */
+#define VERBS_STEP 7919u /* from one message's place to the next */
+
+enum verbs_kind { VERBS_KIND_MESSAGE = 0xb1, VERBS_KIND_END = 0xe4, VERBS_KIND_CREDIT = 0xc7 };
+
+/* In network byte order. */
+struct verbs_header {
+    uint8_t kind;
+    uint8_t stream; /* of the flow's queue pairs */
+    uint16_t tag;   /* the phase's */
+    uint32_t sequence;
+    uint32_t length; /* of the message, header included */
+    uint16_t src;    /* ranks: a forwarding rank replaces these two and nothing else */
+    uint16_t dst;
+    uint16_t place; /* where the payload begins in the sequence */
+    uint16_t zero;
+};
+#define VERBS_HEADER_BYTES 20u
+static_assert(sizeof(struct verbs_header) == VERBS_HEADER_BYTES, "layout");
+
+/* After the last message: what the stream was. Complete when `check` is right: it may come by a
+ * remote write, of which one may see only a part. */
+struct verbs_mark {
+    uint8_t kind;
+    uint8_t stream;
+    uint16_t tag;
+    uint16_t src;
+    uint16_t dst;
+    uint64_t messages;
+    uint64_t bytes;
+    uint64_t check;
+};
+static_assert(sizeof(struct verbs_mark) == 32, "layout");
+
+/* How far an end has come, told to the other end in one word, so that no part of it can be seen
+ * without the rest: the phase's tag, whether the end mark has come, and a count of messages. */
+#define VERBS_WORD_COUNT_BITS 47
+static inline uint64_t verbs_word(uint16_t tag, bool ended, uint64_t count)
+{
+    return (uint64_t)tag << 48 | (uint64_t)ended << VERBS_WORD_COUNT_BITS |
+           (count & ((UINT64_C(1) << VERBS_WORD_COUNT_BITS) - 1));
+}
+static inline bool verbs_word_is_of(uint64_t word, uint16_t tag)
+{
+    return word >> 48 == tag;
+}
+static inline bool verbs_word_ended(uint64_t word)
+{
+    return (word >> VERBS_WORD_COUNT_BITS & 1) != 0;
+}
+static inline uint64_t verbs_word_messages(uint64_t word)
+{
+    return word & ((UINT64_C(1) << VERBS_WORD_COUNT_BITS) - 1);
+}
+
+/* The same as a datagram, where there is no remote write (UD). */
+struct verbs_credit {
+    uint8_t kind;
+    uint8_t stream;
+    uint16_t tag;
+    uint16_t src;
+    uint16_t dst;
+    uint64_t word;
+};
+static_assert(sizeof(struct verbs_credit) == 16, "layout");
+
+/* --- script and cursor --- */
+
+struct verbs_script {
+    const uint32_t *sizes; /* in turn, again and again; owned by the lane */
+    uint32_t size_count;
+    uint64_t total; /* bytes, the last message shortened; or VERBS_ENDLESS */
+    uint16_t stream;
+    uint16_t tag;
+    uint16_t src;
+    uint16_t dst;
+};
+
+struct verbs_cursor {
+    uint64_t sequence;
+    uint64_t before; /* bytes of the messages before this one */
+    uint32_t length; /* of this one; 0: the script is at its end */
+    uint32_t turn;   /* of the sizes */
+    uint32_t place;
+};
+
+void verbs_cursor_start(struct verbs_cursor *at, const struct verbs_script *script);
+
+static inline uint32_t verbs_cursor_length(const struct verbs_cursor *at,
+                                           const struct verbs_script *script)
+{
+    uint64_t left = script->total - at->before;
+    uint32_t size = script->sizes[at->turn];
+
+    return size < left ? size : (uint32_t)left;
+}
+
+static inline void verbs_cursor_next(struct verbs_cursor *at, const struct verbs_script *script)
+{
+    at->sequence++;
+    at->before += at->length;
+    at->turn = at->turn + 1 == script->size_count ? 0 : at->turn + 1;
+    at->place += VERBS_STEP;
+    if (at->place >= VERBS_PERIOD)
+        at->place -= VERBS_PERIOD;
+    at->length = verbs_cursor_length(at, script);
+}
+
+/* The header of the present message with its payload from `place`. */
+static inline struct verbs_header verbs_header_of(const struct verbs_cursor *at,
+                                                  const struct verbs_script *script, uint32_t place)
+{
+    return (struct verbs_header){
+        .kind = VERBS_KIND_MESSAGE,
+        .stream = (uint8_t)script->stream,
+        .tag = __builtin_bswap16(script->tag),
+        .sequence = __builtin_bswap32((uint32_t)at->sequence),
+        .length = __builtin_bswap32(at->length),
+        .src = __builtin_bswap16(script->src),
+        .dst = __builtin_bswap16(script->dst),
+        .place = __builtin_bswap16((uint16_t)place),
+    };
+}
+
+struct verbs_mark verbs_mark_make(const struct verbs_script *script, uint64_t messages,
+                                  uint64_t bytes);
+/* True: a whole end mark of this stream; then the totals are in host order. */
+bool verbs_mark_read(const struct verbs_mark *mark, const struct verbs_script *script,
+                     uint64_t *messages, uint64_t *bytes);
+/* True: a whole credit of this stream; then *word is in host order. */
+struct verbs_credit verbs_credit_make(const struct verbs_script *script, uint64_t word);
+bool verbs_credit_read(const struct verbs_credit *credit, const struct verbs_script *script,
+                       uint64_t *word);
+
+/* --- content --- */
+
+/* Fills `bytes` of the sequence from its begin; `bytes` may be any number of periods. */
+void verbs_pattern_fill(uint8_t *pattern, size_t bytes);
+/* To be called once before any check. */
+void verbs_pattern_init(void);
+
+/* How many of `bytes` at `data` differ from the payload from `place` on. */
+uint64_t verbs_payload_wrong(const uint8_t *data, size_t bytes, uint32_t place);
+
+/* What the last byte of a message must be. */
+uint8_t verbs_last_byte(const struct verbs_header *header, uint32_t length);
+
+/* --- the verifying end --- */
+
+struct verbs_check {
+    struct verbs_script script;
+    struct verbs_cursor at; /* the next message that is due */
+    struct flow_side *side;
+    struct port_count *count;
+    bool reliable;   /* nothing may be missing; false: gaps are the network's loss */
+    bool places;     /* the payload's place is the source's choice (reads) */
+    bool whole;      /* every byte of every message is compared */
+    uint64_t missed; /* messages that were jumped over; less when one comes late */
+    uint64_t seen;   /* bit i: the message i + 1 before the one that is due has come */
+};
+
+void verbs_check_start(struct verbs_check *check);
+
+/* Verifies one message of `bytes` and accounts it: payload_bytes are those that were what and where
+ * they had to be, messages are those without a wrong byte. False: it is none of this stream in this
+ * phase, and was counted as foreign.
+ *
+ * What is compared: the header whole, the length, the order; of the payload all bytes when `whole`
+ * is set, when the message is at most VERBS_SMALL long, and for every VERBS_WHOLE_EVERY-th message;
+ * of the others the last 8 bytes and 8 further words, each in another eighth, at places that move
+ * from message to message. Where one of these is wrong, all bytes are compared and counted. */
+#define VERBS_SMALL 256u
+#define VERBS_WHOLE_EVERY 64u
+bool verbs_check_message(struct verbs_check *check, const uint8_t *data, uint32_t bytes);
+
+/* Gives a message the ranks of the next hop; `bytes` of it are there. */
+void verbs_redirect(uint8_t *data, uint32_t bytes, const struct verbs_script *onward);
+
+#endif

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A phase checked against a port, and a lane made for it: its effective options, its streams, their
+ * queue pairs.
+ */
+#include "cm.h"
+#include "lane.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIGNAL_MOST 32
+#define RING_BYTES (32u << 20) /* of one queue pair, if that is at least two messages */
+#define RING_LEAST 2u
+#define SLOTS_BY_DEPTH 2u /* places for one depth while the credit for another is on its way */
+#define QUEUE_PAIRS_MOST 64
+#define DEPTH_MOST 16384
+
+/* --- checks --- */
+
+static const char *const service_names[] = {"rc", "uc", "ud"};
+static const char *const operation_names[] = {"send", "write", "read"};
+
+static int check_words(const struct verbs_lane *lane, struct err *err)
+{
+    static const bool possible[3][3] = {
+        [VERBS_RC] = {true, true, true},
+        [VERBS_UC] = {[VERBS_WRITE] = true},
+        [VERBS_UD] = {[VERBS_SEND] = true},
+    };
+    const struct verbs_options *o = &lane->options;
+    const char *label = lane->port->label;
+
+    if (!possible[o->service][o->operation])
+        return err_set(err, -EINVAL,
+                       "%s: verbs service %s has no operation %s; rc has send, write and read, uc "
+                       "has write, ud has send",
+                       label, service_names[o->service], operation_names[o->operation]);
+    if (o->connect == VERBS_CONNECT_CM && o->service != VERBS_RC)
+        return err_set(err, -EINVAL, "%s: connect: cm is for service rc; use connect: exchange",
+                       label);
+    if (o->connect == VERBS_CONNECT_EXCHANGE && lane->port->iwarp)
+        return err_set(err, -EINVAL, "%s: an iWARP device is connected by connect: cm only", label);
+    if (lane->port->iwarp &&
+        (o->service != VERBS_RC || (o->operation == VERBS_WRITE && o->immediate)))
+        return err_set(err, -EOPNOTSUPP,
+                       "%s: iWARP has service rc only, and no write with immediate; use "
+                       "immediate: false",
+                       label);
+    if (o->retry > 6 || o->rnr_retry > 6)
+        return err_set(err, -EINVAL, "%s: retry and rnr_retry are 0 to 6: 7 never ends", label);
+    if (o->depth < 1 || o->depth > DEPTH_MOST || o->queue_pairs < 1 ||
+        o->queue_pairs > QUEUE_PAIRS_MOST || o->timeout < 1 || o->timeout > 31 ||
+        o->service_level > 15)
+        return err_set(err, -EINVAL,
+                       "%s: depth %u, queue_pairs %u, timeout %u or service_level %u is out of "
+                       "range: 1 to %u, 1 to %u, 1 to 31, 0 to 15",
+                       label, o->depth, o->queue_pairs, o->timeout, o->service_level, DEPTH_MOST,
+                       QUEUE_PAIRS_MOST);
+    return 0;
+}
+
+static int check_device(struct verbs_lane *lane, struct err *err)
+{
+    const struct verbs_options *o = &lane->options;
+    struct transport_port *port = lane->port;
+    uint32_t active = verbs_mtu_bytes(port->attributes.active_mtu);
+    enum ibv_mtu code;
+
+    if (o->mtu != 0 && !verbs_mtu_code(o->mtu, &code))
+        return err_set(err, -EINVAL, "%s: mtu %u; a path MTU is 256, 512, 1024, 2048 or 4096",
+                       port->label, o->mtu);
+    if (o->mtu > active)
+        return err_set(err, -EINVAL,
+                       "%s: mtu %u is larger than the port's active MTU %u; use at most that, or "
+                       "raise the MTU of the link (on RoCE that of %s, and of the switch)",
+                       port->label, o->mtu, active,
+                       port->netdev[0] != '\0' ? port->netdev : "its interface");
+    lane->mtu = (uint16_t)(o->mtu != 0 ? o->mtu : active);
+    if ((int)o->depth + (int)VERBS_CONTROL_WRS > port->limits.max_qp_wr)
+        return err_set(err, -EINVAL, "%s: depth %u; the device's queue pairs hold %d at most",
+                       port->label, o->depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
+    if (o->operation == VERBS_READ && port->limits.max_qp_rd_atom < 1)
+        return err_set(err, -EOPNOTSUPP, "%s: the device has no RDMA read; use send or write",
+                       port->label);
+    if (o->pkey_index >= port->attributes.pkey_tbl_len && o->pkey_index > 0)
+        return err_set(err, -EINVAL, "%s: pkey_index %u; the port's table has %u", port->label,
+                       o->pkey_index, port->attributes.pkey_tbl_len);
+    return 0;
+}
+
+static int check_gid(struct verbs_lane *lane, struct err *err)
+{
+    struct transport_port *port = lane->port;
+    int index = lane->options.gid_index;
+    char list[256] = "";
+    size_t used = 0;
+
+    if (index == VERBS_AUTOMATIC && (port->gid != NULL || port->iwarp))
+        return 0;
+    if (index != VERBS_AUTOMATIC && verbs_port_gid(port, index) != NULL)
+        return 0;
+    for (size_t i = 0; i < port->gid_count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", i > 0 ? ", " : "",
+                                 port->gids[i].index);
+    if (port->gid_count == 0)
+        return err_set(err, -EADDRNOTAVAIL,
+                       "%s: the port has no GID; give %s an address and bring it up", port->label,
+                       port->netdev[0] != '\0' ? port->netdev : "its interface");
+    return err_set(err, -EINVAL, "%s: gid_index %d is not in the port's GID table, which has %s",
+                   port->label, index, list);
+}
+
+static int check_sizes(const struct verbs_lane *lane, struct err *err)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    const char *label = lane->port->label;
+
+    if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
+        return err_set(err, -EINVAL, "verbs: %u message sizes; 1 to %d are possible",
+                       phase->size_count, TRANSPORT_SIZES_MAX);
+    if (phase->traffic == TRAFFIC_STREAM && !phase->load.unlimited && phase->load.rate_bps <= 0 &&
+        phase->load.rate_fps <= 0)
+        return err_set(err, -EINVAL, "verbs: a stream needs a load");
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        if (phase->sizes[i] == 0)
+            return err_set(err, -EINVAL, "verbs: a message of 0 bytes; 1 is the least");
+        if (phase->sizes[i] > VERBS_MESSAGE_MAX ||
+            phase->sizes[i] > lane->port->attributes.max_msg_sz)
+            return err_set(err, -EMSGSIZE, "%s: a message of %u bytes; %u are the most", label,
+                           phase->sizes[i],
+                           lane->port->attributes.max_msg_sz < VERBS_MESSAGE_MAX
+                               ? lane->port->attributes.max_msg_sz
+                               : VERBS_MESSAGE_MAX);
+        if (lane->options.service == VERBS_UD && phase->sizes[i] > lane->mtu &&
+            phase->traffic != TRAFFIC_PROBE)
+            return err_set(err, -EMSGSIZE,
+                           "%s: a message of %u bytes; with service ud a message is one packet, "
+                           "and %u, the path MTU, is the most",
+                           label, phase->sizes[i], lane->mtu);
+    }
+    return 0;
+}
+
+static bool forwards(const struct lane_request *request)
+{
+    for (uint32_t i = 0; i < request->send_count; i++)
+        if (request->sends[i].role == PATTERN_FORWARD)
+            return true;
+    return false;
+}
+
+static int check_forward(const struct verbs_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    if (!forwards(request))
+        return 0;
+    if (request->send_count != 1 || request->receive_count != 1)
+        return err_set(err, -EINVAL,
+                       "%s: verbs forwards one flow into one other, not %u into %u in a phase",
+                       lane->port->label, request->receive_count, request->send_count);
+    if (!lane->reliable)
+        return err_set(err, -EINVAL,
+                       "%s: a chain is forwarded over service rc only: what %s loses could not be "
+                       "sent on",
+                       lane->port->label, service_names[lane->options.service]);
+    return 0;
+}
+
+/* What stays in this host would say nothing about the network. */
+static int check_partner(const struct verbs_lane *lane, const struct lane_flow *flow, bool sends,
+                         struct err *err)
+{
+    const struct transport_port *port = lane->port;
+    uint32_t rank = sends ? flow->dst : flow->src;
+    struct verbs_reach reach;
+    char gid[VERBS_GID_TEXT];
+
+    if (!verbs_reach_read(&reach, &flow->partner))
+        return err_set(err, -EINVAL, "%s: rank %u gave no verbs address", port->label, rank);
+    if (reach.ethernet != port->ethernet || reach.iwarp != port->iwarp)
+        return err_set(err, -EINVAL,
+                       "%s: rank %u's port is %s, this one is %s: they can't reach each other; put "
+                       "them into different networks",
+                       port->label, rank,
+                       reach.iwarp      ? "iWARP"
+                       : reach.ethernet ? "RoCE"
+                                        : "InfiniBand",
+                       port->iwarp      ? "iWARP"
+                       : port->ethernet ? "RoCE"
+                                        : "InfiniBand");
+    if (port->gid != NULL && memcmp(reach.gid, port->gid->bytes, sizeof reach.gid) == 0)
+        return err_set(err, -EINVAL,
+                       "%s: rank %u is this same port, so the bytes would never leave it",
+                       port->label, rank);
+    if (port->software && port->ethernet &&
+        verbs_route_is_local(port->iwarp ? reach.ip : reach.gid, port->netdev))
+        return err_set(err, -EINVAL,
+                       "%s: rank %u (%s) is on this same host, and a software device keeps what is "
+                       "for it inside, so the bytes would never leave it; use ports of two hosts, "
+                       "or route between the two interfaces over the wire",
+                       port->label, rank, verbs_gid_text(reach.gid, gid));
+    return 0;
+}
+
+static int check_partners(const struct verbs_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < request->send_count && rc == 0; i++)
+        rc = check_partner(lane, &request->sends[i], true, err);
+    for (uint32_t i = 0; i < request->receive_count && rc == 0; i++)
+        rc = check_partner(lane, &request->receives[i], false, err);
+    return rc;
+}
+
+/* --- effective options --- */
+
+static void plan(struct verbs_lane *lane)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    struct verbs_options *o = &lane->options;
+    bool probe = phase->traffic == TRAFFIC_PROBE;
+    uint32_t probe_most = VERBS_PROBE_BYTES;
+
+    if (o->service == VERBS_UD && lane->mtu < probe_most)
+        probe_most = lane->mtu;
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        lane->sizes[i] = phase->sizes[i];
+        if (probe && lane->sizes[i] > probe_most)
+            lane->sizes[i] = probe_most;
+    }
+    lane->streams = probe ? 1 : o->queue_pairs;
+    if (o->signal_every == 0)
+        o->signal_every = (uint16_t)(o->depth / 4 < SIGNAL_MOST ? o->depth / 4 : SIGNAL_MOST);
+    if (o->signal_every == 0)
+        o->signal_every = 1;
+    if (o->signal_every > o->depth)
+        o->signal_every = o->depth;
+    lane->events = o->completion == VERBS_COMPLETION_EVENT ||
+                   (o->completion == VERBS_COMPLETION_AUTO && lane->lane.request.sleeps);
+    if (o->operation != VERBS_WRITE)
+        o->immediate = false;
+}
+
+static void name_variant(struct verbs_lane *lane)
+{
+    const struct verbs_options *o = &lane->options;
+
+    snprintf(lane->lane.variant, sizeof lane->lane.variant, "%s %s%s%s, %s, %s%s",
+             service_names[o->service], operation_names[o->operation],
+             o->immediate ? " immediate" : "", forwards(&lane->lane.request) ? " forward" : "",
+             o->connect == VERBS_CONNECT_CM ? "cm" : "exchange", lane->events ? "event" : "poll",
+             lane->port->memory.huge ? ", hugepages" : "");
+}
+
+/* --- streams --- */
+
+static uint32_t largest(const struct verbs_lane *lane)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < lane->lane.request.phase->size_count; i++)
+        most = lane->sizes[i] > most ? lane->sizes[i] : most;
+    return most;
+}
+
+static uint32_t stride_of(const struct verbs_lane *lane)
+{
+    uint32_t bytes = largest(lane);
+
+    if (bytes < sizeof(struct verbs_mark))
+        bytes = sizeof(struct verbs_mark);
+    if (lane->options.service == VERBS_UD)
+        bytes += VERBS_GRH_BYTES;
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Places in a sink's ring: two depths, within RING_BYTES, but never less than two, and no more than
+ * the device's queues hold. Both ends of a flow count alike. */
+static uint32_t slots_of(const struct verbs_lane *lane)
+{
+    uint64_t slots = (uint64_t)lane->options.depth * SLOTS_BY_DEPTH;
+    uint32_t stride = stride_of(lane);
+    uint64_t device = (uint64_t)lane->port->limits.max_qp_wr;
+
+    if (slots * stride > RING_BYTES)
+        slots = RING_BYTES / stride;
+    if (slots > device)
+        slots = device;
+    return slots > RING_LEAST ? (uint32_t)slots : RING_LEAST;
+}
+
+static struct verbs_need need_of(const struct verbs_lane *lane, const struct verbs_end *end)
+{
+    const struct verbs_options *o = &lane->options;
+    struct verbs_need need = {
+        .options = o,
+        .gid = o->gid_index == VERBS_AUTOMATIC ? lane->port->gid
+                                               : verbs_port_gid(lane->port, o->gid_index),
+        .role = end->source ? VERBS_SOURCE : VERBS_SINK,
+        .stream = end->script.stream,
+        .mtu = lane->mtu,
+        .slots = slots_of(lane),
+        .stride = stride_of(lane),
+    };
+
+    verbs_reach_read(&need.partner, &end->flow->partner);
+    if (!end->source)
+        return need;
+    need.relays = end->flow->role == PATTERN_FORWARD;
+    if (o->service == VERBS_UD) {
+        need.slots = VERBS_CREDIT_SLOTS;
+        need.stride = VERBS_CREDIT_STRIDE;
+    } else if (o->operation == VERBS_READ && !need.relays) {
+        need.slots++; /* no common divisor: what is old in a sink's place has another payload */
+    } else {
+        need.slots = 0;
+    }
+    return need;
+}
+
+static uint64_t total_bytes(const struct verbs_lane *lane, unsigned stream)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    uint64_t total = 0;
+
+    switch (phase->traffic) {
+    case TRAFFIC_TRANSFER:
+        return phase->transfer_bytes / lane->streams +
+               (stream < phase->transfer_bytes % lane->streams);
+    case TRAFFIC_PROBE:
+        for (uint32_t i = 0; i < phase->probes; i++)
+            total += lane->sizes[i % phase->size_count];
+        return total;
+    default:
+        return VERBS_ENDLESS;
+    }
+}
+
+static void begin_end(struct verbs_lane *lane, struct verbs_end *end, struct lane_flow *flow,
+                      unsigned stream)
+{
+    const struct phase *phase = lane->lane.request.phase;
+
+    end->lane = lane;
+    end->flow = flow;
+    end->script = (struct verbs_script){
+        .sizes = lane->sizes,
+        .size_count = phase->size_count,
+        .total = total_bytes(lane, stream),
+        .stream = (uint16_t)stream,
+        .tag = phase->tag,
+        .src = (uint16_t)flow->src,
+        .dst = (uint16_t)flow->dst,
+    };
+    end->need = need_of(lane, end);
+}
+
+static int begin_out(struct verbs_lane *lane, unsigned index)
+{
+    struct verbs_out *out = &lane->outs[index];
+    struct verbs_flow *group = &lane->flows[index / lane->streams];
+
+    group->flow = &lane->lane.request.sends[index / lane->streams];
+    group->outs = &lane->outs[index - index % lane->streams];
+    group->open++;
+    out->group = group;
+    out->end.source = true;
+    begin_end(lane, &out->end, group->flow, index % lane->streams);
+    verbs_cursor_start(&out->at, &out->end.script);
+    if (out->end.need.relays)
+        out->from = &lane->ins[index];
+    /* Reads are completed by the sink: as many are out as this end has places. */
+    out->span = lane->options.depth;
+    if (lane->options.operation == VERBS_READ)
+        out->span = out->from != NULL ? slots_of(lane) : out->end.need.slots;
+    out->bytes_after = calloc(out->span, sizeof *out->bytes_after);
+    out->works = calloc(VERBS_BATCH, sizeof *out->works);
+    out->gathers = calloc(2 * (size_t)VERBS_BATCH, sizeof *out->gathers);
+    verbs_out_variant(out);
+    return out->bytes_after != NULL && out->works != NULL && out->gathers != NULL ? 0 : -ENOMEM;
+}
+
+static int begin_in(struct verbs_lane *lane, unsigned index)
+{
+    struct verbs_in *in = &lane->ins[index];
+    const struct phase *phase = lane->lane.request.phase;
+    struct lane_flow *flow = &lane->lane.request.receives[index / lane->streams];
+    size_t slots;
+
+    begin_end(lane, &in->end, flow, index % lane->streams);
+    in->check = (struct verbs_check){
+        .script = in->end.script,
+        .side = flow->side,
+        .count = lane->lane.request.count,
+        .reliable = lane->reliable,
+        .places = lane->options.operation == VERBS_READ,
+        .whole = phase->traffic != TRAFFIC_STREAM,
+    };
+    verbs_check_start(&in->check);
+    if (forwards(&lane->lane.request))
+        in->onward = &lane->outs[index];
+    slots = in->end.need.slots;
+    in->receives = calloc(slots, sizeof *in->receives);
+    in->scatters = calloc(slots + VERBS_BATCH, sizeof *in->scatters);
+    in->works = calloc(VERBS_BATCH, sizeof *in->works);
+    verbs_in_variant(in);
+    return in->receives != NULL && in->scatters != NULL && in->works != NULL ? 0 : -ENOMEM;
+}
+
+static int allocate(struct verbs_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    unsigned outs = request->send_count * lane->streams;
+    unsigned ins = request->receive_count * lane->streams;
+    int rc = 0;
+
+    /* One more of each: an empty list is not NULL. */
+    lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
+    lane->outs = calloc(outs + 1, sizeof *lane->outs);
+    lane->ins = calloc(ins + 1, sizeof *lane->ins);
+    if (lane->flows == NULL || lane->outs == NULL || lane->ins == NULL)
+        return -ENOMEM;
+    lane->out_count = outs;
+    lane->in_count = ins;
+    for (unsigned i = 0; i < ins && rc == 0; i++)
+        rc = begin_in(lane, i);
+    for (unsigned i = 0; i < outs && rc == 0; i++)
+        rc = begin_out(lane, i);
+    return rc;
+}
+
+struct verbs_end *verbs_lane_end(struct verbs_lane *lane, unsigned index)
+{
+    return index < lane->out_count ? &lane->outs[index].end
+                                   : &lane->ins[index - lane->out_count].end;
+}
+
+/* --- the lane --- */
+
+static int check(struct verbs_lane *lane, struct err *err)
+{
+    int rc = check_words(lane, err);
+
+    if (rc == 0)
+        rc = check_device(lane, err);
+    if (rc == 0)
+        rc = check_gid(lane, err);
+    if (rc == 0)
+        rc = check_sizes(lane, err);
+    if (rc == 0)
+        rc = check_forward(lane, err);
+    return rc == 0 ? check_partners(lane, err) : rc;
+}
+
+static int make_pairs(struct verbs_lane *lane, struct err *err)
+{
+    int rc = verbs_port_pattern(lane->port, largest(lane), err);
+
+    for (unsigned i = 0; i < lane->out_count + lane->in_count && rc == 0; i++)
+        rc = verbs_link_begin(verbs_lane_end(lane, i), err);
+    return rc;
+}
+
+int verbs_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err)
+{
+    struct verbs_lane *l = calloc(1, sizeof *l);
+    int rc;
+
+    if (l == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", request->port->label);
+    l->lane.request = *request;
+    l->port = request->port;
+    l->options = request->phase->verbs;
+    l->reliable = l->options.service == VERBS_RC;
+    rc = check(l, err);
+    if (rc == 0) {
+        plan(l);
+        rc = allocate(l);
+        if (rc < 0)
+            err_set(err, rc, "%s: out of memory", l->port->label);
+    }
+    if (rc == 0)
+        rc = make_pairs(l, err);
+    name_variant(l);
+    if (rc < 0)
+        verbs_lane_finish(&l->lane);
+    else
+        *lane = &l->lane;
+    return rc;
+}
+
+/* --- and its end --- */
+
+/* The pair is at rest, in the same state as its partner's end. */
+static bool is_clean(const struct verbs_lane *lane, struct verbs_end *end)
+{
+    struct ibv_wc completion;
+
+    while (end->control_busy && ibv_poll_cq(end->pair->cq, 1, &completion) > 0)
+        if (completion.status == IBV_WC_SUCCESS &&
+            completion.wr_id >> VERBS_WORK_SHIFT == VERBS_WORK_CONTROL)
+            end->control_busy = false;
+    return lane->reliable && end->link == VERBS_LINK_READY && end->ended && !end->failed &&
+           !end->control_busy;
+}
+
+static void let_go(struct verbs_lane *lane, struct verbs_end *end, uint32_t messages)
+{
+    struct verbs_pair *pair = end->pair;
+
+    if (pair == NULL)
+        return;
+    end->pair = NULL;
+    if (lane->options.reuse == 0 || pair->port->fatal) {
+        verbs_pair_free(pair);
+        return;
+    }
+    pair->turn += messages;
+    verbs_pair_keep(pair, lane->options.reuse);
+}
+
+static void finish_end(struct verbs_lane *lane, struct verbs_end *end, uint32_t messages)
+{
+    verbs_link_end(end);
+    if (end->pair != NULL && !is_clean(lane, end)) {
+        verbs_pair_free(end->pair);
+        end->pair = NULL;
+    }
+    let_go(lane, end, messages);
+}
+
+void verbs_lane_finish(struct lane *lane)
+{
+    struct verbs_lane *l = (struct verbs_lane *)lane;
+
+    for (unsigned i = 0; i < l->out_count; i++) {
+        finish_end(l, &l->outs[i].end, (uint32_t)l->outs[i].at.sequence);
+        free(l->outs[i].bytes_after);
+        free(l->outs[i].works);
+        free(l->outs[i].gathers);
+    }
+    for (unsigned i = 0; i < l->in_count; i++) {
+        struct verbs_in *in = &l->ins[i];
+
+        if (in->end.pair != NULL)
+            in->end.pair->place = in->place;
+        in->end.ended = in->end.ended && in->whole && in->held == 0 && in->back == 0;
+        finish_end(l, &in->end, (uint32_t)in->check.at.sequence);
+        free(in->receives);
+        free(in->scatters);
+        free(in->works);
+    }
+    free(l->flows);
+    free(l->outs);
+    free(l->ins);
+    free(l);
+}

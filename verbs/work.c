@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The worker's calls: one round over the streams of a lane.
+ */
+#include "clock.h"
+#include "lane.h"
+
+#include <string.h>
+
+#define PROBE_NS (10 * NS_PER_MS) /* between probes */
+#define GATHER_NS NS_PER_MS       /* what is due within this time is sent together */
+#define LOOK_LEAST_NS (20 * NS_PER_US)
+#define LOOK_MOST_NS (500 * NS_PER_US)
+#define CATCH_UP_MOST 4e9 /* bytes; one second of load otherwise */
+#define EVENTS_MOST 64
+
+/* --- load --- */
+
+/* Bytes at layer 1 that a message of `bytes` takes: InfiniBand Architecture 5.2, RoCEv2 annex A17.
+ * Ethernet: preamble to gap and FCS 38, IPv4 20 or IPv6 40, UDP 8; transport 12 and the checksum 4;
+ * InfiniBand: local header 8, both checksums 6. First or only packets hold what the operation
+ * needs (16); datagrams 8. */
+static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
+{
+    const struct verbs_gid *gid = lane->port->gid;
+    double packet = 12 + 6 + 8;
+    double packets = (double)((bytes + lane->mtu - 1) / lane->mtu);
+    double once = lane->options.operation != VERBS_SEND ? 16 : 0;
+
+    if (lane->port->ethernet)
+        packet = 12 + 4 + 38 + 8 + (gid != NULL && verbs_gid_is_ipv4(gid->bytes) ? 20 : 40);
+    if (lane->options.service == VERBS_UD)
+        packet += 8;
+    return bytes + packets * packet + once;
+}
+
+/* Payload bytes a second of one flow; 0: as fast as it goes. */
+static double flow_rate(const struct verbs_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    double payload = 0;
+    double line = 0;
+
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        payload += lane->sizes[i];
+        line += line_bytes(lane, lane->sizes[i]);
+    }
+    if (phase->traffic == TRAFFIC_PROBE)
+        return payload / phase->size_count * NS_PER_S / PROBE_NS;
+    if (phase->load.unlimited)
+        return 0;
+    if (phase->load.rate_bps > 0)
+        return phase->load.rate_bps / 8 / request->send_count * payload / line;
+    return phase->load.rate_fps * payload / phase->size_count / request->send_count;
+}
+
+static void set_pace(struct verbs_lane *lane, struct verbs_flow *flow)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    double rate = flow_rate(lane);
+    double catch_up = phase->traffic == TRAFFIC_PROBE ? 1 : rate + rate * GATHER_NS / NS_PER_S + 1;
+
+    pace_init(&flow->pace, rate, (uint32_t)(catch_up < CATCH_UP_MOST ? catch_up : CATCH_UP_MOST),
+              phase->start_ns);
+    flow->unpaced = rate <= 0;
+}
+
+/* As tcp: what is unlimited asked for what was sent, and a message that was begun in time was asked
+ * for whole. */
+static void account_intended(const struct verbs_lane *lane, struct verbs_flow *flow, int64_t now_ns)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    struct flow_side *side = flow->flow->side;
+    int64_t until_ns = now_ns < lane->lane.stop_ns ? now_ns : lane->lane.stop_ns;
+
+    if (flow->outs[0].from != NULL) {
+        const struct flow_side *from = flow->outs[0].from->end.flow->side;
+
+        side->intended = from->live.payload_bytes + from->corrupted;
+        return;
+    }
+    if (phase->traffic == TRAFFIC_TRANSFER)
+        side->intended = phase->transfer_bytes;
+    else if (phase->traffic == TRAFFIC_STREAM && !flow->unpaced)
+        side->intended = (uint64_t)pace_intended(&flow->pace, until_ns);
+    if (side->intended < side->live.payload_bytes)
+        side->intended = side->live.payload_bytes;
+}
+
+/* --- sending --- */
+
+/* What a forwarder has taken up to the end mark is all that it will send. */
+static void follow_end(struct verbs_out *out)
+{
+    out->stopping |= out->from != NULL && out->from->end.ended &&
+                     out->at.sequence == out->from->check.at.sequence;
+}
+
+/* One stream's turn; returns the bytes posted. */
+static uint64_t send_stream(struct verbs_out *out, uint64_t budget, bool stopping, int64_t now_ns)
+{
+    uint64_t bytes = 0;
+
+    if (out->from != NULL)
+        follow_end(out);
+    else
+        out->stopping |= stopping;
+    if (!verbs_out_at_end(out))
+        bytes = verbs_out_post(out, budget, now_ns);
+    if (verbs_out_at_end(out))
+        verbs_out_finish(out, now_ns);
+    if (out->end.ended) {
+        out->group->open--;
+        out->end.lane->outs_ended++;
+    }
+    return bytes;
+}
+
+/* Posts what the flow's load allows now; returns when the next is due. */
+static int64_t send_flow(struct verbs_lane *lane, struct verbs_flow *flow, int64_t now_ns)
+{
+    bool stopping = now_ns >= lane->lane.stop_ns;
+    bool free_running = flow->unpaced || stopping || flow->outs[0].from != NULL;
+    uint64_t budget = free_running ? UINT64_MAX : pace_allow(&flow->pace, now_ns, 1, UINT32_MAX);
+    uint64_t posted = 0;
+
+    for (unsigned i = 0; i < lane->streams; i++) {
+        struct verbs_out *out = &flow->outs[(flow->turn + i) % lane->streams];
+
+        if (!out->end.ended)
+            posted += send_stream(out, budget > posted ? budget - posted : 0, stopping, now_ns);
+    }
+    flow->turn++;
+    if (posted > 0) {
+        pace_spend(&flow->pace, posted);
+        if (flow->flow->side->first_ns == 0)
+            flow->flow->side->first_ns = now_ns;
+    }
+    return free_running || flow->pace.next_ns <= now_ns ? now_ns : flow->pace.next_ns;
+}
+
+static int64_t send_all(struct verbs_lane *lane, int64_t now_ns)
+{
+    int64_t wake_ns = CLOCK_NEVER;
+
+    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
+        struct verbs_flow *flow = &lane->flows[i];
+        int64_t due_ns;
+
+        if (flow->open == 0)
+            continue;
+        due_ns = send_flow(lane, flow, now_ns);
+        account_intended(lane, flow, now_ns);
+        wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
+    }
+    return wake_ns;
+}
+
+/* --- looking --- */
+
+static bool look_once(struct verbs_lane *lane, int64_t now_ns)
+{
+    bool moved = false;
+
+    for (unsigned i = 0; i < lane->in_count; i++)
+        moved |= verbs_in_poll(&lane->ins[i], now_ns) > 0;
+    for (unsigned i = 0; i < lane->out_count; i++)
+        if (!lane->outs[i].end.ended)
+            moved |= verbs_out_reap(&lane->outs[i], now_ns);
+    return moved;
+}
+
+static void drain_events(struct verbs_lane *lane)
+{
+    struct ibv_cq *queue;
+    void *context;
+
+    for (int i = 0; i < EVENTS_MOST; i++) {
+        if (ibv_get_cq_event(lane->port->channel, &queue, &context) != 0)
+            return;
+        ibv_ack_cq_events(queue, 1);
+    }
+}
+
+/* From now on completions wake the worker; those that have come meanwhile are taken here. */
+static bool arm(struct verbs_lane *lane, int64_t now_ns)
+{
+    drain_events(lane);
+    for (unsigned i = 0; i < lane->in_count + lane->out_count; i++)
+        ibv_req_notify_cq(verbs_lane_end(lane, i)->pair->cq, 0);
+    return look_once(lane, now_ns);
+}
+
+static int64_t next_look(struct verbs_lane *lane, bool moved, int64_t now_ns)
+{
+    lane->look_ns = moved ? lane->look_ns / 2 : lane->look_ns * 2;
+    if (lane->look_ns < LOOK_LEAST_NS)
+        lane->look_ns = LOOK_LEAST_NS;
+    if (lane->look_ns > LOOK_MOST_NS)
+        lane->look_ns = LOOK_MOST_NS;
+    return now_ns + lane->look_ns;
+}
+
+/* --- the worker's calls --- */
+
+void verbs_lane_start(struct lane *lane, int64_t now_ns)
+{
+    struct verbs_lane *l = (struct verbs_lane *)lane;
+
+    (void)now_ns;
+    lane->stop_ns = lane->request.phase->stop_ns;
+    lane->sent_all = l->out_count == 0;
+    lane->received_all = l->in_count == 0;
+    for (uint32_t i = 0; i < lane->request.send_count; i++)
+        set_pace(l, &l->flows[i]);
+    for (unsigned i = 0; i < l->out_count; i++)
+        l->outs[i].moved_ns = lane->request.phase->start_ns;
+}
+
+static void note_ends(struct verbs_lane *l, int64_t now_ns)
+{
+    struct lane *lane = &l->lane;
+
+    lane->received_all = l->ins_ended == l->in_count;
+    lane->sent_all = l->outs_ended == l->out_count;
+    if (lane->stopped_ns == 0 && lane->sent_all && (l->out_count > 0 || now_ns >= lane->stop_ns))
+        lane->stopped_ns = now_ns;
+}
+
+int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns)
+{
+    struct verbs_lane *l = (struct verbs_lane *)lane;
+    int64_t send_ns = CLOCK_NEVER;
+    int64_t look_ns;
+    bool moved;
+
+    if (lane->error.text[0] != '\0')
+        return CLOCK_NEVER;
+    moved = look_once(l, now_ns);
+    if (now_ns < lane->request.phase->start_ns)
+        return lane->request.phase->start_ns;
+    if (lane->started_ns == 0)
+        lane->started_ns = now_ns;
+    if (!lane->sent_all)
+        send_ns = send_all(l, now_ns);
+    note_ends(l, now_ns);
+    if (lane->sent_all && lane->received_all)
+        return CLOCK_NEVER;
+    if (!moved && l->events && arm(l, now_ns))
+        return now_ns;
+    look_ns = next_look(l, moved, now_ns);
+    return send_ns > now_ns && send_ns < look_ns ? send_ns : look_ns;
+}
