@@ -38,6 +38,14 @@ struct doc_node {
     unsigned cores_count;
 };
 
+/* PCI ports leave their kernel driver for dpdk (doc/bind.md). */
+struct doc_bind {
+    char *driver;
+    char *journal;      /* NULL: BIND_JOURNAL */
+    bool keep;          /* restore: never */
+    uint32_t hugepages; /* of 2 MiB; 0: as they are */
+};
+
 struct doc_job {
     uint32_t protocol;
     char *run;
@@ -45,7 +53,8 @@ struct doc_job {
     uint32_t deadman_ms;
     uint32_t barrier_timeout_ms;
     enum worker_policy worker;
-    char *log; /* NULL: info */
+    char *log;             /* NULL: info */
+    struct doc_bind *bind; /* NULL: devices stay with the driver that they have */
     struct doc_node *nodes;
     unsigned nodes_count;
 };

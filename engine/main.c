@@ -3,6 +3,7 @@
  * switchbench-node: documents in, records out (doc/node-protocol.md). main reads like the data's
  * way: job, ports, peers, trials, end.
  */
+#include "bind.h"
 #include "clock.h"
 #include "log.h"
 #include "netns.h"
@@ -27,10 +28,16 @@ struct options {
     const char *name;
     const char *netns;
     bool plan;
+    bool restore;
+    bool bind;
+    struct bind_request lend; /* its devices point into the arguments */
+    const char *journal;
 };
 
 static const char usage[] =
     "usage: switchbench-node [FILE] [--name NAME] [--netns NAME] [--plan] [--version] [--help]\n"
+    "       switchbench-node --bind ADDRESS... --driver DRIVER [--hugepages N] [--journal FILE]\n"
+    "       switchbench-node --restore [--journal FILE]\n"
     "\n"
     "One node of a Switchbench run: reads YAML documents from FILE or standard input, sends and\n"
     "receives as they say, writes one JSON record a line to standard output.\n"
@@ -38,17 +45,42 @@ static const char usage[] =
     "  --name NAME    this node's name in the job (default: the host's name)\n"
     "  --netns NAME   enter this network namespace first\n"
     "  --plan         print the plan of a `plan` document and send nothing\n"
+    "  --bind         give PCI network devices to DPDK (doc/bind.md), by vfio-pci, "
+    "uio_pci_generic\n"
+    "                 or igb_uio; with N hugepages of 2 MiB reserved for the time\n"
+    "  --restore      give everything back as the journal has it (" BIND_JOURNAL ")\n"
     "\n"
     "The documents and records are described in doc/node-protocol.md. By hand at two hosts:\n"
     "  switchbench plan CONF --job job.yaml      # once; copy job.yaml to both, mode 0600\n"
     "  switchbench-node job.yaml --name node1    # on each, with its own name\n";
 
+static int check_lend(struct options *options, char **devices, size_t count, struct err *err)
+{
+    options->lend.devices = (const char *const *)devices;
+    options->lend.count = count;
+    if (options->bind && options->restore)
+        return err_set(err, -EINVAL, "--bind or --restore, not both");
+    if (options->restore && count > 0)
+        return err_set(err, -EINVAL, "--restore gives back all that the journal has: no addresses");
+    if (options->bind && (count == 0 || options->lend.driver == NULL))
+        return err_set(err, -EINVAL, "--bind wants PCI addresses, and --driver");
+    return 0;
+}
+
 static int parse_options(int argc, char **argv, struct options *options, struct err *err)
 {
     static const struct option known[] = {
-        {"name", required_argument, NULL, 'n'}, {"netns", required_argument, NULL, 's'},
-        {"plan", no_argument, NULL, 'p'},       {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0},
+        {"name", required_argument, NULL, 'n'},
+        {"netns", required_argument, NULL, 's'},
+        {"plan", no_argument, NULL, 'p'},
+        {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {"bind", no_argument, NULL, 'b'},
+        {"restore", no_argument, NULL, 'r'},
+        {"driver", required_argument, NULL, 'd'},
+        {"journal", required_argument, NULL, 'j'},
+        {"hugepages", required_argument, NULL, 'g'},
+        {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -63,6 +95,21 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
         case 'p':
             options->plan = true;
             break;
+        case 'b':
+            options->bind = true;
+            break;
+        case 'r':
+            options->restore = true;
+            break;
+        case 'd':
+            options->lend.driver = optarg;
+            break;
+        case 'j':
+            options->journal = optarg;
+            break;
+        case 'g':
+            options->lend.hugepages = (unsigned)strtoul(optarg, NULL, 10);
+            break;
         case 'v':
             puts("switchbench-node " SWITCHBENCH_VERSION);
             exit(0);
@@ -73,10 +120,40 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
             return err_set(err, -EINVAL, "see switchbench-node --help");
         }
     }
+    if (options->bind || options->restore)
+        return check_lend(options, argv + optind, (size_t)(argc - optind), err);
     if (argc - optind > 1)
         return err_set(err, -EINVAL, "one job file at most, not %d", argc - optind);
     options->file = argv[optind];
     return 0;
+}
+
+/* --- devices lent to DPDK and given back, without a run --- */
+
+static void print_sentence(void *data, const char *sentence)
+{
+    (void)data;
+    printf("%s\n", sentence);
+}
+
+/* A change that is half done is ended, or taken back, before a signal counts. */
+static int lend_by_hand(const struct options *options, struct err *err)
+{
+    const struct bind_place place = {
+        .root = "",
+        .journal = options->journal != NULL ? options->journal : BIND_JOURNAL,
+        .kernel = &bind_kernel,
+        .say = print_sentence,
+    };
+    sigset_t all;
+    int rc;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    rc = options->bind ? bind_devices(&place, &options->lend, err) : bind_restore(&place, err);
+    if (rc == BIND_ALREADY)
+        puts("All of them are bound already, by an earlier --bind; its journal is kept.");
+    return rc < 0 ? rc : 0;
 }
 
 /* --- by hand: a file of documents --- */
@@ -267,6 +344,14 @@ static int tear_down(struct node *node)
     return rc;
 }
 
+/* What has failed is said, and asks for another exit status than all's well. */
+static void give_back(struct node *node)
+{
+    ports_close(node);
+    if (lend_end(node) < 0 && node->status == 0)
+        node->status = 3;
+}
+
 static int run_node(struct node *node)
 {
     int rc = job_read(node);
@@ -285,6 +370,7 @@ static int run_node(struct node *node)
     if (rc == 0)
         run_trials(node);
     leave(node);
+    give_back(node);
     if (node->status == 0 && node->end != NODE_QUIT)
         node->status = 3;
     say_bye(node);
@@ -310,11 +396,17 @@ static int print_plan(struct node *node, struct err *err)
 int main(int argc, char **argv)
 {
     struct options options = {0};
-    struct node node = {.signal_fd = -1, .event_fd = -1};
+    struct node node = {.signal_fd = -1, .event_fd = -1, .held_fd = -1};
     struct err err = {0};
     int status;
     int rc = parse_options(argc, argv, &options, &err);
 
+    if (rc == 0 && (options.bind || options.restore)) {
+        rc = lend_by_hand(&options, &err);
+        if (rc < 0)
+            fprintf(stderr, "switchbench-node: %s\n", err.text);
+        return rc < 0 ? node_status_for(rc) : 0;
+    }
     tsc_begin(&node.tsc);
     if (rc == 0)
         rc = set_up(&node, &options, &err);

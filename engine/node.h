@@ -15,6 +15,7 @@
 #include "tsc.h"
 #include "worker.h"
 
+#include <net/if.h>
 #include <signal.h>
 
 #define NODE_TRANSPORTS_MAX 4
@@ -39,10 +40,13 @@ struct node_port {
     size_t first_lane;                 /* of all the node's: its queue 0's */
     const struct transport *transport; /* in which it is open; NULL: closed */
     struct transport_port *open;
-    uint32_t queues;        /* that it has in that transport */
-    uint64_t line_rate_bps; /* as resolved when it was opened; 0: unknown */
-    double core_fps;        /* frames/s that one core can send there at most; 0: no bound known */
-    bool link_up;           /* as last seen */
+    uint32_t queues;         /* that it has in that transport */
+    uint64_t line_rate_bps;  /* as resolved when it was opened; 0: unknown */
+    double core_fps;         /* frames/s that one core can send there at most; 0: no bound known */
+    bool link_up;            /* as last seen */
+    int64_t down_ns;         /* since when the link is down; 0: it is up */
+    bool unsurveyed;         /* it is reported when it is first used: to open it binds the device */
+    char iface[IF_NAMESIZE]; /* of its PCI device, when the document does not say it */
 };
 
 /* Where a port of the run lives. */
@@ -79,6 +83,9 @@ struct node {
 
     struct node_port *ports;
     size_t port_count;
+    bool lent;                 /* its PCI ports have left their kernel drivers, ... */
+    bool owes;                 /* ... it was this node that took them, and it gives them back */
+    int held_fd;               /* keeps others from doing that; -1: nothing held */
     struct node_place *places; /* all ports of the run, by name */
     size_t place_count;
 
@@ -124,8 +131,23 @@ int ports_use(struct node *node, const struct transport *transport, const uint32
 void ports_close(struct node *node);
 /* Waits until all open ports have a link, names those that have none. */
 int ports_await_link(struct node *node);
-/* Reports links that went down or came back since the last call. */
-void ports_watch_links(struct node *node);
+/* Reports links that went down or came back since the last call. -ECANCELED: one stays down for
+ * too long. */
+int ports_watch_links(struct node *node);
+
+/* lend.c: the job says `bind`, and this is a port that leaves its kernel driver for dpdk. */
+bool lend_wanted(const struct node *node, const struct node_port *port);
+/* The same, and some port of the node is used through its kernel driver before. */
+bool lend_waits(const struct node *node, const struct node_port *port);
+/* Finds the interfaces of PCI ports that kernel transports use, and refuses now what could not be
+ * lent later. */
+int lend_survey(struct node *node, struct err *err);
+/* Before a port is opened: binds all ports that are to be bound, or refuses to go back. */
+int lend_for(struct node *node, const struct node_port *port, const struct transport *transport,
+             struct err *err);
+/* At the end, the ports being closed: what this node has taken is given back. 0, or what failed,
+ * with the sentence in node->err. */
+int lend_end(struct node *node);
 
 /* job.c: reads the job document, finds this node and its ports in it, starts its workers. */
 int job_read(struct node *node);

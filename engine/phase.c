@@ -22,6 +22,7 @@
 #define CLOCK_HOLD_NS (150 * NS_PER_MS)
 #define CLOCK_GAP_NS (250 * NS_PER_MS)
 #define PROGRESS_NS (500 * NS_PER_MS)
+#define LINKS_NS (100 * NS_PER_MS) /* a link that is down for less may pass unseen */
 #define PROBE_SILENCE_NS (300 * NS_PER_MS)
 #define BEGINNING_NS (2 * NS_PER_MS) /* the main thread keeps quiet until so long after a start */
 #define AHEAD 2                      /* phases that are prepared while one runs */
@@ -266,7 +267,7 @@ static int await_workers(struct sequence *sequence, size_t index)
     struct phase_run *run = run_of(sequence, index);
     struct node *node = sequence->trial->node;
     struct worker_progress last = {0};
-    int64_t last_ns = clock_now();
+    int64_t last_ns = clock_now(), watched_ns = last_ns;
     int rc = 0;
 
     while (!workers_done(node)) {
@@ -275,14 +276,17 @@ static int await_workers(struct sequence *sequence, size_t index)
         else
             node_turn(node, clock_now() + NS_PER_MS);
         rc = rc < 0 ? rc : check_floods(run);
-        if (clock_now() - last_ns >= PROGRESS_NS) {
+        if (clock_now() - last_ns >= PROGRESS_NS)
             report_progress(run, &last, &last_ns);
-            ports_watch_links(node);
+        if (rc == 0 && clock_now() - watched_ns >= LINKS_NS) {
+            rc = ports_watch_links(node);
+            watched_ns = clock_now();
         }
         if (rc < 0) /* node_turn no longer waits: do not spin */
             clock_sleep_until(clock_now() + NS_PER_MS / 2);
     }
-    ports_watch_links(node); /* a link that went down may be why all this ended */
+    if (rc == 0) /* a link that went down may be why all this ended */
+        rc = ports_watch_links(node);
     return rc < 0 ? rc : check_floods(run);
 }
 

@@ -40,8 +40,10 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
                      struct err *err)
 {
     struct port_facts facts = {0};
-    int rc = transport->open(&port->open, &port->conf, &node->run, err);
+    int rc = lend_for(node, port, transport, err);
 
+    if (rc == 0)
+        rc = transport->open(&port->open, &port->conf, &node->run, err);
     if (rc < 0)
         return rc;
     port->transport = transport;
@@ -51,6 +53,7 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     port->line_rate_bps =
         port->doc->conf.line_rate_bps > 0 ? port->doc->conf.line_rate_bps : facts.link_bps;
     port->link_up = transport->link_up(port->open);
+    port->down_ns = port->link_up ? 0 : clock_now();
     return 0;
 }
 
@@ -176,6 +179,10 @@ static int survey_port(struct node *node, struct node_port *port, const struct t
 {
     int rc;
 
+    if (lend_wanted(node, port) && strcmp(transport->name, "dpdk") == 0 && lend_waits(node, port)) {
+        port->unsurveyed = true;
+        return 0;
+    }
     close_port(port);
     rc = open_port(node, port, transport, err);
     if (rc < 0)
@@ -195,6 +202,8 @@ int ports_survey(struct node *node)
         if (rc == 0)
             rc = ask_guard(node->ports[i].doc, &err);
     }
+    if (rc == 0)
+        rc = lend_survey(node, &err);
     for (unsigned place = NODE_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {
         for (size_t i = 0; i < node->port_count && rc == 0; i++) {
             struct node_port *port = &node->ports[i];
@@ -227,6 +236,19 @@ static int assign_workers(struct node *node)
     return rc;
 }
 
+static int use_port(struct node *node, struct node_port *port, const struct transport *transport,
+                    struct err *err)
+{
+    int rc = port->transport == NULL ? open_port(node, port, transport, err) : 0;
+
+    if (rc == 0 && port->unsurveyed && lend_wanted(node, port) &&
+        strcmp(transport->name, "dpdk") == 0) {
+        report_port(node, port);
+        port->unsurveyed = false;
+    }
+    return rc;
+}
+
 int ports_use(struct node *node, const struct transport *transport, const uint32_t *ports,
               size_t count)
 {
@@ -238,8 +260,7 @@ int ports_use(struct node *node, const struct transport *transport, const uint32
         if (node->ports[i].transport != transport)
             close_port(&node->ports[i]);
     for (size_t i = 0; i < count && rc == 0; i++) {
-        if (node->ports[ports[i]].transport == NULL)
-            rc = open_port(node, &node->ports[ports[i]], transport, &err);
+        rc = use_port(node, &node->ports[ports[i]], transport, &err);
         if (rc == 0)
             rc = node_turn(node, clock_now());
     }
@@ -248,18 +269,34 @@ int ports_use(struct node *node, const struct transport *transport, const uint32
     return rc < 0 && err.text[0] != '\0' ? node_fail(node, 3, &err) : rc;
 }
 
-static void report_link(struct node *node, const struct node_port *port)
+static void report_link(struct node *node, const struct node_port *port, int64_t down_ns)
 {
     json_t *record = record_new(node->records, "event");
+    char text[64] = "";
 
+    if (port->link_up)
+        snprintf(text, sizeof text, "it was down for %.1f s", (double)down_ns / 1e9);
     json_object_set_new(record, "what", json_string(port->link_up ? "link-up" : "link-down"));
     json_object_set_new(record, "port", json_string(port->doc->conf.name));
+    record_set_text(record, "text", text);
     record_send(node->records, record);
-    log_warning("port %s: link %s", port->doc->conf.name, port->link_up ? "up" : "down");
+    log_warning("port %s: link %s%s%s", port->doc->conf.name, port->link_up ? "up" : "down",
+                text[0] != '\0' ? ": " : "", text);
 }
 
-void ports_watch_links(struct node *node)
+static int no_link(struct node *node, const char *name)
 {
+    struct err err = {0};
+
+    err_set(&err, -ENOLINK, "port %s has had no link for %lld s: check its cable and its peer",
+            name, LINK_WAIT_NS / NS_PER_S);
+    return node_fail(node, 3, &err);
+}
+
+int ports_watch_links(struct node *node)
+{
+    int64_t now_ns = clock_now();
+
     for (size_t i = 0; i < node->port_count; i++) {
         struct node_port *port = &node->ports[i];
         bool up;
@@ -269,38 +306,35 @@ void ports_watch_links(struct node *node)
         up = port->transport->link_up(port->open);
         if (up != port->link_up) {
             port->link_up = up;
-            report_link(node, port);
+            report_link(node, port, now_ns - port->down_ns);
+            port->down_ns = up ? 0 : now_ns;
         }
+        if (!up && now_ns - port->down_ns > LINK_WAIT_NS)
+            return no_link(node, port->doc->conf.name);
     }
+    return 0;
 }
 
-static const char *port_without_link(struct node *node)
+static bool port_without_link(const struct node *node)
 {
     for (size_t i = 0; i < node->port_count; i++)
         if (node->ports[i].transport != NULL && !node->ports[i].link_up)
-            return node->ports[i].doc->conf.name;
-    return NULL;
+            return true;
+    return false;
 }
 
 int ports_await_link(struct node *node)
 {
-    int64_t deadline_ns = clock_now() + LINK_WAIT_NS;
-    struct err err = {0};
-    const char *name;
+    int64_t now_ns = clock_now();
     int rc;
 
-    for (;;) {
-        ports_watch_links(node);
-        name = port_without_link(node);
-        if (name == NULL)
-            return 0;
-        if (clock_now() > deadline_ns)
-            break;
+    for (size_t i = 0; i < node->port_count; i++) /* all have the same time from now on */
+        node->ports[i].down_ns = node->ports[i].link_up ? 0 : now_ns;
+    rc = ports_watch_links(node);
+    while (rc == 0 && port_without_link(node)) {
         rc = node_turn(node, clock_now() + 50 * NS_PER_MS);
-        if (rc < 0)
-            return rc;
+        if (rc == 0)
+            rc = ports_watch_links(node);
     }
-    err_set(&err, -ENOLINK, "port %s has had no link for %lld s: check its cable and its peer",
-            name, LINK_WAIT_NS / NS_PER_S);
-    return node_fail(node, 3, &err);
+    return rc;
 }

@@ -40,7 +40,12 @@ class Part:
 
 PARTS = (
     Part("patterns", None, ("patterns",), libc_only=True),
-    Part("engine", None, ("engine", "patterns")),
+    Part("engine", None, ("engine", "engine/bind", "patterns")),
+    Part(
+        "engine/bind",
+        frozenset({"err.h", "guard.h", "guard_host.h"}),
+        ("engine/bind", "engine"),
+    ),
     Part("engine/tcp", frozenset(LEAVES), ("engine/tcp", "engine", "patterns")),
     Part("engine/dpdk", frozenset(LEAVES), ("engine/dpdk", "engine", "patterns"), ("rte_",)),
     Part("guests", None, ("guests",)),

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * May a device be lent? Each refusal is one sentence with what to do.
+ */
+#ifndef ENGINE_BIND_CHECK_H
+#define ENGINE_BIND_CHECK_H
+
+#include "bind.h"
+
+/* The driver for all of them: DPDK knows it, it is loaded. */
+int bind_check_driver(const struct bind_place *place, const char *driver, struct err *err);
+
+/* One of the request's devices. */
+int bind_check_device(const struct bind_place *place, const struct bind_request *request,
+                      const char *pci, struct err *err);
+
+#endif

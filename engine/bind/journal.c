@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int sync_folder(const char *path)
+{
+    char copy[PATH_MAX];
+    int fd, rc;
+
+    snprintf(copy, sizeof copy, "%s", path);
+    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    rc = fsync(fd) == 0 ? 0 : -errno;
+    close(fd);
+    return rc == -EINVAL ? 0 : rc; /* a file system without it has nothing to lose */
+}
+
+static int make_folder(const char *path)
+{
+    char copy[PATH_MAX];
+
+    snprintf(copy, sizeof copy, "%s", path);
+    return mkdir(dirname(copy), 0755) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+static int write_whole(int fd, const json_t *journal)
+{
+    char *text = json_dumps(journal, JSON_INDENT(1));
+    size_t length = text != NULL ? strlen(text) : 0, done = 0;
+    int rc = text != NULL ? 0 : -ENOMEM;
+
+    while (done < length && rc == 0) {
+        ssize_t written = write(fd, text + done, length - done);
+
+        if (written < 0 && errno != EINTR)
+            rc = -errno;
+        done += written > 0 ? (size_t)written : 0;
+    }
+    free(text);
+    if (rc == 0 && fsync(fd) < 0)
+        rc = -errno;
+    return rc;
+}
+
+/* A name that exists is never replaced: link(2) fails where rename(2) would not. A file system
+ * without links (9p, FAT) has renameat2 or neither; there the name is looked for first. */
+static int give_name(const char *temporary, const char *path)
+{
+    if (link(temporary, path) == 0)
+        return unlink(temporary) == 0 ? 0 : -errno;
+    if (errno == EEXIST)
+        return -EEXIST;
+    if (access(path, F_OK) == 0)
+        return -EEXIST;
+    return rename(temporary, path) == 0 ? 0 : -errno;
+}
+
+int bind_journal_write(const char *path, const json_t *journal, struct err *err)
+{
+    char temporary[PATH_MAX];
+    int fd, rc;
+
+    snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid());
+    rc = make_folder(path);
+    fd = rc == 0 ? open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+    if (fd < 0) {
+        rc = rc != 0 ? rc : -errno;
+        goto cleanup;
+    }
+    rc = write_whole(fd, journal);
+    close(fd);
+    if (rc == 0)
+        rc = give_name(temporary, path);
+    if (rc == 0)
+        rc = sync_folder(path);
+    else
+        (void)unlink(temporary);
+cleanup:
+    if (rc != 0 && rc != -EEXIST)
+        err_set(err, rc,
+                "The journal %s can't be written (%s), and without it no device is touched: be "
+                "root, or name another file with --journal.",
+                path, strerror(-rc));
+    return rc;
+}
+
+static int check_version(const char *path, const json_t *journal, struct err *err)
+{
+    json_int_t version = json_integer_value(json_object_get(journal, "switchbench_bind"));
+
+    if (version == JOURNAL_VERSION && json_is_array(json_object_get(journal, "devices")))
+        return 0;
+    return err_set(err, -EINVAL,
+                   "%s is not a journal that this version can read (switchbench_bind: %lld, wanted "
+                   "%d): restore with the version that wrote it.",
+                   path, (long long)version, JOURNAL_VERSION);
+}
+
+int bind_journal_read(const char *path, json_t **journal, struct err *err)
+{
+    json_error_t error;
+    int rc;
+
+    *journal = NULL;
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return -ENOENT;
+    *journal = json_load_file(path, 0, &error);
+    if (*journal == NULL)
+        return err_set(err, -EINVAL, "The journal %s can't be read: %s (line %d).", path,
+                       error.text, error.line);
+    rc = check_version(path, *journal, err);
+    if (rc != 0) {
+        json_decref(*journal);
+        *journal = NULL;
+    }
+    return rc;
+}
+
+int bind_journal_remove(const char *path, struct err *err)
+{
+    int rc = unlink(path) == 0 || errno == ENOENT ? sync_folder(path) : -errno;
+
+    if (rc != 0)
+        err_set(err, rc, "The journal %s can't be removed: %s.", path, strerror(-rc));
+    return rc;
+}
+
+int bind_journal_lock(const char *path, int *fd)
+{
+    int rc = 0;
+
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0)
+        return -errno;
+    if (flock(*fd, LOCK_EX | LOCK_NB) < 0)
+        rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
+    if (rc != 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return rc;
+}
+
+void bind_journal_boot(const char *root, char *boot, size_t size)
+{
+    char path[PATH_MAX];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/proc/sys/kernel/random/boot_id", root);
+    file = fopen(path, "re");
+    if (file == NULL || fgets(boot, (int)size, file) == NULL)
+        boot[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    boot[strcspn(boot, "\n")] = '\0';
+}
+
+bool bind_journal_is_past(const json_t *journal, const char *root)
+{
+    const char *then = json_string_value(json_object_get(journal, "boot"));
+    char now[64];
+
+    bind_journal_boot(root, now, sizeof now);
+    return then != NULL && then[0] != '\0' && now[0] != '\0' && strcmp(then, now) != 0;
+}

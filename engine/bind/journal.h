@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The journal's file: on disk, whole, before anything is changed, and one at a time. Its layout is
+ * in doc/bind.md.
+ */
+#ifndef ENGINE_BIND_JOURNAL_H
+#define ENGINE_BIND_JOURNAL_H
+
+#include "err.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#define JOURNAL_VERSION 1
+
+/* Writes a new journal with its data and its folder's entry on disk, or nothing. -EEXIST without a
+ * sentence: there is one. */
+int bind_journal_write(const char *path, const json_t *journal, struct err *err);
+
+/* Reads it; the object is the caller's. -ENOENT without a sentence: there is none. -EINVAL: it is
+ * not one that this version can read. */
+int bind_journal_read(const char *path, json_t **journal, struct err *err);
+
+int bind_journal_remove(const char *path, struct err *err);
+
+/* Locks the journal for as long as the descriptor is open. -EBUSY: another process has it;
+ * -ENOENT: there is none; both without a sentence. */
+int bind_journal_lock(const char *path, int *fd);
+
+/* The boot that this is ("": unknown), and whether the journal was written in another. */
+void bind_journal_boot(const char *root, char *boot, size_t size);
+bool bind_journal_is_past(const json_t *journal, const char *root);
+
+#endif

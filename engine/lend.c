@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Of a run whose job says `bind`: the node's PCI ports leave their kernel drivers before dpdk opens
+ * the first of them, and are given back when the run ends, however it ends (engine/bind/bind.h).
+ * All of them at once, under one journal. What kernel transports need of them comes before: there
+ * is no way back within a run.
+ */
+#include "bind.h"
+#include "clock.h"
+#include "guard_host.h"
+#include "log.h"
+#include "node.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool uses(const struct doc_port *doc, const char *transport)
+{
+    for (unsigned i = 0; i < doc->transports_count; i++)
+        if (strcmp(doc->transports[i], transport) == 0)
+            return true;
+    return doc->transports_count == 0 && strcmp(transport, "dpdk") == 0;
+}
+
+bool lend_wanted(const struct node *node, const struct node_port *port)
+{
+    return node->job->bind != NULL && port->doc->conf.pci != NULL && uses(port->doc, "dpdk");
+}
+
+static bool has_kernel_use(const struct doc_port *doc)
+{
+    return uses(doc, "tcp") || uses(doc, "verbs");
+}
+
+bool lend_waits(const struct node *node, const struct node_port *port)
+{
+    for (size_t i = 0; i < node->port_count; i++)
+        if (lend_wanted(node, &node->ports[i]) && has_kernel_use(node->ports[i].doc))
+            return lend_wanted(node, port) && !node->lent;
+    return false;
+}
+
+static void log_sentence(void *data, const char *sentence)
+{
+    (void)data;
+    log_info("%s", sentence);
+}
+
+static struct bind_place place_of(const struct node *node)
+{
+    const char *journal = node->job->bind->journal;
+
+    return (struct bind_place){
+        .root = "",
+        .journal = journal != NULL ? journal : BIND_JOURNAL,
+        .kernel = &bind_kernel,
+        .say = log_sentence,
+    };
+}
+
+/* The devices of all ports that are to be lent; the list is the caller's, the texts are not. */
+static int list_devices(const struct node *node, struct bind_request *request)
+{
+    const char **devices = calloc(node->port_count + 1, sizeof *devices);
+
+    *request = (struct bind_request){.driver = node->job->bind->driver,
+                                     .hugepages = node->job->bind->hugepages,
+                                     .devices = devices};
+    if (devices == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < node->port_count; i++)
+        if (lend_wanted(node, &node->ports[i]))
+            devices[request->count++] = node->ports[i].doc->conf.pci;
+    return 0;
+}
+
+static void free_devices(struct bind_request *request)
+{
+    free((void *)(uintptr_t)request->devices);
+}
+
+/* tcp wants an interface, and a device has one as long as its kernel driver drives it. */
+static int find_interface(struct node_port *port, struct err *err)
+{
+    struct guard_interfaces found;
+    int rc;
+
+    if (port->doc->conf.pci == NULL || port->conf.iface != NULL || !has_kernel_use(port->doc))
+        return 0;
+    rc = guard_host_pci("", port->doc->conf.pci, &found, err);
+    if (rc == 0 && found.count == 0)
+        rc = err_set(err, -ENODEV,
+                     "port %s: PCI device %s has no interface for tcp: is it bound to a driver of "
+                     "DPDK's? `switchbench-node --restore` gives it back",
+                     port->doc->conf.name, port->doc->conf.pci);
+    if (rc != 0)
+        return rc;
+    memcpy(port->iface, found.names[0], sizeof port->iface);
+    port->conf.iface = port->iface;
+    return 0;
+}
+
+int lend_survey(struct node *node, struct err *err)
+{
+    struct bind_request request;
+    struct bind_place place;
+    int rc = 0;
+
+    for (size_t i = 0; i < node->port_count && rc == 0; i++)
+        rc = find_interface(&node->ports[i], err);
+    if (rc != 0 || node->job->bind == NULL)
+        return rc;
+    place = place_of(node);
+    rc = list_devices(node, &request);
+    if (rc == 0 && request.count > 0)
+        rc = bind_check(&place, &request, err);
+    free_devices(&request);
+    return rc < 0 ? rc : 0;
+}
+
+static void report(const struct node *node, const char *what, const struct bind_request *request)
+{
+    for (size_t i = 0; i < request->count; i++) {
+        json_t *record = record_new(node->records, "event");
+
+        record_set_text(record, "what", what);
+        record_set_text(record, "text", request->devices[i]);
+        record_send(node->records, record);
+    }
+}
+
+static int lend_all(struct node *node, struct err *err)
+{
+    const struct bind_place place = place_of(node);
+    struct bind_request request;
+    int rc = list_devices(node, &request);
+
+    if (rc == 0)
+        rc = bind_devices(&place, &request, err);
+    if (rc >= 0) {
+        node->lent = true;
+        node->owes = rc == 0 && !node->job->bind->keep;
+        rc = bind_hold(&place, &node->held_fd, err);
+        report(node, "bound", &request);
+    }
+    free_devices(&request);
+    return rc;
+}
+
+int lend_for(struct node *node, const struct node_port *port, const struct transport *transport,
+             struct err *err)
+{
+    if (!lend_wanted(node, port))
+        return 0;
+    if (strcmp(transport->name, "dpdk") == 0)
+        return node->lent ? 0 : lend_all(node, err);
+    if (!node->lent)
+        return 0;
+    return err_set(err, -EINVAL,
+                   "port %s has left its kernel driver for dpdk: trials of %s have to come before "
+                   "those of dpdk in a run that binds",
+                   port->doc->conf.name, transport->name);
+}
+
+int lend_end(struct node *node)
+{
+    struct bind_place place;
+    struct bind_request request;
+    struct err err = {0};
+    int rc;
+
+    if (node->held_fd >= 0)
+        close(node->held_fd);
+    node->held_fd = -1;
+    if (!node->owes)
+        return 0;
+    place = place_of(node);
+    node->owes = false;
+    rc = bind_restore(&place, &err);
+    if (list_devices(node, &request) == 0)
+        report(node, rc == 0 ? "restored" : "not-restored", &request);
+    free_devices(&request);
+    if (rc < 0)
+        return err_set(&node->err, rc, "%s", err.text);
+    return 0;
+}
