@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stages of scripts/test: gates, builds, unit tests, Python and system tests.
+"""The stages of scripts/test: gates, builds, unit tests, Python, system and guest tests.
 
 All stages run, whatever failed before, but for those whose build failed. Gates share the cores;
 everything that measures time has the machine for itself. At the end stands what ran, how long it
@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILDS = ROOT / "build-test"
@@ -208,6 +209,16 @@ def pytest(folder: str, long: bool, arguments: Sequence[str]) -> Outcome:
     return Outcome("failed" if status else "passed")
 
 
+def guest_tests(long: bool, arguments: Sequence[str]) -> Outcome:
+    """The tests in guests, or why this machine can't boot any."""
+    ready = execute([str(TOOLS / "python"), "-m", "switchbench.guests", "prepare"])
+    if ready.returncode == SKIPPED:
+        return Outcome("skipped", ready.stdout)
+    if ready.returncode != 0:
+        return Outcome("failed", ready.stdout)
+    return pytest("tests/vm", long, arguments)
+
+
 def processes() -> Iterator[str]:
     """Every process that runs a program of this tree or of its environment."""
     for entry in Path("/proc").glob("[0-9]*"):
@@ -231,6 +242,7 @@ def traces() -> set[str]:
             (pool / "free_hugepages").read_text()
         )
         found |= {f"{pool.name} in use, page {number}" for number in range(taken)}
+    found |= {f"folder of guests {path}" for path in Path(gettempdir()).glob("sb-guests-*")}
     return found | set(processes())
 
 
@@ -361,6 +373,8 @@ def main(arguments: Sequence[str]) -> int:
         Stage(folder, partial(pytest, folder, options.all, for_pytest), "build release")
         for folder in ("tests/python", "tests/system")
     )
+    guests = partial(guest_tests, options.all, for_pytest)
+    report.in_turn([Stage("tests/vm", guests, "build release")])
     report.in_turn([Stage("machine left as found", partial(leftovers, before))])
     return report.summary()
 

@@ -28,7 +28,8 @@ from .monitor import Monitor
 
 BOOT_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 15.0
-CONSOLE_LINES = 15
+CONSOLE_LINES = 40  # a panic has some 25
+FOLDER_PREFIX = "sb-guests-"
 
 _ATTACH = Path(__file__).with_name("attach.py")
 _PATH_MAX = 100  # sun_path of unix(7) is 108 bytes
@@ -198,7 +199,8 @@ def _lay_out(machines: Sequence[Machine], job: Job, seed: int) -> Path:
     _check_qemu()
     unpacked = kernel.prepare()
     base = image.base(unpacked)
-    folder = Path(tempfile.mkdtemp(prefix="sb-guests-"))
+    # Named after whoever booted it, so that a stray folder can be told from one in use.
+    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-"))
     try:
         if len(str(folder)) > _PATH_MAX - max(len(machine.name) for machine in machines) - 15:
             raise GuestError(f"{folder} is too long a path for sockets: set TMPDIR to a short one")

@@ -157,11 +157,12 @@ class Switch:
             port.cut_until_s = 0.0
         return port.cut_until_s > 0
 
-    def _connect(self, port: Port) -> None:
-        """The guest has spoken, so its socket is there; its readiness can be polled then."""
+    def _connect(self, port: Port) -> bool:
+        """Once its QEMU is there; a connected socket can be polled for room at the other end."""
         with contextlib.suppress(OSError):
             port.socket.connect(str(port.guest))
             port.connected = True
+        return port.connected
 
     def _send(self, port: Port, frame: bytes) -> None:
         if port.cut_until_s and self._is_cut(port):
@@ -170,13 +171,16 @@ class Switch:
         if port.queue:
             self._enqueue(port, frame)
             return
+        if not port.connected and not self._connect(port):
+            port.counters.dropped += 1
+            return
         try:
             port.socket.send(frame)
         except BlockingIOError:
             port.stuck_since_s = time.monotonic()
             self._enqueue(port, frame)
             self._poller.modify(port.socket, self._events(port))
-        except OSError:  # not up yet, or gone
+        except OSError:  # gone
             port.counters.dropped += 1
         else:
             port.counters.sent += 1
