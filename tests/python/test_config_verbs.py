@@ -31,7 +31,8 @@ profile: quick
 
 def verbs(folder: Path, options: str, *assignments: str) -> Run:
     """A run of pairs over verbs with these options."""
-    text = f"{SITE}tests: [{{pattern: pairs, transport: verbs, {options}}}]\n"
+    pattern = "" if "pattern:" in options else "pattern: pairs, "
+    text = f"{SITE}tests: [{{{pattern}transport: verbs, {options}}}]\n"
     return compile_text(folder, text, *assignments)
 
 
@@ -150,6 +151,9 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
         ("verbs: {inline: 1MiB}", "1048576 bytes inline: 0 (none) to 4096 are possible"),
         ("verbs: {depht: 4}", 'is not a key here; did you mean "depth"?'),
         ("verbs: {depth: [4, 8]}", "a singular key takes one value"),
+        ("verbs: {service: ud, connect: cm}", "verbs.connect: cm connects service rc, not ud"),
+        ("pattern: chain, forward: true, verbs: {service: uc}", "forward: a chain is forwarded "
+         "over service rc only"),
         ("verbs: {depth: 8, signal_every: 9}", "verbs.signal_every: 9 is more than the depth of 8"),
         ("verbs: {service: ud}, message_size: 4097", "message_size: a message of 4097 bytes is "
          "more than service ud sends: one packet, at most 4096 bytes here"),

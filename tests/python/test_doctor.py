@@ -32,7 +32,7 @@ def found(checks: list[doctor.Check], part: str, what: str) -> doctor.Check:
 
 def test_every_lack_has_a_remedy_and_every_part_a_line(engine: Path) -> None:
     checks = doctor.examine()
-    assert {check.part for check in checks} == {"engine", "tcp", "dpdk", "lab", "machine"}
+    assert {check.part for check in checks} == {"engine", "tcp", "dpdk", "verbs", "lab", "machine"}
     for check in checks:
         assert check.state in (doctor.OK, doctor.LACK, doctor.NOTE)
         assert check.state != doctor.LACK or check.remedy, check

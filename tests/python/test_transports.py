@@ -308,7 +308,7 @@ def test_records_of_verbs() -> None:
     assert entry["retransmitted_segments"] is None
     assert entry["queue_pairs"] == {
         "depth": 128, "signal_every": 32, "inline_bytes": 220, "path_mtu_bytes": 1024,
-        "gid_index": 3, "count": 2, "reused": 1, "bytes": 4096, "slowest_setup_us": 900.0,
+        "gid_index": 3, "count": 2, "reused": 1, "bytes_each": 4096, "slowest_setup_us": 900.0,
         "credit_waits": 7,
     }  # fmt: skip
     port = result["ports"][0]

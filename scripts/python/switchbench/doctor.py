@@ -11,17 +11,16 @@ import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from . import rdma
+from .checks import LACK, NOTE, OK, Check
 from .errors import ConfigurationError
 from .lab import rootless
 from .lab.missing import missing
 from .launch.engine import find_engine
 
-OK = "ok"
-LACK = "lack"  # something can't be done; `remedy` says how it could
-NOTE = "note"  # worth knowing; nothing is lost
+__all__ = ["LACK", "NOTE", "OK", "Check", "can_run", "examine"]
 
 _AF_XDP = 44  # linux/socket.h; Python has no name for it
 _ENGINE_TIMEOUT_S = 20
@@ -40,17 +39,6 @@ _CAPABILITIES = {
     "cap_sys_admin": 21,
     "cap_bpf": 39,
 }
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the doctor's."""
-
-    part: str  # engine | tcp | dpdk | lab | machine
-    what: str
-    state: str  # ok | lack | note
-    detail: str = ""
-    remedy: str = ""
 
 
 def examine() -> list[Check]:
@@ -81,18 +69,27 @@ def _engine() -> Iterator[Check]:
         yield Check("engine", str(engine), LACK, reason, remedy)
         return
     yield Check("engine", "switchbench-node", OK, f"{version}, {engine}")
-    yield _built_with_dpdk(engine)
+    yield _built_with(engine)
 
 
-def _built_with_dpdk(engine: Path) -> Check:
+# What a build may have or not: the transport, its library, the package to build it with.
+_OPTIONAL = (("dpdk", "librte_eal", "libdpdk-dev"), ("verbs", "libibverbs", "libibverbs-dev"))
+
+
+def _built_with(engine: Path) -> Check:
     try:
         libraries = _output(["ldd", str(engine)])
     except (OSError, subprocess.SubprocessError):
         libraries = ""
-    if "librte_eal" in libraries:
-        return Check("engine", "libraries", OK, "all found, DPDK among them")
-    remedy = "install libdpdk-dev and build again for transport dpdk (`scripts/setup`)"
-    return Check("engine", "libraries", NOTE, "no DPDK in this build: tcp only", remedy)
+    names = [name for name, library, _ in _OPTIONAL if library in libraries]
+    absent = [(name, package) for name, library, package in _OPTIONAL if library not in libraries]
+    detail = f"all found; built with the transports {', '.join(['tcp', *names])}"
+    if not absent:
+        return Check("engine", "libraries", OK, detail)
+    lacks = ", ".join(name for name, _ in absent)
+    packages = ", ".join(package for _, package in absent)
+    remedy = f"install {packages} and build again (`scripts/setup`)"
+    return Check("engine", "libraries", NOTE, f"{detail}, without {lacks}", remedy)
 
 
 def _output(command: list[str]) -> str:
@@ -282,6 +279,7 @@ _EXAMINERS: tuple[Callable[[], Iterator[Check]], ...] = (
     _packet_sockets,
     _hugepages,
     _vfio,
+    rdma.examine,
     _lab,
     _cores,
     _workers,

@@ -368,6 +368,16 @@ def verbs_limits(point: Point, document: Document) -> None:
             place(point, key, document),
             f"service {service} has no operation {operation}: it can {listed(possible)}",
         )
+    if verbs["connect"] == "cm" and service != "rc":
+        raise document.problem(
+            place(point, "verbs.connect", document),
+            f"cm connects service rc, not {service}: leave it at exchange",
+        )
+    if point.values.get("forward") and service != "rc":
+        raise document.problem(
+            place(point, "forward", document),
+            f"a chain is forwarded over service rc only: what {service} loses could not be sent on",
+        )
     if verbs.get("signal_every", 1) > verbs["depth"]:
         raise document.problem(
             place(point, "verbs.signal_every", document),

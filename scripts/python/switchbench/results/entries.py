@@ -210,7 +210,7 @@ def _queue_pairs(flows: list[Flow]) -> dict[str, Any]:
     return {name: same(name) for name in _SETTINGS} | {
         "count": m.total(said("queue_pairs")),
         "reused": m.total(said("reused_queue_pairs")),
-        "bytes": m.total(said("queue_pair_bytes")),
+        "bytes_each": m.greatest(said("queue_pair_bytes")),
         "slowest_setup_us": m.greatest(said("setup_us")),
         "credit_waits": m.total(said("credit_waits")),
     }
