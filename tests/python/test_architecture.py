@@ -49,6 +49,12 @@ PARTS = (
     Part("engine/tcp", frozenset(LEAVES), ("engine/tcp", "engine", "patterns")),
     Part("engine/dpdk", frozenset(LEAVES), ("engine/dpdk", "engine", "patterns"), ("rte_",)),
     Part("guests", None, ("guests",)),
+    Part(
+        "model/core",
+        frozenset({"err.h", "signature.h"}),
+        ("model/core", "engine", "engine/dpdk"),
+        libc_only=True,
+    ),
     Part("verbs", frozenset(LEAVES), ("verbs", "engine", "patterns"), ("infiniband/", "rdma/")),
 )
 FAMILIES = ("rte_", "infiniband/", "rdma/")

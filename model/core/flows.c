@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "flows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TAGGED 0x80 /* beside the port in the key; ports are below 64 */
+
+static_assert(MODEL_PORTS_MAX <= TAGGED, "the port's bits in a key");
+
+void flows_key(uint64_t key[2], const struct model_flow_name *name)
+{
+    key[0] = name->source << 16 | (name->in | (name->tagged ? TAGGED : 0)) << 8 | name->out;
+    key[1] = name->destination << 16 | name->tag;
+}
+
+struct model_flow_name model_flow_name(const struct model_flow *flow)
+{
+    return (struct model_flow_name){
+        .source = flow->key[0] >> 16,
+        .destination = flow->key[1] >> 16,
+        .in = (flow->key[0] >> 8 & 0xff) & ~(unsigned)TAGGED,
+        .out = flow->key[0] & 0xff,
+        .tagged = (flow->key[0] >> 8 & TAGGED) != 0,
+        .tag = (uint16_t)flow->key[1],
+    };
+}
+
+int flows_open(struct flows *flows, uint32_t most)
+{
+    static const struct model_flow_name nobody = {.out = MODEL_FLOOD};
+    uint32_t places = 16;
+
+    while (places < 2 * most)
+        places *= 2;
+    *flows = (struct flows){.most = most, .mask = places - 1};
+    flows_key(flows->others.key, &nobody);
+    flows->places = calloc(places, sizeof(struct model_flow *));
+    flows->chunks = calloc(most / FLOWS_CHUNK + 1, sizeof(struct model_flow *));
+    return flows->places != NULL && flows->chunks != NULL ? 0 : -ENOMEM;
+}
+
+void flows_close(struct flows *flows)
+{
+    for (uint32_t i = 0; flows->chunks != NULL && i <= flows->most / FLOWS_CHUNK; i++)
+        free(flows->chunks[i]);
+    free(flows->chunks);
+    free(flows->places);
+}
+
+static struct model_flow *make(struct flows *flows, const uint64_t key[2])
+{
+    struct model_flow **chunk = &flows->chunks[flows->count / FLOWS_CHUNK];
+    struct model_flow *flow;
+
+    if (flows->count < flows->most && *chunk == NULL)
+        *chunk = calloc(FLOWS_CHUNK, sizeof **chunk);
+    if (flows->count >= flows->most || *chunk == NULL) {
+        flows->overflowed = true;
+        return NULL;
+    }
+    flow = &(*chunk)[flows->count++ % FLOWS_CHUNK];
+    memcpy(flow->key, key, sizeof flow->key);
+    return flow;
+}
+
+struct model_flow *flows_get(struct flows *flows, const uint64_t key[2])
+{
+    uint64_t hash = (key[0] ^ key[1] * 0xbf58476d1ce4e5b9) * 0x9e3779b97f4a7c15;
+    uint32_t at = (uint32_t)(hash >> 32) & flows->mask;
+    struct model_flow *flow;
+
+    while ((flow = flows->places[at]) != NULL) {
+        if (flow->key[0] == key[0] && flow->key[1] == key[1])
+            return flow;
+        at = (at + 1) & flows->mask;
+    }
+    flow = make(flows, key);
+    if (flow == NULL)
+        return &flows->others;
+    return flows->places[at] = flow;
+}
+
+uint32_t flows_count(const struct flows *flows)
+{
+    return flows->count + flows->overflowed;
+}
+
+struct model_flow *flows_at(struct flows *flows, uint32_t index)
+{
+    if (index >= flows->count)
+        return &flows->others;
+    return &flows->chunks[index / FLOWS_CHUNK][index % FLOWS_CHUNK];
+}

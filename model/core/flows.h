@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The flows that a switch has seen, with their counts. A flow is known by its addresses, the port
+ * it came in by, the port it was to leave by and, where flows are told apart by phase, its tag.
+ * Flows stay where they are in memory: frames point to them.
+ */
+#ifndef MODEL_FLOWS_H
+#define MODEL_FLOWS_H
+
+#include "model.h"
+
+#define FLOWS_CHUNK 256
+
+struct flows {
+    struct model_flow **chunks;
+    uint32_t count;
+    uint32_t most;
+    struct model_flow **places; /* open addressing */
+    uint32_t mask;
+    struct model_flow others; /* all those beyond `most`, in one */
+    bool overflowed;
+};
+
+int flows_open(struct flows *flows, uint32_t most);
+void flows_close(struct flows *flows);
+
+/* The flow of that key, made when it is new. */
+struct model_flow *flows_get(struct flows *flows, const uint64_t key[2]);
+
+void flows_key(uint64_t key[2], const struct model_flow_name *name);
+
+/* By number, `others` last where it is in use. */
+uint32_t flows_count(const struct flows *flows);
+struct model_flow *flows_at(struct flows *flows, uint32_t index);
+
+#endif

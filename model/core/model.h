@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * An Ethernet switch as a value: frames in with their times, frames out with theirs. No I/O, no
+ * clock, nothing of DPDK's: time is simulated, in nanoseconds that the caller passes in, and
+ * everything random comes from the seed, so that the same frames at the same times give the same
+ * result. One model is one switch module; modules are joined by trunk ports. doc/model.md says
+ * what each part does, by formula.
+ *
+ *     wire in -> table, faults -> [fabric of limited capacity] -> queue -> wire out
+ *
+ * The order of events of one moment is fixed: departures, arrivals (each by port), fabric, frames
+ * held back, PAUSE renewals, matching.
+ */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include "err.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MODEL_PORTS_MAX 64
+#define MODEL_STEPS_MAX 16
+#define MODEL_NEVER INT64_MAX
+#define MODEL_FLOOD 0xfe /* in place of an output: all ports but the source's */
+#define MODEL_NO_PORT (-1)
+
+/* What a frame costs on the wire: FCS 4, preamble and start delimiter 8, gap 12 (IEEE 802.3). */
+#define MODEL_FCS 4
+#define MODEL_LAYER1 20
+#define MODEL_SIZE_MIN 64
+
+struct model;
+struct model_flow;
+
+/* The caller owns the memory; between model_receive() and `leave` or `release` the model owns the
+ * frame. It fits in one cache line, so that a packet's headroom can hold it. */
+struct model_frame {
+    struct model_frame *next; /* the model's, until the frame has left; then the caller's */
+    uint8_t *data;            /* destination address first; set by the caller */
+    void *host;               /* the caller's */
+    struct model_flow *flow;  /* the model's, up to the end */
+    int64_t time_ns;
+    int64_t end_ns;
+    uint32_t length; /* without FCS; set by the caller */
+    uint16_t marks;
+    uint8_t in;
+    uint8_t out; /* the port by which it leaves */
+};
+static_assert(sizeof(struct model_frame) <= 64, "one cache line");
+
+/* What the model needs of its surroundings. */
+struct model_host {
+    void *context;
+    /* A frame of that length for the model to fill; NULL: no memory. */
+    struct model_frame *(*make)(void *context, uint32_t length);
+    void (*release)(void *context, struct model_frame *frame);
+    /* The frame's last bit left by frame->out at `at_ns`; the caller owns it again. */
+    void (*leave)(void *context, struct model_frame *frame, int64_t at_ns);
+};
+
+/* A rate by the number of active ports, linear between the steps and constant outside; one step is
+ * a constant, none is no limit. `ports` ascend. */
+struct model_rates {
+    struct model_step {
+        uint32_t ports;
+        uint64_t bps; /* layer 1 */
+    } step[MODEL_STEPS_MAX];
+    unsigned count;
+};
+
+enum model_queueing { MODEL_OUTPUT, MODEL_INPUT, MODEL_VOQ };
+
+struct model_port_conf {
+    const char *name;
+    struct model_rates rate; /* of a trunk: by the number of ports that send over it */
+    bool trunk; /* another module's port: what comes was shaped by that one's rate already */
+    uint64_t buffer_bytes; /* 0: the switch's */
+};
+
+enum model_fault_kind {
+    MODEL_FAULT_DROP,
+    MODEL_FAULT_DUPLICATE,
+    MODEL_FAULT_REORDER,
+    MODEL_FAULT_CORRUPT,
+    MODEL_FAULT_WRONG_PORT,
+    MODEL_FAULT_FLOOD,
+    MODEL_FAULT_DEAD,
+    MODEL_FAULT_SLOW,
+    MODEL_FAULTS
+};
+
+/* Strikes one in `one_in` of the frames that fit, by its own random numbers. Of several faults that
+ * fit, the first that strikes takes the frame. */
+struct model_fault_conf {
+    enum model_fault_kind kind;
+    uint32_t one_in;
+    uint64_t at_most; /* strikes; 0: any number */
+    /* Which frames: all that are said must fit. */
+    bool of_source, of_destination;
+    uint64_t source, destination; /* addresses, as model_mac() gives them */
+    int in, out;                  /* ports; MODEL_NO_PORT: any. For dead and slow: `in` */
+    uint32_t ethertype;           /* behind any 802.1Q tag; 0: any */
+    bool measured;                /* only frames that bear a sound signature */
+    /* How. */
+    uint32_t displacement;          /* reorder: so many later frames of its flow go first */
+    int64_t hold_ns;                /* ... or as many as come in this time */
+    uint32_t first_byte, last_byte; /* corrupt: where the bit lies; last 0: the end */
+    int to;                         /* wrong port: which; MODEL_NO_PORT: any, at random */
+    uint64_t rate_bps;              /* slow */
+};
+
+struct model_conf {
+    uint64_t seed;
+    const struct model_port_conf *ports;
+    unsigned port_count;
+    uint32_t mtu;
+    enum model_queueing queueing;
+    uint64_t
+        buffer_bytes; /* of each output (queueing input, voq: each input), or of all together */
+    bool shared;
+    double threshold;     /* shared: a queue may hold so many times what is free; 0: no threshold */
+    uint64_t input_bytes; /* before a fabric of limited capacity, each port */
+    struct model_rates capacity; /* the module's, by its active ports */
+    int64_t active_ns;           /* a port is active so long after a frame came in by it */
+    struct {
+        double above, to, recover; /* shares of the sum of all ports' rates; above 0: none */
+        int64_t window_ns;
+    } collapse;
+    struct {
+        uint32_t size;
+        uint32_t learn_per_s; /* 0: any number */
+        int64_t ageing_ns;
+    } table;
+    bool cut_through;
+    int64_t latency_ns;
+    struct {
+        bool send;
+        bool honour;
+        bool stations; /* the stations' own MACs obey, and are part of the model */
+        uint64_t high_bytes, low_bytes;
+    } pause;
+    bool by_tag; /* flows are told apart by their signature's tag too (one a phase) */
+    uint32_t flows_max;
+    const struct model_fault_conf *faults;
+    unsigned fault_count;
+};
+
+/* Why a frame did not leave. */
+enum model_drop {
+    MODEL_DROP_QUEUE,    /* no room in the queue */
+    MODEL_DROP_INPUT,    /* no room before the fabric */
+    MODEL_DROP_FAULT,    /* planted */
+    MODEL_DROP_DEAD,     /* planted: its port is dead */
+    MODEL_DROP_SIZE,     /* longer than the MTU allows, or shorter than a header */
+    MODEL_DROP_FILTERED, /* nowhere to go: the destination is where it came from */
+    MODEL_DROP_MEMORY,   /* no memory for a copy: the host's doing */
+    MODEL_DROP_HOST,     /* the device behind the port took no more: the host's doing */
+    MODEL_DROP_LINK,     /* no station is plugged in */
+    MODEL_DROPS
+};
+
+/* received + copies = delivered + astray + dropped + what is still inside. */
+struct model_counts {
+    uint64_t received, received_bytes;   /* bytes with FCS */
+    uint64_t delivered, delivered_bytes; /* left by the destination's port, or flooded: by all */
+    uint64_t astray;                     /* left by another port */
+    uint64_t copies;                     /* made by duplication and flooding */
+    uint64_t dropped[MODEL_DROPS];
+    uint64_t flooded; /* frames, not copies: their destination was not known, or planted */
+    /* Planted, and left the switch: */
+    uint64_t duplicated, reordered, corrupted, misdelivered;
+};
+
+struct model_flow {
+    uint64_t key[2];
+    struct model_counts counts;
+    uint32_t held; /* frames of it that are held back */
+};
+
+/* Whose counts these are. */
+struct model_flow_name {
+    uint64_t source, destination; /* addresses */
+    unsigned in;
+    unsigned out; /* a port or MODEL_FLOOD: where it was to go */
+    bool tagged;
+    uint16_t tag;
+};
+
+struct model_port_truth {
+    uint64_t received, received_bytes;
+    uint64_t sent, sent_bytes;
+    uint64_t dropped[MODEL_DROPS];
+    uint64_t pause_sent, pause_received, control_received;
+    uint64_t queue_high_bytes; /* high-water mark of the output's queue */
+    uint64_t input_high_bytes; /* of what came by this port and was inside */
+    uint64_t queue_bytes;
+    uint64_t input_bytes;
+};
+
+struct model_fault_truth {
+    uint64_t fitting; /* frames that it could have struck */
+    uint64_t struck;
+};
+
+struct model_table_truth {
+    uint64_t learned, moved, aged, refused_full, refused_rate;
+    uint32_t entries;
+};
+
+/* Six bytes as a number: the first is the most significant. */
+static inline uint64_t model_mac(const uint8_t *at)
+{
+    uint64_t mac = 0;
+
+    for (unsigned i = 0; i < 6; i++)
+        mac = mac << 8 | at[i];
+    return mac;
+}
+
+/* `conf` with all that it points to, and `host`, stay the caller's and must outlive the model.
+ * `now_ns` is where its time begins. -EINVAL with what is wrong with the description, -ENOMEM. */
+int model_open(struct model **model, const struct model_conf *conf, const struct model_host *host,
+               int64_t now_ns, struct err *err);
+/* Releases the frames that are inside. */
+void model_close(struct model *model);
+
+/* A frame came from the station at port `port`: it begins on the wire when the wire is free, at
+ * `earliest_ns` at the earliest, but not before the model's own time. Takes the frame. */
+void model_receive(struct model *model, unsigned port, struct model_frame *frame,
+                   int64_t earliest_ns);
+
+/* When the next frame from this station could begin: later while one is on the wire, or the station
+ * has been told to pause. */
+int64_t model_wire_free(const struct model *model, unsigned port);
+
+/* Lets everything happen that is due up to `until_ns`. */
+void model_run(struct model *model, int64_t until_ns);
+
+/* When something will happen next; MODEL_NEVER: when a frame comes. */
+int64_t model_next(const struct model *model);
+
+/* After `leave`: the device did not take the frame after all (MODEL_DROP_HOST), or there is none
+ * (MODEL_DROP_LINK). It stays the caller's. */
+void model_refused(struct model *model, const struct model_frame *frame, enum model_drop why);
+
+/* All counts to zero, high-water marks to the present, faults to their seeds. For a model with
+ * nothing inside. */
+void model_clear(struct model *model);
+
+/* The truth. */
+unsigned model_flow_count(const struct model *model);
+const struct model_flow *model_flow(const struct model *model, unsigned index);
+struct model_flow_name model_flow_name(const struct model_flow *flow);
+struct model_port_truth model_port_truth(const struct model *model, unsigned port);
+struct model_fault_truth model_fault_truth(const struct model *model, unsigned fault);
+struct model_table_truth model_table_truth(const struct model *model);
+/* Frames that are inside. */
+uint64_t model_inside(const struct model *model);
+/* The present rate of the fabric (0: no limit), and the active ports that it follows from. */
+uint64_t model_capacity_bps(const struct model *model, unsigned *active);
+bool model_collapsed(const struct model *model);
+
+extern const char *const model_drop_names[MODEL_DROPS];
+extern const char *const model_fault_names[MODEL_FAULTS];
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * An output: a queue with a limit, and a wire.
+ */
+#include "inside.h"
+
+#define PAUSE_BYTES (MODEL_SIZE_MIN + MODEL_LAYER1)
+
+static bool has_room(const struct model *model, const struct output *output, uint32_t size)
+{
+    const struct model_conf *conf = model->conf;
+    uint64_t wanted = output->queue_bytes + size;
+
+    if (!conf->shared)
+        return wanted <= output->most_bytes;
+    if (model->shared_bytes + size > conf->buffer_bytes)
+        return false;
+    /* Choudhury and Hahne 1998: a queue may hold so many times what is free. */
+    return conf->threshold <= 0 ||
+           (double)wanted <= conf->threshold * (double)(conf->buffer_bytes - model->shared_bytes);
+}
+
+static void take_room(struct model *model, unsigned port, int64_t bytes)
+{
+    struct output *output = &model->outputs[port];
+
+    output->queue_bytes += (uint64_t)bytes;
+    model->shared_bytes += (uint64_t)bytes;
+    if (output->queue_bytes > model->truth[port].queue_high_bytes)
+        model->truth[port].queue_high_bytes = output->queue_bytes;
+}
+
+bool output_accept(struct model *model, struct model_frame *frame)
+{
+    struct output *output = &model->outputs[frame->out];
+
+    if (model->conf->ports[frame->out].trunk)
+        output->over_ns[frame->in] = model->now_ns;
+    if (!has_room(model, output, frame_size(frame))) {
+        frame_drop(model, frame, MODEL_DROP_QUEUE);
+        return false;
+    }
+    take_room(model, frame->out, frame_size(frame));
+    fifo_push(&output->queue, frame);
+    if ((frame->marks & MARK_STORED) == 0)
+        frame_store(model, frame);
+    if (output->sending == NULL && !output->control_leaves)
+        output_try(model, frame->out);
+    return true;
+}
+
+static void send_control(struct model *model, unsigned port)
+{
+    struct output *output = &model->outputs[port];
+
+    output->control_waits = false;
+    output->control_leaves = true;
+    model->outputs_free &= ~bit(port);
+    wake(model, agent_output(model, port), serve(&output->wire, model->now_ns, PAUSE_BYTES));
+}
+
+void output_send(struct model *model, unsigned port, struct model_frame *frame)
+{
+    struct output *output = &model->outputs[port];
+
+    output->sending = frame;
+    model->outputs_free &= ~bit(port);
+    wake(model, agent_output(model, port), serve(&output->wire, model->now_ns, wire_bytes(frame)));
+}
+
+void output_try(struct model *model, unsigned port)
+{
+    struct output *output = &model->outputs[port];
+    struct model_frame *frame = output->queue.first;
+    int64_t start;
+
+    if (output->sending != NULL || output->control_leaves)
+        return;
+    if (output->control_waits) {
+        send_control(model, port);
+        return;
+    }
+    if (model->conf->queueing != MODEL_OUTPUT) {
+        wake(model, agent_output(model, port), MODEL_NEVER);
+        wake(model, agent_match(model), model->now_ns);
+        return;
+    }
+    if (frame == NULL) {
+        wake(model, agent_output(model, port), MODEL_NEVER);
+        return;
+    }
+    start = frame->time_ns > output->paused_until_ns ? frame->time_ns : output->paused_until_ns;
+    if (start > model->now_ns)
+        wake(model, agent_output(model, port), start);
+    else
+        output_send(model, port, fifo_pop(&output->queue));
+}
+
+/* `sign`: 1, or -1 when a frame did not leave after all. */
+static void count_left(struct model *model, const struct model_frame *frame, uint64_t sign)
+{
+    struct model_flow *flow = frame->flow;
+    struct model_counts *counts = &flow->counts;
+    unsigned meant = flow->key[0] & 0xff;
+    struct model_port_truth *truth = &model->truth[frame->out];
+
+    truth->sent += sign;
+    truth->sent_bytes += sign * frame_size(frame);
+    if (meant == MODEL_FLOOD || meant == frame->out) {
+        counts->delivered += sign;
+        counts->delivered_bytes += sign * frame_size(frame);
+    } else {
+        counts->astray += sign;
+    }
+    if ((frame->marks & ~MARK_FLOODED) == 0)
+        return;
+    counts->duplicated += (frame->marks & MARK_DUPLICATE) != 0 ? sign : 0;
+    counts->reordered += (frame->marks & MARK_REORDERED) != 0 ? sign : 0;
+    counts->corrupted += (frame->marks & MARK_CORRUPTED) != 0 ? sign : 0;
+    counts->misdelivered += (frame->marks & MARK_WRONG) != 0 ? sign : 0;
+}
+
+void model_refused(struct model *model, const struct model_frame *frame, enum model_drop why)
+{
+    if (frame->flow == NULL) /* a PAUSE frame of the switch's own */
+        return;
+    count_left(model, frame, (uint64_t)-1);
+    frame->flow->counts.dropped[why]++;
+    model->truth[frame->out].dropped[why]++;
+}
+
+static void finish(struct model *model, unsigned port)
+{
+    struct output *output = &model->outputs[port];
+    struct model_frame *frame = output->sending;
+
+    output->sending = NULL;
+    if (model->conf->queueing == MODEL_OUTPUT)
+        take_room(model, port, -(int64_t)frame_size(frame));
+    else
+        crossbar_done(model, frame);
+    frame_unstore(model, frame);
+    count_left(model, frame, 1);
+    model->inside--;
+    model->host->leave(model->host->context, frame, model->now_ns);
+}
+
+void output_act(struct model *model, unsigned port)
+{
+    struct output *output = &model->outputs[port];
+
+    if (output->control_leaves) {
+        output->control_leaves = false;
+        model->outputs_free |= bit(port);
+        pause_sent(model, port);
+    } else if (output->sending != NULL) {
+        model->outputs_free |= bit(port);
+        finish(model, port);
+    }
+    output_try(model, port);
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define HEADER 14
+#define VLAN_TAG 4
+#define CUT_THROUGH_BYTES (64 + 8) /* preamble and the first 64 bytes */
+
+const char *const model_drop_names[MODEL_DROPS] = {
+    [MODEL_DROP_QUEUE] = "queue",   [MODEL_DROP_INPUT] = "input",
+    [MODEL_DROP_FAULT] = "fault",   [MODEL_DROP_DEAD] = "dead",
+    [MODEL_DROP_SIZE] = "size",     [MODEL_DROP_FILTERED] = "filtered",
+    [MODEL_DROP_MEMORY] = "memory", [MODEL_DROP_HOST] = "host",
+    [MODEL_DROP_LINK] = "link",
+};
+
+/* --- what happens to a frame --- */
+
+struct model_frame *frame_copy(struct model *model, const struct model_frame *frame)
+{
+    struct model_frame *copy = model->host->make(model->host->context, frame->length);
+    uint8_t *data;
+    void *host;
+
+    if (copy == NULL)
+        return NULL;
+    data = copy->data;
+    host = copy->host;
+    *copy = *frame;
+    copy->data = data;
+    copy->host = host;
+    copy->marks &= (uint16_t)~MARK_STORED;
+    memcpy(copy->data, frame->data, frame->length);
+    model->inside++;
+    frame->flow->counts.copies++;
+    return copy;
+}
+
+void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why)
+{
+    unsigned port = why == MODEL_DROP_QUEUE ? frame->out : frame->in;
+
+    frame_unstore(model, frame);
+    frame->flow->counts.dropped[why]++;
+    model->truth[port].dropped[why]++;
+    model->inside--;
+    model->host->release(model->host->context, frame);
+}
+
+void frame_store(struct model *model, struct model_frame *frame)
+{
+    struct input *input = &model->inputs[frame->in];
+    struct model_port_truth *truth = &model->truth[frame->in];
+
+    frame->marks |= MARK_STORED;
+    input->stored_bytes += frame_size(frame);
+    if (input->stored_bytes > truth->input_high_bytes)
+        truth->input_high_bytes = input->stored_bytes;
+    if (model->conf->pause.send)
+        pause_stored(model, frame->in);
+}
+
+void frame_unstore(struct model *model, struct model_frame *frame)
+{
+    if ((frame->marks & MARK_STORED) == 0)
+        return;
+    frame->marks &= (uint16_t)~MARK_STORED;
+    model->inputs[frame->in].stored_bytes -= frame_size(frame);
+    if (model->conf->pause.send)
+        pause_stored(model, frame->in);
+}
+
+bool frame_admit(struct model *model, struct model_frame *frame, unsigned out)
+{
+    const struct output *output = &model->outputs[out];
+    bool taken;
+
+    frame->out = (uint8_t)out;
+    frame->time_ns = model->now_ns + model->conf->latency_ns;
+    if (model->conf->cut_through) {
+        /* The last bit can't leave before it came. */
+        int64_t least =
+            frame->end_ns - (int64_t)(wire_bytes(frame) * output->wire.byte_time >> RATE_SHIFT);
+
+        if (frame->time_ns < least)
+            frame->time_ns = least;
+    }
+    if ((model->dead & bit(out)) != 0) {
+        frame_drop(model, frame, MODEL_DROP_DEAD);
+        return false;
+    }
+    if (model->conf->queueing != MODEL_OUTPUT)
+        taken = crossbar_accept(model, frame);
+    else if (model->has_fabric)
+        taken = fabric_accept(model, frame);
+    else
+        taken = output_accept(model, frame);
+    return taken;
+}
+
+/* The frame itself leaves by the last port. */
+static void flood(struct model *model, struct model_frame *frame)
+{
+    uint64_t outs = model->flood_mask & ~bit(frame->in);
+
+    frame->flow->counts.flooded++;
+    frame->marks |= MARK_FLOODED;
+    if (outs == 0) {
+        frame_drop(model, frame, MODEL_DROP_FILTERED);
+        return;
+    }
+    for (; (outs & (outs - 1)) != 0; outs &= outs - 1) {
+        struct model_frame *copy = frame_copy(model, frame);
+
+        if (copy != NULL) {
+            frame_admit(model, copy, (unsigned)__builtin_ctzll(outs));
+            continue;
+        }
+        /* A copy that could not be made is one that was made and lost. */
+        frame->flow->counts.copies++;
+        frame->flow->counts.dropped[MODEL_DROP_MEMORY]++;
+        model->truth[frame->in].dropped[MODEL_DROP_MEMORY]++;
+    }
+    frame_admit(model, frame, (unsigned)__builtin_ctzll(outs));
+}
+
+void frame_forward(struct model *model, struct model_frame *frame, unsigned out)
+{
+    struct model_flow *flow = frame->flow;
+    struct model_frame passed = {.flow = flow, .marks = frame->marks};
+
+    if (out == MODEL_FLOOD)
+        flood(model, frame);
+    else if (frame_admit(model, frame, out) && flow->held > 0)
+        faults_passed(model, &passed);
+}
+
+/* --- the way in --- */
+
+static struct model_flow *flow_of(struct model *model, const struct model_frame *frame,
+                                  struct model_flow_name *name)
+{
+    struct model_flow *last = model->last_flow[frame->in];
+    uint64_t key[2];
+
+    if (!model->conf->by_tag)
+        name->tagged = false;
+    if (!name->tagged)
+        name->tag = 0;
+    flows_key(key, name);
+    if (last != NULL && last->key[0] == key[0] && last->key[1] == key[1])
+        return last;
+    last = flows_get(&model->flows, key);
+    return model->last_flow[frame->in] = last;
+}
+
+/* Why it goes no further, or MODEL_DROPS. */
+static enum model_drop refusal(const struct model *model, const struct model_frame *frame,
+                               unsigned out)
+{
+    uint32_t most = model->conf->mtu + HEADER;
+
+    if ((model->dead & bit(frame->in)) != 0)
+        return MODEL_DROP_DEAD;
+    if (frame->length > most &&
+        (frame->length > most + VLAN_TAG || big_endian(frame->data + 12) != 0x8100))
+        return MODEL_DROP_SIZE;
+    return out == frame->in ? MODEL_DROP_FILTERED : MODEL_DROPS;
+}
+
+static void route(struct model *model, struct model_frame *frame)
+{
+    uint64_t source = mac_at(frame->data + 6), destination = mac_at(frame->data);
+    struct model_flow_name name = {source, destination, frame->in, MODEL_FLOOD, false, 0};
+    enum model_drop why;
+    bool measured;
+    int found;
+
+    if (!is_group(source) && (model->dead & bit(frame->in)) == 0)
+        table_learn(&model->table, source, frame->in, model->now_ns);
+    found = is_group(destination) ? MODEL_NO_PORT
+                                  : table_find(&model->table, destination, model->now_ns);
+    if (found != MODEL_NO_PORT)
+        name.out = (unsigned)found;
+    measured = name.tagged = model->reads_tags && frame_tag(frame, &name.tag);
+    frame->flow = flow_of(model, frame, &name);
+    frame->flow->counts.received++;
+    frame->flow->counts.received_bytes += frame_size(frame);
+    why = refusal(model, frame, name.out);
+    if (why != MODEL_DROPS)
+        frame_drop(model, frame, why);
+    else if (model->faults == NULL || !faults_strike(model, frame, name.out, measured))
+        frame_forward(model, frame, name.out);
+}
+
+static void input_act(struct model *model, unsigned port)
+{
+    struct input *input = &model->inputs[port];
+    struct model_port_truth *truth = &model->truth[port];
+    struct model_frame *frame = fifo_pop(&input->arriving);
+
+    if (input->arriving.first != NULL)
+        __builtin_prefetch(input->arriving.first->data);
+    wake(model, agent_input(model, port),
+         input->arriving.first != NULL ? input->arriving.first->time_ns : MODEL_NEVER);
+    truth->received++;
+    truth->received_bytes += frame_size(frame);
+    if (frame->length < HEADER) {
+        truth->dropped[MODEL_DROP_SIZE]++;
+        model->inside--;
+        model->host->release(model->host->context, frame);
+        return;
+    }
+    if (pause_hear(model, frame))
+        return;
+    fabric_note(model, port, wire_bytes(frame));
+    route(model, frame);
+}
+
+void model_receive(struct model *model, unsigned port, struct model_frame *frame,
+                   int64_t earliest_ns)
+{
+    struct input *input = &model->inputs[port];
+    int64_t start = earliest_ns > model->now_ns ? earliest_ns : model->now_ns;
+    bool alone = input->arriving.first == NULL;
+
+    if (start < input->paused_until_ns)
+        start = input->paused_until_ns;
+    if (start < input->wire.free_ns)
+        start = input->wire.free_ns;
+    frame->in = (uint8_t)port;
+    frame->marks = 0;
+    frame->end_ns = serve(&input->wire, start, wire_bytes(frame));
+    frame->time_ns = frame->end_ns;
+    if (model->conf->cut_through && wire_bytes(frame) > CUT_THROUGH_BYTES)
+        frame->time_ns = start + (int64_t)(CUT_THROUGH_BYTES * input->wire.byte_time >> RATE_SHIFT);
+    fifo_push(&input->arriving, frame);
+    model->inside++;
+    if (alone)
+        wake(model, agent_input(model, port), frame->time_ns);
+}
+
+int64_t model_wire_free(const struct model *model, unsigned port)
+{
+    const struct input *input = &model->inputs[port];
+
+    return input->wire.free_ns > input->paused_until_ns ? input->wire.free_ns
+                                                        : input->paused_until_ns;
+}
+
+/* --- time --- */
+
+void model_run(struct model *model, int64_t until_ns)
+{
+    void (*const others[])(struct model *) = {fabric_act, faults_act, pause_act, crossbar_act};
+    unsigned agent;
+    int64_t time_ns;
+
+    for (;;) {
+        agent = agenda_first(&model->agenda);
+        time_ns = model->agenda.time_ns[agent];
+        if (time_ns > until_ns || time_ns == MODEL_NEVER)
+            break;
+        model->now_ns = time_ns;
+        if (agent < model->ports)
+            output_act(model, agent);
+        else if (agent < 2 * model->ports)
+            input_act(model, agent - model->ports);
+        else
+            others[agent - 2 * model->ports](model);
+    }
+    if (model->now_ns < until_ns)
+        model->now_ns = until_ns;
+}
+
+int64_t model_next(const struct model *model)
+{
+    return model->agenda.time_ns[agenda_first(&model->agenda)];
+}
+
+/* --- life --- */
+
+static uint64_t slowed(const struct model_conf *conf, unsigned port, uint64_t bps)
+{
+    for (unsigned i = 0; i < conf->fault_count; i++) {
+        const struct model_fault_conf *fault = &conf->faults[i];
+
+        if (fault->kind == MODEL_FAULT_SLOW && fault->in == (int)port &&
+            (bps == 0 || fault->rate_bps < bps))
+            bps = fault->rate_bps;
+    }
+    return bps;
+}
+
+static void open_port(struct model *model, unsigned port, int64_t now_ns)
+{
+    const struct model_port_conf *conf = &model->conf->ports[port];
+    struct output *output = &model->outputs[port];
+    struct input *input = &model->inputs[port];
+
+    output->bps = slowed(model->conf, port, rates_at(&conf->rate, 0));
+    output->wire = (struct server){.byte_time = byte_time(output->bps), .free_ns = now_ns};
+    output->most_bytes = conf->buffer_bytes > 0 ? conf->buffer_bytes : model->conf->buffer_bytes;
+    input->wire =
+        (struct server){.byte_time = conf->trunk ? 0 : output->wire.byte_time, .free_ns = now_ns};
+    input->paused_until_ns = output->paused_until_ns = now_ns;
+    input->active_ns = INT64_MIN / 2;
+    input->renew_ns = MODEL_NEVER;
+    for (unsigned i = 0; i < MODEL_PORTS_MAX; i++)
+        output->over_ns[i] = INT64_MIN / 2;
+    model->flood_mask |= bit(port);
+    model->line_bps += output->bps;
+}
+
+static bool ascend(const struct model_rates *rates)
+{
+    for (unsigned i = 1; i < rates->count; i++)
+        if (rates->step[i].ports <= rates->step[i - 1].ports)
+            return false;
+    return true;
+}
+
+static int check(const struct model_conf *conf, struct err *err)
+{
+    if (conf->port_count < 2 || conf->port_count > MODEL_PORTS_MAX)
+        return err_set(err, -EINVAL, "ports: a module has 2 to %d, not %u", MODEL_PORTS_MAX,
+                       conf->port_count);
+    if (conf->queueing != MODEL_OUTPUT && (conf->capacity.count > 0 || conf->collapse.above > 0))
+        return err_set(
+            err, -EINVAL,
+            "queueing input or voq and a capacity or collapse of the module exclude each "
+            "other: a frame would wait at its input for two things");
+    if (conf->queueing != MODEL_OUTPUT && conf->shared)
+        return err_set(err, -EINVAL, "shared memory is the outputs': queueing has to be output");
+    if (conf->pause.send && conf->pause.low_bytes >= conf->pause.high_bytes)
+        return err_set(err, -EINVAL, "pause: low has to be below high");
+    if (conf->table.size == 0 || conf->table.size > TABLE_SIZE_MAX)
+        return err_set(err, -EINVAL, "the address table holds 1 to %u addresses", TABLE_SIZE_MAX);
+    if (conf->collapse.above > 0 && conf->collapse.window_ns <= 0)
+        return err_set(err, -EINVAL, "collapse needs a window");
+    for (unsigned i = 0; i < conf->port_count; i++)
+        if (!ascend(&conf->ports[i].rate))
+            return err_set(err, -EINVAL, "port %s: its rates have to ascend by ports",
+                           conf->ports[i].name);
+    if (!ascend(&conf->capacity))
+        return err_set(err, -EINVAL, "capacity: its steps have to ascend by ports");
+    return 0;
+}
+
+static int allocate(struct model *model)
+{
+    int rc = table_open(&model->table, model->conf);
+
+    if (rc == 0)
+        rc = flows_open(&model->flows, model->conf->flows_max > 0 ? model->conf->flows_max : 1);
+    if (rc == 0)
+        rc = faults_open(model);
+    if (rc == 0 && model->conf->queueing != MODEL_OUTPUT) {
+        model->voq = calloc(MODEL_PORTS_MAX, sizeof *model->voq);
+        rc = model->voq != NULL ? 0 : -ENOMEM;
+    }
+    return rc;
+}
+
+int model_open(struct model **out, const struct model_conf *conf, const struct model_host *host,
+               int64_t now_ns, struct err *err)
+{
+    struct model *model;
+    int rc = check(conf, err);
+
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    model = calloc(1, sizeof *model);
+    if (model == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    model->conf = conf;
+    model->host = host;
+    model->ports = conf->port_count;
+    model->now_ns = now_ns;
+    agenda_open(&model->agenda, agent_match(model) + 1);
+    for (unsigned i = 0; i < model->ports; i++)
+        open_port(model, i, now_ns);
+    model->inputs_free = model->outputs_free = model->flood_mask;
+    if ((rc = allocate(model)) < 0) {
+        model_close(model);
+        return err_set(err, rc, "out of memory");
+    }
+    if (conf->collapse.above > 0 && model->line_bps == 0)
+        rc = err_set(err, -EINVAL,
+                     "collapse above a share of the line rate needs ports with a rate");
+    fabric_open(model);
+    model->flood_mask &= ~model->dead;
+    model->reads_tags |= conf->by_tag;
+    if (rc < 0)
+        model_close(model);
+    else
+        *out = model;
+    return rc;
+}
+
+static void release_all(struct model *model, struct fifo *fifo)
+{
+    struct model_frame *frame;
+
+    while ((frame = fifo_pop(fifo)) != NULL)
+        model->host->release(model->host->context, frame);
+}
+
+void model_close(struct model *model)
+{
+    if (model == NULL)
+        return;
+    for (unsigned i = 0; i < model->ports; i++) {
+        release_all(model, &model->inputs[i].arriving);
+        release_all(model, &model->inputs[i].waiting);
+        release_all(model, &model->outputs[i].queue);
+        for (unsigned j = 0; model->voq != NULL && j < model->ports; j++)
+            release_all(model, &model->voq[i][j]);
+        if (model->outputs[i].sending != NULL)
+            model->host->release(model->host->context, model->outputs[i].sending);
+    }
+    if (model->in_fabric != NULL)
+        model->host->release(model->host->context, model->in_fabric);
+    for (unsigned i = 0; i < model->hold_count; i++)
+        model->host->release(model->host->context, model->holds[i].frame);
+    faults_close(model);
+    table_close(&model->table);
+    flows_close(&model->flows);
+    free(model->voq);
+    free(model);
+}
+
+/* --- truth --- */
+
+void model_clear(struct model *model)
+{
+    for (uint32_t i = 0; i < flows_count(&model->flows); i++)
+        memset(&flows_at(&model->flows, i)->counts, 0, sizeof(struct model_counts));
+    for (unsigned i = 0; i < model->ports; i++)
+        model->truth[i] = (struct model_port_truth){
+            .queue_high_bytes = model->outputs[i].queue_bytes,
+            .input_high_bytes = model->inputs[i].stored_bytes,
+        };
+    faults_clear(model);
+}
+
+unsigned model_flow_count(const struct model *model)
+{
+    return flows_count(&model->flows);
+}
+
+const struct model_flow *model_flow(const struct model *model, unsigned index)
+{
+    return index < model->flows.count
+               ? &model->flows.chunks[index / FLOWS_CHUNK][index % FLOWS_CHUNK]
+               : &model->flows.others;
+}
+
+struct model_port_truth model_port_truth(const struct model *model, unsigned port)
+{
+    struct model_port_truth truth = model->truth[port];
+
+    truth.queue_bytes = model->outputs[port].queue_bytes;
+    truth.input_bytes = model->inputs[port].stored_bytes;
+    return truth;
+}
+
+struct model_table_truth model_table_truth(const struct model *model)
+{
+    return model->table.truth;
+}
+
+uint64_t model_inside(const struct model *model)
+{
+    return model->inside;
+}
+
+uint64_t model_capacity_bps(const struct model *model, unsigned *active)
+{
+    if (active != NULL)
+        *active = model->active;
+    return model->capacity_bps;
+}
+
+bool model_collapsed(const struct model *model)
+{
+    return model->collapsed;
+}

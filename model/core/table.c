@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define USED 0x100
+
+static uint32_t place_of(const struct table *table, uint64_t mac)
+{
+    return (uint32_t)(mac * 0x9e3779b97f4a7c15 >> 32) & table->mask;
+}
+
+/* The address's entry, or the free one where it would go. */
+static struct table_entry *seek(const struct table *table, uint64_t mac)
+{
+    uint32_t at = place_of(table, mac);
+
+    while (table->entries[at].key != 0 && table->entries[at].key >> 16 != mac)
+        at = (at + 1) & table->mask;
+    return &table->entries[at];
+}
+
+int table_open(struct table *table, const struct model_conf *conf)
+{
+    uint32_t places = 16;
+
+    while (places < 2 * conf->table.size)
+        places *= 2;
+    *table = (struct table){
+        .mask = places - 1,
+        .size = conf->table.size,
+        .ageing_ns = conf->table.ageing_ns,
+        .learn_gap_ns = conf->table.learn_per_s > 0 ? 1000000000 / conf->table.learn_per_s : 0,
+        .next_learn_ns = INT64_MIN,
+        .oldest_ns = INT64_MAX,
+    };
+    table->entries = calloc(places, sizeof *table->entries);
+    table->spare = calloc(places, sizeof *table->spare);
+    return table->entries != NULL && table->spare != NULL ? 0 : -ENOMEM;
+}
+
+void table_close(struct table *table)
+{
+    free(table->entries);
+    free(table->spare);
+}
+
+static bool has_aged(const struct table *table, const struct table_entry *entry, int64_t now_ns)
+{
+    return now_ns - entry->seen_ns > table->ageing_ns;
+}
+
+/* Takes out what has aged: the others move to the spare entries, with no gaps in their chains. */
+static void sweep(struct table *table, int64_t now_ns)
+{
+    struct table_entry *old = table->entries;
+
+    table->entries = table->spare;
+    table->spare = old;
+    memset(table->entries, 0, ((size_t)table->mask + 1) * sizeof *old);
+    table->oldest_ns = INT64_MAX;
+    for (uint32_t i = 0; i <= table->mask; i++) {
+        if (old[i].key == 0)
+            continue;
+        if (has_aged(table, &old[i], now_ns)) {
+            table->truth.aged++;
+            table->truth.entries--;
+            continue;
+        }
+        *seek(table, old[i].key >> 16) = old[i];
+        if (old[i].seen_ns < table->oldest_ns)
+            table->oldest_ns = old[i].seen_ns;
+    }
+}
+
+/* Learning takes the switch's processor some time. */
+static bool may_learn(struct table *table, int64_t now_ns)
+{
+    if (now_ns < table->next_learn_ns) {
+        table->truth.refused_rate++;
+        return false;
+    }
+    table->next_learn_ns = now_ns + table->learn_gap_ns;
+    return true;
+}
+
+static bool make_room(struct table *table, int64_t now_ns)
+{
+    if (table->truth.entries >= table->size && now_ns - table->oldest_ns > table->ageing_ns)
+        sweep(table, now_ns);
+    if (table->truth.entries < table->size)
+        return true;
+    table->truth.refused_full++;
+    return false;
+}
+
+static void insert(struct table *table, uint64_t mac, unsigned port, int64_t now_ns)
+{
+    if (!make_room(table, now_ns) || !may_learn(table, now_ns))
+        return;
+    *seek(table, mac) = (struct table_entry){mac << 16 | USED | port, now_ns};
+    table->truth.entries++;
+    table->truth.learned++;
+    if (now_ns < table->oldest_ns)
+        table->oldest_ns = now_ns;
+}
+
+void table_learn(struct table *table, uint64_t mac, unsigned port, int64_t now_ns)
+{
+    struct table_entry *entry = seek(table, mac);
+    uint64_t key = mac << 16 | USED | port;
+
+    if (entry->key == 0) {
+        insert(table, mac, port, now_ns);
+        return;
+    }
+    if (has_aged(table, entry, now_ns)) {
+        if (!may_learn(table, now_ns))
+            return;
+        table->truth.aged++;
+        table->truth.learned++;
+    } else if (entry->key != key) {
+        if (!may_learn(table, now_ns))
+            return;
+        table->truth.moved++;
+    }
+    entry->key = key;
+    entry->seen_ns = now_ns;
+}
+
+int table_find(const struct table *table, uint64_t mac, int64_t now_ns)
+{
+    const struct table_entry *entry = seek(table, mac);
+
+    if (entry->key == 0 || has_aged(table, entry, now_ns))
+        return MODEL_NO_PORT;
+    return (int)(entry->key & 0xff);
+}
