@@ -18,6 +18,52 @@ void barrier_values_merge(struct barrier_values *into, const struct barrier_valu
     into->states |= from->states;
 }
 
+/* What a round is about in the tree: the edge between a child and its parent, 2^k before it. */
+struct edge {
+    uint32_t other; /* DATAGRAM_NONE: none at this node */
+    bool sends;     /* this node does, and not the other */
+};
+
+static struct edge edge_of(const struct barrier *barrier, uint32_t round)
+{
+    const struct neighbours *neighbours = barrier->neighbours;
+    bool upwards = round < neighbours->rounds;
+    uint32_t k = upwards ? round : barrier->rounds - 1 - round;
+    uint64_t distance = UINT64_C(1) << k;
+    bool is_child = neighbours->self & distance;
+    struct edge edge = {.other = DATAGRAM_NONE, .sends = is_child == upwards};
+
+    if (neighbours->self & (distance - 1))
+        return edge;
+    if (is_child)
+        edge.other = neighbours->self - (uint32_t)distance;
+    else if (neighbours->self + distance < neighbours->count)
+        edge.other = neighbours->self + (uint32_t)distance;
+    return edge;
+}
+
+/* Who gets our arrival of this round; DATAGRAM_NONE: nobody. */
+static uint32_t recipient_of(const struct barrier *barrier, uint32_t round)
+{
+    struct edge edge;
+
+    if (!barrier->tree)
+        return neighbours_ahead(barrier->neighbours, round);
+    edge = edge_of(barrier, round);
+    return edge.sends ? edge.other : DATAGRAM_NONE;
+}
+
+/* Whose arrival ends this round; DATAGRAM_NONE: nobody's. */
+static uint32_t sender_of(const struct barrier *barrier, uint32_t round)
+{
+    struct edge edge;
+
+    if (!barrier->tree)
+        return neighbours_behind(barrier->neighbours, round);
+    edge = edge_of(barrier, round);
+    return edge.sends ? DATAGRAM_NONE : edge.other;
+}
+
 static struct barrier_slot *slot_of(struct barrier *barrier, uint32_t epoch)
 {
     return &barrier->slots[epoch % BARRIER_SLOTS];
@@ -36,6 +82,7 @@ void barrier_init(struct barrier *barrier, struct neighbours *neighbours,
         .neighbours = neighbours,
         .outlet = *outlet,
         .timeout_ns = timeout_ns,
+        .rounds = neighbours->rounds,
         .epoch = DATAGRAM_NONE,
         .round = neighbours->rounds,
         .awaited = DATAGRAM_NONE,
@@ -45,9 +92,17 @@ void barrier_init(struct barrier *barrier, struct neighbours *neighbours,
         slot_clear(&barrier->slots[i]);
 }
 
+void barrier_use_tree(struct barrier *barrier)
+{
+    assert(barrier->epoch == DATAGRAM_NONE);
+    barrier->tree = true;
+    barrier->rounds = 2 * barrier->neighbours->rounds;
+    barrier->round = barrier->rounds;
+}
+
 bool barrier_passed(const struct barrier *barrier)
 {
-    return barrier->epoch != DATAGRAM_NONE && barrier->round == barrier->neighbours->rounds;
+    return barrier->epoch != DATAGRAM_NONE && barrier->round == barrier->rounds;
 }
 
 const struct barrier_values *barrier_values(const struct barrier *barrier)
@@ -57,16 +112,15 @@ const struct barrier_values *barrier_values(const struct barrier *barrier)
 
 static bool waiting(const struct barrier *barrier)
 {
-    return barrier->round < barrier->neighbours->rounds;
+    return barrier->round < barrier->rounds;
 }
 
 uint32_t barrier_awaited(const struct barrier *barrier)
 {
     if (!waiting(barrier))
         return DATAGRAM_NONE;
-    return barrier->awaited != DATAGRAM_NONE
-               ? barrier->awaited
-               : neighbours_behind(barrier->neighbours, barrier->round);
+    return barrier->awaited != DATAGRAM_NONE ? barrier->awaited
+                                             : sender_of(barrier, barrier->round);
 }
 
 static void hand_out(struct barrier *barrier, struct datagram *datagram)
@@ -78,7 +132,7 @@ static void send_arrival(struct barrier *barrier, uint32_t epoch, uint32_t round
 {
     struct datagram arrival = {
         .type = DATAGRAM_ARRIVAL,
-        .recipient = neighbours_ahead(barrier->neighbours, round),
+        .recipient = recipient_of(barrier, round),
         .epoch = epoch,
         .round = (uint8_t)round,
         .values = slot_of(barrier, epoch)->values,
@@ -91,15 +145,22 @@ static void await_round(struct barrier *barrier, int64_t now_ns)
 {
     barrier->since_ns = now_ns;
     barrier->awaited = DATAGRAM_NONE;
-    send_arrival(barrier, barrier->epoch, barrier->round);
+    if (recipient_of(barrier, barrier->round) != DATAGRAM_NONE)
+        send_arrival(barrier, barrier->epoch, barrier->round);
     backoff_start(&barrier->backoff, now_ns);
+}
+
+/* The round that the node is in. */
+static bool is_over(const struct barrier *barrier, const struct barrier_slot *slot)
+{
+    return slot->came >> barrier->round & 1 || sender_of(barrier, barrier->round) == DATAGRAM_NONE;
 }
 
 static void advance(struct barrier *barrier, int64_t now_ns)
 {
     const struct barrier_slot *slot = slot_of(barrier, barrier->epoch);
 
-    while (waiting(barrier) && slot->came >> barrier->round & 1) {
+    while (waiting(barrier) && is_over(barrier, slot)) {
         barrier->round++;
         if (waiting(barrier))
             await_round(barrier, now_ns);
@@ -132,10 +193,10 @@ static bool take_arrival(struct barrier *barrier, const struct datagram *datagra
 {
     struct barrier_slot *slot = slot_of(barrier, datagram->epoch);
 
-    if (datagram->sender != neighbours_behind(barrier->neighbours, datagram->round))
+    if (datagram->sender != sender_of(barrier, datagram->round))
         return false;
     barrier_values_merge(&slot->values, &datagram->values);
-    slot->came |= UINT32_C(1) << datagram->round;
+    slot->came |= UINT64_C(1) << datagram->round;
     if (datagram->epoch == barrier->epoch)
         advance(barrier, now_ns);
     return true;
@@ -152,7 +213,7 @@ static bool take_question(struct barrier *barrier, const struct datagram *datagr
     };
 
     (void)now_ns;
-    if (datagram->sender != neighbours_ahead(barrier->neighbours, datagram->round))
+    if (datagram->sender != recipient_of(barrier, datagram->round))
         return false;
     if (arrived(barrier, datagram->epoch, datagram->round)) {
         send_arrival(barrier, datagram->epoch, datagram->round);
@@ -167,7 +228,7 @@ static bool take_question(struct barrier *barrier, const struct datagram *datagr
 static bool take_patience(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns)
 {
     (void)now_ns;
-    if (datagram->sender != neighbours_behind(barrier->neighbours, datagram->round) ||
+    if (datagram->sender != sender_of(barrier, datagram->round) ||
         datagram->awaited >= barrier->neighbours->count)
         return false;
     if (datagram->epoch == barrier->epoch && datagram->round == barrier->round)
@@ -185,7 +246,7 @@ bool barrier_receive(struct barrier *barrier, const struct datagram *datagram, i
     };
     int32_t ahead = (int32_t)(datagram->epoch - barrier->epoch);
 
-    if (!takers[datagram->type] || datagram->round >= barrier->neighbours->rounds)
+    if (!takers[datagram->type] || datagram->round >= barrier->rounds)
         return false;
     if (ahead < -1 || ahead > 1 || (barrier->epoch == DATAGRAM_NONE && ahead != 1))
         return false;
@@ -203,7 +264,7 @@ struct neighbour *barrier_tick(struct barrier *barrier, int64_t now_ns)
 
     if (!backoff_due(&barrier->backoff, now_ns))
         return NULL;
-    question.recipient = neighbours_behind(barrier->neighbours, barrier->round);
+    question.recipient = sender_of(barrier, barrier->round);
     partner = neighbours_find(barrier->neighbours, question.recipient);
     if (neighbour_silent(partner, now_ns - barrier->since_ns, barrier->timeout_ns, now_ns))
         return partner;

@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The dissemination barrier (Hensgen, Finkel, Manber 1988) as a state machine without I/O:
- * datagrams and time in, datagrams out, passed or not. For p nodes, any p >= 1, it takes
- * R = ceil(log2 p) rounds: in round k a node sends its arrival to the node 2^k ahead once all
- * arrivals of rounds 0..k-1 have come from those 2^0 .. 2^(k-1) behind, and passes after round
- * R-1. An arrival carries the reduction of all that its sender has heard of; by induction that
- * covers the sender and the 2^k - 1 nodes behind it. When p is no power of two the last round
- * covers some nodes twice, so only idempotent values (maxima, OR) can be reduced. Idempotent also
- * means that an answer given later may carry more than the first one did; so a node keeps one
- * reduction an epoch, and a bit for each round that has come: O(1) memory beside its neighbours.
+ * The barrier as a state machine without I/O: datagrams and time in, datagrams out, passed or not.
+ * A node goes through rounds. In each it sends an arrival to one node, or to none, once the
+ * arrivals that it awaited in all rounds before have come, and then awaits one from another node,
+ * or none. An arrival carries the reduction of all that its sender has heard of. There are two
+ * courses, for p nodes, any p >= 1, and R = ceil(log2 p):
+ *
+ * - Dissemination (Hensgen, Finkel, Manber 1988), R rounds: in round k to the node 2^k ahead, from
+ *   the one 2^k behind. By induction an arrival covers its sender and the 2^k - 1 nodes behind it.
+ *   R datagrams one after the other, p * R in all: the fastest where each node has a core.
+ * - The binomial tree of the handshake (session.h), 2 R rounds: in round k < R a child 2^k away
+ * sends to its parent, what it has of its own children included; then, k counting down again,
+ * parents send all to their children. 2 R datagrams one after the other, but 2 (p - 1) in all: the
+ * faster where the nodes outnumber the cores of one machine, and a datagram costs not a way but
+ * work.
+ *
+ * When p is no power of two dissemination covers some nodes twice, so only idempotent values
+ * (maxima, OR) can be reduced. Idempotent also means that an answer given later may carry more than
+ * the first one did; so a node keeps one reduction an epoch, and a bit for each round that has
+ * come: O(1) memory beside its neighbours. What follows holds for both courses: it only needs that
+ * an arrival of a round is sent as soon as the rounds before are over.
  *
  * Epochs. A node in epoch e (it entered e, and e+1 not yet) can be met by datagrams of e-1, e and
  * e+1 only: it entered e, so it passed e-1, so all nodes entered e-1 and none waits in an earlier
@@ -16,10 +27,10 @@
  * slots, by epoch modulo 4, hold everything, arrivals of e+1 that come early included. Whatever
  * is outside e-1..e+1 is old or forged, and dropped.
  *
- * Loss. An arrival is sent once and not acknowledged: p * R datagrams a barrier without loss. A
- * node that waits in round k asks the node 2^k behind it again and again, with back-off. Who is
- * asked repeats its arrival if it has sent it, of this epoch or the one before (so a node that has
- * passed a barrier still answers for it), and otherwise says that it waits itself.
+ * Loss. An arrival is sent once and not acknowledged. A node that waits in a round asks the node
+ * that it awaits again and again, with back-off. Who is asked repeats its arrival if it has sent
+ * it, of this epoch or the one before (so a node that has passed a barrier still answers for it),
+ * and otherwise says that it waits itself.
  *
  * Why it ends. Suppose every node lives, enters, and a datagram gets through with probability
  * q > 0. Of all waiting nodes take one whose (epoch, round) is least. The partner that it awaits
@@ -30,12 +41,12 @@
  *
  * The missing. If a node d died, follow from any waiting node the partner that it awaits, the
  * partner which that awaits, and so on: each is in an earlier round than the one before, so the
- * chain ends within R steps, at a node that does not wait: it has not entered, or it is dead. Every
- * link of the chain asks its partner all the time and so knows whether it lives. The last link
- * therefore finds the silence by itself, with no further datagram, and names it. All the others
- * are answered, so they never blame a living partner, however long the wait; a living node that
- * has not entered is slow and not missing. PATIENCE carries the end of the chain back, for the
- * log: barrier_awaited().
+ * chain ends within as many steps as there are rounds, at a node that does not wait: it has not
+ * entered, or it is dead. Every link of the chain asks its partner all the time and so knows
+ * whether it lives. The last link therefore finds the silence by itself, with no further datagram,
+ * and names it. All the others are answered, so they never blame a living partner, however long the
+ * wait; a living node that has not entered is slow and not missing. PATIENCE carries the end of the
+ * chain back, for the log: barrier_awaited().
  */
 #ifndef ENGINE_BARRIER_H
 #define ENGINE_BARRIER_H
@@ -48,15 +59,17 @@
 
 struct barrier_slot {
     struct barrier_values values;
-    uint32_t came; /* bit k: the arrival of round k */
+    uint64_t came; /* bit k: the arrival of round k */
 };
 
 struct barrier {
     struct neighbours *neighbours;
     struct datagram_outlet outlet;
     int64_t timeout_ns;
+    bool tree; /* and not dissemination */
+    uint32_t rounds;
     uint32_t epoch;   /* last entered; DATAGRAM_NONE before the first */
-    uint32_t round;   /* awaited now; = rounds: passed */
+    uint32_t round;   /* in it now; = rounds: passed */
     uint32_t awaited; /* the end of the chain, as the partner said; DATAGRAM_NONE: it did not */
     int64_t since_ns; /* when the wait for this round began */
     struct backoff backoff;
@@ -69,6 +82,8 @@ void barrier_values_merge(struct barrier_values *into, const struct barrier_valu
 
 void barrier_init(struct barrier *barrier, struct neighbours *neighbours,
                   const struct datagram_outlet *outlet, int64_t timeout_ns);
+/* By the tree; before the first barrier, and on all nodes or none. */
+void barrier_use_tree(struct barrier *barrier);
 /* Enters the next epoch; the one before must have been passed. */
 void barrier_enter(struct barrier *barrier, const struct barrier_values *mine, int64_t now_ns);
 /* ARRIVAL, QUESTION, PATIENCE. False: it can't be from a node of this run that is in step. */

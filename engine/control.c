@@ -262,6 +262,7 @@ static void make_group(struct control *control, const struct control_peers *peer
         .run_id = peers->run_id,
         .boot = hash_boot(peers->key),
         .timeout_ns = control->timeout_ns,
+        .cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
     };
 
     memcpy(conf.key, peers->key, sizeof(conf.key));

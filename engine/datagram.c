@@ -9,6 +9,9 @@
 #define HEADER_BYTES 72
 #define VALUES_BYTES (2 + 8 * BARRIER_MAXIMA + 4)
 #define SESSION_BYTES (2 * DATAGRAM_NONCE_BYTES + DATAGRAM_HASH_BYTES + 8 + 8 + 1)
+#define SESSION_WHOLE 1u
+#define SESSION_REFUSED 2u
+#define SESSION_CROWDED 4u
 #define ABORT_BYTES (1 + 4 + 4 + 4 + 8 + 2)
 #define BLOB_BYTES (8 + 2)
 #define TEXT_MAX (sizeof((struct control_fault *)0)->text - 1)
@@ -71,13 +74,16 @@ static uint64_t get(struct reader *in, unsigned size)
 static void write_session(struct writer *out, const struct datagram *datagram)
 {
     const struct datagram_session *session = &datagram->session;
+    unsigned flags = (session->whole ? SESSION_WHOLE : 0) |
+                     (session->refused ? SESSION_REFUSED : 0) |
+                     (session->crowded ? SESSION_CROWDED : 0);
 
     put_bytes(out, session->nonce, sizeof(session->nonce));
     put_bytes(out, session->echo, sizeof(session->echo));
     put_bytes(out, session->hash, sizeof(session->hash));
     put(out, session->boot, 8);
     put(out, session->root_boot, 8);
-    put(out, (uint64_t)session->whole | (uint64_t)session->refused << 1, 1);
+    put(out, flags, 1);
 }
 
 static void read_session(struct reader *in, struct datagram *datagram)
@@ -91,10 +97,11 @@ static void read_session(struct reader *in, struct datagram *datagram)
     session->boot = get(in, 8);
     session->root_boot = get(in, 8);
     flags = get(in, 1);
-    session->whole = flags & 1;
-    session->refused = flags & 2;
-    if (flags > 2)
-        in->bad = true;
+    session->whole = flags & SESSION_WHOLE;
+    session->refused = flags & SESSION_REFUSED;
+    session->crowded = flags & SESSION_CROWDED;
+    in->bad |= flags > (SESSION_WHOLE | SESSION_CROWDED) || (session->whole && session->refused) ||
+               (session->crowded && !session->whole);
 }
 
 static void write_values(struct writer *out, const struct datagram *datagram)

@@ -37,7 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DATAGRAM_VERSION 2
+#define DATAGRAM_VERSION 3
 #define DATAGRAM_KEY_BYTES 32
 #define DATAGRAM_SEAL_BYTES 16
 #define DATAGRAM_NONCE_BYTES 16
@@ -70,6 +70,9 @@ struct datagram_session {
     uint64_t root_boot;                  /* node 0's; in SESSION with `whole` */
     bool whole;
     bool refused; /* SESSION: the run began with another process in the recipient's place */
+    /* With `whole`. JOIN: the subtree is on one machine; SESSION: all nodes are, and are more than
+     * its cores. */
+    bool crowded;
 };
 
 struct datagram_abort {

@@ -107,7 +107,8 @@ void group_init(struct group *group, const struct group_conf *conf,
                 const struct group_outlet *outlet)
 {
     const struct datagram_outlet inner = {outlet_send, group};
-    struct session_conf session = {.boot = conf->boot, .timeout_ns = conf->timeout_ns};
+    struct session_conf session = {
+        .boot = conf->boot, .timeout_ns = conf->timeout_ns, .cores = conf->cores};
 
     memset(group, 0, sizeof(*group));
     group->outlet = *outlet;
@@ -127,6 +128,8 @@ static void follow_session(struct group *group, int64_t now_ns)
     if (!group->session.ready || group->keyed)
         return;
     derive_session(group);
+    if (group->session.crowded)
+        barrier_use_tree(&group->barrier);
     if (group->entering)
         barrier_enter(&group->barrier, &group->entered_values, now_ns);
     group->entering = false;

@@ -19,6 +19,7 @@ struct group_conf {
     uint8_t nonce[DATAGRAM_NONCE_BYTES]; /* fresh random bytes */
     uint64_t boot;                       /* see session.h */
     int64_t timeout_ns;                  /* silence after which a node is missing */
+    uint32_t cores;                      /* see session.h */
 };
 
 /* Called for each datagram to send; sender, run and the state of the group are filled in, the time

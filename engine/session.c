@@ -90,8 +90,10 @@ static void send_join(const struct session *session)
     join.session.whole = session->gathered && session->parent_known;
     if (session->parent_known)
         memcpy(join.session.echo, session->parent_nonce, DATAGRAM_NONCE_BYTES);
-    if (join.session.whole)
+    if (join.session.whole) {
         memcpy(join.session.hash, session->hash, DATAGRAM_HASH_BYTES);
+        join.session.crowded = session->together;
+    }
     session->outlet.send(session->outlet.context, &join);
 }
 
@@ -110,14 +112,17 @@ static void send_session(const struct session *session, uint32_t child, const ui
     if (datagram.session.whole) {
         memcpy(datagram.session.hash, session->root, DATAGRAM_HASH_BYTES);
         datagram.session.root_boot = session->root_boot;
+        datagram.session.crowded = session->crowded;
     }
     session->outlet.send(session->outlet.context, &datagram);
 }
 
-static void become_ready(struct session *session, const uint8_t *root, uint64_t root_boot)
+/* By what node 0 says, which its parent passed on. */
+static void become_ready(struct session *session, const struct datagram_session *said)
 {
-    memcpy(session->root, root, DATAGRAM_HASH_BYTES);
-    session->root_boot = root_boot;
+    memcpy(session->root, said->hash, DATAGRAM_HASH_BYTES);
+    session->root_boot = said->root_boot;
+    session->crowded = said->crowded;
     session->ready = true;
     backoff_stop(&session->backoff);
     for (uint32_t child = session->child_count; child > 0; child--)
@@ -139,16 +144,34 @@ static void hash_subtree(struct session *session)
     crypto_generichash_final(&state, session->hash, DATAGRAM_HASH_BYTES);
 }
 
+/* Node 0 has heard of all. */
+static void conclude(struct session *session)
+{
+    uint32_t cores = session->conf.cores;
+    struct datagram_session said = {
+        .root_boot = session->conf.boot,
+        .crowded = session->together && cores > 0 && session->neighbours->count > cores,
+    };
+
+    memcpy(said.hash, session->hash, DATAGRAM_HASH_BYTES);
+    become_ready(session, &said);
+}
+
 /* Passes the hash on once all children have reported, and again when one of them was replaced. */
 static void gather(struct session *session)
 {
-    for (uint32_t child = 0; child < session->child_count; child++)
+    bool together = true;
+
+    for (uint32_t child = 0; child < session->child_count; child++) {
         if (!session->children[child].reported)
             return;
+        together &= session->children[child].together;
+    }
     hash_subtree(session);
+    session->together = together;
     session->gathered = true;
     if (is_root(session))
-        become_ready(session, session->hash, session->conf.boot);
+        conclude(session);
     else if (session->parent_known)
         send_join(session);
 }
@@ -182,6 +205,7 @@ static bool take_join(struct session *session, const struct datagram *datagram)
         (!child->reported || memcmp(child->hash, datagram->session.hash, DATAGRAM_HASH_BYTES))) {
         memcpy(child->nonce, datagram->session.nonce, DATAGRAM_NONCE_BYTES);
         memcpy(child->hash, datagram->session.hash, DATAGRAM_HASH_BYTES);
+        child->together = datagram->session.crowded && datagram->session.boot == session->conf.boot;
         child->reported = true;
         gather(session);
         if (session->ready)
@@ -215,7 +239,7 @@ static bool take_session(struct session *session, const struct datagram *datagra
     session->parent_known = true;
     session->refused |= datagram->session.refused;
     if (datagram->session.whole && session->gathered)
-        become_ready(session, datagram->session.hash, datagram->session.root_boot);
+        become_ready(session, &datagram->session);
     else if (!known && session->gathered)
         send_join(session);
     return true;

@@ -37,12 +37,14 @@ struct session_conf {
     uint8_t nonce[DATAGRAM_NONCE_BYTES]; /* fresh, random, not zero */
     uint64_t boot;                       /* equal hashes: one CLOCK_MONOTONIC */
     int64_t timeout_ns;
+    uint32_t cores; /* of node 0's machine, read there only; 0: not to be counted */
 };
 
 struct session_child {
     uint8_t nonce[DATAGRAM_NONCE_BYTES];
     uint8_t hash[DATAGRAM_HASH_BYTES];
     bool reported;
+    bool together; /* it and its subtree are on our machine */
 };
 
 struct session {
@@ -58,6 +60,8 @@ struct session {
     bool gathered;     /* all children have reported; hash is H(self) */
     bool ready;        /* root is R */
     bool refused;
+    bool together; /* our subtree is on one machine; known when `gathered` */
+    bool crowded;  /* all nodes are, and are more than its cores; known when `ready` */
     uint8_t hash[DATAGRAM_HASH_BYTES];
     uint8_t root[DATAGRAM_HASH_BYTES];
     int64_t expected_ns; /* since when somebody waits for it; -1: nobody */

@@ -267,6 +267,7 @@ static void node_joins(struct sim *sim, struct node *node)
         .count = sim->conf.nodes,
         .run_id = "simulated",
         .timeout_ns = sim->conf.timeout_ns,
+        .cores = sim->conf.cores,
     };
 
     if (node->life && !node->group.keyed) {
@@ -275,6 +276,7 @@ static void node_joins(struct sim *sim, struct node *node)
     } else if (node->life) {
         node->dead = true;
     }
+    conf.boot = sim->conf.machines ? conf.self % sim->conf.machines : 0;
     conf.key[0] = conf.self == sim->conf.outcast ? 2 : 1;
     for (unsigned i = 0; i < DATAGRAM_NONCE_BYTES; i++)
         conf.nonce[i] = (uint8_t)sim_random(&sim->random);

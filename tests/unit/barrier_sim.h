@@ -26,6 +26,8 @@ struct sim_conf {
     int64_t pause_ns;   /* from when they could enter a barrier until they do, at least ... */
     int64_t entry_ns;   /* ... and uniformly up to so much more */
     int64_t timeout_ns; /* the nodes' */
+    uint32_t cores;     /* of node 0's machine; 0: not to be counted */
+    uint32_t machines;  /* over which the nodes are spread in turn; 0: one */
     uint32_t outcast;   /* a node of another run (other key) that stands in one's place, or NONE */
 };
 

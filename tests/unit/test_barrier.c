@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Handshake, barrier and abort in the simulator (barrier_sim.h): every run ends, with everybody
- * through and the same reduction, or with everybody naming a node that is really dead. More seeds
- * and 65,536 nodes with SWITCHBENCH_LONG=1.
+ * through and the same reduction, or with everybody naming a node that is really dead. All of it by
+ * dissemination and by the tree. More seeds and 65,536 nodes with SWITCHBENCH_LONG=1.
  */
 #include "barrier_sim.h"
 
@@ -18,6 +18,8 @@
 #define US NS_PER_US
 #define MS NS_PER_MS
 #define S NS_PER_S
+
+static bool by_tree; /* else by dissemination */
 
 static bool long_tier(void)
 {
@@ -50,8 +52,15 @@ static struct sim_conf calm(uint32_t nodes, uint32_t epochs, uint64_t seed)
         .jitter_ns = 30 * US,
         .pause_ns = 20 * MS, /* so that the handshake is over when the first one enters */
         .timeout_ns = 5 * S,
+        .cores = by_tree ? 1 : 0,
         .outcast = DATAGRAM_NONE,
     };
+}
+
+/* Arrivals that `nodes` send in a barrier. */
+static uint64_t arrivals_of(uint32_t nodes)
+{
+    return by_tree ? 2 * ((uint64_t)nodes - 1) : (uint64_t)nodes * rounds_of(nodes);
 }
 
 /* Loss, duplication, datagrams that overtake each other by milliseconds, nodes out of step. */
@@ -133,17 +142,17 @@ static void through(const struct sim_conf *conf)
 static void exact_number_of_datagrams(const struct sim_conf *conf)
 {
     struct sim *sim = sim_new(conf);
-    uint64_t a_barrier = (uint64_t)conf->nodes * rounds_of(conf->nodes);
 
     run(sim, conf);
     assert_all_through(sim, conf);
-    assert_int_equal(sim_counts(sim)->sent[DATAGRAM_ARRIVAL], a_barrier * conf->epochs);
+    assert_int_equal(sim_counts(sim)->sent[DATAGRAM_ARRIVAL],
+                     arrivals_of(conf->nodes) * conf->epochs);
     assert_int_equal(sim_counts(sim)->sent[DATAGRAM_PATIENCE], 0);
     assert_int_equal(sim_counts(sim)->sent[DATAGRAM_ABORT], 0);
     sim_free(sim);
 }
 
-static void costs_p_log_p_datagrams_without_loss(void **state)
+static void costs_no_datagram_more_without_loss(void **state)
 {
     struct sim_conf conf;
 
@@ -619,6 +628,36 @@ static void nothing_replays_across_runs(void **state)
     assert_int_equal(neighbours_find(&again.neighbours, 1)->heard_ns, -1);
 }
 
+static void assert_course(struct sim_conf conf, bool tree)
+{
+    struct sim *sim = sim_new(&conf);
+
+    run(sim, &conf);
+    assert_all_through(sim, &conf);
+    for (uint32_t node = 0; node < conf.nodes; node++)
+        assert_int_equal(sim_group(sim, node)->barrier.tree, tree);
+    sim_free(sim);
+}
+
+static void takes_the_tree_where_cores_are_few(void **state)
+{
+    struct sim_conf conf;
+
+    (void)state;
+    for (uint32_t nodes = 2; nodes <= 20; nodes++) {
+        conf = rough(nodes, 2, nodes, 0.2);
+        conf.cores = nodes - 1;
+        assert_course(conf, true);
+        conf.cores = nodes;
+        assert_course(conf, false);
+        conf.cores = 0;
+        assert_course(conf, false);
+        conf.cores = 1;
+        for (conf.machines = 2; conf.machines <= nodes; conf.machines++)
+            assert_course(conf, false);
+    }
+}
+
 static void finds_every_neighbour_and_no_other(void **state)
 {
     (void)state;
@@ -654,7 +693,10 @@ int main(void)
         cmocka_unit_test(tells_the_end_of_the_chain),
         cmocka_unit_test(asks_often_before_it_blames),
         cmocka_unit_test(nothing_replays_across_runs),
-        cmocka_unit_test(costs_p_log_p_datagrams_without_loss),
+        cmocka_unit_test(takes_the_tree_where_cores_are_few),
+    };
+    const struct CMUnitTest simulated[] = {
+        cmocka_unit_test(costs_no_datagram_more_without_loss),
         cmocka_unit_test(ends_under_loss_duplication_and_reordering),
         cmocka_unit_test(keeps_epochs_apart_over_many_barriers),
         cmocka_unit_test(serves_thousands_of_nodes),
@@ -672,6 +714,10 @@ int main(void)
         cmocka_unit_test(floods_no_more_than_needed),
         cmocka_unit_test(tells_everybody_during_the_handshake),
     };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    failed += cmocka_run_group_tests_name("dissemination", simulated, NULL, NULL);
+    by_tree = true;
+    failed += cmocka_run_group_tests_name("tree", simulated, NULL, NULL);
+    return failed;
 }

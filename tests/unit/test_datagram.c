@@ -39,6 +39,7 @@ static void random_session(struct datagram_session *session, uint64_t *random)
     session->root_boot = sim_random(random);
     session->whole = sim_random(random) % 2;
     session->refused = !session->whole;
+    session->crowded = session->whole && sim_random(random) % 2;
 }
 
 static void random_abort(struct datagram_abort *abort, uint64_t *random)
@@ -137,7 +138,7 @@ static void has_a_documented_layout(void **state)
                                 .entered = 0x31323334,
                                 .epoch = 0x41424344,
                                 .round = 0x51};
-    static const uint8_t right[] = {'S',  'B',  2,    5,    1,    2,    3,    4,
+    static const uint8_t right[] = {'S',  'B',  3,    5,    1,    2,    3,    4,
                                     5,    6,    7,    8,    0x11, 0x12, 0x13, 0x14,
                                     0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34,
                                     0x41, 0x42, 0x43, 0x44, 0x51, 0,    0,    0};
@@ -220,7 +221,9 @@ static void refuses_impossible_fields(void **state)
         {DATAGRAM_BEAT, 31, 1},                     /* not zero */
         {DATAGRAM_BEAT, 64, 0x80},                  /* bound far below -1 */
         {DATAGRAM_JOIN, HEADER_BYTES + 80, 3},      /* whole and refused */
-        {DATAGRAM_JOIN, HEADER_BYTES + 80, 4},      /* no such flag */
+        {DATAGRAM_JOIN, HEADER_BYTES + 80, 4},      /* crowded, and not whole */
+        {DATAGRAM_JOIN, HEADER_BYTES + 80, 7},      /* all of it */
+        {DATAGRAM_JOIN, HEADER_BYTES + 80, 8},      /* no such flag */
         {DATAGRAM_ARRIVAL, HEADER_BYTES, 0x80},     /* no such maximum */
         {DATAGRAM_ARRIVAL, HEADER_BYTES, 0},        /* one fewer than there are bytes for */
         {DATAGRAM_ARRIVAL, HEADER_BYTES + 2, 0x80}, /* said, and nothing */
