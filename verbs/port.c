@@ -2,6 +2,7 @@
 #include "port.h"
 
 #include "cm.h"
+#include "device.h"
 #include "log.h"
 #include "message.h"
 #include "netns.h"
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #define GIDS_MAX 1024
+#define NAME_BYTES 72
 #define RXE_VENDOR 0xffffffu
 #define SYSFS "/sys/class/infiniband"
 
@@ -109,15 +111,40 @@ static int open_device(struct transport_port *port, struct err *err)
     return port->context != NULL ? 0 : -ENODEV;
 }
 
+/* The device's name as given, else that of the interface, else that of the PCI device. */
+static int find_name(const struct port_conf *conf, char name[NAME_BYTES], struct err *err)
+{
+    if (conf->rdma != NULL) {
+        snprintf(name, NAME_BYTES, "%s", conf->rdma);
+        return 0;
+    }
+    if (conf->iface != NULL && verbs_device_of_interface("/sys", conf->iface, name, NAME_BYTES))
+        return 0;
+    if (conf->pci != NULL && verbs_device_of_pci("/sys", conf->pci, name, NAME_BYTES))
+        return 0;
+    return err_set(err, -ENODEV,
+                   "port %s: %s has no RDMA device; `rdma link` lists those that there are "
+                   "(Soft-RoCE: `rdma link add rxe0 type rxe netdev %s`), and rdma names one, such "
+                   "as mlx5_0/1",
+                   conf->name,
+                   conf->iface != NULL ? conf->iface
+                   : conf->pci != NULL ? conf->pci
+                                       : "it",
+                   conf->iface != NULL ? conf->iface : "...");
+}
+
 /* "mlx5_2/1"; the port number may be left out. */
 static int read_name(struct transport_port *port, struct err *err)
 {
     const struct port_conf *conf = port->conf;
-    const char *rdma = conf->rdma != NULL ? conf->rdma : "";
+    char rdma[NAME_BYTES] = "";
+    int rc = find_name(conf, rdma, err);
     size_t length = strcspn(rdma, "/");
     char *end = NULL;
     unsigned long number = 1;
 
+    if (rc < 0)
+        return rc;
     if (rdma[length] == '/')
         number = strtoul(rdma + length + 1, &end, 10);
     if (length == 0 || length >= sizeof port->device || (end != NULL && *end != '\0') ||
@@ -368,7 +395,7 @@ int verbs_port_pattern(struct transport_port *port, size_t bytes, struct err *er
     /* The old one may be in use by a lane that runs: it is freed with the port. */
     rc = verbs_memory_take(&port->memory, bytes, &port->pattern, err);
     if (rc == 0)
-        verbs_pattern_fill(port->pattern.at, port->pattern.bytes);
+        verbs_payload_fill(port->pattern.at, port->pattern.bytes, 0);
     return rc;
 }
 
