@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from configs import compile_text, needs_engine
+from configs import PROJECT, compile_text, needs_engine
 from switchbench import documents
 from switchbench.compile import BOUND_LAST, compile_run
 from switchbench.config import read_values
+from switchbench.config.schema import VerbsOptions
 from switchbench.errors import ConfigurationError
 from switchbench.model import Run
 
@@ -212,6 +214,13 @@ def test_understood_gives_the_same_run(options: str, tmp_path: Path) -> None:
     """Every default written out means the same again."""
     run = verbs(tmp_path, options)
     assert again(run) == run
+
+
+def test_names_are_the_nodes() -> None:
+    """The options' names are the keys of the node's `verbs` mapping (engine/documents.c)."""
+    source = (PROJECT / "engine" / "documents.c").read_text()
+    fields = source.partition("verbs_fields[] = {")[2].partition("CYAML_FIELD_END")[0]
+    assert re.findall(r'CYAML_FIELD_\w+\("(\w+)"', fields) == list(VerbsOptions.model_fields)
 
 
 # --- ports ---------------------------------------------------------------------------------------

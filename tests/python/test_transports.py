@@ -290,7 +290,15 @@ def test_records_of_verbs() -> None:
     records = [
         *(OPENED | {"port": end} for end in ENDS),
         tcp_side("source", *ENDS, 65536 * 100, 65536 * 100, messages=100, measures=QUEUES),
-        tcp_side("destination", *ENDS, 65536 * 98, 65536 * 98, messages=98, reordered=2),
+        tcp_side(
+            "destination",
+            *ENDS,
+            65536 * 98,
+            65536 * 98,
+            messages=98,
+            reordered=2,
+            measures={"queue_pair_bytes": 9000.0},
+        ),
         *(port_record(end, **counters, variant="ud send, exchange, poll") for end in ENDS),
         *(phase_record(node) for node in ("node1", "node2")),
         *(trial_record(node) for node in ("node1", "node2")),
@@ -308,7 +316,7 @@ def test_records_of_verbs() -> None:
     assert entry["retransmitted_segments"] is None
     assert entry["queue_pairs"] == {
         "depth": 128, "signal_every": 32, "inline_bytes": 220, "path_mtu_bytes": 1024,
-        "gid_index": 3, "count": 2, "reused": 1, "bytes_each": 4096, "slowest_setup_us": 900.0,
+        "gid_index": 3, "count": 2, "reused": 1, "bytes_each": 9000, "slowest_setup_us": 900.0,
         "credit_waits": 7,
     }  # fmt: skip
     port = result["ports"][0]

@@ -199,6 +199,7 @@ def _lost_messages(flow: Flow) -> int | None:
 
 def _queue_pairs(flows: list[Flow]) -> dict[str, Any]:
     sides = [flow.source.measures for flow in flows if flow.source]
+    ends = [side for flow in flows for side in (flow.source, flow.destination) if side]
 
     def said(name: str) -> list[float | None]:
         return [side.get(name) for side in sides]
@@ -210,7 +211,7 @@ def _queue_pairs(flows: list[Flow]) -> dict[str, Any]:
     return {name: same(name) for name in _SETTINGS} | {
         "count": m.total(said("queue_pairs")),
         "reused": m.total(said("reused_queue_pairs")),
-        "bytes_each": m.greatest(said("queue_pair_bytes")),
+        "bytes_each": m.greatest(side.measures.get("queue_pair_bytes") for side in ends),
         "slowest_setup_us": m.greatest(said("setup_us")),
         "credit_waits": m.total(said("credit_waits")),
     }
