@@ -71,7 +71,8 @@ struct verbs_out {
     struct verbs_flow *group;
     struct verbs_in *from; /* forwards what this one takes; NULL: it generates */
     struct verbs_cursor at;
-    uint64_t done;         /* messages completed */
+    uint64_t done;         /* messages completed ... */
+    uint64_t done_bytes;   /* ... and their payload */
     uint64_t allowed;      /* messages that the sink has given places for */
     uint64_t *bytes_after; /* payload bytes up to a message that is not completed; `span` of them */
     uint32_t span;
@@ -82,6 +83,7 @@ struct verbs_out {
     uint64_t waits;       /* times that messages were due and no place was free */
     int64_t moved_ns;     /* unreliable services: when a credit last came, or was given up */
     bool stopping;        /* begin no further message */
+    bool closed;          /* it has ended, and was counted */
     unsigned marks;       /* end marks posted */
     int64_t marked_ns;
     /* The variant, chosen by prepare: makes one work request of the present message. */

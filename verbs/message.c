@@ -9,9 +9,7 @@
 #define WORD 8u
 #define SEEN_BITS 64
 
-static uint8_t sequence_bytes[VERBS_PERIOD + VERBS_RUN];
-
-static_assert(VERBS_RUN < 2 * VERBS_PERIOD, "one repetition fills the buffer");
+static uint8_t sequence_bytes[2 * VERBS_PERIOD];
 
 /* splitmix64 (Steele, Lea, Flood 2014): the same bytes on every machine, and none of them twice. */
 static uint64_t next_word(uint64_t *state)
@@ -33,12 +31,12 @@ void verbs_pattern_init(void)
         sequence_bytes[i] = sequence_bytes[i - VERBS_PERIOD];
 }
 
-void verbs_pattern_fill(uint8_t *pattern, size_t bytes)
+void verbs_payload_fill(uint8_t *data, size_t bytes, uint32_t place)
 {
     for (size_t done = 0; done < bytes; done += VERBS_PERIOD) {
         size_t left = bytes - done;
 
-        memcpy(pattern + done, sequence_bytes, left < VERBS_PERIOD ? left : VERBS_PERIOD);
+        memcpy(data + done, sequence_bytes + place, left < VERBS_PERIOD ? left : VERBS_PERIOD);
     }
 }
 

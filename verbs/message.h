@@ -20,7 +20,6 @@
 
 #define VERBS_ENDLESS UINT64_MAX
 #define VERBS_PERIOD 65521u
-#define VERBS_RUN 65536u /* so many bytes can be compared from any place */
 #define VERBS_STEP 7919u /* from one message's place to the next */
 
 enum verbs_kind { VERBS_KIND_MESSAGE = 0xb1, VERBS_KIND_END = 0xe4, VERBS_KIND_CREDIT = 0xc7 };
@@ -156,8 +155,8 @@ bool verbs_credit_read(const struct verbs_credit *credit, const struct verbs_scr
 
 /* --- content --- */
 
-/* Fills `bytes` of the sequence from its begin; `bytes` may be any number of periods. */
-void verbs_pattern_fill(uint8_t *pattern, size_t bytes);
+/* Fills `bytes` with the sequence from `place` on. */
+void verbs_payload_fill(uint8_t *data, size_t bytes, uint32_t place);
 /* To be called once before any check. */
 void verbs_pattern_init(void);
 

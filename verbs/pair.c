@@ -105,6 +105,18 @@ static int make_memory(struct verbs_pair *pair, struct err *err)
     return 0;
 }
 
+/* What is read from a source lies in its ring for good; only headers change. */
+static void fill_ring(struct verbs_pair *pair)
+{
+    const struct verbs_need *need = &pair->need;
+
+    if (need->role != VERBS_SOURCE || need->options->operation != VERBS_READ)
+        return;
+    for (uint32_t i = 0; i < need->slots; i++)
+        verbs_payload_fill(pair->ring + (size_t)i * need->stride + VERBS_HEADER_BYTES,
+                           need->stride - VERBS_HEADER_BYTES, VERBS_SLOT_PLACE(i));
+}
+
 size_t verbs_pair_bytes(const struct verbs_pair *pair)
 {
     return sizeof *pair + pair->range.bytes;
@@ -274,8 +286,10 @@ static int make_new(struct verbs_pair *pair, struct err *err)
     int rc = make_memory(pair, err);
 
     draw_numbers(pair);
-    if (rc == 0)
-        rc = make_completions(pair, err);
+    if (rc < 0)
+        return rc;
+    fill_ring(pair);
+    rc = make_completions(pair, err);
     if (rc == 0 && options->connect == VERBS_CONNECT_EXCHANGE)
         rc = verbs_pair_make_queue(pair, options, err);
     return rc;

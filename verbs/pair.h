@@ -28,6 +28,9 @@
 #define VERBS_HEADER_STRIDE 32u
 #define VERBS_CONTROL_WRS 4u /* of the send queue, for credits and end marks */
 
+/* Where the payload of a place of a ring that is read from begins in the sequence. */
+#define VERBS_SLOT_PLACE(slot) ((uint32_t)((uint64_t)(slot)*VERBS_STEP % VERBS_PERIOD))
+
 enum verbs_role { VERBS_SOURCE, VERBS_SINK };
 
 /* In registered memory. The partner writes the first two, this end sends from the others. */

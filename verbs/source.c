@@ -203,8 +203,8 @@ static uint64_t offer_batch(struct verbs_out *out, uint64_t budget, uint64_t mos
         uint8_t *message = pair->ring + (size_t)pair->place * pair->need.stride;
 
         if (out->from == NULL) {
-            struct verbs_header header = verbs_header_of(&out->at, &out->end.script,
-                                                         pair->place * VERBS_STEP % VERBS_PERIOD);
+            struct verbs_header header =
+                verbs_header_of(&out->at, &out->end.script, VERBS_SLOT_PLACE(pair->place));
 
             memcpy(message, &header, length < sizeof header ? length : sizeof header);
             pair->place = pair->place + 1 == pair->need.slots ? 0 : pair->place + 1;
@@ -272,14 +272,14 @@ static void complete(struct verbs_out *out, uint64_t done, int64_t now_ns)
 {
     struct flow_side *side = out->end.flow->side;
     uint64_t messages = done - out->done;
-    uint64_t before = 0;
+    uint64_t bytes;
 
     if (messages == 0)
         return;
-    if (out->done > 0)
-        before = out->bytes_after[(out->done - 1) % out->span];
-    side->live.payload_bytes += out->bytes_after[(done - 1) % out->span] - before;
+    bytes = out->bytes_after[(done - 1) % out->span];
+    side->live.payload_bytes += bytes - out->done_bytes;
     side->live.messages += messages;
+    out->done_bytes = bytes;
     side->last_ns = now_ns;
     out->done = done;
     if (out->from != NULL)

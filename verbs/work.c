@@ -110,10 +110,6 @@ static uint64_t send_stream(struct verbs_out *out, uint64_t budget, bool stoppin
         bytes = verbs_out_post(out, budget, now_ns);
     if (verbs_out_at_end(out))
         verbs_out_finish(out, now_ns);
-    if (out->end.ended) {
-        out->group->open--;
-        out->end.lane->outs_ended++;
-    }
     return bytes;
 }
 
@@ -130,6 +126,11 @@ static int64_t send_flow(struct verbs_lane *lane, struct verbs_flow *flow, int64
 
         if (!out->end.ended)
             posted += send_stream(out, budget > posted ? budget - posted : 0, stopping, now_ns);
+        if (out->end.ended && !out->closed) {
+            out->closed = true;
+            flow->open--;
+            lane->outs_ended++;
+        }
     }
     flow->turn++;
     if (posted > 0) {

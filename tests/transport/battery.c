@@ -26,6 +26,49 @@ static struct port_conf confs[BATTERY_PORTS];
 static struct transport_port *ports[BATTERY_PORTS];
 static uint16_t next_tag = 0x5b00;
 
+/* Letters between lanes, in memory. */
+#define LETTERS 4096
+static struct letter {
+    uint16_t tag; /* of the phase; 0: free */
+    struct courier_letter letter;
+    struct blob blob;
+} letters[LETTERS];
+
+static struct letter *find_letter(uint16_t tag, const struct courier_letter *letter)
+{
+    for (size_t i = 0; i < LETTERS; i++) {
+        const struct courier_letter *here = &letters[i].letter;
+
+        if (letters[i].tag == 0 ||
+            (letters[i].tag == tag && here->src == letter->src && here->dst == letter->dst &&
+             here->from_source == letter->from_source && here->piece == letter->piece))
+            return &letters[i];
+    }
+    return NULL;
+}
+
+static int publish(void *context, const struct courier_letter *letter, const struct blob *blob)
+{
+    const struct battery_run *run = context;
+    struct letter *place = find_letter(run->phase.tag, letter);
+
+    if (place == NULL)
+        return -ENOMEM;
+    *place = (struct letter){.tag = run->phase.tag, .letter = *letter, .blob = *blob};
+    return 0;
+}
+
+static int fetch(void *context, const struct courier_letter *letter, struct blob *blob)
+{
+    const struct battery_run *run = context;
+    const struct letter *place = find_letter(run->phase.tag, letter);
+
+    if (place == NULL || place->tag == 0)
+        return -EAGAIN;
+    *blob = place->blob;
+    return 0;
+}
+
 /* One phase's lanes, and the flows as the lanes see them. */
 struct stage {
     struct battery_run *run;
@@ -48,7 +91,17 @@ void battery_begin(struct battery_run *run)
         .load = {.rate_bps = 8e6},
         .dpdk = {.ttl = 64, .udp_sources = 1, .burst = 32, .catch_up = 64},
         .tcp = {.streams = 1, .nodelay = true},
+        .verbs = {.immediate = true,
+                  .depth = 128,
+                  .queue_pairs = 1,
+                  .inline_bytes = VERBS_AUTOMATIC,
+                  .gid_index = VERBS_AUTOMATIC,
+                  .retry = 6,
+                  .rnr_retry = 6,
+                  .timeout = 14,
+                  .reuse = 64},
     };
+    run->courier = (struct courier){run, publish, fetch};
     if (subject->tune != NULL)
         subject->tune(&run->phase);
 }
@@ -72,6 +125,8 @@ static struct lane_request request_of(struct stage *stage, uint32_t rank)
         .receives = stage->receives[rank],
         .count = &run->counts[rank],
         .line_rate_bps = run->line_rate_bps,
+        .courier = &run->courier,
+        .sleeps = true,
     };
 
     for (size_t i = 0; i < run->flow_count; i++) {

@@ -61,6 +61,7 @@ struct battery_run {
     size_t flow_count;
     struct port_count counts[BATTERY_PORTS];
     uint64_t line_rate_bps;
+    struct courier courier; /* between this run's lanes */
 };
 
 /* The defaults, tuned. */

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The battery over verbs, on this machine's own RDMA devices: verbs DEVICE... [WORD...]
+ *
+ * Words: uc, ud; write, read; plain (no immediate); pairs (three queue pairs); cm; poll, event;
+ * fresh (no reuse); shallow (depth 2); outline (nothing inline). The devices must reach each other
+ * over a wire: in a guest whose interfaces are on one switch, and whose routes between them do not
+ * stay inside (tests/vm).
+ */
+#include "battery.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+extern const struct transport transport_verbs;
+
+static char names[BATTERY_PORTS][16];
+static char *devices[BATTERY_PORTS];
+static size_t device_count;
+static struct verbs_options wanted;
+
+static const char *make(struct port_conf *confs)
+{
+    static char reason[128];
+
+    for (size_t i = 0; i < device_count; i++) {
+        char path[128];
+
+        snprintf(path, sizeof path, "/sys/class/infiniband/%.64s", devices[i]);
+        if (access(path, R_OK) != 0) {
+            snprintf(reason, sizeof reason, "there is no RDMA device %.64s", devices[i]);
+            return reason;
+        }
+        snprintf(names[i], sizeof names[i], "node%zu:r0", i);
+        confs[i] = (struct port_conf){.name = names[i], .network = "default", .rdma = devices[i]};
+    }
+    return device_count >= 2 ? NULL : "two RDMA devices must be named";
+}
+
+static void tune(struct phase *phase)
+{
+    phase->load.rate_bps = 2e6;
+    phase->verbs.service = wanted.service;
+    phase->verbs.operation = wanted.operation;
+    phase->verbs.connect = wanted.connect;
+    phase->verbs.completion = wanted.completion;
+    phase->verbs.immediate = wanted.immediate;
+    phase->verbs.queue_pairs = wanted.queue_pairs;
+    phase->verbs.depth = wanted.depth;
+    phase->verbs.reuse = wanted.reuse;
+    phase->verbs.inline_bytes = wanted.inline_bytes;
+}
+
+/* --- refusals --- */
+
+static void no_size(struct phase *phase)
+{
+    phase->sizes[0] = 0;
+}
+
+static void no_load(struct phase *phase)
+{
+    phase->load = (struct load){.rate_bps = 0};
+}
+
+static void endless_retries(struct phase *phase)
+{
+    phase->verbs.retry = 7;
+}
+
+static void too_large_an_mtu(struct phase *phase)
+{
+    phase->verbs.mtu = 4096;
+}
+
+static void no_such_mtu(struct phase *phase)
+{
+    phase->verbs.mtu = 1500;
+}
+
+static void no_such_gid(struct phase *phase)
+{
+    phase->verbs.gid_index = 200;
+}
+
+static void uc_send(struct phase *phase)
+{
+    phase->verbs.service = VERBS_UC;
+    phase->verbs.operation = VERBS_SEND;
+}
+
+static void too_deep(struct phase *phase)
+{
+    phase->verbs.depth = 16385;
+}
+
+static void too_large_for_ud(struct phase *phase)
+{
+    phase->verbs = (struct verbs_options){.service = VERBS_UD,
+                                          .depth = 16,
+                                          .queue_pairs = 1,
+                                          .gid_index = VERBS_AUTOMATIC,
+                                          .inline_bytes = VERBS_AUTOMATIC,
+                                          .timeout = 14};
+    phase->sizes[0] = 5000;
+}
+
+static const struct battery_refusal refusals[] = {
+    {no_size, "0 bytes"},
+    {no_load, "needs a load"},
+    {endless_retries, "7 never ends"},
+    {too_large_an_mtu, "larger than the port's active MTU"},
+    {no_such_mtu, "a path MTU is 256, 512"},
+    {no_such_gid, "is not in the port's GID table"},
+    {uc_send, "uc has write"},
+    {too_deep, "out of range"},
+    {too_large_for_ud, "a message is one packet"},
+};
+
+/* As fast as it goes, both ways at once; the second time over the queue pairs of the first. */
+static void unlimited(struct transport_port **ports, const struct port_conf *confs)
+{
+    struct port_hardware before;
+    struct port_hardware after;
+    bool reliable = wanted.service == VERBS_RC;
+
+    (void)confs;
+    for (unsigned turn = 0; turn < 2; turn++) {
+        struct battery_run run;
+
+        battery_begin(&run);
+        run.phase.load = (struct load){.unlimited = true};
+        run.phase.sizes[0] = wanted.service == VERBS_UD ? 1000 : 65536;
+        battery_add(&run, 0, 1, PATTERN_GENERATE);
+        battery_add(&run, 1, 0, PATTERN_GENERATE);
+        transport_verbs.hardware(ports[0], &before);
+        battery_play(&run);
+        transport_verbs.hardware(ports[0], &after);
+        if (reliable)
+            battery_whole(&run, 200000);
+        for (size_t i = 0; i < run.flow_count; i++) {
+            const struct flow_side *to = &run.flows[i].destination;
+
+            print_message("%llu of %llu messages arrived, %llu bytes\n",
+                          (unsigned long long)to->live.messages,
+                          (unsigned long long)run.flows[i].source.live.messages,
+                          (unsigned long long)to->live.payload_bytes);
+            assert_int_equal(to->corrupted, 0);
+            assert_true(to->live.messages * 2 > run.flows[i].source.live.messages);
+        }
+        assert_true((uint64_t)(after.sent_frames - before.sent_frames) * 1024 >=
+                    run.flows[0].source.live.payload_bytes / 2);
+    }
+}
+
+/* --- words --- */
+
+static void set_word(const char *word)
+{
+    static const struct {
+        const char *word;
+        struct verbs_options set;
+    } words[] = {
+        {"uc", {.service = VERBS_UC, .operation = VERBS_WRITE}},
+        {"ud", {.service = VERBS_UD}},
+        {"write", {.operation = VERBS_WRITE}},
+        {"read", {.operation = VERBS_READ}},
+        {"cm", {.connect = VERBS_CONNECT_CM}},
+        {"poll", {.completion = VERBS_COMPLETION_POLL}},
+        {"event", {.completion = VERBS_COMPLETION_EVENT}},
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(words[i].word, word) != 0)
+            continue;
+        wanted.service |= words[i].set.service;
+        wanted.operation |= words[i].set.operation;
+        wanted.connect |= words[i].set.connect;
+        wanted.completion |= words[i].set.completion;
+        return;
+    }
+    if (strcmp(word, "plain") == 0)
+        wanted.immediate = false;
+    else if (strcmp(word, "pairs") == 0)
+        wanted.queue_pairs = 3;
+    else if (strcmp(word, "fresh") == 0)
+        wanted.reuse = 0;
+    else if (strcmp(word, "shallow") == 0)
+        wanted.depth = 2;
+    else if (strcmp(word, "outline") == 0)
+        wanted.inline_bytes = 0;
+    else if (device_count < BATTERY_PORTS)
+        devices[device_count++] = strdup(word);
+}
+
+int main(int argc, char **argv)
+{
+    struct battery_subject subject = {
+        .transport = &transport_verbs,
+        .what = "verbs",
+        .make = make,
+        .tune = tune,
+        .sizes = {1, 16, 100, 1024, 8192},
+        .refusals = refusals,
+        .refusal_count = sizeof refusals / sizeof refusals[0],
+        .more = unlimited,
+    };
+
+    wanted = (struct verbs_options){.immediate = true,
+                                    .queue_pairs = 1,
+                                    .depth = 128,
+                                    .reuse = 64,
+                                    .inline_bytes = VERBS_AUTOMATIC};
+    for (int i = 1; i < argc; i++)
+        set_word(argv[i]);
+    /* A chain is forwarded over rc only. */
+    subject.ports = wanted.service == VERBS_RC ? device_count : 2;
+    if (wanted.service == VERBS_UD)
+        subject.sizes[4] = 0;
+    return battery_main(&subject);
+}
