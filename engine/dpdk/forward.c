@@ -10,65 +10,73 @@
 
 #include <rte_ethdev.h>
 
-/* Makes frames the next hop's; returns their sum. */
-static __rte_always_inline struct flow_count rewrite(struct dpdk_lane *lane,
-                                                     const struct forward_entry *entries,
-                                                     struct rte_mbuf **frames, uint32_t count,
-                                                     size_t head, int64_t now_ns)
+/* Makes frames the next hop's; returns their bytes in memory. */
+static __rte_always_inline uint64_t rewrite(struct dpdk_lane *lane,
+                                            const struct forward_entry *entries,
+                                            struct rte_mbuf **frames, uint32_t count, size_t head,
+                                            int64_t now_ns)
 {
     struct signature_time time = signature_time(now_ns - lane->start_ns);
-    struct flow_count sum = {.frames = count};
+    bool sizes = lane->sender.templates != NULL;
+    uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const struct forward_entry *entry = &entries[i];
         struct sender_stream *stream = &lane->sender.streams[entry->stream];
+        const struct frame_template *template = &stream->template;
 
+        if (unlikely(sizes))
+            template = lane_template(lane, stream, lane->size_of_length[entry->length]);
         frames[i] = entry->frame;
-        sum.frame_bytes += lane->sizes[entry->size].frame_bytes;
-        sum.payload_bytes += lane->sizes[entry->size].payload_bytes;
-        lane_write(lane, rte_pktmbuf_mtod(entry->frame, uint8_t *), stream,
-                   lane_template(lane, stream, entry->size), head, &time);
+        bytes += entry->length;
+        lane_write(lane, rte_pktmbuf_mtod(entry->frame, uint8_t *), stream, template, head, &time);
     }
-    return sum;
+    return bytes;
 }
 
-/* The driver did not take these: their numbers are used again. */
-static void take_back(struct dpdk_lane *lane, const struct forward_entry *entries, uint32_t count,
-                      struct flow_count *sum)
+/* The driver did not take these: their numbers are used again. Returns their bytes. */
+static uint64_t take_back(struct dpdk_lane *lane, const struct forward_entry *entries,
+                          uint32_t count)
 {
+    uint64_t bytes = 0;
+
     for (uint32_t i = 0; i < count; i++) {
         lane->sender.streams[entries[i].stream].sequence--;
-        sum->frames--;
-        sum->frame_bytes -= lane->sizes[entries[i].size].frame_bytes;
-        sum->payload_bytes -= lane->sizes[entries[i].size].payload_bytes;
+        bytes += entries[i].length;
     }
     lane->lane.request.count->send_refused += count;
+    return bytes;
+}
+
+static void count_sent(struct dpdk_lane *lane, uint32_t frames, uint64_t bytes, int64_t now_ns)
+{
+    struct flow_side *side = lane->sender.streams[0].side;
+
+    side->live.frames += frames;
+    side->live.frame_bytes += bytes + (uint64_t)frames * FRAME_FCS;
+    side->live.payload_bytes += bytes - (uint64_t)frames * lane->shape.payload;
+    side->last_ns = now_ns;
+    if (side->first_ns == 0)
+        side->first_ns = now_ns;
 }
 
 /* Sends as many as the driver takes; returns how many. */
 static uint32_t send_burst(struct dpdk_lane *lane, const struct forward_entry *entries,
                            uint32_t count, int64_t now_ns)
 {
-    struct flow_side *side = lane->sender.streams[0].side;
     struct rte_mbuf *frames[PORT_BURST_MAX];
-    struct flow_count sum;
+    uint64_t bytes;
     uint32_t sent;
 
     if (lane_short(lane))
-        sum = rewrite(lane, entries, frames, count, LANE_SHORT, now_ns);
+        bytes = rewrite(lane, entries, frames, count, LANE_SHORT, now_ns);
     else
-        sum = rewrite(lane, entries, frames, count, FRAME_TEMPLATE, now_ns);
+        bytes = rewrite(lane, entries, frames, count, FRAME_TEMPLATE, now_ns);
     sent = rte_eth_tx_burst(lane->port->id, lane->send_queue, frames, (uint16_t)count);
     if (unlikely(sent < count))
-        take_back(lane, entries + sent, count - sent, &sum);
-    if (sent == 0)
-        return 0;
-    side->live.frames += sum.frames;
-    side->live.frame_bytes += sum.frame_bytes;
-    side->live.payload_bytes += sum.payload_bytes;
-    side->last_ns = now_ns;
-    if (side->first_ns == 0)
-        side->first_ns = now_ns;
+        bytes -= take_back(lane, entries + sent, count - sent);
+    if (sent > 0)
+        count_sent(lane, sent, bytes, now_ns);
     return sent;
 }
 

@@ -100,7 +100,7 @@ struct lane_taken {
 struct forward_entry {
     struct rte_mbuf *frame;
     uint32_t stream;
-    uint8_t size;
+    uint32_t length; /* in memory */
 };
 struct forwarder {
     struct forward_entry *queue;

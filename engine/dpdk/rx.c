@@ -273,7 +273,7 @@ static __rte_always_inline uint32_t forward(struct dpdk_lane *lane, int64_t now_
             passed[delivered++] = (struct forward_entry){
                 .frame = arrival.frame,
                 .stream = (uint32_t)(arrival.stream - receiver->streams),
-                .size = lane->size_of_length[arrival.length],
+                .length = arrival.length,
             };
             continue;
         }
