@@ -8,7 +8,7 @@
  *                                      what it verified
  *
  * PORT: vdev=DEVICE, or iface=NAME driver=af_packet|af_xdp netns=NAME. Prints frames/s, and what
- * else the receiver found.
+ * else the receiver found; how much of the sender's time was the kernel's.
  */
 #include "clock.h"
 #include "common.h"
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define PATIENCE_NS (20 * NS_PER_S)
 #define WARM_NS (NS_PER_S / 5)
@@ -57,12 +58,25 @@ static void find_partner(struct bed *bed, enum role role)
     transport_dpdk.close(stand_in.port);
 }
 
+/* Of this process's CPU time. */
+static double kernel_percent(void)
+{
+    struct rusage usage;
+    double user_s, kernel_s;
+
+    getrusage(RUSAGE_SELF, &usage);
+    user_s = (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
+    kernel_s = (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+    return 100 * kernel_s / (user_s + kernel_s);
+}
+
 static void send_frames(struct bed *bed, double seconds)
 {
     int64_t begin_ns = clock_now();
 
     bed_burn(bed, begin_ns + (int64_t)(seconds * 1e9));
-    printf("%.0f frames/s\n", (double)bed_sent(bed) * 1e9 / (double)(clock_now() - begin_ns));
+    printf("%.0f frames/s, %.1f %% of its time in the kernel\n",
+           (double)bed_sent(bed) * 1e9 / (double)(clock_now() - begin_ns), kernel_percent());
 }
 
 static void receive_frames(struct bed *bed, double seconds)

@@ -101,12 +101,15 @@ def ours(program: str, path: Path, cores: tuple[int, int], seconds: float) -> fl
         assert receiver.stdout is not None
         common.until(receiver.stdout, "ready\n")
         command = common.pinned(cores[0], program, "send", str(seconds + 2), *path.ours[0])
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as sender:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
             said, _ = receiver.communicate(timeout=60)
-            sender.wait(timeout=60)
+            sent, _ = sender.communicate(timeout=60)
     found = re.match(r"(\d+) frames/s", said)
     if found is None or receiver.returncode != 0:
         raise SystemExit(f"{program} said: {said}")
+    share = re.search(r"([\d.]+) % of its time in the kernel", sent)
+    if share is not None and path.netns[0] is not None:
+        print(f"  of the sender's time, {share[1]} % was the kernel's (veth, bridge, delivery)")
     return float(found[1]) / 1e6
 
 
