@@ -44,6 +44,7 @@ struct node_port {
     uint64_t line_rate_bps;  /* as resolved when it was opened; 0: unknown */
     double core_fps;         /* frames/s that one core can send there at most; 0: no bound known */
     bool link_up;            /* as last seen */
+    bool had_link;           /* since it was opened: only then it can lose it */
     int64_t down_ns;         /* since when the link is down; 0: it is up */
     bool unsurveyed;         /* it is reported when it is first used: to open it binds the device */
     char iface[IF_NAMESIZE]; /* of its PCI device, when the document does not say it */

@@ -53,6 +53,7 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     port->line_rate_bps =
         port->doc->conf.line_rate_bps > 0 ? port->doc->conf.line_rate_bps : facts.link_bps;
     port->link_up = transport->link_up(port->open);
+    port->had_link = port->link_up;
     port->down_ns = port->link_up ? 0 : clock_now();
     return 0;
 }
@@ -306,7 +307,9 @@ int ports_watch_links(struct node *node)
         up = port->transport->link_up(port->open);
         if (up != port->link_up) {
             port->link_up = up;
-            report_link(node, port, now_ns - port->down_ns);
+            if (port->had_link)
+                report_link(node, port, now_ns - port->down_ns);
+            port->had_link = true;
             port->down_ns = up ? 0 : now_ns;
         }
         if (!up && now_ns - port->down_ns > LINK_WAIT_NS)

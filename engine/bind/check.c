@@ -119,14 +119,46 @@ static int check_interface(const struct bind_place *place, const char *pci, cons
     return rc;
 }
 
+/* A device of software RDMA (rxe) names its interface in `parent`, and is made by hand. */
+static int check_rdma(const struct bind_place *place, const char *name, struct err *err)
+{
+    char pattern[PATH_MAX], parent[IF_NAMESIZE + 1];
+    glob_t files = {0};
+    int rc = 0;
+
+    snprintf(pattern, sizeof pattern, "%s/sys/class/infiniband/*/parent", place->root);
+    if (glob(pattern, 0, NULL, &files) != 0)
+        return 0;
+    for (size_t i = 0; i < files.gl_pathc && rc == 0; i++) {
+        FILE *file = fopen(files.gl_pathv[i], "re");
+        bool known = file != NULL && fgets(parent, sizeof parent, file) != NULL;
+
+        if (file != NULL)
+            fclose(file);
+        parent[known ? strcspn(parent, "\n") : 0] = '\0';
+        *strrchr(files.gl_pathv[i], '/') = '\0';
+        if (strcmp(parent, name) == 0)
+            rc = err_set(err, -EPERM,
+                         "RDMA device %s sits on interface %s and would go away with it: remove it "
+                         "first (`rdma link delete %s`).",
+                         strrchr(files.gl_pathv[i], '/') + 1, name,
+                         strrchr(files.gl_pathv[i], '/') + 1);
+    }
+    globfree(&files);
+    return rc;
+}
+
 static int check_interfaces(const struct bind_place *place, const char *pci, struct err *err)
 {
     struct device_interfaces interfaces;
     int rc = 0;
 
     bind_device_interfaces(place->root, pci, &interfaces);
-    for (size_t i = 0; i < interfaces.count && rc == 0; i++)
+    for (size_t i = 0; i < interfaces.count && rc == 0; i++) {
         rc = check_interface(place, pci, interfaces.list[i].name, err);
+        if (rc == 0)
+            rc = check_rdma(place, interfaces.list[i].name, err);
+    }
     return rc;
 }
 

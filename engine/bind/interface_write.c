@@ -14,6 +14,9 @@
 #define ROUTE_TRIES 30
 #define TRY_NS 100000000
 
+/* What a person says of a route or a hop; the other flags are what the kernel says of the link. */
+#define SAID_FLAGS (RTNH_F_ONLINK | RTNH_F_PERVASIVE)
+
 static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -116,8 +119,10 @@ static int write_link(const char *name, const json_t *state, struct err *err)
 
 static void renumber_route(struct nlmsghdr *message, int before, int now)
 {
+    struct rtmsg *route = mnl_nlmsg_get_payload(message);
     struct nlattr *attribute;
 
+    route->rtm_flags &= SAID_FLAGS;
     mnl_attr_for_each(attribute, message, sizeof(struct rtmsg))
     {
         uint16_t type = mnl_attr_get_type(attribute);
@@ -130,8 +135,10 @@ static void renumber_route(struct nlmsghdr *message, int before, int now)
         if (type == RTA_NH_ID)
             attribute->nla_type = RTA_UNSPEC;
         for (; type == RTA_MULTIPATH && RTNH_OK(hop, left);
-             left -= RTNH_ALIGN(hop->rtnh_len), hop = RTNH_NEXT(hop))
+             left -= RTNH_ALIGN(hop->rtnh_len), hop = RTNH_NEXT(hop)) {
             hop->rtnh_ifindex = hop->rtnh_ifindex == before ? now : hop->rtnh_ifindex;
+            hop->rtnh_flags &= SAID_FLAGS;
+        }
     }
 }
 

@@ -17,6 +17,7 @@
 #define MEMPOOL_CACHE 256u
 #define FRAMES 1023u         /* buffers of a pool: burst, caches and the driver's send ring */
 #define FRAMES_XDP 16383u    /* AF_XDP fills its own rings from the pool first: 4,095 fail */
+#define DRIVER_HEADER 64u    /* at most what a driver receives in front of a frame (virtio: 12) */
 #define DESCRIPTORS 1024u    /* of a device's rings */
 #define RING_FRAMES 2048u    /* AF_PACKET's receive and send ring by default ... */
 #define RING_FRAMES_BIG 512u /* ... and when frames need RING_BIG bytes each */
@@ -193,9 +194,9 @@ static int make_pools(struct port_queue *queue, const struct plan *plan, uint32_
                       struct err *err)
 {
     uint32_t room = queue->port->room_max;
+    uint32_t receive_room = plan->data_room > 0 ? plan->data_room : room + DRIVER_HEADER;
 
-    queue->receive_pool =
-        make_pool(queue, "in", plan->receive_frames, plan->data_room > 0 ? plan->data_room : room);
+    queue->receive_pool = make_pool(queue, "in", plan->receive_frames, receive_room);
     queue->frames[0] = make_pool(queue, "a", frames, room);
     queue->frames[1] = make_pool(queue, "b", frames, room);
     if (queue->receive_pool == NULL || queue->frames[0] == NULL || queue->frames[1] == NULL)

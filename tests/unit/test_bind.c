@@ -389,6 +389,11 @@ static void vlan(void)
     tree_link("/sys/class/net/eth7/upper_eth7.5", "../eth7.5");
 }
 
+static void soft_roce(void)
+{
+    tree_file("/sys/class/infiniband/rxe0/parent", "eth7");
+}
+
 static void default_route(void)
 {
     snprintf(tree.guarded, sizeof tree.guarded, TREE_A);
@@ -449,6 +454,7 @@ static const struct {
 } refusals[] = {
     {bond, {both, 1, "vfio-pci", 0}, -EPERM, "is a member of bond bond0"},
     {vlan, {both, 1, "vfio-pci", 0}, -EPERM, "eth7.5 sits on interface eth7"},
+    {soft_roce, {both, 1, "vfio-pci", 0}, -EPERM, "RDMA device rxe0 sits on interface eth7"},
     {default_route, {both, 2, "vfio-pci", 0}, -EPERM, "carries the default route"},
     {no_group, {both, 1, "vfio-pci", 0}, -EPERM, "has no IOMMU group"},
     {shared_group, {both, 1, "vfio-pci", 0}, -EPERM, "0000:3b:00.7, which snd_hda_intel drives"},

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of PCI devices in guests share: machines, job files, and a run of their nodes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from switchbench import guests
+from switchbench.launch.engine import find_engine
+
+PCI = "0000:00:03.0"  # eth0
+JOURNAL = "/root/journal.json"
+UIO, VFIO = "uio_pci_generic", "vfio-pci"
+NODE = "switchbench-node"
+
+DRIVERS = {
+    "virtio": "net_virtio",
+    "e1000": "net_e1000",
+    "e1000e": "net_e1000",
+    "vmxnet3": "net_vmxnet3",
+}
+"""DPDK's, by the model of the NIC."""
+KERNEL_DRIVERS = {
+    "virtio": "virtio-pci",
+    "e1000": "e1000",
+    "e1000e": "e1000e",
+    "vmxnet3": "vmxnet3",
+}
+
+HUGEPAGES = 128  # uio needs physical addresses; less than 256 MiB are left to others (eal.c)
+LINE_BPS = 10_000_000  # far below what an emulator sends, so that nothing is lost in it
+WINDOW_S = 2.0
+LIMIT_S = 120.0
+
+
+def boot(
+    model: str,
+    driver: str,
+    count: int = 2,
+    share: Path | None = None,
+    modules: tuple[str, ...] = (),
+) -> Any:
+    """Guests with one NIC of that model each, and what binds it to that driver."""
+    machines = [
+        replace(
+            machine,
+            memory_mib=768,
+            cpus=2,
+            iommu=driver == VFIO,
+            modules=("vfio" if driver == VFIO else "uio", *modules),
+            rdma=(),
+            share=share,
+        )
+        for machine in guests.machines(count, model=model)
+    ]
+    job = guests.Job(programs=(find_engine(),), objects=guests.dpdk_drivers(DRIVERS[model]))
+    return guests.boot(machines, job)
+
+
+def trial(number: int, pattern: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A trial over both guests at half the line rate."""
+    return {
+        "id": number,
+        "transport": "dpdk",
+        "parts": [{"network": "lab", "ranks": ["node1:e0", "node2:e0"]}],
+        "pattern": pattern,
+        "sizes": [512],
+        "load": {"percent": 50},
+        "warmup_ns": 500_000_000,
+        "window_ns": int(WINDOW_S * 1e9),
+        "cooldown_ns": 100_000_000,
+        "drain_silence_ns": 500_000_000,
+        "drain_max_ns": 3_000_000_000,
+        **more,
+    }
+
+
+def job(driver: str, trials: Sequence[dict[str, Any]], **port: Any) -> str:
+    """All documents of a run by hand on two guests."""
+    ports = [
+        {
+            "name": f"node{i}:e0",
+            "network": "lab",
+            "pci": PCI,
+            "mac": "keep",
+            "ipv4": f"198.19.0.{i}/16",
+            "line_rate_bps": LINE_BPS,
+            "transports": ["dpdk"],
+            **port,
+        }
+        for i in (1, 2)
+    ]
+    addresses = [f"100.64.0.{i}:7600" for i in (1, 2)]
+    nodes = [
+        {"name": f"node{i}", "control": {"address": address}, "ports": [own]}
+        for i, (address, own) in enumerate(zip(addresses, ports, strict=True), start=1)
+    ]
+    head = {
+        "protocol": 1,
+        "run": "pci",
+        "controlled": False,
+        "deadman_ms": 5000,
+        "barrier_timeout_ms": 20_000,
+        "worker": "sleep",
+        "bind": {"driver": driver, "hugepages": HUGEPAGES, "journal": JOURNAL},
+        "nodes": nodes,
+    }
+    documents: list[dict[str, Any]] = [{"job": head}]
+    documents.append({"peers": {"addresses": addresses, "key": "5b" * 32}})
+    documents += [{"trial": one} for one in trials]
+    documents.append({"quit": True})
+    return (
+        yaml.safe_dump_all(documents, explicit_start=True).replace("\n---", "\n...\n---") + "...\n"
+    )
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """How one node ended, and what it said."""
+
+    status: int
+    records: list[dict[str, Any]]
+    log: str
+
+    def of(self, kind: str, **wanted: Any) -> list[dict[str, Any]]:
+        """Its records of a type with these values."""
+        return [
+            record
+            for record in self.records
+            if record["type"] == kind
+            and all(record.get(key) == value for key, value in wanted.items())
+        ]
+
+
+def conduct(
+    rig: guests.Rig, text: str, during: Callable[[], None] | None = None
+) -> dict[str, NodeRun]:
+    """Runs the nodes of all guests to their end; `during` happens meanwhile."""
+    processes = {
+        guest.name: guest.popen(
+            [NODE, "--name", guest.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for guest in rig.guests
+    }
+
+    def talk(process: subprocess.Popen[str]) -> NodeRun:
+        out, log = process.communicate(text, timeout=LIMIT_S)
+        return NodeRun(process.returncode, [json.loads(line) for line in out.splitlines()], log)
+
+    try:
+        with ThreadPoolExecutor(len(processes)) as pool:
+            talks = {name: pool.submit(talk, process) for name, process in processes.items()}
+            if during is not None:
+                during()
+            return {name: future.result() for name, future in talks.items()}
+    finally:
+        for process in processes.values():
+            process.kill()
+
+
+def shell(guest: guests.Guest, script: str) -> str:
+    """What a script in a guest prints; it must succeed."""
+    return guest.output(["sh", "-ec", script])
+
+
+def driver_of(guest: guests.Guest) -> str:
+    """Which driver drives the NIC under test."""
+    return shell(guest, f"basename $(readlink /sys/bus/pci/devices/{PCI}/driver)").strip()
+
+
+def picture(guest: guests.Guest) -> str:
+    """All that must be the same after a device was away: not its number, not what follows from
+    the carrier, which takes some seconds on an e1000."""
+    text = shell(
+        guest,
+        f"""
+        readlink /sys/bus/pci/devices/{PCI}/driver
+        cat /sys/bus/pci/devices/{PCI}/driver_override /proc/sys/vm/nr_hugepages
+        cd /sys/class/net/eth0; cat address mtu flags tx_queue_len
+        ip=/usr/sbin/ip; $ip -o address show dev eth0
+        $ip -o route show table all dev eth0; $ip -o -6 route show table all dev eth0
+        ethtool -k eth0; grep -H . /proc/sys/net/ipv[46]/conf/eth0/* 2>/dev/null
+        """,
+    )
+    text = re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)
+    text = re.sub(r" (linkdown|tentative|dadfailed)\b", "", text)
+    lines = (line.rstrip() for line in text.splitlines() if not _follows_the_carrier(line))
+    return "\n".join(sorted(lines))
+
+
+def _follows_the_carrier(line: str) -> bool:
+    """Link-local addresses, multicast and the kernel's own IPv6 routes come and go with it."""
+    return "fe80:" in line or " ff00::/8" in line or ("proto kernel" in line and ":" in line)

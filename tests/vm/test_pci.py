@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""DPDK on PCI devices: they leave their kernel drivers and come back, and frames pass between."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pcikit
+import vmkit
+from pcikit import JOURNAL, PCI, UIO, VFIO
+from switchbench import guests
+
+pytestmark = vmkit.needs_guests
+
+PAIRS = {"name": "pairs", "partners": "neighbours"}
+CHAIN = {"name": "chain", "forward": False}
+RESTORE = ["switchbench-node", "--restore", "--journal", JOURNAL]
+
+
+def bind(*devices: str, driver: str = UIO) -> list[str]:
+    """The command that binds them."""
+    return ["switchbench-node", "--bind", *devices, "--driver", driver, "--journal", JOURNAL]
+
+
+def dress(guest: guests.Guest) -> None:
+    """Gives the NIC all kinds of state that leaving its driver takes away."""
+    pcikit.shell(
+        guest,
+        """
+        ip=/usr/sbin/ip
+        $ip link set eth0 down; $ip link set eth0 address 02:00:00:00:99:01 mtu 1400
+        $ip link set eth0 up
+        $ip address add 10.1.2.3/24 dev eth0 label eth0:x
+        $ip address add 2001:db8:7::1/64 dev eth0 nodad
+        $ip route add 10.9.0.0/16 via 198.18.0.77 table 100 metric 5
+        $ip route add 10.8.0.0/16 dev eth0
+        $ip -6 route add 2001:db8:8::/48 via 2001:db8:7::77 metric 7
+        ethtool -K eth0 gro off >/dev/null
+        echo 2 >/proc/sys/net/ipv4/conf/eth0/rp_filter
+        """,
+    )
+
+
+# --- one guest ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lone() -> Iterator[guests.Rig]:
+    """A guest with an e1000 and no IOMMU."""
+    with pcikit.boot("e1000", UIO, count=1, modules=("vfio", "devices")) as rig:
+        dress(rig["node1"])
+        yield rig
+
+
+def test_a_device_comes_back_as_it_was(lone: guests.Rig) -> None:
+    guest = lone["node1"]
+    before = pcikit.picture(guest)
+    assert "10.9.0.0/16 via 198.18.0.77 table 100" in before
+    assert "2001:db8:8::/48 via 2001:db8:7::77" in before
+    done = guest.run([*bind(PCI), "--hugepages", "16"])
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"PCI device {PCI}: from e1000 to uio_pci_generic.\n",
+    )
+    assert pcikit.driver_of(guest) == UIO
+    assert pcikit.shell(guest, "cat /proc/sys/vm/nr_hugepages").strip() == "16"
+    journal = json.loads(pcikit.shell(guest, f"cat {JOURNAL}"))
+    (interface,) = journal["devices"][0]["interfaces"]
+    assert (interface["name"], interface["mac"]) == ("eth0", "02:00:00:00:99:01")
+    again = guest.run(bind(PCI))
+    assert (again.returncode, again.stdout[:27]) == (0, "All of them are bound alrea")
+    restored = guest.run(RESTORE)
+    assert restored.returncode == 0, restored.stderr
+    assert restored.stdout == f"PCI device {PCI}: back at e1000.\n"
+    assert pcikit.picture(guest) == before
+    nothing = guest.run(RESTORE)
+    assert (nothing.returncode, nothing.stdout[:27]) == (0, "There is nothing to restore")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "device", "driver", "sentence"),
+    [
+        ("ip=/usr/sbin/ip; $ip link add b0 type bond; $ip link set eth0 down; "
+         "$ip link set eth0 master b0", PCI, UIO, "is a member of bond b0"),
+        ("/usr/sbin/ip route add default via 198.18.0.77", PCI, UIO, "carries the IPv4 default"),
+        ("", "0000:00:1f.2", UIO, "is not a network device"),
+        ("", PCI, "igb_uio", "modprobe igb_uio"),
+    ],
+    ids=["bond", "default route", "disk", "no module"],
+)  # fmt: skip
+def test_what_is_refused(
+    lone: guests.Rig, prepare: str, device: str, driver: str, sentence: str
+) -> None:
+    guest = lone["node1"]
+    try:
+        pcikit.shell(guest, prepare)
+        done = guest.run(bind(device, driver=driver))
+        assert done.returncode != 0
+        assert sentence in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert pcikit.driver_of(guest) == "e1000"
+    finally:
+        guest.run(["sh", "-c", "/usr/sbin/ip route del default; /usr/sbin/ip link del b0"])
+
+
+def test_no_iommu_group(lone: guests.Rig) -> None:
+    done = lone["node1"].run(bind(PCI, driver=VFIO))
+    assert done.returncode == 2
+    assert f"PCI device {PCI} has no IOMMU group, so vfio-pci can't have it" in done.stderr
+
+
+# --- two guests -----------------------------------------------------------------------------------
+
+
+def check_frames(runs: dict[str, pcikit.NodeRun], number: int, flows: int) -> int:
+    """The frames of a trial arrived, whole and in order, but for a few that an emulated NIC on a
+    busy machine has no room for; how many."""
+    frames = 0
+    destinations = [
+        record
+        for run in runs.values()
+        for record in run.of("flow", trial=number, side="destination")
+    ]
+    assert len(destinations) == flows
+    for record in destinations:
+        (source,) = (
+            other
+            for run in runs.values()
+            for other in run.of("flow", trial=number, side="source", dst=record["dst"])
+        )
+        assert source["frames"] >= record["frames"] > 0.98 * source["frames"] > 1000
+        assert record["corrupted"] == record["reordered"] == record["duplicated"] == 0
+        frames += record["frames"]
+    return frames
+
+
+def run_and_come_back(rig: guests.Rig, model: str, driver: str) -> dict[str, pcikit.NodeRun]:
+    """Pairs and a chain through bound devices, all given back afterwards."""
+    before = {guest.name: pcikit.picture(guest) for guest in rig.guests}
+    text = pcikit.job(driver, [pcikit.trial(0, PAIRS), pcikit.trial(1, CHAIN)])
+    runs = pcikit.conduct(rig, text)
+    for name, run in runs.items():
+        assert run.status == 0, run.log
+        (opened,) = run.of("port-open")
+        assert opened["driver"].startswith(pcikit.DRIVERS[model])
+        assert [r["text"] for r in run.of("event", what="bound")] == [PCI]
+        assert [r["text"] for r in run.of("event", what="restored")] == [PCI]
+        assert not run.of("event", what="link-down")
+        assert pcikit.driver_of(rig[name]) == pcikit.KERNEL_DRIVERS[model]
+    pairs, chain = check_frames(runs, 0, 2), check_frames(runs, 1, 1)
+    print(f"{model} by {driver}: pairs {pairs} frames, chain {chain}")
+    assert {guest.name: pcikit.picture(guest) for guest in rig.guests} == before
+    return runs
+
+
+MATRIX = [(model, driver) for model in pcikit.DRIVERS for driver in (UIO, VFIO)]
+QUICK = ("e1000", UIO)
+
+
+@pytest.mark.parametrize(
+    ("model", "driver"),
+    [pytest.param(*kind, marks=() if kind == QUICK else pytest.mark.slow) for kind in MATRIX],
+)
+def test_two_guests_through_bound_devices(model: str, driver: str) -> None:
+    with pcikit.boot(model, driver) as rig:
+        run_and_come_back(rig, model, driver)
+
+
+def wait_for_driver(guest: guests.Guest, driver: str) -> None:
+    """Until the NIC is at that driver."""
+    vmkit.wait_until(lambda: pcikit.driver_of(guest) == driver, f"{PCI} at {driver}", 30)
+
+
+@pytest.mark.slow
+def test_a_killed_node_leaves_a_journal_that_restores() -> None:
+    """And a node that is told to end gives back by itself, as does one whose partner is gone."""
+    with pcikit.boot("virtio", VFIO) as rig:
+        before = {guest.name: pcikit.picture(guest) for guest in rig.guests}
+        long = pcikit.job(VFIO, [pcikit.trial(0, PAIRS, window_ns=60_000_000_000)])
+
+        def kill() -> None:
+            for guest in rig.guests:
+                wait_for_driver(guest, VFIO)
+            time.sleep(4)
+            busy = rig["node1"].run(RESTORE)
+            assert busy.returncode == 3
+            assert "in use by a run" in busy.stderr
+            pcikit.shell(rig["node1"], "kill -9 $(pidof switchbench-node)")
+
+        runs = pcikit.conduct(rig, long, kill)
+        assert runs["node1"].status != 0
+        assert runs["node2"].status == 3
+        assert runs["node2"].of("event", what="restored")
+        assert pcikit.picture(rig["node2"]) == before["node2"]
+        assert pcikit.driver_of(rig["node1"]) == VFIO
+        done = rig["node1"].run(RESTORE)
+        assert (done.returncode, done.stdout) == (0, f"PCI device {PCI}: back at virtio-pci.\n")
+        assert pcikit.picture(rig["node1"]) == before["node1"]
+
+        def terminate() -> None:
+            for guest in rig.guests:
+                wait_for_driver(guest, VFIO)
+            time.sleep(4)
+            pcikit.shell(rig["node1"], "kill -TERM $(pidof switchbench-node)")
+
+        runs = pcikit.conduct(rig, long, terminate)
+        assert [run.of("bye")[0]["reason"] for run in runs.values()] == ["signal", "peer"]
+        assert {guest.name: pcikit.picture(guest) for guest in rig.guests} == before
+
+
+@pytest.mark.slow
+def test_after_a_reboot_the_journal_says_so(tmp_path: Path) -> None:
+    command = ["switchbench-node", "--journal", "/share/journal.json"]
+    with pcikit.boot("e1000e", UIO, count=1, share=tmp_path) as rig:
+        done = rig["node1"].run([*command, "--bind", PCI, "--driver", UIO])
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "journal.json").exists()
+    with pcikit.boot("e1000e", UIO, count=1, share=tmp_path) as rig:
+        done = rig["node1"].run([*command, "--restore"])
+        assert done.returncode == 0, done.stderr
+        assert "has been booted since" in done.stdout
+        assert "is at e1000e by itself, as before" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def flap(rig: guests.Rig, down_s: float) -> None:
+    """Pulls node2's cable in the middle of a long window."""
+    for guest in rig.guests:
+        wait_for_driver(guest, UIO)
+    time.sleep(6)
+    rig["node2"].set_link("eth0", False)
+    time.sleep(down_s)
+    rig["node2"].set_link("eth0", True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", sorted(pcikit.DRIVERS))
+def test_a_link_that_comes_back(model: str) -> None:
+    text = pcikit.job(UIO, [pcikit.trial(0, PAIRS, window_ns=16_000_000_000)])
+    with pcikit.boot(model, UIO) as rig:
+        runs = pcikit.conduct(rig, text, lambda: flap(rig, 2.0))
+    assert [run.status for run in runs.values()] == [0, 0], runs["node2"].log
+    assert len(runs["node2"].of("event", what="link-down")) == 1
+    (up,) = runs["node2"].of("event", what="link-up")
+    assert up["port"] == "node2:e0"
+    assert not runs["node1"].of("event", what="link-down")
+    for name in ("node1", "node2"):  # both directions went on after it
+        (arrived,) = runs[name].of("flow", side="destination", trial=0)
+        (phase,) = runs[name].of("phase", phase=0)
+        end_ns = phase["start_run_ns"] + phase["elapsed_ns"]
+        lost_s = 1 - arrived["frames"] / 19_200
+        print(f"{model} {name}: {arrived['frames']} frames, {lost_s:.1%} missing, {up['text']}")
+        assert end_ns - arrived["last_run_ns"] < 1_000_000_000
+        assert arrived["frames"] > 10_000
+
+
+@pytest.mark.slow
+def test_a_link_that_stays_down_ends_the_run_as_partial() -> None:
+    text = pcikit.job(UIO, [pcikit.trial(0, PAIRS, window_ns=60_000_000_000)])
+    with pcikit.boot("virtio", UIO) as rig:
+        runs = pcikit.conduct(rig, text, lambda: flap(rig, 14.0))
+        for guest in rig.guests:
+            assert pcikit.driver_of(guest) == "virtio-pci"
+    assert [run.status for run in runs.values()] == [3, 3]
+    assert "port node2:e0 has had no link for 10 s" in runs["node2"].log
+    assert runs["node2"].of("error")
+    for run in runs.values():
+        assert run.of("trial")[0]["state"] == "partial"
+        assert run.of("flow", side="destination")[0]["frames"] > 1000
