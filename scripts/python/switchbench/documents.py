@@ -51,7 +51,7 @@ def job_document(
     """What exists: the nodes with the ports that the run's trials use, and their cores."""
     used = _transports_used(run)
     dealt = dealt or cores.deal(run)
-    return {
+    return _bind(run) | {
         "protocol": PROTOCOL,
         "run": run_id,
         "controlled": controlled,
@@ -89,6 +89,12 @@ def _node(process: Process, used: dict[str, list[str]]) -> dict[str, Any]:
         "control": process.control,
         "ports": [_port(port, used[port.name]) for port in process.ports if port.name in used],
     }
+
+
+def _bind(run: Run) -> dict[str, Any]:
+    """The site's `bind`: nodes need not look at it where no port is a PCI device's."""
+    wanted = run.site.effective.get("bind")
+    return {"bind": dict(wanted)} if wanted else {}
 
 
 def _cores(named: Sequence[int]) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -73,7 +73,7 @@ def build(model: HostSite, place: Place, seed: int) -> Site:
         deadman_ms=_ms(control.deadman),
         barrier_timeout_ms=_ms(control.barrier_timeout),
         notes=notes,
-        unbuilt=_unbuilt(model, keys.values()),
+        unbuilt=_unbuilt(keys.values()),
         effective=_effective(model, hosts, control, _effective_wiring(model, wires, place)),
     )
 
@@ -296,13 +296,10 @@ def _wiring_file(path: Path, ports: set[str], place: Place) -> dict[str, Wire]:
     return wires
 
 
-def _unbuilt(model: HostSite, ports: Any) -> tuple[str, ...]:
-    unbuilt = []
-    if model.bind:
-        unbuilt.append(f"bind (driver {model.bind.driver})")
+def _unbuilt(ports: Iterable[PortKeys]) -> tuple[str, ...]:
     if any(port.gateway == "auto" for port in ports):
-        unbuilt.append("gateway: auto (give its address)")
-    return tuple(unbuilt)
+        return ("gateway: auto (give its address)",)
+    return ()
 
 
 def _effective(

@@ -19,6 +19,8 @@ from .order import Names, Place, effective_order, make_groups, make_networks
 from .schema import LabControl, LabSite
 
 NETWORK = "lab"
+GUEST_PCI = "0000:00:03.0"  # its eth0
+GUEST_RDMA = "rxe0/1"  # a guest's Soft-RoCE device on its eth0
 GUEST_KEYS = ("guests", "memory", "cpus", "nic")
 TOPOLOGY_KEYS = ("nodes", "rate", "queue", "mtu", "modules", "trunks", "overrides", *GUEST_KEYS)
 
@@ -41,6 +43,8 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
     control = model.control or LabControl()
     if topology.guests is not None:
         _refuse_for_guests(model, place)
+    elif model.bind:
+        raise place.problem(("bind",), "a lab of namespaces has no PCI devices; one of guests has")
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
     lookup = Names(ports)
     return Site(
@@ -94,7 +98,8 @@ def _ms(given_ns: int | None, default_ns: int) -> int:
 
 def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
     line_rate_bps = model.line_rate or node.line_rate_bps
-    engine: dict[str, Any] = {} if topology.guests else {"netns": str(node.namespace)}
+    place = _guest_place(model) if topology.guests else {"netns": str(node.namespace)}
+    engine: dict[str, Any] = dict(place)
     engine |= {
         "iface": node.iface,
         "driver": model.driver or "af_packet",
@@ -111,13 +116,18 @@ def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
         name=f"{node.name}:e0",
         host=node.name,
         network=NETWORK,
-        transports=("dpdk", "tcp", "verbs") if topology.guests else ("dpdk", "tcp"),
+        transports=("dpdk", "tcp", "verbs") if "rdma" in engine else ("dpdk", "tcp"),
         engine=engine,
         line_rate_bps=line_rate_bps,
         frame_max=topology.mtu + _FRAME_OVERHEAD,
         switch=node.module,
         switch_port=node.port,
     )
+
+
+def _guest_place(model: LabSite) -> dict[str, str]:
+    """A guest's port beside its interface: an interface that leaves carries no RDMA device."""
+    return {"pci": GUEST_PCI} if model.bind else {"rdma": GUEST_RDMA}
 
 
 def _processes(
@@ -166,6 +176,8 @@ def _effective(
         "deadman": quantities.DURATION.text(control.deadman or DEADMAN_NS),
         "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or BARRIER_TIMEOUT_NS),
     }
+    if model.bind:
+        site["bind"] = {"restore": "always"} | model.bind.given()
     site |= effective_order(model)
     if model.groups:
         site["groups"] = dict(model.groups)

@@ -198,6 +198,14 @@ class RankOrder(Strict):
     groups: dict[str, Any] | None = None
 
 
+class Bind(Strict):
+    """Which driver a PCI device gets for dpdk, and when its own comes back (doc/bind.md)."""
+
+    driver: Literal["vfio-pci", "uio_pci_generic", "igb_uio"]
+    restore: Literal["always", "never"] | None = None
+    hugepages: Annotated[int, whole(1, 2**20, "the number of hugepages")] | None = None
+
+
 class LabSite(RankOrder):
     """A lab of network namespaces; the topology's own keys replace those of its file."""
 
@@ -208,6 +216,7 @@ class LabSite(RankOrder):
     queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None
     cores: Cores | None = None
     control: LabControl | None = None
+    bind: Bind | None = None  # of guests
     # the topology's
     nodes: Any = None
     rate: Any = None
@@ -248,13 +257,6 @@ class PortKeys(Strict):
     queue_frames: Annotated[int, whole(64, 2**20, "queue_frames")] | None = None
     shared: bool | None = None
     transports: list[Transport] | None = None
-
-
-class Bind(Strict):
-    """Which driver a device gets for the run, and when its own comes back."""
-
-    driver: Name
-    restore: Literal["always", "never"] | None = None
 
 
 class HostSite(RankOrder):

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from .. import guests, lab
 from ..errors import ConfigurationError, RunError
@@ -34,7 +34,7 @@ class GuestLauncher:
         """Boots the guests, or refuses: this machine lacks something, or one does not come up."""
         try:
             topology = lab.load(self._site.lab or "", self._site.lab_overrides)
-            booted = guests.boot(machines(topology), job())
+            booted = guests.boot(machines(topology, self._site.effective), job())
             self._rig = self._stack.enter_context(booted)
         except (lab.TopologyError, guests.GuestError) as error:
             raise ConfigurationError(str(error)) from error
@@ -61,9 +61,10 @@ class GuestLauncher:
         return guest.popen([Path(command[0]).name, *command[1:]], **popen_options())
 
 
-def machines(topology: lab.Topology) -> list[guests.Machine]:
-    """The guests of a topology."""
+def machines(topology: lab.Topology, site: Mapping[str, Any]) -> list[guests.Machine]:
+    """The guests of a topology; where the site says `bind`, with what binding needs."""
     kind = topology.guests
+    bind = site.get("bind")
     if kind is None:
         raise ValueError(f"{topology.name} has no guests")
     return [
@@ -72,9 +73,16 @@ def machines(topology: lab.Topology) -> list[guests.Machine]:
             name=node.name,
             memory_mib=kind.memory_mib,
             cpus=kind.cpus,
+            **(_bound(bind["driver"]) if bind else {}),
         )
         for node in topology.nodes
     ]
+
+
+def _bound(driver: str) -> dict[str, Any]:
+    """Drivers that give devices away, an IOMMU for the one that wants it, no RDMA on top."""
+    iommu = driver == "vfio-pci"
+    return {"modules": ("vfio",) if iommu else ("uio",), "iommu": iommu, "rdma": ()}
 
 
 def job() -> guests.Job:

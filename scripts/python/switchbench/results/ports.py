@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +59,7 @@ class PortTable:
         self._lines: dict[tuple[str, str], _Line] = {}
         self._opened: dict[tuple[str, str], Record] = {}
         self._variants: dict[tuple[str, str], list[str]] = {}
+        self._downs: Counter[str] = Counter()
 
     def add(self, result: PhaseResult, transport: str) -> None:
         """Takes one measured phase."""
@@ -82,6 +84,10 @@ class PortTable:
     def open(self, record: Record) -> None:
         """Takes what a node said of a port when it opened it."""
         self._opened[record["port"], record["transport"]] = record
+
+    def lose_link(self, port: str) -> None:
+        """Takes an event: the port's link went down."""
+        self._downs[port] += 1
 
     def use(self, record: Record, transport: str) -> None:
         """Takes a `port` record: how its frames were sent and received."""
@@ -118,6 +124,7 @@ class PortTable:
             "switch_port": port.switch_port,
             **{key: self._opened.get((name, transport), {}).get(key) for key in _OPENED},
             "rdma": self._rdma(name, transport),
+            "link_downs": self._downs[name],
             "variants": self._variants.get((name, transport), []),
             "as_source": ends["source"],
             "as_destination": ends["destination"],

@@ -55,6 +55,9 @@ NOT_ENDED = (
     "the summary of what was measured"
 )
 
+# Events that are as they should be: nothing to be alarmed at.
+_EXPECTED = ("bound", "restored")
+
 
 @dataclass
 class _OpenTrial:
@@ -182,6 +185,10 @@ class Summary:
         )
 
     def _take_event(self, _line: int, record: Record) -> None:
+        if record.get("what") in _EXPECTED:
+            return
+        if record.get("what") == "link-down":
+            self._ports.lose_link(record["port"])
         words = (record.get("port"), record.get("what"), record.get("text"))
         self._alarms.append(": ".join(str(word) for word in words if word))
 

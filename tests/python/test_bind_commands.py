@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench bind` and `restore`: which host has what to do, and what is refused by name."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from switchbench import documents
+from switchbench.cli import main
+from switchbench.compile import compile_run
+from switchbench.config import Request, read
+from switchbench.errors import ConfigurationError
+
+SITE = """\
+launch: {launch}
+hosts: [{hosts}]
+ports: {{e0: {{network: n, pci: "0000:3b:00.0"}}, e1: {{network: n, pci: "0000:3b:00.1"}}}}
+bind: {{driver: vfio-pci, hugepages: 512}}
+"""
+
+
+def site(tmp_path: Path, launch: str = "hand", hosts: str = "node1, node2") -> str:
+    """A site file."""
+    path = tmp_path / "site.yaml"
+    path.write_text(SITE.format(launch=launch, hosts=hosts))
+    return str(path)
+
+
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A node that notes how it was called, and ends with status 3."""
+    program, said = tmp_path / "switchbench-node", tmp_path / "said"
+    program.write_text(f'#!/bin/sh\necho "$@" >{said}\nexit 3\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(program))
+    return said
+
+
+def test_by_hand_each_host_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bind", "--site", site(tmp_path)]) == 0
+    devices = "0000:3b:00.0 0000:3b:00.1"
+    line = f"switchbench-node --bind {devices} --driver vfio-pci --hugepages 512"
+    assert capsys.readouterr().out.splitlines() == [
+        f"on node1, as root: {line}",
+        f"on node2, as root: {line}",
+    ]
+    assert main(["restore", "--site", site(tmp_path), "--nodes", "node2"]) == 0
+    assert capsys.readouterr().out == "on node2, as root: switchbench-node --restore\n"
+
+
+def test_this_host_does_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = engine(tmp_path, monkeypatch)
+    monkeypatch.setattr(platform, "node", lambda: "node2.example.org")
+    words = ["bind", "--site", site(tmp_path), "--driver", "uio_pci_generic"]
+    assert main(words) == 3
+    assert said.read_text().startswith("--bind 0000:3b:00.0 0000:3b:00.1 --driver uio_pci_generic")
+    assert main(["restore"]) == 3
+    assert said.read_text() == "--restore\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--site", "one-switch"], "a lab of namespaces has no PCI devices"),
+        (["SSH"], "launch: ssh is not built yet: run on each host"),
+        (["HAND", "--nodes", "node7"], "--nodes: there is no host node7"),
+    ],
+)
+def test_what_is_refused(
+    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if words[0] in ("SSH", "HAND"):
+        words = ["--site", site(tmp_path, words[0].lower()), *words[1:]]
+    assert main(["restore", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_lab_without_pci_has_nothing_to_bind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bind", "--site", "one-switch"]) == 2
+    assert "the site names no driver" in capsys.readouterr().err
+    assert main(["bind", "--site", "one-switch", "--driver", "vfio-pci"]) == 2
+    assert "none of these hosts has a port with `pci`" in capsys.readouterr().err
+
+
+def test_the_job_says_bind(tmp_path: Path) -> None:
+    run = compile_run(read(Request(None, [], site(tmp_path), "quick")))
+    assert documents.job_document(run, "x")["bind"] == {
+        "driver": "vfio-pci",
+        "restore": "always",
+        "hugepages": 512,
+    }
+    lab = compile_run(read(Request(None, [], "one-switch", "quick")))
+    assert "bind" not in documents.job_document(lab, "x")
+
+
+def test_namespaces_have_no_pci_devices(tmp_path: Path) -> None:
+    path = tmp_path / "conf.yaml"
+    path.write_text(
+        "switchbench: 1\nsite: {lab: one-switch, bind: {driver: vfio-pci}}\n"
+        "tests: [{pattern: chain}]\n"
+    )
+    with pytest.raises(ConfigurationError, match="a lab of namespaces has no PCI devices"):
+        read(Request(path, [], None, None))
