@@ -60,7 +60,8 @@ def test_libraries_of_the_build_are_installed_by_setup() -> None:
         "libsodium": "libsodium-dev",
         "libbpf": "libdpdk-dev",
         "libxdp": "libdpdk-dev",
-        "libibverbs": "libdpdk-dev",
+        "libibverbs": "libibverbs-dev",
+        "librdmacm": "librdmacm-dev",
         "threads": "libc6-dev",
     }
     folders = ("engine", "patterns", "verbs", "tests")
