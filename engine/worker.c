@@ -5,10 +5,12 @@
 #include "cores.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #define LISTEN_NS (650 * NS_PER_US) /* a sleeping worker looks at its ports at least so often */
@@ -257,8 +259,40 @@ static void close_lanes(struct worker_task *task)
     }
 }
 
+/* One descriptor for all lanes that have one to wake a sleeper; -1: none has. */
+static int watch_lanes(const struct worker_task *task)
+{
+    int all = -1;
+
+    for (size_t i = 0; i < task->count; i++) {
+        const struct worker_lane *lane = &task->lanes[i];
+        struct epoll_event event = {.events = EPOLLIN};
+        int fd = lane->transport->wake_fd != NULL ? lane->transport->wake_fd(lane->lane) : -1;
+
+        if (fd >= 0 && all < 0)
+            all = epoll_create1(EPOLL_CLOEXEC);
+        if (fd >= 0 && all >= 0)
+            (void)epoll_ctl(all, EPOLL_CTL_ADD, fd, &event); /* lanes of one port share theirs */
+    }
+    return all;
+}
+
+/* Gives the core away until then, or until a lane has something to do. */
+static void rest_until(int64_t wake_ns, int lanes_fd)
+{
+    struct pollfd lanes = {.fd = lanes_fd, .events = POLLIN};
+    int64_t left_ns = wake_ns - clock_now();
+    struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
+
+    if (lanes_fd < 0)
+        clock_sleep_until(wake_ns);
+    else if (left_ns > 0)
+        (void)ppoll(&lanes, 1, &left, NULL);
+}
+
 static void run_task(struct worker *worker, struct worker_task *task)
 {
+    int lanes_fd = worker->conf.sleeps ? watch_lanes(task) : -1;
     int64_t checked_ns = 0;
     int64_t summed_ns = 0;
     int64_t now_ns;
@@ -281,9 +315,11 @@ static void run_task(struct worker *worker, struct worker_task *task)
         }
         if (worker->conf.sleeps) {
             wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
-            clock_sleep_until(wake_ns);
+            rest_until(wake_ns, lanes_fd);
         }
     }
+    if (lanes_fd >= 0)
+        close(lanes_fd);
     close_lanes(task);
     sum_progress(worker, task, clock_now());
 }

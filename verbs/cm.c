@@ -142,6 +142,16 @@ static void keep_caller(struct verbs_cm *cm, const struct rdma_cm_event *event)
     cm->caller_count++;
 }
 
+/* From INIT, whose access rights rdma_cm knows only now, to sending. */
+static int make_ready(struct verbs_pair *pair)
+{
+    int rc = verbs_pair_move(pair, IBV_QPS_INIT);
+
+    if (rc == 0)
+        rc = verbs_pair_move(pair, IBV_QPS_RTR);
+    return rc == 0 ? verbs_pair_move(pair, IBV_QPS_RTS) : rc;
+}
+
 static struct rdma_conn_param parameters(const struct verbs_end *end,
                                          const struct greeting *greeting)
 {
@@ -158,6 +168,7 @@ static struct rdma_conn_param parameters(const struct verbs_end *end,
         .initiator_depth = (uint8_t)asks,
         .retry_count = options->retry,
         .rnr_retry_count = options->rnr_retry,
+        .qp_num = greeting->number,
     };
 }
 
@@ -175,11 +186,26 @@ static int call(struct verbs_end *end)
     return rdma_connect(end->pair->id, &param) == 0 ? 0 : -errno;
 }
 
+/* The sink has answered. */
+static int establish(struct verbs_end *end, const struct rdma_cm_event *event)
+{
+    struct greeting greeting;
+    int rc;
+
+    if (event->param.conn.private_data_len < sizeof greeting)
+        return -EPROTO;
+    memcpy(&greeting, event->param.conn.private_data, sizeof greeting);
+    end->pair->partner = greeting.number;
+    rc = make_ready(end->pair);
+    if (rc == 0 && rdma_establish(end->pair->id) != 0)
+        rc = -errno;
+    return rc;
+}
+
 /* What an event means for the end that called, or has answered. Returns what became of it. */
 static int go_on(struct verbs_end *end, const struct rdma_cm_event *event)
 {
     struct rdma_cm_id *id = event->id;
-    struct greeting greeting;
 
     switch (event->event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -189,11 +215,9 @@ static int go_on(struct verbs_end *end, const struct rdma_cm_event *event)
 
         return rc < 0 ? rc : -EAGAIN;
     }
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+        return establish(end, event);
     case RDMA_CM_EVENT_ESTABLISHED:
-        if (end->source && event->param.conn.private_data_len >= sizeof greeting) {
-            memcpy(&greeting, event->param.conn.private_data, sizeof greeting);
-            end->pair->partner = greeting.number;
-        }
         return 0;
     case RDMA_CM_EVENT_REJECTED:
         return -ECONNREFUSED;
@@ -312,6 +336,8 @@ static int answer(struct verbs_end *end)
     free(caller);
     set_options(end, end->pair->id);
     rc = verbs_pair_make_queue(end->pair, &end->lane->options, &err);
+    if (rc == 0)
+        rc = make_ready(end->pair);
     if (rc < 0)
         return rc;
     greeting.number = end->pair->qp->qp_num;

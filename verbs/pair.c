@@ -173,13 +173,6 @@ static int make_completions(struct verbs_pair *pair, struct err *err)
                    pair->port->limits.max_cqe, strerror(errno));
 }
 
-static struct ibv_qp *create(struct verbs_pair *pair, struct ibv_qp_init_attr *queues)
-{
-    if (pair->id == NULL)
-        return ibv_create_qp(pair->port->pd, queues);
-    return rdma_create_qp(pair->id, pair->port->pd, queues) == 0 ? pair->id->qp : NULL;
-}
-
 /* Devices say what they take inline only by refusing more. */
 static int create_queue(struct verbs_pair *pair, const struct verbs_options *options)
 {
@@ -189,7 +182,7 @@ static int create_queue(struct verbs_pair *pair, const struct verbs_options *opt
     for (;;) {
         struct ibv_qp_init_attr queues = queues_of(pair, asked);
 
-        pair->qp = create(pair, &queues);
+        pair->qp = ibv_create_qp(pair->port->pd, &queues);
         if (pair->qp != NULL) {
             pair->inline_bytes =
                 options->inline_bytes == VERBS_AUTOMATIC
@@ -217,6 +210,16 @@ static int refuse_queue(const struct verbs_pair *pair, const struct verbs_option
                    pair->port->label, services[options->service], options->depth,
                    (int)options->inline_bytes, strerror(-code), pair->port->limits.max_qp,
                    pair->port->limits.max_qp_wr);
+}
+
+int verbs_pair_move(struct verbs_pair *pair, enum ibv_qp_state state)
+{
+    struct ibv_qp_attr attributes = {.qp_state = state};
+    int mask;
+
+    if (rdma_init_qp_attr(pair->id, &attributes, &mask) != 0)
+        return -errno;
+    return -ibv_modify_qp(pair->qp, &attributes, mask);
 }
 
 static int initialise(struct verbs_pair *pair, const struct verbs_options *options)
@@ -258,8 +261,7 @@ int verbs_pair_make_queue(struct verbs_pair *pair, const struct verbs_options *o
 
     if (rc < 0)
         return refuse_queue(pair, options, rc, err);
-    if (pair->id == NULL)
-        rc = initialise(pair, options);
+    rc = pair->id != NULL ? verbs_pair_move(pair, IBV_QPS_INIT) : initialise(pair, options);
     for (uint32_t i = 0; i < verbs_pair_receives(pair) && rc == 0; i++)
         rc = verbs_pair_receive(pair, i);
     if (rc < 0)
@@ -331,13 +333,10 @@ void verbs_pair_free(struct verbs_pair *pair)
         return;
     if (pair->ah != NULL)
         ibv_destroy_ah(pair->ah);
-    if (pair->id != NULL) {
-        if (pair->qp != NULL)
-            rdma_destroy_qp(pair->id);
-        rdma_destroy_id(pair->id);
-    } else if (pair->qp != NULL) {
+    if (pair->qp != NULL)
         ibv_destroy_qp(pair->qp);
-    }
+    if (pair->id != NULL)
+        rdma_destroy_id(pair->id);
     if (pair->cq != NULL)
         ibv_destroy_cq(pair->cq);
     verbs_memory_give(&pair->range);

@@ -88,6 +88,9 @@ int verbs_pair_make(struct verbs_pair **pair, struct transport_port *port,
 /* Makes the queue pair of one whose `id` has just been given its device. */
 int verbs_pair_make_queue(struct verbs_pair *pair, const struct verbs_options *options,
                           struct err *err);
+/* Takes the queue pair of one that rdma_cm connects to a state, as rdma_cm says. librdmacm has a
+ * context of its own for each device, so that it can't make and move queue pairs of ours. */
+int verbs_pair_move(struct verbs_pair *pair, enum ibv_qp_state state);
 void verbs_pair_free(struct verbs_pair *pair);
 /* Keeps it for later, or frees it when more than `most` are kept. */
 void verbs_pair_keep(struct verbs_pair *pair, size_t most);

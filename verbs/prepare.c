@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define SIGNAL_MOST 32
-#define RING_BYTES (32u << 20) /* of one queue pair, if that is at least two messages */
+#define RING_BYTES (32u << 20) /* of one queue pair, if that is at least two messages ... */
+#define LANE_SHARE 4           /* ... and of all of a lane such a part of the port's memory */
 #define RING_LEAST 2u
 #define SLOTS_BY_DEPTH 2u /* places for one depth while the credit for another is on its way */
 #define QUEUE_PAIRS_MOST 64
@@ -280,16 +281,20 @@ static uint32_t stride_of(const struct verbs_lane *lane)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Places in a sink's ring: two depths, within RING_BYTES, but never less than two, and no more than
- * the device's queues hold. Both ends of a flow count alike. */
+/* Places in a sink's ring: two depths, within the bytes above, but never less than two, and no more
+ * than the device's queues hold. */
 static uint32_t slots_of(const struct verbs_lane *lane)
 {
+    const struct lane_request *request = &lane->lane.request;
+    uint64_t ends = (uint64_t)(request->send_count + request->receive_count) * lane->streams;
+    uint64_t most = lane->port->memory.most / LANE_SHARE / ends;
     uint64_t slots = (uint64_t)lane->options.depth * SLOTS_BY_DEPTH;
     uint32_t stride = stride_of(lane);
     uint64_t device = (uint64_t)lane->port->limits.max_qp_wr;
 
-    if (slots * stride > RING_BYTES)
-        slots = RING_BYTES / stride;
+    most = most < RING_BYTES ? most : RING_BYTES;
+    if (slots * stride > most)
+        slots = most / stride;
     if (slots > device)
         slots = device;
     return slots > RING_LEAST ? (uint32_t)slots : RING_LEAST;

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Messages made and verified without a device: whole, damaged, shortened, lost, late, twice.
+ */
+#include "message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ROOM (1u << 20)
+
+struct bench {
+    struct verbs_script script;
+    struct verbs_cursor at;
+    struct verbs_check check;
+    struct flow_side side;
+    struct port_count count;
+    uint8_t message[ROOM];
+};
+
+static struct bench bench;
+
+static void begin(const uint32_t *sizes, uint32_t count, uint64_t total)
+{
+    verbs_pattern_init();
+    memset(&bench, 0, sizeof bench);
+    bench.script = (struct verbs_script){.sizes = sizes,
+                                         .size_count = count,
+                                         .total = total,
+                                         .stream = 2,
+                                         .tag = 0xbeef,
+                                         .src = 65535,
+                                         .dst = 7};
+    verbs_cursor_start(&bench.at, &bench.script);
+    bench.check = (struct verbs_check){
+        .script = bench.script, .side = &bench.side, .count = &bench.count, .reliable = true};
+    verbs_check_start(&bench.check);
+}
+
+/* The present message as a source gathers it; returns its length and goes on. */
+static uint32_t make(void)
+{
+    struct verbs_header header = verbs_header_of(&bench.at, &bench.script, bench.at.place);
+    uint32_t length = bench.at.length;
+
+    memcpy(bench.message, &header, length < sizeof header ? length : sizeof header);
+    if (length > sizeof header)
+        verbs_payload_fill(bench.message + sizeof header, length - sizeof header, bench.at.place);
+    verbs_cursor_next(&bench.at, &bench.script);
+    return length;
+}
+
+static const uint32_t mixed[] = {1, 16, 20, 21, 300, 4096, 70000, 200001};
+#define MIXED (sizeof mixed / sizeof mixed[0])
+
+static void whole_messages_count(void **state)
+{
+    uint64_t bytes = 0;
+
+    (void)state;
+    begin(mixed, MIXED, VERBS_ENDLESS);
+    for (unsigned i = 0; i < 40; i++) {
+        uint32_t length = make();
+
+        bytes += length;
+        assert_true(verbs_check_message(&bench.check, bench.message, length));
+    }
+    assert_int_equal(bench.side.live.messages, 40);
+    assert_int_equal(bench.side.live.payload_bytes, bytes);
+    assert_int_equal(bench.side.corrupted + bench.side.reordered, 0);
+}
+
+static void a_script_ends_with_a_shortened_message(void **state)
+{
+    static const uint32_t size[] = {1000};
+
+    (void)state;
+    begin(size, 1, 2500);
+    assert_int_equal(make(), 1000);
+    assert_int_equal(make(), 1000);
+    assert_int_equal(make(), 500);
+    assert_int_equal(bench.at.length, 0);
+    assert_int_equal(bench.at.before, 2500);
+}
+
+static void every_wrong_byte_is_counted(void **state)
+{
+    (void)state;
+    begin(mixed, MIXED, VERBS_ENDLESS);
+    bench.check.whole = true;
+    for (unsigned i = 0; i < MIXED; i++) {
+        uint32_t length = make();
+        uint64_t before = bench.side.corrupted;
+
+        bench.message[length / 2] ^= 0x40;
+        bench.message[length - 1] ^= 1;
+        verbs_check_message(&bench.check, bench.message, length);
+        assert_int_equal(bench.side.corrupted - before, length == 1 ? 1 : 2);
+    }
+    assert_int_equal(bench.side.live.messages, 0);
+}
+
+/* In a stream's large messages a wrong last word is always found, a wrong block of any eighth of a
+ * message, too; a single byte only when it is sampled, but then counted exactly. */
+static void samples_find_damage(void **state)
+{
+    static const uint32_t size[] = {65536};
+    unsigned found = 0;
+
+    (void)state;
+    begin(size, 1, VERBS_ENDLESS);
+    for (unsigned i = 0; i < 1200; i++) {
+        uint32_t length = make();
+        uint64_t before = bench.side.corrupted;
+
+        bench.message[30000] ^= 1;
+        verbs_check_message(&bench.check, bench.message, length);
+        assert_true(bench.side.corrupted - before <= 1);
+        found += bench.side.corrupted > before;
+    }
+    /* Those that are compared whole (every 64th), and the one whose sample is there. */
+    assert_true(found >= 1200 / VERBS_WHOLE_EVERY);
+    assert_int_equal(bench.side.live.messages + found, 1200);
+    for (unsigned i = 0; i < 100; i++) {
+        uint32_t length = make();
+        uint64_t before = bench.side.corrupted;
+
+        memset(bench.message + 24000, 0, 8192); /* more than an eighth of the payload away */
+        bench.message[length - 3] ^= 4;
+        verbs_check_message(&bench.check, bench.message, length);
+        assert_true(bench.side.corrupted > before + 8000);
+    }
+}
+
+static void an_old_message_in_place_is_no_new_one(void **state)
+{
+    static const uint32_t size[] = {4096};
+    static uint8_t old[4096];
+
+    (void)state;
+    begin(size, 1, VERBS_ENDLESS);
+    memcpy(old, bench.message, make());
+    memcpy(old, bench.message, sizeof old);
+    verbs_check_message(&bench.check, bench.message, sizeof old);
+    make();
+    verbs_check_message(&bench.check, old, sizeof old);
+    assert_int_equal(bench.side.live.messages, 1);
+    assert_true(bench.side.corrupted > 3000);
+    assert_int_equal(bench.side.reordered, 1);
+    /* Only the header is new: the payload did not come. */
+    begin(size, 1, VERBS_ENDLESS);
+    verbs_check_message(&bench.check, bench.message, make());
+    memcpy(old, bench.message, sizeof old);
+    make();
+    memcpy(old, bench.message, VERBS_HEADER_BYTES);
+    verbs_check_message(&bench.check, old, sizeof old);
+    assert_int_equal(bench.side.live.messages, 1);
+}
+
+static void a_wrong_length_is_all_wrong(void **state)
+{
+    (void)state;
+    begin(mixed + 5, 1, VERBS_ENDLESS);
+    make();
+    verbs_check_message(&bench.check, bench.message, 4000);
+    assert_int_equal(bench.side.live.messages, 0);
+    assert_int_equal(bench.side.live.payload_bytes, 0);
+    assert_int_equal(bench.side.corrupted, 4000);
+}
+
+static void what_is_lost_late_or_twice_is_told_apart(void **state)
+{
+    static const uint32_t size[] = {100};
+    uint8_t kept[100];
+
+    (void)state;
+    begin(size, 1, VERBS_ENDLESS);
+    bench.check.reliable = false;
+    verbs_check_message(&bench.check, bench.message, make());
+    make(); /* 1: late */
+    memcpy(kept, bench.message, sizeof kept);
+    make(); /* 2: lost */
+    verbs_check_message(&bench.check, bench.message, make());
+    assert_int_equal(bench.check.missed, 2);
+    verbs_check_message(&bench.check, kept, sizeof kept);
+    assert_int_equal(bench.side.reordered, 1);
+    assert_int_equal(bench.check.missed, 1);
+    verbs_check_message(&bench.check, kept, sizeof kept);
+    assert_int_equal(bench.side.duplicated, 1);
+    for (unsigned i = 0; i < 70; i++)
+        verbs_check_message(&bench.check, bench.message, make());
+    verbs_check_message(&bench.check, kept, sizeof kept);
+    assert_int_equal(bench.side.late, 1);
+    assert_int_equal(bench.side.live.messages, 73);
+    assert_int_equal(bench.side.corrupted, 0);
+}
+
+static void other_streams_are_foreign(void **state)
+{
+    static const uint32_t size[] = {100};
+
+    (void)state;
+    begin(size, 1, VERBS_ENDLESS);
+    bench.check.reliable = false;
+    make();
+    bench.message[2] ^= 1; /* the tag */
+    assert_false(verbs_check_message(&bench.check, bench.message, 100));
+    assert_int_equal(bench.count.foreign, 1);
+    assert_int_equal(bench.side.live.messages + bench.side.corrupted, 0);
+}
+
+static void a_reader_takes_the_place_from_the_header(void **state)
+{
+    static const uint32_t size[] = {1000};
+    struct verbs_header header;
+
+    (void)state;
+    begin(size, 1, VERBS_ENDLESS);
+    bench.check.places = true;
+    bench.check.whole = true;
+    make();
+    begin(size, 1, VERBS_ENDLESS);
+    bench.check.places = true;
+    header = verbs_header_of(&bench.at, &bench.script, 4242);
+    memcpy(bench.message, &header, sizeof header);
+    verbs_payload_fill(bench.message + sizeof header, 1000 - sizeof header, 4242);
+    verbs_check_message(&bench.check, bench.message, 1000);
+    assert_int_equal(bench.side.live.messages, 1);
+}
+
+static void the_last_byte_is_what_a_message_ends_with(void **state)
+{
+    (void)state;
+    begin(mixed, MIXED, VERBS_ENDLESS);
+    for (unsigned i = 0; i < 3 * MIXED; i++) {
+        struct verbs_header header = verbs_header_of(&bench.at, &bench.script, bench.at.place);
+        uint32_t length = make();
+
+        assert_int_equal(verbs_last_byte(&header, length), bench.message[length - 1]);
+    }
+}
+
+static void forwarding_changes_the_ranks_only(void **state)
+{
+    static const uint32_t size[] = {100};
+    struct verbs_script onward;
+    uint32_t length;
+
+    (void)state;
+    begin(size, 1, VERBS_ENDLESS);
+    length = make();
+    onward = bench.script;
+    onward.src = 7;
+    onward.dst = 9;
+    verbs_redirect(bench.message, length, &onward);
+    bench.check.script = onward;
+    verbs_check_message(&bench.check, bench.message, length);
+    assert_int_equal(bench.side.live.messages, 1);
+    verbs_redirect(bench.message, 3, &onward); /* shorter than the ranks: nothing to change */
+}
+
+static void marks_and_credits_are_read_whole_or_not(void **state)
+{
+    static const uint32_t size[] = {100};
+    struct verbs_credit credit;
+    struct verbs_mark mark;
+    uint64_t messages, bytes, word;
+
+    (void)state;
+    begin(size, 1, VERBS_ENDLESS);
+    mark = verbs_mark_make(&bench.script, 12345678901, 99);
+    assert_true(verbs_mark_read(&mark, &bench.script, &messages, &bytes));
+    assert_true(messages == 12345678901 && bytes == 99);
+    for (size_t i = 0; i < sizeof mark; i++) {
+        struct verbs_mark torn = mark;
+
+        ((uint8_t *)&torn)[i] ^= 1;
+        assert_false(verbs_mark_read(&torn, &bench.script, &messages, &bytes));
+    }
+    credit = verbs_credit_make(&bench.script, verbs_word(bench.script.tag, true, 77));
+    assert_true(verbs_credit_read(&credit, &bench.script, &word));
+    assert_true(verbs_word_ended(word) && verbs_word_messages(word) == 77);
+    bench.script.tag++;
+    assert_false(verbs_credit_read(&credit, &bench.script, &word));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_messages_count),
+        cmocka_unit_test(a_script_ends_with_a_shortened_message),
+        cmocka_unit_test(every_wrong_byte_is_counted),
+        cmocka_unit_test(samples_find_damage),
+        cmocka_unit_test(an_old_message_in_place_is_no_new_one),
+        cmocka_unit_test(a_wrong_length_is_all_wrong),
+        cmocka_unit_test(what_is_lost_late_or_twice_is_told_apart),
+        cmocka_unit_test(other_streams_are_foreign),
+        cmocka_unit_test(a_reader_takes_the_place_from_the_header),
+        cmocka_unit_test(the_last_byte_is_what_a_message_ends_with),
+        cmocka_unit_test(forwarding_changes_the_ranks_only),
+        cmocka_unit_test(marks_and_credits_are_read_whole_or_not),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
