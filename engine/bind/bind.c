@@ -422,6 +422,8 @@ static int check_request(const struct bind_place *place, const struct bind_reque
     int rc = judge_journal(place, request, past, err);
 
     if (rc == 0)
+        rc = bind_journal_check(place->journal, err);
+    if (rc == 0)
         rc = bind_check_driver(place, request->driver, err);
     for (size_t i = 0; i < request->count && rc == 0; i++)
         rc = bind_check_device(place, request, request->devices[i], err);

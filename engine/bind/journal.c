@@ -26,12 +26,39 @@ static int sync_folder(const char *path)
     return rc == -EINVAL ? 0 : rc; /* a file system without it has nothing to lose */
 }
 
+/* Its folder, and those above it. */
 static int make_folder(const char *path)
 {
     char copy[PATH_MAX];
+    int rc = 0;
 
     snprintf(copy, sizeof copy, "%s", path);
-    return mkdir(dirname(copy), 0755) == 0 || errno == EEXIST ? 0 : -errno;
+    for (char *slash = strchr(copy + 1, '/'); slash != NULL && rc == 0;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        rc = mkdir(copy, 0755) == 0 || errno == EEXIST ? 0 : -errno;
+        *slash = '/';
+    }
+    return rc;
+}
+
+static int no_journal(const char *path, int code, struct err *err)
+{
+    return err_set(err, code,
+                   "The journal %s can't be written (%s), and without it no device is touched: be "
+                   "root, or name another file with --journal.",
+                   path, strerror(-code));
+}
+
+int bind_journal_check(const char *path, struct err *err)
+{
+    char copy[PATH_MAX], *folder = copy;
+
+    snprintf(copy, sizeof copy, "%s", path);
+    do
+        folder = dirname(folder);
+    while (access(folder, F_OK) < 0 && strcmp(folder, "/") != 0 && strcmp(folder, ".") != 0);
+    return access(folder, W_OK) == 0 ? 0 : no_journal(path, -errno, err);
 }
 
 static int write_whole(int fd, const json_t *journal)
@@ -88,10 +115,7 @@ int bind_journal_write(const char *path, const json_t *journal, struct err *err)
         (void)unlink(temporary);
 cleanup:
     if (rc != 0 && rc != -EEXIST)
-        err_set(err, rc,
-                "The journal %s can't be written (%s), and without it no device is touched: be "
-                "root, or name another file with --journal.",
-                path, strerror(-rc));
+        no_journal(path, rc, err);
     return rc;
 }
 

@@ -17,6 +17,9 @@
  * sentence: there is one. */
 int bind_journal_write(const char *path, const json_t *journal, struct err *err);
 
+/* Could it be written? Looks at the folder, or the nearest one above it that is there. */
+int bind_journal_check(const char *path, struct err *err);
+
 /* Reads it; the object is the caller's. -ENOENT without a sentence: there is none. -EINVAL: it is
  * not one that this version can read. */
 int bind_journal_read(const char *path, json_t **journal, struct err *err);
