@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     double frame;
 
     if (chunks == 0 || ticks == NULL)
-        return 2;
+        bed_fail("needs chunks, and memory to note them");
     bed_open(&bed);
     bed_prepare(&bed);
     bed_start(&bed);

@@ -35,8 +35,8 @@
 #define SINGLE_FPS 1e6    /* up to here frames leave one by one ... */
 #define SINGLE_LEAST 99.9 /* ... in percent of departures: the kernel's ticks hold some back */
 
-#define CATCH_UP (8 * 1518 / BED_SIZE) /* as a run does by default, in frames of this size */
-#define TAKEN_NS 5000                  /* no poll takes so long */
+#define CATCH_UP 189  /* as many bytes as 8 frames of 1,518: a run's default */
+#define TAKEN_NS 5000 /* no poll takes so long */
 
 /* Gaps in bins of so many TSC ticks; those above the last bin's are in the last. */
 #define BIN_TICKS 52
