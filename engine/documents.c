@@ -16,6 +16,7 @@
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | (flags), struct type, member, 0, 4096)
 #define LIST_MAX 1000000
 #define TIME_MAX_NS (30 * 86400 * NS_PER_S)
+#define PROBE_FPS_MAX 1e6 /* beyond that they are a load */
 
 static const cyaml_schema_value_t text_entry = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, 4096)};
@@ -156,6 +157,12 @@ static const cyaml_schema_field_t load_fields[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t latency_fields[] = {
+    CYAML_FIELD_FLOAT_PTR("probe_fps", POINTER | OPTIONAL, struct doc_latency, probe_fps),
+    CYAML_FIELD_BOOL("stamps", OPTIONAL, struct doc_latency, stamps),
+    CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t dpdk_fields[] = {
     CYAML_FIELD_ENUM("header", OPTIONAL, struct doc_dpdk, header, header_words,
                      CYAML_ARRAY_LEN(header_words)),
@@ -230,6 +237,8 @@ static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_INT("drain_silence_ns", OPTIONAL, struct doc_trial, drain_silence_ns),
     CYAML_FIELD_INT("drain_max_ns", OPTIONAL, struct doc_trial, drain_max_ns),
     CYAML_FIELD_UINT("flood_limit", OPTIONAL, struct doc_trial, flood_limit),
+    CYAML_FIELD_MAPPING_PTR("latency", POINTER | OPTIONAL, struct doc_trial, latency,
+                            latency_fields),
     CYAML_FIELD_MAPPING_PTR("dpdk", POINTER | OPTIONAL, struct doc_trial, dpdk, dpdk_fields),
     CYAML_FIELD_MAPPING_PTR("tcp", POINTER | OPTIONAL, struct doc_trial, tcp, tcp_fields),
     CYAML_FIELD_MAPPING_PTR("verbs", POINTER | OPTIONAL, struct doc_trial, verbs, verbs_fields),
@@ -353,6 +362,10 @@ static int check_numbers(const struct doc_trial *trial, struct err *err)
         trial->cooldown_ns > TIME_MAX_NS || trial->drain_silence_ns > TIME_MAX_NS ||
         trial->drain_max_ns > TIME_MAX_NS)
         return err_set(err, -EINVAL, "trial %u: a time is above 30 days", trial->id);
+    if (trial->latency != NULL && trial->latency->probe_fps != NULL &&
+        !(*trial->latency->probe_fps >= 0 && *trial->latency->probe_fps <= PROBE_FPS_MAX))
+        return err_set(err, -EINVAL, "trial %u: probe_fps is 0 to %g a second and flow, not %g",
+                       trial->id, PROBE_FPS_MAX, *trial->latency->probe_fps);
     if (trial->tcp != NULL && trial->tcp->congestion != NULL &&
         strlen(trial->tcp->congestion) >= sizeof((struct tcp_options *)NULL)->congestion)
         return err_set(err, -EINVAL, "trial %u: no congestion control has a name as long as '%s'",

@@ -141,6 +141,11 @@ struct doc_verbs {
     uint32_t *reuse; /* NULL: 64 */
 };
 
+struct doc_latency {
+    double *probe_fps; /* NULL: the transport chooses */
+    bool stamps;
+};
+
 struct doc_trial {
     uint32_t id;
     uint32_t repeat;
@@ -164,7 +169,8 @@ struct doc_trial {
     int64_t drain_silence_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;
-    struct doc_dpdk *dpdk; /* NULL: all defaults */
+    struct doc_latency *latency; /* NULL: none is measured */
+    struct doc_dpdk *dpdk;       /* NULL: all defaults */
     struct doc_tcp *tcp;
     struct doc_verbs *verbs;
 };

@@ -95,6 +95,19 @@ static void set_verbs_options(struct verbs_options *options, const struct doc_ve
     };
 }
 
+/* Whether partners can be reached is asked with nothing else on the way. */
+static void set_latency_options(struct latency_options *options, const struct phase_run *run)
+{
+    const struct doc_latency *doc = run->trial->doc->latency;
+
+    if (doc == NULL || phase_is_probe(run))
+        return;
+    *options = (struct latency_options){
+        .probe_fps = doc->probe_fps != NULL ? *doc->probe_fps : -1,
+        .stamps = doc->stamps,
+    };
+}
+
 static void make_template(struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -114,6 +127,7 @@ static void make_template(struct phase_run *run)
     phase->dpdk.catch_up = catch_up_frames(phase);
     set_tcp_options(&phase->tcp, doc->tcp);
     set_verbs_options(&phase->verbs, doc->verbs);
+    set_latency_options(&phase->latency, run);
 }
 
 /* 16 bits that keep frames of other runs, trials, networks and phases apart; never 0. */
@@ -514,6 +528,8 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .send_count = queue->send_count,
         .receives = queue->receives,
         .receive_count = lane->receive_count,
+        .port_sends = lane->sends,
+        .port_send_count = lane->send_count,
         .count = &queue->count,
         .line_rate_bps = port->line_rate_bps,
         .queue = number,

@@ -51,6 +51,8 @@ struct port_count {
     uint64_t guest_sent;     /* learning, ARP and ND frames that this port sent ... */
     uint64_t guest_received; /* ... and that it received */
     uint64_t send_refused;   /* frames that the driver did not take at the first try */
+    uint64_t probes_sent; /* frames of latency probes and answers to them: neither load nor loss */
+    uint64_t probes_received;
 };
 
 static inline void flow_count_add(struct flow_count *sum, const struct flow_count *part)
@@ -85,6 +87,8 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
     sum->guest_sent += part->guest_sent;
     sum->guest_received += part->guest_received;
     sum->send_refused += part->send_refused;
+    sum->probes_sent += part->probes_sent;
+    sum->probes_received += part->probes_received;
 }
 
 /* What the port's driver counts, since it was opened; -1: it does not say. */

@@ -153,6 +153,101 @@ static void report_flow(const struct phase_run *run, const struct flow_place *pl
     record_send(run->trial->node->records, record);
 }
 
+/* --- times --- */
+
+#define HISTOGRAM_TEXT 480 /* bytes of buckets in one record, which has room for long names */
+
+static const struct {
+    const char *name;
+    bool of_source; /* it is the source that measures it */
+} latency_kinds[] = {
+    [LATENCY_ONE_WAY] = {"one_way", false},
+    [LATENCY_IPDV] = {"ipdv", false},
+    [LATENCY_ROUND_TRIP] = {"round_trip", true},
+    [LATENCY_PINGPONG] = {"pingpong", true},
+};
+static_assert(sizeof latency_kinds / sizeof latency_kinds[0] == LATENCY_KINDS, "each has a name");
+
+/* The two ends' clocks each differ from node 0's by at most what all nodes agreed on. */
+static int64_t one_way_bound_ns(const struct phase_run *run)
+{
+    double bound_us = run->outcome.skew_bound_us;
+
+    return bound_us < 0 ? -1 : (int64_t)(2e3 * bound_us);
+}
+
+static void set_latency(const struct phase_run *run, json_t *record, enum latency_kind kind,
+                        const struct latency *latency)
+{
+    const struct histogram *histogram = &latency->histogram;
+    bool any = histogram->count > 0;
+
+    record_set_text(record, "kind", latency_kinds[kind].name);
+    record_set_text(record, "unit", "ns");
+    set_u64(record, "count", histogram->count);
+    set_u64(record, "sum_ns", histogram->sum_ns);
+    record_set_count(record, "least_ns", any ? (int64_t)histogram->least_ns : -1);
+    record_set_count(record, "greatest_ns", any ? (int64_t)histogram->greatest_ns : -1);
+    set_u64(record, "beyond", histogram->beyond);
+    record_set_count(record, "lost",
+                     latency->sent > 0 ? (int64_t)(latency->sent - histogram->count) : -1);
+    record_set_count(record, "bound_ns", kind == LATENCY_ONE_WAY ? one_way_bound_ns(run) : -1);
+}
+
+static uint32_t count_parts(const struct histogram *histogram)
+{
+    char text[HISTOGRAM_TEXT];
+    uint32_t next = 0, parts = 0;
+
+    while (histogram_write(histogram, &next, text, sizeof text) > 0)
+        parts++;
+    return parts > 0 ? parts : 1;
+}
+
+/* One kind of a flow's times, in as many parts as its buckets need. */
+static void report_histogram(const struct phase_run *run, const struct flow_place *place,
+                             const struct lane_flow *flow, enum latency_kind kind,
+                             const struct latency *latency)
+{
+    uint32_t parts = count_parts(&latency->histogram), next = 0;
+
+    for (uint32_t part = 0; part < parts; part++) {
+        json_t *record = phase_record(run, "histogram");
+        char text[HISTOGRAM_TEXT];
+
+        histogram_write(&latency->histogram, &next, text, sizeof text);
+        record_set_text(record, "network", place->lane->own->part->doc->network);
+        record_set_text(record, "src", rank_name(place->lane, flow->src));
+        record_set_text(record, "dst", rank_name(place->lane, flow->dst));
+        set_latency(run, record, kind, latency);
+        set_u64(record, "part", part);
+        set_u64(record, "parts", parts);
+        json_object_set_new(record, "buckets", json_string(text));
+        record_send(run->trial->node->records, record);
+    }
+}
+
+/* What all queues of the port measured of a flow's side. */
+static void report_latency(const struct phase_run *run, const struct flow_place *place,
+                           const struct lane_flow *flow)
+{
+    const struct transport *transport = run->trial->transport;
+
+    for (enum latency_kind kind = 0; transport->latency != NULL && kind < LATENCY_KINDS; kind++) {
+        struct latency sum = {0};
+        bool measured = false;
+
+        if (latency_kinds[kind].of_source != place->source ||
+            (kind == LATENCY_ONE_WAY && one_way_bound_ns(run) < 0))
+            continue;
+        for (uint32_t q = 0; q < place->lane->queue_count; q++)
+            measured =
+                transport->latency(place->lane->queues[q].lane, flow, kind, &sum) || measured;
+        if (measured)
+            report_histogram(run, place, flow, kind, &sum);
+    }
+}
+
 static int64_t difference(int64_t before, int64_t after)
 {
     return before < 0 || after < 0 ? -1 : after - before;
@@ -205,6 +300,8 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
     record_set_count(record, "guest_sent", frames ? (int64_t)lane->count.guest_sent : -1);
     record_set_count(record, "guest_received", frames ? (int64_t)lane->count.guest_received : -1);
     record_set_count(record, "send_refused", frames ? (int64_t)lane->count.send_refused : -1);
+    record_set_count(record, "probes_sent", frames ? (int64_t)lane->count.probes_sent : -1);
+    record_set_count(record, "probes_received", frames ? (int64_t)lane->count.probes_received : -1);
     record_set_text(record, "variant", lane->lane->variant);
     record_set_count(record, "hardware_received",
                      difference(before->received_frames, after->received_frames));
@@ -315,11 +412,15 @@ void report_phase(const struct phase_run *run)
         if (lane->lane == NULL)
             continue;
         place.timing = find_timing(run, lane->lane);
-        for (uint32_t f = 0; f < lane->send_count; f++)
+        for (uint32_t f = 0; f < lane->send_count; f++) {
             report_flow(run, &place, &lane->sends[f]);
+            report_latency(run, &place, &lane->sends[f]);
+        }
         place.source = false;
-        for (uint32_t f = 0; f < lane->receive_count; f++)
+        for (uint32_t f = 0; f < lane->receive_count; f++) {
             report_flow(run, &place, &lane->receives[f]);
+            report_latency(run, &place, &lane->receives[f]);
+        }
         report_port(run, lane);
     }
     report_node(run);

@@ -22,6 +22,7 @@
 #define ENGINE_TRANSPORT_H
 
 #include "err.h"
+#include "histogram.h"
 #include "metrics.h"
 #include "pattern.h"
 
@@ -148,6 +149,27 @@ struct verbs_options {
     uint32_t reuse; /* queue pairs kept connected for later phases, by port; 0: none */
 };
 
+/* Which times of a flow a transport can measure (doc/latency.md). */
+enum latency_kind {
+    LATENCY_ONE_WAY, /* destination: from a frame's stamp to its arrival, of what was delivered */
+    LATENCY_IPDV,    /* destination: what two frames that follow each other differ in it */
+    LATENCY_ROUND_TRIP, /* source: of probes that the destination sends back */
+    LATENCY_PINGPONG,   /* source: of messages there and back */
+    LATENCY_KINDS
+};
+
+/* What is measured beside the load. All zero: nothing. */
+struct latency_options {
+    double probe_fps; /* probes a flow sends in a second; 0: none; below 0: the transport chooses */
+    bool stamps;      /* one-way delay and its variation, of all that arrives in the window */
+};
+
+/* One of a flow's times, as far as one or more lanes saw it. */
+struct latency {
+    struct histogram histogram;
+    uint64_t sent; /* probes or messages that should come back; 0: nothing was to */
+};
+
 /* Offered load of one port, shared equally by the flows that it sends in the phase. */
 struct load {
     double rate_bps; /* layer 1 bit/s; 0: rate_fps holds */
@@ -173,6 +195,7 @@ struct phase {
     struct dpdk_options dpdk;
     struct tcp_options tcp;
     struct verbs_options verbs;
+    struct latency_options latency;
     /* Local CLOCK_MONOTONIC ns: sending begins, window opens and closes, sending ends. */
     int64_t start_ns;
     int64_t open_ns;
@@ -218,6 +241,10 @@ struct lane_request {
     uint32_t send_count;
     struct lane_flow *receives;
     uint32_t receive_count;
+    /* All flows that the port sends, by whichever queue: an answer to a probe may come by any.
+     * NULL: they are `sends`. */
+    const struct lane_flow *port_sends;
+    uint32_t port_send_count;
     struct port_count *count;
     uint64_t line_rate_bps; /* as resolved: configured or the driver's; 0 unknown */
     uint32_t queue;         /* 0 to port_facts.queues - 1 */
@@ -293,6 +320,16 @@ struct transport {
      * how many. After the worker has let go of the lane. */
     unsigned (*measure)(struct lane *lane, const struct lane_flow *flow, struct measure *out,
                         unsigned room);
+    /* Adds what the lane measured of one of its port's flows to *sum. After the worker has let go
+     * of the lane. False: it does not measure this, or did not in this phase. NULL: never. */
+    bool (*latency)(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
+                    struct latency *sum);
+    /* What a time comes to where there is no network: the transport's own path on this machine,
+     * by a loopback that is made and removed (a tenth of a second at most). `floor`: all zero, by
+     * kind. Main thread, while no port of the transport is open or being used by a worker. 0, or a
+     * negative errno with the sentence: not known. NULL: the transport has no loopback. */
+    int (*floor)(const struct transport_run *run, struct latency floor[LATENCY_KINDS],
+                 struct err *err);
     void (*hardware)(struct transport_port *port, struct port_hardware *counters);
     void (*finish)(struct lane *lane);
     void (*close)(struct transport_port *port);
