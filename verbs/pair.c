@@ -310,6 +310,7 @@ int verbs_pair_make(struct verbs_pair **pair, struct transport_port *port,
         *pair = (struct verbs_pair *)(void *)kept;
         (*pair)->need = *need;
         (*pair)->reused = true;
+        memset((*pair)->control, 0, sizeof *(*pair)->control);
         return 0;
     }
     made = calloc(1, sizeof *made);

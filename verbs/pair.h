@@ -81,8 +81,8 @@ struct verbs_pair {
     int64_t setup_ns; /* how long making and connecting it took */
 };
 
-/* A kept end of the same need, or a new one in state INIT with its receives posted (rdma_cm:
- * without its queue pair). 0 or a refusal. */
+/* A kept end of the same need, or (or else, if `fresh`) a new one in state INIT with its receives
+ * posted (rdma_cm: without its queue pair). Its control words are empty. 0 or a refusal. */
 int verbs_pair_make(struct verbs_pair **pair, struct transport_port *port,
                     const struct verbs_need *need, bool fresh, struct err *err);
 /* Makes the queue pair of one whose `id` has just been given its device. */

@@ -384,7 +384,7 @@ static int begin_out(struct verbs_lane *lane, unsigned index)
     out->span = lane->options.depth;
     if (lane->options.operation == VERBS_READ)
         out->span = out->from != NULL ? slots_of(lane) : out->end.need.slots;
-    out->bytes_after = calloc(out->span, sizeof *out->bytes_after);
+    out->bytes_after = calloc((size_t)out->span + 1, sizeof *out->bytes_after);
     out->works = calloc(VERBS_BATCH, sizeof *out->works);
     out->gathers = calloc(2 * (size_t)VERBS_BATCH, sizeof *out->gathers);
     verbs_out_variant(out);

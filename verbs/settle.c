@@ -58,12 +58,7 @@ void verbs_link_lend(struct verbs_end *end)
 
 int verbs_link_begin(struct verbs_end *end, struct err *err)
 {
-    int rc = verbs_pair_make(&end->pair, end->lane->port, &end->need, false, err);
-
-    if (rc < 0)
-        return rc;
-    memset(end->pair->control, 0, sizeof *end->pair->control);
-    return 0;
+    return verbs_pair_make(&end->pair, end->lane->port, &end->need, false, err);
 }
 
 static int fetch(struct verbs_end *end, uint16_t piece, struct err *err)
@@ -97,7 +92,7 @@ static void connected(struct verbs_end *end)
 
 static int check_families(const struct verbs_end *end, struct err *err)
 {
-    const struct verbs_gid *gid = end->pair->need.gid;
+    const struct verbs_gid *gid = end->need.gid;
     char ours[VERBS_GID_TEXT];
     char theirs[VERBS_GID_TEXT];
 
@@ -136,8 +131,6 @@ static int renew(struct verbs_end *end, struct err *err)
     verbs_pair_free(end->pair);
     end->pair = NULL;
     rc = verbs_pair_make(&end->pair, end->lane->port, &end->need, true, err);
-    if (rc == 0)
-        memset(end->pair->control, 0, sizeof *end->pair->control);
     return rc == 0 ? publish(end, 1, err) : rc;
 }
 

@@ -24,7 +24,7 @@ static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
 {
     const struct verbs_gid *gid = lane->port->gid;
     double packet = 12 + 6 + 8;
-    double packets = (double)((bytes + lane->mtu - 1) / lane->mtu);
+    uint32_t packets = (bytes + lane->mtu - 1) / lane->mtu;
     double once = lane->options.operation != VERBS_SEND ? 16 : 0;
 
     if (lane->port->ethernet)
