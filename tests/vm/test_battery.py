@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The battery of all transports over `verbs`: three Soft-RoCE devices of one guest, on one switch."""
+"""The battery of all transports over `verbs`: three Soft-RoCE devices of one guest, one switch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import vmkit
 
+import vmkit
 from switchbench import guests
 from switchbench.guests.machine import TEST
 

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,7 @@ import pcikit
 import vmkit
 from pcikit import JOURNAL, PCI, UIO, VFIO
 from switchbench import guests
+from switchbench.guests.machine import command as command_line
 
 pytestmark = vmkit.needs_guests
 
@@ -226,6 +230,63 @@ def test_after_a_reboot_the_journal_says_so(tmp_path: Path) -> None:
         assert "has been booted since" in done.stdout
         assert "is at e1000e by itself, as before" in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+# --- several queues -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bridge() -> Iterator[str]:
+    """A namespace with a bridge, on which taps of two queues wait for the guests: only a tap gives
+    a virtio device more queues than one."""
+    name = f"sb-pci-{os.getpid()}"
+    ip = ["ip", "-netns", name]
+    try:
+        subprocess.run(["ip", "netns", "add", name], check=True)
+        subprocess.run([*ip, "link", "add", "switch", "type", "bridge"], check=True)
+        subprocess.run([*ip, "link", "set", "switch", "up"], check=True)
+        for i in (1, 2):
+            tap = f"node{i}"
+            subprocess.run([*ip, "tuntap", "add", tap, "mode", "tap", "multi_queue"], check=True)
+            subprocess.run([*ip, "link", "set", tap, "master", "switch", "up"], check=True)
+        yield name
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=False)
+
+
+def on_taps(namespace: str) -> Callable[[guests.Machine, Any], list[str]]:
+    """QEMU's command line with the NIC under test on such a tap, two queues spread by RSS."""
+
+    def command(machine: guests.Machine, boot: Any) -> list[str]:
+        words = command_line(machine, boot)
+        tap = f"tap,id=eth0,ifname={machine.name},script=no,downscript=no,queues=2,vhost=off"
+        for i, word in enumerate(words):
+            if word.startswith("dgram,id=eth0,"):
+                words[i] = tap
+            elif word.startswith("virtio-net-pci,netdev=eth0,"):
+                words[i] += ",mq=on,rss=on,vectors=6"
+        return ["ip", "netns", "exec", namespace, *words]
+
+    return command
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="taps need root and TUN"
+)
+def test_several_queues(bridge: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("switchbench.guests.rig.command", on_taps(bridge))
+    udp = {"dpdk": {"header": "ipv4-udp", "udp_sources": 16}}
+    trials = [pcikit.trial(0, PAIRS, **udp), pcikit.trial(1, CHAIN, **udp)]
+    with pcikit.boot("virtio", UIO) as rig:
+        runs = pcikit.conduct(rig, pcikit.job(UIO, trials, queues=2))
+    for run in runs.values():
+        assert run.status == 0, run.log
+        (opened,) = run.of("port-open")
+        assert (opened["driver"], opened["queues"]) == ("net_virtio", 2)
+        assert "RSS" in opened["offloads"]
+    frames = check_frames(runs, 0, 2), check_frames(runs, 1, 1)
+    print(f"two queues: {frames} frames, {runs['node1'].of('port-open')[0]['offloads']}")
 
 
 # --- links ----------------------------------------------------------------------------------------
