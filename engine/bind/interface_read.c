@@ -84,7 +84,8 @@ static void print_address(int family, struct nlattr *attribute, char *text, size
         snprintf(text, size, "%s", "?");
 }
 
-/* Temporary addresses (RFC 8981) are the kernel's own business. */
+/* Temporary addresses (RFC 8981) are the kernel's own business. IPv4 has another meaning for the
+ * flag: secondary. */
 static int on_address(const struct nlmsghdr *message, void *data)
 {
     const struct ifaddrmsg *info = mnl_nlmsg_get_payload(message);
@@ -103,7 +104,7 @@ static int on_address(const struct nlmsghdr *message, void *data)
         local = type == IFA_LOCAL ? attribute : local;
         address = type == IFA_ADDRESS ? attribute : address;
     }
-    if ((flags & IFA_F_TEMPORARY) != 0)
+    if (info->ifa_family == AF_INET6 && (flags & IFA_F_TEMPORARY) != 0)
         return MNL_CB_OK;
     print_address(info->ifa_family, local != NULL ? local : address, text, sizeof text);
     snprintf(line, sizeof line, "%s/%u scope %u flags 0x%x", text, info->ifa_prefixlen,

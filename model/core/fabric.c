@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A module's switching capacity: one server that all frames pass one by one, before which each
- * input has a queue of its own; the inputs take turns by frames.
+ * input has a queue of its own; the inputs take turns by frames. What comes by a trunk has passed
+ * the other module's, and goes to the outputs' queues.
  */
 #include "inside.h"
 
@@ -66,7 +67,8 @@ static void recount(struct model *model)
 {
     model->active = 0;
     for (unsigned i = 0; i < model->ports; i++) {
-        model->active += model->now_ns - model->inputs[i].active_ns <= model->conf->active_ns;
+        model->active += !model->conf->ports[i].trunk &&
+                         model->now_ns - model->inputs[i].active_ns <= model->conf->active_ns;
         set_trunk(model, i);
     }
     model->recount_ns = model->now_ns + model->conf->active_ns / 8 + 1;

@@ -93,7 +93,7 @@ bool frame_admit(struct model *model, struct model_frame *frame, unsigned out)
     }
     if (model->conf->queueing != MODEL_OUTPUT)
         taken = crossbar_accept(model, frame);
-    else if (model->has_fabric)
+    else if (model->has_fabric && !model->conf->ports[frame->in].trunk)
         taken = fabric_accept(model, frame);
     else
         taken = output_accept(model, frame);

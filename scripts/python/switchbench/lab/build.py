@@ -7,6 +7,8 @@
       trunk 0: t0a [TBF] == t0b [TBF], between bridges
       control: bridge ctl -- c1 ========================== ctl0, never shaped
 
+In a lab of `kind: model` there are p1 and ctl alone, and a process a module instead of the bridges.
+
 All of it goes through one thread and one netlink socket a namespace: 64 nodes take about a second.
 """
 
@@ -31,7 +33,7 @@ from typing import Any
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from switchbench.lab import namespaces, shaper, state, wiring
+from switchbench.lab import namespaces, shaper, state, switches, wiring
 from switchbench.lab.shaper import Shaper
 from switchbench.lab.state import LabError
 from switchbench.lab.topology import UNSHAPED, Node, Topology, Trunk
@@ -223,6 +225,7 @@ def _remove(lab: Lab) -> None:
     _terminate(names)
     for name in names:
         namespaces.remove(name)
+    switches.release(lab.name, lab.topology)
     state.forget(lab.name)
 
 
@@ -245,6 +248,8 @@ def _make(lab: Lab, kept: bool) -> None:
     state.write(state.State(lab.name, lab.topology, kept=False))
     try:
         namespaces.in_thread(lambda: _build(lab))
+        if lab.topology.model is not None:
+            switches.start(lab.name, lab.topology, kept)
     except BaseException as error:
         _remove(lab)
         if isinstance(error, NetlinkError | OSError):
@@ -283,6 +288,11 @@ def _set_sysctls(values: dict[str, int]) -> None:
 def _build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> None:
     bridges = {module: _BRIDGE_INDEX + i for i, module in enumerate(topology.modules)}
     _add_bridge(netlink, _CONTROL_BRIDGE_INDEX, "ctl", "control")
+    if topology.model is not None:
+        for node, fd in zip(topology.nodes, nodes, strict=True):
+            _add_plain_port(netlink, topology, node, fd)
+            _add_control_port(netlink, node, fd)
+        return
     for i, (module, index) in enumerate(bridges.items()):
         _add_bridge(netlink, index, f"b{i}", module)
     for node, fd in zip(topology.nodes, nodes, strict=True):
@@ -343,6 +353,25 @@ def _add_port(
     shaper.add(netlink, index, shape)
     shaper.add(netlink, ifb, shape)
     shaper.redirect(netlink, index, ifb)
+
+
+def _add_plain_port(netlink: IPRoute, topology: Topology, node: Node, namespace: int) -> None:
+    """A port of a modelled switch, whose process opens it (switches.py)."""
+    netlink.link(
+        "add",
+        index=_PORT_INDEX + node.index,
+        ifname=wiring.switch_port(node),
+        kind="veth",
+        ifalias=node.name,
+        mtu=topology.mtu,
+        state="up",
+        peer={
+            "ifname": wiring.IFACE,
+            "net_ns_fd": namespace,
+            "address": wiring.mac(node.index),
+            "mtu": topology.mtu,
+        },
+    )
 
 
 def _add_control_port(netlink: IPRoute, node: Node, namespace: int) -> None:

@@ -19,8 +19,10 @@ import yaml
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-UNSHAPED = 0
-"""The rate of a link that nothing slows down."""
+from switchbench.lab.behaviour import Behaviour, Fault
+from switchbench.lab.units import UNSHAPED as UNSHAPED
+from switchbench.lab.units import parse_bytes as parse_bytes
+from switchbench.lab.units import parse_rate_bps as parse_rate_bps
 
 DEFAULT_QUEUE_BYTES = 128 * 1024
 MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop around 9,600.
@@ -33,7 +35,7 @@ MEMORY_RANGE_MIB = (128, 16384)
 PROJECT_LABS = Path(__file__).resolve().parents[4] / "conf" / "labs"
 
 _SWITCH = "switch"  # The namespace of the switch is named like a node's, so no node may be.
-_MIN_RATE_BPS = 1000
+_MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices a process.
 _MAX_NODES = 65_000  # The lab's addresses hold the node's position in 16 bits.
 
 
@@ -100,6 +102,8 @@ class Topology:
     mtu: int
     guests: Guests | None = None
     """None: the nodes are network namespaces."""
+    model: dict[str, Any] | None = None
+    """How the modelled switch behaves (`Behaviour.plain`); None: the modules are Linux bridges."""
 
     @property
     def frame_layer1_bytes(self) -> int:
@@ -115,46 +119,9 @@ class Topology:
         raise TopologyError([f"{self.name} has no node {name!r} (it has {known})"])
 
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?) ?(k|M|G|T)?(?:bit(?:/s)?)?")
-_SIZE = re.compile(r"(\d+) ?(k|M|Ki|Mi|Gi)?B?")
-_UNITS = {
-    None: 1,
-    "k": 1000,
-    "M": 1000**2,
-    "G": 1000**3,
-    "T": 1000**4,
-    "Ki": 1024,
-    "Mi": 1024**2,
-    "Gi": 1024**3,
-}
-
-
-def parse_rate_bps(value: object) -> int:
-    """Bits a second at layer 1 from `10M`, `2.5Gbit`, a number, or `unlimited` (`UNSHAPED`)."""
-    if value == "unlimited":
-        return UNSHAPED
-    found = _RATE.fullmatch(str(value)) if isinstance(value, str | int | float) else None
-    if found is None or isinstance(value, bool):
-        raise ValueError(f"{value!r} is not a rate such as 10M or unlimited")
-    rate_bps = round(float(found[1]) * _UNITS[found[2]])
-    if rate_bps == 0:
-        raise ValueError("a rate of zero carries nothing (a link without a limit is `unlimited`)")
-    if rate_bps < _MIN_RATE_BPS:
-        raise ValueError(f"{value!r} is less than the smallest rate, 1k")
-    return rate_bps
-
-
-def parse_bytes(value: object) -> int:
-    """Bytes from `128KiB`, `1MB` or a number."""
-    found = _SIZE.fullmatch(str(value)) if isinstance(value, str | int) else None
-    if found is None or isinstance(value, bool):
-        raise ValueError(f"{value!r} is not a size such as 128KiB")
-    return int(found[1]) * _UNITS[found[2]]
-
-
 def parse_memory_mib(value: object) -> int:
     """MiB from `256MiB`, `1GiB` or a number of bytes."""
-    mib = parse_bytes(value) // _UNITS["Mi"]
+    mib = parse_bytes(value) // 1024**2
     if not MEMORY_RANGE_MIB[0] <= mib <= MEMORY_RANGE_MIB[1]:
         raise ValueError(f"{value!r} is not a guest's memory: 128MiB to 16GiB")
     return mib
@@ -198,6 +165,8 @@ class _File(_Strict):
     nodes: Annotated[dict[str, _Nodes | None], Field(min_length=1)]
     trunks: list[_Trunk] = []
     overrides: dict[str, _Override] = {}
+    kind: Literal["bridges", "model"] = "bridges"
+    model: Behaviour | None = None
 
 
 class _GuestsFile(_Strict):
@@ -239,7 +208,7 @@ def load(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -
     Overrides are the keys of a topology file. They replace the file's, except that
     - `rate` is the rate of every node, whatever its entry in the file says;
     - `nodes` may be a number: that many nodes in all, the same share on each entry;
-    - `overrides` (of single nodes) are added to the file's.
+    - `overrides` (of single nodes) are added to the file's, and so are the keys of `model`.
     """
     path = find(name_or_path)
     try:
@@ -323,6 +292,9 @@ def _overridden(document: dict[str, Any], changes: Mapping[str, Any]) -> dict[st
     singles = [part.get("overrides") or {} for part in (document, changes)]
     if all(isinstance(single, dict) for single in singles):
         changed["overrides"] = {**singles[0], **singles[1]}
+    models = [part.get("model") or {} for part in (document, changes)]
+    if "model" in changes and all(isinstance(model, dict) for model in models):
+        changed["model"] = {**models[0], **models[1]}
     return changed
 
 
@@ -360,13 +332,56 @@ def _resolve(file: _File, name: str) -> Topology:
     trunks = _trunks(file, mistakes)
     if not mistakes:
         mistakes += _graph_mistakes(file.modules, trunks)
+    model = (file.model or Behaviour()).plain() if file.kind == "model" else None
     topology = Topology(
-        name, file.description, tuple(file.modules), tuple(nodes), tuple(trunks), file.mtu
+        name,
+        file.description,
+        tuple(file.modules),
+        tuple(nodes),
+        tuple(trunks),
+        file.mtu,
+        model=model,
     )
     mistakes += _queue_mistakes(topology)
+    mistakes += _model_mistakes(file, topology)
     if mistakes:
         raise TopologyError(mistakes)
     return topology
+
+
+def _model_mistakes(file: _File, topology: Topology) -> list[str]:
+    if file.kind != "model":
+        return ["model: goes with `kind: model` only"] if file.model is not None else []
+    mistakes = []
+    for module in topology.modules:
+        ports = sum(node.module == module for node in topology.nodes)
+        ports += sum(module in (trunk.a, trunk.b) for trunk in topology.trunks)
+        if not 2 <= ports <= _MODEL_PORTS:
+            mistakes.append(
+                f"modules: {module!r} has {ports} nodes and trunks; a modelled one has 2 to "
+                f"{_MODEL_PORTS}"
+            )
+    for i, fault in enumerate(file.model.faults if file.model else []):
+        mistakes += _fault_mistakes(fault, f"model.faults.{i}", topology)
+    return mistakes
+
+
+def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
+    modules = {node.name: node.module for node in topology.nodes}
+    unknown = [name for name in fault.places if name not in modules]
+    if unknown:
+        return [f"{where}: there is no node {unknown[0]!r}"]
+    if fault.module is not None and fault.module not in topology.modules:
+        return [f"{where}.module: there is no module {fault.module!r}"]
+    if len({modules[name] for name in fault.places}) > 1:
+        return [f"{where}: its ports are of several modules; say its flow by `destination`"]
+    if fault.kind in ("dead", "slow") and fault.port is None:
+        return [f"{where}.port: is missing: which node's port is {fault.kind}"]
+    if fault.kind == "slow" and fault.rate is None:
+        return [f"{where}.rate: is missing"]
+    if fault.kind == "reorder" and fault.displacement is None:
+        return [f"{where}.displacement: is missing: how many frames go first"]
+    return []
 
 
 def _module_mistakes(file: _File) -> list[str]:

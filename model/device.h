@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What is plugged into a port: a device of DPDK's (memif, ring, ...) or a kernel interface, such as
+ * a veth's end, by a packet socket of our own. DPDK's own driver for those waits without end when
+ * a receiver is slow to take frames, and 32 devices are all that a process may have of it.
+ */
+#ifndef MODEL_DEVICE_H
+#define MODEL_DEVICE_H
+
+#include "describe.h"
+#include "model.h"
+
+struct rte_mbuf;
+struct rte_mempool;
+
+#define DEVICE_BURST 64u
+
+struct device;
+
+struct device_kind {
+    /* Up to `most` frames that wait. */
+    uint16_t (*receive)(struct device *device, struct rte_mbuf **frames, uint16_t most);
+    /* Takes the first n, which it returns; the rest stays the caller's. */
+    uint16_t (*send)(struct device *device, struct rte_mbuf **frames, uint16_t count);
+    /* Somebody is plugged in. */
+    bool (*ready)(struct device *device);
+    /* Frames that it lost on their way in, since the last call. */
+    uint64_t (*lost)(struct device *device);
+    void (*close)(struct device *device);
+};
+
+/* Each kind's own struct begins with this. */
+struct device {
+    const struct device_kind *kind;
+    struct rte_mempool *pool;
+    int64_t empty_ns; /* when it was last seen to hold nothing */
+    uint64_t lost;
+    uint16_t count;
+    struct rte_mbuf *leaving[DEVICE_BURST];
+};
+
+struct device_need {
+    struct rte_mempool *pool;
+    uint32_t length_max; /* of a frame, without FCS */
+    uint64_t room_bytes; /* what a kernel interface may hold before it is read, about */
+};
+
+/* -ENODEV, -EPERM, ... with the sentence. */
+int device_open(struct device **device, const struct device_text *text,
+                const struct device_need *need, struct err *err);
+
+int device_open_ethernet(struct device **device, const char *arguments, struct rte_mempool *pool,
+                         struct err *err);
+int device_open_packet(struct device **device, const char *iface, const struct device_need *need,
+                       struct err *err);
+
+/* A port of DPDK's that exists already, for benches; it stays when it is closed. */
+int device_use_ethernet(struct device **device, uint16_t port, struct rte_mempool *pool,
+                        struct err *err);
+
+#endif

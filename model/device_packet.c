@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A kernel interface by a packet socket: a ring shared with the kernel for what comes (packet(7),
+ * TPACKET_V2), so that looking costs no system call, and sendmmsg(2) for what leaves.
+ */
+#include "device.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <rte_mbuf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BLOCK (1u << 16)
+#define BLOCKS_MOST 32
+#define FRAME_BYTES 1538 /* what counts for a slot */
+#define VLAN_TAG 4
+#define ADDRESSES 12
+#define SEND_BUFFER (16 << 20)
+
+struct packet {
+    struct device device;
+    int fd;
+    unsigned index;
+    uint8_t *ring;
+    uint32_t slot; /* bytes */
+    uint32_t blocks;
+    uint32_t slots;
+    uint32_t at;
+};
+
+static struct tpacket2_hdr *slot_at(const struct packet *packet, uint32_t index)
+{
+    uint32_t in_block = BLOCK / packet->slot;
+
+    return (struct tpacket2_hdr *)(packet->ring + (size_t)(index / in_block) * BLOCK +
+                                   (size_t)(index % in_block) * packet->slot);
+}
+
+/* The kernel takes an 802.1Q tag out of a frame that it receives: it goes back in here. */
+static void copy_in(struct rte_mbuf *frame, const struct tpacket2_hdr *head)
+{
+    const uint8_t *from = (const uint8_t *)head + head->tp_mac;
+    bool tagged = (head->tp_status & TP_STATUS_VLAN_VALID) != 0;
+    uint16_t length = (uint16_t)(head->tp_snaplen + (tagged ? VLAN_TAG : 0));
+    uint8_t *to = (uint8_t *)rte_pktmbuf_append(frame, length);
+    uint16_t type =
+        (head->tp_status & TP_STATUS_VLAN_TPID_VALID) != 0 ? head->tp_vlan_tpid : ETHERTYPE_VLAN;
+
+    if (!tagged) {
+        memcpy(to, from, length);
+        return;
+    }
+    memcpy(to, from, ADDRESSES);
+    to[ADDRESSES] = (uint8_t)(type >> 8);
+    to[ADDRESSES + 1] = (uint8_t)type;
+    to[ADDRESSES + 2] = (uint8_t)(head->tp_vlan_tci >> 8);
+    to[ADDRESSES + 3] = (uint8_t)head->tp_vlan_tci;
+    memcpy(to + ADDRESSES + VLAN_TAG, from + ADDRESSES, length - ADDRESSES - VLAN_TAG);
+}
+
+static uint16_t receive(struct device *device, struct rte_mbuf **frames, uint16_t most)
+{
+    struct packet *packet = (struct packet *)device;
+    uint16_t count = 0;
+
+    while (count < most) {
+        struct tpacket2_hdr *head = slot_at(packet, packet->at);
+        uint32_t status = __atomic_load_n(&head->tp_status, __ATOMIC_ACQUIRE);
+        struct rte_mbuf *frame;
+
+        if ((status & TP_STATUS_USER) == 0)
+            break;
+        frame = rte_pktmbuf_alloc(device->pool);
+        if (frame == NULL)
+            break;
+        if (head->tp_snaplen < head->tp_len || head->tp_snaplen < ADDRESSES ||
+            head->tp_snaplen + VLAN_TAG > rte_pktmbuf_tailroom(frame)) {
+            rte_pktmbuf_free(frame);
+            device->lost++;
+        } else {
+            copy_in(frame, head);
+            frames[count++] = frame;
+        }
+        __atomic_store_n(&head->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+        packet->at = (packet->at + 1) % packet->slots;
+    }
+    return count;
+}
+
+static uint16_t send_frames(struct device *device, struct rte_mbuf **frames, uint16_t count)
+{
+    struct packet *packet = (struct packet *)device;
+    struct mmsghdr messages[DEVICE_BURST];
+    struct iovec parts[DEVICE_BURST];
+    int sent;
+
+    for (uint16_t i = 0; i < count; i++) {
+        parts[i] = (struct iovec){rte_pktmbuf_mtod(frames[i], void *), frames[i]->data_len};
+        messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &parts[i], .msg_iovlen = 1}};
+    }
+    sent = sendmmsg(packet->fd, messages, count, MSG_DONTWAIT);
+    if (sent <= 0)
+        return 0;
+    for (int i = 0; i < sent; i++)
+        rte_pktmbuf_free(frames[i]);
+    return (uint16_t)sent;
+}
+
+static bool ready(struct device *device)
+{
+    (void)device;
+    return true;
+}
+
+static uint64_t lost(struct device *device)
+{
+    struct packet *packet = (struct packet *)device;
+    struct tpacket_stats stats = {0};
+    socklen_t size = sizeof stats;
+    uint64_t own = device->lost;
+
+    device->lost = 0;
+    if (getsockopt(packet->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) != 0)
+        return own;
+    return own + stats.tp_drops;
+}
+
+static void close_packet(struct device *device)
+{
+    struct packet *packet = (struct packet *)device;
+
+    if (packet->ring != NULL)
+        munmap(packet->ring, (size_t)BLOCK * packet->blocks);
+    if (packet->fd >= 0)
+        close(packet->fd);
+    free(packet);
+}
+
+static const struct device_kind kind = {receive, send_frames, ready, lost, close_packet};
+
+static int set(const struct packet *packet, int option, int value)
+{
+    return setsockopt(packet->fd, SOL_PACKET, option, &value, sizeof value) == 0 ? 0 : -errno;
+}
+
+static int map_ring(struct packet *packet, const struct device_need *need)
+{
+    struct tpacket_req request = {.tp_block_size = BLOCK};
+    uint64_t frames = need->room_bytes / FRAME_BYTES;
+    uint32_t wanted = need->length_max + VLAN_TAG + TPACKET_ALIGN(TPACKET2_HDRLEN) + 64;
+    void *ring;
+
+    packet->slot = 2048;
+    while (packet->slot < wanted)
+        packet->slot *= 2;
+    packet->blocks = (uint32_t)(frames / (BLOCK / packet->slot)) + 1;
+    packet->blocks = packet->blocks < BLOCKS_MOST ? packet->blocks : BLOCKS_MOST;
+    packet->slots = packet->blocks * (BLOCK / packet->slot);
+    request.tp_block_nr = packet->blocks;
+    request.tp_frame_size = packet->slot;
+    request.tp_frame_nr = packet->slots;
+    if (setsockopt(packet->fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof request) != 0)
+        return -errno;
+    ring = mmap(NULL, (size_t)BLOCK * packet->blocks, PROT_READ | PROT_WRITE, MAP_SHARED,
+                packet->fd, 0);
+    if (ring == MAP_FAILED)
+        return -errno;
+    packet->ring = ring;
+    return 0;
+}
+
+static int bind_to(const struct packet *packet)
+{
+    struct sockaddr_ll address = {.sll_family = AF_PACKET,
+                                  .sll_protocol = htons(ETH_P_ALL),
+                                  .sll_ifindex = (int)packet->index};
+    struct packet_mreq every = {.mr_ifindex = (int)packet->index, .mr_type = PACKET_MR_PROMISC};
+
+    if (setsockopt(packet->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &every, sizeof every) != 0 ||
+        bind(packet->fd, (const struct sockaddr *)&address, sizeof address) != 0)
+        return -errno;
+    return 0;
+}
+
+static int set_up(struct packet *packet, const char *iface, const struct device_need *need)
+{
+    int room = SEND_BUFFER;
+    int rc;
+
+    packet->index = if_nametoindex(iface);
+    if (packet->index == 0)
+        return -ENODEV;
+    packet->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* bound later: nothing comes yet */
+    if (packet->fd < 0)
+        return -errno;
+    /* What it sent itself is not to come back; no queue of the kernel's before the wire. */
+    if ((rc = set(packet, PACKET_VERSION, TPACKET_V2)) < 0 ||
+        (rc = set(packet, PACKET_IGNORE_OUTGOING, 1)) < 0 ||
+        (rc = set(packet, PACKET_QDISC_BYPASS, 1)) < 0 || (rc = map_ring(packet, need)) < 0)
+        return rc;
+    (void)setsockopt(packet->fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
+    return bind_to(packet);
+}
+
+int device_open_packet(struct device **device, const char *iface, const struct device_need *need,
+                       struct err *err)
+{
+    struct packet *packet = calloc(1, sizeof *packet);
+    int rc;
+
+    if (packet == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    packet->device = (struct device){.kind = &kind, .pool = need->pool};
+    packet->fd = -1;
+    rc = set_up(packet, iface, need);
+    if (rc < 0) {
+        close_packet(&packet->device);
+        return err_set(err, rc, "interface %s can't be used: %s", iface, strerror(-rc));
+    }
+    *device = &packet->device;
+    return 0;
+}

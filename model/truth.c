@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "truth.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEP_RECORDS 8
+#define LINES_FULL (1u << 16) /* so much waits before a report goes on */
+
+/* --- lines --- */
+
+void lines_open(struct lines *lines, int fd)
+{
+    *lines = (struct lines){.fd = fd};
+}
+
+static bool make_room(struct lines *lines, size_t size)
+{
+    size_t room = lines->room > 0 ? lines->room : LINES_FULL;
+    char *text;
+
+    while (room - lines->used < size)
+        room *= 2;
+    if (room == lines->room)
+        return true;
+    text = realloc(lines->text, room);
+    if (text == NULL)
+        return false;
+    lines->text = text;
+    lines->room = room;
+    return true;
+}
+
+void lines_add(struct lines *lines, json_t *record)
+{
+    char *text = record != NULL ? json_dumps(record, JSON_COMPACT) : NULL;
+    size_t size = text != NULL ? strlen(text) : 0;
+
+    json_decref(record);
+    if (text == NULL || lines->broken || !make_room(lines, size + 1)) {
+        lines->broken = true;
+    } else {
+        memcpy(lines->text + lines->used, text, size);
+        lines->used += size;
+        lines->text[lines->used++] = '\n';
+    }
+    free(text);
+}
+
+void lines_flush(struct lines *lines)
+{
+    struct pollfd room = {.fd = lines->fd, .events = POLLOUT};
+
+    while (lines->used > 0 && !lines->broken && poll(&room, 1, 0) == 1) {
+        /* A pipe that is ready takes PIPE_BUF bytes without waiting, whatever its flags. */
+        size_t size = lines->used < 4096 ? lines->used : 4096;
+        ssize_t n = write(lines->fd, lines->text, size);
+
+        if (n <= 0) {
+            lines->broken = n < 0 && errno != EAGAIN && errno != EINTR;
+            return;
+        }
+        lines->used -= (size_t)n;
+        memmove(lines->text, lines->text + n, lines->used);
+    }
+}
+
+bool lines_close(struct lines *lines, int64_t until_ns)
+{
+    struct pollfd room = {.fd = lines->fd, .events = POLLOUT};
+    bool all;
+
+    while (lines->used > 0 && !lines->broken && clock_now() < until_ns) {
+        lines_flush(lines);
+        if (lines->used > 0)
+            (void)poll(&room, 1, 5);
+    }
+    all = lines->used == 0 && !lines->broken;
+    free(lines->text);
+    *lines = (struct lines){.fd = -1, .broken = true};
+    return all;
+}
+
+/* --- a report --- */
+
+struct pair {
+    unsigned in, out;
+    struct model_counts counts;
+};
+
+struct snapshot {
+    const char *reason;
+    int64_t now_ns;
+    uint64_t inside;
+    uint32_t flow_count, pair_count;
+    struct model_flow *flows;
+    struct pair *pairs;
+    uint16_t place[MODEL_PORTS_MAX][MODEL_PORTS_MAX + 1]; /* in `pairs`, from 1; last: flooded */
+    struct model_port_truth ports[MODEL_PORTS_MAX];
+    uint64_t lost[MODEL_PORTS_MAX];
+    struct model_counts total;
+    struct model_table_truth table;
+    struct model_fault_truth *faults;
+    uint32_t at; /* the next record */
+};
+
+static void add_counts(struct model_counts *to, const struct model_counts *from)
+{
+    const uint64_t *source = (const uint64_t *)from;
+    uint64_t *target = (uint64_t *)to;
+
+    static_assert(sizeof *to % sizeof *target == 0, "counts are all of one kind");
+    for (size_t i = 0; i < sizeof *to / sizeof *target; i++)
+        target[i] += source[i];
+}
+
+static void add_pair(struct snapshot *snapshot, const struct model_flow *flow)
+{
+    struct model_flow_name name = model_flow_name(flow);
+    unsigned out = name.out < MODEL_PORTS_MAX ? name.out : MODEL_PORTS_MAX;
+    uint16_t *place = &snapshot->place[name.in][out];
+
+    if (*place == 0) {
+        snapshot->pairs[snapshot->pair_count] = (struct pair){.in = name.in, .out = name.out};
+        *place = (uint16_t)++snapshot->pair_count;
+    }
+    add_counts(&snapshot->pairs[*place - 1].counts, &flow->counts);
+    add_counts(&snapshot->total, &flow->counts);
+}
+
+static void free_snapshot(struct snapshot *snapshot)
+{
+    if (snapshot == NULL)
+        return;
+    free(snapshot->flows);
+    free(snapshot->pairs);
+    free(snapshot->faults);
+    free(snapshot);
+}
+
+static struct snapshot *take_snapshot(const struct truth *truth)
+{
+    const struct panel *panel = truth->panel;
+    unsigned faults = truth->description->conf.fault_count;
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+
+    if (snapshot == NULL)
+        return NULL;
+    snapshot->flow_count = model_flow_count(panel->model);
+    snapshot->flows = calloc(snapshot->flow_count + 1, sizeof *snapshot->flows);
+    snapshot->pairs =
+        calloc((size_t)MODEL_PORTS_MAX * (MODEL_PORTS_MAX + 1), sizeof *snapshot->pairs);
+    snapshot->faults = calloc(faults + 1, sizeof *snapshot->faults);
+    if (snapshot->flows == NULL || snapshot->pairs == NULL || snapshot->faults == NULL) {
+        free_snapshot(snapshot);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < snapshot->flow_count; i++) {
+        snapshot->flows[i] = *model_flow(panel->model, i);
+        add_pair(snapshot, &snapshot->flows[i]);
+    }
+    for (unsigned i = 0; i < panel->count; i++) {
+        snapshot->ports[i] = model_port_truth(panel->model, i);
+        snapshot->lost[i] = panel->ports[i].lost;
+    }
+    for (unsigned i = 0; i < faults; i++)
+        snapshot->faults[i] = model_fault_truth(panel->model, i);
+    snapshot->table = model_table_truth(panel->model);
+    snapshot->inside = model_inside(panel->model);
+    snapshot->now_ns = clock_now();
+    return snapshot;
+}
+
+/* --- records --- */
+
+static json_t *count(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static json_t *record(const struct truth *truth, const char *type)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "type", json_string(type));
+    json_object_set_new(object, "switch", json_string(truth->description->text->name));
+    if (truth->number > 0)
+        json_object_set_new(object, "report", count(truth->number));
+    return object;
+}
+
+static json_t *drops(const uint64_t *dropped)
+{
+    json_t *object = json_object();
+
+    for (unsigned i = 0; i < MODEL_DROPS; i++)
+        json_object_set_new(object, model_drop_names[i], count(dropped[i]));
+    return object;
+}
+
+static void set_counts(json_t *object, const struct model_counts *counts)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } values[] = {
+        {"received", counts->received},
+        {"received_bytes", counts->received_bytes},
+        {"delivered", counts->delivered},
+        {"delivered_bytes", counts->delivered_bytes},
+        {"astray", counts->astray},
+        {"copies", counts->copies},
+        {"flooded", counts->flooded},
+        {"duplicated", counts->duplicated},
+        {"reordered", counts->reordered},
+        {"corrupted", counts->corrupted},
+        {"misdelivered", counts->misdelivered},
+    };
+
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        json_object_set_new(object, values[i].name, count(values[i].value));
+    json_object_set_new(object, "dropped", drops(counts->dropped));
+}
+
+static json_t *address(uint64_t mac)
+{
+    char text[18];
+
+    snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", (unsigned)(mac >> 40 & 0xff),
+             (unsigned)(mac >> 32 & 0xff), (unsigned)(mac >> 24 & 0xff),
+             (unsigned)(mac >> 16 & 0xff), (unsigned)(mac >> 8 & 0xff), (unsigned)(mac & 0xff));
+    return json_string(text);
+}
+
+/* A port's name; null: flooded. */
+static json_t *port_name(const struct truth *truth, unsigned port)
+{
+    return port < truth->panel->count ? json_string(truth->description->ports[port].name)
+                                      : json_null();
+}
+
+static void set_pair(const struct truth *truth, json_t *object, unsigned in, unsigned out)
+{
+    json_object_set_new(object, "in", port_name(truth, in));
+    json_object_set_new(object, "out", port_name(truth, out));
+}
+
+static json_t *flow_record(const struct truth *truth, uint32_t index)
+{
+    const struct model_flow *flow = &truth->snapshot->flows[index];
+    struct model_flow_name name = model_flow_name(flow);
+    json_t *object = record(truth, "flow");
+
+    json_object_set_new(object, "source", address(name.source));
+    json_object_set_new(object, "destination", address(name.destination));
+    set_pair(truth, object, name.in, name.out);
+    json_object_set_new(object, "tag", name.tagged ? count(name.tag) : json_null());
+    set_counts(object, &flow->counts);
+    return object;
+}
+
+static json_t *pair_record(const struct truth *truth, uint32_t index)
+{
+    const struct pair *pair = &truth->snapshot->pairs[index];
+    json_t *object = record(truth, "pair");
+
+    set_pair(truth, object, pair->in, pair->out);
+    set_counts(object, &pair->counts);
+    return object;
+}
+
+static json_t *port_record(const struct truth *truth, uint32_t index)
+{
+    const struct model_port_truth *port = &truth->snapshot->ports[index];
+    json_t *object = record(truth, "port");
+
+    json_object_set_new(object, "port", port_name(truth, index));
+    json_object_set_new(object, "received", count(port->received));
+    json_object_set_new(object, "received_bytes", count(port->received_bytes));
+    json_object_set_new(object, "sent", count(port->sent));
+    json_object_set_new(object, "sent_bytes", count(port->sent_bytes));
+    json_object_set_new(object, "dropped", drops(port->dropped));
+    json_object_set_new(object, "pause_sent", count(port->pause_sent));
+    json_object_set_new(object, "pause_received", count(port->pause_received));
+    json_object_set_new(object, "control_received", count(port->control_received));
+    json_object_set_new(object, "queue_high_bytes", count(port->queue_high_bytes));
+    json_object_set_new(object, "input_high_bytes", count(port->input_high_bytes));
+    json_object_set_new(object, "lost_before", count(truth->snapshot->lost[index]));
+    return object;
+}
+
+static json_t *fault_record(const struct truth *truth, uint32_t index)
+{
+    const struct model_fault_truth *fault = &truth->snapshot->faults[index];
+    json_t *object = record(truth, "fault");
+
+    json_object_set_new(object, "fault", count(index));
+    json_object_set_new(
+        object, "kind",
+        json_string(model_fault_names[truth->description->conf.faults[index].kind]));
+    json_object_set_new(object, "fitting", count(fault->fitting));
+    json_object_set_new(object, "struck", count(fault->struck));
+    return object;
+}
+
+static json_t *table_record(const struct truth *truth, uint32_t index)
+{
+    const struct model_table_truth *table = &truth->snapshot->table;
+    json_t *object = record(truth, "table");
+
+    (void)index;
+    json_object_set_new(object, "entries", count(table->entries));
+    json_object_set_new(object, "learned", count(table->learned));
+    json_object_set_new(object, "moved", count(table->moved));
+    json_object_set_new(object, "aged", count(table->aged));
+    json_object_set_new(object, "refused_full", count(table->refused_full));
+    json_object_set_new(object, "refused_rate", count(table->refused_rate));
+    return object;
+}
+
+static json_t *total_record(const struct truth *truth, uint32_t index)
+{
+    const struct snapshot *snapshot = truth->snapshot;
+    json_t *object = record(truth, "total");
+
+    (void)index;
+    json_object_set_new(object, "reason", json_string(snapshot->reason));
+    json_object_set_new(object, "seconds",
+                        json_real((double)(snapshot->now_ns - truth->began_ns) / 1e9));
+    json_object_set_new(object, "inside", count(snapshot->inside));
+    set_counts(object, &snapshot->total);
+    return object;
+}
+
+/* In the order in which they are written; the last says that the report is whole. */
+static json_t *next_record(const struct truth *truth)
+{
+    const struct snapshot *snapshot = truth->snapshot;
+    const struct {
+        uint32_t count;
+        json_t *(*make)(const struct truth *truth, uint32_t index);
+    } sections[] = {
+        {truth->panel->count, port_record},
+        {snapshot->pair_count, pair_record},
+        {snapshot->flow_count, flow_record},
+        {truth->description->conf.fault_count, fault_record},
+        {1, table_record},
+        {1, total_record},
+    };
+    uint32_t at = snapshot->at;
+
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        if (at < sections[i].count)
+            return sections[i].make(truth, at);
+        at -= sections[i].count;
+    }
+    return NULL;
+}
+
+bool truth_step(struct truth *truth, struct lines *lines)
+{
+    for (unsigned i = 0; i < STEP_RECORDS && truth->snapshot != NULL; i++) {
+        json_t *object;
+
+        if (lines->used > LINES_FULL)
+            return false;
+        object = next_record(truth);
+        truth->snapshot->at++;
+        if (object != NULL) {
+            lines_add(lines, object);
+            continue;
+        }
+        free_snapshot(truth->snapshot);
+        truth->snapshot = NULL;
+    }
+    return truth->snapshot == NULL;
+}
+
+void truth_begin(struct truth *truth, const char *reason)
+{
+    truth->number++;
+    truth->snapshot = take_snapshot(truth);
+    if (truth->snapshot != NULL)
+        truth->snapshot->reason = reason;
+}
+
+void truth_ready(const struct truth *truth, struct lines *lines)
+{
+    json_t *object = record(truth, "ready"), *ports = json_array();
+
+    for (unsigned i = 0; i < truth->panel->count; i++)
+        json_array_append_new(ports, port_name(truth, i));
+    json_object_set_new(object, "ports", ports);
+    json_object_set_new(object, "seed", count(truth->description->conf.seed));
+    json_object_set_new(object, "pid", count((uint64_t)getpid()));
+    json_object_set_new(object, "version", json_string(SWITCHBENCH_VERSION));
+    lines_add(lines, object);
+}
+
+void truth_open(struct truth *truth, const struct panel *panel,
+                const struct description *description)
+{
+    *truth = (struct truth){.panel = panel, .description = description, .began_ns = clock_now()};
+}
+
+void truth_close(struct truth *truth)
+{
+    free_snapshot(truth->snapshot);
+    truth->snapshot = NULL;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The description of a modelled switch: what it means, what is refused and how; and standard input,
+ * in pieces.
+ */
+#include "describe.h"
+#include "intake.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PORTS                                                                                      \
+    "  ports:\n"                                                                                   \
+    "  - {name: a, rate_bps: 100000000, buffer: 4096, devices: [{vdev: net_null0}, {iface: "       \
+    "p1}]}\n"                                                                                      \
+    "  - {name: b}\n"
+
+static int read_text(struct description *description, struct err *err, const char *keys,
+                     const char *ports)
+{
+    char yaml[4096];
+    int size = snprintf(yaml, sizeof yaml, "switch:\n  name: s\n%s%s", keys, ports);
+
+    err->text[0] = '\0';
+    return describe_read(description, yaml, (size_t)size, err);
+}
+
+static void test_what_is_not_said_has_its_default(void **state)
+{
+    struct description description;
+    const struct model_conf *conf = &description.conf;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(read_text(&description, &err, "", PORTS), 0);
+    assert_int_equal(conf->port_count, 2);
+    assert_int_equal(conf->mtu, 1500);
+    assert_int_equal(conf->queueing, MODEL_OUTPUT);
+    assert_int_equal(conf->buffer_bytes, 131072);
+    assert_int_equal(conf->table.size, 8192);
+    assert_int_equal(conf->table.ageing_ns, 300000000000);
+    assert_int_equal(conf->capacity.count, 0);
+    assert_false(conf->pause.send);
+    assert_true(conf->pause.honour);
+    assert_true(conf->pause.stations);
+    assert_int_equal(conf->ports[0].buffer_bytes, 4096);
+    assert_int_equal(conf->ports[0].rate.step[0].bps, 100000000);
+    assert_int_equal(conf->ports[1].rate.count, 0);
+    assert_string_equal(description.text->ports[0].devices[1].iface, "p1");
+    describe_free(&description);
+}
+
+static void test_every_key_arrives(void **state)
+{
+    static const char keys[] =
+        "  seed: 7\n  mtu: 9000\n  sharing: shared\n  buffer: 500000\n  threshold: 0.5\n"
+        "  input_buffer: 9999\n  capacity: [{ports: 2, bps: 10}, {ports: 4, bps: 30}]\n"
+        "  active_ms: 7\n"
+        "  collapse: {above_percent: 50, to_percent: 10, recover_percent: 30, window_ms: 3}\n"
+        "  table: {size: 9, learn_per_s: 8, ageing_ms: 7}\n  forwarding: cut-through\n"
+        "  latency_ns: 1234\n  pause: {send: true, ignore: true, pass_on: true, high: 9, low: 3}\n"
+        "  flows: tags\n  flows_max: 77\n  poll: true\n  core: 1\n"
+        "  faults:\n"
+        "  - {kind: reorder, one_in: 100000, at_most: 3, source: \"02:00:00:00:00:0a\", "
+        "destination: \"02:00:00:00:00:0b\", in: a, out: b, ethertype: 0x88b5, measured: true, "
+        "displacement: 4, hold_ms: 9}\n"
+        "  - {kind: wrong-port, to: b}\n  - {kind: corrupt, first_byte: 14, last_byte: 31}\n"
+        "  - {kind: slow, port: b, rate_bps: 1000000}\n";
+    struct description description;
+    const struct model_conf *conf = &description.conf;
+    struct err err;
+
+    (void)state;
+    if (read_text(&description, &err, keys, PORTS) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(conf->seed, 7);
+    assert_int_equal(conf->mtu, 9000);
+    assert_true(conf->shared && conf->cut_through && conf->by_tag);
+    assert_int_equal(conf->buffer_bytes, 500000);
+    assert_true(fabs(conf->threshold - 0.5) < 1e-9);
+    assert_int_equal(conf->input_bytes, 9999);
+    assert_int_equal(conf->capacity.step[1].bps, 30);
+    assert_int_equal(conf->active_ns, 7000000);
+    assert_true(fabs(conf->collapse.above - 0.5) + fabs(conf->collapse.recover - 0.3) < 1e-9);
+    assert_int_equal(conf->collapse.window_ns, 3000000);
+    assert_int_equal(conf->table.learn_per_s, 8);
+    assert_int_equal(conf->latency_ns, 1234);
+    assert_true(conf->pause.send && !conf->pause.honour && !conf->pause.stations);
+    assert_int_equal(conf->pause.low_bytes, 3);
+    assert_int_equal(conf->flows_max, 77);
+    assert_int_equal(*description.text->core, 1);
+    assert_int_equal(conf->fault_count, 4);
+    assert_int_equal(conf->faults[0].kind, MODEL_FAULT_REORDER);
+    assert_int_equal(conf->faults[0].one_in, 100000);
+    assert_int_equal(conf->faults[0].source, 0x02000000000a);
+    assert_int_equal(conf->faults[0].out, 1);
+    assert_int_equal(conf->faults[0].hold_ns, 9000000);
+    assert_int_equal(conf->faults[1].to, 1);
+    assert_int_equal(conf->faults[1].in, MODEL_NO_PORT);
+    assert_int_equal(conf->faults[2].last_byte, 31);
+    assert_int_equal(conf->faults[3].in, 1);
+    describe_free(&description);
+}
+
+static void test_mistakes_are_one_sentence(void **state)
+{
+    static const struct {
+        const char *keys, *ports, *says;
+    } cases[] = {
+        {"  sed: 1\n", PORTS, "sed"},
+        {"  seed: much\n", PORTS, "line"},
+        {"  queueing: fifo\n", PORTS, "fifo"},
+        {"  table: {sise: 1}\n", PORTS, "sise"},
+        {"  faults: [{kind: lost}]\n", PORTS, "lost"},
+        {"  faults: [{kind: drop, in: c}]\n", PORTS, "no port 'c'"},
+        {"  faults: [{kind: drop, source: here}]\n", PORTS, "no address"},
+        {"  faults: [{kind: dead}]\n", PORTS, "needs a `port`"},
+        {"  faults: [{kind: drop, port: a}]\n", PORTS, "`in` or `out`"},
+        {"  faults: [{kind: slow, port: a}]\n", PORTS, "rate_bps"},
+        {"  faults: [{kind: reorder}]\n", PORTS, "displacement"},
+        {"  faults: [{kind: corrupt, last_byte: 3}]\n", PORTS, "addresses"},
+        {"  mtu: 10000\n", PORTS, "mtu"},
+        {"  collapse: {above_percent: 50, to_percent: 0}\n", PORTS, "collapse"},
+        {"", "  ports: [{name: a}, {name: a}]\n", "twice"},
+        {"", "  ports: [{name: a, devices: [{}]}]\n", "one of vdev and iface"},
+        {"", "  ports: [{name: a, rates: [{bps: 1}]}]\n", "a trunk's"},
+        {"", "", "ports"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct description description;
+        struct err err;
+
+        assert_int_equal(read_text(&description, &err, cases[i].keys, cases[i].ports), -EINVAL);
+        if (strstr(err.text, cases[i].says) == NULL)
+            fail_msg("'%s' does not say '%s'", err.text, cases[i].says);
+        assert_null(strchr(err.text, '\n'));
+    }
+}
+
+/* --- standard input --- */
+
+static void test_a_description_in_pieces_then_commands(void **state)
+{
+    static const char text[] = "switch: {name: a...b}\n# ...\n....\n... \nreport\nclear\nrep";
+    struct intake intake;
+    struct err err = {""};
+    const char *yaml;
+    char line[16];
+    int ends[2];
+    size_t size;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], text, sizeof text - 1), sizeof text - 1);
+    intake_open(&intake, ends[0]);
+    assert_int_equal(intake_description(&intake, &yaml, &size, &err), 0);
+    assert_int_equal(size, strlen("switch: {name: a...b}\n# ...\n....\n"));
+    assert_memory_equal(yaml, text, size);
+    assert_true(intake_line(&intake, line, sizeof line));
+    assert_string_equal(line, "report");
+    assert_true(intake_line(&intake, line, sizeof line));
+    assert_string_equal(line, "clear");
+    assert_false(intake_line(&intake, line, sizeof line));
+    assert_true(intake_read(&intake)); /* nothing new, and no end */
+    assert_int_equal(write(ends[1], "ort\r\n", 5), 5);
+    assert_true(intake_read(&intake));
+    assert_true(intake_line(&intake, line, sizeof line));
+    assert_string_equal(line, "report");
+    close(ends[1]);
+    assert_false(intake_read(&intake));
+    intake_close(&intake);
+    close(ends[0]);
+}
+
+static void test_an_end_before_the_description_s(void **state)
+{
+    struct intake intake;
+    struct err err = {""};
+    const char *yaml;
+    int ends[2];
+    size_t size;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "switch: {}\n", 11), 11);
+    close(ends[1]);
+    intake_open(&intake, ends[0]);
+    assert_int_equal(intake_description(&intake, &yaml, &size, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "'...'"));
+    intake_close(&intake);
+    close(ends[0]);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_not_said_has_its_default),
+        cmocka_unit_test(test_every_key_arrives),
+        cmocka_unit_test(test_mistakes_are_one_sentence),
+        cmocka_unit_test(test_a_description_in_pieces_then_commands),
+        cmocka_unit_test(test_an_end_before_the_description_s),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
