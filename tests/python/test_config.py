@@ -292,8 +292,9 @@ REFUSED = {
     ),
     "a site that is not there": (
         "switchbench: 1\nsite: nowhere.yaml\n",
-        '2: site: there is no file "nowhere.yaml", and labs are one-switch, open, sixty-four, '
-        "tree, two-modules or verbs-guests",
+        '2: site: there is no file "nowhere.yaml", and labs are model-e7, model-e7-constant, '
+        "model-figure1-collapse, model-figure1-good, model-figure1-saturated, model-good, "
+        "one-switch, open, sixty-four, tree, two-modules or verbs-guests",
     ),
     "several nodes in a guest": (
         "switchbench: 1\nsite: {lab: verbs-guests, pack: 2}\n",

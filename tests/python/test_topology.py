@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,15 @@ SHIPPED = {
     "open": (8, UNSHAPED, (0, 0)),
     "sixty-four": (64, 10_000_000, (0, 0)),
     "verbs-guests": (4, UNSHAPED, (0, 0)),
+    "model-good": (8, 100_000_000, (0, 0)),
+    "model-figure1-good": (24, 10_000_000, (0, 0)),
+    "model-figure1-collapse": (24, 10_000_000, (0, 0)),
+    "model-figure1-saturated": (24, 10_000_000, (0, 0)),
+    "model-e7": (48, 10_000_000, (1, 80_000_000)),
+    "model-e7-constant": (48, 10_000_000, (1, 80_000_000)),
 }
+QUEUES = {"one-switch": 262_144, "model-good": 262_144}  # 131,072 elsewhere, and
+MODEL_QUEUE = 65_536  # where a modelled switch stands for one of the paper's
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -56,7 +65,7 @@ def test_shipped_file(name: str) -> None:
     assert len(topology.nodes) == nodes
     assert {node.rate_bps for node in topology.nodes} == {rate_bps}
     assert (len(topology.trunks), sum(trunk.rate_bps for trunk in topology.trunks)) == trunks
-    queue_bytes = 262_144 if name == "one-switch" else 131_072
+    queue_bytes = QUEUES.get(name, MODEL_QUEUE if topology.model is not None else 131_072)
     assert {node.queue_bytes for node in topology.nodes} == {queue_bytes}
     assert [node.index for node in topology.nodes] == list(range(1, nodes + 1))
 
@@ -268,3 +277,40 @@ def test_an_unknown_name_lists_the_known() -> None:
 def test_an_unknown_node_lists_the_known() -> None:
     with pytest.raises(TopologyError, match=r"has no node 'node9' \(it has node\[1-8\]\)"):
         load("one-switch").node("node9")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"model": {"seed": 1}}, "model: goes with `kind: model` only"),
+        ({"kind": "modle"}, "kind: is 'modle'; it can be 'bridges' or 'model'"),
+        ({"kind": "model", "model": {"sed": 1}}, "model.sed: is not a key that a topology"),
+        ({"kind": "model", "model": {"capacity": "fast"}}, "'fast' is not a rate"),
+        (
+            {"kind": "model", "nodes": {"node[1-30]": {"module": "left"}}},
+            "'left' has 31 nodes and trunks; a modelled one has 2 to 30",
+        ),
+        (
+            {"kind": "model", "model": {"faults": [{"kind": "drop", "in": "node99"}]}},
+            "model.faults.0: there is no node 'node99'",
+        ),
+        (
+            {"kind": "model", "model": {"faults": [{"kind": "slow", "port": "node1"}]}},
+            "model.faults.0.rate: is missing",
+        ),
+        (
+            {"kind": "model", "model": {"faults": [{"kind": "reorder"}]}},
+            "model.faults.0.displacement: is missing",
+        ),
+    ],
+)
+def test_modelled_refused(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(TopologyError, match=re.escape(sentence)):
+        parse(document(**changes), name="lab")
+
+
+def test_modelled_keys_are_added_to_the_files() -> None:
+    topology = load("model-figure1-saturated", {"model": {"seed": 9}})
+    assert topology.model is not None
+    assert topology.model["seed"] == 9
+    assert topology.model["capacity"] == [{"rate": 120_000_000}]

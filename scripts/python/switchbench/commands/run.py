@@ -22,6 +22,7 @@ from ..documents import job_document
 from ..errors import SwitchbenchError
 from ..launch import Launcher, launcher_for
 from ..launch.engine import find_engine
+from ..launch.lab import LabLauncher
 from ..model import Run
 from ..results import figures
 from ..results.directory import CONFIGURATION, RunDirectory, default_path
@@ -109,7 +110,10 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any])
             with launcher:
                 place.directory.write_configuration(run.effective)
                 place.directory.write_summary(Summary(run).finish(about, [NOT_ENDED]))
-                return controller.conduct(launcher, command, interrupt)
+                outcome = controller.conduct(launcher, command, interrupt)
+                if isinstance(launcher, LabLauncher):
+                    launcher.keep_truth(place.directory.path)
+                return outcome
         except SwitchbenchError:
             place.directory.discard_if_unused()
             raise

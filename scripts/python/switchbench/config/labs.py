@@ -10,6 +10,7 @@ from typing import Any
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..errors import ConfigurationError
+from ..lab import switches
 from ..lab import topology as topologies
 from ..lab.topology import Node, Topology, TopologyError, Trunk
 from ..lab.wiring import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
@@ -22,7 +23,10 @@ NETWORK = "lab"
 GUEST_PCI = "0000:00:03.0"  # its eth0
 GUEST_RDMA = "rxe0/1"  # a guest's Soft-RoCE device on its eth0
 GUEST_KEYS = ("guests", "memory", "cpus", "nic")
-TOPOLOGY_KEYS = ("nodes", "rate", "queue", "mtu", "modules", "trunks", "overrides", *GUEST_KEYS)
+TOPOLOGY_KEYS = (
+    *("nodes", "rate", "queue", "mtu", "modules", "trunks", "overrides", "model"),
+    *GUEST_KEYS,
+)
 
 # Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead.
 DEADMAN_NS = 2_000_000_000
@@ -47,6 +51,9 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         raise place.problem(("bind",), "a lab of namespaces has no PCI devices; one of guests has")
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
     lookup = Names(ports)
+    effective = _effective(model, lab, overrides, control)
+    if topology.model is not None and model.driver is None:
+        del effective["driver"]  # memif, which no key chooses
     return Site(
         launch="lab",
         processes=_processes(topology, ports, model.pack or 1, control.udp_port or 0),
@@ -60,7 +67,7 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         guests=topology.guests is not None,
         queue_bytes=max(node.queue_bytes for node in topology.nodes),
         queueing_s=_queueing_s(topology),
-        effective=_effective(model, lab, overrides, control),
+        effective=effective,
     )
 
 
@@ -108,6 +115,9 @@ def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
         "ipv6": f"{node.guest_ipv6}/{IPV6_PREFIX}",
         "tcp_address": node.ipv4,
     }
+    if topology.model is not None and model.driver is None:
+        own = topology.nodes[node.index - 1]
+        engine["vdev"] = switches.node_device(topology.name, topology, own)
     if line_rate_bps:
         engine["line_rate_bps"] = line_rate_bps
     if model.queues:

@@ -225,6 +225,7 @@ class LabSite(RankOrder):
     modules: Any = None
     trunks: Any = None
     overrides: Any = None
+    model: Any = None  # of one of kind: model
     # ... of one made of guests
     guests: Any = None
     memory: Any = None

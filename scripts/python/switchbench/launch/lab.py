@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from .. import lab
 from ..errors import ConfigurationError, RunError
-from ..lab import rootless
+from ..lab import rootless, switches
 from ..model import Process, Site
 from .base import popen_options
 
@@ -34,6 +36,8 @@ class LabLauncher:
             topology = lab.load(self._site.lab or "", self._site.lab_overrides)
             self._stack.enter_context(rootless.joined())
             self._lab = self._stack.enter_context(lab.session(topology))
+            if topology.model is not None:
+                switches.clear(self._lab.name, topology)
         except (lab.LabError, lab.TopologyError) as error:
             self._stack.close()
             raise ConfigurationError(str(error)) from error
@@ -50,6 +54,17 @@ class LabLauncher:
             self._stack.__exit__(kind, error, trace)
         except lab.LabError as problem:
             raise RunError(f"{problem}; `switchbench lab down` removes it") from problem
+
+    def keep_truth(self, folder: Path) -> None:
+        """Writes what the modelled switch of the lab has counted; nothing where there is none."""
+        if self._lab is None or self._lab.topology.model is None:
+            return
+        try:
+            records = switches.report(self._lab.name, self._lab.topology)
+        except lab.LabError as problem:
+            raise RunError(str(problem)) from problem
+        with (folder / switches.TRUTH).open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records)
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Starts the node in the namespace of its first host, so that the lab knows it.
