@@ -17,6 +17,7 @@ import pcikit
 import vmkit
 from pcikit import JOURNAL, PCI, UIO, VFIO
 from switchbench import guests
+from switchbench.cli import main
 from switchbench.guests.machine import command as command_line
 
 pytestmark = vmkit.needs_guests
@@ -336,3 +337,42 @@ def test_a_link_that_stays_down_ends_the_run_as_partial() -> None:
     for run in runs.values():
         assert run.of("trial")[0]["state"] == "partial"
         assert run.of("flow", side="destination")[0]["frames"] > 1000
+
+
+# --- a run of the command -------------------------------------------------------------------------
+
+CONFIGURATION = """\
+switchbench: 1
+site:
+  lab: verbs-guests
+  guests: 2
+  memory: 768MiB
+  cpus: 2
+  nic: virtio
+  line_rate: 10Mbit
+  bind: {driver: uio_pci_generic, hugepages: 128}
+transports: [dpdk, tcp]
+load: 50%
+window: 2s
+repeat: 2
+tests:
+- {pattern: pairs, partners: neighbours}
+"""
+
+
+@pytest.mark.slow
+def test_a_whole_run_with_tcp_first(tmp_path: Path) -> None:
+    """The kernel's transport runs while there is an interface, and the result says so."""
+    conf, out = tmp_path / "bound.yaml", tmp_path / "out"
+    conf.write_text(CONFIGURATION)
+    assert main(["run", str(conf), "--out", str(out)]) == 0
+    summary = json.loads((out / "summary.json").read_text())
+    assert [trial["transport"] for trial in summary["trials"]] == ["tcp", "tcp", "dpdk", "dpdk"]
+    assert "did not alternate" in json.dumps(summary["comparisons"])
+    drivers = {(port["transport"], port["driver"]) for port in summary["ports"]}
+    assert drivers == {("tcp", "tcp"), ("dpdk", "net_virtio")}
+    assert {port["link_downs"] for port in summary["ports"]} == {0}
+    assert summary["alarms"] == []
+    records = [json.loads(line) for line in (out / "records.ndjson").read_text().splitlines()]
+    events = [record["what"] for record in records if record["type"] == "event"]
+    assert sorted(events) == ["bound", "bound", "restored", "restored"]
