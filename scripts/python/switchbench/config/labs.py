@@ -32,6 +32,10 @@ TOPOLOGY_KEYS = (
 DEADMAN_NS = 2_000_000_000
 BARRIER_TIMEOUT_NS = 5_000_000_000
 
+# ... and a guest's processor is emulated on them: it may stand still for seconds.
+GUEST_DEADMAN_NS = 10_000_000_000
+GUEST_BARRIER_TIMEOUT_NS = 20_000_000_000
+
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
 
 
@@ -44,7 +48,7 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         topology = topologies.load(lab, overrides)
     except TopologyError as error:
         raise _problem(error.messages[0], lab, overrides, place) from None
-    control = model.control or LabControl()
+    control = _control(model.control or LabControl(), topology)
     if topology.guests is not None:
         _refuse_for_guests(model, place)
     elif model.bind:
@@ -61,8 +65,8 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         groups=make_groups(model, lookup, place) or _modules(topology, ports),
         lab=lab,
         lab_overrides=overrides,
-        deadman_ms=_ms(control.deadman, DEADMAN_NS),
-        barrier_timeout_ms=_ms(control.barrier_timeout, BARRIER_TIMEOUT_NS),
+        deadman_ms=_ms(control.deadman),
+        barrier_timeout_ms=_ms(control.barrier_timeout),
         cores=model.cores or (),
         guests=topology.guests is not None,
         queue_bytes=max(node.queue_bytes for node in topology.nodes),
@@ -99,8 +103,17 @@ def _refuse_for_guests(model: LabSite, place: Place) -> None:
         raise place.problem(("cores",), "guests have cores of their own: `cpus` says how many")
 
 
-def _ms(given_ns: int | None, default_ns: int) -> int:
-    return max(1, (default_ns if given_ns is None else given_ns) // 1_000_000)
+def _control(given: LabControl, topology: Topology) -> LabControl:
+    """With every default filled in."""
+    deadman_ns = GUEST_DEADMAN_NS if topology.guests else DEADMAN_NS
+    barrier_ns = GUEST_BARRIER_TIMEOUT_NS if topology.guests else BARRIER_TIMEOUT_NS
+    defaults = {"udp_port": 0, "deadman": deadman_ns, "barrier_timeout": barrier_ns}
+    missing = {key: value for key, value in defaults.items() if getattr(given, key) is None}
+    return given.model_copy(update=missing)
+
+
+def _ms(ns: int | None) -> int:
+    return max(1, (ns or 0) // 1_000_000)
 
 
 def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
@@ -183,8 +196,8 @@ def _effective(
         site["cores"] = list(model.cores)
     site["control"] = {
         "udp_port": control.udp_port or 0,
-        "deadman": quantities.DURATION.text(control.deadman or DEADMAN_NS),
-        "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or BARRIER_TIMEOUT_NS),
+        "deadman": quantities.DURATION.text(control.deadman or 0),
+        "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or 0),
     }
     if model.bind:
         site["bind"] = {"restore": "always"} | model.bind.given()
