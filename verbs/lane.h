@@ -130,6 +130,7 @@ struct verbs_lane {
     uint16_t mtu;     /* path MTU at most */
     bool reliable;
     bool events;
+    bool armed; /* a completion makes the port's channel readable */
     struct verbs_flow *flows;
     struct verbs_out *outs;
     struct verbs_in *ins;

@@ -187,7 +187,7 @@ static void drain_events(struct verbs_lane *lane)
 /* From now on completions wake the worker; those that have come meanwhile are taken here. */
 static bool arm(struct verbs_lane *lane, int64_t now_ns)
 {
-    drain_events(lane);
+    lane->armed = true;
     for (unsigned i = 0; i < lane->in_count + lane->out_count; i++)
         ibv_req_notify_cq(verbs_lane_end(lane, i)->pair->cq, 0);
     return look_once(lane, now_ns);
@@ -236,6 +236,9 @@ int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns)
     int64_t look_ns;
     bool moved;
 
+    if (l->armed) /* else what woke the worker would wake it for ever */
+        drain_events(l);
+    l->armed = false;
     if (lane->error.text[0] != '\0')
         return CLOCK_NEVER;
     moved = look_once(l, now_ns);
