@@ -21,12 +21,19 @@ static bool uses(const struct doc_port *doc, const char *transport)
     for (unsigned i = 0; i < doc->transports_count; i++)
         if (strcmp(doc->transports[i], transport) == 0)
             return true;
-    return doc->transports_count == 0 && strcmp(transport, "dpdk") == 0;
+    if (doc->transports_count > 0)
+        return false;
+    return strcmp(transport, "tcp") == 0     ? doc->conf.iface != NULL
+           : strcmp(transport, "verbs") == 0 ? doc->conf.rdma != NULL
+                                             : true;
 }
 
 bool lend_wanted(const struct node *node, const struct node_port *port)
 {
-    return node->job->bind != NULL && port->doc->conf.pci != NULL && uses(port->doc, "dpdk");
+    const struct bind_place here = {.root = ""};
+
+    return node->job->bind != NULL && port->doc->conf.pci != NULL && uses(port->doc, "dpdk") &&
+           bind_needed(&here, port->doc->conf.pci);
 }
 
 static bool has_kernel_use(const struct doc_port *doc)
@@ -87,7 +94,7 @@ static int find_interface(struct node_port *port, struct err *err)
     struct guard_interfaces found;
     int rc;
 
-    if (port->doc->conf.pci == NULL || port->conf.iface != NULL || !has_kernel_use(port->doc))
+    if (port->doc->conf.pci == NULL || port->conf.iface != NULL || !uses(port->doc, "tcp"))
         return 0;
     rc = guard_host_pci("", port->doc->conf.pci, &found, err);
     if (rc == 0 && found.count == 0)

@@ -83,6 +83,7 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
         {NULL, 0, NULL, 0},
     };
     int option;
+    char more;
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (option) {
@@ -108,7 +109,8 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
             options->journal = optarg;
             break;
         case 'g':
-            options->lend.hugepages = (unsigned)strtoul(optarg, NULL, 10);
+            if (sscanf(optarg, "%u%c", &options->lend.hugepages, &more) != 1)
+                return err_set(err, -EINVAL, "--hugepages wants a number, not '%s'", optarg);
             break;
         case 'v':
             puts("switchbench-node " SWITCHBENCH_VERSION);

@@ -52,6 +52,9 @@ struct bind_request {
     unsigned hugepages; /* of 2 MiB, reserved for the time: at least so many; 0: as they are */
 };
 
+/* Does DPDK want this device from its kernel driver at all? It works through those of some NICs. */
+bool bind_needed(const struct bind_place *place, const char *pci);
+
 enum { BIND_ALREADY = 1 }; /* all of that is so already, by an earlier call and its journal */
 
 /* Would bind_devices refuse? 0, BIND_ALREADY, or its error; touches nothing. */

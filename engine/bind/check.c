@@ -52,6 +52,17 @@ static int check_kind(const struct bind_place *place, const char *pci, struct er
     return 0;
 }
 
+bool bind_needed(const struct bind_place *place, const char *pci)
+{
+    char driver[DEVICE_WORD];
+
+    bind_device_driver(place->root, pci, driver);
+    for (size_t i = 0; i < sizeof bifurcated / sizeof bifurcated[0]; i++)
+        if (strcmp(driver, bifurcated[i]) == 0)
+            return false;
+    return true;
+}
+
 static int check_present_driver(const struct bind_place *place, const char *pci, struct err *err)
 {
     char driver[DEVICE_WORD];
@@ -63,12 +74,11 @@ static int check_present_driver(const struct bind_place *place, const char *pci,
                        "it was before: use it as it is (leave `bind` out), or give it back to its "
                        "own driver first (`driverctl unset-override %s`).",
                        pci, driver, pci);
-    for (size_t i = 0; i < sizeof bifurcated / sizeof bifurcated[0]; i++)
-        if (strcmp(driver, bifurcated[i]) == 0)
-            return err_set(err, -EINVAL,
-                           "PCI device %s is driven by %s, through which DPDK works: it needs no "
-                           "binding, leave it out.",
-                           pci, driver);
+    if (!bind_needed(place, pci))
+        return err_set(err, -EINVAL,
+                       "PCI device %s is driven by %s, through which DPDK works: it needs no "
+                       "binding, leave it out.",
+                       pci, driver);
     return 0;
 }
 

@@ -482,6 +482,14 @@ static void test_refusals(void **state)
     }
 }
 
+static void test_what_needs_no_binding(void **state)
+{
+    (void)state;
+    assert_true(bind_needed(&tree.place, TREE_A));
+    bifurcated();
+    assert_false(bind_needed(&tree.place, TREE_A));
+}
+
 static void test_what_is_not_refused(void **state)
 {
     static const struct bind_request uio = {both, 1, "uio_pci_generic", 0};
@@ -524,6 +532,7 @@ int main(void)
         TEST(test_no_place_for_the_journal),
         TEST(test_while_somebody_uses_them),
         TEST(test_refusals),
+        TEST(test_what_needs_no_binding),
         TEST(test_what_is_not_refused),
     };
 
