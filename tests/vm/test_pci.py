@@ -110,7 +110,8 @@ def test_what_is_refused(
         assert len(done.stderr.splitlines()) == 1
         assert pcikit.driver_of(guest) == "e1000"
     finally:
-        guest.run(["sh", "-c", "/usr/sbin/ip route del default; /usr/sbin/ip link del b0"])
+        undo = "ip=/usr/sbin/ip; $ip route del default; $ip link del b0; $ip link set eth0 up"
+        guest.run(["sh", "-c", undo])
 
 
 def test_no_iommu_group(lone: guests.Rig) -> None:
