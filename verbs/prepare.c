@@ -130,11 +130,13 @@ static int check_sizes(const struct verbs_lane *lane, struct err *err)
             return err_set(err, -EINVAL, "verbs: a message of 0 bytes; 1 is the least");
         if (phase->sizes[i] > VERBS_MESSAGE_MAX ||
             phase->sizes[i] > lane->port->attributes.max_msg_sz)
-            return err_set(err, -EMSGSIZE, "%s: a message of %u bytes; %u are the most", label,
-                           phase->sizes[i],
-                           lane->port->attributes.max_msg_sz < VERBS_MESSAGE_MAX
-                               ? lane->port->attributes.max_msg_sz
-                               : VERBS_MESSAGE_MAX);
+            return err_set(
+                err, -EMSGSIZE,
+                "%s: a message of %u bytes; %u are the most that this device sends at once", label,
+                phase->sizes[i],
+                lane->port->attributes.max_msg_sz < VERBS_MESSAGE_MAX
+                    ? lane->port->attributes.max_msg_sz
+                    : VERBS_MESSAGE_MAX);
         if (lane->options.service == VERBS_UD && phase->sizes[i] > lane->mtu &&
             phase->traffic != TRAFFIC_PROBE)
             return err_set(err, -EMSGSIZE,
