@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 #define LINEAR (1u << HISTOGRAM_LINEAR_BITS)
@@ -54,14 +53,14 @@ static uint64_t middle_within(const struct histogram *histogram, uint32_t index)
 
 uint64_t histogram_quantile(const struct histogram *histogram, double share)
 {
-    double wanted = ceil(share * (double)histogram->count);
+    double wanted = share * (double)histogram->count;
     uint64_t passed = 0;
 
     if (histogram->count == 0)
         return 0;
     if (wanted <= 1)
         return histogram->least_ns;
-    if (wanted >= (double)histogram->count)
+    if (wanted > (double)(histogram->count - 1))
         return histogram->greatest_ns;
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
         passed += histogram->buckets[i];

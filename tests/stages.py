@@ -39,7 +39,7 @@ PROGRESS = re.compile(r"^\[\d+/\d+\] ")
 TOTALS = re.compile(r"^(?:Ok|Fail|Skipped|Timeout): +\d+", re.MULTILINE)
 
 # Neighbour discovery, a field of pyroute2, a column's heading, and what tests misspell on purpose.
-NOT_MISSPELT = "nd,parms,reord,patern,modul"
+NOT_MISSPELT = "nd,parms,reord,patern,modul,modle,sise"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@
 
 extern const struct transport transport_verbs;
 
-static char names[BATTERY_PORTS][16];
+static char names[BATTERY_PORTS][32];
 static char *devices[BATTERY_PORTS];
 static size_t device_count;
 static struct verbs_options wanted;
