@@ -18,7 +18,7 @@ from switchbench import guests
 from switchbench.launch.engine import find_engine
 
 PCI = "0000:00:03.0"  # eth0
-JOURNAL = "/root/journal.json"
+JOURNAL = "/run/switchbench/bind.json"
 UIO, VFIO = "uio_pci_generic", "vfio-pci"
 NODE = "switchbench-node"
 
