@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -27,6 +28,8 @@ AGENT = "switchbench-guest"
 AGENT_VARIABLE = "SWITCHBENCH_GUEST"
 
 INIT = Path(__file__).with_name("init")
+
+_UNUSED_S = 24 * 3600  # after so long an archive that nobody has asked for is removed
 
 # Without these no guest is worth its name; the others are there when they are here.
 _NEEDED = ("ip", "rdma", "busybox")
@@ -131,7 +134,8 @@ def base(kernel: Kernel) -> Path:
             os.utime(made)
             return made
         for old in cache.glob("base-*.cpio"):
-            old.unlink()
+            if time.time() - old.stat().st_mtime > _UNUSED_S:  # others may be about to boot it
+                old.unlink()
         content = _base_archive(kernel, parts)
         partial = cache / "base.new"
         partial.write_bytes(content)
