@@ -53,6 +53,7 @@ struct program {
     struct panel panel;
     struct truth truth;
     struct lines lines;
+    unsigned reports; /* asked for and not begun */
 };
 
 static int parse_options(int argc, char **argv, struct program *program, struct err *err)
@@ -138,10 +139,7 @@ static int set_up(struct program *program, struct err *err)
 static void obey(struct program *program, const char *line)
 {
     if (strcmp(line, "report") == 0) {
-        /* One still under way is finished first. */
-        while (!truth_step(&program->truth, &program->lines) && !program->lines.broken)
-            lines_flush(&program->lines);
-        truth_begin(&program->truth, "report");
+        program->reports++; /* one after the other, as fast as they are read */
     } else if (strcmp(line, "clear") == 0) {
         model_clear(program->panel.model);
         for (unsigned i = 0; i < program->panel.count; i++)
@@ -161,7 +159,10 @@ static bool keep_house(struct program *program)
     while (intake_line(&program->intake, line, sizeof line))
         obey(program, line);
     panel_look(&program->panel);
-    truth_step(&program->truth, &program->lines);
+    if (truth_step(&program->truth, &program->lines) && program->reports > 0) {
+        truth_begin(&program->truth, "report");
+        program->reports--;
+    }
     lines_flush(&program->lines);
     return open;
 }

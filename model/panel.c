@@ -61,9 +61,12 @@ static void release(void *context, struct model_frame *frame)
 static void flush(struct panel *panel, struct device *device)
 {
     uint16_t sent = device->kind->send(device, device->leaving, device->count);
+    enum model_drop why = MODEL_DROP_HOST;
 
+    if (sent < device->count && !device->kind->ready(device))
+        why = MODEL_DROP_LINK; /* it was pulled out meanwhile */
     for (uint16_t i = sent; i < device->count; i++) {
-        model_refused(panel->model, device->leaving[i]->buf_addr, MODEL_DROP_HOST);
+        model_refused(panel->model, device->leaving[i]->buf_addr, why);
         rte_pktmbuf_free(device->leaving[i]);
     }
     device->count = 0;

@@ -118,7 +118,7 @@ static void test_mistakes_are_one_sentence(void **state)
         {"  sed: 1\n", PORTS, "sed"},
         {"  seed: much\n", PORTS, "line"},
         {"  queueing: fifo\n", PORTS, "fifo"},
-        {"  table: {sise: 1}\n", PORTS, "sise"},
+        {"  table: {sizes: 1}\n", PORTS, "sizes"},
         {"  faults: [{kind: lost}]\n", PORTS, "lost"},
         {"  faults: [{kind: drop, in: c}]\n", PORTS, "no port 'c'"},
         {"  faults: [{kind: drop, source: here}]\n", PORTS, "no address"},

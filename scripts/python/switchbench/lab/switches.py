@@ -154,9 +154,10 @@ def _trunk_ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str
     for i, trunk in enumerate(topology.trunks):
         if module not in (trunk.a, trunk.b):
             continue
+        first = min(topology.modules.index(end) for end in (trunk.a, trunk.b))
         memif = _MEMIF.format(
             number=_TRUNK_NUMBER + i,
-            role="server" if module == trunk.a else "client",
+            role="server" if number == first else "client",
             socket=state.RUN_DIR / f"{lab}.t{i}.sock",
         )
         port = _port(trunk.name, trunk.rate_bps, trunk.queue_bytes)
@@ -172,16 +173,11 @@ def _trunk_ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str
 def start(lab: str, topology: Topology, kept: bool) -> None:
     """Start the switches and wait until they are ready; `LabError` in a switch's own words."""
     binary = find_binary()
-    started = [
-        (files, _start_one(lab, files, description, binary, kept))
-        for files, description in (
-            (_Files(lab, number), description)
-            for number, description in enumerate(descriptions(lab, topology))
-        )
-    ]
     deadline = time.monotonic() + _READY_S
-    for files, process in started:
-        _await_ready(files, process, deadline)
+    for number, description in enumerate(descriptions(lab, topology)):
+        # One after the other: a trunk's later end can only be opened to an earlier one.
+        files = _Files(lab, number)
+        _await_ready(files, _start_one(lab, files, description, binary, kept), deadline)
 
 
 def _start_one(
