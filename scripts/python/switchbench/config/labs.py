@@ -53,6 +53,8 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         _refuse_for_guests(model, place)
     elif model.bind:
         raise place.problem(("bind",), "a lab of namespaces has no PCI devices; one of guests has")
+    if topology.model is not None and (model.queues or 1) > 1:
+        raise place.problem(("queues",), "a modelled switch's ports have one queue each")
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
     lookup = Names(ports)
     effective = _effective(model, lab, overrides, control)

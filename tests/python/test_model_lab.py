@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Labs with a modelled switch, before anything is made: descriptions, ports, refusals."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from configs import read_text
+from switchbench.errors import ConfigurationError
+from switchbench.lab import load, switches
+from switchbench.model import Site
+
+TEST = "tests: [{pattern: chain}]\n"
+
+
+def site_of(folder: Path, text: str) -> Site:
+    """The site of a configuration."""
+    return read_text(folder, f"switchbench: 1\nsite: {text}\n{TEST}").site
+
+
+def described(name: str, **model: Any) -> list[dict[str, Any]]:
+    """What the switches of a lab read."""
+    return switches.descriptions("x", load(name, {"model": model}))
+
+
+def test_a_node_has_a_port_for_each_transport(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "{lab: model-good}")
+    engine = site.ports[2].engine
+    (switch,) = described("model-good")
+    port = switch["ports"][2]
+    assert port["name"] == "node3"
+    assert (port["rate_bps"], port["buffer"]) == (100_000_000, 262_144)
+    memif, kernel = port["devices"]
+    assert engine["vdev"].startswith("net_memif3,role=client,id=3,")
+    assert memif["vdev"].startswith("net_memif3,role=server,id=3,")
+    assert kernel == {"iface": "p3"}
+    assert engine["iface"] == "eth0"
+
+
+def test_a_driver_takes_the_place_of_memif(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "{lab: model-good, driver: af_packet}")
+    assert "vdev" not in site.ports[0].engine
+    assert site.effective["driver"] == "af_packet"
+    assert "driver" not in site_of(tmp_path, "{lab: model-good}").effective
+
+
+def test_a_trunk_has_one_server(tmp_path: Path) -> None:
+    left, right = described("model-e7")
+    ends = [switch["ports"][-1] for switch in (left, right)]
+    assert [end["trunk"] for end in ends] == [True, True]
+    assert ["role=server" in end["devices"][0]["vdev"] for end in ends] == [True, False]
+    assert [step["ports"] for step in ends[0]["rates"]] == [7, 8, 12, 48]
+    assert "rate_bps" not in ends[0]
+    assert left["capacity"][0] == {"ports": 14, "bps": 133_237_000}
+
+
+def test_faults_go_to_the_module_of_their_ports() -> None:
+    faults = [
+        {"kind": "drop", "in": "node30"},
+        {"kind": "flood", "module": "right"},
+        {"kind": "duplicate", "one_in": 9},
+        {"kind": "slow", "port": "node2", "rate": "1M"},
+    ]
+    left, right = described("model-e7", faults=faults)
+    assert [fault["kind"] for fault in right["faults"]] == ["drop", "flood"]
+    assert left["faults"] == [
+        {"kind": "duplicate", "one_in": 9},
+        {"kind": "slow", "port": "node2", "rate_bps": 1_000_000},
+    ]
+
+
+def test_all_keys_arrive() -> None:
+    (switch,) = described(
+        "model-good",
+        seed=3,
+        sharing="shared",
+        memory="1MiB",
+        capacity="1.2G",
+        pause={"send": True, "high": "8KiB"},
+        collapse={"above_percent": 50, "to_percent": 10},
+        table={"size": 99},
+    )
+    assert switch["buffer"] == 1 << 20
+    assert switch["capacity"] == [{"ports": 0, "bps": 1_200_000_000}]
+    assert switch["pause"] == {"send": True, "high": 8192}
+    assert switch["collapse"] == {"above_percent": 50, "to_percent": 10}
+    assert switch["table"] == {"size": 99}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{lab: model-good, queues: 2}", "one queue each"),
+        ("{lab: one-switch, model: {seed: 1}}", "goes with `kind: model` only"),
+        ("{lab: model-good, model: {sed: 1}}", "is not a key that a topology has here"),
+        ("{lab: model-good, model: {faults: [{kind: dead}]}}", "which node's port is dead"),
+        (
+            "{lab: model-e7, model: {faults: [{kind: drop, in: node1, out: node30}]}}",
+            "of several modules",
+        ),
+    ],
+)
+def test_refused(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(says)):
+        site_of(tmp_path, text)
