@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Labs with a modelled switch: what the benchmark finds is what the switch wrote that it did."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import labkit
+import runs
+from switchbench import lab
+from switchbench.lab import state, switches
+
+
+def _why_no_switch() -> str:
+    try:
+        switches.find_binary()
+    except lab.LabError as error:
+        return str(error)
+    return ""
+
+
+pytestmark = [
+    labkit.needs_lab,
+    pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch() or "-"),
+]
+
+Record = dict[str, Any]
+
+PROBES = 16  # a probe sends fewer frames of a flow, a load more
+SHORT = {"profile": "quick", "warmup": "200ms", "window": "1s"}
+CHAIN = {"pattern": "pairs", "partners": "neighbours"}
+END_S = 0.1 + 0.2  # what is promised, and what a busy machine may take to tell
+
+# What a fault does, by the summary's measure and the switch's count.
+KINDS = {
+    "drop": ("lost_frames", lambda counts: counts["dropped"]["fault"]),
+    "duplicate": ("duplicated_frames", lambda counts: counts["duplicated"]),
+    "reorder": ("reordered_frames", lambda counts: counts["reordered"]),
+    "corrupt": ("corrupted_frames", lambda counts: counts["corrupted"]),
+    "wrong-port": ("misdelivered_frames", lambda counts: counts["misdelivered"]),
+}
+# ... and what the flow's two ends have seen of it.
+FOUND = {
+    "drop": lambda flow: flow.source["frames"] - flow.destination["frames"],
+    "duplicate": lambda flow: flow.destination["duplicated"],
+    "reorder": lambda flow: flow.destination["reordered"],
+    "corrupt": lambda flow: flow.destination["corrupted"],
+    "wrong-port": lambda flow: flow.source["frames"] - flow.destination["frames"],
+}
+MORE: dict[str, Record] = {"reorder": {"displacement": 3}, "corrupt": {"first_byte": 22}}
+
+
+def site(name: str = "model-good", **model: Any) -> Record:
+    """A modelled lab of four nodes under a name of this run of the tests."""
+    return {"lab": name, "nodes": 4, "model": {"flows": "tags", **model}}
+
+
+def truth(result: runs.Result) -> list[Record]:
+    """The switch's records of a run."""
+    lines = (result.directory / switches.TRUTH).read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def loaded(records: list[Record]) -> list[Record]:
+    """The flows of a measured phase, without probes and what no trial has sent."""
+    return [
+        record
+        for record in records
+        if record["type"] == "flow" and record["tag"] is not None and record["received"] > PROBES
+    ]
+
+
+def assert_adds_up(records: list[Record]) -> None:
+    """Every frame that came in is accounted for."""
+    for record in records:
+        if record["type"] == "flow":
+            gone = record["delivered"] + record["astray"] + sum(record["dropped"].values())
+            assert record["received"] + record["copies"] == gone, record
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_planted_fault_is_found_frame_by_frame(tmp_path: Path, kind: str) -> None:
+    fault = {"kind": kind, "one_in": 200, "measured": True, **MORE.get(kind, {})}
+    configuration = SHORT | {
+        "site": site(seed=11, faults=[fault]),
+        "transport": "dpdk",
+        "tests": [CHAIN],
+    }
+    result = runs.run(tmp_path, configuration)
+    records = truth(result)
+    assert_adds_up(records)
+    measure, count = KINDS[kind]
+    (trial,) = result.trials(transport="dpdk")
+    planted = sum(count(flow) for flow in loaded(records))
+    assert planted > 50
+    assert trial[measure] == planted, (result.output, result.errors)
+    flows = {
+        (flow.source["src"].split(":")[0], flow.source["dst"].split(":")[0]): flow
+        for flow in result.flows(trial)
+    }
+    for record in loaded(records):
+        flow = flows[record["in"], record["out"]]
+        assert record["received"] == flow.source["frames"]
+        assert FOUND[kind](flow) == count(record), flow.name
+
+
+def test_without_a_fault_nothing_is_found(tmp_path: Path) -> None:
+    configuration = SHORT | {
+        "site": site(),
+        "transports": ["dpdk", "tcp"],
+        "tests": [CHAIN],
+    }
+    result = runs.run(tmp_path, configuration)
+    assert result.status == 0, result.output + result.errors
+    records = truth(result)
+    assert_adds_up(records)
+    (dpdk,) = result.trials(transport="dpdk")
+    for measure, _ in KINDS.values():
+        assert dpdk[measure] == 0, measure
+    (total,) = (record for record in records if record["type"] == "total")
+    for name in ("queue", "input", "fault", "dead", "size", "memory"):
+        assert name == "queue" or total["dropped"][name] == 0
+    (tcp,) = result.trials(transport="tcp")
+    assert tcp["throughput"]["percent_of_line"] > 70
+    for port in (record for record in records if record["type"] == "port"):
+        assert port["received"] > 1000
+        assert port["pause_sent"] == 0
+
+
+def test_modules_are_joined_by_their_trunk(tmp_path: Path) -> None:
+    """A process a module: four pairs across a trunk of two nodes' rate get half of it."""
+    configuration = SHORT | {
+        "site": {
+            "lab": "model-e7-constant",
+            "nodes": 8,
+            "model": {"trunk_capacity": "20M", "capacity": "1G", "flows": "tags"},
+        },
+        "transport": "dpdk",
+        "tests": [
+            {"pattern": "pairs", "partners": "across", "groups": ["left", "right"], "load": "90%"}
+        ],
+    }
+    result = runs.run(tmp_path, configuration)
+    (trial,) = result.trials(transport="dpdk")
+    assert trial["throughput"]["percent_of_line"] == pytest.approx(50, abs=3), result.output
+    names = {record["switch"] for record in truth(result)}
+    assert len(names) == 2
+    drops = [
+        record["dropped"]["queue"]
+        for record in truth(result)
+        if record["type"] == "port" and record["port"] == "left-right"
+    ]
+    assert len(drops) == 2
+    assert min(drops) > 100
+    dropped = [sum(flow["dropped"].values()) for flow in loaded(truth(result))]
+    assert trial["lost_frames"] == sum(dropped)
+
+
+def test_a_lab_that_stays_is_used_again_and_counts_anew(tmp_path: Path) -> None:
+    name = f"{labkit.PREFIX}-kept"
+    topology = lab.load("model-good", {"nodes": 2})
+    made = lab.up(topology, name)
+    try:
+        switches.clear(name, topology)
+        labkit.send_at_once(made.nodes[0], made.nodes[1], 60, 100)
+        time.sleep(0.3)
+        for expected in (100, 0):
+            records = switches.report(name, topology)
+            (total,) = (record for record in records if record["type"] == "total")
+            assert total["received"] == expected
+            switches.clear(name, topology)
+    finally:
+        lab.down(name)
+    assert labkit.leftovers() == []
+    assert not list(state.RUN_DIR.glob(f"{name}*"))
+
+
+def test_a_switch_ends_when_its_run_is_killed(tmp_path: Path) -> None:
+    conf = tmp_path / "conf.yaml"
+    name = f"{labkit.PREFIX}-killed"
+    topology = tmp_path / f"{name}.yaml"
+    good = yaml.safe_load((lab.topology.PROJECT_LABS / "model-good.yaml").read_text())
+    topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
+    conf.write_text(
+        yaml.safe_dump(
+            {
+                "switchbench": 1,
+                "site": {"lab": topology.name},
+                "transport": "dpdk",
+                "window": "30s",
+                "tests": [CHAIN],
+            }
+        )
+    )
+    words = runs.command("run", str(conf), "--quiet", "--out", str(tmp_path / "out"))
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        pid = _switch_of(name)
+        process.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 2
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{pid}").exists()
+    with lab.session(lab.load(topology)):
+        pass  # what the crash has left is removed first
+    assert labkit.leftovers() == []
+
+
+def _switch_of(name: str) -> int:
+    deadline = time.monotonic() + 30
+    records = state.RUN_DIR / f"{name}.m0.ndjson"
+    while time.monotonic() < deadline:
+        if records.exists() and '"ready"' in records.read_text():
+            return int(json.loads(records.read_text().splitlines()[0])["pid"])
+        time.sleep(0.02)
+    raise AssertionError("no switch came up")
+
+
+# --- the program ---
+
+DESCRIPTION = {
+    "switch": {
+        "name": "alone",
+        "ports": [
+            {"name": "a", "rate_bps": 10**8, "devices": [{"vdev": "net_null0,no-rx=1"}]},
+            {"name": "b", "rate_bps": 10**8, "devices": [{"vdev": "net_null1,no-rx=1"}]},
+        ],
+    }
+}
+
+
+@contextmanager
+def program() -> Iterator[subprocess.Popen[str]]:
+    """switchbench-switch, ready."""
+    with subprocess.Popen(
+        [str(switches.find_binary())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(yaml.safe_dump(DESCRIPTION) + "...\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["type"] == "ready"
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+@pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
+def test_it_ends_at_once_and_says_its_last(how: str) -> None:
+    with program() as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        begun = time.monotonic()
+        if how == "SIGTERM":
+            process.terminate()
+        else:
+            process.stdin.close()
+        records = [json.loads(line) for line in process.stdout]
+        took_s = time.monotonic() - begun
+        assert process.wait(timeout=5) == 0
+    assert records[-1]["type"] == "total"
+    assert records[-1]["reason"] == ("signal" if how == "SIGTERM" else "end-of-input")
+    assert took_s < END_S
+
+
+def test_it_ends_though_nobody_reads() -> None:
+    with program() as process:
+        assert process.stdin is not None
+        process.stdin.write("report\n" * 500)
+        process.stdin.flush()
+        time.sleep(1.5)  # far more than a pipe holds
+        process.stdin.close()
+        begun = time.monotonic()
+        assert process.wait(timeout=5) == 3
+        assert time.monotonic() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("switch: {name: a}\n...\n", "Missing required mapping field: ports"),
+        ("switch: {name: a, sed: 1, ports: []}\n...\n", "Unexpected key: sed"),
+        ("switch: {name: a, ports: [{name: a}]}\n...\n", "2 to 64"),
+        ("switch: {}\n", "ended before the description"),
+        (
+            "switch: {name: a, ports: [{name: a, devices: [{iface: none0}]}, {name: b}]}\n...\n",
+            "interface none0 can't be used",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence(text: str, says: str) -> None:
+    done = subprocess.run(
+        [str(switches.find_binary())],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode in (2, 3)
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
