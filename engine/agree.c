@@ -196,7 +196,7 @@ static int64_t positive_ns(int64_t ns)
 
 static int64_t elapsed_ns(const struct phase_run *run, int64_t finish_run_ns)
 {
-    if (run->template.traffic == TRAFFIC_STREAM)
+    if (phase_is_timed(&run->template))
         return run->template.stop_ns - run->template.start_ns;
     return finish_run_ns > run->start_run_ns ? finish_run_ns - run->start_run_ns : 0;
 }

@@ -27,7 +27,9 @@ static const cyaml_strval_t worker_words[] = {
 static const cyaml_strval_t header_words[] = {
     {"l2", HEADER_L2}, {"ipv4-udp", HEADER_IPV4_UDP}, {"ipv6-udp", HEADER_IPV6_UDP}};
 static const cyaml_strval_t traffic_words[] = {{"stream", TRAFFIC_STREAM},
-                                               {"transfer", TRAFFIC_TRANSFER}};
+                                               {"transfer", TRAFFIC_TRANSFER},
+                                               {"pingpong", TRAFFIC_PINGPONG}};
+static const cyaml_strval_t partner_words[] = {{"fixed", false}, {"random", true}};
 static const cyaml_strval_t service_words[] = {
     {"rc", VERBS_RC}, {"uc", VERBS_UC}, {"ud", VERBS_UD}};
 static const cyaml_strval_t operation_words[] = {
@@ -134,6 +136,7 @@ static const cyaml_schema_field_t pattern_fields[] = {
     CYAML_FIELD_UINT("shift", OPTIONAL, struct doc_pattern, shift),
     CYAML_FIELD_UINT("count", OPTIONAL, struct doc_pattern, count),
     CYAML_FIELD_BOOL_PTR("natural", POINTER | OPTIONAL, struct doc_pattern, natural),
+    CYAML_FIELD_BOOL("there_and_back", OPTIONAL, struct doc_pattern, there_and_back),
     CYAML_FIELD_SEQUENCE("list", POINTER | OPTIONAL, struct doc_pattern, list, &u32_entry, 0,
                          LIST_MAX),
     CYAML_FIELD_SEQUENCE("groups", POINTER | OPTIONAL, struct doc_pattern, groups, &group_entry, 0,
@@ -154,6 +157,17 @@ static const cyaml_schema_field_t load_fields[] = {
     CYAML_FIELD_FLOAT("percent", OPTIONAL, struct doc_load, percent),
     CYAML_FIELD_FLOAT("bps", OPTIONAL, struct doc_load, bps),
     CYAML_FIELD_FLOAT("fps", OPTIONAL, struct doc_load, fps),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t pingpong_fields[] = {
+    CYAML_FIELD_UINT("count", OPTIONAL, struct doc_pingpong, count),
+    CYAML_FIELD_UINT("size_least", OPTIONAL, struct doc_pingpong, size_least),
+    CYAML_FIELD_UINT("size_most", OPTIONAL, struct doc_pingpong, size_most),
+    CYAML_FIELD_ENUM("partners", OPTIONAL, struct doc_pingpong, random, partner_words,
+                     CYAML_ARRAY_LEN(partner_words)),
+    CYAML_FIELD_BOOL("samples", OPTIONAL, struct doc_pingpong, samples),
+    CYAML_FIELD_FLOAT("compute", OPTIONAL, struct doc_pingpong, compute),
     CYAML_FIELD_END,
 };
 
@@ -237,6 +251,9 @@ static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_INT("drain_silence_ns", OPTIONAL, struct doc_trial, drain_silence_ns),
     CYAML_FIELD_INT("drain_max_ns", OPTIONAL, struct doc_trial, drain_max_ns),
     CYAML_FIELD_UINT("flood_limit", OPTIONAL, struct doc_trial, flood_limit),
+    CYAML_FIELD_INT("interim_ns", OPTIONAL, struct doc_trial, interim_ns),
+    CYAML_FIELD_MAPPING_PTR("pingpong", POINTER | OPTIONAL, struct doc_trial, pingpong,
+                            pingpong_fields),
     CYAML_FIELD_MAPPING_PTR("latency", POINTER | OPTIONAL, struct doc_trial, latency,
                             latency_fields),
     CYAML_FIELD_MAPPING_PTR("dpdk", POINTER | OPTIONAL, struct doc_trial, dpdk, dpdk_fields),
@@ -391,6 +408,38 @@ static int check_verbs(const struct doc_trial *trial, struct err *err)
     return 0;
 }
 
+static int check_pingpong(const struct doc_trial *trial, struct err *err)
+{
+    static const struct doc_pingpong none;
+    const struct doc_pingpong *pingpong = trial->pingpong != NULL ? trial->pingpong : &none;
+
+    if (trial->traffic != TRAFFIC_PINGPONG)
+        return trial->pingpong == NULL ? 0
+                                       : err_set(err, -EINVAL,
+                                                 "trial %u: pingpong needs traffic: pingpong",
+                                                 trial->id);
+    if (pingpong->count == 0 && trial->window_ns <= 0)
+        return err_set(err, -EINVAL,
+                       "trial %u: messages there and back need a count or a window_ns above 0",
+                       trial->id);
+    if (pingpong->size_most < pingpong->size_least ||
+        (pingpong->size_most > 0 && pingpong->size_least == 0))
+        return err_set(err, -EINVAL, "trial %u: sizes from %u to %u bytes can't be drawn",
+                       trial->id, pingpong->size_least, pingpong->size_most);
+    if (pingpong->samples && (pingpong->count == 0 || pingpong->count > PINGPONG_SAMPLES_MAX))
+        return err_set(err, -EINVAL,
+                       "trial %u: single times are kept of a count from 1 to %u, not of %llu",
+                       trial->id, PINGPONG_SAMPLES_MAX, (unsigned long long)pingpong->count);
+    if (!(pingpong->compute >= 0 && pingpong->compute <= 1))
+        return err_set(err, -EINVAL, "trial %u: compute is a share from 0 to 1, not %g", trial->id,
+                       pingpong->compute);
+    if (trial->pattern.forward)
+        return err_set(err, -EINVAL,
+                       "trial %u: a chain that forwards sends nothing back: leave forward out",
+                       trial->id);
+    return 0;
+}
+
 static int check_trial(const struct doc_trial *trial, struct err *err)
 {
     int rc = check_load(trial, err);
@@ -399,6 +448,8 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
         rc = check_numbers(trial, err);
     if (rc == 0)
         rc = check_verbs(trial, err);
+    if (rc == 0)
+        rc = check_pingpong(trial, err);
     if (rc < 0)
         return rc;
     if (trial->traffic == TRAFFIC_STREAM && trial->window_ns <= 0)
@@ -406,10 +457,11 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
     if (trial->traffic == TRAFFIC_TRANSFER && trial->transfer_bytes == 0)
         return err_set(err, -EINVAL, "trial %u: a transfer needs transfer_bytes above 0",
                        trial->id);
-    if (trial->traffic == TRAFFIC_TRANSFER && trial->by_clock)
+    if (trial->by_clock && (trial->traffic == TRAFFIC_TRANSFER ||
+                            (trial->pingpong != NULL && trial->pingpong->count > 0)))
         return err_set(err, -EINVAL,
                        "trial %u: phases that follow the clock (sync: none) have a fixed length; "
-                       "a transfer has none: use sync: barrier",
+                       "a transfer or a count of messages has none: use sync: barrier",
                        trial->id);
     return 0;
 }
@@ -485,6 +537,7 @@ void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t
         .natural =
             pattern->natural != NULL ? *pattern->natural : strcmp(pattern->name, "ring") == 0,
         .list = {pattern->list, pattern->list_count},
+        .there_and_back = pattern->there_and_back,
         .groups = groups,
         .group_count = pattern->groups_count,
     };

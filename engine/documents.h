@@ -81,6 +81,7 @@ struct doc_pattern {
     uint32_t shift;
     uint32_t count;
     bool *natural; /* NULL: true */
+    bool there_and_back;
     uint32_t *list;
     unsigned list_count;
     struct doc_group *groups;
@@ -141,6 +142,15 @@ struct doc_verbs {
     uint32_t *reuse; /* NULL: 64 */
 };
 
+struct doc_pingpong {
+    uint64_t count;
+    uint32_t size_least;
+    uint32_t size_most;
+    bool random; /* partners: random */
+    bool samples;
+    double compute;
+};
+
 struct doc_latency {
     double *probe_fps; /* NULL: the transport chooses */
     bool stamps;
@@ -169,6 +179,8 @@ struct doc_trial {
     int64_t drain_silence_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;
+    int64_t interim_ns; /* from one interim result to the next; 0: none */
+    struct doc_pingpong *pingpong; /* NULL: all defaults */
     struct doc_latency *latency; /* NULL: none is measured */
     struct doc_dpdk *dpdk;       /* NULL: all defaults */
     struct doc_tcp *tcp;

@@ -108,6 +108,20 @@ static void set_latency_options(struct latency_options *options, const struct ph
     };
 }
 
+static void set_pingpong_options(struct pingpong_options *options, const struct doc_pingpong *doc)
+{
+    static const struct doc_pingpong none;
+
+    doc = doc != NULL ? doc : &none;
+    *options = (struct pingpong_options){
+        .count = doc->count,
+        .size_least = doc->size_least,
+        .size_most = doc->size_most,
+        .random = doc->random,
+        .samples = doc->samples,
+    };
+}
+
 static void make_template(struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -127,6 +141,7 @@ static void make_template(struct phase_run *run)
     phase->dpdk.catch_up = catch_up_frames(phase);
     set_tcp_options(&phase->tcp, doc->tcp);
     set_verbs_options(&phase->verbs, doc->verbs);
+    set_pingpong_options(&phase->pingpong, doc->pingpong);
     set_latency_options(&phase->latency, run);
 }
 

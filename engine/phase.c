@@ -69,7 +69,7 @@ int64_t phase_own_sending_ns(const struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
 
-    if (run->template.traffic != TRAFFIC_STREAM)
+    if (!phase_is_timed(&run->template))
         return nominal_ns(run);
     return doc->warmup_ns + doc->window_ns + doc->cooldown_ns;
 }
@@ -81,7 +81,7 @@ static void set_times(struct phase_run *run, int64_t start_ns)
     struct phase *phase = &run->template;
 
     phase->start_ns = start_ns;
-    if (phase->traffic == TRAFFIC_STREAM) {
+    if (phase_is_timed(phase)) {
         phase->open_ns = start_ns + doc->warmup_ns;
         phase->close_ns = phase->open_ns + doc->window_ns;
         phase->stop_ns = phase->close_ns + doc->cooldown_ns;

@@ -80,12 +80,12 @@ static void set_counts(json_t *record, const struct flow_count *count, bool fram
 static void set_window(const struct phase_run *run, json_t *record, const struct flow_side *side,
                        const struct worker_lane *timing)
 {
-    bool stream = run->template.traffic == TRAFFIC_STREAM;
+    bool timed = phase_is_timed(&run->template);
     bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
     const struct flow_window *window = &side->window;
     struct flow_count count = side->live;
 
-    if (stream) {
+    if (timed) {
         count.frames = window->close.frames - window->open.frames;
         count.frame_bytes = window->close.frame_bytes - window->open.frame_bytes;
         count.payload_bytes = window->close.payload_bytes - window->open.payload_bytes;
@@ -96,7 +96,7 @@ static void set_window(const struct phase_run *run, json_t *record, const struct
     set_u64(record, "window_payload_bytes", count.payload_bytes);
     record_set_count(record, "window_messages", frames ? -1 : (int64_t)count.messages);
     record_set_count(record, "window_ns",
-                     stream ? timing->closed_ns - timing->opened_ns : run->outcome.elapsed_ns);
+                     timed ? timing->closed_ns - timing->opened_ns : run->outcome.elapsed_ns);
 }
 
 static void set_judgement(const struct phase_run *run, json_t *record, const struct flow_side *side)
@@ -375,9 +375,8 @@ static void report_node(const struct phase_run *run)
     record_set_text(record, "name", name);
     json_object_set_new(record, "start_run_ns", json_integer(run->start_run_ns));
     record_set_count(record, "window_ns",
-                     run->template.traffic == TRAFFIC_STREAM
-                         ? run->template.close_ns - run->template.open_ns
-                         : outcome->elapsed_ns);
+                     phase_is_timed(&run->template) ? run->template.close_ns - run->template.open_ns
+                                                    : outcome->elapsed_ns);
     json_object_set_new(record, "elapsed_ns", json_integer(outcome->elapsed_ns));
     set_known(record, "start_skew_us", outcome->start_skew_us);
     set_known(record, "stop_skew_us", outcome->stop_skew_us);
@@ -480,7 +479,7 @@ void report_late(const struct phase_run *run)
     char text[160];
     json_t *record;
 
-    if (run->template.traffic != TRAFFIC_STREAM || run->lane_count == 0 || late_ns <= 0)
+    if (!phase_is_timed(&run->template) || run->lane_count == 0 || late_ns <= 0)
         return;
     snprintf(text, sizeof text,
              "phase %u of trial %u was ready %lld ms after its window had opened", run->number,
@@ -499,7 +498,7 @@ static const char *step_name(const struct phase_run *run, int64_t now_ns)
 
     if (run->number == PHASE_PROBE)
         return "probe";
-    if (phase->traffic != TRAFFIC_STREAM)
+    if (!phase_is_timed(phase))
         return "window";
     if (now_ns < phase->open_ns)
         return "warmup";

@@ -94,6 +94,26 @@ enum traffic {
     TRAFFIC_STREAM,   /* at a rate from start to stop */
     TRAFFIC_TRANSFER, /* `transfer_bytes` of payload per flow, to completion */
     TRAFFIC_PROBE,    /* `probes` frames or messages per flow, slowly: can they be reached? */
+    TRAFFIC_PINGPONG, /* one message a flow there and back, again and again (doc/messages.md) */
+};
+
+/* How messages go there and back. Each flow has one under way; `random`: each port has one, by a
+ * flow drawn anew for each. All zero: `sizes` in turn, from start to stop. */
+struct pingpong_options {
+    uint64_t count;      /* round trips of each flow (random: of each port); 0: until the stop */
+    uint32_t size_least; /* sizes are drawn, uniformly in their logarithm; 0: `sizes` in turn */
+    uint32_t size_most;
+    bool random;
+    bool samples; /* keep every single time */
+};
+#define PINGPONG_SAMPLES_MAX 100000000u
+
+/* One round trip. */
+struct sample {
+    uint64_t time_ns : 48;
+    uint64_t dst : 16; /* rank */
+    uint32_t size;     /* bytes */
+    uint32_t begun_us; /* since the phase's start */
 };
 
 enum header_kind { HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP };
@@ -195,6 +215,7 @@ struct phase {
     struct dpdk_options dpdk;
     struct tcp_options tcp;
     struct verbs_options verbs;
+    struct pingpong_options pingpong;
     struct latency_options latency;
     /* Local CLOCK_MONOTONIC ns: sending begins, window opens and closes, sending ends. */
     int64_t start_ns;
@@ -202,6 +223,13 @@ struct phase {
     int64_t close_ns;
     int64_t stop_ns;
 };
+
+/* It lasts from start to stop; else until what was asked for is done. */
+static inline bool phase_is_timed(const struct phase *phase)
+{
+    return phase->traffic == TRAFFIC_STREAM ||
+           (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.count == 0);
+}
 
 /* One flow that a lane sends or receives. `side` is where it counts (owned by the caller). */
 struct lane_flow {
@@ -277,6 +305,7 @@ struct measure {
 struct transport {
     const char *name;      /* the configuration's word */
     const char *size_unit; /* "frame" | "message" */
+    bool pingpong;         /* carries messages there and back */
     bool knows_end;        /* received_all comes by itself (end marks); else silence ends a drain */
 
     /* Opens a port. May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with the sentence. */
@@ -324,6 +353,9 @@ struct transport {
      * of the lane. False: it does not measure this, or did not in this phase. NULL: never. */
     bool (*latency)(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                     struct latency *sum);
+    /* The lane's single times, in the order in which they ended; the lane's until finish. After the
+     * worker has let go of it. NULL: it keeps none. */
+    size_t (*samples)(struct lane *lane, const struct sample **samples);
     /* What a time comes to where there is no network: the transport's own path on this machine,
      * by a loopback that is made and removed (a tenth of a second at most). `floor`: all zero, by
      * kind. Main thread, while no port of the transport is open or being used by a worker. 0, or a

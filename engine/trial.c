@@ -246,6 +246,11 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         err_set(&err, -EINVAL, "trial %u: this build has no transport %s", doc->id, doc->transport);
         return node_fail(node, node_status_for(-EINVAL), &err);
     }
+    if (doc->traffic == TRAFFIC_PINGPONG && !trial.transport->pingpong) {
+        err_set(&err, -EINVAL, "trial %u: %s does not carry messages there and back (pingpong)",
+                doc->id, doc->transport);
+        return node_fail(node, node_status_for(-EINVAL), &err);
+    }
     lead_init(&trial.lead, node->sleeps);
     rc = make_parts(&trial, &err);
     if (rc == 0)

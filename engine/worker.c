@@ -188,9 +188,8 @@ static bool silent(const struct worker_task *task, int64_t now_ns)
 static bool limit_reached(const struct worker *worker, const struct worker_task *task,
                           int64_t now_ns)
 {
-    bool stream = task->phase->traffic == TRAFFIC_STREAM;
-    int64_t since_ns =
-        stream ? task->nominal_end_ns : later(task->nominal_end_ns, worker->moved_ns);
+    bool timed = phase_is_timed(task->phase);
+    int64_t since_ns = timed ? task->nominal_end_ns : later(task->nominal_end_ns, worker->moved_ns);
 
     return now_ns - since_ns >= task->drain_max_ns;
 }

@@ -33,7 +33,11 @@ struct pattern_flow_list {
     enum pattern_side side;
     struct pattern_flow *flows;
     size_t room;
-    size_t count; /* how many there are, beyond the room too */
+    size_t count;                      /* how many there are, beyond the room too */
+    const struct pattern_plan *folded; /* leave out ways back of this plan's ...; NULL: none */
+    uint32_t phase;                    /* ... phase */
+    const uint32_t *sought;            /* only look whether this peer is among them; NULL: no */
+    bool found;
 };
 
 struct pattern_plan {
@@ -41,6 +45,7 @@ struct pattern_plan {
     uint32_t n;
     uint32_t phases;
     uint64_t seed;
+    bool there_and_back;
     void *state; /* the kind's own: one block that free() ends, or NULL */
 };
 

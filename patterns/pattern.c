@@ -133,6 +133,7 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
     made->kind = kinds[index];
     made->n = request->n;
     made->seed = request->seed;
+    made->there_and_back = request->there_and_back;
     result = made->kind->make(made, request, &reason);
     if (result < 0)
         goto cleanup;
@@ -165,15 +166,45 @@ int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *na
 size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      enum pattern_side side, struct pattern_flow *flows, size_t room)
 {
-    struct pattern_flow_list list = {.rank = rank, .side = side, .flows = flows, .room = room};
+    struct pattern_flow_list list = {
+        .rank = rank,
+        .side = side,
+        .flows = flows,
+        .room = room,
+        .folded = plan->there_and_back ? plan : NULL,
+        .phase = phase,
+    };
 
     assert(phase < plan->phases && rank < plan->n);
     plan->kind->flows(plan, phase, &list);
     return list.count;
 }
 
+/* The flow between the list's rank and `peer` goes from the higher rank to the lower, and the phase
+ * has the one the other way, too. */
+static bool is_way_back(const struct pattern_flow_list *list, uint32_t peer)
+{
+    bool sends = list->side == PATTERN_SENDS;
+    struct pattern_flow_list other = {
+        .rank = list->rank,
+        .side = sends ? PATTERN_RECEIVES : PATTERN_SENDS,
+        .sought = &peer,
+    };
+
+    if (sends ? list->rank < peer : list->rank > peer)
+        return false;
+    list->folded->kind->flows(list->folded, list->phase, &other);
+    return other.found;
+}
+
 void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role)
 {
+    if (list->sought != NULL) {
+        list->found = list->found || peer == *list->sought;
+        return;
+    }
+    if (list->folded != NULL && is_way_back(list, peer))
+        return;
     if (list->count < list->room) {
         bool sends = list->side == PATTERN_SENDS;
 

@@ -42,18 +42,20 @@ struct pattern_ranks {
 /* What is asked of a pattern. Strings are the configuration's words (doc/configuration.md);
  * NULL or 0 means the pattern's default. Parameters that a pattern does not know must be unset. */
 struct pattern_request {
-    const char *name;          /* chain | pairs | aapc | ring */
-    uint32_t n;                /* ranks, 2..PATTERN_RANKS_MAX */
-    uint64_t seed;             /* for everything that is drawn */
-    const char *order;         /* aapc: shift (default) | pairwise | xor | naive */
-    const char *partners;      /* pairs: neighbours (default) | halves | shift | inside | across |
-                                  random | list */
-    const char *directions;    /* ring: both (default) | forward */
-    bool forward;              /* chain: middle ranks forward what they receive */
-    uint32_t shift;            /* pairs, partners shift: k; 2k divides n */
-    uint32_t count;            /* pairs: at most so many pairs; ring: so many random rings */
-    bool natural;              /* ring: the natural ring as phase 0 (the configuration's default) */
-    struct pattern_ranks list; /* pairs, partners list */
+    const char *name;       /* chain | pairs | aapc | ring */
+    uint32_t n;             /* ranks, 2..PATTERN_RANKS_MAX */
+    uint64_t seed;          /* for everything that is drawn */
+    const char *order;      /* aapc: shift (default) | pairwise | xor | naive */
+    const char *partners;   /* pairs: neighbours (default) | halves | shift | inside | across |
+                               random | list */
+    const char *directions; /* ring: both (default) | forward */
+    bool forward;           /* chain: middle ranks forward what they receive */
+    uint32_t shift;         /* pairs, partners shift: k; 2k divides n */
+    uint32_t count;         /* pairs: at most so many pairs; ring: so many random rings */
+    bool natural;           /* ring: the natural ring as phase 0 (the configuration's default) */
+    bool there_and_back;    /* any: of two flows of a phase that are each other's way back there is
+                               only    the lower rank's, for its messages come back by themselves */
+    struct pattern_ranks list;          /* pairs, partners list */
     const struct pattern_ranks *groups; /* pairs, partners inside | across: disjoint */
     size_t group_count;
 };

@@ -70,6 +70,8 @@ struct tcp_in {
     struct tcp_relay relay; /* ring NULL: it does not forward */
 };
 
+struct tcp_pingpong; /* pingpong.c: what a lane has whose messages go there and back */
+
 struct tcp_lane {
     struct lane lane;
     struct transport_port *port;
@@ -82,11 +84,13 @@ struct tcp_lane {
     unsigned in_count, ins_ready, ins_whole;
     int epoll; /* events carry an index: outs, then ins */
     int64_t settle_since_ns;
-    int64_t refill_ns; /* a full socket is worth another look after so long */
-    int64_t look_ns;   /* what comes may gather for so long before it is read */
-    size_t most_read;  /* in the present poll from one connection ... */
-    bool more;         /* ... and there is probably more */
+    int64_t refill_ns;             /* a full socket is worth another look after so long */
+    int64_t look_ns;               /* what comes may gather for so long before it is read */
+    size_t most_read;              /* in the present poll from one connection ... */
+    bool more;                     /* ... and there is probably more */
+    struct tcp_pingpong *pingpong; /* NULL: they do not */
     /* The variants, chosen by prepare. */
+    int64_t (*poll)(struct tcp_lane *lane, int64_t now_ns);
     int64_t (*send)(struct tcp_lane *lane, int64_t now_ns);
     size_t (*push)(struct tcp_lane *lane, struct tcp_out *out, size_t budget);
     void (*receive)(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns);
@@ -97,6 +101,7 @@ struct tcp_lane {
 int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
 int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
 void tcp_lane_start(struct lane *lane, int64_t now_ns);
+int tcp_lane_wake_fd(struct lane *lane);
 int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns);
 unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
                           unsigned room);
@@ -133,6 +138,20 @@ void tcp_zero_copy_reap(int fd);
 void tcp_push_end(struct tcp_lane *lane, struct tcp_out *out);
 /* What became of a send: as a push returns it. */
 size_t tcp_push_result(struct tcp_lane *lane, struct tcp_out *out, ssize_t sent, size_t asked);
+
+/* The worker's poll of a lane whose messages go one way. */
+int64_t tcp_stream_poll(struct tcp_lane *lane, int64_t now_ns);
+/* All that was sent is acknowledged. */
+bool tcp_drained(const struct tcp_lane *lane);
+
+/* pingpong.c: refuses what can't go there and back; makes and frees what a lane needs for it. */
+int tcp_pingpong_check(const struct lane_request *request, struct err *err);
+int tcp_pingpong_make(struct tcp_lane *lane);
+void tcp_pingpong_free(struct tcp_lane *lane);
+int64_t tcp_pingpong_poll(struct tcp_lane *lane, int64_t now_ns);
+bool tcp_pingpong_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
+                          struct latency *sum);
+size_t tcp_pingpong_samples(struct lane *lane, const struct sample **samples);
 
 int64_t tcp_generate(struct tcp_lane *lane, int64_t now_ns);
 int64_t tcp_relay_send(struct tcp_lane *lane, int64_t now_ns);

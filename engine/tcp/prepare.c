@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "clock.h"
+#include "draw.h"
 #include "lane.h"
 #include "netns.h"
 
@@ -280,12 +281,18 @@ static uint64_t total_bytes(const struct tcp_lane *lane, unsigned stream)
 struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane_flow *flow,
                                   unsigned stream)
 {
+    const struct phase *phase = lane->lane.request.phase;
+    bool probe = phase->traffic == TRAFFIC_PROBE;
+
     return (struct tcp_script){
         .sizes = lane->sizes,
-        .size_count = lane->lane.request.phase->size_count,
+        .size_count = phase->size_count,
+        .drawn = draw_sizes(draw_seed(phase->seed, flow->src, flow->dst),
+                            probe ? 0 : phase->pingpong.size_least,
+                            probe ? 0 : phase->pingpong.size_most),
         .total = total_bytes(lane, stream),
         .stream = (uint16_t)stream,
-        .tag = lane->lane.request.phase->tag,
+        .tag = phase->tag,
         .src = (uint16_t)flow->src,
         .dst = (uint16_t)flow->dst,
     };
@@ -363,6 +370,8 @@ static int allocate(struct tcp_lane *lane)
     lane->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (lane->epoll < 0)
         return -errno;
+    if (request->phase->traffic == TRAFFIC_PINGPONG)
+        return tcp_pingpong_make(lane);
     return forwards(request) ? plan_relays(lane) : 0;
 }
 
@@ -370,6 +379,7 @@ static void plan_variants(struct tcp_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
 
+    lane->poll = tcp_stream_poll;
     lane->send = tcp_generate;
     lane->receive = tcp_receive;
     lane->push = request->phase->tcp.zero_copy ? tcp_push_zero_copy : tcp_push_copy;
@@ -388,6 +398,8 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
 
     if (rc == 0)
         rc = check_forward(request, err);
+    if (rc == 0)
+        rc = tcp_pingpong_check(request, err);
     if (rc)
         return rc;
     l = calloc(1, sizeof *l);
@@ -435,6 +447,7 @@ void tcp_lane_finish(struct lane *lane)
         free(l->ins[i].relay.ring);
     }
     tcp_reception_forget(l->port, lane->request.phase);
+    tcp_pingpong_free(l);
     if (l->epoll >= 0)
         close(l->epoll);
     free(l->flows);

@@ -91,7 +91,9 @@ static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *e
     out->writable = true;
     lane->outs_ready++;
     tcp_port_forget(lane->port, out->fd);
-    rc = watch(lane, out->fd, EPOLLOUT | EPOLLRDHUP | EPOLLET, (unsigned)(out - lane->outs));
+    rc = watch(lane, out->fd,
+               EPOLLOUT | EPOLLRDHUP | EPOLLET | (lane->pingpong != NULL ? EPOLLIN : 0u),
+               (unsigned)(out - lane->outs));
     return rc ? refuse_out(lane, out, rc, strerror(-rc), err) : 0;
 }
 
@@ -145,7 +147,8 @@ static int adopt(struct tcp_lane *lane, struct tcp_arrival *arrival, struct err 
     /* A partner that has gone shows itself again in poll. */
     (void)!send(in->fd, &proof, sizeof proof, MSG_NOSIGNAL);
     lane->ins_ready++;
-    rc = watch(lane, in->fd, EPOLLIN, lane->out_count + (unsigned)(in - lane->ins));
+    rc = watch(lane, in->fd, lane->pingpong != NULL ? EPOLLIN | EPOLLOUT | EPOLLET : EPOLLIN,
+               lane->out_count + (unsigned)(in - lane->ins));
     return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->port->conf->name,
                         strerror(-rc))
               : 0;

@@ -16,7 +16,8 @@ static uint32_t least(uint32_t a, uint32_t b, size_t c)
 
 static uint32_t block_length(const struct tcp_script *script, uint64_t sequence, uint64_t before)
 {
-    uint32_t size = script->sizes[sequence % script->size_count];
+    uint32_t size = script->drawn.most > 0 ? draw_size(&script->drawn, sequence)
+                                           : script->sizes[sequence % script->size_count];
     uint64_t left = script->total - before;
 
     return left < size ? (uint32_t)left : size;

@@ -7,6 +7,7 @@
 #ifndef ENGINE_TCP_STREAM_H
 #define ENGINE_TCP_STREAM_H
 
+#include "draw.h"
 #include "metrics.h"
 #include "wire.h"
 
@@ -20,6 +21,7 @@
 struct tcp_script {
     const uint32_t *sizes; /* of the blocks in turn, again and again; owned by the lane */
     uint32_t size_count;
+    struct draw_sizes drawn; /* unless its most is 0: instead of `sizes` */
     uint64_t total; /* bytes, then the end mark (the last block is shortened); or TCP_ENDLESS */
     uint16_t stream;
     uint16_t tag;

@@ -283,7 +283,7 @@ static void take_events(struct tcp_lane *lane, int64_t now_ns)
 
 /* All is sent when the partners' kernels have acknowledged it: but for the FIN behind it, which
  * takes a place in the sequence too, and which they may take their time for. */
-static bool drained(const struct tcp_lane *lane)
+bool tcp_drained(const struct tcp_lane *lane)
 {
     for (unsigned i = 0; i < lane->out_count; i++) {
         int queued = 0;
@@ -305,7 +305,7 @@ static int64_t work_outs(struct tcp_lane *lane, int64_t now_ns)
         return wake_ns;
     if (lane->lane.stopped_ns == 0)
         lane->lane.stopped_ns = now_ns;
-    lane->lane.sent_all = drained(lane);
+    lane->lane.sent_all = tcp_drained(lane);
     return lane->lane.sent_all ? CLOCK_NEVER : now_ns + DRAIN_LOOK_NS;
 }
 
@@ -327,23 +327,36 @@ static int64_t next_look(struct tcp_lane *lane, int64_t now_ns)
     return now_ns + (lane->more ? 0 : lane->look_ns);
 }
 
-int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns)
+int64_t tcp_stream_poll(struct tcp_lane *lane, int64_t now_ns)
 {
-    struct tcp_lane *l = (struct tcp_lane *)lane;
+    struct lane *base = &lane->lane;
     int64_t look_ns;
     int64_t send_ns;
 
-    if (lane->error.text[0] != '\0')
-        return CLOCK_NEVER;
-    l->most_read = 0;
-    take_events(l, now_ns);
-    if (now_ns < lane->request.phase->start_ns)
-        return lane->request.phase->start_ns;
-    if (lane->started_ns == 0)
-        lane->started_ns = now_ns;
-    look_ns = next_look(l, now_ns);
-    send_ns = lane->sent_all ? CLOCK_NEVER : work_outs(l, now_ns);
-    if (lane->sent_all && lane->stopped_ns == 0 && now_ns >= lane->stop_ns)
-        lane->stopped_ns = now_ns;
+    lane->most_read = 0;
+    take_events(lane, now_ns);
+    if (now_ns < base->request.phase->start_ns)
+        return base->request.phase->start_ns;
+    if (base->started_ns == 0)
+        base->started_ns = now_ns;
+    look_ns = next_look(lane, now_ns);
+    send_ns = base->sent_all ? CLOCK_NEVER : work_outs(lane, now_ns);
+    if (base->sent_all && base->stopped_ns == 0 && now_ns >= base->stop_ns)
+        base->stopped_ns = now_ns;
     return send_ns < look_ns ? send_ns : look_ns;
+}
+
+int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns)
+{
+    struct tcp_lane *l = (struct tcp_lane *)lane;
+
+    return lane->error.text[0] != '\0' ? CLOCK_NEVER : l->poll(l, now_ns);
+}
+
+/* A sleeping worker is woken by a message that comes back; a stream's bytes may gather. */
+int tcp_lane_wake_fd(struct lane *lane)
+{
+    const struct tcp_lane *l = (const struct tcp_lane *)lane;
+
+    return l->pingpong != NULL ? l->epoll : -1;
 }

@@ -239,6 +239,8 @@ static void finish(struct stage *stage)
             fail_msg("lane: %s", lane->error.text);
         assert_true(lane->sent_all);
         assert_true(lane->started_ns >= stage->run->phase.start_ns);
+        if (stage->run->look != NULL)
+            stage->run->look(stage->run, rank, lane);
         subject->transport->finish(lane);
     }
 }
@@ -395,6 +397,127 @@ static void case_probe(void **state)
     for (size_t i = 0; i < run.flow_count; i++)
         assert_int_equal(
             run.flows[i].destination.live.frames + run.flows[i].destination.live.messages, 5);
+}
+
+/* --- messages there and back --- */
+
+/* Every message came back, and took its time. */
+static void look_at_times(struct battery_run *run, uint32_t rank, struct lane *lane)
+{
+    for (uint32_t i = 0; i < lane->request.send_count; i++) {
+        struct latency *times = calloc(1, sizeof *times);
+
+        assert_non_null(times);
+        assert_true(
+            subject->transport->latency(lane, &lane->request.sends[i], LATENCY_PINGPONG, times));
+        assert_true(times->histogram.count > 0);
+        assert_int_equal(times->sent, times->histogram.count);
+        assert_true(times->histogram.least_ns > 0);
+        assert_true(times->histogram.greatest_ns < (uint64_t)run->duration_ns);
+        free(times);
+    }
+    for (uint32_t i = 0; i < lane->request.receive_count; i++)
+        assert_false(subject->transport->latency(lane, &lane->request.receives[i], LATENCY_PINGPONG,
+                                                 &(struct latency){0}));
+    assert_true(rank < subject->ports);
+}
+
+static void begin_pingpong(struct battery_run *run)
+{
+    battery_begin(run);
+    run->phase.traffic = TRAFFIC_PINGPONG;
+    run->phase.tcp.streams = 1; /* what goes there and back can't be tuned otherwise */
+    run->phase.tcp.zero_copy = false;
+}
+
+static void case_pingpong(void **state)
+{
+    static const uint32_t sizes[] = {4, 100, 4096, 1 << 20};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct battery_run run;
+
+        begin_pingpong(&run);
+        run.phase.sizes[0] = sizes[i];
+        run.look = look_at_times;
+        add_pairs(&run);
+        battery_play(&run);
+        battery_whole(&run, 1);
+        for (size_t f = 0; f < run.flow_count; f++)
+            assert_int_equal(run.flows[f].source.live.payload_bytes % sizes[i], 0);
+    }
+}
+
+#define DRAWN_COUNT 200
+#define DRAWN_LEAST 3
+#define DRAWN_MOST 50000
+
+/* Each single time is there, of sizes that spread over the range's powers of two. */
+static void look_at_samples(struct battery_run *run, uint32_t rank, struct lane *lane)
+{
+    const struct sample *samples = NULL;
+    size_t count = subject->transport->samples(lane, &samples);
+    uint32_t senders = run->phase.pingpong.random ? 1 : lane->request.send_count;
+    uint64_t bytes = 0, sent = 0;
+    size_t small = 0;
+
+    assert_int_equal(count, lane->request.send_count > 0 ? senders * DRAWN_COUNT : 0);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(samples[i].size >= DRAWN_LEAST && samples[i].size <= DRAWN_MOST);
+        assert_true(samples[i].dst != rank && samples[i].dst < subject->ports);
+        assert_true(samples[i].time_ns > 0);
+        bytes += samples[i].size;
+        small += samples[i].size < 387; /* the geometric mean of the range */
+    }
+    for (uint32_t i = 0; i < lane->request.send_count; i++)
+        sent += lane->request.sends[i].side->live.payload_bytes;
+    assert_int_equal(bytes, sent);
+    if (count > 0)
+        assert_in_range(small, count * 3 / 10, count * 7 / 10);
+}
+
+static void draw_messages(struct battery_run *run, bool random)
+{
+    begin_pingpong(run);
+    run->phase.pingpong = (struct pingpong_options){.count = DRAWN_COUNT,
+                                                    .size_least = DRAWN_LEAST,
+                                                    .size_most = DRAWN_MOST,
+                                                    .random = random,
+                                                    .samples = true};
+    run->duration_ns = 10 * NS_PER_S;
+    run->look = look_at_samples;
+}
+
+static void case_pingpong_drawn(void **state)
+{
+    struct battery_run run;
+
+    (void)state;
+    draw_messages(&run, false);
+    add_pairs(&run);
+    battery_play(&run);
+    battery_whole(&run, DRAWN_COUNT * DRAWN_LEAST);
+    for (size_t i = 0; i < run.flow_count; i++)
+        assert_int_equal(run.flows[i].destination.live.messages, DRAWN_COUNT);
+}
+
+static void case_pingpong_random(void **state)
+{
+    uint64_t messages = 0;
+    struct battery_run run;
+
+    (void)state;
+    draw_messages(&run, true);
+    for (uint32_t src = 0; src < subject->ports; src++)
+        for (uint32_t dst = 0; dst < subject->ports; dst++)
+            if (src != dst)
+                battery_add(&run, src, dst, PATTERN_GENERATE);
+    battery_play(&run);
+    battery_whole(&run, 1);
+    for (size_t i = 0; i < run.flow_count; i++)
+        messages += run.flows[i].destination.live.messages;
+    assert_int_equal(messages, subject->ports * DRAWN_COUNT);
 }
 
 static void case_chain(void **state)
@@ -558,6 +681,11 @@ static int run_cases(void)
         CASE(case_sizes);
         CASE(case_transfer);
         CASE(case_probe);
+        if (subject->transport->pingpong) {
+            CASE(case_pingpong);
+            CASE(case_pingpong_drawn);
+            CASE(case_pingpong_random);
+        }
         CASE(case_phases_apart);
     }
     if (subject->ports > 2 && !subject->only_more)

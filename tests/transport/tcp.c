@@ -68,7 +68,23 @@ static void too_large_a_buffer(struct phase *phase)
     phase->tcp.send_buffer = UINT32_MAX;
 }
 
+static void streams_there_and_back(struct phase *phase)
+{
+    phase->traffic = TRAFFIC_PINGPONG;
+    phase->tcp.streams = 2;
+    phase->tcp.zero_copy = false;
+}
+
+static void no_copy_there_and_back(struct phase *phase)
+{
+    phase->traffic = TRAFFIC_PINGPONG;
+    phase->tcp.streams = 1;
+    phase->tcp.zero_copy = true;
+}
+
 static const struct battery_refusal refusals[] = {
+    {streams_there_and_back, "goes by one stream"},
+    {no_copy_there_and_back, "zero_copy"},
     {no_size, "0 bytes"},
     {no_load, "needs a load"},
     {no_such_congestion_control, "available: "},
