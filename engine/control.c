@@ -500,6 +500,11 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
     return 0;
 }
 
+bool control_crowded(const struct control *control)
+{
+    return group_crowded(&control->group);
+}
+
 struct control_clock control_clock(const struct control *control)
 {
     struct offset_estimate root = run_clock_estimate(&control->clock, clock_now());

@@ -99,6 +99,9 @@ int control_publish(struct control *control, uint64_t id, const struct blob *blo
 int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
                   int64_t now_ns);
 
+/* All nodes are on one machine, and more than its cores. Known once a barrier is passed. */
+bool control_crowded(const struct control *control);
+
 struct control_clock control_clock(const struct control *control);
 
 /* Heartbeats (by hand: node 0 sends them to all, authenticated): when the last one came; 0: none

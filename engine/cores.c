@@ -219,9 +219,38 @@ void cores_yield(const struct cores_choice *choice)
         closedir(threads);
 }
 
-void cores_claim(bool precedence)
+/* How a thread goes when it claims nothing: as whoever started the process said. */
+struct standing {
+    bool known;
+    int policy;
+    struct sched_param param;
+    int nice;
+};
+
+static bool is_real_time(const struct standing *own)
 {
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), precedence ? PRECEDENCE_NICE : 0);
+    return own->policy == SCHED_FIFO || own->policy == SCHED_RR;
+}
+
+bool cores_claim(enum cores_precedence precedence)
+{
+    static _Thread_local struct standing own;
+    const struct sched_param least = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    bool claims = precedence != CORES_AS_OTHERS;
+
+    if (!own.known) {
+        own.policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+        own.nice = getpriority(PRIO_PROCESS, (id_t)gettid());
+        own.known = sched_getparam(0, &own.param) == 0;
+    }
+    if (is_real_time(&own))
+        return true;
+    if (precedence == CORES_AT_ONCE &&
+        sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &least) == 0)
+        return true;
+    (void)sched_setscheduler(0, own.policy, &own.param);
+    return setpriority(PRIO_PROCESS, (id_t)gettid(), claims ? PRECEDENCE_NICE : own.nice) == 0 &&
+           precedence != CORES_AT_ONCE;
 }
 
 int cores_numa_of_pci(const char *pci)

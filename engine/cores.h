@@ -63,10 +63,17 @@ size_t cores_usable(struct core *cores, size_t room, bool all);
  * are started afterwards. */
 void cores_yield(const struct cores_choice *choice);
 
-/* This thread goes before whoever else computes on a shared core, or no longer: it lets a frame
- * leave when it is due, or answers nodes that wait for it. Where that is not permitted, it goes
- * when it can. */
-void cores_claim(bool precedence);
+/* How the calling thread goes on a core that it shares. */
+enum cores_precedence {
+    CORES_AS_OTHERS, /* as it did before it claimed anything */
+    CORES_IN_TIME,   /* before whoever else computes: a frame leaves when it is due */
+    /* At once when something comes for it, whoever runs: for what takes microseconds while other
+     * nodes wait for it, and waits in the kernel. A kernel that preempts only at its ticks, 4 ms
+     * apart, does so for a real-time thread alone. */
+    CORES_AT_ONCE,
+};
+/* False: it is not permitted; then it goes as near to it as it may. */
+bool cores_claim(enum cores_precedence precedence);
 
 /* The NUMA node of a PCI device; -1: none, or not known. */
 int cores_numa_of_pci(const char *pci);

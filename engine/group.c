@@ -168,6 +168,11 @@ const struct control_fault *group_fault(const struct group *group)
     return group->flood.begun ? &group->flood.fault : NULL;
 }
 
+bool group_crowded(const struct group *group)
+{
+    return group->session.crowded;
+}
+
 static uint32_t epoch_at_hand(const struct group *group)
 {
     return group->barrier.epoch == DATAGRAM_NONE ? 0 : group->barrier.epoch;

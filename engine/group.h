@@ -51,6 +51,8 @@ void group_init(struct group *group, const struct group_conf *conf,
                 const struct group_outlet *outlet);
 void group_start(struct group *group, int64_t now_ns);
 void group_enter(struct group *group, const struct barrier_values *mine, int64_t now_ns);
+/* All nodes are on one machine, and more than its cores. Known once a barrier is passed. */
+bool group_crowded(const struct group *group);
 enum barrier_state group_state(const struct group *group);
 /* NULL: none so far. */
 const struct control_fault *group_fault(const struct group *group);

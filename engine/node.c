@@ -262,6 +262,19 @@ void node_no_values(struct barrier_values *values)
         values->maximum[i] = INT64_MIN;
 }
 
+void node_claim(struct node *node, bool claims)
+{
+    enum cores_precedence precedence = CORES_AS_OTHERS;
+    bool granted;
+
+    if (!node->sleeps)
+        return;
+    if (claims)
+        precedence = control_crowded(node->control) ? CORES_AT_ONCE : CORES_IN_TIME;
+    granted = cores_claim(precedence);
+    node->at_once = granted && precedence == CORES_AT_ONCE;
+}
+
 /* Answers datagrams until the barrier is over, or nothing has come for a while: then the rest of
  * the waiting is node_turn's. */
 static void spin_in_barrier(struct node *node)
@@ -301,7 +314,8 @@ int node_barrier(struct node *node, struct barrier_values *values)
     for (;;) {
         int64_t waits_ns;
 
-        spin_in_barrier(node);
+        if (!node->at_once)
+            spin_in_barrier(node);
         state = control_barrier_state(node->control, values);
         if (state != BARRIER_WAITING)
             break;

@@ -144,7 +144,8 @@ static void deal_lanes(struct phase_run *run)
             for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
                 if (job_worker_of(node, run->lanes[i].own->port, q) == w)
                     *next++ = (struct worker_lane){.transport = run->trial->transport,
-                                                   .lane = run->lanes[i].queues[q].lane};
+                                                   .lane = run->lanes[i].queues[q].lane,
+                                                   .foreign = &run->lanes[i].foreign};
         task->count = (size_t)(next - task->lanes);
     }
 }
@@ -182,7 +183,7 @@ static int check_floods(const struct phase_run *run)
                 "trial %u: the switch floods: port %s got %llu frames for other ports, and "
                 "flood_limit is %llu",
                 run->trial->doc->id, port_of_lane(run, lane),
-                (unsigned long long)lane->request.count->misdelivered,
+                (unsigned long long)atomic_load(task->lanes[task->flooded].foreign),
                 (unsigned long long)task->flood_limit);
         return node_fail(node, 3, &err);
     }
@@ -314,10 +315,11 @@ static void read_hardware(struct phase_run *run, bool before)
 }
 
 /* The counts of a phase begin where those of the one before it ended. */
-static void continue_hardware(struct phase_run *run, const struct phase_run *last)
+static void continue_counts(struct phase_run *run, const struct phase_run *last)
 {
     const struct trial *trial = run->trial;
 
+    run->begin = last->end;
     for (size_t i = 0; i < run->lane_count; i++) {
         struct phase_lane *lane = &run->lanes[i];
 
@@ -356,9 +358,10 @@ static void hand_over(struct phase_run *run, const struct phase_run *last)
     for (size_t w = 0; w < node->worker_count; w++)
         if (run->tasks[w].count > 0)
             worker_run(node->workers[w], &run->tasks[w]);
-    run->begin = cost_now();
-    if (last != NULL)
-        continue_hardware(run, last);
+    if (last == NULL)
+        run->begin = cost_now();
+    else
+        continue_counts(run, last);
     report_late(run);
 }
 
@@ -396,6 +399,7 @@ static int see_through(struct sequence *sequence, size_t index)
     rc = await_workers(sequence, index);
     lanes_gather(run);
     read_hardware(run, false);
+    run->end = cost_now();
     agree_note_start(run);
     if (rc == 0 && phase_goes_by_clock(run))
         rc = hold_by_clock(run);
@@ -411,7 +415,6 @@ static void conclude(struct phase_run *run)
 {
     if (run == NULL)
         return;
-    run->end = cost_now();
     report_lane_errors(run);
     if (phase_is_probe(run))
         report_probe(run);

@@ -257,12 +257,12 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         rc = open_ports(&trial, &err);
     if (rc == 0) {
         watch_ports(&trial);
-        cores_claim(node->sleeps); /* others wait for this thread in barriers */
+        node_claim(node, true);
         rc = meet(&trial);
     }
     if (rc == 0)
         rc = run_plan(&trial);
-    cores_claim(false);
+    node_claim(node, false);
     if (rc < 0 && err.text[0] != '\0')
         rc = node_fail(node, node_status_for(rc), &err);
     if (trial.settle_fd >= 0)

@@ -71,6 +71,7 @@ struct phase_lane {
     uint32_t fetched;        /* addresses of partners: of sends, then of receives */
     struct flow_side *sides; /* of sends, then of receives */
     struct port_count count;
+    atomic_ullong foreign; /* frames for other ports, told by the workers while it runs */
     struct port_hardware before;
     struct port_hardware after;
     struct queue_lane *queues;

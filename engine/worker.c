@@ -13,10 +13,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define LISTEN_NS (650 * NS_PER_US) /* a sleeping worker looks at its ports at least so often */
-#define CHECK_NS (2 * NS_PER_MS)    /* ends, stops and floods are looked for so often */
-#define IDLE_NS (20 * NS_PER_MS)    /* between phases ports are visited so often */
-#define QUIET_NS (50 * NS_PER_US)   /* the end is looked for so often where nothing is to be sent */
+#define LISTEN_NS (650 * NS_PER_US)  /* a sleeping worker looks at its ports at least so often */
+#define CHECK_NS (2 * NS_PER_MS)     /* ends, stops and floods are looked for so often */
+#define IDLE_NS (20 * NS_PER_MS)     /* between phases ports are visited so often */
+#define QUIET_NS (50 * NS_PER_US)    /* ... and so often by one that polls for nothing to send */
 #define PROGRESS_NS (50 * NS_PER_MS) /* progress is summed so often */
 
 struct worker {
@@ -97,10 +97,20 @@ static int64_t mark_window(const struct phase *phase, struct worker_lane *lane, 
     return CLOCK_NEVER;
 }
 
+/* Frames for others that have come to the lane's port, as far as its workers have told. */
+static uint64_t count_foreign(struct worker_lane *lane)
+{
+    uint64_t own = lane->lane->request.count->misdelivered;
+    uint64_t fresh = own - lane->foreign_told;
+
+    lane->foreign_told = own;
+    return atomic_fetch_add(lane->foreign, fresh) + fresh;
+}
+
 static bool flooded(struct worker_task *task)
 {
     for (size_t i = 0; task->flood_limit > 0 && i < task->count; i++) {
-        if (task->lanes[i].lane->request.count->misdelivered > task->flood_limit) {
+        if (count_foreign(&task->lanes[i]) > task->flood_limit) {
             task->flooded = i;
             return true;
         }
@@ -289,6 +299,15 @@ static void rest_until(int64_t wake_ns, int lanes_fd)
         (void)ppoll(&lanes, 1, &left, NULL);
 }
 
+/* How often the end is looked for. Lanes that wait for nothing more may be through: whoever would
+ * sleep now looks first. */
+static int64_t check_ns(const struct worker *worker, int64_t wake_ns)
+{
+    if (wake_ns != CLOCK_NEVER)
+        return CHECK_NS;
+    return worker->conf.sleeps ? 0 : QUIET_NS;
+}
+
 static void run_task(struct worker *worker, struct worker_task *task)
 {
     int lanes_fd = worker->conf.sleeps ? watch_lanes(task) : -1;
@@ -303,7 +322,7 @@ static void run_task(struct worker *worker, struct worker_task *task)
     for (;;) {
         int64_t wake_ns = poll_lanes(worker, task, &now_ns);
 
-        if (now_ns - checked_ns >= (wake_ns == CLOCK_NEVER ? QUIET_NS : CHECK_NS)) {
+        if (now_ns - checked_ns >= check_ns(worker, wake_ns)) {
             if (task_over(worker, task, now_ns))
                 break;
             checked_ns = now_ns;
@@ -357,7 +376,7 @@ static void *work(void *context)
     uint64_t one = 1;
 
     if (worker->conf.sleeps)
-        cores_claim(true);
+        cores_claim(CORES_IN_TIME);
     pthread_mutex_lock(&worker->lock);
     while (await_task(worker)) {
         struct worker_task *task = worker->task;

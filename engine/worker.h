@@ -15,13 +15,17 @@
 #include "documents.h"
 #include "transport.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 /* A port's lane with its place in the common window. */
 struct worker_lane {
     const struct transport *transport;
     struct lane *lane;
-    int64_t opened_ns; /* when its counters were copied; 0: not yet */
+    /* Frames for others at its port, of all its queues: their workers add theirs. */
+    atomic_ullong *foreign;
+    uint64_t foreign_told; /* so many of them are this lane's */
+    int64_t opened_ns;     /* when its counters were copied; 0: not yet */
     int64_t closed_ns;
 };
 
@@ -40,7 +44,7 @@ struct worker_task {
     int64_t nominal_end_ns; /* when sending ends if nothing hinders it */
     int64_t drain_silence_ns;
     int64_t drain_max_ns;
-    uint64_t flood_limit; /* 0: none */
+    uint64_t flood_limit; /* frames for others at one port; 0: none */
     int64_t awake_ns;     /* when the worker was at its lanes */
     enum task_end end;    /* the worker's answer ... */
     size_t flooded;       /* ... and the lane that was flooded */

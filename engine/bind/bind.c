@@ -34,9 +34,11 @@ __attribute__((format(printf, 2, 3))) static void say(const struct bind_place *p
     place->say(place->data, sentence);
 }
 
-static void pause_a_try(void)
+static void pause_a_try(const struct bind_place *place)
 {
-    (void)nanosleep(&(struct timespec){.tv_nsec = TRY_NS}, NULL);
+    long pause_ns = place->try_ns > 0 ? place->try_ns : TRY_NS;
+
+    (void)nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -270,12 +272,12 @@ static void await_interface(const struct bind_place *place, const char *pci, con
 
     find_interface(place, pci, port, name);
     for (int i = 0; i < APPEAR_TRIES && name[0] == '\0'; i++) {
-        pause_a_try();
+        pause_a_try(place);
         find_interface(place, pci, port, name);
     }
     for (int i = 0;
          i < RENAME_TRIES && name[0] != '\0' && strcmp(name, text_of(state, "name")) != 0; i++) {
-        pause_a_try();
+        pause_a_try(place);
         find_interface(place, pci, port, name);
     }
 }

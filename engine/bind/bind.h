@@ -43,6 +43,7 @@ struct bind_place {
     const struct bind_kernel *kernel;
     void (*say)(void *data, const char *sentence);
     void *data;
+    long try_ns; /* between two looks at what the kernel does in its own time; 0: 100 ms */
 };
 
 struct bind_request {

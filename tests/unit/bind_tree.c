@@ -266,8 +266,11 @@ void tree_make(void)
     if (mkdtemp(tree.root) == NULL)
         abort();
     snprintf(tree.journal, sizeof tree.journal, "%s/lib/journal", tree.root);
-    tree.place = (struct bind_place){
-        .root = tree.root, .journal = tree.journal, .kernel = &fake_kernel, .say = note};
+    tree.place = (struct bind_place){.root = tree.root,
+                                     .journal = tree.journal,
+                                     .kernel = &fake_kernel,
+                                     .say = note,
+                                     .try_ns = 1000000};
     make_device(TREE_A, "7");
     make_device(TREE_B, "8");
     tree_file(DEVICES TREE_DISK "/class", "0x010601");

@@ -4,12 +4,14 @@
  */
 #include "cores.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -185,6 +187,23 @@ static void this_machine_has_a_core(void **state)
     assert_int_equal(cores_numa_of_pci("ffff:ff:1f.7"), -1);
 }
 
+/* Whoever started the process with a nice of its own gets it back. */
+static void what_was_claimed_is_given_back(void **state)
+{
+    int policy = sched_getscheduler(0);
+    bool at_once;
+
+    (void)state;
+    assert_int_equal(setpriority(PRIO_PROCESS, 0, 5), 0);
+    at_once = cores_claim(CORES_AT_ONCE);
+    assert_int_equal(sched_getscheduler(0), at_once ? SCHED_FIFO | SCHED_RESET_ON_FORK : policy);
+    cores_claim(CORES_IN_TIME);
+    assert_int_equal(sched_getscheduler(0), policy);
+    cores_claim(CORES_AS_OTHERS);
+    assert_int_equal(sched_getscheduler(0), policy);
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +215,7 @@ int main(void)
         cmocka_unit_test(more_lanes_than_workers_share),
         cmocka_unit_test(queues_leave_every_lane_a_core),
         cmocka_unit_test(this_machine_has_a_core),
+        cmocka_unit_test(what_was_claimed_is_given_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

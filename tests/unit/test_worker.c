@@ -94,6 +94,7 @@ struct scene {
     struct lane_flow receives[LANES];
     struct flow_side sides[2 * LANES];
     struct port_count counts[LANES];
+    atomic_ullong foreign[LANES];
     struct phase phase;
     struct worker_task task;
     struct worker *worker;
@@ -126,7 +127,8 @@ static void set_scene(struct scene *scene, const struct transport *transport)
                                               .receives = &scene->receives[i],
                                               .receive_count = 1,
                                               .count = &scene->counts[i]};
-        scene->lanes[i] = (struct worker_lane){.transport = transport, .lane = lane};
+        scene->lanes[i] = (struct worker_lane){
+            .transport = transport, .lane = lane, .foreign = &scene->foreign[i]};
     }
     scene->task = (struct worker_task){.lanes = scene->lanes,
                                        .count = LANES,
@@ -245,6 +247,32 @@ static void flooding_stops_the_task_and_names_the_lane(void **state)
     strike(&scene);
 }
 
+/* The limit is a port's, whichever of its queues the frames come to. */
+static void queues_of_a_port_flood_together(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, &fake_transport);
+    scene.task.flood_limit = 1000000;
+    scene.lanes[1].foreign = scene.lanes[2].foreign;
+    scene.fakes[1].base.request.count->misdelivered = 600000;
+    scene.fakes[2].base.request.count->misdelivered = 400000;
+    play(&scene);
+    assert_int_equal(scene.task.end, TASK_DRAINED);
+    assert_int_equal(atomic_load(&scene.foreign[2]), 1000000);
+    strike(&scene);
+
+    set_scene(&scene, &fake_transport);
+    scene.task.flood_limit = 999999;
+    scene.lanes[1].foreign = scene.lanes[2].foreign;
+    scene.fakes[1].base.request.count->misdelivered = 600000;
+    scene.fakes[2].base.request.count->misdelivered = 400000;
+    play(&scene);
+    assert_int_equal(scene.task.end, TASK_FLOODED);
+    strike(&scene);
+}
+
 static void stopping_ends_at_once_and_keeps_the_counts(void **state)
 {
     struct scene scene;
@@ -299,6 +327,7 @@ int main(void)
         cmocka_unit_test(a_sender_that_never_ends_meets_the_limit),
         cmocka_unit_test(a_broken_lane_delays_nobody),
         cmocka_unit_test(flooding_stops_the_task_and_names_the_lane),
+        cmocka_unit_test(queues_of_a_port_flood_together),
         cmocka_unit_test(stopping_ends_at_once_and_keeps_the_counts),
         cmocka_unit_test(ports_are_visited_between_phases),
     };
