@@ -7,6 +7,7 @@
 #define FIRST_POLL_NS (2 * NS_PER_MS)
 #define CAREFUL_TIMES 4 /* the longest needed, so many times, */
 #define CAREFUL_SHARE 4 /* and no less than this part of the first lead */
+#define HASTE_SHARE 2   /* the usual need, and this part of it more */
 #define HASTE_FLOOR_NS (100 * NS_PER_US)
 
 void lead_init(struct lead *lead, bool sleeps)
@@ -43,6 +44,7 @@ int64_t lead_next(const struct lead *lead, bool hastes)
 
     if (count == 0)
         return lead->first_ns;
-    wanted_ns = hastes ? sorted_ns[count / 2] : CAREFUL_TIMES * sorted_ns[count - 1];
+    wanted_ns = hastes ? sorted_ns[count / 2] + sorted_ns[count / 2] / HASTE_SHARE
+                       : CAREFUL_TIMES * sorted_ns[count - 1];
     return wanted_ns > floor_ns ? wanted_ns : floor_ns;
 }

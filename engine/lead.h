@@ -7,8 +7,9 @@
  * first is a guess on the safe side.
  *
  * Two kinds of haste. A transfer waits for its slowest rank anyway and is often short, so that the
- * lead is most of what it costs to go from one to the next: it gets the median of what was needed.
- * A stream lasts seconds and a late rank spoils its window: it gets four times the longest.
+ * lead is most of what it costs to go from one to the next: it gets the median of what was needed
+ * and half as much again. A stream lasts seconds and a late rank spoils its window: it gets four
+ * times the longest.
  */
 #ifndef ENGINE_LEAD_H
 #define ENGINE_LEAD_H

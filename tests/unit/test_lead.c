@@ -33,7 +33,7 @@ static void tells_the_usual_from_the_longest(void **state)
     lead_note(&lead, 9 * NS_PER_MS);
     for (unsigned i = 1; i < LEAD_MEMORY; i++)
         lead_note(&lead, NS_PER_MS);
-    assert_int_equal(lead_next(&lead, true), NS_PER_MS);
+    assert_int_equal(lead_next(&lead, true), 3 * NS_PER_MS / 2);
     assert_int_equal(lead_next(&lead, false), 36 * NS_PER_MS);
     lead_note(&lead, NS_PER_MS); /* the ninth takes the place of the first */
     assert_int_equal(lead_next(&lead, false), 5 * NS_PER_MS);
@@ -49,7 +49,7 @@ static void follows_what_becomes_slower(void **state)
         lead_note(&lead, NS_PER_MS);
     for (unsigned i = 0; i <= LEAD_MEMORY / 2; i++)
         lead_note(&lead, 10 * NS_PER_MS);
-    assert_int_equal(lead_next(&lead, true), 10 * NS_PER_MS);
+    assert_int_equal(lead_next(&lead, true), 15 * NS_PER_MS);
 }
 
 static void has_a_floor(void **state)
