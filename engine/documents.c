@@ -2,6 +2,7 @@
 #include "documents.h"
 
 #include "clock.h"
+#include "interim.h"
 
 #include <cyaml/cyaml.h>
 #include <errno.h>
@@ -379,6 +380,10 @@ static int check_numbers(const struct doc_trial *trial, struct err *err)
         trial->cooldown_ns > TIME_MAX_NS || trial->drain_silence_ns > TIME_MAX_NS ||
         trial->drain_max_ns > TIME_MAX_NS)
         return err_set(err, -EINVAL, "trial %u: a time is above 30 days", trial->id);
+    if (trial->interim_ns != 0 &&
+        (trial->interim_ns < INTERIM_LEAST_NS || trial->interim_ns > TIME_MAX_NS))
+        return err_set(err, -EINVAL, "trial %u: interim_ns is 10 ms to 30 days, or 0 for none",
+                       trial->id);
     if (trial->latency != NULL && trial->latency->probe_fps != NULL &&
         !(*trial->latency->probe_fps >= 0 && *trial->latency->probe_fps <= PROBE_FPS_MAX))
         return err_set(err, -EINVAL, "trial %u: probe_fps is 0 to %g a second and flow, not %g",

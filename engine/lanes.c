@@ -362,6 +362,25 @@ static int split_flows(const struct phase_lane *lane, uint32_t number)
     return 0;
 }
 
+/* Room for interim results of what the port receives. */
+static int make_interims(struct phase_lane *lane)
+{
+    const struct phase_run *run = lane->run;
+
+    if (run->trial->doc->interim_ns == 0 || phase_is_probe(run) || lane->receive_count == 0)
+        return 0;
+    lane->interim.bytes =
+        calloc((size_t)(INTERIM_BATCH + 1) * lane->receive_count, sizeof *lane->interim.bytes);
+    if (lane->interim.bytes == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < lane->queue_count; i++) {
+        lane->queues[i].interim = interim_make(lane->receive_count);
+        if (lane->queues[i].interim == NULL)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 static int make_queues(struct phase_lane *lane, uint32_t count)
 {
     int rc = 0;
@@ -375,7 +394,7 @@ static int make_queues(struct phase_lane *lane, uint32_t count)
             .sends = lane->sends, .receives = lane->receives, .send_count = lane->send_count};
     for (uint32_t i = 0; i < count && count > 1 && rc == 0; i++)
         rc = split_flows(lane, i);
-    return rc;
+    return rc == 0 ? make_interims(lane) : rc;
 }
 
 static void free_queues(const struct phase_run *run, struct phase_lane *lane)
@@ -390,7 +409,9 @@ static void free_queues(const struct phase_run *run, struct phase_lane *lane)
             free(queue->receives);
             free(queue->sides);
         }
+        interim_free(queue->interim);
     }
+    free(lane->interim.bytes);
     free(lane->queues);
 }
 

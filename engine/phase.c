@@ -145,7 +145,8 @@ static void deal_lanes(struct phase_run *run)
                 if (job_worker_of(node, run->lanes[i].own->port, q) == w)
                     *next++ = (struct worker_lane){.transport = run->trial->transport,
                                                    .lane = run->lanes[i].queues[q].lane,
-                                                   .foreign = &run->lanes[i].foreign};
+                                                   .foreign = &run->lanes[i].foreign,
+                                                   .interim = run->lanes[i].queues[q].interim};
         task->count = (size_t)(next - task->lanes);
     }
 }
@@ -262,6 +263,14 @@ static int turn(struct sequence *sequence, size_t index, int64_t most_ns)
     return node_turn_or(sequence->trial->node, clock_now() + most_ns, lanes_settle_fd(first));
 }
 
+/* Interim results are fetched before there is no more room for them. */
+static int64_t longest_wait_ns(const struct doc_trial *doc)
+{
+    int64_t room_ns = doc->interim_ns * INTERIM_ROOM / 4;
+
+    return room_ns > 0 && room_ns < PROGRESS_NS ? room_ns : PROGRESS_NS;
+}
+
 /* Keeps the node's loop going until the workers are done. */
 static int await_workers(struct sequence *sequence, size_t index)
 {
@@ -269,14 +278,16 @@ static int await_workers(struct sequence *sequence, size_t index)
     struct node *node = sequence->trial->node;
     struct worker_progress last = {0};
     int64_t last_ns = clock_now(), watched_ns = last_ns;
+    int64_t wait_ns = longest_wait_ns(sequence->trial->doc);
     int rc = 0;
 
     while (!workers_done(node)) {
         if (rc == 0)
-            rc = turn(sequence, index, PROGRESS_NS);
+            rc = turn(sequence, index, wait_ns);
         else
             node_turn(node, clock_now() + NS_PER_MS);
         rc = rc < 0 ? rc : check_floods(run);
+        report_interim(run, false);
         if (clock_now() - last_ns >= PROGRESS_NS)
             report_progress(run, &last, &last_ns);
         if (rc == 0 && clock_now() - watched_ns >= LINKS_NS) {
@@ -346,12 +357,28 @@ static int make_ready(struct phase_run *run)
     return rc == 0 ? agree_on_start(run) : rc;
 }
 
+static void begin_interims(const struct phase_run *run)
+{
+    const struct phase *phase = &run->template;
+    const struct interim_grid grid = {
+        .open_ns = phase->open_ns,
+        .step_ns = run->trial->doc->interim_ns,
+        .close_ns = phase->stop_ns == CLOCK_NEVER ? CLOCK_NEVER : phase->close_ns,
+    };
+
+    for (size_t i = 0; i < run->lane_count; i++)
+        for (uint32_t q = 0; run->lanes[i].interim.bytes != NULL && q < run->lanes[i].queue_count;
+             q++)
+            interim_begin(run->lanes[i].queues[q].interim, &grid);
+}
+
 /* Gives the lanes to the workers, who wait for the start. */
 static void hand_over(struct phase_run *run, const struct phase_run *last)
 {
     struct node *node = run->trial->node;
 
     set_times(run, run->start_run_ns - run->offset_ns);
+    begin_interims(run);
     deal_lanes(run);
     if (last == NULL)
         read_hardware(run, true);
@@ -416,6 +443,7 @@ static void conclude(struct phase_run *run)
     if (run == NULL)
         return;
     report_lane_errors(run);
+    report_interim(run, true);
     if (phase_is_probe(run))
         report_probe(run);
     else

@@ -205,6 +205,16 @@ void record_offer(struct records *records, json_t *record)
     enqueue(records, record, true);
 }
 
+bool records_crowded(struct records *records)
+{
+    bool crowded;
+
+    pthread_mutex_lock(&records->lock);
+    crowded = records->queue_count > QUEUE_OFFER_MAX;
+    pthread_mutex_unlock(&records->lock);
+    return crowded;
+}
+
 int records_await_room(struct records *records)
 {
     pthread_mutex_lock(&records->lock);

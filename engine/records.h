@@ -30,6 +30,8 @@ json_t *record_new(const struct records *records, const char *type);
 void record_send(struct records *records, json_t *record);
 /* The same, but dropped (and counted) when others wait: for `progress`. */
 void record_offer(struct records *records, json_t *record);
+/* Whether others wait, so that a record that can wait, too, had better. */
+bool records_crowded(struct records *records);
 /* Waits until few records wait, for who writes many and may wait for the reader. -EPIPE: standard
  * output can't be written any more. */
 int records_await_room(struct records *records);

@@ -45,8 +45,7 @@ static void set_u64(json_t *record, const char *key, uint64_t value)
     json_object_set_new(record, key, json_integer((json_int_t)value));
 }
 
-/* A new record with the place that all of a phase's records share. */
-static json_t *phase_record(const struct phase_run *run, const char *type)
+json_t *report_new(const struct phase_run *run, const char *type)
 {
     json_t *record = record_new(run->trial->node->records, type);
 
@@ -132,7 +131,7 @@ struct flow_place {
 static void report_flow(const struct phase_run *run, const struct flow_place *place,
                         const struct lane_flow *flow)
 {
-    json_t *record = phase_record(run, "flow");
+    json_t *record = report_new(run, "flow");
     bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
     const struct flow_side *side = flow->side;
 
@@ -212,7 +211,7 @@ static void report_histogram(const struct phase_run *run, const struct flow_plac
     uint32_t parts = count_parts(&latency->histogram), next = 0;
 
     for (uint32_t part = 0; part < parts; part++) {
-        json_t *record = phase_record(run, "histogram");
+        json_t *record = report_new(run, "histogram");
         char text[HISTOGRAM_TEXT];
 
         histogram_write(&latency->histogram, &next, text, sizeof text);
@@ -284,7 +283,7 @@ static void set_rdma(json_t *record, const struct phase_lane *lane)
 
 static void report_port(const struct phase_run *run, const struct phase_lane *lane)
 {
-    json_t *record = phase_record(run, "port");
+    json_t *record = report_new(run, "port");
     bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
     const struct port_hardware *before = &lane->before;
     const struct port_hardware *after = &lane->after;
@@ -366,7 +365,7 @@ static double cycles_per_frame(const struct phase_run *run, double cpu_s)
 static void report_node(const struct phase_run *run)
 {
     const struct phase_outcome *outcome = &run->outcome;
-    json_t *record = phase_record(run, "phase");
+    json_t *record = report_new(run, "phase");
     const struct phase_cost *begin = &run->begin;
     const struct phase_cost *end = &run->end;
     char name[64];
@@ -428,7 +427,7 @@ void report_phase(const struct phase_run *run)
 static void report_unreachable(const struct phase_run *run, const struct phase_lane *lane,
                                const struct lane_flow *flow)
 {
-    json_t *record = phase_record(run, "unreachable");
+    json_t *record = report_new(run, "unreachable");
 
     record_set_text(record, "src", rank_name(lane, flow->src));
     record_set_text(record, "dst", rank_name(lane, flow->dst));
@@ -464,7 +463,7 @@ void report_lane_errors(const struct phase_run *run)
 
         if (lane->lane == NULL || lane->lane->error.text[0] == '\0')
             continue;
-        record = phase_record(run, "event");
+        record = report_new(run, "event");
         record_set_text(record, "what", "lane-error");
         record_set_text(record, "port", rank_name(lane, lane->own->rank));
         record_set_text(record, "text", lane->lane->error.text);
@@ -484,7 +483,7 @@ void report_late(const struct phase_run *run)
     snprintf(text, sizeof text,
              "phase %u of trial %u was ready %lld ms after its window had opened", run->number,
              run->trial->doc->id, (long long)(late_ns / NS_PER_MS));
-    record = phase_record(run, "event");
+    record = report_new(run, "event");
     record_set_text(record, "what", "late");
     record_set_text(record, "port", NULL);
     record_set_text(record, "text", text);
@@ -513,7 +512,7 @@ void report_progress(const struct phase_run *run, struct worker_progress *last, 
     struct worker_progress now = {0};
     int64_t now_ns = clock_now();
     double seconds = (double)(now_ns - *last_ns) / 1e9;
-    json_t *record = phase_record(run, "progress");
+    json_t *record = report_new(run, "progress");
 
     for (size_t w = 0; w < node->worker_count; w++) {
         struct worker_progress one = worker_progress(node->workers[w]);

@@ -6,6 +6,7 @@
 #ifndef ENGINE_TRIAL_H
 #define ENGINE_TRIAL_H
 
+#include "interim.h"
 #include "lead.h"
 #include "node.h"
 
@@ -53,10 +54,20 @@ struct queue_lane {
     struct lane_flow *receives;
     uint32_t send_count;
     struct flow_side *sides; /* its part of flows that several queues share; NULL: none are */
+    struct interim *interim; /* NULL: none */
     struct port_count count;
 };
 
 struct phase_run;
+
+#define INTERIM_BATCH 8u /* marks of one record */
+
+/* Marks that were taken and wait for their record; the first one is where that begins. */
+struct interim_rows {
+    uint64_t *bytes; /* by mark, by flow; NULL: no interim results */
+    int64_t at_ns[INTERIM_BATCH + 1];
+    uint32_t count;
+};
 
 /* One own rank in the present phase. Its flows and counts are the whole port's. */
 struct phase_lane {
@@ -71,6 +82,7 @@ struct phase_lane {
     uint32_t fetched;        /* addresses of partners: of sends, then of receives */
     struct flow_side *sides; /* of sends, then of receives */
     struct port_count count;
+    struct interim_rows interim;
     atomic_ullong foreign; /* frames for other ports, told by the workers while it runs */
     struct port_hardware before;
     struct port_hardware after;
@@ -180,6 +192,10 @@ void agree_alone(struct phase_run *run);
 /* What this start would have needed, for the lead of the next. */
 void agree_note_start(const struct phase_run *run);
 
+/* report.c: a new record with the place that all of a phase's records share. */
+json_t *report_new(const struct phase_run *run, const char *type);
+/* report_interim.c: the interim results that are due; `all`: those that are not, too. */
+void report_interim(struct phase_run *run, bool all);
 /* report.c: the records of a phase that has ended. */
 void report_phase(const struct phase_run *run);
 void report_probe(const struct phase_run *run);

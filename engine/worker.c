@@ -97,6 +97,22 @@ static int64_t mark_window(const struct phase *phase, struct worker_lane *lane, 
     return CLOCK_NEVER;
 }
 
+/* Marks what has come of each flow, of all lanes at nearly the same time. */
+static void mark_interim(struct worker_task *task, int64_t now_ns)
+{
+    task->interim_ns = CLOCK_NEVER;
+    for (size_t i = 0; i < task->count; i++) {
+        const struct worker_lane *lane = &task->lanes[i];
+        int64_t due_ns = CLOCK_NEVER;
+
+        if (lane->interim != NULL) {
+            account(lane);
+            due_ns = interim_mark(lane->interim, lane->lane->request.receives, now_ns);
+        }
+        task->interim_ns = due_ns < task->interim_ns ? due_ns : task->interim_ns;
+    }
+}
+
 /* Frames for others that have come to the lane's port, as far as its workers have told. */
 static uint64_t count_foreign(struct worker_lane *lane)
 {
@@ -322,6 +338,8 @@ static void run_task(struct worker *worker, struct worker_task *task)
     for (;;) {
         int64_t wake_ns = poll_lanes(worker, task, &now_ns);
 
+        if (now_ns >= task->interim_ns)
+            mark_interim(task, now_ns);
         if (now_ns - checked_ns >= check_ns(worker, wake_ns)) {
             if (task_over(worker, task, now_ns))
                 break;

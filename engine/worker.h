@@ -13,6 +13,7 @@
 #define ENGINE_WORKER_H
 
 #include "documents.h"
+#include "interim.h"
 #include "transport.h"
 
 #include <stdatomic.h>
@@ -22,6 +23,7 @@
 struct worker_lane {
     const struct transport *transport;
     struct lane *lane;
+    struct interim *interim; /* NULL: none */
     /* Frames for others at its port, of all its queues: their workers add theirs. */
     atomic_ullong *foreign;
     uint64_t foreign_told; /* so many of them are this lane's */
@@ -45,6 +47,7 @@ struct worker_task {
     int64_t drain_silence_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit; /* frames for others at one port; 0: none */
+    int64_t interim_ns;   /* the worker's: when the next interim result is due */
     int64_t awake_ns;     /* when the worker was at its lanes */
     enum task_end end;    /* the worker's answer ... */
     size_t flooded;       /* ... and the lane that was flooded */

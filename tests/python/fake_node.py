@@ -90,9 +90,10 @@ class FakeNode:
     def on_trial(self, trial: dict[str, Any]) -> int | None:
         other = next(name for name in self.names if name != self.name)
         mine, theirs = f"{self.name}:e0", f"{other}:e0"
-        place = {"trial": trial["id"]}
+        place = {"trial": trial["id"], "repeat": trial.get("repeat", 0)}
+        came = 500 + 400 * (trial["id"] % 2) if self.behaviour == "noisy" else 900
         write(frame_side("source", mine, theirs, 1000, 900) | place)
-        write(frame_side("destination", theirs, mine, 1000, 900) | place)
+        write(frame_side("destination", theirs, mine, 1000, came) | place)
         fault = getattr(self, "fault_" + self.behaviour.replace("-", "_"), None)
         status = fault() if fault else None
         if status is None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from switchbench import documents
 from switchbench.compile import compile_run, refuse_too_long, refuse_unbuilt
 from switchbench.config import Request, read, read_values
 from switchbench.errors import ConfigurationError
-from switchbench.model import Run
+from switchbench.model import Repeats, Run
 
 pytestmark = needs_engine
 
@@ -107,6 +108,7 @@ def test_lab_document(tmp_path: Path) -> None:
         "cooldown_ns": 100_000_000,
         "drain_silence_ns": 121_000_000,  # 256 KiB at 100 Mbit/s, and 100 ms
         "drain_max_ns": 3_000_000_000,
+        "interim_ns": 1_000_000_000,
         "flood_limit": 1000,
         "dpdk": {"header": "l2", "burst": 32, "catch_up": 8, "dither": 1},
     }
@@ -167,12 +169,71 @@ def test_together(tmp_path: Path) -> None:
 
 
 def test_repeats_and_sweep(tmp_path: Path) -> None:
-    """4 counts, 2 sizes, 2 loads, 3 repeats, the repeats innermost."""
+    """4 counts, 2 sizes, 2 loads, 3 repeats, the repeats innermost; up to 7 more if needed."""
     run = compile_text(tmp_path, SWEEP_EXAMPLE)
-    assert len(run.trials) == 48
-    assert [trial.repeat for trial in run.trials[:4]] == [0, 1, 2, 0]
-    assert [trial.parameters["count"] for trial in run.trials[:12:3]] == [7, 8, 9, 12]
-    assert len({trial.id for trial in run.trials}) == 48
+    required = [trial for trial in run.trials if not trial.optional]
+    assert (len(required), len(run.trials)) == (48, 160)
+    assert [trial.repeat for trial in required[:4]] == [0, 1, 2, 0]
+    assert [trial.repeat for trial in run.trials[:11]] == [*range(10), 0]
+    assert [trial.point for trial in run.trials[:11]] == [0] * 10 + [1]
+    assert [trial.parameters["count"] for trial in required[:12:3]] == [7, 8, 9, 12]
+    assert len({trial.id for trial in run.trials}) == 160
+    assert run.longest_s > 3 * run.expected_s
+
+
+def test_repeats_until_the_mean_is_sure(tmp_path: Path) -> None:
+    """What is not said has a default; the understood mapping gives the same run."""
+    for text, repeats in (
+        ("{min: 5, max: 30, width: 2%, confidence: 95%}", Repeats(5, 30, 0.02, 0.95)),
+        ("{width: 0.5%}", Repeats(5, 30, 0.005, 0.95)),
+        ("{max: 3}", Repeats(3, 3, 0.02, 0.95)),
+        ("{min: 50, confidence: 99%}", Repeats(50, 50, 0.02, 0.99)),
+        ("7", Repeats(7, 7)),
+    ):
+        run = compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, repeat: {text}}}]\n")
+        assert {trial.repeats for trial in run.trials} == {repeats}
+        assert len(run.trials) == repeats.most
+        assert_same(run, again(run))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("repeat: {max: 1, confidence: 95%}", "max: 1 repeat has no confidence interval"),
+        ("repeat: {min: 1}", "min: 1 repeat has no confidence interval: at least 2"),
+        ("repeat: {min: 9, max: 4}", "min: 9 repeats are more than max, 4"),
+        ("repeat: {width: 0%}", 'width: found "0%", but 0% to 100% is needed'),
+        ("repeat: {width: 2}", "width: found 2, but"),
+        ("repeat: {confidence: 100%}", 'confidence: found "100%", but 50% to 99.99% is needed'),
+        ("repeat: {mx: 3}", "mx is not a key here"),
+        ("repeat: 0", "0 is not possible: repeats are 1 to 10000"),
+        ("repeat: [3]", "takes one value"),
+        ("interim: 9ms", "9ms is too short to be measured: at least 10ms, or off"),
+        ("interim: 1", "has no unit"),
+        ("interim: 3s", "3s is longer than the window: none would end"),
+    ],
+)
+def test_repeats_and_interims_refused(text: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(sentence)):
+        compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, {text}}}]\n")
+
+
+def test_interim(tmp_path: Path) -> None:
+    """A second where the window has one, as asked for, and off."""
+    for text, step_ns in (
+        ("window: 1s", 10**9),
+        ("window: 900ms", None),
+        ("interim: 100ms", 10**8),
+        ("interim: off", None),
+        ("traffic: transfer", 10**9),
+    ):
+        run = compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, {text}}}]\n")
+        assert run.trials[0].document.get("interim_ns") == step_ns
+        assert_same(run, again(run))
+    swept = "tests: [{pattern: chain, sweep: {window: [500ms, 2s]}}]"
+    run = compile_text(tmp_path, f"{LAB}{swept}\n")
+    assert [trial.document.get("interim_ns") for trial in run.trials] == [None, 10**9]
+    assert_same(run, again(run))
 
 
 def test_imix(tmp_path: Path) -> None:
@@ -280,12 +341,13 @@ def test_job_by_hand(tmp_path: Path) -> None:
     text = documents.hand_job(run, "hand-1")
     found = job_documents(text)
     assert list(found) == ["job", "peers", "trial", "quit"]
-    assert text.count("\n...\n") == 3 + len(run.trials)
+    required = [trial for trial in run.trials if not trial.optional]
+    assert text.count("\n...\n") == 3 + len(required)
     assert found["job"]["controlled"] is False
     assert found["peers"]["addresses"] == ["192.0.2.1:7600", "[2001:db8::2]:7600"]
     assert found["job"]["nodes"][1]["control"] == {"address": "[2001:db8::2]:7600"}
     assert len(bytes.fromhex(found["peers"]["key"])) == 32
-    assert found["trial"] == json.loads(json.dumps(run.trials[-1].document))
+    assert found["trial"] == json.loads(json.dumps(required[-1].document))
     other = job_documents(documents.hand_job(run, "hand-1"))
     assert other["peers"]["key"] != found["peers"]["key"]
 

@@ -11,6 +11,7 @@ import pytest
 from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.config.resolve import points
 from switchbench.errors import ConfigurationError
+from switchbench.model import Repeats
 
 TWO = "switchbench: 1\nsite: {lab: two-modules}\n"
 HALL = "switchbench: 1\nsite: sites/hall2.yaml\n"
@@ -464,9 +465,13 @@ def test_profiles(tmp_path: Path) -> None:
         return next(iter(points(test))).values
 
     lab = first(LAB + "pattern: chain\n")
-    assert (lab["warmup"], lab["window"], lab["repeat"]) == (5 * 10**8, 2 * 10**9, 1)
+    assert (lab["warmup"], lab["window"], lab["repeat"]) == (5 * 10**8, 2 * 10**9, Repeats(1, 1))
     tcp = first(LAB + "pattern: chain\ntransport: tcp\n", profile="standard")
-    assert (tcp["warmup"], tcp["window"], tcp["repeat"]) == (3 * 10**9, 5 * 10**9, 3)
+    assert (tcp["warmup"], tcp["window"], tcp["repeat"]) == (
+        3 * 10**9,
+        5 * 10**9,
+        Repeats(3, 10, 0.02),
+    )
     aapc = first(LAB + "pattern: aapc\nprofile: acceptance\n")
     assert (aapc["warmup"], aapc["window"]) == (2 * 10**9, 30 * 10**9)
     assert aapc["frame_sizes"] == [64, 128, 256, 512, 1024, 1280, 1518]

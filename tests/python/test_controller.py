@@ -27,7 +27,7 @@ from switchbench.controller.node import Node
 from switchbench.documents import to_yaml
 from switchbench.errors import RunError
 from switchbench.launch.base import popen_options
-from switchbench.model import Process, Run
+from switchbench.model import Process, Repeats, Run
 from switchbench.results.directory import LineFile, RunDirectory
 from switchbench.results.records import read_records
 from switchbench.results.summary import Summary, schema
@@ -112,6 +112,66 @@ def summary_of(run: Run, path: Path, outcome: Outcome) -> dict[str, Any]:
     result = summary.finish(about(), outcome.faults)
     jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
     return result
+
+
+def repeated(bench: Bench, repeats: Repeats) -> None:
+    """Makes the bench's run one test that is repeated, with a clause about its throughput."""
+    site = bench.run.site
+    trials = [
+        make_trial(
+            site,
+            number,
+            repeat=number,
+            repeats=repeats,
+            document={"id": number, "repeat": number},
+        )
+        for number in range(repeats.most)
+    ]
+    clause = {"measure": "throughput", "over": "plan", "require": "> 1", "where": {}}
+    bench.run = make_run(site, *trials, expectations=(clause,))
+
+
+def test_repeats_end_when_the_mean_is_sure(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    repeated(bench, Repeats(3, 8, 0.02))
+    outcome = bench.conduct()
+    assert outcome == Outcome([], 0)
+    summary = bench.summary(outcome)
+    assert (summary["status"], summary["exit_status"]) == ("complete", 0)
+    assert [plan["repeat"] for plan in summary["plans"]] == [0, 1, 2]
+    (entry,) = summary["statistics"]
+    assert (entry["verdict"], entry["width_percent"]) == ("conclusive", 0)
+    assert entry["trials"] == [0, 1, 2]
+
+
+def test_unsure_repeats_go_on_to_the_limit_and_are_inconclusive(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    repeated(bench, Repeats(3, 6, 0.02))
+    outcome = bench.conduct(node1="noisy", node2="noisy")
+    assert outcome == Outcome([], 0)
+    summary = bench.summary(outcome)
+    assert (summary["status"], summary["exit_status"]) == ("complete", 4)
+    assert [plan["repeat"] for plan in summary["plans"]] == list(range(6))
+    (entry,) = summary["statistics"]
+    assert entry["verdict"] == "inconclusive"
+    assert entry["low"] < entry["mean"] < entry["high"]
+    (clause,) = summary["expectations"]
+    assert clause["verdict"] == "inconclusive"
+    assert "after 6 repeats, more than the 2 % asked for" in clause["reason"]
+
+
+def test_a_run_that_died_lacks_its_repeats(tmp_path: Path) -> None:
+    """What was needed and not run is not mistaken for what was not needed."""
+    bench = Bench(tmp_path / "run")
+    repeated(bench, Repeats(3, 6, 0.02))
+    outcome = bench.conduct(node2="die")
+    assert outcome.status == 3
+    summary = bench.summary(outcome)
+    assert summary["status"] == "partial"
+    (entry,) = summary["statistics"]
+    assert entry["verdict"] == "inconclusive"
+    assert entry["reason"].endswith("repeats could not be measured")
+    assert summary["not_measured"]
 
 
 def threads() -> set[str]:

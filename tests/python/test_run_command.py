@@ -46,7 +46,12 @@ class Stage:
 
     def main(self, out: str = "out", quiet: bool = True) -> int:
         args = argparse.Namespace(
-            conf=Path("mine.yaml"), out=self.path / out, quiet=quiet, all=False, site=None
+            conf=Path("mine.yaml"),
+            out=self.path / out,
+            quiet=quiet,
+            all=False,
+            interim=False,
+            site=None,
         )
         return command.main(args)
 
@@ -141,7 +146,9 @@ def test_a_directory_with_results_is_refused(stage: Stage) -> None:
 def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     stage.main()
     first = capsys.readouterr().out
-    args = argparse.Namespace(directory=stage.path / "out", all=False, again=False, svg=None)
+    args = argparse.Namespace(
+        directory=stage.path / "out", all=False, again=False, interim=False, svg=None
+    )
     assert table.main(args) == 0
     assert capsys.readouterr().out == first
 
@@ -157,7 +164,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
         records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
     monkeypatch.setattr(table, "compile_run", lambda _reading: stage.run)
     monkeypatch.setattr(table, "read", lambda _request: None)
-    args = argparse.Namespace(directory=out, all=False, again=True, svg=None)
+    args = argparse.Namespace(directory=out, all=False, again=True, interim=False, svg=None)
     assert table.main(args) == 3
     result = stage.summary()
     assert result["status"] == "partial"

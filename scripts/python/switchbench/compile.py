@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import timing
 from .config import Reading, effective
 from .config.effective import text as written
 from .config.members import Members
-from .config.resolve import Point, Test, frame_limits, place, points, verbs_limits
+from .config.resolve import Point, Test, frame_limits, given, place, points, verbs_limits
 from .config.settings import PATTERN_KEYS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
-from .model import Load, Part, Port, Run, Trial
+from .model import Load, Part, Port, Repeats, Run, Trial
 from .results import expect
 
 NS = 1e9
@@ -63,10 +63,11 @@ def refuse_unbuilt(run: Run) -> None:
 
 def refuse_too_long(run: Run) -> None:
     """Refuses a run that should take longer than `time_limit`."""
-    if run.time_limit_s is not None and run.expected_s > run.time_limit_s:
+    if run.time_limit_s is not None and run.longest_s > run.time_limit_s:
+        repeated = ", with all repeats that may be needed" if run.longest_s > run.expected_s else ""
         raise ConfigurationError(
-            f"time_limit: the run should take {timing.human(run.expected_s)}, more than the "
-            f"{timing.human(run.time_limit_s)} allowed"
+            f"time_limit: the run should take {timing.human(run.longest_s)}{repeated}, more than "
+            f"the {timing.human(run.time_limit_s)} allowed"
         )
 
 
@@ -97,15 +98,17 @@ class _Compiler:
         turns = list(self.turns())
         ordered = sorted(turns, key=lambda turn: turn[0].bound)
         self.bound_last = ordered != turns
+        points: dict[int, int] = {}  # by draft
         for identity, (draft, repeat) in enumerate(ordered):
-            yield draft.trial(identity, repeat)
+            point = points.setdefault(id(draft), len(points))
+            yield replace(draft.trial(identity, repeat), point=point, repeats=draft.repeats)
 
     def turns(self) -> Iterator[_Turn]:
         """Each point as often as it is repeated; transports of one pattern alternate."""
         for group in _by_transports(self.reading.tests):
             drafts = [self.draft(number, p) for number, test in group for p in points(test)]
             if len(group) == 1:
-                yield from ((draft, i) for draft in drafts for i in range(draft.repeats))
+                yield from ((draft, i) for draft in drafts for i in range(draft.repeats.most))
             else:
                 yield from _alternating(drafts)
 
@@ -143,8 +146,8 @@ def _alternating(drafts: list[_Draft]) -> Iterator[_Turn]:
     for draft in drafts:
         matrices.setdefault(draft.matrix, []).append(draft)
     for sharing in matrices.values():
-        for repeat in range(max(draft.repeats for draft in sharing)):
-            yield from ((draft, repeat) for draft in sharing if repeat < draft.repeats)
+        for repeat in range(max(draft.repeats.most for draft in sharing)):
+            yield from ((draft, repeat) for draft in sharing if repeat < draft.repeats.most)
 
 
 class _Draft:
@@ -171,15 +174,17 @@ class _Draft:
         verbs_limits(self.point, self.document)
         self._check_load()
         self._check_pack()
+        self._check_interim()
         if self.values["traffic"] == "transfer" and self.values.get("sync") == "none":
             raise self.problem(
                 "sync", "none needs phases of a known length, and a transfer has none"
             )
 
     @property
-    def repeats(self) -> int:
+    def repeats(self) -> Repeats:
         """How often it is run."""
-        return int(self.values["repeat"])
+        found: Repeats = self.values["repeat"]
+        return found
 
     @property
     def matrix(self) -> str:
@@ -306,6 +311,8 @@ class _Draft:
             "drain_silence_ns": values["drain_silence"],
             "drain_max_ns": values["drain_max"],
         }
+        if values.get("interim"):
+            document["interim_ns"] = values["interim"]
         if "transfer_size" in values:
             document["transfer_bytes"] = values["transfer_size"]
         if "flood_limit" in values:
@@ -359,6 +366,14 @@ class _Draft:
                 if text:
                     key = "load" if "load" in self.values else "loads"
                     raise self.problem(key, text)
+
+    def _check_interim(self) -> None:
+        step_ns, window_ns = self.values["interim"], self.values.get("window", 0)
+        if window_ns and step_ns > window_ns and given(self.point, "interim", self.document):
+            raise self.problem(
+                "interim",
+                f"{written('interim', step_ns)} is longer than the window: none would end",
+            )
 
     def _check_pack(self) -> None:
         if self.transport != "dpdk":

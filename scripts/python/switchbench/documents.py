@@ -123,7 +123,8 @@ def hand_job(run: Run, run_id: str) -> str:
         addresses.append(node["control"]["address"])
     peers = {"addresses": addresses, "key": secrets.token_hex(KEY_BYTES)}
     documents = [to_yaml("job", job), to_yaml("peers", peers)]
-    documents += [to_yaml("trial", trial.document) for trial in run.trials]
+    # Nobody is there to say when the mean is sure: the repeats that are needed in any case.
+    documents += [to_yaml("trial", trial.document) for trial in run.trials if not trial.optional]
     return "".join([*documents, to_yaml("quit", True)])
 
 

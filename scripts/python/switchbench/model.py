@@ -72,6 +72,16 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Repeats:
+    """How often a point is measured: until its mean is sure enough, or so often."""
+
+    least: int = 1
+    most: int = 1
+    width: float | None = None  # of the confidence interval, as a share of the mean; None: any
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True)
 class Part:
     """One network's share of a trial: its ranks are the ports, in rank order."""
 
@@ -101,6 +111,13 @@ class Trial:
     flows: int  # in all phases and parts
     document: dict[str, Any]  # the whole `trial` document, without the outer key
     expected_s: float  # what it should take, barriers and drain included
+    point: int = 0  # what all repeats of one setting have in common
+    repeats: Repeats = Repeats()
+
+    @property
+    def optional(self) -> bool:
+        """Whether it is run only if the repeats before it leave the mean unsure."""
+        return self.repeats.least <= self.repeat < self.repeats.most
 
 
 @dataclass(frozen=True)
@@ -123,5 +140,11 @@ class Run:
 
     @property
     def expected_s(self) -> float:
-        """Time that the run should take."""
+        """Time that the run should take, without repeats that may not be needed."""
+        required = (trial for trial in self.trials if not trial.optional)
+        return self.start_s + sum(trial.expected_s for trial in required)
+
+    @property
+    def longest_s(self) -> float:
+        """Time that it should take with every repeat that may be needed."""
         return self.start_s + sum(trial.expected_s for trial in self.trials)

@@ -73,8 +73,10 @@ def show(run: Run, choice: Choice, console: Console) -> None:
     """Prints the plan of a run."""
     console.print(Text(_site_line(run)))
     console.print(_tests_table(run))
+    longest = f" to {timing.human(run.longest_s)}" if run.longest_s > run.expected_s else ""
     console.print(
-        f"expected time {timing.human(run.expected_s)}, of it {timing.human(run.start_s)} to start"
+        f"expected time {timing.human(run.expected_s)}{longest}, of it "
+        f"{timing.human(run.start_s)} to start"
     )
     for note in _notes(run):
         console.print(Text(f"note: {note}"))
@@ -110,7 +112,7 @@ def _tests_table(run: Run) -> Table:
             _few(test["ranks"]),
             _few([_size(sizes, test["size_unit"]) for sizes in test["sizes"]]),
             _few(test["loads"]),
-            str(test["repeat"]),
+            _repeats(test),
             str(test["trials"]),
             str(test["phases"]),
             timing.human(test["expected_s"]),
@@ -240,6 +242,7 @@ def tests_of(run: Run) -> list[dict[str, Any]]:
     for number, group in groupby(in_order, key=lambda trial: trial.test):
         trials = list(group)
         first = trials[0]
+        sure = [trial for trial in trials if not trial.optional]
         tests.append(
             {
                 "test": number,
@@ -251,14 +254,20 @@ def tests_of(run: Run) -> list[dict[str, Any]]:
                 "sizes": _unique(list(trial.sizes) for trial in trials),
                 "size_unit": first.size_unit,
                 "loads": _unique(quantities.load_text(trial.load) for trial in trials),
-                "repeat": 1 + max(trial.repeat for trial in trials),
-                "trials": len(trials),
-                "phases": sum(trial.phases for trial in trials),
-                "flows": sum(trial.flows for trial in trials),
-                "expected_s": round(sum(trial.expected_s for trial in trials), 3),
+                "repeat": first.repeats.least,
+                "repeat_most": first.repeats.most,
+                "trials": len(sure),
+                "phases": sum(trial.phases for trial in sure),
+                "flows": sum(trial.flows for trial in sure),
+                "expected_s": round(sum(trial.expected_s for trial in sure), 3),
             }
         )
     return tests
+
+
+def _repeats(test: dict[str, Any]) -> str:
+    least, most = test["repeat"], test["repeat_most"]
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _collected(trials: Iterable[Trial]) -> dict[str, list[Any]]:
@@ -288,6 +297,7 @@ def as_json(run: Run, choice: Choice) -> dict[str, Any]:
         "switchbench": 1,
         "seed": run.seed,
         "expected_s": round(run.expected_s, 3),
+        "longest_s": round(run.longest_s, 3),
         "start_s": round(run.start_s, 3),
         "tests": tests_of(run),
         "trials": [_trial(trial, number[trial.id]) for trial in run.trials],

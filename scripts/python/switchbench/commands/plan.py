@@ -32,8 +32,9 @@ examples:
   switchbench  1, the format's version
   seed         for everything that is drawn
   expected_s   how long the run should take; start_s of it before the first trial
+  longest_s    the same with every repeat that may be needed; tests count those needed in any case
   tests        [{test, pattern, parameters, transport, networks, ranks, sizes, size_unit, loads,
-               repeat, trials, phases, flows, expected_s}]
+               repeat, repeat_most, trials, phases, flows, expected_s}]
   trials       [{trial, test, repeat, plan, size, load, swept settings in parameters, expected_s}]
   plans        [{plan, networks, ranks: names in rank order by network, seed, pattern: as nodes
                get it, by rank number, phases: [{phase, name, networks: [{network,

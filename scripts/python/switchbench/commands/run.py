@@ -53,6 +53,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--all", action="store_true", help="every phase in the table, not a plan's five worst"
     )
+    parser.add_argument(
+        "--interim", action="store_true", help="how low flows fell while their phase ran, and when"
+    )
     parser.set_defaults(main=main)
 
 
@@ -88,7 +91,9 @@ def main(args: argparse.Namespace) -> int:
     summary = gather(run, place.directory.path)
     result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
     _write(place.directory, result, outcome)
-    Report(result, make_console(), every_phase=args.all).print(str(place.directory.path))
+    options = ["interim"] if args.interim else []
+    report = Report(result, make_console(), every_phase=args.all, options=options)
+    report.print(str(place.directory.path))
     for fault in outcome.faults:
         print(f"switchbench: {fault}", file=sys.stderr)
     return outcome.status or int(result["exit_status"])

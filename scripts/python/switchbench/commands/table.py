@@ -35,6 +35,9 @@ def add_parser(subparsers: Any) -> None:
         "--again", action="store_true", help="make the summary anew from the records, and keep it"
     )
     parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file instead")
+    parser.add_argument(
+        "--interim", action="store_true", help="how low flows fell while their phase ran, and when"
+    )
     parser.set_defaults(main=main)
 
 
@@ -48,7 +51,8 @@ def main(args: argparse.Namespace) -> int:
         summary = gather(run, args.directory).finish(summary["run"], faults, refused)
         replace_json(args.directory / SUMMARY, summary)
     console = make_canvas() if args.svg else make_console()
-    Report(summary, console, every_phase=args.all).print(str(args.directory))
+    options = ["interim"] if args.interim else []
+    Report(summary, console, every_phase=args.all, options=options).print(str(args.directory))
     if args.svg:
         console.save_svg(str(args.svg), title="switchbench run")
     return int(summary["exit_status"])

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
+from ..model import Repeats
 from . import quantities, settings
 from .read import FORMAT, Reading
 from .resolve import Test, points
@@ -56,6 +57,8 @@ def _test(test: Test) -> dict[str, Any]:
         values.pop("frame_sizes", None)  # the profile's sizes follow the header
     if _decider_swept(swept) and not any(form in test.values for form in settings.FAMILIES[3]):
         values.pop("message_sizes", None)  # a datagram's size follows service and MTU
+    if "window" in swept and "interim" not in test.values:
+        values.pop("interim")  # its default follows the window
     if "ranks" not in values and not test.together:
         values["ranks"] = [test.ports]
     result = {"pattern": test.pattern, **_where(test)}
@@ -131,6 +134,18 @@ def _groups(values: Any) -> Any:
     return [group[0] if len(group) == 1 else list(group) for group in values]
 
 
+def _repeat(value: Repeats) -> Any:
+    if value.width is None:
+        return value.most
+    shares = {"width": value.width, "confidence": value.confidence}
+    percents = {key: f"{100 * share:.10g}%" for key, share in shares.items()}
+    return {"min": value.least, "max": value.most, **percents}
+
+
+def _interim(value: int) -> str:
+    return quantities.DURATION.text(value) if value else "off"
+
+
 _TEXTS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(_TIMES, quantities.DURATION.text),
     "load": _load,
@@ -138,6 +153,8 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
     "partners": _partners,
     "groups": _groups,
     "imix": list,
+    "repeat": _repeat,
+    "interim": _interim,
     "transfer_size": quantities.SIZE.text,
 }
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
-from ..model import Load
+from ..model import Load, Repeats
 from . import quantities
 from .words import listed, meant, shown
 
@@ -308,7 +309,78 @@ def _rdma_port(value: object) -> str:
     return f"{found[1]}/{int(found[2] or 1)}"
 
 
+REPEATS_MOST = 10000
+_REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # of a mapping that does not say
+_WIDTH, _CONFIDENCE = 0.02, 0.95
+_REPEAT_KEYS = ("min", "max", "width", "confidence")
+
+
+def _repeats(value: object) -> object:
+    """A number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
+    if value is None or isinstance(value, Repeats):
+        return value
+    if isinstance(value, list):
+        raise ValueError(SINGULAR)
+    if not isinstance(value, dict):
+        number = _repeat_count("repeat", value)
+        return Repeats(number, number)
+    for key in value:
+        if key not in _REPEAT_KEYS:
+            near = meant(key, _REPEAT_KEYS) or f"; keys are {listed(_REPEAT_KEYS)}"
+            raise ValueError(f"{key} is not a key here{near}")
+    given = {key: _repeat_count(key, value[key]) for key in ("min", "max") if key in value}
+    if given.get("max") == 1:
+        raise ValueError(
+            "max: 1 repeat has no confidence interval: at least 2 are needed, or write repeat: 1"
+        )
+    least = given.get("min", min(_REPEATS_LEAST, given.get("max", _REPEATS_LEAST)))
+    most = given.get("max", max(_REPEATS_USUAL, least))
+    if least < 2:
+        raise ValueError("min: 1 repeat has no confidence interval: at least 2 are needed")
+    if least > most:
+        raise ValueError(f"min: {least} repeats are more than max, {most}")
+    width = _share("width", value.get("width", "2%"), 0.0, 100.0)
+    confidence = _share("confidence", value.get("confidence", "95%"), 50.0, 99.99)
+    return Repeats(least, most, width, confidence)
+
+
+def _repeat_count(key: str, value: object) -> int:
+    number = quantities.count(value)
+    if not 1 <= number <= REPEATS_MOST:
+        raise ValueError(f"{key}: {number} is not possible: repeats are 1 to {REPEATS_MOST}")
+    return number
+
+
+_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
+
+
+def _share(key: str, value: object, least: float, most: float) -> float:
+    """A percentage as a share of 1."""
+    found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if found is None or not least <= float(found[1]) <= most or float(found[1]) == 0.0:
+        raise ValueError(
+            f"{key}: found {shown(value)}, but {least:g}% to {most:g}% is needed, as 2%"
+        )
+    return float(Decimal(found[1]) / 100)
+
+
+INTERIM_LEAST_NS = 10_000_000  # the kernel's clock and a worker's sleep are a millisecond apart
+
+
+def _interim(value: object) -> int:
+    """The time from one interim result to the next; 0: `off`."""
+    if value == "off":
+        return 0
+    step_ns = quantities.duration_ns(value)
+    if step_ns < INTERIM_LEAST_NS:
+        short = quantities.DURATION.text(step_ns)
+        raise ValueError(f"{short} is too short to be measured: at least 10ms, or off")
+    return step_ns
+
+
 Duration = Annotated[int, _single(quantities.duration_ns)]
+Interim = Annotated[int, _single(_interim)]
+RepeatField = Annotated[Any, PlainValidator(_repeats)]
 Size = Annotated[int, _single(quantities.size_bytes)]
 Rate = Annotated[int, _single(quantities.rate_bps)]
 FrameSize = Annotated[int, _single(_frame_bytes)]

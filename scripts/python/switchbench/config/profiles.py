@@ -6,11 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import Load, Site
+from ..model import Load, Repeats, Site
 from . import settings
 
 _MS = 1_000_000
 _S = 1_000_000_000
+
+_WIDTH = 0.02  # of the confidence interval, as a share of the mean
 
 RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # RFC 2544, section 9.1
 JUMBO_SIZE = 9018
@@ -26,15 +28,17 @@ class Profile:
     tcp_warmup_ns: int  # congestion control needs longer to reach its level
     window_ns: int
     aapc_window_ns: int  # of one phase of many
-    repeat: int
+    repeat: Repeats
     frame_sizes: tuple[int, ...]
     jumbo: bool = False  # JUMBO_SIZE too where the MTU allows
 
 
 PROFILES = {
-    "quick": Profile(_S // 2, _S // 2, 2 * _S, 2 * _S, 1, (1518,)),
-    "standard": Profile(_S, 3 * _S, 5 * _S, 5 * _S, 3, (64, 1518)),
-    "acceptance": Profile(2 * _S, 2 * _S, 60 * _S, 30 * _S, 3, RFC2544_SIZES, jumbo=True),
+    "quick": Profile(_S // 2, _S // 2, 2 * _S, 2 * _S, Repeats(1, 1), (1518,)),
+    "standard": Profile(_S, 3 * _S, 5 * _S, 5 * _S, Repeats(3, 10, _WIDTH), (64, 1518)),
+    "acceptance": Profile(
+        2 * _S, 2 * _S, 60 * _S, 30 * _S, Repeats(5, 30, _WIDTH), RFC2544_SIZES, jumbo=True
+    ),
 }
 
 # What a pattern is when only its name is given.
@@ -133,6 +137,11 @@ def _drain(site: Site) -> dict[str, int]:
     if site.queueing_s:
         silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
     return {"drain_silence": silence_ns, "drain_max": max(3 * _S, 4 * silence_ns)}
+
+
+def interim_ns(window_ns: int | None) -> int:
+    """A second, as far as the window has one; a transfer's has no fixed length."""
+    return 0 if window_ns is not None and window_ns < _S else _S
 
 
 def header_options(header: str, vlan: int | None) -> dict[str, Any]:

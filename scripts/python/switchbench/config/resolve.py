@@ -269,6 +269,7 @@ def _at(test: Test, combination: Values) -> Values:
     values = settings.assigned(test.values, combination)
     idle = settings.without_effect(values, test.pattern, test.transport)
     values = {key: value for key, value in values.items() if key not in idle}
+    values.setdefault("interim", profiles.interim_ns(values.get("window")))
     if "dpdk" in values:
         kept = {key: v for key, v in values["dpdk"].items() if f"dpdk.{key}" not in idle}
         values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | kept
@@ -415,6 +416,11 @@ def place(point: Point, key: str, document: Document) -> KeyPath:
     """Where a setting of a point was given: in its test, else at the top, else the test itself."""
     path = point.test.path
     return next(iter(_stands(point, key, document)), path)
+
+
+def given(point: Point, key: str, document: Document) -> bool:
+    """Whether the user wrote a setting of a point anywhere."""
+    return bool(_stands(point, key, document))
 
 
 def _stands(point: Point, key: str, document: Document) -> list[KeyPath]:

@@ -19,6 +19,7 @@ from .fields import (
     Groups,
     Imix,
     InlineSize,
+    Interim,
     LoadField,
     MessageSize,
     Name,
@@ -26,6 +27,7 @@ from .fields import (
     RankCount,
     Rate,
     RdmaPort,
+    RepeatField,
     Size,
     Strict,
     retries,
@@ -139,7 +141,8 @@ class Settings(Strict):
     verbs: VerbsOptions | None = None
     # how it is run
     profile: Profile | None = None
-    repeat: Annotated[int, whole(1, 10000, "repeat")] | None = None
+    repeat: RepeatField | None = None
+    interim: Interim | None = None
     warmup: Duration | None = None
     window: Duration | None = None
     cooldown: Duration | None = None

@@ -4,7 +4,8 @@
     job -> hello of all -> peers -> ready of all -> trials ... trial of all -> quit -> bye
 
 The nodes run the trials without the controller; it keeps their records, shows how far they are,
-and ends all of them when one fails.
+and ends all of them when one fails. Only where a test is repeated until its mean is sure does it
+look at what was measured, and sends one more trial or none.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..launch import Launcher
 from ..model import Run, Trial
 from ..results.directory import NODES_LOG, RECORDS, LineFile, RunDirectory
 from ..results.records import Record
+from ..results.summary import Summary
 from .heart import Heart
 from .interrupt import Interrupt
 from .node import Node
@@ -73,6 +75,7 @@ class Controller:
         self, run: Run, job: Mapping[str, Any], directory: RunDirectory, watcher: Watcher
     ) -> None:
         """Takes what is to be run, the `job` document and where records go; starts nothing."""
+        self._so_far = Summary(run) if any(trial.optional for trial in run.trials) else None
         self._run = run
         self._job = job
         self._directory = directory
@@ -149,12 +152,24 @@ class Controller:
         talk.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
 
     def _measure(self, talk: _Talk) -> None:
+        """All trials are told at once, up to the next repeat that may not be needed."""
         self._watcher.stage("measuring")
-        talk.tell_all(to_yaml("trial", trial.document) for trial in self._run.trials)
+        told = 0
+        for trial in self._run.trials:
+            if trial.optional:
+                self._await_trials(talk, told)
+            if self._is_needed(trial):
+                talk.tell_all([to_yaml("trial", trial.document)])
+                told += 1
+        self._await_trials(talk, told)
+
+    def _await_trials(self, talk: _Talk, count: int) -> None:
         barrier_s = self._run.site.barrier_timeout_ms / 1000
         limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
-        count = len(self._run.trials)
         talk.wait(lambda node: node.trials_ended >= count, "to end its trials", limit_s)
+
+    def _is_needed(self, trial: Trial) -> bool:
+        return self._so_far is None or self._so_far.needed(trial)
 
     def _dismiss(self, talk: _Talk) -> None:
         self._watcher.stage("ending the nodes")
@@ -188,6 +203,8 @@ class Controller:
             self._fault(_error_of(node, record))
         elif kind == "missing":
             self._fault(self._missing_of(record))
+        if self._so_far is not None:
+            self._so_far.feed(0, record)
         self._watcher.record(record)
 
     def _take_log(self, node: Node, line: bytes) -> None:

@@ -301,6 +301,15 @@ def plan_entry(
     }
 
 
+def repeat_value(plan: dict[str, Any], entries: list[dict[str, Any]]) -> float | None:
+    """What one repeat adds to the mean over repeats; None where the plan was not measured whole."""
+    whole = plan["phases_measured"] == plan["phases"]
+    if not whole or any(entry["state"] != "complete" for entry in entries):
+        return None
+    mean: float | None = plan["throughput"]["mean"]
+    return mean
+
+
 def _weighted(values: list[float | None], weights: list[float]) -> float | None:
     """The mean over time: each phase counts by its window."""
     parts = m.total(

@@ -62,6 +62,11 @@ class Measure:
     of_network: bool = True  # worthless where a host was the limit
 
     @property
+    def of_repeats(self) -> bool:
+        """Whether it is the rate whose mean over the repeats has to be sure."""
+        return self.phase[0] == "throughput"
+
+    @property
     def overs(self) -> tuple[str, ...]:
         """Over what it can be judged."""
         missing = {"flow": self.flow is None, "port": self.port is None}
@@ -125,6 +130,7 @@ MEASURES: dict[str, Measure] = {
     "throughput": Measure(("throughput", "mean"), least, flow=_throughput),
     "throughput_min": Measure(("throughput", "min"), least),
     "throughput_max": Measure(("throughput", "max"), greatest),
+    "throughput_min_interim": Measure(("interim", "least"), least),
     "throughput_total": Measure(("throughput", "total"), least),
     "percent_of_line": Measure(("throughput", "percent_of_line"), least, port=_port_shares),
     "least_percent_of_line": Measure(("throughput", "least_percent_of_line"), least),
@@ -192,15 +198,20 @@ class Clause:
             else:
                 self.gathered.setdefault(sample.label, []).append(sample.value)
 
-    def verdict(self, wanted: set[tuple[int, int]]) -> dict[str, Any]:
-        """The clause's entry in the summary; `wanted` are the trials that it should have seen."""
+    def verdict(
+        self, wanted: set[tuple[int, int]], unsure: Mapping[tuple[int, int], str]
+    ) -> dict[str, Any]:
+        """The clause's entry in the summary; `wanted` are the trials that it should have seen.
+
+        `unsure`: those whose mean over the repeats is not sure enough, and why.
+        """
         for label, values in self.gathered.items():
             value = self.measure.reduce(values)
             if None in values and value is not None and self.compare(value, self.limit):
                 value = None  # what is known holds, but not all is known
             self._judge(Sample(label, value))
         self.gathered = {}
-        doubts = self._doubts(wanted)
+        doubts = self._doubts(wanted, unsure)
         verdict = INCONCLUSIVE if doubts else REFUSED if self.failed else ACCEPTED
         names = ("id", "clause", "where", "measure", "over", "require")
         return {name: self.spec.get(name) for name in names} | {
@@ -247,13 +258,17 @@ class Clause:
             return value - self.limit
         return abs(value - self.limit)
 
-    def _doubts(self, wanted: set[tuple[int, int]]) -> list[str]:
+    def _doubts(
+        self, wanted: set[tuple[int, int]], unsure: Mapping[tuple[int, int], str]
+    ) -> list[str]:
         """Why nothing can be concluded. A failure that nothing casts doubt on stays a failure."""
         doubts = []
         if self.limited:
             first, *others = sorted(self.limited)
             more = f" (and {len(others)} more ports)" if others else ""
             doubts.append(f"{first}: {self.limited[first]}{more}")
+        if self.measure.of_repeats:
+            doubts += sorted({unsure[key] for key in wanted if key in unsure})
         if self.failed and not doubts:
             return []
         if self.unknown:
@@ -288,9 +303,17 @@ class Judge:
             if (result.key.trial, result.key.repeat) in wanted:
                 clause.add(result)
 
-    def verdicts(self) -> list[dict[str, Any]]:
-        """What the summary's `expectations` says, after the last phase."""
-        return [clause.verdict(wanted) for clause, wanted in self._clauses]
+    def verdicts(
+        self,
+        unsure: Mapping[tuple[int, int], str],
+        not_needed: set[tuple[int, int]],
+    ) -> list[dict[str, Any]]:
+        """What the summary's `expectations` says, after the last phase.
+
+        `unsure`: trials whose mean over the repeats is not sure enough, and why. `not_needed`:
+        repeats that were not run because it was.
+        """
+        return [clause.verdict(wanted - not_needed, unsure) for clause, wanted in self._clauses]
 
 
 def parse_clause(spec: Mapping[str, Any]) -> Clause:

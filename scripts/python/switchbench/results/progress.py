@@ -32,7 +32,7 @@ class Course:
         self.trial: Trial | None = None
         self.phase = 0
         self.step = ""
-        self.total_phases = sum(trial.phases for trial in run.trials)
+        self.total_phases = sum(trial.phases for trial in run.trials if not trial.optional)
 
     def take(self, record: Record) -> bool:
         """Takes a record; whether a phase has just ended."""
@@ -66,7 +66,7 @@ class Course:
         ahead = sum(
             trial.expected_s
             for key, trial in self._trials.items()
-            if self._ended.get(key, 0) < self._nodes
+            if self._ended.get(key, 0) < self._nodes and not trial.optional
         )
         current = self.trial.expected_s if self.trial else 0.0
         return max(0.0, ahead - min(time.monotonic() - self._began_s, current))

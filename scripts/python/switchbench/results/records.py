@@ -116,6 +116,7 @@ class PhaseRecords:
 
     flows: dict[tuple[str, str], Flow] = field(default_factory=dict)
     ports: dict[str, PortCount] = field(default_factory=dict)
+    courses: dict[tuple[str, str], Any] = field(default_factory=dict)  # interim.Course, by flow
     first_line: int = 0
     last_line: int = 0
 

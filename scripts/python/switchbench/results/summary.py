@@ -24,6 +24,7 @@ from .entries import (
     cpu,
     plan_entry,
     rdma,
+    repeat_value,
     setting,
     state,
     throughput,
@@ -31,6 +32,7 @@ from .entries import (
     where,
 )
 from .expect import INCONCLUSIVE, REFUSED, Judge, PhaseResult
+from .interim import add_interim, interim_entry
 from .ports import PortTable
 from .records import (
     Flow,
@@ -45,6 +47,7 @@ from .records import (
     port_of,
     read_records,
 )
+from .statistics import RepeatTable
 from .transports import compare
 
 SCHEMA = "switchbench-summary/1"
@@ -76,6 +79,7 @@ class Summary:
         self._run = run
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
         self._judge = Judge(run.expectations, run.trials)
+        self._repeats = RepeatTable(run.trials)
         self._ports = PortTable(run.site.ports)
         self._open: dict[tuple[int, int], _OpenTrial] = {}
         self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
@@ -93,6 +97,7 @@ class Summary:
             "port-open": self._take_port_open,
             "flow": self._take_flow,
             "port": self._take_port,
+            "interim": self._take_interim,
             "phase": self._take_phase,
             "trial": self._take_trial,
             "unreachable": self._take_unreachable,
@@ -106,6 +111,10 @@ class Summary:
         if taker is not None:
             taker(line, record)
 
+    def needed(self, trial: Trial) -> bool:
+        """Whether the trial is to be run, as far as the repeats before it tell."""
+        return self._repeats.needed(trial)
+
     def finish(
         self, about: Mapping[str, Any], faults: Iterable[str], refused: bool = False
     ) -> dict[str, Any]:
@@ -117,7 +126,7 @@ class Summary:
             self._close_trial(key)
         reasons = list(faults)
         missing = self._missing()
-        expectations = self._judge.verdicts()
+        expectations = self._judge.verdicts(self._doubts(), self._not_needed())
         gaps = "partial" if reasons or missing else "complete"
         status = gaps if self._entries else "failed"
         result = {
@@ -128,6 +137,7 @@ class Summary:
             "run": self._about(about),
             "trials": sorted(self._entries, key=_order),
             "plans": self._plans,
+            "statistics": self._repeats.summary(),
             "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
             "ports": self._ports.summary(),
             "expectations": expectations,
@@ -160,6 +170,9 @@ class Summary:
     def _take_flow(self, line: int, record: Record) -> None:
         phase = self._phase(record, line)
         add_flow(phase, record)
+
+    def _take_interim(self, line: int, record: Record) -> None:
+        add_interim(self._phase(record, line), record)
 
     def _take_port(self, line: int, record: Record) -> None:
         self._phase(record, line).ports[record["port"]] = port_of(record)
@@ -221,7 +234,9 @@ class Summary:
                 seen = self._flows_seen.get(key, 0)
                 self._flows_seen[key] = seen + len(phase.flows)
             if entries:
-                self._plans.append(plan_entry(trial, part, entries, open_trial.ended))
+                plan = plan_entry(trial, part, entries, open_trial.ended)
+                self._plans.append(plan)
+                self._repeats.add(trial, part.network, repeat_value(plan, entries))
 
     def _add_phase(
         self, place: Place, phase: PhaseRecords, nodes: dict[str, NodePhase]
@@ -245,6 +260,7 @@ class Summary:
             | {
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
+                "interim": interim_entry(phase.courses, place.trial.traffic),
                 "state": how,
                 "host_limited": [asdict(limit) | {"reason": limit.reason} for limit in limits],
                 "records": where(place.key, phase),
@@ -299,12 +315,26 @@ class Summary:
                     f"than offered in {result.label}"
                 )
 
+    def _not_needed(self) -> set[tuple[int, int]]:
+        """Repeats that were not run because those before them were enough."""
+        return {
+            key
+            for key, trial in self._trials.items()
+            if key not in self._flows_seen and not self._repeats.needed(trial)
+        }
+
+    def _doubts(self) -> dict[tuple[int, int], str]:
+        """Trials of which the mean over their repeats is not sure enough, and why."""
+        doubts = {key: self._repeats.doubt(trial) for key, trial in self._trials.items()}
+        return {key: doubt for key, doubt in doubts.items() if doubt}
+
     def _missing(self) -> list[str]:
         """What was asked for and left no record, a sentence each."""
         sentences = []
+        not_needed = self._not_needed()
         for key, trial in self._trials.items():
             seen = self._flows_seen.get(key, 0)
-            if seen < trial.flows:
+            if seen < trial.flows and key not in not_needed:
                 share = "nothing" if seen == 0 else f"only {seen} of {trial.flows} flows"
                 sentences.append(f"{_trial_words(trial)}: {share} measured")
         lost = sum(entry["flows"] - entry["flows_observed"] for entry in self._entries)

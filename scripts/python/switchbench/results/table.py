@@ -48,6 +48,7 @@ class _Column:
     zero: str | None = None  # how to say below that it is 0 in all rows
     unseen: bool = False  # say so below when it is unknown in all rows
     right: bool = True
+    option: str | None = None  # shown only when asked for
 
 
 def _rate(name: str) -> Callable[[_Row, Unit], str]:
@@ -66,6 +67,26 @@ def _load(row: _Row, _unit: Unit) -> str:
     return figures.percent(row.entry.get("offered_load"))
 
 
+def _lowest(row: _Row) -> Entry | None:
+    lowest: list[Entry] = row.entry.get("interim", {}).get("lowest", [])
+    return lowest[0] if lowest else None
+
+
+def _interim_least(row: _Row, unit: Unit) -> str:
+    low = _lowest(row)
+    return unit.show(None if low is None else low["mbps"])
+
+
+def _interim_share(row: _Row, _unit: Unit) -> str:
+    low = _lowest(row)
+    return figures.percent(None if low is None else low["percent_of_mean"])
+
+
+def _interim_when(row: _Row, _unit: Unit) -> str:
+    low = _lowest(row)
+    return figures.UNKNOWN if low is None else f"{low['from_s']:.2f}"
+
+
 def _digits(name: str) -> Callable[[_Row, Unit], str]:
     return lambda row, _unit: figures.digits(row.entry.get(name))
 
@@ -79,6 +100,9 @@ _COLUMNS = (
     _Column("min", _rate("min")),
     _Column("mean", _rate("mean")),
     _Column("max", _rate("max"), drop=7),
+    _Column("least in\nan interim", _interim_least, option="interim"),
+    _Column("of its\nmean %", _interim_share, option="interim"),
+    _Column("at s", _interim_when, option="interim"),
     _Column("least\n%", _share("least_percent_of_line")),
     _Column("lost", _count("lost_frames"), zero="lost in the network"),
     _Column("in\nhost", _count("host_dropped_frames"), zero="dropped in a host", unseen=True),
@@ -98,8 +122,16 @@ _COLUMNS = (
 class Report:
     """Prints one summary."""
 
-    def __init__(self, summary: Entry, console: Console, every_phase: bool = False) -> None:
-        """`every_phase`: all phases of a plan instead of its five worst."""
+    def __init__(
+        self,
+        summary: Entry,
+        console: Console,
+        every_phase: bool = False,
+        options: Sequence[str] = (),
+    ) -> None:
+        """`every_phase`: all phases of a plan instead of its five worst. `options`: further
+        columns: `interim`."""
+        self._columns = [c for c in _COLUMNS if c.option is None or c.option in options]
         self._summary = summary
         self._console = console
         self._every_phase = every_phase
@@ -155,8 +187,8 @@ class Report:
         return next((plan for plan in plans if _plan_key(plan) == _plan_key(entry)), None)
 
     def _print_rows(self, rows: Sequence[_Row], unit: Unit) -> None:
-        cells = {column: [column.show(row, unit) for row in rows] for column in _COLUMNS}
-        known = [column for column in _COLUMNS if set(cells[column]) - {figures.UNKNOWN, ""}]
+        cells = {column: [column.show(row, unit) for row in rows] for column in self._columns}
+        known = [column for column in self._columns if set(cells[column]) - {figures.UNKNOWN, ""}]
         none = [column for column in known if column.zero is not None and _all_zero(cells[column])]
         columns = [column for column in known if column not in none]
         table = _table(columns, rows, cells)
@@ -166,7 +198,7 @@ class Report:
             table = _table(columns, rows, cells)
         self._console.print(table)
         words = [column.zero for column in none if column.zero]
-        unseen = [column.zero for column in _COLUMNS if column.unseen and column not in known]
+        unseen = [column.zero for column in self._columns if column.unseen and column not in known]
         notes = [f"none {_listed(words)}"] if words else []
         notes += [f"not observed: frames {word}" for word in unseen]
         if notes:
@@ -429,9 +461,15 @@ def _widest(plan: Entry, phases: Sequence[Entry]) -> Entry:
         | {
             "offered_load": sum(loads) / len(loads) if loads else None,
             "start_skew_us": max(skews, default=None),
+            "interim": {"lowest": _lowest_of(phases)},
             "cpu_s_per_gb": cpu / (delivered / 1e9) if cpu is not None and delivered else None,
         }
     )
+
+
+def _lowest_of(phases: Sequence[Entry]) -> list[Entry]:
+    lows: list[Entry] = [low for entry in phases for low in entry["interim"]["lowest"]]
+    return sorted(lows, key=lambda low: float(low["percent_of_mean"]))[:1]
 
 
 def _sum(values: Any) -> Any:

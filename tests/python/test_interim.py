@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How low a flow fell, and when, from `interim` records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from switchbench.results.interim import add_interim, interim_entry
+from switchbench.results.records import PhaseRecords
+
+Record = dict[str, Any]
+
+
+def interim(dst: str, from_ms: float, at_ms: list[float], **flows: list[int]) -> Record:
+    return {
+        "type": "interim",
+        "dst": dst,
+        "from_ms": from_ms,
+        "at_ms": at_ms,
+        "flows": [[src, counts] for src, counts in flows.items()],
+    }
+
+
+def entry_of(*records: Record, traffic: str = "stream") -> Record:
+    phase = PhaseRecords()
+    for record in records:
+        add_interim(phase, record)
+    return interim_entry(phase.courses, traffic)
+
+
+def test_a_sag_is_found_with_its_time() -> None:
+    """Two flows of 80 Mbit/s; b falls to a quarter in the third tenth of a second."""
+    full, sag = 1_000_000, 250_000
+    entry = entry_of(
+        interim("c", 0.0, [100.0, 200.0], a=[full, full], b=[full, full]),
+        interim("c", 200.0, [300.0, 400.0], a=[full, full], b=[sag, full]),
+    )
+    assert (entry["spans"], entry["step_s"]) == (4, pytest.approx(0.1))
+    assert entry["least"] == pytest.approx(20.0)
+    assert entry["slowest"] == entry["lowest"][0]
+    low = entry["lowest"][0]
+    assert (low["src"], low["dst"]) == ("b", "c")
+    assert (low["from_s"], low["to_s"]) == (0.2, 0.3)
+    assert low["percent_of_mean"] == pytest.approx(100 * 0.25 / 0.8125)
+    assert entry["lowest"][1]["percent_of_mean"] == pytest.approx(100)
+
+
+def test_a_slow_flow_is_not_one_that_sags() -> None:
+    entry = entry_of(interim("c", 0.0, [100.0, 200.0], a=[100, 100], b=[9000, 5000]))
+    assert entry["slowest"]["src"] == "a"
+    assert entry["lowest"][0]["src"] == "b"
+
+
+def test_late_marks_are_divided_by_their_time() -> None:
+    entry = entry_of(interim("c", 0.5, [250.5, 300.5], a=[2_500_000, 500_000]))
+    assert entry["least"] == pytest.approx(80.0)
+    assert entry["lowest"][0]["percent_of_mean"] == pytest.approx(100)
+
+
+def test_silence_is_0_in_a_stream_and_the_end_of_a_transfer() -> None:
+    record = interim("c", 0.0, [100.0, 200.0, 300.0, 400.0], a=[8000, 4000, 300, 0])
+    assert entry_of(record)["least"] == 0.0
+    transfer = entry_of(record, traffic="transfer")
+    assert transfer["least"] == pytest.approx(0.32)
+    assert transfer["spans"] == 2
+    held = interim("c", 0.0, [100.0, 200.0, 300.0, 400.0], a=[8000, 0, 8000, 50])
+    assert entry_of(held, traffic="transfer")["least"] == 0.0
+
+
+def test_none_is_unknown() -> None:
+    entry = entry_of()
+    assert entry == {"spans": 0, "step_s": None, "least": None, "slowest": None, "lowest": []}
