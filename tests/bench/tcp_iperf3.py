@@ -34,6 +34,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from common import verdict
+
 ROOT = Path(__file__).resolve().parents[2]
 HOSTS = {
     "a": {"eth0": "198.18.0.1", "ctl0": "100.64.0.1"},
@@ -284,8 +286,8 @@ def median(runs: Sequence[Run]) -> Run:
     return Run(*(statistics.median(figure) for figure in figures))
 
 
-def compare(place: Network, case: Case, rounds: int, node: Path) -> bool:
-    """One row: both in turn. True: the reach is reached."""
+def compare(place: Network, case: Case, rounds: int, node: Path) -> None:
+    """One case: both in turn, then the verdicts."""
     print(f"{case.streams} streams, TSO and GSO {case.offloads}", flush=True)
     own, peer = [], []
     for _ in range(rounds):
@@ -297,15 +299,11 @@ def compare(place: Network, case: Case, rounds: int, node: Path) -> bool:
     throughput = ours_median.bps / peer_median.bps
     cpu = ours_median.cpu_s_per_gb / peer_median.cpu_s_per_gb
     machine = ours_median.machine_s_per_gb / peer_median.machine_s_per_gb
-    reached = throughput >= REACH and cpu <= REACH
     print(f"median of {rounds}\n  ours   {describe(ours_median)}")
-    print(f"  iperf3 {describe(peer_median)}")
-    print(f"  ratio  {throughput:.2f} of the throughput (reach: at least {REACH})")
-    print(
-        f"         {cpu:.2f} of the CPU time a GB (reach: at most {REACH}), {machine:.2f} machine"
-    )
-    print(f"  {'PASS' if reached else 'RED'}", flush=True)
-    return reached
+    print(f"  iperf3 {describe(peer_median)}; {machine:.2f} of the machine's time a GB")
+    row = f"{case.streams} streams, offloads {case.offloads}"
+    verdict(f"{row}, throughput by iperf3's", throughput, REACH)
+    verdict(f"{row}, CPU time a GB by iperf3's", cpu, REACH, at_most=True)
 
 
 def main() -> int:
@@ -321,14 +319,12 @@ def main() -> int:
     if missing or os.geteuid() != 0:
         print(f"skipped: needs root, and the packages of {', '.join(missing) or 'nothing more'}")
         return 77
-    red = 0
     with network() as place:
         for offloads in asked.offloads:
             place.set_offloads(offloads)
             for streams in asked.streams:
                 case = Case(streams, offloads, asked.seconds)
-                red += not compare(place, case, asked.rounds, asked.node.resolve())
-    print(f"{red} rows red" if red else "all rows PASS")
+                compare(place, case, asked.rounds, asked.node.resolve())
     return 0
 
 
