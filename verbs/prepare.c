@@ -223,33 +223,6 @@ static int check_partners(const struct verbs_lane *lane, struct err *err)
 
 /* --- effective options --- */
 
-static void plan(struct verbs_lane *lane)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    struct verbs_options *o = &lane->options;
-    bool probe = phase->traffic == TRAFFIC_PROBE;
-    uint32_t probe_most = VERBS_PROBE_BYTES;
-
-    if (o->service == VERBS_UD && lane->mtu < probe_most)
-        probe_most = lane->mtu;
-    for (uint32_t i = 0; i < phase->size_count; i++) {
-        lane->sizes[i] = phase->sizes[i];
-        if (probe && lane->sizes[i] > probe_most)
-            lane->sizes[i] = probe_most;
-    }
-    lane->streams = probe ? 1 : o->queue_pairs;
-    if (o->signal_every == 0)
-        o->signal_every = (uint16_t)(o->depth / 4 < SIGNAL_MOST ? o->depth / 4 : SIGNAL_MOST);
-    if (o->signal_every == 0)
-        o->signal_every = 1;
-    if (o->signal_every > o->depth)
-        o->signal_every = o->depth;
-    lane->events = o->completion == VERBS_COMPLETION_EVENT ||
-                   (o->completion == VERBS_COMPLETION_AUTO && lane->lane.request.sleeps);
-    if (o->operation != VERBS_WRITE)
-        o->immediate = false;
-}
-
 static void name_variant(struct verbs_lane *lane)
 {
     const struct verbs_options *o = &lane->options;
@@ -300,6 +273,42 @@ static uint32_t slots_of(const struct verbs_lane *lane)
     if (slots > device)
         slots = device;
     return slots > RING_LEAST ? (uint32_t)slots : RING_LEAST;
+}
+
+/* Each so many-th message: four times in what can be under way, which is less than the depth where
+ * the ring has fewer places. Reads would otherwise wait until a whole ring has come. */
+static uint16_t signals(const struct verbs_lane *lane)
+{
+    uint32_t most = lane->options.depth;
+    uint32_t slots = slots_of(lane);
+
+    most = (slots < most ? slots : most) / 4;
+    return (uint16_t)(most == 0 ? 1 : most < SIGNAL_MOST ? most : SIGNAL_MOST);
+}
+
+static void plan(struct verbs_lane *lane)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    struct verbs_options *o = &lane->options;
+    bool probe = phase->traffic == TRAFFIC_PROBE;
+    uint32_t probe_most = VERBS_PROBE_BYTES;
+
+    if (o->service == VERBS_UD && lane->mtu < probe_most)
+        probe_most = lane->mtu;
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        lane->sizes[i] = phase->sizes[i];
+        if (probe && lane->sizes[i] > probe_most)
+            lane->sizes[i] = probe_most;
+    }
+    lane->streams = probe ? 1 : o->queue_pairs;
+    if (o->signal_every == 0)
+        o->signal_every = signals(lane);
+    if (o->signal_every > o->depth)
+        o->signal_every = o->depth;
+    lane->events = o->completion == VERBS_COMPLETION_EVENT ||
+                   (o->completion == VERBS_COMPLETION_AUTO && lane->lane.request.sleeps);
+    if (o->operation != VERBS_WRITE)
+        o->immediate = false;
 }
 
 static struct verbs_need need_of(const struct verbs_lane *lane, const struct verbs_end *end)
