@@ -41,15 +41,20 @@ KEY_BYTES = 32
 _FIRST_PORT = 18600  # perftest's own TCP connection; each run has another
 
 
-@contextmanager
-def booted(count: int, *programs: Path, memory_mib: int = MEMORY_MIB) -> Iterator[guests.Rig]:
-    """Guests for as long as the block; ends the program as skipped where they can't be had."""
+def why_skip(*programs: Path) -> None:
+    """Ends the program as skipped where guests, or these, can't be had."""
     missing = guests.why_not()
     if missing:
         skip(missing)
     for program in programs:
         if not program.exists():
             skip(f"{program.name} is not built (scripts/setup builds it where libibverbs is)")
+
+
+@contextmanager
+def booted(count: int, *programs: Path, memory_mib: int = MEMORY_MIB) -> Iterator[guests.Rig]:
+    """Guests for as long as the block; ends the program as skipped where they can't be had."""
+    why_skip(*programs)
     machines = [replace(each, memory_mib=memory_mib) for each in guests.machines(count)]
     with guests.boot(machines, guests.Job(programs=programs)) as rig:
         yield rig
