@@ -31,6 +31,16 @@ struct flow_window {
     struct flow_count close;
 };
 
+#define DISORDER_REACH 16u /* displacements beyond it count as loss (RFC 5236's threshold DT) */
+
+/* How the reordered frames of a flow were out of order; dpdk only. doc/measures.md has formulas. */
+struct flow_disorder {
+    uint64_t extent_sum; /* RFC 4737, 4.2: arrivals since a greater sequence came first */
+    uint64_t extent_most;
+    uint64_t near; /* RFC 4737, section 5: 3-reordered, as TCP takes for lost */
+    uint64_t displaced[DISORDER_REACH * 2 + 1]; /* RFC 5236: frames by displacement, -16 to 16 */
+};
+
 /* One side of one flow. The judgements are the destination's; 0 at the source. */
 struct flow_side {
     struct flow_count live;
@@ -38,6 +48,7 @@ struct flow_side {
     uint64_t duplicated;
     uint64_t reordered; /* RFC 4737: a sequence smaller than one already seen */
     uint64_t late;      /* older than the 1,024 sequences in which the two above are judged */
+    struct flow_disorder disorder;
     uint64_t corrupted; /* dpdk: bad checksum or payload; tcp: bytes other than expected */
     uint64_t intended;  /* source: frames (tcp: bytes) that the load asked for until the stop */
     int64_t first_ns;   /* local time of the first and last frame or byte; 0: none */
@@ -63,6 +74,15 @@ static inline void flow_count_add(struct flow_count *sum, const struct flow_coun
     sum->messages += part->messages;
 }
 
+static inline void flow_disorder_add(struct flow_disorder *sum, const struct flow_disorder *part)
+{
+    sum->extent_sum += part->extent_sum;
+    sum->extent_most = part->extent_most > sum->extent_most ? part->extent_most : sum->extent_most;
+    sum->near += part->near;
+    for (unsigned i = 0; i < DISORDER_REACH * 2 + 1; i++)
+        sum->displaced[i] += part->displaced[i];
+}
+
 /* Adds what one of several queues counted of a flow's side. */
 static inline void flow_side_add(struct flow_side *sum, const struct flow_side *part)
 {
@@ -72,6 +92,7 @@ static inline void flow_side_add(struct flow_side *sum, const struct flow_side *
     sum->duplicated += part->duplicated;
     sum->reordered += part->reordered;
     sum->late += part->late;
+    flow_disorder_add(&sum->disorder, &part->disorder);
     sum->corrupted += part->corrupted;
     sum->intended += part->intended;
     if (part->first_ns > 0 && (sum->first_ns == 0 || part->first_ns < sum->first_ns))
@@ -94,7 +115,7 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
 /* What the port's driver counts, since it was opened; -1: it does not say. */
 struct port_hardware {
     int64_t received_frames;
-    int64_t sent_frames;
+    int64_t sent_frames;     /* that left, without those of dropped_send */
     int64_t dropped_receive; /* no room in the receive ring, no buffer */
     int64_t dropped_send;    /* in this host: queueing discipline, driver */
     int64_t errors;          /* bad FCS, length */

@@ -418,6 +418,7 @@ void report_phase(const struct phase_run *run)
         for (uint32_t f = 0; f < lane->receive_count; f++) {
             report_flow(run, &place, &lane->receives[f]);
             report_latency(run, &place, &lane->receives[f]);
+            report_disorder(run, lane, &lane->receives[f]);
         }
         report_port(run, lane);
     }

@@ -196,6 +196,9 @@ void agree_note_start(const struct phase_run *run);
 json_t *report_new(const struct phase_run *run, const char *type);
 /* report_interim.c: the interim results that are due; `all`: those that are not, too. */
 void report_interim(struct phase_run *run, bool all);
+/* report_disorder.c: how a flow's frames were out of order, if they were. */
+void report_disorder(const struct phase_run *run, const struct phase_lane *lane,
+                     const struct lane_flow *flow);
 /* report.c: the records of a phase that has ended. */
 void report_phase(const struct phase_run *run);
 void report_probe(const struct phase_run *run);

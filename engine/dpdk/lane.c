@@ -300,6 +300,7 @@ static int make_receiver_tables(struct receiver *receiver)
     receiver->flow_of = calloc(RANKS_MAX, sizeof *receiver->flow_of);
     receiver->macs = calloc(receiver->count + 1, sizeof *receiver->macs);
     receiver->pasts = calloc(streams + 1, sizeof *receiver->pasts);
+    receiver->disorders = calloc(streams + 1, sizeof *receiver->disorders);
     receiver->streams =
         aligned_alloc(_Alignof(struct receiver_stream), (streams + 1) * sizeof *receiver->streams);
     if (receiver->flow_of == NULL || receiver->macs == NULL || receiver->pasts == NULL ||
@@ -417,6 +418,7 @@ static void destroy(struct dpdk_lane *lane)
     free(lane->forwarder.queue);
     free(lane->receiver.streams);
     free(lane->receiver.pasts);
+    free(lane->receiver.disorders);
     free(lane->receiver.macs);
     free(lane->receiver.flow_of);
     free(lane->sender.templates);

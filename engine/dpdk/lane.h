@@ -6,6 +6,7 @@
 #ifndef ENGINE_DPDK_LANE_H
 #define ENGINE_DPDK_LANE_H
 
+#include "disorder.h"
 #include "frame.h"
 #include "pace.h"
 #include "port.h"
@@ -78,6 +79,7 @@ struct receiver {
     struct receiver_known known;
     struct receiver_stream *streams; /* by flow, and UDP source port within it */
     struct sequence_past *pasts;     /* the streams' */
+    struct disorder *disorders;      /* theirs, too; pages are touched where frames are missing */
     uint8_t (*macs)[FRAME_MAC];      /* the flows' sources */
     /* By source rank, of all that there may be: number of a flow + 1; 0: none. Its pages are
      * touched as flows need them, so that few flows cost little. */

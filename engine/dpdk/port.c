@@ -591,6 +591,7 @@ static void kernel_hardware(struct transport_port *port, struct port_hardware *c
     }
     counters->errors = (int64_t)(now.receive_errors - port->baseline.receive_errors);
     counters->dropped_send += (int64_t)(now.send_dropped - port->baseline.send_dropped);
+    counters->sent_frames -= (int64_t)(now.send_dropped - port->baseline.send_dropped);
 }
 
 static int64_t forward_dropped(const struct transport_port *port)

@@ -177,9 +177,18 @@ static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbu
 static __rte_noinline bool judge(const struct receiver *receiver, struct receiver_stream *stream,
                                  uint32_t sequence, int64_t now_ns)
 {
-    struct sequence_past *past = &receiver->pasts[stream - receiver->streams];
+    size_t place = (size_t)(stream - receiver->streams);
+    struct sequence_past *past = &receiver->pasts[place];
+    struct disorder *disorder = &receiver->disorders[place];
+    uint64_t next = stream->sequence.next;
     enum sequence_verdict verdict = sequence_judge(&stream->sequence, past, sequence);
+    struct disorder_frame frame = {.number = sequence_unwrap(next, sequence),
+                                   .arrival = stream->frames + 1};
 
+    if (verdict == SEQUENCE_FRESH && frame.number > next)
+        disorder_gap(disorder, &stream->sequence, next, frame.arrival);
+    else if (verdict == SEQUENCE_REORDERED)
+        disorder_add(disorder, &stream->sequence, past, &frame, &stream->side->disorder);
     stream->side->reordered += verdict == SEQUENCE_REORDERED;
     stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
     stream->side->late += verdict == SEQUENCE_LATE;
@@ -313,8 +322,12 @@ void receiver_account(struct dpdk_lane *lane)
     const struct lane_request *request = &lane->lane.request;
     const struct receiver *receiver = &lane->receiver;
 
-    for (uint32_t i = 0; i < request->receive_count; i++)
-        request->receives[i].side->live = (struct flow_count){0};
+    for (uint32_t i = 0; i < request->receive_count; i++) {
+        struct flow_side *side = request->receives[i].side;
+
+        side->live = (struct flow_count){0};
+        memset(side->disorder.displaced, 0, sizeof side->disorder.displaced);
+    }
     for (size_t i = 0; i < (size_t)receiver->count * receiver->sources; i++) {
         const struct receiver_stream *stream = &receiver->streams[i];
         struct flow_side *side = stream->side;
@@ -326,6 +339,8 @@ void receiver_account(struct dpdk_lane *lane)
             side->first_ns = stream->first_ns;
         if (stream->last_ns > side->last_ns)
             side->last_ns = stream->last_ns;
+        if (side->reordered > 0)
+            disorder_density(&receiver->disorders[i], stream->frames, &side->disorder);
     }
 }
 

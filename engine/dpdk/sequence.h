@@ -35,6 +35,12 @@ enum sequence_verdict {
     SEQUENCE_VERDICTS,
 };
 
+/* 64 bits of a number on the wire, of which `next` is near. */
+static inline uint64_t sequence_unwrap(uint64_t next, uint32_t wire)
+{
+    return next + (uint64_t)(int64_t)(int32_t)(wire - (uint32_t)next);
+}
+
 /* Whether it is the next one and no word begins with it; then it is marked. */
 static inline bool sequence_follows(struct sequence *stream, uint32_t wire)
 {
@@ -66,7 +72,7 @@ static inline enum sequence_verdict sequence_judge(struct sequence *stream,
                                                    struct sequence_past *past, uint32_t wire)
 {
     int32_t ahead = (int32_t)(wire - (uint32_t)stream->next);
-    uint64_t n = stream->next + (uint64_t)(int64_t)ahead;
+    uint64_t n = sequence_unwrap(stream->next, wire);
     uint64_t bit = UINT64_C(1) << n % 64;
     uint64_t *word = &past->seen[n / 64 % SEQUENCE_WORDS];
 

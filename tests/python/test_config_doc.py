@@ -28,6 +28,7 @@ ROWS = {
     [
         (schema.Configuration, ""),
         (schema.Expectation, ""),
+        (schema.SwitchCountersKeys, "switch_counters."),
         (schema.DpdkOptions, "dpdk."),
         (schema.TcpOptions, "tcp."),
         (schema.VerbsOptions, "verbs."),
@@ -39,7 +40,8 @@ ROWS = {
 )
 def test_every_key_has_a_row(model: type[BaseModel], prefix: str) -> None:
     """A key without a row is not documented."""
-    whole = {"dpdk", "tcp", "verbs", "control"}  # their keys have rows of their own
+    # Their keys have rows of their own.
+    whole = {"dpdk", "tcp", "verbs", "control", "switch_counters"}
     missing = {f"{prefix}{key}" for key in model.model_fields if key not in whole} - ROWS
     assert not missing
 
@@ -52,7 +54,7 @@ def test_every_row_is_a_key() -> None:
             (schema.Configuration, ""), (schema.Expectation, ""), (schema.LabSite, ""),
             (schema.HostSite, ""), (schema.PortKeys, ""), (schema.SiteControl, "control."),
             (schema.DpdkOptions, "dpdk."), (schema.TcpOptions, "tcp."),
-            (schema.VerbsOptions, "verbs."),
+            (schema.VerbsOptions, "verbs."), (schema.SwitchCountersKeys, "switch_counters."),
         )
         for key in model.model_fields
     }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from switchbench.model import Part, Run
+from switchbench.model import Part, Repeats, Run
 from switchbench.results import figures
 from switchbench.results.progress import Course, LiveProgress, PlainProgress
 from switchbench.results.summary import Summary
@@ -291,3 +291,74 @@ def test_course_counts_phases_once_and_forgets_ended_trials() -> None:
         course.take(trial_record(node))
     assert course.phases_done == 1
     assert 0 < course.left_s <= 2.0
+
+
+# --- how sure, where lost, how low ---------------------------------------------------------------
+
+
+def repeated(*windows: int, width: float | None = 0.02) -> dict[str, Any]:
+    """Pairs of node1 and node2, repeated, with so many frames in the window of each repeat."""
+    repeats = Repeats(2, len(windows), width)
+    trials = [make_trial(SITE, i, repeat=i, repeats=repeats) for i in range(len(windows))]
+    records = []
+    for number, window in enumerate(windows):
+        place = {"trial": number, "repeat": number}
+        for ends in (("node1:e0", "node2:e0"), ("node2:e0", "node1:e0")):
+            records.append(frame_side("source", *ends, 9000, 8000) | place)
+            records.append(frame_side("destination", *ends, 9000, window) | place)
+        for process in SITE.processes:
+            records.append(phase_record(process.name, **place))
+            records.append(trial_record(process.name, **place))
+    return summarise(records, make_run(SITE, *trials))
+
+
+def test_repeats_with_their_interval() -> None:
+    """8,000 and 7,800 frames of 1,500 bytes a second: 94.8 Mbit/s, t(1) = 12.7, 1.2 x sqrt(2)."""
+    text = printed(repeated(8000, 7800))
+    assert "Repeats, mean with its confidence interval in Mbit/s" in text
+    line = next(line for line in text.splitlines() if line.rstrip().endswith("inconclusive"))
+    assert {"94.80", "79.55", "110.0", "2.00"} <= set(line.split()), line
+    assert "conclusive" in printed(repeated(8000, 8000))
+    assert "inconclusive" not in printed(repeated(8000, 7800, width=None))
+    assert "Repeats" not in printed(aapc([8000]))
+
+
+def test_where_frames_went_missing() -> None:
+    records = pair_records()
+    for record in records:
+        if record["type"] == "port":
+            counters = {"sent_frames": 8000, "hardware_sent": 8000}
+            came = 8000 if record["port"] == "node2:e0" else 7990
+            record |= counters | {"received_frames": came, "hardware_received": came}
+    summary = summarise(records, make_run(SITE, make_trial(SITE)))
+    text = printed(summary)
+    assert "Where frames went missing" in text
+    (found,) = [entry["whereabouts"] for entry in summary["trials"]]
+    assert (found["network"], found["agree"]) == (10, True)
+    clean = summarise(pair_records()[:4] + pair_records()[6:], make_run(SITE, make_trial(SITE)))
+    assert "Where frames went missing" not in printed(clean)
+
+
+def test_interim_columns_on_demand() -> None:
+    interim = {
+        "type": "interim",
+        "node": "node2",
+        "trial": 0,
+        "repeat": 0,
+        "phase": 0,
+        "network": "lab",
+        "side": "destination",
+        "dst": "node2:e0",
+        "from_ms": 0.0,
+        "at_ms": [250.0, 500.0, 750.0],
+        "flows": [["node1:e0", [2_500_000, 625_000, 2_500_000]]],
+    }
+    records = pair_records()
+    records.insert(4, interim)
+    summary = summarise(records, make_run(SITE, make_trial(SITE)))
+    assert "an interim" not in printed(summary)
+    stream = io.StringIO()
+    console = Console(file=stream, width=160, no_color=True)
+    Report(summary, console, options=["interim"]).print("results/x")
+    cells = row(stream.getvalue(), "pairs neighbours ")
+    assert {"20.00", "33.33", "0.25"} <= set(cells)

@@ -110,6 +110,8 @@ static void each_mistake_is_one_sentence(void **state)
         {TRIAL "  load: {fps: 1}\n  traffic: transfer\n  transfer_bytes: 9\n  sync: none\n",
          "use sync: barrier"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  warmup_ns: -1\n", "below 0"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interim_ns: 9999999\n", "10 ms to 30 days"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interim_ns: -1\n", "10 ms to 30 days"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  dpdk: {header: l3}\n", "Invalid"},
     };
 

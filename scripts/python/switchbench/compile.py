@@ -10,13 +10,14 @@ from typing import Any
 
 from . import timing
 from .config import Reading, effective
+from .config.effective import SWITCH_TIMEOUT_NS
 from .config.effective import text as written
 from .config.members import Members
 from .config.resolve import Point, Test, frame_limits, given, place, points, verbs_limits
 from .config.settings import PATTERN_KEYS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
-from .model import Load, Part, Port, Repeats, Run, Trial
+from .model import Load, Part, Port, Repeats, Run, SwitchCounters, Trial
 from .results import expect
 
 NS = 1e9
@@ -49,10 +50,21 @@ def compile_run(reading: Reading) -> Run:
         worker=model.worker or "auto",
         log=model.log or "info",
         start_s=timing.start_s(reading.site),
+        switch_counters=_switch_counters(reading),
         notes=(*reading.site.notes, *_unjudged(reading, trials)),
         unbuilt=(*reading.site.unbuilt, *_unbuilt(reading, trials)),
         not_alternated=BOUND_LAST if compiler.bound_last else None,
     )
+
+
+def _switch_counters(reading: Reading) -> SwitchCounters | None:
+    asked = reading.model.switch_counters
+    if asked is None:
+        return None
+    if not asked.command:
+        raise reading.document.problem(("switch_counters", "command"), "is an empty list")
+    timeout_ns = SWITCH_TIMEOUT_NS if asked.timeout is None else asked.timeout
+    return SwitchCounters(tuple(asked.command), timeout_ns / NS)
 
 
 def refuse_unbuilt(run: Run) -> None:

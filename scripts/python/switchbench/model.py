@@ -121,6 +121,14 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class SwitchCounters:
+    """A command that prints the switch's counters."""
+
+    command: tuple[str, ...]  # a program and its arguments; no shell
+    timeout_s: float
+
+
+@dataclass(frozen=True)
 class Run:
     """Everything that a run needs: compiled from a configuration, nothing left to decide."""
 
@@ -133,6 +141,7 @@ class Run:
     on_missing: str = "stop"  # stop | exclude
     worker: str = "auto"  # the `job` document's
     log: str = "info"
+    switch_counters: SwitchCounters | None = None
     start_s: float = 0.0  # what it takes before the first trial
     notes: tuple[str, ...] = ()
     unbuilt: tuple[str, ...] = ()

@@ -16,6 +16,8 @@ from .read import FORMAT, Reading
 from .resolve import Test, points
 from .settings import Values
 
+SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
+
 _TIMES = ("warmup", "window", "cooldown", "drain_silence", "drain_max")
 
 
@@ -32,6 +34,12 @@ def effective(reading: Reading) -> dict[str, Any]:
     }
     if model.time_limit is not None:
         whole["time_limit"] = quantities.DURATION.text(model.time_limit)
+    if model.switch_counters is not None:
+        timeout_ns = model.switch_counters.timeout or SWITCH_TIMEOUT_NS
+        whole["switch_counters"] = {
+            "command": list(model.switch_counters.command),
+            "timeout": quantities.DURATION.text(timeout_ns),
+        }
     whole["tests"] = [_test(test) for test in reading.tests]
     if reading.expectations:
         whole["expect"] = [dict(clause) for clause in model_expect(reading)]

@@ -165,6 +165,13 @@ class Expectation(Strict):
     require: Name
 
 
+class SwitchCountersKeys(Strict):
+    """The switch's own counters, before the first trial and after the last."""
+
+    command: list[Name]
+    timeout: Duration | None = None
+
+
 class Configuration(Settings):
     """The whole file. `site` is read by `sites`."""
 
@@ -173,6 +180,7 @@ class Configuration(Settings):
     tests: list[Settings] | None = None
     expect: list[Expectation] | None = None
     time_limit: Duration | None = None
+    switch_counters: SwitchCountersKeys | None = None
     on_missing: Literal["stop", "exclude"] | None = None
     worker: Literal["auto", "sleep", "poll"] | None = None
     log: Literal["error", "warning", "info", "debug"] | None = None

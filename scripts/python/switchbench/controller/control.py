@@ -28,6 +28,7 @@ from ..model import Run, Trial
 from ..results.directory import NODES_LOG, RECORDS, LineFile, RunDirectory
 from ..results.records import Record
 from ..results.summary import Summary
+from ..results.switch_counters import AFTER, BEFORE, read_counters
 from .heart import Heart
 from .interrupt import Interrupt
 from .node import Node
@@ -127,7 +128,9 @@ class Controller:
             talk = _Talk(self._nodes, pump, interrupt, self._watcher)
             self._greet(talk)
             self._introduce(talk)
+            self._read_switch(BEFORE)
             self._measure(talk)
+            self._read_switch(AFTER)
             self._dismiss(talk)
         except SwitchbenchError as error:
             self._note(error)
@@ -162,6 +165,11 @@ class Controller:
                 talk.tell_all([to_yaml("trial", trial.document)])
                 told += 1
         self._await_trials(talk, told)
+
+    def _read_switch(self, name: str) -> None:
+        if self._run.switch_counters is not None:
+            self._watcher.stage("reading the switch's counters")
+            read_counters(self._run.switch_counters, self._directory.path / name)
 
     def _await_trials(self, talk: _Talk, count: int) -> None:
         barrier_s = self._run.site.barrier_timeout_ms / 1000

@@ -5,6 +5,7 @@ configuration.yaml   the configuration as understood; `switchbench run` takes it
 records.ndjson       every record as the nodes wrote it, as it came
 nodes.log            what the nodes wrote on standard error
 switch.ndjson        what a modelled switch did (doc/model.md), in a lab that has one
+switch-counters-*.txt  what the switch said before and after, where a command asks it
 summary.json         what it amounts to (results/schema/summary.schema.json)
 """
 

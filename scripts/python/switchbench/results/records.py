@@ -76,9 +76,14 @@ class Flow:
 class PortCount:
     """One port in one phase."""
 
+    sent_frames: int | None  # ours, of all flows, good or not ...
+    received_frames: int | None
+    hardware_sent: int | None  # ... and as driver or interface counted
+    hardware_received: int | None
     misdelivered: int | None
     foreign: int | None
     guest_sent: int | None
+    guest_received: int | None
     dropped_receive: int | None
     dropped_send: int | None
     errors: int | None
@@ -116,6 +121,7 @@ class PhaseRecords:
 
     flows: dict[tuple[str, str], Flow] = field(default_factory=dict)
     ports: dict[str, PortCount] = field(default_factory=dict)
+    disorders: dict[tuple[str, str], Any] = field(default_factory=dict)  # disorder.Disorder
     courses: dict[tuple[str, str], Any] = field(default_factory=dict)  # interim.Course, by flow
     first_line: int = 0
     last_line: int = 0

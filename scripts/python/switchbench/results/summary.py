@@ -17,6 +17,7 @@ from typing import Any
 from ..model import Run, Trial
 from . import measures as m
 from .directory import RECORDS
+from .disorder import add_disorder, disorder_entry
 from .entries import (
     Cpu,
     Place,
@@ -48,7 +49,9 @@ from .records import (
     read_records,
 )
 from .statistics import RepeatTable
+from .switch_counters import compare_counters
 from .transports import compare
+from .whereabouts import whereabouts
 
 SCHEMA = "switchbench-summary/1"
 REFUSED_RUN = 2  # the exit status
@@ -76,6 +79,7 @@ class Summary:
 
     def __init__(self, run: Run) -> None:
         """Refuses, as Judge does, a clause that no trial of the run can answer."""
+        self.switch: dict[str, Any] | None = None  # its counters, compared
         self._run = run
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
         self._judge = Judge(run.expectations, run.trials)
@@ -98,6 +102,7 @@ class Summary:
             "flow": self._take_flow,
             "port": self._take_port,
             "interim": self._take_interim,
+            "reorder": self._take_reorder,
             "phase": self._take_phase,
             "trial": self._take_trial,
             "unreachable": self._take_unreachable,
@@ -138,6 +143,7 @@ class Summary:
             "trials": sorted(self._entries, key=_order),
             "plans": self._plans,
             "statistics": self._repeats.summary(),
+            "switch_counters": self.switch,
             "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
             "ports": self._ports.summary(),
             "expectations": expectations,
@@ -173,6 +179,9 @@ class Summary:
 
     def _take_interim(self, line: int, record: Record) -> None:
         add_interim(self._phase(record, line), record)
+
+    def _take_reorder(self, line: int, record: Record) -> None:
+        add_disorder(self._phase(record, line), record)
 
     def _take_port(self, line: int, record: Record) -> None:
         self._phase(record, line).ports[record["port"]] = port_of(record)
@@ -260,12 +269,15 @@ class Summary:
             | {
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
+                "whereabouts": None,
+                "disorder": disorder_entry(flows, phase.disorders, place.trial.transport),
                 "interim": interim_entry(phase.courses, place.trial.traffic),
                 "state": how,
                 "host_limited": [asdict(limit) | {"reason": limit.reason} for limit in limits],
                 "records": where(place.key, phase),
             }
         )
+        entry["whereabouts"] = whereabouts(phase, entry["lost_frames"])
         result = PhaseResult(place.key, entry, flows, shares)
         self._watch_line_rate(result, lines)
         self._ports.add(result, place.trial.transport)
@@ -351,6 +363,7 @@ def gather(run: Run, directory: Path) -> Summary:
     if records.exists():
         for line, record in read_records(records):
             summary.feed(line, record)
+    summary.switch = compare_counters(run.switch_counters, directory)
     return summary
 
 

@@ -144,6 +144,8 @@ class Report:
         self._figures()
         self._transports()
         self._ports()
+        self._statistics()
+        self._whereabouts()
         self._verdict()
         self._gaps()
         self._ending(directory)
@@ -305,6 +307,54 @@ class Report:
             )
         self._console.print(table)
 
+    def _statistics(self) -> None:
+        """How sure the means are of what was repeated."""
+        entries = self._summary["statistics"]
+        if not entries:
+            return
+        plans = {(plan["trial"], plan["network"]): plan for plan in self._summary["plans"]}
+        rows = [(entry, plans.get((entry["trials"][0], entry["network"]))) for entry in entries]
+        unit = unit_for(entry["mean"] for entry in entries)
+        self._heading(f"Repeats, mean with its confidence interval in {unit.name}")
+        table = _plain_table("", "ranks", "repeats", "mean", "from", "to", "width %", "asked %")
+        table.add_column("verdict")
+        for entry, plan in rows:
+            if plan is None:
+                continue
+            table.add_row(
+                escape(_title(plan)),
+                str(plan["ranks"]),
+                str(len(entry["values"])),
+                *(unit.show(entry[name]) for name in ("mean", "low", "high")),
+                *(figures.percent(entry[f"{name}_percent"]) for name in ("width", "asked_width")),
+                _sureness(entry),
+                style="yellow" if entry["verdict"] == "inconclusive" else None,
+            )
+        self._console.print(table)
+
+    def _whereabouts(self) -> None:
+        """Where frames went missing, of the phases that lost the most."""
+        lossy = [
+            entry
+            for entry in self._summary["trials"]
+            if any((entry["whereabouts"][place] or 0) > 0 for place in _PLACES)
+        ]
+        if not lossy:
+            return
+        lossy.sort(key=lambda entry: -(entry["whereabouts"]["lost_frames"] or 0))
+        self._heading("Where frames went missing")
+        table = _plain_table("", "phase", "lost", "sender's host", "network", "receiver's host")
+        table.add_column("first port")
+        for entry in lossy if self._every_phase else lossy[:WORST_PHASES]:
+            found = entry["whereabouts"]
+            table.add_row(
+                escape(_title(entry)),
+                escape(_phase_name(entry)),
+                *(figures.count(found[place]) for place in ("lost_frames", *_PLACES)),
+                escape(found["ports"][0]["port"] if found["ports"] else ""),
+            )
+        self._console.print(table)
+
     def _verdict(self) -> None:
         clauses = self._summary["expectations"]
         if not clauses:
@@ -385,6 +435,16 @@ def make_console() -> Console:
 def make_canvas() -> Console:
     """For a picture of the table: with colours, on no terminal."""
     return Console(width=PLAIN_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
+
+
+_PLACES = ("sender_host", "network", "receiver_host")
+
+
+def _sureness(entry: Entry) -> str:
+    words = [entry["verdict"] or ""]
+    if entry["dependent"]:
+        words.append("repeats depend on each other")
+    return ", ".join(word for word in words if word)
 
 
 # --- keys and titles ---------------------------------------------------------------------------

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where did it go missing: in the sender's host, in the network, in the receiver's host?
+
+Our own counts (frames offered and verified) are compared with those of the ports' drivers and
+interfaces, whose differences over the phase stand in the `port` records. Formulas:
+doc/measures.md, "Where it went missing".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import measures as m
+from .records import PhaseRecords, PortCount
+
+PORTS_SHOWN = 16
+
+
+def whereabouts(phase: PhaseRecords, lost: int | None) -> dict[str, Any]:
+    """The `whereabouts` of a phase's entry in the summary; `lost`: as the flows say."""
+    found = _hosts(phase)
+    sender = m.total_int(host.sender for host in found.values())
+    receiver = m.total_int(host.receiver for host in found.values())
+    counted = m.total_int(map(_left_less_arrived, phase.ports.values()))
+    others = m.total_int(map(_others, phase.ports.values()))
+    network = counted
+    if lost is not None:
+        known = sender is not None and receiver is not None
+        network = lost - (sender or 0) - (receiver or 0) if known else None
+    agree = None
+    if lost is not None and network is not None and counted is not None and others is not None:
+        agree = abs(network - counted) <= others
+    return {
+        "lost_frames": lost,
+        "sender_host": sender,
+        "network": network,
+        "receiver_host": receiver,
+        "wire_errors": m.total_known(host.wire_errors for host in found.values()),
+        "counted_in_network": counted,
+        "other_frames": others,
+        "agree": agree,
+        "ports": _worst(found),
+    }
+
+
+@dataclass(frozen=True)
+class _Host:
+    """What one port's counters say of its host and its end of the wire."""
+
+    sender: int | None
+    receiver: int | None
+    wire_errors: int | None
+
+    @property
+    def badness(self) -> int:
+        return (self.sender or 0) + (self.receiver or 0) + (self.wire_errors or 0)
+
+
+def _hosts(phase: PhaseRecords) -> dict[str, _Host]:
+    forwarders = {
+        flow.src
+        for flow in phase.flows.values()
+        if flow.source is not None and flow.source.role == "forward"
+    }
+    return {
+        name: _Host(_sender_host(port, name in forwarders), _receiver_host(port), port.errors)
+        for name, port in phase.ports.items()
+    }
+
+
+def _sender_host(port: PortCount, forwards: bool) -> int | None:
+    """Frames that our worker sent and that never left. Two counters see the same frames: what is
+    missing in the one, and the drops of the other; the latter of a forwarder are no flow's loss."""
+    missing = None
+    if port.sent_frames is not None and port.hardware_sent is not None:
+        missing = max(0, port.sent_frames - port.hardware_sent)
+    if forwards:
+        return missing
+    if port.dropped_send is None:
+        return None
+    return max(missing or 0, port.dropped_send)
+
+
+def _receiver_host(port: PortCount) -> int | None:
+    """Frames that reached the port and never our worker."""
+    if port.dropped_receive is None:
+        return None
+    taken = m.total_int(
+        (port.received_frames, port.misdelivered, port.foreign, port.guest_received)
+    )
+    if taken is None or port.hardware_received is None:
+        return port.dropped_receive
+    return port.dropped_receive + max(0, port.hardware_received - taken)
+
+
+def _left_less_arrived(port: PortCount) -> int | None:
+    """What left by the port less what reached it: over all ports, what the network kept.
+
+    A kernel's interface counts what it drops as received, a driver of dpdk does not.
+    """
+    if port.hardware_sent is None or port.hardware_received is None:
+        return None
+    if port.sent_frames is None:
+        return port.hardware_sent - port.hardware_received
+    if port.dropped_receive is None:
+        return None
+    return port.hardware_sent - port.hardware_received - port.dropped_receive
+
+
+def _others(port: PortCount) -> int:
+    """Frames of this port that are no load: a counter may be off by them."""
+    return (port.guest_sent or 0) + (port.guest_received or 0) + (port.foreign or 0)
+
+
+def _worst(found: dict[str, _Host]) -> list[dict[str, Any]]:
+    """The ports at which something went missing, the worst first."""
+    bad = sorted(
+        (name for name, host in found.items() if host.badness),
+        key=lambda name: -found[name].badness,
+    )
+    return [
+        {
+            "port": name,
+            "sender_host": found[name].sender,
+            "receiver_host": found[name].receiver,
+            "wire_errors": found[name].wire_errors,
+        }
+        for name in bad[:PORTS_SHOWN]
+    ]

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where frames went missing, how they were out of order, and what the switch says of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from configs import LAB, compile_text, needs_engine
+from switchbench.errors import ConfigurationError, RunError
+from switchbench.model import SwitchCounters
+from switchbench.results.summary import Summary, schema
+from switchbench.results.switch_counters import (
+    AFTER,
+    BEFORE,
+    compare_counters,
+    parse_counters,
+    read_counters,
+)
+from synthetic import (
+    about,
+    frame_side,
+    hello,
+    make_run,
+    make_site,
+    make_trial,
+    phase_record,
+    port_record,
+    tcp_side,
+    trial_record,
+)
+
+Record = dict[str, Any]
+ENDS = ("node1:e0", "node2:e0")
+
+
+def summary_of(*records: Record, transport: str = "dpdk") -> Record:
+    site = make_site()
+    trial = make_trial(site, transport=transport, flows=1)
+    summary = Summary(make_run(site, trial))
+    heads = [hello("node1"), hello("node2")]
+    tails = [phase_record("node1"), phase_record("node2")]
+    tails += [trial_record("node1"), trial_record("node2")]
+    for line, record in enumerate([*heads, *records, *tails], 1):
+        summary.feed(line, record)
+    result = summary.finish(about(), [])
+    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    (entry,) = result["trials"]
+    return dict(entry)
+
+
+def frames(came: int, source: Record, destination: Record) -> list[Record]:
+    """1,000 frames from node1 to node2, so many of which came; the ports' counters."""
+    return [
+        frame_side("source", *ENDS, 1000, 900),
+        frame_side("destination", *ENDS, came, came),
+        port_record("node1:e0", **source),
+        port_record("node2:e0", **destination),
+    ]
+
+
+def sent(**changes: int | None) -> Record:
+    return {
+        "sent_frames": 1000,
+        "received_frames": 0,
+        "hardware_sent": 1000,
+        "hardware_received": 0,
+    } | changes
+
+
+def received(count: int, **changes: int | None) -> Record:
+    return {
+        "sent_frames": 0,
+        "received_frames": count,
+        "hardware_sent": 0,
+        "hardware_received": count,
+    } | changes
+
+
+@pytest.mark.parametrize(
+    ("came", "source", "destination", "places"),
+    [
+        (1000, sent(), received(1000), (0, 0, 0)),
+        (990, sent(), received(990), (0, 10, 0)),
+        (990, sent(hardware_sent=990, dropped_send=10), received(990), (10, 0, 0)),
+        (990, sent(hardware_sent=990), received(990), (10, 0, 0)),
+        (990, sent(), received(990, dropped_receive=10), (0, 0, 10)),
+        (990, sent(), received(990, hardware_received=1000), (0, 0, 10)),
+        (
+            970,
+            sent(hardware_sent=995, dropped_send=5),
+            received(970, dropped_receive=10),
+            (5, 15, 10),
+        ),
+    ],
+)
+def test_each_place(
+    came: int, source: Record, destination: Record, places: tuple[int, int, int]
+) -> None:
+    """Frames vanish in one place or in all three; the counters' view agrees."""
+    found = summary_of(*frames(came, source, destination))["whereabouts"]
+    assert (found["sender_host"], found["network"], found["receiver_host"]) == places
+    assert found["lost_frames"] == 1000 - came == sum(places)
+    assert found["counted_in_network"] == places[1]
+    assert found["agree"] is True
+    named = {port["port"] for port in found["ports"]}
+    assert named == {
+        name for name, count in zip(ENDS, (places[0], places[2]), strict=True) if count
+    }
+
+
+def test_guests_frames_are_allowed_for() -> None:
+    """Two learning frames that only one side's counters saw say nothing about the load."""
+    destination = received(990, hardware_received=992, guest_received=2)
+    found = summary_of(*frames(990, sent(guest_sent=1), destination))["whereabouts"]
+    assert (found["network"], found["counted_in_network"]) == (10, 8)
+    assert (found["other_frames"], found["agree"]) == (3, True)
+    found = summary_of(*frames(990, sent(), received(990, hardware_received=950)))["whereabouts"]
+    assert (found["network"], found["counted_in_network"], found["agree"]) == (10, 50, False)
+
+
+def test_what_no_counter_says_is_unknown() -> None:
+    found = summary_of(*frames(990, sent(), received(990, dropped_receive=None)))["whereabouts"]
+    assert (found["lost_frames"], found["sender_host"]) == (10, 0)
+    assert found["receiver_host"] is None
+    assert found["network"] is None
+    assert found["agree"] is None
+
+
+def test_what_a_forwarder_gives_up_is_no_flows_loss() -> None:
+    """node1 forwards: what it could not pass on was never sent, and no flow lacks it."""
+    records = frames(1000, sent(dropped_send=7), received(1000))
+    records[0]["role"] = "forward"
+    found = summary_of(*records)["whereabouts"]
+    assert (found["lost_frames"], found["sender_host"], found["network"]) == (0, 0, 0)
+
+
+def test_damaged_frames_are_named() -> None:
+    found = summary_of(*frames(990, sent(), received(990, errors=10)))["whereabouts"]
+    assert (found["network"], found["wire_errors"]) == (10, 10)
+    assert found["ports"][0]["port"] == "node2:e0"
+
+
+def test_tcp_has_the_counters_alone() -> None:
+    """What the kernel repeats is lost on the way all the same."""
+    unseen = {"sent_frames": None, "received_frames": None, "misdelivered": None, "foreign": None}
+    found = summary_of(
+        tcp_side("source", *ENDS, 10**6, 10**6),
+        tcp_side("destination", *ENDS, 10**6, 10**6),
+        port_record("node1:e0", **unseen, hardware_sent=700, hardware_received=330),
+        port_record("node2:e0", **unseen, hardware_sent=340, hardware_received=693),
+        transport="tcp",
+    )["whereabouts"]
+    assert found["lost_frames"] is None
+    assert found["network"] == found["counted_in_network"] == 17
+
+
+# --- order -----------------------------------------------------------------------------------
+
+
+def reorder(**changes: Any) -> Record:
+    return {
+        "type": "reorder",
+        "node": "node2",
+        "trial": 0,
+        "repeat": 0,
+        "network": "lab",
+        "phase": 0,
+        "src": ENDS[0],
+        "dst": ENDS[1],
+        "reordered": 4,
+        "extent_sum": 10,
+        "extent_most": 5,
+        "near": 1,
+        "displaced": "-2:2 0:994 1:2 2:2",
+    } | changes
+
+
+def test_order_of_a_phase() -> None:
+    found = summary_of(*frames(1000, sent(), received(1000)), reorder())["disorder"]
+    assert found["reordered_percent"] == pytest.approx(0.4)
+    assert found["near_percent"] == pytest.approx(0.1)
+    assert (found["extent_mean"], found["extent_most"]) == (2.5, 5)
+    assert found["density"] == {"-2": 0.002, "0": 0.994, "1": 0.002, "2": 0.002}
+    assert found["worst"]["src"] == "node1:e0"
+    assert found["worst"]["reordered_percent"] == pytest.approx(0.4)
+
+
+def test_without_a_record_all_was_in_order() -> None:
+    found = summary_of(*frames(1000, sent(), received(1000)))["disorder"]
+    assert found == {
+        "reordered_percent": 0,
+        "near_percent": 0,
+        "extent_mean": None,
+        "extent_most": 0,
+        "density": {"0": 1},
+        "worst": None,
+    }
+
+
+# --- the switch's counters -------------------------------------------------------------------
+
+
+def test_outputs_of_several_tools() -> None:
+    text = """
+NIC statistics:
+     rx_packets: 1200
+     tx_dropped: 0
+IF-MIB::ifOutDiscards.1 = Counter32: 17
+Eth1/1 input errors   3
+uptime 3 days
+temperature 41.5
+-12
+"""
+    assert parse_counters(text) == {
+        "rx_packets": 1200,
+        "tx_dropped": 0,
+        "IF-MIB::ifOutDiscards.1 = Counter32": 17,
+        "Eth1/1 input errors": 3,
+    }
+
+
+def counters(code: str, timeout_s: float = 10.0) -> SwitchCounters:
+    return SwitchCounters((sys.executable, "-c", code), timeout_s)
+
+
+def test_before_and_after(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_text("5")
+    asked = counters(f"n = open({str(path)!r}).read(); print('drops:', n); print('same: 1')")
+    read_counters(asked, tmp_path / BEFORE)
+    path.write_text("47")
+    read_counters(asked, tmp_path / AFTER)
+    assert (tmp_path / BEFORE).read_text() == "drops: 5\nsame: 1\n"
+    found = compare_counters(asked, tmp_path)
+    assert found is not None
+    assert found["differences"] == {"drops": 42}
+    assert found["compared"] == 2
+    assert compare_counters(None, tmp_path) is None
+
+
+def test_a_run_that_ended_early_has_no_differences(tmp_path: Path) -> None:
+    asked = counters("print('a 1')")
+    read_counters(asked, tmp_path / BEFORE)
+    found = compare_counters(asked, tmp_path)
+    assert found is not None
+    assert (found["after"], found["differences"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (SwitchCounters(("/no/such/command",), 1.0), "can't be run: No such file"),
+        (counters("import sys; print('no login', file=sys.stderr); sys.exit(3)"), "3: no login"),
+        (counters("import time; time.sleep(9)", 0.2), r"took more than 0\.2 s"),
+    ],
+)
+def test_a_command_that_fails(asked: SwitchCounters, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=sentence):
+        read_counters(asked, tmp_path / BEFORE)
+
+
+@needs_engine
+def test_configured(tmp_path: Path) -> None:
+    key = "switch_counters: {command: [./c, -v], timeout: 3s}\n"
+    run = compile_text(tmp_path, f"{LAB}{key}pattern: chain\n")
+    assert run.switch_counters == SwitchCounters(("./c", "-v"), 3.0)
+    assert run.effective["switch_counters"] == {"command": ["./c", "-v"], "timeout": "3s"}
+    assert compile_text(tmp_path, f"{LAB}pattern: chain\n").switch_counters is None
+    with pytest.raises(ConfigurationError, match="is an empty list"):
+        compile_text(tmp_path, f"{LAB}switch_counters: {{command: []}}\npattern: chain\n")

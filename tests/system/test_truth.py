@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the benchmark says of a network that was hurt in a known way: a link that sags for a moment,
+frames that the switch drops, repeats that end when the mean is sure."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labkit
+import runs
+import underway
+from switchbench import lab as labs
+from switchbench.lab import namespaces, wiring
+
+pytestmark = labkit.needs_lab
+
+NODES = ("node1", "node2", "node3", "node4")
+SAG_S = 0.5
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    yield
+    assert labkit.leftovers() == []
+
+
+@pytest.fixture
+def topology(tmp_path: Path) -> Path:
+    return underway.write_topology(tmp_path, *NODES)
+
+
+@pytest.fixture
+def kept_lab(topology: Path) -> Iterator[labs.Lab]:
+    """A lab that stays up around a run, so that it can be hurt."""
+    lab = labs.up(labs.load(topology))
+    try:
+        yield lab
+    finally:
+        labs.down(lab.name)
+
+
+def change_rate(lab: labs.Lab, node: str, rate: str) -> None:
+    """What the switch's port towards a node carries from now on."""
+    port = f"p{lab.node(node).index}"
+    words = ["qdisc", "change", "dev", port, "root", "handle", "1:", "tbf", "rate", rate]
+    words += ["burst", "40000", "limit", "65536"]
+
+    def change() -> None:
+        subprocess.run(["tc", *words], check=True, capture_output=True)
+
+    namespaces.inside(namespaces.RUN_DIR / wiring.switch_name(lab.name), change)
+
+
+def configuration(topology: Path, transport: str, **more: Any) -> runs.Record:
+    tests = [{"pattern": "pairs", "partners": "neighbours"}]
+    return {
+        "site": {"lab": str(topology)},
+        "transport": transport,
+        "load": "60%",
+        "warmup": "200ms",
+        "tests": tests,
+        **more,
+    }
+
+
+@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+def test_a_link_that_sags_for_a_moment_is_found(
+    transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    """The switch's port towards node2 has a tenth of its rate for half a second of four.
+
+    With tcp the other direction sags, too: its acknowledgements come late.
+    """
+    conf = configuration(topology, transport, window="4s", interim="100ms")
+    with underway.started(tmp_path / "run", conf) as run:
+        run.wait_for_load(phase=0)
+        time.sleep(1.0)
+        began_s = time.monotonic()
+        change_rate(kept_lab, "node2", "2mbit")
+        time.sleep(SAG_S)
+        change_rate(kept_lab, "node2", "20mbit")
+        lasted_s = time.monotonic() - began_s
+        result = run.end()
+    assert lasted_s < 2 * SAG_S, "the machine was too busy to say anything"
+    (trial,) = result.trials()
+    interim = trial["interim"]
+    assert interim["spans"] >= 20
+    low = interim["lowest"][0]
+    pair = ("node1:e0", "node2:e0")
+    assert (low["src"], low["dst"]) == pair or (transport == "tcp" and low["dst"] == pair[0])
+    assert low["percent_of_mean"] < 50
+    assert low["to_s"] - low["from_s"] < 0.5
+    others = [entry["percent_of_mean"] for entry in interim["lowest"] if entry["src"] not in pair]
+    assert len(others) == 2
+    assert min(others) > low["percent_of_mean"]
+    check_time(result, low)
+
+
+def check_time(result: runs.Result, low: runs.Record) -> None:
+    """The flow's spans below half of its usual rate are those of the sag, and no others."""
+    spans: list[tuple[float, float, float]] = []
+    for record in result.records("interim"):
+        if record["dst"] != low["dst"]:
+            continue
+        assert len(str(record)) < 1000
+        begins = [record["from_ms"], *record["at_ms"]]
+        for src, counts in record["flows"]:
+            if src == low["src"]:
+                for begin, end, count in zip(begins, begins[1:], counts, strict=False):
+                    spans.append((begin, end, count / (end - begin)))
+    assert all(one[1] == two[0] for one, two in pairwise(spans))
+    usual = sorted(rate for _, _, rate in spans)[len(spans) // 2]
+    sagged = [span for span in spans if span[2] < usual / 2]
+    first_s, last_s = sagged[0][0] / 1e3, sagged[-1][1] / 1e3
+    assert first_s <= low["from_s"] < last_s
+    assert 0.2 < last_s - first_s < 2.5  # its half second, a queue that empties, TCP's way back
+
+
+def test_repeats_end_when_the_mean_is_sure(topology: Path, tmp_path: Path) -> None:
+    """Two repeats at least, six at most; what was run is what was needed."""
+    repeat = {"min": 2, "max": 6, "width": "40%"}
+    conf = configuration(topology, "tcp", window="300ms", repeat=repeat)
+    result = runs.run(tmp_path, conf)
+    assert result.status == 0, result.errors
+    (entry,) = result.summary["statistics"]
+    count = len(entry["values"])
+    assert 2 <= count <= 6
+    assert entry["verdict"] == ("conclusive" if entry["width_percent"] <= 40 else "inconclusive")
+    assert [plan["repeat"] for plan in result.summary["plans"]] == list(range(count))
+    assert result.summary["not_measured"] == []
+    assert "Repeats, mean with its confidence interval" in result.output
+
+
+def test_an_unsure_mean_is_inconclusive_and_the_exit_status_says_so(
+    topology: Path, tmp_path: Path
+) -> None:
+    """No network is as steady as one part in ten million."""
+    conf = configuration(
+        topology,
+        "tcp",
+        window="200ms",
+        repeat={"min": 2, "max": 3, "width": "0.00001%"},
+        expect=[{"measure": "throughput", "over": "plan", "require": "> 1"}],
+    )
+    result = runs.run(tmp_path, conf)
+    assert result.status == 4, result.errors
+    (entry,) = result.summary["statistics"]
+    assert (len(entry["values"]), entry["verdict"]) == (3, "inconclusive")
+    assert entry["low"] < entry["mean"] < entry["high"]
+
+
+def test_what_the_switch_drops_went_missing_in_the_network(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    """A port of the switch at a quarter of its rate: both hosts are innocent, and said to be."""
+    switch = wiring.switch_name(kept_lab.name)
+    change_rate(kept_lab, "node4", "5mbit")
+    conf = configuration(topology, "dpdk", window="1s")
+    conf["switch_counters"] = {
+        "command": ["ip", "netns", "exec", switch, "tc", "-s", "qdisc", "show"]
+    }
+    with underway.started(tmp_path / "run", conf) as run:
+        result = run.end()
+    (trial,) = result.trials()
+    found = trial["whereabouts"]
+    assert found["lost_frames"] > 100
+    assert found["agree"] is True
+    hosts = found["sender_host"] + found["receiver_host"]
+    assert found["network"] == found["lost_frames"] - hosts > 100
+    assert result.summary["switch_counters"]["before"] == "switch-counters-before.txt"
+    assert "qdisc tbf" in (result.directory / "switch-counters-after.txt").read_text()
