@@ -138,35 +138,44 @@ static int add_piece(struct verbs_memory *memory, size_t bytes, struct err *err)
     return 0;
 }
 
-static bool carve(struct verbs_piece *piece, size_t bytes, struct verbs_range *range)
+/* The smallest extent that is large enough: so that small ranges do not spoil the gaps that rings
+ * have left, which the next phase's rings fill exactly. */
+static struct extent **find_extent(struct verbs_memory *memory, size_t bytes,
+                                   struct verbs_piece **owner)
 {
-    for (struct extent **link = &piece->free; *link != NULL; link = &(*link)->next) {
-        struct extent *extent = *link;
+    struct extent **best = NULL;
 
-        if (extent->bytes < bytes)
-            continue;
-        *range = (struct verbs_range){.at = piece->at + extent->from,
-                                      .bytes = bytes,
-                                      .piece = piece,
-                                      .lkey = piece->region->lkey,
-                                      .rkey = piece->region->rkey};
-        extent->from += bytes;
-        extent->bytes -= bytes;
-        if (extent->bytes == 0) {
-            *link = extent->next;
-            free(extent);
+    for (struct verbs_piece *piece = memory->pieces; piece != NULL; piece = piece->next)
+        for (struct extent **link = &piece->free; *link != NULL; link = &(*link)->next) {
+            if ((*link)->bytes < bytes || (best != NULL && (*link)->bytes >= (*best)->bytes))
+                continue;
+            best = link;
+            *owner = piece;
         }
-        return true;
-    }
-    return false;
+    return best;
 }
 
-static bool carve_any(struct verbs_memory *memory, size_t bytes, struct verbs_range *range)
+static bool carve(struct verbs_memory *memory, size_t bytes, struct verbs_range *range)
 {
-    for (struct verbs_piece *piece = memory->pieces; piece != NULL; piece = piece->next)
-        if (carve(piece, bytes, range))
-            return true;
-    return false;
+    struct verbs_piece *piece = NULL;
+    struct extent **link = find_extent(memory, bytes, &piece);
+    struct extent *extent;
+
+    if (link == NULL)
+        return false;
+    extent = *link;
+    *range = (struct verbs_range){.at = piece->at + extent->from,
+                                  .bytes = bytes,
+                                  .piece = piece,
+                                  .lkey = piece->region->lkey,
+                                  .rkey = piece->region->rkey};
+    extent->from += bytes;
+    extent->bytes -= bytes;
+    if (extent->bytes == 0) {
+        *link = extent->next;
+        free(extent);
+    }
+    return true;
 }
 
 int verbs_memory_take(struct verbs_memory *memory, size_t bytes, struct verbs_range *range,
@@ -176,7 +185,7 @@ int verbs_memory_take(struct verbs_memory *memory, size_t bytes, struct verbs_ra
     int rc;
 
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (carve_any(memory, bytes, range))
+    if (carve(memory, bytes, range))
         return 0;
     piece_bytes = bytes > PIECE_BYTES ? bytes : PIECE_BYTES;
     piece_bytes = (piece_bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
@@ -190,7 +199,7 @@ int verbs_memory_take(struct verbs_memory *memory, size_t bytes, struct verbs_ra
                        memory->label, piece_bytes >> 20, memory->bytes >> 20, memory->most >> 20);
     rc = add_piece(memory, piece_bytes, err);
     if (rc == 0)
-        carve_any(memory, bytes, range);
+        carve(memory, bytes, range);
     return rc;
 }
 

@@ -2,6 +2,7 @@
 #include "pair.h"
 
 #include "clock.h"
+#include "reaper.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -328,20 +329,25 @@ int verbs_pair_make(struct verbs_pair **pair, struct transport_port *port,
     return rc;
 }
 
+/* The device forgets its work requests, and lets go of their memory (InfiniBand Architecture
+ * 10.3.1, state Reset). A device that can't is asked to destroy the queue pair at once. */
+static void stop(struct verbs_pair *pair)
+{
+    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_RESET};
+
+    if (pair->qp == NULL || ibv_modify_qp(pair->qp, &attributes, IBV_QP_STATE) == 0)
+        return;
+    ibv_destroy_qp(pair->qp);
+    pair->qp = NULL;
+}
+
 void verbs_pair_free(struct verbs_pair *pair)
 {
     if (pair == NULL)
         return;
-    if (pair->ah != NULL)
-        ibv_destroy_ah(pair->ah);
-    if (pair->qp != NULL)
-        ibv_destroy_qp(pair->qp);
-    if (pair->id != NULL)
-        rdma_destroy_id(pair->id);
-    if (pair->cq != NULL)
-        ibv_destroy_cq(pair->cq);
+    stop(pair);
     verbs_memory_give(&pair->range);
-    free(pair);
+    verbs_reaper_take(pair->port->reaper, pair);
 }
 
 void verbs_pairs_forget(struct transport_port *port, size_t most)

@@ -59,7 +59,8 @@ struct verbs_need {
 };
 
 struct verbs_pair {
-    struct verbs_kept kept; /* in the cache, with its key */
+    struct verbs_kept kept;       /* in the cache, with its key */
+    struct verbs_pair *next_dead; /* the reaper's */
     struct transport_port *port;
     struct verbs_need need; /* but for `options`, which are the phase's */
     struct ibv_qp *qp;      /* NULL: rdma_cm has not made it yet */
@@ -91,6 +92,7 @@ int verbs_pair_make_queue(struct verbs_pair *pair, const struct verbs_options *o
 /* Takes the queue pair of one that rdma_cm connects to a state, as rdma_cm says. librdmacm has a
  * context of its own for each device, so that it can't make and move queue pairs of ours. */
 int verbs_pair_move(struct verbs_pair *pair, enum ibv_qp_state state);
+/* Its memory is free at once; the rest is destroyed by the port's reaper. */
 void verbs_pair_free(struct verbs_pair *pair);
 /* Keeps it for later, or frees it when more than `most` are kept. */
 void verbs_pair_keep(struct verbs_pair *pair, size_t most);

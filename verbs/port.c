@@ -7,6 +7,7 @@
 #include "message.h"
 #include "netns.h"
 #include "pair.h"
+#include "reaper.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -360,6 +361,7 @@ int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
         rc = open_inside(p, err);
         if (rc == 0)
             verbs_cm_listen(p);
+        p->reaper = rc == 0 ? verbs_reaper_start() : NULL;
         netns_leave(home);
     }
     if (rc < 0)
@@ -372,6 +374,8 @@ int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
 void verbs_port_close(struct transport_port *port)
 {
     verbs_pairs_forget(port, 0);
+    if (!verbs_reaper_end(port->reaper))
+        return;
     verbs_cm_close(port);
     verbs_memory_give(&port->pattern);
     verbs_memory_close(&port->memory);

@@ -15,7 +15,8 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
-struct verbs_cm; /* cm.h */
+struct verbs_cm;     /* cm.h */
+struct verbs_reaper; /* reaper.h */
 
 struct transport_port {
     const struct port_conf *conf;
@@ -41,7 +42,8 @@ struct transport_port {
     struct verbs_memory memory;
     struct verbs_range pattern; /* the payload of whatever this port sends */
     struct verbs_cache cache;
-    struct verbs_cm *cm; /* NULL: nobody has asked for rdma_cm */
+    struct verbs_reaper *reaper; /* NULL: pairs are destroyed by the main thread */
+    struct verbs_cm *cm;         /* NULL: nobody has asked for rdma_cm */
     struct port_hardware base;
 };
 

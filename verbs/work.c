@@ -184,6 +184,19 @@ static void drain_events(struct verbs_lane *lane)
     }
 }
 
+/* What has woken the worker must be noted, else it would wake it for ever; but not by a system call
+ * in each round of a busy stream, which arms nothing. A lane that is at its end is never armed
+ * again, and completions that were awaited before may still come. */
+static void note_wake(struct verbs_lane *lane)
+{
+    bool quiet = lane->lane.error.text[0] != '\0' ||
+                 (lane->lane.sent_all && lane->lane.received_all) || lane->lane.started_ns == 0;
+
+    if (lane->events && (lane->armed || quiet))
+        drain_events(lane);
+    lane->armed = false;
+}
+
 /* From now on completions wake the worker; those that have come meanwhile are taken here. */
 static bool arm(struct verbs_lane *lane, int64_t now_ns)
 {
@@ -236,9 +249,7 @@ int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns)
     int64_t look_ns;
     bool moved;
 
-    if (l->armed) /* else what woke the worker would wake it for ever */
-        drain_events(l);
-    l->armed = false;
+    note_wake(l);
     if (lane->error.text[0] != '\0')
         return CLOCK_NEVER;
     moved = look_once(l, now_ns);
