@@ -482,6 +482,11 @@ int control_publish(struct control *control, uint64_t id, const struct blob *blo
     return mailbox_publish(&control->mailbox, id, blob);
 }
 
+void control_withdraw(struct control *control, uint64_t id)
+{
+    mailbox_withdraw(&control->mailbox, id);
+}
+
 int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
                   int64_t now_ns)
 {

@@ -485,12 +485,42 @@ static uint64_t letter_id(const struct phase_lane *lane, const struct courier_le
     return id | UINT64_C(1) << 63;
 }
 
+struct posted {
+    struct posted *next;
+    uint64_t id;
+};
+
 static int publish_letter(void *context, const struct courier_letter *letter,
                           const struct blob *blob)
 {
-    const struct phase_lane *lane = context;
+    struct phase_lane *lane = context;
+    uint64_t id = letter_id(lane, letter);
+    struct posted *posted = malloc(sizeof *posted);
+    int rc = posted != NULL ? control_publish(lane->run->trial->node->control, id, blob) : -ENOMEM;
 
-    return control_publish(lane->run->trial->node->control, letter_id(lane, letter), blob);
+    if (rc < 0) {
+        free(posted);
+        return rc;
+    }
+    *posted = (struct posted){.next = lane->posted, .id = id};
+    lane->posted = posted;
+    return 0;
+}
+
+/* A partner that has sent or received here has fetched all. One that was still waiting when the
+ * phase failed must find the letters: those stay. */
+static void forget_letters(struct phase_lane *lane)
+{
+    bool had_traffic = lane->lane != NULL && lane->lane->started_ns > 0;
+
+    while (lane->posted != NULL) {
+        struct posted *posted = lane->posted;
+
+        lane->posted = posted->next;
+        if (had_traffic)
+            control_withdraw(lane->run->trial->node->control, posted->id);
+        free(posted);
+    }
 }
 
 /* The partner's node may be this one: then its letter lies in our own mailbox. */
@@ -713,6 +743,7 @@ void lanes_release(struct phase_run *run)
     for (size_t i = 0; i < run->lane_count && run->lanes != NULL; i++) {
         struct phase_lane *lane = &run->lanes[i];
 
+        forget_letters(lane);
         free_queues(run, lane);
         free(lane->sends);
         free(lane->receives);

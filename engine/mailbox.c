@@ -101,6 +101,28 @@ int mailbox_publish(struct mailbox *mailbox, uint64_t id, const struct blob *blo
     return 0;
 }
 
+/* Closes the gap: what was put further on because this place was taken moves back to it (Knuth, The
+ * Art of Computer Programming 3, 6.4, algorithm R). */
+void mailbox_withdraw(struct mailbox *mailbox, uint64_t id)
+{
+    uint32_t mask = mailbox->letter_places - 1;
+    struct mailbox_letter *letters = mailbox->letters;
+    uint32_t gap = (uint32_t)(letter_place(mailbox, id) - letters);
+
+    if (!letters[gap].used)
+        return;
+    for (uint32_t next = (gap + 1) & mask; letters[next].used; next = (next + 1) & mask) {
+        uint32_t home = (uint32_t)mix(letters[next].id) & mask;
+
+        if (((next - home) & mask) < ((next - gap) & mask))
+            continue;
+        letters[gap] = letters[next];
+        gap = next;
+    }
+    letters[gap].used = false;
+    mailbox->letter_count--;
+}
+
 const struct blob *mailbox_published(const struct mailbox *mailbox, uint64_t id)
 {
     const struct mailbox_letter *letter = letter_place(mailbox, id);

@@ -34,6 +34,8 @@ void mailbox_free(struct mailbox *mailbox);
 
 /* Publishing an id again replaces its blob. 0, -EINVAL (too large) or -ENOMEM. */
 int mailbox_publish(struct mailbox *mailbox, uint64_t id, const struct blob *blob);
+/* Forgets an id, published or not: nobody will ask for it any more. */
+void mailbox_withdraw(struct mailbox *mailbox, uint64_t id);
 /* Our own; NULL: not published. */
 const struct blob *mailbox_published(const struct mailbox *mailbox, uint64_t id);
 

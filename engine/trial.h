@@ -74,7 +74,8 @@ struct phase_lane {
     const struct phase_run *run;
     const struct own_rank *own;
     struct courier courier;
-    struct phase phase; /* its own: load and tag differ between ports and parts */
+    struct posted *posted; /* letters that the courier has published (lanes.c) */
+    struct phase phase;    /* its own: load and tag differ between ports and parts */
     struct lane_flow *sends;
     struct lane_flow *receives;
     uint32_t send_count;

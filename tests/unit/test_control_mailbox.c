@@ -87,6 +87,30 @@ static void publishes_any_number(void **state)
     assert_null(mailbox_published(&fixture->mailbox, 1));
 }
 
+static void withdraws_without_losing_others(void **state)
+{
+    struct fixture *fixture = *state;
+    struct mailbox *mailbox = &fixture->mailbox;
+    struct blob blob;
+
+    for (uint64_t id = 0; id < 1000; id++) {
+        blob = number_blob(id);
+        assert_int_equal(mailbox_publish(mailbox, id, &blob), 0);
+        if (id >= 20) /* a window of 20 moves on: all chains of places are broken somewhere */
+            mailbox_withdraw(mailbox, id - 20);
+        for (uint64_t old = id > 40 ? id - 40 : 0; old <= id; old++) {
+            blob = number_blob(old);
+            if (old + 20 <= id)
+                assert_null(mailbox_published(mailbox, old));
+            else
+                assert_memory_equal(mailbox_published(mailbox, old), &blob, sizeof blob);
+        }
+    }
+    assert_int_equal(mailbox->letter_places, 64);
+    mailbox_withdraw(mailbox, 5000);
+    assert_int_equal(mailbox->letter_count, 20);
+}
+
 static void asks_again_with_back_off(void **state)
 {
     struct fixture *fixture = *state;
@@ -222,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(publishes_any_number, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(withdraws_without_losing_others, set_up, tear_down),
         cmocka_unit_test_setup_teardown(asks_again_with_back_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(gives_up_what_nobody_calls_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(takes_only_answers_to_its_own_questions, set_up, tear_down),
