@@ -33,6 +33,7 @@ from .entries import (
     where,
 )
 from .expect import INCONCLUSIVE, REFUSED, Judge, PhaseResult
+from .findings import FindingTable
 from .interim import add_interim, interim_entry
 from .ports import PortTable
 from .records import (
@@ -85,6 +86,7 @@ class Summary:
         self._judge = Judge(run.expectations, run.trials)
         self._repeats = RepeatTable(run.trials)
         self._ports = PortTable(run.site.ports)
+        self._findings = FindingTable()
         self._open: dict[tuple[int, int], _OpenTrial] = {}
         self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
         self._opened: dict[tuple[str, str], Record] = {}  # the same: what the node said
@@ -147,6 +149,7 @@ class Summary:
             "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
             "ports": self._ports.summary(),
             "expectations": expectations,
+            "findings": self._findings.summary(),
             "alarms": self._alarms,
             "not_measured": missing + self._notes,
         }
@@ -201,6 +204,7 @@ class Summary:
             self._close_trial((record["trial"], record.get("repeat") or 0))
 
     def _take_unreachable(self, _line: int, record: Record) -> None:
+        self._findings.unreachable(record, self._trials[record["trial"], record.get("repeat") or 0])
         got = f"{record.get('received')} of {record.get('sent')} probes arrived"
         self._notes.append(
             f"trial {record['trial']}: {record['dst']} can't be reached from {record['src']}: {got}"
@@ -281,6 +285,7 @@ class Summary:
         result = PhaseResult(place.key, entry, flows, shares)
         self._watch_line_rate(result, lines)
         self._ports.add(result, place.trial.transport)
+        self._findings.add(result, phase, lines)
         self._judge.add(result)
         self._entries.append(entry)
         return entry

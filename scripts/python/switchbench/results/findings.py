@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What went wrong, by name: kind, flow or port, count, and a sentence (doc/measures.md).
+
+Counts of frames say what happened to each flow; a finding says what that means. Each rests on
+counts alone and is made only where they allow no other reading: what they leave open is said as
+open (a loss stays a loss). Of frames only: what TCP repeats is not a finding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..model import Trial
+from . import measures as m
+from .expect import PhaseResult
+from .records import Flow, PhaseKey, PhaseRecords, Record
+
+LOSING = 0.02  # a flow that loses a larger share loses to a bottleneck, not to a bad cable
+SLOW = 0.8  # a port is slow that takes less than this, and gives less, of what was intended
+CLEAN = 0.002  # a load that loses a smaller one is carried
+COLLAPSED = 0.8  # of what a smaller load got through
+MOST_FLOWS = 100  # named in a phase, for each kind; the rest is one finding without a flow
+
+Pair = tuple[str, str]
+
+# In the order in which they are told: what explains others comes first.
+SENTENCES = {
+    "dead-port": "nothing came through it, {count} frames of its flows lost",
+    "slow-port": "slow both ways, {count} frames for it lost",
+    "collapse": "a larger load gets less through than a smaller one, {count} frames lost",
+    "saturation": "no more gets through than a smaller load did, {count} frames lost",
+    "flood": "{count} frames flooded to all ports",
+    "wrong-port": "{count} frames arrived at another port instead",
+    "misdelivered": "{count} frames arrived that are another port's",
+    "loss": "{count} frames lost",
+    "duplicate": "{count} frames duplicated",
+    "reorder": "{count} frames reordered",
+    "corrupt": "{count} frames corrupted",
+}
+_ORDER = {kind: place for place, kind in enumerate(SENTENCES)}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that went wrong in one phase, or (`key` None) in the whole run."""
+
+    kind: str
+    count: int
+    pair: Pair | None = None
+    port: str | None = None
+    key: PhaseKey | None = None
+    where: str = ""  # the phase, as people are shown it
+    transport: str = "dpdk"
+
+    def entry(self) -> dict[str, Any]:
+        """As the summary has it."""
+        src, dst = self.pair or (None, None)
+        place = self.key._asdict() if self.key else dict.fromkeys(PhaseKey._fields)
+        whose = self.port or (f"{src} -> {dst}" if self.pair else "the network")
+        what = SENTENCES[self.kind].format(count=f"{self.count:,}")
+        return place | {
+            "kind": self.kind,
+            "transport": self.transport,
+            "src": src,
+            "dst": dst,
+            "port": self.port,
+            "count": self.count,
+            "sentence": f"{whose}: {what}" + (f", in {self.where}" if self.where else ""),
+        }
+
+
+@dataclass
+class _Point:
+    """One phase as a load on the network: what was offered, what came through."""
+
+    key: PhaseKey
+    setting: tuple[Any, ...]  # phases are compared where this is the same
+    where: str
+    offered_bps: float
+    delivered_bps: float
+    lost: dict[Pair, int]
+    lost_share: float
+    overloaded: bool  # most flows lose, though no port was offered more than its line
+    suspects: dict[str, int]  # slow ports and what was lost to them, unless the network was slow
+    found: list[Finding] = field(default_factory=list)
+
+
+@dataclass
+class _Reach:
+    """Whether anything comes through a port, over all phases."""
+
+    tried: Counter[str] = field(default_factory=Counter)  # flows measured, by port
+    failed: Counter[Pair] = field(default_factory=Counter)  # times nothing came
+    lost: Counter[Pair] = field(default_factory=Counter)
+    probed: int = 0  # flows of the largest trial of which a probe failed
+
+    def dead(self) -> dict[str, set[Pair]]:
+        """The ports without which every failed flow is explained, by the flows each explains.
+
+        A flow has two ends, so of several ports whose flows all failed those count that explain
+        the most; two that explain the same are not told apart, and not named.
+        """
+        fails = Counter(port for pair, times in self.failed.items() for port in pair * times)
+        if sum(fails.values()) >= max(sum(self.tried.values()), 2 * self.probed):
+            return {}  # nothing came through anywhere: not one port's doing
+        whole = [port for port, times in fails.items() if times >= self.tried[port]]
+        left = set(self.failed)
+        dead: dict[str, set[Pair]] = {}
+        while left and whole:
+            explained = {port: {pair for pair in left if port in pair} for port in whole}
+            best = max(whole, key=lambda port: (len(explained[port]), port))
+            rivals = [port for port in whole if explained[port] == explained[best]]
+            if not explained[best]:
+                break
+            if len(rivals) == 1:
+                dead[best] = explained[best]
+            left -= explained[best]
+            whole.remove(best)
+        return dead
+
+
+class FindingTable:
+    """Gathers, phase by phase, what the summary's `findings` says."""
+
+    def __init__(self) -> None:
+        """Nothing found yet."""
+        self._points: list[_Point] = []
+        self._reach: dict[str, _Reach] = {}  # by transport
+
+    def add(self, result: PhaseResult, phase: PhaseRecords, lines: Mapping[str, int]) -> None:
+        """Takes one measured phase; `lines`: line rates by port."""
+        if result.entry["transport"] != "dpdk":
+            return
+        losses = {(flow.src, flow.dst): m.lost_frames(flow) for flow in result.flows}
+        lost = {pair: count for pair, count in losses.items() if count}
+        point = _point(result, lost, lines)
+        if None not in losses.values():
+            self._note_reach(result.flows, lost)
+        stray = {name: port.misdelivered or 0 for name, port in phase.ports.items()}
+        point.found += _stray(point, result.flows, stray)
+        for kind, name in _OF_ENDS.items():
+            counts = {
+                (flow.src, flow.dst): getattr(flow.destination, name) or 0
+                for flow in result.flows
+                if flow.destination
+            }
+            point.found += _by_flow(point, kind, counts)
+        self._points.append(point)
+
+    def unreachable(self, record: Record, trial: Trial) -> None:
+        """Takes a flow whose probe did not arrive: of the trial's others it did."""
+        if record.get("received"):
+            return
+        reach = self._reach.setdefault(trial.transport, _Reach())
+        pair = (record["src"], record["dst"])
+        reach.failed[pair] += 1
+        reach.lost[pair] += record.get("sent") or 0
+        reach.probed = max(reach.probed, trial.flows)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """All findings, those that explain others first, then by count."""
+        found, explained = self._dead()
+        for point in self._points:
+            found += point.found + self._losses(point, explained)
+        found.sort(key=lambda finding: (_ORDER[finding.kind], -finding.count))
+        return [finding.entry() for finding in found]
+
+    def _note_reach(self, flows: list[Flow], lost: Mapping[Pair, int]) -> None:
+        reach = self._reach.setdefault("dpdk", _Reach())
+        for flow in flows:
+            pair = (flow.src, flow.dst)
+            if not flow.source or not flow.destination or not flow.source.whole.frames:
+                continue
+            reach.tried.update(pair)
+            if not flow.destination.whole.frames and lost.get(pair):
+                reach.failed[pair] += 1
+                reach.lost[pair] += lost[pair]
+
+    def _dead(self) -> tuple[list[Finding], set[Pair]]:
+        found: list[Finding] = []
+        explained: set[Pair] = set()
+        for transport, reach in self._reach.items():
+            for port, pairs in reach.dead().items():
+                count = sum(reach.lost[pair] for pair in pairs)
+                found.append(Finding("dead-port", count, port=port, transport=transport))
+                explained |= pairs if transport == "dpdk" else set()
+        return found, explained
+
+    def _losses(self, point: _Point, explained: set[Pair]) -> list[Finding]:
+        """What was lost in a phase: to the network's limit, to slow ports, else by flow."""
+        if any(finding.kind == "wrong-port" for finding in point.found):
+            return []
+        kind = self._limit(point)
+        if kind:
+            return [_finding(point, kind, sum(point.lost.values()))]
+        suspects = {} if point.overloaded else point.suspects
+        found = [_finding(point, "slow-port", n, port=port) for port, n in suspects.items()]
+        rest = {
+            pair: count
+            for pair, count in point.lost.items()
+            if pair not in explained and pair[1] not in suspects
+        }
+        return found + _by_flow(point, "loss", rest)
+
+    def _limit(self, point: _Point) -> str | None:
+        """Saturation or collapse, where a smaller load of the same kind was carried."""
+        smaller = [
+            other.delivered_bps
+            for other in self._points
+            if other.setting == point.setting
+            and other.lost_share < CLEAN
+            and 0 < other.offered_bps < point.offered_bps
+        ]
+        if not point.overloaded or not smaller:
+            return None
+        return "collapse" if point.delivered_bps < COLLAPSED * max(smaller) else "saturation"
+
+
+# What a flow's destination counts.
+_OF_ENDS = {"duplicate": "duplicated", "reorder": "reordered", "corrupt": "corrupted"}
+
+
+def _point(result: PhaseResult, lost: dict[Pair, int], lines: Mapping[str, int]) -> _Point:
+    entry = result.entry
+    offered = [m.offered_line_bps(flow) for flow in result.flows]
+    asked = m.sum_by_port(result.flows, "dst", offered)
+    fits = {port for port, bps in asked.items() if bps is not None and bps <= lines.get(port, 0)}
+    losing = {
+        (flow.src, flow.dst)
+        for flow in result.flows
+        if flow.dst in fits and lost.get((flow.src, flow.dst), 0) > LOSING * _sent(flow)
+    }
+    sent = sum(_sent(flow) for flow in result.flows)
+    return _Point(
+        key=result.key,
+        setting=(result.key.network, entry["pattern"], str(entry["size"])),
+        where=result.label,
+        offered_bps=m.total(offered) or 0.0,
+        delivered_bps=m.total(m.delivered_line_bps(flow) for flow in result.flows) or 0.0,
+        lost=lost,
+        lost_share=sum(lost.values()) / sent if sent else 0.0,
+        overloaded=2 * len(losing) > len(result.flows),
+        suspects=_slow(result.flows, lost, losing),
+    )
+
+
+def _slow(flows: list[Flow], lost: Mapping[Pair, int], losing: set[Pair]) -> dict[str, int]:
+    """Ports that lose of every flow for them and take less from their hosts than intended."""
+    ends: dict[str, list[Pair]] = {}
+    short: dict[str, bool] = {}
+    sent: Counter[str] = Counter()
+    for flow in flows:
+        sent[flow.dst] += _sent(flow)
+        ends.setdefault(flow.dst, []).append((flow.src, flow.dst))
+        intended = (flow.source.intended if flow.source else None) or 0
+        if flow.source and flow.source.role == "generate" and intended:
+            held = _sent(flow) < SLOW * intended
+            short[flow.src] = short.get(flow.src, True) and held
+    gone = {
+        port: sum(lost.get(pair, 0) for pair in pairs) / max(1, sent[port])
+        for port, pairs in ends.items()
+    }
+    return {
+        port: sum(lost.get(pair, 0) for pair in pairs)
+        for port, pairs in ends.items()
+        if short.get(port) and losing.issuperset(pairs) and gone[port] > 1.0 - SLOW
+    }
+
+
+def _stray(point: _Point, flows: list[Flow], stray: Mapping[str, int]) -> list[Finding]:
+    """Frames at a port that is not theirs: sent there instead, or there as well.
+
+    Sent there instead, each is lost to its flow: as many lost as strayed. Flooded, each strayed to
+    all ports but its own two and none is lost for that, so that more strayed than were lost.
+    """
+    strayed, lost = sum(stray.values()), sum(point.lost.values())
+    if strayed == 0:
+        return []
+    if strayed == lost:
+        return _by_flow(point, "wrong-port", point.lost)
+    flooded = None
+    if strayed > lost and all(flow.settled for flow in flows):
+        flooded = flooded_by_flow([(flow.src, flow.dst) for flow in flows], stray)
+    if flooded is not None:
+        return _by_flow(point, "flood", flooded)
+    return [_finding(point, "misdelivered", n, port=port) for port, n in stray.items() if n]
+
+
+def flooded_by_flow(pairs: list[Pair], stray: Mapping[str, int]) -> dict[Pair | None, int] | None:
+    """How many frames of each flow were flooded; None: these counts come from no flooding.
+
+    A flooded frame strays once to each port but its own two, so what a port is short of the total
+    is of its own flows: n equations. They are solved where one flow of a port is left unknown (as
+    in a chain, or where few flows are flooded); the rest stands as None.
+    """
+    total, rest = divmod(sum(stray.values()), max(1, len(stray) - 2))
+    short = {port: total - count for port, count in stray.items()}
+    if rest or len(stray) < 3 or min(short.values()) < 0:
+        return None
+    unknown = {port: {pair for pair in pairs if port in pair} for port in short}
+    solved: dict[Pair | None, int] = {}
+    ready = list(short)
+    while ready:
+        port = ready.pop()
+        if short[port] and len(unknown[port]) != 1:
+            continue
+        for pair in list(unknown[port]):
+            solved[pair] = short[port]
+            for end in pair:
+                short[end] -= solved[pair]
+                unknown[end].discard(pair)
+                ready.append(end)
+    unsolved = total - sum(solved.values())
+    settled = all(short[port] == 0 for port in short if not unknown[port])
+    if unsolved < 0 or not settled or (unsolved and not any(unknown.values())):
+        return None
+    return solved | ({None: unsolved} if unsolved else {})
+
+
+def _by_flow(point: _Point, kind: str, counts: Mapping[Any, int]) -> list[Finding]:
+    """A finding for each flow, the greatest first; what is beyond the limit is one."""
+    ranked = sorted(((n, pair) for pair, n in counts.items() if n), key=lambda item: -item[0])
+    found = [_finding(point, kind, n, pair=pair) for n, pair in ranked[:MOST_FLOWS]]
+    rest = sum(n for n, _ in ranked[MOST_FLOWS:])
+    return found + ([_finding(point, kind, rest)] if rest else [])
+
+
+def _finding(
+    point: _Point, kind: str, count: int, pair: Pair | None = None, port: str | None = None
+) -> Finding:
+    return Finding(kind, count, pair, port, point.key, point.where)
+
+
+def _sent(flow: Flow) -> int:
+    return (flow.source.whole.frames if flow.source else None) or 0
