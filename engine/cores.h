@@ -68,8 +68,8 @@ enum cores_precedence {
     CORES_AS_OTHERS, /* as it did before it claimed anything */
     CORES_IN_TIME,   /* before whoever else computes: a frame leaves when it is due */
     /* At once when something comes for it, whoever runs: for what takes microseconds while other
-     * nodes wait for it, and waits in the kernel. A kernel that preempts only at its ticks, 4 ms
-     * apart, does so for a real-time thread alone. */
+     * nodes wait for it. A kernel that preempts only at its ticks, 4 ms apart, does so for a
+     * real-time thread alone. */
     CORES_AT_ONCE,
 };
 /* False: it is not permitted; then it goes as near to it as it may. */

@@ -265,14 +265,12 @@ void node_no_values(struct barrier_values *values)
 void node_claim(struct node *node, bool claims)
 {
     enum cores_precedence precedence = CORES_AS_OTHERS;
-    bool granted;
 
     if (!node->sleeps)
         return;
     if (claims)
         precedence = control_crowded(node->control) ? CORES_AT_ONCE : CORES_IN_TIME;
-    granted = cores_claim(precedence);
-    node->at_once = granted && precedence == CORES_AT_ONCE;
+    (void)cores_claim(precedence);
 }
 
 /* Answers datagrams until the barrier is over, or nothing has come for a while: then the rest of
@@ -314,8 +312,7 @@ int node_barrier(struct node *node, struct barrier_values *values)
     for (;;) {
         int64_t waits_ns;
 
-        if (!node->at_once)
-            spin_in_barrier(node);
+        spin_in_barrier(node);
         state = control_barrier_state(node->control, values);
         if (state != BARRIER_WAITING)
             break;

@@ -80,7 +80,6 @@ struct node {
     bool ready;      /* all nodes are there: the first barrier is passed */
     bool leaving;    /* all is done: only the last barrier is left */
     int64_t beat_ns; /* when the controller's last heartbeat came */
-    bool at_once;    /* this thread runs at once when something comes for it, and never spins */
     int64_t spin_ns; /* in a barrier, before the kernel is asked to wake us; 0: not yet known */
 
     struct node_port *ports;
@@ -117,8 +116,8 @@ void node_no_values(struct barrier_values *values);
 int node_barrier(struct node *node, struct barrier_values *values);
 
 /* Others wait for this thread in barriers: on shared cores it claims precedence, or gives it back.
- * A real-time thread, which it is where the nodes outnumber the cores of one machine, would keep
- * from them what it waits for if it looked itself, so the kernel wakes it. */
+ * Where the nodes outnumber the cores of one machine it is real-time; it then looks for datagrams
+ * itself no longer than elsewhere (spin_ns), for it keeps the core from workers meanwhile. */
 void node_claim(struct node *node, bool claims);
 
 /* Notes that this node can't go on: the first sentence wins. Returns -ECANCELED. */
