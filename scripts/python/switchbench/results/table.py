@@ -380,7 +380,7 @@ class Report:
     def _gaps(self) -> None:
         lists = (
             ("A host, not the network, may have been the limit", self._limits(), "yellow"),
-            ("Found", [found["sentence"] for found in self._summary["findings"]], "bold red"),
+            ("Found", [found["sentence"] for found in self._summary.get("findings", [])], "bold red"),
             ("Alarms", self._summary["alarms"], "bold red"),
             ("Not measured", self._summary["not_measured"], "yellow"),
             ("What went wrong", self._summary["faults"], "bold red"),
