@@ -52,11 +52,13 @@ def why_skip(*programs: Path) -> None:
 
 
 @contextmanager
-def booted(count: int, *programs: Path, memory_mib: int = MEMORY_MIB) -> Iterator[guests.Rig]:
+def booted(
+    count: int, *programs: Path, files: Mapping[str, Path] | None = None
+) -> Iterator[guests.Rig]:
     """Guests for as long as the block; ends the program as skipped where they can't be had."""
     why_skip(*programs)
-    machines = [replace(each, memory_mib=memory_mib) for each in guests.machines(count)]
-    with guests.boot(machines, guests.Job(programs=programs)) as rig:
+    machines = [replace(each, memory_mib=MEMORY_MIB) for each in guests.machines(count)]
+    with guests.boot(machines, guests.Job(programs=programs, files=files or {})) as rig:
         yield rig
 
 
@@ -154,23 +156,31 @@ def delivered(flows: Sequence[Record]) -> float:
 
 
 @contextmanager
-def crew(rig: guests.Rig, node: Path) -> Iterator[Crew]:
-    """A node in every guest, connected; no trial has been run."""
+def crew(
+    rig: guests.Rig, node: Path, prefixes: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[Crew]:
+    """A node in every guest, connected; no trial has been run. `prefixes` stand before the
+    commands of some of them."""
     with ExitStack() as stack:
-        made = Crew([_start(stack, guest, node) for guest in rig.guests])
-        stack.enter_context(_beating(made))
-        made.tell("job", _job(rig))
-        hellos = [records[-1] for records in made.until("hello")]
-        made.tell("peers", _peers(hellos))
-        made.until("ready")
-        yield made
+        before = prefixes or {}
+        made = Crew([_start(stack, each, node, before.get(each.name, ())) for each in rig.guests])
+        with _beating(made):
+            made.tell("job", _job(rig))
+            hellos = [records[-1] for records in made.until("hello")]
+            made.tell("peers", _peers(hellos))
+            made.until("ready")
+            yield made
         made.tell("quit", True)
         made.until("bye")
+        for process in made.processes:
+            process.wait(ANSWER_S)
 
 
-def _start(stack: ExitStack, guest: guests.Guest, node: Path) -> subprocess.Popen[str]:
+def _start(
+    stack: ExitStack, guest: guests.Guest, node: Path, prefix: Sequence[str]
+) -> subprocess.Popen[str]:
     process = guest.popen(
-        [node.name, "--name", guest.name],
+        [*prefix, node.name, "--name", guest.name],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
