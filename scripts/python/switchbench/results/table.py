@@ -378,9 +378,10 @@ class Report:
         self._console.print(table)
 
     def _gaps(self) -> None:
+        findings = self._summary.get("findings", [])  # older summaries have none
         lists = (
             ("A host, not the network, may have been the limit", self._limits(), "yellow"),
-            ("Found", [found["sentence"] for found in self._summary.get("findings", [])], "bold red"),
+            ("Found", [found["sentence"] for found in findings], "bold red"),
             ("Alarms", self._summary["alarms"], "bold red"),
             ("Not measured", self._summary["not_measured"], "yellow"),
             ("What went wrong", self._summary["faults"], "bold red"),
