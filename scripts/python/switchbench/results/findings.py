@@ -106,19 +106,19 @@ class _Reach:
         fails = Counter(port for pair, times in self.failed.items() for port in pair * times)
         if sum(fails.values()) >= max(sum(self.tried.values()), 2 * self.probed):
             return {}  # nothing came through anywhere: not one port's doing
-        whole = [port for port, times in fails.items() if times >= self.tried[port]]
-        left = set(self.failed)
+        explained: dict[str, set[Pair]] = {
+            port: set() for port, times in fails.items() if times >= self.tried[port]
+        }
+        for pair in self.failed:
+            for port in explained.keys() & set(pair):
+                explained[port].add(pair)
         dead: dict[str, set[Pair]] = {}
-        while left and whole:
-            explained = {port: {pair for pair in left if port in pair} for port in whole}
-            best = max(whole, key=lambda port: (len(explained[port]), port))
-            rivals = [port for port in whole if explained[port] == explained[best]]
-            if not explained[best]:
-                break
-            if len(rivals) == 1:
-                dead[best] = explained[best]
-            left -= explained[best]
-            whole.remove(best)
+        while any(explained.values()):
+            best = max(explained, key=lambda port: (len(explained[port]), port))
+            taken = explained.pop(best)
+            if taken not in explained.values():
+                dead[best] = taken
+            explained = {port: pairs - taken for port, pairs in explained.items()}
         return dead
 
 
@@ -207,6 +207,8 @@ class FindingTable:
 
     def _limit(self, point: _Point) -> str | None:
         """Saturation or collapse, where a smaller load of the same kind was carried."""
+        if not point.overloaded:
+            return None
         smaller = [
             other.delivered_bps
             for other in self._points
@@ -214,7 +216,7 @@ class FindingTable:
             and other.lost_share < CLEAN
             and 0 < other.offered_bps < point.offered_bps
         ]
-        if not point.overloaded or not smaller:
+        if not smaller:
             return None
         return "collapse" if point.delivered_bps < COLLAPSED * max(smaller) else "saturation"
 
