@@ -257,12 +257,12 @@ static uint32_t stride_of(const struct verbs_lane *lane)
 }
 
 /* Places in a sink's ring: two depths, within the bytes above, but never less than two, and no more
- * than the device's queues hold. */
+ * than the device's queues hold. A rank may have no flow at all. */
 static uint32_t slots_of(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
     uint64_t ends = (uint64_t)(request->send_count + request->receive_count) * lane->streams;
-    uint64_t most = lane->port->memory.most / LANE_SHARE / ends;
+    uint64_t most = lane->port->memory.most / LANE_SHARE / (ends > 0 ? ends : 1);
     uint64_t slots = (uint64_t)lane->options.depth * SLOTS_BY_DEPTH;
     uint32_t stride = stride_of(lane);
     uint64_t device = (uint64_t)lane->port->limits.max_qp_wr;
