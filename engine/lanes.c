@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define PROBES 3
+#define ALONE_NS (500 * NS_PER_MS) /* a node computes alone for so long, to be compared with */
 #define FLOWS_USUAL 2         /* of a rank in a phase, each way: most patterns have no more */
 #define ASKED_MOST 32u        /* partners whose addresses are asked for at the same time */
 #define PROBE_PHASES_MAX 2048 /* of a longer plan the first so many phases are probed */
@@ -106,6 +107,10 @@ static void set_latency_options(struct latency_options *options, const struct ph
         .probe_fps = doc->probe_fps != NULL ? *doc->probe_fps : -1,
         .stamps = doc->stamps,
     };
+    /* A stream that is forwarded has no connection of its own for them, and its ends can't know. */
+    if (run->trial->doc->pattern.forward &&
+        strcmp(run->trial->transport->size_unit, "message") == 0)
+        options->probe_fps = 0;
 }
 
 static void set_pingpong_options(struct pingpong_options *options, const struct doc_pingpong *doc)
@@ -119,6 +124,7 @@ static void set_pingpong_options(struct pingpong_options *options, const struct 
         .size_most = doc->size_most,
         .random = doc->random,
         .samples = doc->samples,
+        .quiet_ns = doc->compute > 0 ? ALONE_NS : 0,
     };
 }
 
@@ -749,6 +755,7 @@ void lanes_release(struct phase_run *run)
         free(lane->receives);
         free(lane->sides);
     }
+    compute_free(run->compute);
     free(run->lanes);
     free(run->worker_lanes);
     free(run->tasks);

@@ -372,6 +372,22 @@ static void begin_interims(const struct phase_run *run)
             interim_begin(run->lanes[i].queues[q].interim, &grid);
 }
 
+/* As many threads as this node has workers, whether they send in this phase or not. */
+static void begin_computing(struct phase_run *run)
+{
+    const struct doc_pingpong *doc = run->trial->doc->pingpong;
+    struct compute_conf conf = {
+        .threads = (unsigned)run->trial->node->worker_count,
+        .share = doc != NULL ? doc->compute : 0,
+        .start_ns = run->template.start_ns,
+        .messages_ns = run->template.start_ns + run->template.pingpong.quiet_ns,
+    };
+    int rc = conf.share > 0 && !phase_is_probe(run) ? compute_start(&run->compute, &conf) : 0;
+
+    if (rc < 0)
+        report_compute_failed(run, rc);
+}
+
 /* Gives the lanes to the workers, who wait for the start. */
 static void hand_over(struct phase_run *run, const struct phase_run *last)
 {
@@ -385,6 +401,7 @@ static void hand_over(struct phase_run *run, const struct phase_run *last)
     for (size_t w = 0; w < node->worker_count; w++)
         if (run->tasks[w].count > 0)
             worker_run(node->workers[w], &run->tasks[w]);
+    begin_computing(run);
     if (last == NULL)
         run->begin = cost_now();
     else
@@ -424,6 +441,8 @@ static int see_through(struct sequence *sequence, size_t index)
 
     go_ahead(sequence, index);
     rc = await_workers(sequence, index);
+    if (run->compute != NULL)
+        compute_stop(run->compute);
     lanes_gather(run);
     read_hardware(run, false);
     run->end = cost_now();
@@ -448,6 +467,8 @@ static void conclude(struct phase_run *run)
         report_probe(run);
     else
         report_phase(run);
+    report_samples(run);
+    report_compute(run);
     lanes_release(run);
     *run = (struct phase_run){0};
 }

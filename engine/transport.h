@@ -104,7 +104,8 @@ struct pingpong_options {
     uint32_t size_least; /* sizes are drawn, uniformly in their logarithm; 0: `sizes` in turn */
     uint32_t size_most;
     bool random;
-    bool samples; /* keep every single time */
+    bool samples;     /* keep every single time */
+    int64_t quiet_ns; /* nothing is sent for so long after the start */
 };
 #define PINGPONG_SAMPLES_MAX 100000000u
 

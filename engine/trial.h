@@ -6,6 +6,7 @@
 #ifndef ENGINE_TRIAL_H
 #define ENGINE_TRIAL_H
 
+#include "compute.h"
 #include "interim.h"
 #include "lead.h"
 #include "node.h"
@@ -137,6 +138,7 @@ struct phase_run {
     int64_t start_run_ns;
     int64_t sending_ns; /* the longest that any node sends if nothing hinders it */
     int64_t offset_ns;  /* run time = local + offset */
+    struct compute *compute; /* NULL: nothing is computed beside the traffic */
     struct phase_cost begin;
     struct phase_cost end;
     struct phase_outcome outcome;
@@ -205,6 +207,10 @@ void report_phase(const struct phase_run *run);
 void report_probe(const struct phase_run *run);
 void report_progress(const struct phase_run *run, struct worker_progress *last, int64_t *last_ns);
 void report_lane_errors(const struct phase_run *run);
+/* report_messages.c: single times of messages; what was computed beside them. */
+void report_samples(const struct phase_run *run);
+void report_compute(const struct phase_run *run);
+void report_compute_failed(const struct phase_run *run, int code);
 /* Before the start: says so if this node comes too late for the window. */
 void report_late(const struct phase_run *run);
 void report_trial(const struct trial *trial, const char *state);

@@ -19,6 +19,7 @@
 #define TCP_STREAMS_MAX 256
 #define TCP_READ_BYTES (256u * 1024)  /* one read, and a relay's buffer */
 #define TCP_WRITE_BYTES (256u * 1024) /* one write */
+#define TCP_PROBE_MESSAGE 64u         /* bytes of a probe of the round trip beside a load */
 #define TCP_PROBE_BYTES 10000u        /* a probe's block at most: more than a jumbo segment */
 
 /* One flow that this lane sends. */
@@ -70,12 +71,14 @@ struct tcp_in {
     struct tcp_relay relay; /* ring NULL: it does not forward */
 };
 
+struct tcp_probes;   /* probes.c: round trips beside a load */
 struct tcp_pingpong; /* pingpong.c: what a lane has whose messages go there and back */
 
 struct tcp_lane {
     struct lane lane;
     struct transport_port *port;
     unsigned streams; /* per flow */
+    unsigned stride;  /* connections per flow: its streams, and one behind them for probes */
     uint32_t sizes[TRANSPORT_SIZES_MAX];
     struct tcp_flow *flows;
     struct tcp_out *outs;
@@ -89,6 +92,7 @@ struct tcp_lane {
     size_t most_read;              /* in the present poll from one connection ... */
     bool more;                     /* ... and there is probably more */
     struct tcp_pingpong *pingpong; /* NULL: they do not */
+    struct tcp_probes *probes;     /* NULL: none are sent */
     /* The variants, chosen by prepare. */
     int64_t (*poll)(struct tcp_lane *lane, int64_t now_ns);
     int64_t (*send)(struct tcp_lane *lane, int64_t now_ns);
@@ -138,6 +142,26 @@ void tcp_zero_copy_reap(int fd);
 void tcp_push_end(struct tcp_lane *lane, struct tcp_out *out);
 /* What became of a send: as a push returns it. */
 size_t tcp_push_result(struct tcp_lane *lane, struct tcp_out *out, ssize_t sent, size_t asked);
+
+/* A connection, by its place among those out or in, that is not one of its flow's streams. */
+static inline bool tcp_is_probe(const struct tcp_lane *lane, unsigned place)
+{
+    return place % lane->stride >= lane->streams;
+}
+
+/* probes.c: probes a second of each flow; 0: none. */
+double tcp_probes_rate(const struct lane_request *request);
+/* Makes the script of a stream that of probes. */
+void tcp_probes_script(struct tcp_script *script);
+int tcp_probes_make(struct tcp_lane *lane);
+void tcp_probes_free(struct tcp_lane *lane);
+int tcp_probes_fd(const struct tcp_lane *lane);
+int tcp_probes_watch(struct tcp_lane *lane, int fd, unsigned index);
+void tcp_probes_start(struct tcp_lane *lane);
+/* Beside the streams' poll; returns when the next is due. */
+int64_t tcp_probes_poll(struct tcp_lane *lane, int64_t now_ns);
+bool tcp_probes_latency(const struct tcp_lane *lane, const struct lane_flow *flow,
+                        struct latency *sum);
 
 /* The worker's poll of a lane whose messages go one way. */
 int64_t tcp_stream_poll(struct tcp_lane *lane, int64_t now_ns);

@@ -135,10 +135,10 @@ unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struc
     struct sum received = {0};
 
     for (unsigned i = 0; i < l->out_count; i++)
-        if (l->outs[i].flow->flow == flow)
+        if (l->outs[i].flow->flow == flow && !tcp_is_probe(l, i))
             add(&sent, l->outs[i].fd, true);
     for (unsigned i = 0; i < l->in_count; i++)
-        if (l->ins[i].flow == flow)
+        if (l->ins[i].flow == flow && !tcp_is_probe(l, i))
             add(&received, l->ins[i].fd, false);
     if (sent.streams > 0)
         return source_measures(&sent, out, room);

@@ -8,53 +8,36 @@
  * one that reads the last byte that came back: what an application would wait.
  */
 #include "clock.h"
-#include "lane.h"
+#include "rally.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 
-#define EVENTS 64
 #define DRAIN_LOOK_NS (100 * NS_PER_US)
 #define TIME_MOST ((UINT64_C(1) << 48) - 1) /* of a sample: 78 hours */
 
 static_assert(sizeof(struct sample) == 16, "layout");
 static_assert(PATTERN_RANKS_MAX <= 65536, "a rank fits into a sample");
 
-/* One connection, at either end: what goes out on it, and what comes. */
-struct rally {
-    int fd;
-    struct tcp_source *source;
-    struct tcp_sink *sink;
-    struct flow_side *sent; /* where what goes out is counted */
-    bool readable;          /* as far as is known: edge-triggered */
-    bool writable;
-    union { /* the way back's, at this end */
-        struct tcp_source back_source;
-        struct tcp_sink back_sink;
-    };
-    struct flow_side back;
-    /* At the source's end: */
-    struct tcp_out *out;
+/* A flow whose messages go there and back, at its source. */
+struct player {
+    struct tcp_rally *rally;
     bool under_way;
     bool counts; /* the message under way is one of those to be measured */
     int64_t begun_ns;
     uint64_t played;
     uint64_t measured;
-    struct histogram *times;
-    /* At the destination's: */
-    struct tcp_in *in;
+    struct histogram times;
 };
 
 struct tcp_pingpong {
-    struct rally *rallies; /* of the connections out, then of those in */
-    struct histogram *histograms;
+    struct tcp_rally *rallies; /* of the connections out, then of those in */
+    struct player *players;    /* of the connections out */
     struct sample *samples;
     size_t sample_count;
     size_t sample_room;
-    struct rally *turn; /* partners random: whose message is under way; NULL: none */
-    uint64_t played;    /* by all flows */
+    struct player *turn; /* partners random: whose message is under way; NULL: none */
+    uint64_t played;     /* by all flows */
 };
 
 /* --- preparation --- */
@@ -77,45 +60,6 @@ int tcp_pingpong_check(const struct lane_request *request, struct err *err)
     return 0;
 }
 
-/* The way back is a script of its own: the ranks change places, so that bytes which were merely
- * reflected do not pass for an answer. */
-static struct tcp_script way_back(const struct tcp_script *there)
-{
-    struct tcp_script back = *there;
-
-    back.src = there->dst;
-    back.dst = there->src;
-    return back;
-}
-
-static void plan_out(struct tcp_lane *lane, unsigned i)
-{
-    struct rally *rally = &lane->pingpong->rallies[i];
-    struct tcp_out *out = &lane->outs[i];
-
-    rally->out = out;
-    rally->source = &out->source;
-    rally->sent = out->flow->flow->side;
-    rally->sink = &rally->back_sink;
-    rally->sink->script = way_back(&out->source.script);
-    rally->sink->side = &rally->back;
-    rally->times = &lane->pingpong->histograms[i];
-    tcp_cursor_start(&rally->sink->at, &rally->sink->script);
-}
-
-static void plan_in(struct tcp_lane *lane, unsigned i)
-{
-    struct rally *rally = &lane->pingpong->rallies[lane->out_count + i];
-    struct tcp_in *in = &lane->ins[i];
-
-    rally->in = in;
-    rally->source = &rally->back_source;
-    rally->source->script = way_back(&in->sink.script);
-    rally->sent = &rally->back;
-    rally->sink = &in->sink;
-    tcp_cursor_start(&rally->source->at, &rally->source->script);
-}
-
 int tcp_pingpong_make(struct tcp_lane *lane)
 {
     const struct pingpong_options *options = &lane->lane.request.phase->pingpong;
@@ -126,8 +70,8 @@ int tcp_pingpong_make(struct tcp_lane *lane)
     lane->pingpong = pingpong;
     lane->poll = tcp_pingpong_poll;
     pingpong->rallies = calloc(lane->out_count + lane->in_count + 1, sizeof *pingpong->rallies);
-    pingpong->histograms = calloc(lane->out_count + 1, sizeof *pingpong->histograms);
-    if (pingpong->rallies == NULL || pingpong->histograms == NULL)
+    pingpong->players = calloc(lane->out_count + 1, sizeof *pingpong->players);
+    if (pingpong->rallies == NULL || pingpong->players == NULL)
         return -ENOMEM;
     if (options->samples && lane->out_count > 0) {
         pingpong->sample_room = options->count * (options->random ? 1 : lane->out_count);
@@ -135,10 +79,12 @@ int tcp_pingpong_make(struct tcp_lane *lane)
         if (pingpong->samples == NULL)
             return -ENOMEM;
     }
-    for (unsigned i = 0; i < lane->out_count; i++)
-        plan_out(lane, i);
+    for (unsigned i = 0; i < lane->out_count; i++) {
+        tcp_rally_out(&pingpong->rallies[i], &lane->outs[i]);
+        pingpong->players[i].rally = &pingpong->rallies[i];
+    }
     for (unsigned i = 0; i < lane->in_count; i++)
-        plan_in(lane, i);
+        tcp_rally_in(&pingpong->rallies[lane->out_count + i], &lane->ins[i]);
     return 0;
 }
 
@@ -147,85 +93,25 @@ void tcp_pingpong_free(struct tcp_lane *lane)
     if (lane->pingpong == NULL)
         return;
     free(lane->pingpong->rallies);
-    free(lane->pingpong->histograms);
+    free(lane->pingpong->players);
     free(lane->pingpong->samples);
     free(lane->pingpong);
 }
 
-/* --- bytes --- */
-
-static void fault(struct tcp_lane *lane, const struct rally *rally, int why)
-{
-    if (rally->out != NULL)
-        tcp_fault_out(lane, rally->out, why);
-    else
-        tcp_fault_in(lane, rally->in, why);
-}
-
-/* Sends what is left of the present message, as far as the kernel takes it. */
-static void push(struct tcp_lane *lane, struct rally *rally)
-{
-    const struct tcp_cursor *at = &rally->source->at;
-    uint64_t sequence = at->sequence;
-
-    while (rally->writable && at->sequence == sequence) {
-        struct msghdr message = {.msg_iov = lane->batch.iov};
-        ssize_t sent;
-
-        tcp_source_fill(rally->source, &lane->batch, at->length - at->position);
-        message.msg_iovlen = lane->batch.count;
-        sent = sendmsg(rally->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0 && errno != EAGAIN)
-            fault(lane, rally, errno);
-        rally->writable = sent == (ssize_t)lane->batch.bytes;
-        if (sent > 0)
-            tcp_source_sent(rally->source, (size_t)sent, rally->sent);
-    }
-}
-
-/* Reads until nothing is left, or `messages` whole ones are there. Returns when the last bytes
- * came; 0: none did. */
-static int64_t pull(struct tcp_lane *lane, struct rally *rally, uint64_t messages)
-{
-    int64_t at_ns = 0;
-
-    while (rally->readable && !(rally->sink->at.sequence >= messages && rally->out != NULL)) {
-        ssize_t got = recv(rally->fd, lane->buffer, TCP_READ_BYTES, MSG_DONTWAIT);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0 && errno == EAGAIN) {
-            rally->readable = false;
-        } else if (got <= 0) {
-            rally->readable = false;
-            if (!(got == 0 && rally->sink->ended))
-                fault(lane, rally, got < 0 ? errno : 0);
-        } else {
-            at_ns = clock_now();
-            tcp_sink_feed(rally->sink, lane->buffer, (size_t)got);
-        }
-    }
-    return at_ns;
-}
-
 /* --- the destination's end --- */
 
-static void answer(struct tcp_lane *lane, struct rally *rally)
+static void answer(struct tcp_lane *lane, struct tcp_rally *rally)
 {
     struct tcp_in *in = rally->in;
     struct flow_side *side = in->flow->side;
     bool ended = in->sink.ended;
-    int64_t at_ns = pull(lane, rally, UINT64_MAX);
+    int64_t at_ns = tcp_rally_answer(lane, rally);
 
     if (at_ns > 0) {
         side->first_ns = side->first_ns > 0 ? side->first_ns : at_ns;
         side->last_ns = at_ns;
         lane->lane.arrived_ns = at_ns;
     }
-    while (rally->writable && rally->source->at.sequence < rally->sink->at.sequence)
-        push(lane, rally);
     lane->ins_whole += !ended && in->sink.whole;
     lane->lane.received_all = lane->ins_whole == lane->in_count;
 }
@@ -237,54 +123,55 @@ static bool is_measured(const struct phase *phase, int64_t begun_ns)
     return !phase_is_timed(phase) || (begun_ns >= phase->open_ns && begun_ns < phase->close_ns);
 }
 
-static void begin(struct tcp_lane *lane, struct rally *rally)
+static void begin(struct tcp_lane *lane, struct player *player)
 {
     const struct phase *phase = lane->lane.request.phase;
-    struct flow_side *side = rally->sent;
+    struct flow_side *side = player->rally->sent;
 
-    rally->begun_ns = clock_now();
-    rally->under_way = true;
-    rally->counts = is_measured(phase, rally->begun_ns);
-    rally->measured += rally->counts;
-    side->first_ns = side->first_ns > 0 ? side->first_ns : rally->begun_ns;
-    push(lane, rally);
+    player->begun_ns = clock_now();
+    player->under_way = true;
+    player->counts = is_measured(phase, player->begun_ns);
+    player->measured += player->counts;
+    side->first_ns = side->first_ns > 0 ? side->first_ns : player->begun_ns;
+    tcp_rally_push(lane, player->rally);
 }
 
-static void keep_sample(struct tcp_lane *lane, const struct rally *rally, uint64_t time_ns,
+static void keep_sample(struct tcp_lane *lane, const struct player *player, uint64_t time_ns,
                         uint32_t size)
 {
     struct tcp_pingpong *pingpong = lane->pingpong;
-    int64_t since_ns = rally->begun_ns - lane->lane.request.phase->start_ns;
+    int64_t since_ns = player->begun_ns - lane->lane.request.phase->start_ns;
 
     if (pingpong->sample_count < pingpong->sample_room)
         pingpong->samples[pingpong->sample_count++] = (struct sample){
             .time_ns = time_ns < TIME_MOST ? time_ns : TIME_MOST,
-            .dst = (uint16_t)rally->out->flow->flow->dst,
+            .dst = (uint16_t)player->rally->out->flow->flow->dst,
             .size = size,
             .begun_us = (uint32_t)(since_ns / NS_PER_US),
         };
 }
 
 /* Goes on with the message under way; true: it is back. */
-static bool await_return(struct tcp_lane *lane, struct rally *rally)
+static bool await_return(struct tcp_lane *lane, struct player *player)
 {
+    struct tcp_rally *rally = player->rally;
     uint32_t size = rally->sink->at.length; /* known before its first byte */
     uint64_t time_ns;
     int64_t at_ns;
 
-    if (rally->source->at.sequence == rally->played)
-        push(lane, rally);
-    at_ns = pull(lane, rally, rally->played + 1);
-    if (rally->sink->at.sequence <= rally->played)
+    if (rally->source->at.sequence == player->played)
+        tcp_rally_push(lane, player->rally);
+    at_ns = tcp_rally_pull(lane, rally, player->played + 1);
+    if (rally->sink->at.sequence <= player->played)
         return false;
-    time_ns = (uint64_t)(at_ns - rally->begun_ns);
-    if (rally->counts)
-        histogram_add(rally->times, time_ns);
-    keep_sample(lane, rally, time_ns, size);
-    rally->under_way = false;
-    rally->played++;
-    rally->sent->last_ns = at_ns;
-    rally->sent->intended = rally->sent->live.payload_bytes;
+    time_ns = (uint64_t)(at_ns - player->begun_ns);
+    if (player->counts)
+        histogram_add(&player->times, time_ns);
+    keep_sample(lane, player, time_ns, size);
+    player->under_way = false;
+    player->played++;
+    player->rally->sent->last_ns = at_ns;
+    player->rally->sent->intended = player->rally->sent->live.payload_bytes;
     lane->pingpong->played++;
     return true;
 }
@@ -298,14 +185,14 @@ static bool is_over(const struct tcp_lane *lane, uint64_t played)
 
 /* Partners fixed: each flow has its own message under way. The loop goes round again only where
  * the answer was there at once. */
-static void play(struct tcp_lane *lane, struct rally *rally)
+static void play(struct tcp_lane *lane, struct player *player)
 {
     do {
-        if (rally->under_way && !await_return(lane, rally))
+        if (player->under_way && !await_return(lane, player))
             return;
-        if (is_over(lane, rally->played))
+        if (is_over(lane, player->played))
             return;
-        begin(lane, rally);
+        begin(lane, player);
     } while (lane->lane.error.text[0] == '\0');
 }
 
@@ -325,7 +212,7 @@ static void play_random(struct tcp_lane *lane)
         pingpong->turn = NULL;
         if (is_over(lane, pingpong->played))
             return;
-        pingpong->turn = &pingpong->rallies[((draw >> 32) * lane->out_count) >> 32];
+        pingpong->turn = &pingpong->players[((draw >> 32) * lane->out_count) >> 32];
         begin(lane, pingpong->turn);
     } while (lane->lane.error.text[0] == '\0');
 }
@@ -337,12 +224,12 @@ static void end_rallies(struct tcp_lane *lane)
     bool random = lane->lane.request.phase->pingpong.random;
 
     for (unsigned i = 0; i < lane->out_count; i++) {
-        struct rally *rally = &pingpong->rallies[i];
+        struct player *player = &pingpong->players[i];
 
-        if (rally->out->ended || rally->under_way || (random && pingpong->turn != NULL) ||
-            !is_over(lane, random ? pingpong->played : rally->played))
+        if (player->rally->out->ended || player->under_way || (random && pingpong->turn != NULL) ||
+            !is_over(lane, random ? pingpong->played : player->played))
             continue;
-        tcp_push_end(lane, rally->out);
+        tcp_push_end(lane, player->rally->out);
     }
     if (lane->outs_ended < lane->out_count)
         return;
@@ -353,43 +240,23 @@ static void end_rallies(struct tcp_lane *lane)
 
 /* --- the worker's call --- */
 
-static void take_events(struct tcp_lane *lane)
-{
-    struct epoll_event events[EVENTS];
-    int count;
-
-    do {
-        count = epoll_wait(lane->epoll, events, EVENTS, 0);
-        for (int i = 0; i < count; i++) {
-            struct rally *rally = &lane->pingpong->rallies[events[i].data.u32];
-
-            rally->writable = rally->writable || (events[i].events & EPOLLOUT) != 0;
-            rally->readable = rally->readable || (events[i].events & ~(uint32_t)EPOLLOUT) != 0;
-        }
-    } while (count == EVENTS);
-}
-
 int64_t tcp_pingpong_poll(struct tcp_lane *lane, int64_t now_ns)
 {
     struct tcp_pingpong *pingpong = lane->pingpong;
     struct lane *base = &lane->lane;
     bool random = base->request.phase->pingpong.random;
+    int64_t begins_ns = base->request.phase->start_ns + base->request.phase->pingpong.quiet_ns;
 
-    take_events(lane);
-    if (now_ns < base->request.phase->start_ns)
-        return base->request.phase->start_ns;
-    if (base->started_ns == 0) {
+    tcp_rally_events(pingpong->rallies, lane->epoll);
+    if (now_ns < begins_ns)
+        return begins_ns;
+    if (base->started_ns == 0)
         base->started_ns = now_ns;
-        for (unsigned i = 0; i < lane->out_count; i++)
-            pingpong->rallies[i].fd = lane->outs[i].fd;
-        for (unsigned i = 0; i < lane->in_count; i++)
-            pingpong->rallies[lane->out_count + i].fd = lane->ins[i].fd;
-    }
     for (unsigned i = 0; i < lane->in_count; i++)
         answer(lane, &pingpong->rallies[lane->out_count + i]);
     for (unsigned i = 0; i < lane->out_count && !random; i++)
         if (!lane->outs[i].ended)
-            play(lane, &pingpong->rallies[i]);
+            play(lane, &pingpong->players[i]);
     if (random && lane->out_count > 0 && !base->sent_all)
         play_random(lane);
     if (!base->sent_all)
@@ -406,16 +273,18 @@ bool tcp_pingpong_latency(struct lane *lane, const struct lane_flow *flow, enum 
 {
     const struct tcp_lane *l = (const struct tcp_lane *)lane;
 
+    if (kind == LATENCY_ROUND_TRIP)
+        return tcp_probes_latency(l, flow, sum);
     if (l->pingpong == NULL || kind != LATENCY_PINGPONG)
         return false;
     for (unsigned i = 0; i < l->out_count; i++) {
-        const struct rally *rally = &l->pingpong->rallies[i];
+        const struct player *player = &l->pingpong->players[i];
 
         /* By its ranks: with several queues the caller's flow is not the lane's own copy. */
         if (l->outs[i].flow->flow->src != flow->src || l->outs[i].flow->flow->dst != flow->dst)
             continue;
-        histogram_merge(&sum->histogram, rally->times);
-        sum->sent += rally->measured;
+        histogram_merge(&sum->histogram, &player->times);
+        sum->sent += player->measured;
         return true;
     }
     return false;

@@ -283,8 +283,7 @@ struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane
 {
     const struct phase *phase = lane->lane.request.phase;
     bool probe = phase->traffic == TRAFFIC_PROBE;
-
-    return (struct tcp_script){
+    struct tcp_script script = {
         .sizes = lane->sizes,
         .size_count = phase->size_count,
         .drawn = draw_sizes(draw_seed(phase->seed, flow->src, flow->dst),
@@ -296,6 +295,10 @@ struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane
         .src = (uint16_t)flow->src,
         .dst = (uint16_t)flow->dst,
     };
+
+    if (stream >= lane->streams)
+        tcp_probes_script(&script);
+    return script;
 }
 
 static void plan_sizes(struct tcp_lane *lane)
@@ -310,6 +313,9 @@ static void plan_sizes(struct tcp_lane *lane)
     lane->streams = phase->tcp.streams > 0 ? phase->tcp.streams : 1;
     if (phase->traffic == TRAFFIC_PROBE)
         lane->streams = 1;
+    lane->stride = lane->streams;
+    if (tcp_probes_rate(&lane->lane.request) > 0 && !forwards(&lane->lane.request))
+        lane->stride++;
 }
 
 static void plan_streams(struct tcp_lane *lane)
@@ -319,21 +325,21 @@ static void plan_streams(struct tcp_lane *lane)
     for (unsigned i = 0; i < lane->out_count; i++) {
         struct tcp_out *out = &lane->outs[i];
 
-        out->flow = &lane->flows[i / lane->streams];
-        out->flow->flow = &request->sends[i / lane->streams];
-        out->flow->outs = &lane->outs[i - i % lane->streams];
+        out->flow = &lane->flows[i / lane->stride];
+        out->flow->flow = &request->sends[i / lane->stride];
+        out->flow->outs = &lane->outs[i - i % lane->stride];
         out->flow->open++;
         out->fd = -1;
-        out->source.script = tcp_lane_script(lane, out->flow->flow, i % lane->streams);
+        out->source.script = tcp_lane_script(lane, out->flow->flow, i % lane->stride);
         tcp_cursor_start(&out->source.at, &out->source.script);
     }
     for (unsigned i = 0; i < lane->in_count; i++) {
         struct tcp_in *in = &lane->ins[i];
 
-        in->flow = &request->receives[i / lane->streams];
+        in->flow = &request->receives[i / lane->stride];
         in->fd = -1;
         in->sink.side = in->flow->side;
-        in->sink.script = tcp_lane_script(lane, in->flow, i % lane->streams);
+        in->sink.script = tcp_lane_script(lane, in->flow, i % lane->stride);
         tcp_cursor_start(&in->sink.at, &in->sink.script);
     }
 }
@@ -355,8 +361,8 @@ static int allocate(struct tcp_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
 
-    lane->out_count = request->send_count * lane->streams;
-    lane->in_count = request->receive_count * lane->streams;
+    lane->out_count = request->send_count * lane->stride;
+    lane->in_count = request->receive_count * lane->stride;
     /* One more of each: an empty list is not NULL. */
     lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
     lane->outs = calloc(lane->out_count + 1, sizeof *lane->outs);
@@ -372,6 +378,8 @@ static int allocate(struct tcp_lane *lane)
         return -errno;
     if (request->phase->traffic == TRAFFIC_PINGPONG)
         return tcp_pingpong_make(lane);
+    if (lane->stride > lane->streams)
+        return tcp_probes_make(lane);
     return forwards(request) ? plan_relays(lane) : 0;
 }
 
@@ -448,6 +456,7 @@ void tcp_lane_finish(struct lane *lane)
     }
     tcp_reception_forget(l->port, lane->request.phase);
     tcp_pingpong_free(l);
+    tcp_probes_free(l);
     if (l->epoll >= 0)
         close(l->epoll);
     free(l->flows);

@@ -75,7 +75,10 @@ static int answer_challenge(struct tcp_lane *lane, struct tcp_out *out, struct e
 static int watch(struct tcp_lane *lane, int fd, uint32_t events, unsigned index)
 {
     struct epoll_event event = {.events = events, .data.u32 = index};
+    unsigned place = index < lane->out_count ? index : index - lane->out_count;
 
+    if (tcp_is_probe(lane, place))
+        return tcp_probes_watch(lane, fd, index);
     return epoll_ctl(lane->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
@@ -113,9 +116,9 @@ static int advance_out(struct tcp_lane *lane, struct tcp_out *out, struct err *e
 /* The place of an arrival in this lane; NULL: there is none, or it is taken. */
 static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *place)
 {
-    if (place->stream >= lane->streams)
+    if (place->stream >= lane->stride)
         return NULL;
-    for (unsigned i = place->stream; i < lane->in_count; i += lane->streams) {
+    for (unsigned i = place->stream; i < lane->in_count; i += lane->stride) {
         struct tcp_in *in = &lane->ins[i];
 
         if (in->flow->src == place->src && in->flow->dst == place->dst)

@@ -244,6 +244,8 @@ void tcp_lane_start(struct lane *lane, int64_t now_ns)
     for (unsigned i = 0; i < l->in_count; i++)
         if (l->ins[i].relay.ring)
             l->ins[i].relay.segment = tcp_segment_bytes(l->outs[i].fd);
+    if (l->probes != NULL)
+        tcp_probes_start(l);
 }
 
 /* Writing is possible again, or the partner has gone. */
@@ -330,6 +332,7 @@ static int64_t next_look(struct tcp_lane *lane, int64_t now_ns)
 int64_t tcp_stream_poll(struct tcp_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
+    int64_t probe_ns = lane->probes != NULL ? tcp_probes_poll(lane, now_ns) : CLOCK_NEVER;
     int64_t look_ns;
     int64_t send_ns;
 
@@ -340,6 +343,7 @@ int64_t tcp_stream_poll(struct tcp_lane *lane, int64_t now_ns)
     if (base->started_ns == 0)
         base->started_ns = now_ns;
     look_ns = next_look(lane, now_ns);
+    look_ns = probe_ns < look_ns ? probe_ns : look_ns;
     send_ns = base->sent_all ? CLOCK_NEVER : work_outs(lane, now_ns);
     if (base->sent_all && base->stopped_ns == 0 && now_ns >= base->stop_ns)
         base->stopped_ns = now_ns;
@@ -358,5 +362,7 @@ int tcp_lane_wake_fd(struct lane *lane)
 {
     const struct tcp_lane *l = (const struct tcp_lane *)lane;
 
-    return l->pingpong != NULL ? l->epoll : -1;
+    if (l->pingpong != NULL)
+        return l->epoll;
+    return l->probes != NULL ? tcp_probes_fd(l) : -1;
 }

@@ -18,7 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 FUNCTION_LINES = 70
 
 # What a transport may include beside its own headers.
-LEAVES = {"transport.h", "metrics.h", "pace.h", "clock.h", "err.h", "log.h", "netns.h", "pattern.h"}
+LEAVES = {
+    *("transport.h", "metrics.h", "pace.h", "clock.h", "draw.h", "err.h", "log.h", "netns.h"),
+    "pattern.h",
+}
 
 # ISO C and POSIX: all that patterns may use.
 LIBC = {

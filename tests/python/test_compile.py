@@ -291,7 +291,7 @@ def test_not_built_yet(tmp_path: Path) -> None:
     run = compile_text(
         tmp_path, LAB + "on_missing: exclude\ntests: [{pattern: chain, traffic: pingpong}]\n"
     )
-    assert run.unbuilt == ("traffic: pingpong", "on_missing: exclude")
+    assert run.unbuilt == ("traffic: pingpong over dpdk", "on_missing: exclude")
 
 
 def test_clause(tmp_path: Path) -> None:

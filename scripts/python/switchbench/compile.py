@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,9 @@ BOUND_LAST = (
 
 # Configuration words that a node's documents call otherwise.
 _NODE_WORDS = {"udp_sources_per_flow": "udp_sources", "streams_per_flow": "streams"}
+_PINGPONG = ("tcp",)  # transports that carry messages there and back
+_ROUNDS = 8  # a window has at least so many round trips at line rate
+_TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
 # Parameters that say where and when, not which flows.
 _NOT_FLOWS = ("sync",)
 
@@ -92,8 +96,9 @@ def _unjudged(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
 
 
 def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
-    if any(trial.traffic == "pingpong" for trial in trials):
-        yield "traffic: pingpong"
+    lacking = {t.transport for t in trials if t.traffic == "pingpong"} - set(_PINGPONG)
+    for transport in sorted(lacking):
+        yield f"traffic: pingpong over {transport}"
     if reading.model.on_missing == "exclude":
         yield "on_missing: exclude"
 
@@ -230,7 +235,7 @@ class _Draft:
             load=self.point.load,
             traffic=values["traffic"],
             warmup_s=values.get("warmup", 0) / NS,
-            window_s=values.get("window", 0) / NS,
+            window_s=(self._window_ns() if "window" in values else 0) / NS,
             cooldown_s=values.get("cooldown", 0) / NS,
             phases=phases,
             flows=flows,
@@ -278,6 +283,8 @@ class _Draft:
                     pattern[key] = number(pattern[key])
                 except ValueError as error:
                     raise self.problem(key, str(error)) from None
+        if self.values["traffic"] == "pingpong" and not self._draws_partners():
+            pattern["there_and_back"] = True
         if isinstance(pattern.get("partners"), list):
             pattern |= {"list": pattern["partners"], "partners": "list"}
         if "groups" in pattern:
@@ -288,6 +295,8 @@ class _Draft:
         """The parameters by names, and what the sweep chose: what tells trials apart."""
         keys = PATTERN_KEYS[self.point.test.pattern]
         named = {key: self.values[key] for key in keys if key in self.values}
+        if "scatter" in self.values:
+            named["scatter"] = self.values["scatter"]
         return {
             key: _plain(written(key, value)) for key, value in (named | self.point.swept).items()
         }
@@ -325,6 +334,8 @@ class _Draft:
         }
         if values.get("interim"):
             document["interim_ns"] = values["interim"]
+        if values["traffic"] == "pingpong":
+            document |= self._pingpong()
         if "transfer_size" in values:
             document["transfer_bytes"] = values["transfer_size"]
         if "flood_limit" in values:
@@ -333,6 +344,40 @@ class _Draft:
             _NODE_WORDS.get(key, key): value for key, value in values[self.transport].items()
         }
         return document
+
+    def _draws_partners(self) -> bool:
+        return bool(self.values.get("scatter", {}).get("partners") == "random")
+
+    def _round_s(self, size: int) -> float:
+        """A message there and back, at line rate and alone."""
+        rates_bps = [port.line_rate_bps for part in self.parts for port in part.ranks]
+        line_bps = min(rates_bps) or timing.UNKNOWN_LINE_BPS
+        return 2 * 8 * size / line_bps + 2 * _TURN_S
+
+    def _window_ns(self) -> int:
+        """The window; of long messages one that is long enough."""
+        window_ns = int(self.values["window"])
+        if self.values["traffic"] != "pingpong":
+            return window_ns
+        return max(window_ns, round(NS * _ROUNDS * self._round_s(max(self.point.sizes))))
+
+    def _pingpong(self) -> dict[str, Any]:
+        """What a document says of messages there and back."""
+        patience_ns = round(NS * _ROUNDS * self._round_s(max(self.point.sizes)))
+        keys: dict[str, Any] = {"drain_max_ns": max(self.values["drain_max"], patience_ns)}
+        scatter = self.values.get("scatter")
+        if scatter is None:
+            return keys | {"window_ns": self._window_ns()}
+        least, most = scatter["sizes"]
+        keys["pingpong"] = {
+            "count": scatter["count"],
+            "size_least": least,
+            "size_most": most,
+            "partners": scatter["partners"],
+            "samples": True,
+            "compute": scatter["compute"],
+        }
+        return keys
 
     def _expected_s(self, phases: int, flows: int) -> float:
         values = self.values
@@ -363,13 +408,24 @@ class _Draft:
     def _traffic_s(self, flows: float) -> float:
         """How long one phase of so many flows sends."""
         values = self.values
+        if "scatter" in values:
+            return self._scatter_s(flows)
         if "transfer_size" not in values:
-            return float(values["warmup"] + values["window"] + values["cooldown"]) / NS
+            return float(values["warmup"] + self._window_ns() + values["cooldown"]) / NS
         ports = [port for part in self.parts for port in part.ranks]
         rates_bps = [port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in ports]
         share = self.point.load.percent or 100.0
         bits = 8 * values["transfer_size"] * max(1.0, flows / len(ports))
         return float(bits / (min(rates_bps) * share / 100))
+
+    def _scatter_s(self, flows: float) -> float:
+        """How long its messages take: the mean of sizes that are uniform in their logarithm."""
+        scatter = self.values["scatter"]
+        least, most = scatter["sizes"]
+        mean = (most - least) / math.log(most / least) if most > least else most
+        ports = sum(len(part.ranks) for part in self.parts)
+        each = 1.0 if self._draws_partners() else max(1.0, flows / ports)
+        return float(scatter["count"] * self._round_s(round(mean)) * each)
 
     def _check_load(self) -> None:
         for part in self.parts:

@@ -150,6 +150,10 @@ def _repeat(value: Repeats) -> Any:
     return {"min": value.least, "max": value.most, **percents}
 
 
+def _scatter(value: Values) -> Any:
+    return value | {"sizes": list(value["sizes"])}
+
+
 def _interim(value: int) -> str:
     return quantities.DURATION.text(value) if value else "off"
 
@@ -163,6 +167,7 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
     "imix": list,
     "repeat": _repeat,
     "interim": _interim,
+    "scatter": _scatter,
     "transfer_size": quantities.SIZE.text,
 }
 

@@ -96,6 +96,18 @@ def _message_bytes(value: object) -> int:
     return size
 
 
+def _size_range(value: object) -> object:
+    """The least and the greatest size to draw."""
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"found {shown(value)}, but two sizes are needed, as [4, 64KiB]")
+    least, most = (_message_bytes(size) for size in value)
+    if least > most:
+        raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
+    return (least, most)
+
+
 INLINE_MOST = 4096  # more than any device offers; the node knows what its device does
 
 
@@ -385,6 +397,7 @@ Size = Annotated[int, _single(quantities.size_bytes)]
 Rate = Annotated[int, _single(quantities.rate_bps)]
 FrameSize = Annotated[int, _single(_frame_bytes)]
 MessageSize = Annotated[int, _single(_message_bytes)]
+SizeRange = Annotated[Any, PlainValidator(_size_range)]
 InlineSize = Annotated[int, _single(_inline_bytes)]
 LoadField = Annotated[Load, _single(quantities.load)]
 Name = Annotated[str, _single(_word)]

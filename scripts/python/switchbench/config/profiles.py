@@ -41,6 +41,9 @@ PROFILES = {
     ),
 }
 
+# Salmon's experiment: about as many messages a rank, over the sizes of the paper's figures.
+SCATTER: dict[str, Any] = {"partners": "fixed", "sizes": (4, 1 << 20), "count": 250, "compute": 0.0}
+
 # What a pattern is when only its name is given.
 PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "chain": {"forward": False},

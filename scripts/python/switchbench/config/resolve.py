@@ -98,7 +98,7 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Values:
         both = [form for form in forms if form in values]
         if len(both) > 1:
             raise document.problem((*path, both[1]), f"stands beside {both[0]}: give one of them")
-    for name in settings.OPTIONS:
+    for name in (*settings.OPTIONS, "scatter"):
         if name in values:
             values[name] = values[name].given()
     plain = set(settings.flat_keys({key: v for key, v in values.items() if key != "sweep"}))
@@ -269,6 +269,8 @@ def _at(test: Test, combination: Values) -> Values:
     values = settings.assigned(test.values, combination)
     idle = settings.without_effect(values, test.pattern, test.transport)
     values = {key: value for key, value in values.items() if key not in idle}
+    if "scatter" in values:
+        values["scatter"] = profiles.SCATTER | values["scatter"]
     values.setdefault("interim", profiles.interim_ns(values.get("window")))
     if "dpdk" in values:
         kept = {key: v for key, v in values["dpdk"].items() if f"dpdk.{key}" not in idle}
@@ -294,13 +296,16 @@ def _message_bytes(verbs: Values, frame_max: int) -> int:
 def _axes(test: Test, values: Values, swept: Values) -> Iterator[tuple[tuple[int, ...], Point]]:
     """The points of one combination of the sweep, each with its place on the axes."""
     ranks = values.get("ranks") or [None]
-    loads = settings.axis(values, "load", "loads") or []
+    # Messages there and back have no load: the next one begins when the last is back.
+    loads = settings.axis(values, "load", "loads") or [Load(percent=100.0)]
     axes = [list(enumerate(axis)) for axis in (ranks, _sizes(test, values), loads)]
     for (i, count), (j, sizes), (k, load) in product(*axes):
         yield (i, j, k), Point(test, values, count, sizes, load, swept)
 
 
 def _sizes(test: Test, values: Values) -> list[tuple[int, ...]]:
+    if "scatter" in values:
+        return [(values["scatter"]["sizes"][1],)]
     if test.transport != "dpdk":
         found = settings.axis(values, "message_size", "message_sizes") or []
     elif "imix" in values:

@@ -29,6 +29,7 @@ from .fields import (
     RdmaPort,
     RepeatField,
     Size,
+    SizeRange,
     Strict,
     retries,
     whole,
@@ -91,6 +92,15 @@ class VerbsOptions(Strict):
     reuse: Annotated[int, whole(0, 1_000_000, "the number of queue pairs kept")] | None = None
 
 
+class Scatter(Strict):
+    """Messages of drawn sizes there and back, each time kept (doc/messages.md)."""
+
+    partners: Literal["fixed", "random"] | None = None
+    sizes: SizeRange | None = None
+    count: Annotated[int, whole(1, 10_000_000, "the number of messages")] | None = None
+    compute: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
 def _sweep(value: object) -> object:
     """Parameter (dotted below `dpdk`, `tcp`, `verbs`): the values that it takes in turn."""
     if value is None:
@@ -136,6 +146,7 @@ class Settings(Strict):
     load: LoadField | None = None
     traffic: Literal["stream", "transfer", "pingpong"] | None = None
     transfer_size: Size | None = None
+    scatter: Scatter | None = None
     dpdk: DpdkOptions | None = None
     tcp: TcpOptions | None = None
     verbs: VerbsOptions | None = None

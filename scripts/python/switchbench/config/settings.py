@@ -73,7 +73,7 @@ def merge(*layers: Mapping[str, Any]) -> Values:
     merged: Values = {}
     for layer in layers:
         for key, value in layer.items():
-            if key in OPTIONS or key == "sweep":
+            if key in OPTIONS or key in ("scatter", "sweep"):
                 merged[key] = merged.get(key, {}) | value
             else:
                 merged = {name: old for name, old in merged.items() if name not in family(key)}
@@ -115,11 +115,22 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
     # A transfer begins at once and ends when all is there.
     timed = ("warmup", "window", "cooldown") if traffic == "transfer" else ("transfer_size",)
     idle |= dict.fromkeys(timed, f"has no effect with traffic: {traffic}")
+    if traffic == "pingpong":
+        idle |= dict.fromkeys(("load", "loads"), "has no effect: a message waits for the last")
+        idle |= _scatter_without("scatter" in values)
+    else:
+        idle["scatter"] = "has no effect without traffic: pingpong"
     if transport == "dpdk":
         idle |= _header_without(values["dpdk"])
     if transport == "verbs":
         idle |= _verbs_without(values["verbs"])
     return idle
+
+
+def _scatter_without(scatters: bool) -> dict[str, str]:
+    """A scatter has sizes and a number of messages of its own."""
+    keys = ("warmup", "window", "cooldown", *FAMILIES[3]) if scatters else ()
+    return dict.fromkeys(keys, "has no effect with scatter, which counts messages of drawn sizes")
 
 
 def _partners_without(partners: Any) -> dict[str, str]:

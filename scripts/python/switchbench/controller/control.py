@@ -25,7 +25,7 @@ from ..documents import KEY_BYTES, PROTOCOL, peers_document, to_yaml
 from ..errors import ConfigurationError, RunError, SwitchbenchError
 from ..launch import Launcher
 from ..model import Run, Trial
-from ..results.directory import NODES_LOG, RECORDS, LineFile, RunDirectory
+from ..results.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
 from ..results.records import Record
 from ..results.summary import Summary
 from ..results.switch_counters import AFTER, BEFORE, read_counters
@@ -98,6 +98,7 @@ class Controller:
         """
         with (
             self._directory.open_lines(RECORDS) as self._records,
+            self._directory.open_lines(SAMPLE_LINES, late=True) as self._samples,
             self._directory.open_lines(NODES_LOG) as self._log,
         ):
             try:
@@ -198,7 +199,7 @@ class Controller:
         except (ValueError, TypeError, KeyError):
             self._fault(RunError(f"{node.place} wrote what is no record: {line[:120]!r}"))
             return
-        self._keep(self._records, line)
+        self._keep(self._samples if kind == "samples" else self._records, line)
         node.heard_s = time.monotonic()
         node.said[kind] = record
         if kind == "port-open":

@@ -5,6 +5,7 @@ configuration.yaml   the configuration as understood; `switchbench run` takes it
 records.ndjson       every record as the nodes wrote it, as it came
 nodes.log            what the nodes wrote on standard error
 switch.ndjson        what a modelled switch did (doc/model.md), in a lab that has one
+samples.parquet      single times of messages, where they were kept (doc/messages.md)
 switch-counters-*.txt  what the switch said before and after, where a command asks it
 summary.json         what it amounts to (results/schema/summary.schema.json)
 """
@@ -27,6 +28,8 @@ from ..errors import ConfigurationError, RunError
 CONFIGURATION = "configuration.yaml"
 RECORDS = "records.ndjson"
 NODES_LOG = "nodes.log"
+SAMPLES = "samples.parquet"
+SAMPLE_LINES = "samples.ndjson"  # as they came, until they are stored
 SUMMARY = "summary.json"
 
 
@@ -68,27 +71,36 @@ class RunDirectory:
             with suppress(OSError):
                 self.path.rmdir()
 
-    def open_lines(self, name: str) -> LineFile:
-        """A file of the directory to append lines to."""
-        return LineFile(self.path / name)
+    def open_lines(self, name: str, late: bool = False) -> LineFile:
+        """A file of the directory to append lines to; `late`: made by its first line."""
+        return LineFile(self.path / name, late)
 
 
 class LineFile:
     """A file of whole lines: each is in it when `write` returns, and no part of one ever stays."""
 
-    def __init__(self, path: Path) -> None:
-        """Opens the file, made new if need be."""
+    def __init__(self, path: Path, late: bool = False) -> None:
+        """Opens the file, made new if need be; `late`: once there is a line for it."""
         self.path = path
-        try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise _cannot_write(path, error) from error
-        self._size = os.fstat(self._file).st_size
         self.lines = 0
+        self._file = -1
+        if not late:
+            self._open()
+
+    def _open(self) -> None:
+        try:
+            self._file = os.open(
+                self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+            )
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
+        self._size = os.fstat(self._file).st_size
 
     def write(self, line: bytes) -> int:
         """Appends one line, its end included; returns its number. RunError when it can't."""
         done = 0
+        if self._file < 0:
+            self._open()
         try:
             while done < len(line):
                 done += os.write(self._file, line[done:])
@@ -101,7 +113,8 @@ class LineFile:
 
     def close(self) -> None:
         """Closes the file."""
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
 
     def __enter__(self) -> LineFile:
         return self

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..model import Run, Trial
 from . import measures as m
+from . import scatter, sweep
 from .directory import RECORDS
 from .disorder import add_disorder, disorder_entry
 from .entries import (
@@ -85,6 +86,9 @@ class Summary:
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
         self._judge = Judge(run.expectations, run.trials)
         self._repeats = RepeatTable(run.trials)
+        self._sweep = sweep.SweepTable(self._trials)
+        self._computing = scatter.ComputeTable()
+        self._scatter: list[dict[str, Any]] = []
         self._ports = PortTable(run.site.ports)
         self._findings = FindingTable()
         self._open: dict[tuple[int, int], _OpenTrial] = {}
@@ -110,6 +114,8 @@ class Summary:
             "unreachable": self._take_unreachable,
             "event": self._take_event,
             "bye": self._take_bye,
+            "histogram": self._take_histogram,
+            "compute": self._take_compute,
         }
 
     def feed(self, line: int, record: Record) -> None:
@@ -121,6 +127,10 @@ class Summary:
     def needed(self, trial: Trial) -> bool:
         """Whether the trial is to be run, as far as the repeats before it tell."""
         return self._repeats.needed(trial)
+
+    def take_scatter(self, entries: list[dict[str, Any]]) -> None:
+        """What single times amount to; they do not come as records."""
+        self._scatter = entries
 
     def finish(
         self, about: Mapping[str, Any], faults: Iterable[str], refused: bool = False
@@ -147,6 +157,8 @@ class Summary:
             "statistics": self._repeats.summary(),
             "switch_counters": self.switch,
             "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
+            "messages": self._sweep.summary()
+            | {"scatter": self._scatter, "computing": self._computing.summary(self._run.trials)},
             "ports": self._ports.summary(),
             "expectations": expectations,
             "findings": self._findings.summary(),
@@ -217,6 +229,12 @@ class Summary:
             self._ports.lose_link(record["port"])
         words = (record.get("port"), record.get("what"), record.get("text"))
         self._alarms.append(": ".join(str(word) for word in words if word))
+
+    def _take_histogram(self, _line: int, record: Record) -> None:
+        self._sweep.feed(record)
+
+    def _take_compute(self, _line: int, record: Record) -> None:
+        self._computing.feed(record)
 
     def _take_bye(self, _line: int, record: Record) -> None:
         for hello in self._hellos:
@@ -368,6 +386,8 @@ def gather(run: Run, directory: Path) -> Summary:
     if records.exists():
         for line, record in read_records(records):
             summary.feed(line, record)
+    scatter.store(directory)
+    summary.take_scatter(scatter.summarize(directory, run.trials))
     summary.switch = compare_counters(run.switch_counters, directory)
     return summary
 

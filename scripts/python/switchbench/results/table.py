@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from . import figures, side_by_side
+from . import figures, messages, side_by_side
 from .figures import Unit, unit_for
 
 WORST_PHASES = 5
@@ -142,6 +142,8 @@ class Report:
         """The whole report."""
         self._results()
         self._figures()
+        if "messages" in self._summary:  # older summaries have none
+            messages.show(self._summary["messages"], self._console)
         self._transports()
         self._ports()
         self._statistics()

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Round trips beside a load: each flow has one more connection, on which small messages go to the
+ * destination and come back at a steady rate, while its streams send. A probe that is late does not
+ * hold up the next one (else a slow moment would be probed less, and look shorter than it was); so
+ * several may be under way. Probes count in no flow's bytes.
+ */
+#include "clock.h"
+#include "rally.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PROBE_LINE_BYTES 154.0 /* a probe at layer 1: IPv4, with timestamps */
+#define AUTO_SHARE 0.001       /* of the line, by all probes that a port sends ... */
+#define AUTO_FPS 1000.0        /* ... and at most so many a flow */
+#define UNDER_WAY 1024u        /* probes of a flow that may be */
+#define BEHIND 8               /* intervals: what is due beyond them is given up */
+
+static const uint32_t probe_sizes[] = {TCP_PROBE_MESSAGE};
+
+/* A flow's probes, at its source. */
+struct prober {
+    struct tcp_rally *rally;
+    const struct lane_flow *flow;
+    int64_t next_ns;
+    uint64_t returned;
+    uint64_t measured;
+    int64_t begun_ns[UNDER_WAY]; /* by sequence */
+    struct histogram times;
+};
+
+struct tcp_probes {
+    int epoll;
+    int64_t interval_ns;
+    struct tcp_rally *rallies; /* of the flows sent, then of those received */
+    struct prober *probers;
+};
+
+double tcp_probes_rate(const struct lane_request *request)
+{
+    double asked = request->phase->latency.probe_fps;
+    double share_fps;
+
+    if (request->phase->traffic != TRAFFIC_STREAM || asked == 0)
+        return 0;
+    if (asked > 0)
+        return asked;
+    if (request->line_rate_bps == 0 || request->send_count == 0)
+        return AUTO_FPS;
+    share_fps =
+        AUTO_SHARE * (double)request->line_rate_bps / (8 * PROBE_LINE_BYTES) / request->send_count;
+    return share_fps < AUTO_FPS ? share_fps : AUTO_FPS;
+}
+
+void tcp_probes_script(struct tcp_script *script)
+{
+    script->sizes = probe_sizes;
+    script->size_count = 1;
+    script->total = TCP_ENDLESS;
+}
+
+int tcp_probes_make(struct tcp_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    struct tcp_probes *probes = calloc(1, sizeof *probes);
+
+    if (probes == NULL)
+        return -ENOMEM;
+    lane->probes = probes;
+    probes->interval_ns = (int64_t)(NS_PER_S / tcp_probes_rate(request));
+    probes->epoll = epoll_create1(EPOLL_CLOEXEC);
+    probes->rallies =
+        calloc(request->send_count + request->receive_count + 1, sizeof *probes->rallies);
+    probes->probers = calloc(request->send_count + 1, sizeof *probes->probers);
+    if (probes->epoll < 0 || probes->rallies == NULL || probes->probers == NULL)
+        return probes->epoll < 0 ? -errno : -ENOMEM;
+    for (uint32_t i = 0; i < request->send_count; i++) {
+        struct tcp_out *out = &lane->outs[i * lane->stride + lane->streams];
+        struct prober *prober = &probes->probers[i];
+
+        prober->rally = &probes->rallies[i];
+        prober->flow = out->flow->flow;
+        tcp_rally_out(prober->rally, out);
+        prober->rally->sent = &prober->rally->back;
+    }
+    for (uint32_t i = 0; i < request->receive_count; i++) {
+        struct tcp_in *in = &lane->ins[i * lane->stride + lane->streams];
+        struct tcp_rally *rally = &probes->rallies[request->send_count + i];
+
+        tcp_rally_in(rally, in);
+        in->sink.side = &rally->back;
+    }
+    return 0;
+}
+
+void tcp_probes_free(struct tcp_lane *lane)
+{
+    if (lane->probes == NULL)
+        return;
+    if (lane->probes->epoll >= 0)
+        close(lane->probes->epoll);
+    free(lane->probes->rallies);
+    free(lane->probes->probers);
+    free(lane->probes);
+}
+
+int tcp_probes_fd(const struct tcp_lane *lane)
+{
+    return lane->probes->epoll;
+}
+
+/* `index` is the connection's among those out, or behind them among those in. */
+int tcp_probes_watch(struct tcp_lane *lane, int fd, unsigned index)
+{
+    unsigned ins = index < lane->out_count ? 0 : lane->lane.request.send_count;
+    unsigned place = index < lane->out_count ? index : index - lane->out_count;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                .data.u32 = ins + place / lane->stride};
+    int one = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return epoll_ctl(lane->probes->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+/* Takes what came back. */
+static void take_returns(struct tcp_lane *lane, struct prober *prober)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    int64_t at_ns = tcp_rally_pull(lane, prober->rally, UINT64_MAX);
+
+    for (; prober->returned < prober->rally->sink->at.sequence; prober->returned++) {
+        int64_t begun_ns = prober->begun_ns[prober->returned % UNDER_WAY];
+
+        if (begun_ns >= phase->open_ns && begun_ns < phase->close_ns)
+            histogram_add(&prober->times, (uint64_t)(at_ns - begun_ns));
+    }
+}
+
+static void send_one(struct tcp_lane *lane, struct prober *prober)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    int64_t begun_ns = clock_now();
+
+    prober->begun_ns[prober->rally->source->at.sequence % UNDER_WAY] = begun_ns;
+    prober->measured += begun_ns >= phase->open_ns && begun_ns < phase->close_ns;
+    tcp_rally_push(lane, prober->rally);
+}
+
+/* Sends what is due, and the end mark once all is back. */
+static void work_prober(struct tcp_lane *lane, struct prober *prober, int64_t now_ns)
+{
+    const struct tcp_cursor *at = &prober->rally->source->at;
+    int64_t interval_ns = lane->probes->interval_ns;
+
+    if (prober->rally->out->ended)
+        return;
+    take_returns(lane, prober);
+    if (at->position > 0)
+        tcp_rally_push(lane, prober->rally);
+    if (now_ns >= lane->lane.stop_ns) {
+        if (at->position == 0 && prober->returned == at->sequence)
+            tcp_push_end(lane, prober->rally->out);
+        return;
+    }
+    if (now_ns < prober->next_ns || at->position > 0 || !prober->rally->writable ||
+        at->sequence - prober->returned >= UNDER_WAY)
+        return;
+    send_one(lane, prober);
+    prober->next_ns += interval_ns;
+    if (now_ns - prober->next_ns > BEHIND * interval_ns)
+        prober->next_ns = now_ns;
+}
+
+static void answer(struct tcp_lane *lane, struct tcp_rally *rally)
+{
+    bool ended = rally->in->sink.ended;
+
+    tcp_rally_answer(lane, rally);
+    lane->ins_whole += !ended && rally->in->sink.whole;
+    lane->lane.received_all = lane->ins_whole == lane->in_count;
+}
+
+void tcp_probes_start(struct tcp_lane *lane)
+{
+    const struct phase *phase = lane->lane.request.phase;
+
+    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
+        struct prober *prober = &lane->probes->probers[i];
+        uint64_t share = draw_bits(prober->rally->source->script.drawn.seed, i) >> 32;
+
+        /* Flows begin at moments of their own, or all ports would be probed at once. */
+        prober->next_ns =
+            phase->start_ns + (int64_t)((double)share / 0x1p32 * (double)lane->probes->interval_ns);
+    }
+}
+
+int64_t tcp_probes_poll(struct tcp_lane *lane, int64_t now_ns)
+{
+    const struct lane_request *request = &lane->lane.request;
+    struct tcp_probes *probes = lane->probes;
+    int64_t wake_ns = CLOCK_NEVER;
+
+    tcp_rally_events(probes->rallies, probes->epoll);
+    for (uint32_t i = 0; i < request->receive_count; i++)
+        answer(lane, &probes->rallies[request->send_count + i]);
+    for (uint32_t i = 0; i < request->send_count; i++) {
+        struct prober *prober = &probes->probers[i];
+
+        work_prober(lane, prober, now_ns);
+        if (!prober->rally->out->ended && prober->next_ns < wake_ns)
+            wake_ns = prober->next_ns;
+    }
+    return wake_ns > now_ns ? wake_ns : now_ns;
+}
+
+bool tcp_probes_latency(const struct tcp_lane *lane, const struct lane_flow *flow,
+                        struct latency *sum)
+{
+    for (uint32_t i = 0; lane->probes != NULL && i < lane->lane.request.send_count; i++) {
+        const struct prober *prober = &lane->probes->probers[i];
+
+        if (prober->flow->src != flow->src || prober->flow->dst != flow->dst)
+            continue;
+        histogram_merge(&sum->histogram, &prober->times);
+        sum->sent += prober->measured;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages there and back: curves, crossings, single times, fits, and the configuration's keys."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+import yaml
+from rich.console import Console
+
+from configs import LAB, compile_text
+from switchbench.errors import ConfigurationError
+from switchbench.results import messages, scatter, sweep
+from switchbench.results.summary import Summary, schema
+from synthetic import make_run, make_site, make_trial
+
+
+def bucket(ns: int) -> int:
+    """engine/histogram.h's index, by its formula."""
+    shift = max(0, ns.bit_length() - 7)
+    return (shift << 6) + (ns >> shift)
+
+
+def histogram(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]:
+    """A flow's record of round trips."""
+    counts: dict[int, int] = {}
+    for ns in times_ns:
+        counts[bucket(ns)] = counts.get(bucket(ns), 0) + 1
+    return {
+        "type": "histogram", "kind": "pingpong", "trial": trial, "repeat": 0, "network": "lab",
+        "phase": 0, "src": "node1:e0", "dst": "node2:e0", "unit": "ns", "count": len(times_ns),
+        "sum_ns": sum(times_ns), "least_ns": min(times_ns, default=None),
+        "greatest_ns": max(times_ns, default=None), "lost": 0, "part": 0, "parts": 1,
+        "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),
+    } | changes  # fmt: skip
+
+
+def curves_of(*transports: tuple[str, float, float]) -> dict[str, Any]:
+    """The summary of paths of (name, latency in us, bandwidth in Mbit/s) at sizes 4^1 .. 4^11."""
+    site = make_site()
+    trials = {}
+    records = []
+    for name, latency_us, mbps in transports:
+        for power in range(1, 12):
+            size, number = 4**power, len(trials)
+            trial = make_trial(
+                site, number, transport=name, sizes=(size,), traffic="pingpong", size_unit="message"
+            )
+            trials[number, 0] = trial
+            round_ns = round(2000 * (latency_us + 8 * size / mbps))
+            records.append(histogram(number, [round_ns] * 100))
+    table = sweep.SweepTable(trials)
+    for record in records:
+        table.feed(record)
+    return table.summary()
+
+
+def test_curve() -> None:
+    """Half the round trip; bandwidth, its half and 90 % as the formula has them."""
+    (curve,) = curves_of(("tcp", 50.0, 1000.0))["curves"]
+    point = curve["points"][0]
+    assert point["latency_us"]["mean"] == pytest.approx(50 + 8 * 4 / 1000, rel=1e-4)
+    assert point["latency_us"]["p99"] == point["latency_us"]["max"]
+    assert point["bandwidth_mbps"] == pytest.approx(8 * 4 / point["latency_us"]["mean"], rel=1e-4)
+    assert curve["peak_at_end"]
+    # t = a + s/B: half the bandwidth from s = a * B on.
+    assert curve["half_peak_size"] == pytest.approx(50 * 1000 / 8, rel=0.15)
+    assert curve["ninety_peak_size"] == pytest.approx(9 * 50 * 1000 / 8, rel=0.2)
+
+
+def test_crossing() -> None:
+    """A quick path for small messages, a wide one for large ones: where they change places."""
+    result = curves_of(("tcp", 50.0, 1000.0), ("verbs", 10.0, 500.0))
+    (crossing,) = result["crossings"]
+    uses = [part["use"] for part in crossing["ranges"]]
+    assert uses == ["verbs in lab", "tcp in lab"]
+    # 50 + s/125 = 10 + s/62.5
+    assert crossing["ranges"][1]["crossed_at"] == pytest.approx(5000, rel=0.3)
+
+
+def test_alike_paths_do_not_cross() -> None:
+    """Curves within 5 % of each other are one."""
+    (crossing,) = curves_of(("tcp", 50.0, 1000.0), ("dpdk", 51.0, 1010.0))["crossings"]
+    assert [part["use"] for part in crossing["ranges"]] == [None]
+
+
+def test_few_round_trips_have_no_percentile() -> None:
+    """p99 of fifty is a guess: it is not told."""
+    times = sweep.Times()
+    times.add(histogram(0, list(range(100, 150))))
+    assert times.quantile_ns(0.99) is None
+    assert times.quantile_ns(0.5) == pytest.approx(124, abs=1)
+
+
+def test_parts_of_a_histogram_add_up() -> None:
+    """What all parts repeat counts once."""
+    whole, parts = histogram(0, [100, 200, 300, 70000]), sweep.Times()
+    pairs = whole["buckets"].split()
+    parts.add(whole | {"parts": 2, "buckets": " ".join(pairs[:2])})
+    parts.add(whole | {"parts": 2, "part": 1, "buckets": " ".join(pairs[2:])})
+    assert (parts.count, parts.sum_ns, sum(parts.buckets.values())) == (4, 70600, 4)
+    assert (parts.least_ns, parts.greatest_ns) == (100, 70000)
+
+
+# --- single times ------------------------------------------------------------------------------
+
+
+def samples_line(times: list[tuple[int, int, int, int]], **changes: Any) -> bytes:
+    """A `samples` record of (dst, size, begun_us, time_ns)."""
+    data = b"".join(
+        struct.pack("<QII", time_ns | dst << 48, size, begun_us)
+        for dst, size, begun_us, time_ns in times
+    )
+    record = {
+        "type": "samples", "node": "node1", "trial": 0, "repeat": 0, "phase": 0, "network": "lab",
+        "rank": 0, "data": base64.b64encode(data).decode(),
+    } | changes  # fmt: skip
+    return json.dumps(record).encode() + b"\n"
+
+
+def scatter_trial(**changes: Any) -> Any:
+    """A trial whose single times were kept."""
+    return make_trial(
+        make_site(4), transport="tcp", traffic="pingpong", size_unit="message",
+        parameters={"scatter": {"sizes": [4, 65536]}}, **changes,
+    )  # fmt: skip
+
+
+def test_samples_are_stored_and_read(tmp_path: Path) -> None:
+    """Every field comes back; a cut last line is left out; the lines go."""
+    lines = [
+        samples_line([(1, 4, 10, 123456), (3, 2**32 - 1, 2**32 - 1, 2**48 - 1)]),
+        samples_line([(0, 77, 5, 99)], rank=2, trial=7, repeat=3, network="rail"),
+    ]
+    (tmp_path / scatter.LINES).write_bytes(b"".join(lines) + lines[0][:50])
+    assert scatter.store(tmp_path) == 3
+    assert not (tmp_path / scatter.LINES).exists()
+    rows = scatter.read(tmp_path).to_pylist()
+    assert [row["time_ns"] for row in rows] == [123456, 2**48 - 1, 99]
+    assert [row["dst"] for row in rows] == [1, 3, 0]
+    assert [row["src"] for row in rows] == [0, 0, 2]
+    assert rows[1]["size"] == rows[1]["begun_us"] == 2**32 - 1
+    assert (rows[2]["trial"], rows[2]["repeat"], rows[2]["network"]) == (7, 3, "rail")
+    assert scatter.store(tmp_path) == 0  # nothing new came
+
+
+def test_fit_finds_latency_and_bandwidth_despite_outliers() -> None:
+    """Salmon's second branch, 10 ms late, does not move the line."""
+    random = np.random.default_rng(1)
+    size = np.floor(np.exp(random.uniform(np.log(4), np.log(1 << 20), 5000)))
+    time_us = (260 + size / 9.8) * random.lognormal(0, 0.05, size.size)
+    time_us[::20] += 10_000
+    line = scatter.fit(size, time_us)
+    assert line.latency_us == pytest.approx(260, rel=0.02)
+    assert line.bandwidth_mbps == pytest.approx(8 * 9.8, rel=0.02)
+    assert line.residual_percent == pytest.approx(5, rel=0.25)
+
+
+def test_fit_of_one_size_has_no_bandwidth() -> None:
+    """What does not vary can't be fitted."""
+    line = scatter.fit(np.full(100, 64.0), np.full(100, 50.0))
+    assert (line.latency_us, line.bandwidth_mbps) == (pytest.approx(50), None)
+
+
+def test_outliers_are_named(tmp_path: Path) -> None:
+    """Size, pair and time of what is far from the fit."""
+    times = [(1, 4 + i, i, 100_000 + 200 * i) for i in range(1000)]
+    times[500] = (3, 504, 77, 30_000_000)
+    (tmp_path / scatter.LINES).write_bytes(samples_line(times))
+    scatter.store(tmp_path)
+    (entry,) = scatter.summarize(tmp_path, [scatter_trial()])
+    assert entry["outliers"] == 1
+    (worst,) = entry["worst"]
+    assert (worst["size"], worst["src"], worst["dst"]) == (504, "node1:e0", "node4:e0")
+    assert worst["time_us"] == 15_000
+    assert worst["begun_s"] == pytest.approx(77e-6)
+    assert entry["latency_us"] == pytest.approx(49.6, rel=0.01)
+    assert entry["bandwidth_mbps"] == pytest.approx(80, rel=0.01)
+
+
+def compute_record(node: str, beside: int) -> dict[str, Any]:
+    """A node that did 3e6 operations in 10 ms alone."""
+
+    def part(busy_ns: int) -> dict[str, int]:
+        pieces = {"piece_p50_ns": 1000, "piece_p99_ns": 2000, "piece_most_ns": 9000}
+        return {"operations": 3_000_000, "busy_ns": busy_ns, **pieces}
+
+    return {
+        "type": "compute", "node": node, "trial": 0, "repeat": 0, "phase": 0, "threads": 1,
+        "share": 0.5, "alone": part(10_000_000), "beside": part(beside),
+    }  # fmt: skip
+
+
+def test_summary_and_table() -> None:
+    """All of it is in the summary, as its schema says, and in the table."""
+    trial = make_trial(make_site(), transport="tcp", sizes=(64,), traffic="pingpong",
+                       size_unit="message")  # fmt: skip
+    summary = Summary(make_run(make_site(), trial))
+    for record in (
+        histogram(0, [100_000] * 200), compute_record("node1", 12_500_000),
+        compute_record("node2", 10_000_000),
+    ):  # fmt: skip
+        summary.feed(1, record)
+    about = {"versions": {}, "id": "x", "started": "", "elapsed_s": 1.0, "command": [],
+             "launch": "lab", "lab": None, "machine": {}}  # fmt: skip
+    found = summary.finish(about, [])["messages"]
+    jsonschema.validate(found, schema()["properties"]["messages"])
+    (computing,) = found["computing"]
+    assert computing["alone_mflops"] == pytest.approx(300)
+    assert (computing["slowest_node"], computing["slowest_percent"]) == ("node1", pytest.approx(20))
+    output = io.StringIO()
+    messages.show(found, Console(file=output, width=140))
+    assert "64 B" in output.getvalue()
+    assert "50.00" in output.getvalue()  # half of 100 us
+    assert "node1: 20.0 %" in output.getvalue()
+
+
+# --- the configuration -------------------------------------------------------------------------
+
+PINGPONG = LAB + "transport: tcp\ntraffic: pingpong\n"
+
+
+def test_document_of_a_sweep(tmp_path: Path) -> None:
+    """One ping-pong a pair, a window that holds several round trips of the largest message."""
+    run = compile_text(
+        tmp_path, PINGPONG + "message_sizes: [4, 4MiB]\ntests: [{pattern: pairs, ranks: [8]}]\n"
+    )
+    small, large = (trial.document for trial in run.trials)
+    assert small["pattern"]["there_and_back"]
+    assert run.trials[0].flows == 4
+    assert "pingpong" not in small
+    assert large["window_ns"] > 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
+    assert small["window_ns"] < large["window_ns"]
+
+
+def test_effective_configuration(tmp_path: Path) -> None:
+    """What was understood gives the same trials again."""
+    run = compile_text(
+        tmp_path,
+        PINGPONG + "tests: [{pattern: pairs, message_sizes: [4, 4MiB]}, "
+        "{pattern: aapc, order: naive, scatter: {partners: random, count: 9}}]\n",
+    )
+    text = yaml.safe_dump(run.effective, sort_keys=False)
+    again = compile_text(tmp_path, text)
+    assert [trial.document for trial in again.trials] == [t.document for t in run.trials]
+
+
+def test_document_of_a_scatter(tmp_path: Path) -> None:
+    """Partners drawn anew need all flows; what is given replaces the defaults one by one."""
+    run = compile_text(
+        tmp_path,
+        PINGPONG + "tests: [{pattern: aapc, order: naive, "
+        "scatter: {partners: random, sizes: [4, 64KiB], compute: 0.5}}]\n",
+    )
+    (trial,) = run.trials
+    assert trial.document["pingpong"] == {
+        "count": 250, "size_least": 4, "size_most": 65536, "partners": "random", "samples": True,
+        "compute": 0.5,
+    }  # fmt: skip
+    assert "there_and_back" not in trial.document["pattern"]
+    assert trial.flows == 56
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("load: 50%\ntests: [{pattern: pairs}]", "waits for the last"),
+        ("message_sizes: [2GiB]\ntests: [{pattern: pairs}]", "1 byte to 1GiB"),
+        ("tests: [{pattern: pairs, scatter: {sizes: [64, 4]}}]", "the smaller size stands first"),
+        ("tests: [{pattern: pairs, scatter: {sizes: 64}}]", "two sizes are needed"),
+        ("tests: [{pattern: pairs, scatter: {compute: 2}}]", "less than or equal to 1"),
+        ("tests: [{pattern: pairs, window: 1s, scatter: {count: 9}}]", "counts messages"),
+        ("tests: [{pattern: pairs, traffic: stream, scatter: {count: 9}}]", "without traffic"),
+    ],
+)
+def test_refusals(tmp_path: Path, text: str, says: str) -> None:
+    """What can't be or changes nothing."""
+    with pytest.raises(ConfigurationError, match=says):
+        compile_text(tmp_path, PINGPONG + text + "\n")
