@@ -24,22 +24,24 @@ static uint64_t *row(const struct phase_lane *lane, uint32_t number)
  * queues missed are dropped: counts are since the start, and the next mark has them, too. */
 static bool moment_waits(const struct phase_lane *lane)
 {
-    uint32_t latest = 0, equal = 0;
+    uint32_t latest = 0;
+    bool equal = false;
 
-    while (equal < lane->queue_count) {
-        equal = 0;
+    while (!equal) {
         for (uint32_t q = 0; q < lane->queue_count; q++) {
             struct interim *interim = lane->queues[q].interim;
-            uint32_t number;
 
             if (interim_waiting(interim) == 0)
                 return false;
-            number = interim_first(interim).number;
-            latest = number > latest ? number : latest;
-            if (number == latest)
-                equal++;
-            else
-                interim_drop(interim);
+            if (interim_first(interim).number > latest)
+                latest = interim_first(interim).number;
+        }
+        equal = true;
+        for (uint32_t q = 0; q < lane->queue_count; q++) {
+            if (interim_first(lane->queues[q].interim).number < latest) {
+                interim_drop(lane->queues[q].interim);
+                equal = false;
+            }
         }
     }
     return true;
@@ -68,7 +70,9 @@ static void take_moment(struct phase_lane *lane)
 /* To the microsecond, since the window's opening. */
 static json_t *moment_ms(const struct phase_run *run, int64_t at_ns)
 {
-    return json_real((double)((at_ns - run->template.open_ns) / NS_PER_US) / 1e3);
+    int64_t since_us = (at_ns - run->template.open_ns) / NS_PER_US;
+
+    return json_real((double)since_us / 1e3);
 }
 
 static json_t *begin_record(const struct phase_run *run, const struct phase_lane *lane)
