@@ -18,6 +18,8 @@ from .figures import Unit, unit_for
 Entry = dict[str, Any]
 
 _WORST = 5  # outliers shown of each fit
+_SIZE_WIDTH = 11  # characters of a curve's first column
+_CURVE_WIDTH = 31  # and of the three of one number of nodes
 
 
 def show(messages: Entry, console: Console) -> None:
@@ -35,7 +37,7 @@ def size_words(size: float | None) -> str:
         return figures.UNKNOWN
     for unit, bytes_of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= bytes_of:
-            return f"{figures.digits(size / bytes_of).removesuffix('.000')} {unit}"
+            return f"{size / bytes_of:.4g} {unit}"
     return f"{size:.0f} B"
 
 
@@ -48,30 +50,37 @@ def _curves(curves: list[Entry], console: Console) -> None:
     for path, group in groupby(sorted(curves, key=_path), key=_path):
         some = sorted(group, key=lambda curve: curve["ranks"])
         unit = unit_for(curve["peak_mbps"] for curve in some)
-        _heading(f"Messages there and back, {path}: half the round trip", console)
-        table = _table("size")
-        for curve in some:
-            ranks = f"{curve['ranks']} ranks"
-            for title in (f"{ranks}\nmean µs", "p99\nµs", f"slowest\nflow {unit.name}"):
-                table.add_column(title, justify="right")
-            table.add_column(f"mean\n{unit.name}", justify="right")
-        for size in sorted({point["size"] for curve in some for point in curve["points"]}):
-            table.add_row(size_words(size), *_cells(some, size, unit))
-        console.print(table)
+        _heading(
+            f"Messages there and back, {path}: half the round trip, and {unit.name} of the mean",
+            console,
+        )
+        fitting = max(1, (console.width - _SIZE_WIDTH) // _CURVE_WIDTH)
+        for first in range(0, len(some), fitting):
+            _print_curves(some[first : first + fitting], unit, console)
         lost = sum(point["lost"] or 0 for curve in some for point in curve["points"])
         if lost:
             _say(f"  {figures.of(lost, 'message')} did not come back", console)
+
+
+def _print_curves(curves: list[Entry], unit: Unit, console: Console) -> None:
+    """As many numbers of nodes as fit beside each other."""
+    table = _table("size")
+    for curve in curves:
+        for title in (f"{curve['ranks']} ranks\nmean µs", "p99\nµs", f"\n{unit.name}"):
+            table.add_column(title, justify="right", no_wrap=True)
+    for size in sorted({point["size"] for curve in curves for point in curve["points"]}):
+        table.add_row(size_words(size), *_cells(curves, size, unit))
+    console.print(table)
 
 
 def _cells(curves: list[Entry], size: int, unit: Unit) -> Iterator[str]:
     for curve in curves:
         point = next((point for point in curve["points"] if point["size"] == size), None)
         if point is None:
-            yield from [figures.UNKNOWN] * 4
+            yield from [figures.UNKNOWN] * 3
             continue
         yield figures.digits(point["latency_us"]["mean"])
         yield figures.digits(point["latency_us"]["p99"])
-        yield unit.show(point["slowest"] and point["slowest"]["bandwidth_mbps"])
         yield unit.show(point["bandwidth_mbps"])
 
 
