@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import labkit
 import runs
 import underway
 from switchbench import lab as labs
-from switchbench.lab import namespaces, wiring
+from switchbench.lab import namespaces, switches, wiring
 
 pytestmark = labkit.needs_lab
 
@@ -176,3 +177,63 @@ def test_what_the_switch_drops_went_missing_in_the_network(
     assert found["network"] == found["lost_frames"] - hosts > 100
     assert result.summary["switch_counters"]["before"] == "switch-counters-before.txt"
     assert "qdisc tbf" in (result.directory / "switch-counters-after.txt").read_text()
+
+
+# --- on a modelled switch, which writes down what it did ------------------------------------------
+
+
+def _why_no_switch() -> str:
+    try:
+        switches.find_binary()
+    except labs.LabError as error:
+        return str(error)
+    return ""
+
+
+needs_switch = pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch() or "-")
+
+
+def modelled(directory: Path, fault: runs.Record) -> runs.Record:
+    """A load of pairs through a switch of this run's own, with one planted fault."""
+    path = underway.write_topology(directory, *NODES, rate="100M")
+    model = {"flows": "tags", "seed": 5, "faults": [{**fault, "one_in": 100, "measured": True}]}
+    topology = yaml.safe_load(path.read_text()) | {"kind": "model", "model": model}
+    path.write_text(yaml.safe_dump(topology))
+    return {
+        "site": {"lab": str(path)},
+        "transport": "dpdk",
+        "warmup": "200ms",
+        "window": "1s",
+        "tests": [{"pattern": "pairs", "partners": "neighbours"}],
+    }
+
+
+@needs_switch
+def test_how_far_the_switch_displaced_frames(tmp_path: Path) -> None:
+    """Each is held until 3 later ones have gone on: 3 late, each of the 3 early by 1."""
+    result = runs.run(tmp_path, modelled(tmp_path, {"kind": "reorder", "displacement": 3}))
+    assert result.status == 0, result.errors
+    (trial,) = result.trials()
+    found = trial["disorder"]
+    assert trial["reordered_frames"] > 50
+    ratio = trial["reordered_frames"] / trial["delivered_frames"]
+    assert found["reordered_percent"] == pytest.approx(100 * ratio, abs=1e-4)
+    assert 3 <= found["extent_most"] <= 5  # some are held at the same time as another
+    assert found["extent_mean"] == pytest.approx(3, abs=0.1)
+    assert found["near_percent"] == pytest.approx(100 * ratio, rel=0.1)
+    assert found["density"]["3"] == pytest.approx(ratio, rel=0.15)
+    assert found["density"]["-1"] == pytest.approx(3 * ratio, rel=0.15)
+    assert sum(found["density"].values()) == pytest.approx(1, abs=1e-4)
+    assert trial["whereabouts"]["lost_frames"] == 0
+
+
+@needs_switch
+def test_what_a_faulty_switch_drops_is_the_networks(tmp_path: Path) -> None:
+    result = runs.run(tmp_path, modelled(tmp_path, {"kind": "drop"}))
+    (trial,) = result.trials()
+    found = trial["whereabouts"]
+    assert found["lost_frames"] > 50
+    assert (found["sender_host"], found["receiver_host"]) == (0, 0)
+    assert found["network"] == found["lost_frames"]
+    assert found["agree"] is True
+    assert trial["disorder"]["reordered_percent"] == 0
