@@ -27,9 +27,8 @@ static const cyaml_strval_t worker_words[] = {
     {"auto", WORKER_AUTO}, {"sleep", WORKER_SLEEP}, {"poll", WORKER_POLL}};
 static const cyaml_strval_t header_words[] = {
     {"l2", HEADER_L2}, {"ipv4-udp", HEADER_IPV4_UDP}, {"ipv6-udp", HEADER_IPV6_UDP}};
-static const cyaml_strval_t traffic_words[] = {{"stream", TRAFFIC_STREAM},
-                                               {"transfer", TRAFFIC_TRANSFER},
-                                               {"pingpong", TRAFFIC_PINGPONG}};
+static const cyaml_strval_t traffic_words[] = {
+    {"stream", TRAFFIC_STREAM}, {"transfer", TRAFFIC_TRANSFER}, {"pingpong", TRAFFIC_PINGPONG}};
 static const cyaml_strval_t partner_words[] = {{"fixed", false}, {"random", true}};
 static const cyaml_strval_t service_words[] = {
     {"rc", VERBS_RC}, {"uc", VERBS_UC}, {"ud", VERBS_UD}};
@@ -419,10 +418,9 @@ static int check_pingpong(const struct doc_trial *trial, struct err *err)
     const struct doc_pingpong *pingpong = trial->pingpong != NULL ? trial->pingpong : &none;
 
     if (trial->traffic != TRAFFIC_PINGPONG)
-        return trial->pingpong == NULL ? 0
-                                       : err_set(err, -EINVAL,
-                                                 "trial %u: pingpong needs traffic: pingpong",
-                                                 trial->id);
+        return trial->pingpong == NULL
+                   ? 0
+                   : err_set(err, -EINVAL, "trial %u: pingpong needs traffic: pingpong", trial->id);
     if (pingpong->count == 0 && trial->window_ns <= 0)
         return err_set(err, -EINVAL,
                        "trial %u: messages there and back need a count or a window_ns above 0",

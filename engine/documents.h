@@ -179,10 +179,10 @@ struct doc_trial {
     int64_t drain_silence_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;
-    int64_t interim_ns; /* from one interim result to the next; 0: none */
+    int64_t interim_ns;            /* from one interim result to the next; 0: none */
     struct doc_pingpong *pingpong; /* NULL: all defaults */
-    struct doc_latency *latency; /* NULL: none is measured */
-    struct doc_dpdk *dpdk;       /* NULL: all defaults */
+    struct doc_latency *latency;   /* NULL: none is measured */
+    struct doc_dpdk *dpdk;         /* NULL: all defaults */
     struct doc_tcp *tcp;
     struct doc_verbs *verbs;
 };

@@ -14,10 +14,10 @@
 
 #define PROBES 3
 #define ALONE_NS (500 * NS_PER_MS) /* a node computes alone for so long, to be compared with */
-#define FLOWS_USUAL 2         /* of a rank in a phase, each way: most patterns have no more */
-#define ASKED_MOST 32u        /* partners whose addresses are asked for at the same time */
-#define PROBE_PHASES_MAX 2048 /* of a longer plan the first so many phases are probed */
-#define CATCH_UP_FRAMES 8     /* of ... */
+#define FLOWS_USUAL 2              /* of a rank in a phase, each way: most patterns have no more */
+#define ASKED_MOST 32u             /* partners whose addresses are asked for at the same time */
+#define PROBE_PHASES_MAX 2048      /* of a longer plan the first so many phases are probed */
+#define CATCH_UP_FRAMES 8          /* of ... */
 #define CATCH_UP_BYTES 1518
 
 /* --- what the documents ask for --- */

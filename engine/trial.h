@@ -136,8 +136,8 @@ struct phase_run {
     bool agreed;          /* the next four are known */
     int64_t entry_run_ns; /* when the last node was ready; 0: there was no barrier */
     int64_t start_run_ns;
-    int64_t sending_ns; /* the longest that any node sends if nothing hinders it */
-    int64_t offset_ns;  /* run time = local + offset */
+    int64_t sending_ns;      /* the longest that any node sends if nothing hinders it */
+    int64_t offset_ns;       /* run time = local + offset */
     struct compute *compute; /* NULL: nothing is computed beside the traffic */
     struct phase_cost begin;
     struct phase_cost end;
