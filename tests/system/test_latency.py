@@ -24,12 +24,7 @@ def _run(tmp_path: Path, load: str) -> dict[str, Any]:
         tmp_path,
         {
             # node1 is faster than node2's line: from half of its own on the queue to node2 fills.
-            "site": {
-                "lab": "one-switch",
-                "rate": "10M",
-                "queue": "128KiB",
-                "overrides": {"node1": {"rate": "20M"}},
-            },
+            "site": {"lab": "one-switch", "rate": "10M", "overrides": {"node1": {"rate": "20M"}}},
             "transport": "dpdk",
             "ranks": [2],
             "load": load,
