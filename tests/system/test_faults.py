@@ -427,19 +427,16 @@ def test_an_interface_with_the_default_route_is_refused(
     assert result.summary["exit_status"] == 2
 
 
-def hosts(launch: str, port: dict[str, Any], **more: Any) -> runs.Record:
+def hosts(launch: str, port: dict[str, Any]) -> runs.Record:
     site = {
         "launch": launch,
         "hosts": "node[1-2]",
         "ports": {"e0": {"network": "lan", "line_rate": "1Gbit", **port}},
-        **more,
     }
     return {"site": site, "tests": [{"pattern": "pairs"}]}
 
 
 IFACE = {"iface": "eth1"}
-PCI = {"pci": "0000:3b:00.0"}
-RDMA = {"rdma": "mlx5_0/1"}
 
 
 @pytest.mark.parametrize(
@@ -448,8 +445,6 @@ RDMA = {"rdma": "mlx5_0/1"}
         (hosts("ssh", IFACE), "launch: ssh is not built yet"),
         (hosts("slurm", IFACE), "launch: slurm is not built yet"),
         (hosts("hand", IFACE), "launch: hand: nobody can start these nodes from here"),
-        (hosts("ssh", RDMA), "not built yet: transport verbs"),
-        (hosts("ssh", PCI, bind={"driver": "vfio-pci"}), "not built yet: bind"),
         (hosts("ssh", IFACE) | {"traffic": "pingpong"}, "not built yet: traffic: pingpong"),
         (hosts("ssh", IFACE) | {"on_missing": "exclude"}, "not built yet: on_missing: exclude"),
     ],
