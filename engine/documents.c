@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "interim.h"
+#include "refusal.h"
 
 #include <cyaml/cyaml.h>
 #include <errno.h>
@@ -285,41 +286,6 @@ static const cyaml_schema_field_t document_fields[] = {
 static const cyaml_schema_value_t document_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct document, document_fields)};
 
-/* What libcyaml says of a document that it refuses: its first message and the innermost place. */
-struct refusal {
-    char message[256];
-    unsigned line;
-    unsigned column;
-};
-
-static void note_refusal(cyaml_log_t level, void *context, const char *format, va_list args)
-{
-    struct refusal *refusal = context;
-    char text[256];
-    char *place;
-
-    if (level < CYAML_LOG_ERROR)
-        return;
-    vsnprintf(text, sizeof text, format, args);
-    text[strcspn(text, "\n")] = '\0';
-    place = strstr(text, "(line: ");
-    if (place != NULL && refusal->line == 0)
-        sscanf(place, "(line: %u, column: %u)", &refusal->line, &refusal->column);
-    else if (refusal->message[0] == '\0')
-        snprintf(refusal->message, sizeof refusal->message, "%s",
-                 strncmp(text, "Load: ", 6) == 0 ? text + 6 : text);
-}
-
-static cyaml_config_t configuration(struct refusal *refusal)
-{
-    return (cyaml_config_t){
-        .log_level = CYAML_LOG_WARNING,
-        .log_fn = note_refusal,
-        .log_ctx = refusal,
-        .mem_fn = cyaml_mem,
-    };
-}
-
 enum document_kind document_kind(const struct document *document)
 {
     if (document->job != NULL)
@@ -487,7 +453,7 @@ int document_parse(struct document **document, const char *text, size_t size, un
                    struct err *err)
 {
     struct refusal refusal = {0};
-    cyaml_config_t config = configuration(&refusal);
+    cyaml_config_t config = refusal_config(&refusal);
     cyaml_err_t failed;
     int rc;
 
@@ -495,11 +461,10 @@ int document_parse(struct document **document, const char *text, size_t size, un
     failed = cyaml_load_data((const uint8_t *)text, size, &config, &document_schema,
                              (cyaml_data_t **)document, NULL);
     if (failed != CYAML_OK) {
-        const char *message = refusal.message[0] != '\0' ? refusal.message : cyaml_strerror(failed);
         unsigned line = refusal.line > 0 ? refusal.line - 1 : 0;
 
         return err_set(err, -EINVAL, "documents, near line %u, column %u: %s", first_line + line,
-                       refusal.column, message);
+                       refusal.column, refusal_message(&refusal, failed));
     }
     if (*document == NULL)
         return 0;
@@ -514,7 +479,7 @@ int document_parse(struct document **document, const char *text, size_t size, un
 void document_free(struct document *document)
 {
     struct refusal refusal = {0};
-    cyaml_config_t config = configuration(&refusal);
+    cyaml_config_t config = refusal_config(&refusal);
 
     if (document != NULL)
         cyaml_free(&config, &document_schema, document, 0);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "describe.h"
 
+#include "refusal.h"
+
 #include <cyaml/cyaml.h>
 #include <errno.h>
 #include <stdio.h>
@@ -149,41 +151,6 @@ static const cyaml_schema_field_t document_fields[] = {
 };
 static const cyaml_schema_value_t document_schema = {
     CYAML_VALUE_MAPPING(POINTER, struct document, document_fields)};
-
-/* What libcyaml says of a document that it refuses: its first message and the innermost place. */
-struct refusal {
-    char message[256];
-    unsigned line;
-    unsigned column;
-};
-
-static void note_refusal(cyaml_log_t level, void *context, const char *format, va_list args)
-{
-    struct refusal *refusal = context;
-    char text[256];
-    char *place;
-
-    if (level < CYAML_LOG_ERROR)
-        return;
-    vsnprintf(text, sizeof text, format, args);
-    text[strcspn(text, "\n")] = '\0';
-    place = strstr(text, "(line: ");
-    if (place != NULL && refusal->line == 0)
-        (void)sscanf(place, "(line: %u, column: %u)", &refusal->line, &refusal->column);
-    else if (refusal->message[0] == '\0')
-        snprintf(refusal->message, sizeof refusal->message, "%s",
-                 strncmp(text, "Load: ", 6) == 0 ? text + 6 : text);
-}
-
-static cyaml_config_t configuration(struct refusal *refusal)
-{
-    return (cyaml_config_t){
-        .log_level = CYAML_LOG_WARNING,
-        .log_fn = note_refusal,
-        .log_ctx = refusal,
-        .mem_fn = cyaml_mem,
-    };
-}
 
 /* --- from text to the core's description --- */
 
@@ -381,7 +348,7 @@ static int check_switch(const struct switch_text *text, struct err *err)
 static int load(struct description *description, const char *yaml, size_t size, struct err *err)
 {
     struct refusal refusal = {0};
-    cyaml_config_t config = configuration(&refusal);
+    cyaml_config_t config = refusal_config(&refusal);
     struct document *document = NULL;
     cyaml_err_t failed;
 
@@ -389,8 +356,7 @@ static int load(struct description *description, const char *yaml, size_t size, 
                              (cyaml_data_t **)&document, NULL);
     if (failed != CYAML_OK)
         return err_set(err, -EINVAL, "the description, near line %u, column %u: %s", refusal.line,
-                       refusal.column,
-                       refusal.message[0] != '\0' ? refusal.message : cyaml_strerror(failed));
+                       refusal.column, refusal_message(&refusal, failed));
     if (document == NULL)
         return err_set(err, -EINVAL, "the description is empty: it needs a mapping `switch`");
     description->text = document->text;
@@ -420,7 +386,7 @@ int describe_read(struct description *description, const char *yaml, size_t size
 void describe_free(struct description *description)
 {
     struct refusal refusal = {0};
-    cyaml_config_t config = configuration(&refusal);
+    cyaml_config_t config = refusal_config(&refusal);
     static const cyaml_schema_value_t schema = {
         CYAML_VALUE_MAPPING(POINTER, struct switch_text, switch_fields)};
 
