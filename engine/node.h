@@ -94,7 +94,8 @@ struct node {
     size_t lane_count; /* queues of all ports */
     struct worker *workers[NODE_WORKERS_MAX];
     size_t worker_count;
-    bool sleeps; /* as cores.sleeps */
+    bool sleeps;                      /* as cores.sleeps */
+    const struct transport *floor_of; /* whose floor was measured last; NULL: none yet */
 };
 
 /* One turn of the node's loop: waits until something happens or `until_ns`, then answers control

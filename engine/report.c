@@ -175,8 +175,8 @@ static int64_t one_way_bound_ns(const struct phase_run *run)
     return bound_us < 0 ? -1 : (int64_t)(2e3 * bound_us);
 }
 
-static void set_latency(const struct phase_run *run, json_t *record, enum latency_kind kind,
-                        const struct latency *latency)
+static void set_latency(json_t *record, enum latency_kind kind, const struct latency *latency,
+                        int64_t bound_ns)
 {
     const struct histogram *histogram = &latency->histogram;
     bool any = histogram->count > 0;
@@ -190,7 +190,7 @@ static void set_latency(const struct phase_run *run, json_t *record, enum latenc
     set_u64(record, "beyond", histogram->beyond);
     record_set_count(record, "lost",
                      latency->sent > 0 ? (int64_t)(latency->sent - histogram->count) : -1);
-    record_set_count(record, "bound_ns", kind == LATENCY_ONE_WAY ? one_way_bound_ns(run) : -1);
+    record_set_count(record, "bound_ns", bound_ns);
 }
 
 static uint32_t count_parts(const struct histogram *histogram)
@@ -201,6 +201,13 @@ static uint32_t count_parts(const struct histogram *histogram)
     while (histogram_write(histogram, &next, text, sizeof text) > 0)
         parts++;
     return parts > 0 ? parts : 1;
+}
+
+static void set_part(json_t *record, uint32_t part, uint32_t parts, const char *buckets)
+{
+    set_u64(record, "part", part);
+    set_u64(record, "parts", parts);
+    json_object_set_new(record, "buckets", json_string(buckets));
 }
 
 /* One kind of a flow's times, in as many parts as its buckets need. */
@@ -218,10 +225,8 @@ static void report_histogram(const struct phase_run *run, const struct flow_plac
         record_set_text(record, "network", place->lane->own->part->doc->network);
         record_set_text(record, "src", rank_name(place->lane, flow->src));
         record_set_text(record, "dst", rank_name(place->lane, flow->dst));
-        set_latency(run, record, kind, latency);
-        set_u64(record, "part", part);
-        set_u64(record, "parts", parts);
-        json_object_set_new(record, "buckets", json_string(text));
+        set_latency(record, kind, latency, kind == LATENCY_ONE_WAY ? one_way_bound_ns(run) : -1);
+        set_part(record, part, parts, text);
         record_send(run->trial->node->records, record);
     }
 }
@@ -532,6 +537,31 @@ void report_progress(const struct phase_run *run, struct worker_progress *last, 
     record_offer(node->records, record);
     *last = now;
     *last_ns = now_ns;
+}
+
+static void report_floor_kind(const struct trial *trial, enum latency_kind kind,
+                              const struct latency *floor)
+{
+    struct records *records = trial->node->records;
+    uint32_t parts = count_parts(&floor->histogram), next = 0;
+
+    for (uint32_t part = 0; part < parts; part++) {
+        json_t *record = record_new(records, "floor");
+        char text[HISTOGRAM_TEXT];
+
+        histogram_write(&floor->histogram, &next, text, sizeof text);
+        record_set_text(record, "transport", trial->transport->name);
+        set_latency(record, kind, floor, kind == LATENCY_ONE_WAY ? 0 : -1);
+        set_part(record, part, parts, text);
+        record_send(records, record);
+    }
+}
+
+void report_floor(const struct trial *trial, const struct latency floor[LATENCY_KINDS])
+{
+    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
+        if (floor[kind].histogram.count > 0)
+            report_floor_kind(trial, kind, &floor[kind]);
 }
 
 void report_trial(const struct trial *trial, const char *state)

@@ -359,8 +359,8 @@ struct transport {
     size_t (*samples)(struct lane *lane, const struct sample **samples);
     /* What a time comes to where there is no network: the transport's own path on this machine,
      * by a loopback that is made and removed (a tenth of a second at most). `floor`: all zero, by
-     * kind. Main thread, while no port of the transport is open or being used by a worker. 0, or a
-     * negative errno with the sentence: not known. NULL: the transport has no loopback. */
+     * kind. Main thread; other ports may be open. 0, or a negative errno with the sentence: not
+     * known. NULL: the transport has no loopback. */
     int (*floor)(const struct transport_run *run, struct latency floor[LATENCY_KINDS],
                  struct err *err);
     void (*hardware)(struct transport_port *port, struct port_hardware *counters);

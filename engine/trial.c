@@ -5,6 +5,7 @@
 #include "trial.h"
 
 #include "clock.h"
+#include "log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -190,6 +191,29 @@ static int meet(struct trial *trial)
     return node_barrier(trial->node, &values);
 }
 
+/* Before the first trial of a transport that measures times; on one machine by one node, because
+ * those that share node 0's clock share its cores. */
+static void measure_floor(const struct trial *trial)
+{
+    struct node *node = trial->node;
+    const struct transport *transport = trial->transport;
+    struct latency *floor;
+    struct err err = {0};
+
+    if (trial->doc->latency == NULL || transport->floor == NULL || node->floor_of == transport ||
+        (node->self != 0 && control_clock(node->control).bound_ns == 0))
+        return;
+    node->floor_of = transport;
+    floor = calloc(LATENCY_KINDS, sizeof *floor);
+    if (floor == NULL)
+        return;
+    if (transport->floor(&node->run, floor, &err) == 0)
+        report_floor(trial, floor);
+    else
+        log_info("the floor of %s is not known: %s", transport->name, err.text);
+    free(floor);
+}
+
 static int run_phases(struct trial *trial, uint32_t *states)
 {
     const struct doc_trial *doc = trial->doc;
@@ -258,6 +282,7 @@ int trial_run(struct node *node, const struct doc_trial *doc)
     if (rc == 0) {
         watch_ports(&trial);
         node_claim(node, true);
+        measure_floor(&trial);
         rc = meet(&trial);
     }
     if (rc == 0)

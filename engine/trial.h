@@ -214,6 +214,8 @@ void report_compute_failed(const struct phase_run *run, int code);
 /* Before the start: says so if this node comes too late for the window. */
 void report_late(const struct phase_run *run);
 void report_trial(const struct trial *trial, const char *state);
+/* What the transport's times come to on a loopback in this node. */
+void report_floor(const struct trial *trial, const struct latency floor[LATENCY_KINDS]);
 
 /* Seconds of CPU that this process has used; seconds that this machine's CPUs have idled. */
 double cpu_process_s(void);

@@ -6,6 +6,7 @@
  *     guest                                  ARP and neighbour discovery, as pure functions
  *     eal, iface, port                       DPDK, the kernel's interface, a device's queues
  *     lane, tx, rx, forward                  a phase: its making and its hot paths
+ *     times, probe, prober, arrival, floor   how long frames were under way
  */
 #include "lane.h"
 #include "port.h"
@@ -27,6 +28,8 @@ const struct transport transport_dpdk = {
     .account = lane_account,
     .idle = lane_idle,
     .measure = lane_measure,
+    .latency = lane_latency,
+    .floor = floor_measure,
     .hardware = port_hardware,
     .finish = lane_finish,
     .close = port_close,

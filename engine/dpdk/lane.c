@@ -293,6 +293,29 @@ static int make_sender(struct dpdk_lane *lane)
     return 0;
 }
 
+/* Of so many flows every frame is measured; of more some are (their buckets lie in no near cache,
+ * and a frame would cost twice as much), beyond the last none. */
+#define TIMES_EVERY_MAX 8u
+#define TIMES_FLOWS_MAX 4096u
+
+static int make_times(struct dpdk_lane *lane)
+{
+    struct receiver *receiver = &lane->receiver;
+    size_t streams = (size_t)receiver->count * receiver->sources;
+
+    if (!lane->lane.request.phase->latency.stamps || receiver->count == 0 ||
+        receiver->count > TIMES_FLOWS_MAX)
+        return 0;
+    receiver->sampled = receiver->count > TIMES_EVERY_MAX;
+    receiver->times = aligned_alloc(_Alignof(struct times), streams * sizeof *receiver->times);
+    receiver->buckets = calloc(receiver->count, sizeof *receiver->buckets);
+    if (receiver->times == NULL || receiver->buckets == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < streams; i++)
+        times_init(&receiver->times[i], &receiver->buckets[i / receiver->sources]);
+    return 0;
+}
+
 static int make_receiver_tables(struct receiver *receiver)
 {
     size_t streams = (size_t)receiver->count * receiver->sources;
@@ -320,7 +343,7 @@ static int make_receiver(struct dpdk_lane *lane, struct err *err)
     receiver->rank = htobe16((uint16_t)request->rank);
     receiver->all = receiver->left = times(flow_quota(lane), receiver->count);
     frame_check(&receiver->check, &lane->shape);
-    if ((rc = make_receiver_tables(receiver)) != 0)
+    if ((rc = make_receiver_tables(receiver)) != 0 || (rc = make_times(lane)) != 0)
         return rc;
     for (uint32_t i = 0; i < receiver->count; i++) {
         const struct lane_flow *flow = &request->receives[i];
@@ -374,6 +397,22 @@ static int share_taken(struct dpdk_lane *lane)
     return 0;
 }
 
+/* In the records' words. */
+static void describe(struct dpdk_lane *lane)
+{
+    const struct receiver *receiver = &lane->receiver;
+    const char *times = receiver->times == NULL ? ""
+                        : receiver->sampled     ? ", time of 2 in 64 frames"
+                                                : ", time of every frame";
+    char probes[64] = "";
+
+    if (lane->prober.count > 0)
+        snprintf(probes, sizeof probes, ", %.3g probes/s a flow%s", lane->prober.rate_fps,
+                 lane->port->arrival.runs ? " by the device's clock" : "");
+    snprintf(lane->lane.variant, sizeof lane->lane.variant, "send %s, receive %s%s%s",
+             sender_variant_name(lane), frame_kind_name(lane->shape.kind), times, probes);
+}
+
 static int make(struct dpdk_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -395,7 +434,7 @@ static int make(struct dpdk_lane *lane, struct err *err)
             return rc;
     }
     if ((rc = make_sender(lane)) != 0 || (rc = make_receiver(lane, err)) != 0 ||
-        (rc = share_taken(lane)) != 0)
+        (rc = share_taken(lane)) != 0 || (rc = prober_make(lane)) != 0)
         return rc;
     if (forwards(request)) {
         lane->forwarder.queue = calloc(FORWARD_QUEUE, sizeof *lane->forwarder.queue);
@@ -404,8 +443,7 @@ static int make(struct dpdk_lane *lane, struct err *err)
     }
     lane->send = sender_wait;
     lane->receive = receiver_variant(lane);
-    snprintf(lane->lane.variant, sizeof lane->lane.variant, "send %s, receive %s",
-             sender_variant_name(lane), frame_kind_name(lane->shape.kind));
+    describe(lane);
     return take_pool(lane, err);
 }
 
@@ -415,8 +453,11 @@ static void destroy(struct dpdk_lane *lane)
         lane->queue->frames_taken[lane->pool] = false;
     if (lane->lane.request.leader == NULL)
         free(lane->taken);
+    prober_free(lane);
     free(lane->forwarder.queue);
     free(lane->receiver.streams);
+    free(lane->receiver.times);
+    free(lane->receiver.buckets);
     free(lane->receiver.pasts);
     free(lane->receiver.disorders);
     free(lane->receiver.macs);
@@ -471,21 +512,29 @@ static void build_buffer(struct rte_mempool *pool, void *context, void *object, 
     buffer->pkt_len = buffer->data_len = lane->sizes[0].length;
 }
 
+void lane_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t partner,
+               struct frame_end ends[2])
+{
+    const struct guest *guest = &lane->port->guest;
+    struct err ignored = {""};
+
+    ends[0].rank = (uint16_t)lane->lane.request.rank;
+    memcpy(ends[0].mac, guest->mac, sizeof ends[0].mac);
+    memcpy(ends[0].ipv4, guest->ipv4, sizeof ends[0].ipv4);
+    memcpy(ends[0].ipv6, guest->ipv6, sizeof ends[0].ipv6);
+    (void)read_partner(lane, flow, partner, &ends[1], &ignored);
+    if (!guest_on_link(guest, &ends[1]))
+        memcpy(ends[1].mac, guest->gateway_mac, sizeof ends[1].mac);
+}
+
 static void build_templates(struct dpdk_lane *lane, struct sender_stream *stream, uint32_t index)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct lane_flow *flow = &request->sends[index / lane->receiver.sources];
-    const struct guest *guest = &lane->port->guest;
     struct frame_template *templates = lane->sender.templates;
-    struct frame_end ends[2] = {{.rank = (uint16_t)request->rank}};
-    struct err ignored = {""};
+    struct frame_end ends[2];
 
-    memcpy(ends[0].mac, guest->mac, sizeof ends[0].mac);
-    memcpy(ends[0].ipv4, guest->ipv4, sizeof ends[0].ipv4);
-    memcpy(ends[0].ipv6, guest->ipv6, sizeof ends[0].ipv6);
-    (void)read_partner(lane, flow, flow->dst, &ends[1], &ignored);
-    if (!guest_on_link(guest, &ends[1]))
-        memcpy(ends[1].mac, guest->gateway_mac, sizeof ends[1].mac);
+    lane_ends(lane, flow, flow->dst, ends);
     templates =
         templates == NULL ? &stream->template : templates + (size_t)index * lane->size_count;
     for (uint32_t i = 0; i < lane->size_count; i++)
@@ -517,6 +566,13 @@ static bool needs_gateway(const struct dpdk_lane *lane)
         struct frame_end end = {.rank = 0};
 
         (void)read_partner(lane, &request->sends[i], request->sends[i].dst, &end, &ignored);
+        if (!guest_on_link(&lane->port->guest, &end))
+            return true;
+    }
+    for (uint32_t i = 0; lane->prober.answers && i < request->receive_count; i++) {
+        struct frame_end end = {.rank = 0};
+
+        (void)read_partner(lane, &request->receives[i], request->receives[i].src, &end, &ignored);
         if (!guest_on_link(&lane->port->guest, &end))
             return true;
     }
@@ -610,6 +666,7 @@ void lane_start(struct lane *base, int64_t now_ns)
         put_longer_first(lane);
     }
     schedule(lane, &state);
+    prober_start(lane, draw(&state));
     base->stop_ns = phase->stop_ns;
     lane->turn_ns = lane->start_ns;
     base->received_all = lane->receiver.left == 0;
@@ -637,6 +694,32 @@ static void end_sending(struct dpdk_lane *lane, int64_t now_ns)
     lane->lane.sent_all = true;
 }
 
+static int64_t earlier(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+/* Times are measured in the window; where there is none but the whole phase, in that. Returns when
+ * that changes. */
+static int64_t time_frames(struct dpdk_lane *lane, int64_t now_ns)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    bool window = phase->traffic == TRAFFIC_STREAM;
+    int64_t open_ns = window ? phase->open_ns : phase->start_ns;
+    int64_t close_ns = window ? phase->close_ns : CLOCK_NEVER;
+    bool timing = now_ns >= open_ns && now_ns < close_ns;
+
+    if (lane->receiver.times == NULL)
+        return CLOCK_NEVER;
+    if (timing != lane->timing) {
+        lane->timing = timing;
+        lane->receive = receiver_variant(lane);
+    }
+    if (now_ns < open_ns)
+        return open_ns;
+    return timing ? close_ns : CLOCK_NEVER;
+}
+
 /* What happens at certain times only. A worker that wakes after the stop still sends what was due
  * before it, within catch_up. */
 static void take_turn(struct dpdk_lane *lane, int64_t now_ns)
@@ -659,6 +742,8 @@ static void take_turn(struct dpdk_lane *lane, int64_t now_ns)
     else if (now_ns >= announce_ns)
         port_announce(lane->queue, now_ns);
     lane->turn_ns = now_ns >= announce_ns ? now_ns + PORT_ANNOUNCE_NS : announce_ns;
+    lane->turn_ns = earlier(lane->turn_ns, time_frames(lane, now_ns));
+    lane->turn_ns = earlier(lane->turn_ns, prober_turn(lane, now_ns));
     if (lane->state == LANE_WAITS && lane->start_ns < lane->turn_ns)
         lane->turn_ns = lane->start_ns;
 }
@@ -679,7 +764,7 @@ static bool received_all(struct dpdk_lane *lane, uint32_t received)
     const struct receiver *receiver = &lane->receiver;
 
     if (lane->taken == NULL)
-        return receiver->left == 0;
+        return receiver->left == 0 && !prober_waits(lane);
     if (received == 0)
         return all_taken(lane);
     atomic_store_explicit(&lane->taken[lane->queue->number].frames, receiver->all - receiver->left,
@@ -707,6 +792,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
     }
     base->received_all = received_all(lane, received);
     port_release(lane->queue);
+    next_ns = earlier(next_ns, lane->prober.next_ns);
     return received == lane->receive_burst ? now_ns : next_ns;
 }
 
@@ -740,6 +826,22 @@ unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct me
     (void)out;
     (void)room;
     return 0;
+}
+
+bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_kind kind,
+                  struct latency *sum)
+{
+    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
+    const struct receiver *receiver = &lane->receiver;
+    uint32_t index = flow->src < RANKS_MAX ? receiver->flow_of[flow->src] : 0;
+
+    if (kind == LATENCY_ROUND_TRIP)
+        return prober_sum(lane, flow, sum);
+    if (receiver->times == NULL || index == 0 || kind == LATENCY_PINGPONG)
+        return false;
+    times_sum(&receiver->times[(size_t)(index - 1) * receiver->sources], receiver->sources,
+              kind == LATENCY_ONE_WAY ? TIMES_ONE_WAY : TIMES_IPDV, &sum->histogram);
+    return true;
 }
 
 void lane_finish(struct lane *base)

@@ -10,7 +10,9 @@
 #include "frame.h"
 #include "pace.h"
 #include "port.h"
+#include "prober.h"
 #include "sequence.h"
+#include "times.h"
 #include "transport.h"
 
 #include <assert.h>
@@ -80,6 +82,9 @@ struct receiver {
     struct receiver_stream *streams; /* by flow, and UDP source port within it */
     struct sequence_past *pasts;     /* the streams' */
     struct disorder *disorders;      /* theirs, too; pages are touched where frames are missing */
+    struct times *times;             /* the streams'; NULL: they are not measured */
+    struct times_buckets *buckets;   /* the flows' */
+    bool sampled;                    /* two frames of 64 are measured, not all */
     uint8_t (*macs)[FRAME_MAC];      /* the flows' sources */
     /* By source rank, of all that there may be: number of a flow + 1; 0: none. Its pages are
      * touched as flows need them, so that few flows cost little. */
@@ -120,6 +125,7 @@ struct dpdk_lane {
     /* Send what is due and return when more will be; receive a burst and return its length. */
     int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
     uint32_t (*receive)(struct dpdk_lane *lane, int64_t now_ns);
+    bool timing; /* the window is open: frames are measured as they are received */
     struct frame_shape shape;
     uint32_t burst;         /* sent by one driver call, at most */
     uint32_t receive_burst; /* received by one */
@@ -127,6 +133,7 @@ struct dpdk_lane {
     struct sender sender;
     struct receiver receiver;
     struct forwarder forwarder;
+    struct prober prober;
     struct lane_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
     uint32_t size_count;
     uint8_t order[TRANSPORT_SIZES_MAX]; /* the phase's list, as places in `sizes` */
@@ -164,6 +171,15 @@ void forwarder_pass(struct dpdk_lane *lane, const struct forward_entry *entries,
 int64_t forwarder_send(struct dpdk_lane *lane, int64_t now_ns);
 void forwarder_drop(struct dpdk_lane *lane);
 
+/* Who sends a flow's frames and who gets them: this rank, and the partner at the flow's other end,
+ * by way of the gateway where it is not on the same link. */
+void lane_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t partner,
+               struct frame_end ends[2]);
+
+/* floor.c */
+int floor_measure(const struct transport_run *run, struct latency floor[LATENCY_KINDS],
+                  struct err *err);
+
 /* lane.c: the functions of the transport's table. */
 int lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
 int lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
@@ -173,6 +189,8 @@ void lane_account(struct lane *lane);
 void lane_idle(struct transport_port *port, int64_t now_ns);
 unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
                       unsigned room);
+bool lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
+                  struct latency *sum);
 void lane_finish(struct lane *lane);
 
 /* The template of a stream's frames of one of several sizes. */

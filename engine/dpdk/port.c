@@ -304,6 +304,7 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
     choose_mtu(port, plan, &conf);
     port->room_max = RTE_MAX(port->frame_max - FRAME_FCS + FRAME_VLAN, FRAME_TEMPLATE);
     conf.txmode.offloads = layout.send_offloads;
+    conf.rxmode.offloads = arrival_offload(&info);
     if (layout.spread_by != 0) {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_hf = layout.spread_by;
@@ -316,6 +317,8 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
         rc = set_up_queues(port, plan, &layout, err);
     if (rc == 0)
         rc = rte_eth_dev_start(port->id);
+    if (rc == 0 && conf.rxmode.offloads != 0)
+        arrival_begin(port);
     if (rc != 0)
         return err_set(err, rc, "%s: '%s' does not start: %s (%s)%s", port->conf->name,
                        port->device, rte_strerror(-rc), eal_log_first(),
@@ -485,8 +488,10 @@ static void name_offloads(const struct transport_port *port, char *out, size_t s
     const char *free_name = rte_eth_dev_tx_offload_name(RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
     bool fast_free = (port->send_offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0;
 
-    snprintf(out, size, "%s%s%s", fast_free ? free_name : "", fast_free && port->spreads ? "," : "",
-             port->spreads ? "RSS" : "");
+    snprintf(out, size, "%s%s%s%s%s", fast_free ? free_name : "",
+             fast_free && port->spreads ? "," : "", port->spreads ? "RSS" : "",
+             (fast_free || port->spreads) && port->arrival.runs ? "," : "",
+             port->arrival.runs ? rte_eth_dev_rx_offload_name(RTE_ETH_RX_OFFLOAD_TIMESTAMP) : "");
 }
 
 void port_facts(struct transport_port *port, struct port_facts *facts)

@@ -13,6 +13,7 @@
 #ifndef ENGINE_DPDK_PORT_H
 #define ENGINE_DPDK_PORT_H
 
+#include "arrival.h"
 #include "frame.h"
 #include "guest.h"
 #include "iface.h"
@@ -59,6 +60,7 @@ struct transport_port {
     struct port_queue *queues;
     uint16_t queue_count;
     uint64_t send_offloads; /* in use: RTE_ETH_TX_OFFLOAD_ bits */
+    struct arrival_clock arrival;
     bool spreads;           /* what comes is spread over the queues by RSS */
     atomic_flag guest_busy; /* questions and answers may come by any queue */
     struct guest guest;

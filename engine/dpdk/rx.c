@@ -24,7 +24,22 @@ struct arrival {
     struct receiver_stream *stream;
     uint32_t sequence;
     uint32_t length;
+    uint64_t stamp_ns; /* timed only */
 };
+
+/* Variants. */
+enum how {
+    ONE_STREAM = 1, /* there is one only */
+    TIMED = 2,      /* each delivered frame's delay is measured */
+    SAMPLED = 4,    /* with TIMED: of the first two of each 64 sequence numbers only */
+};
+#define PLAIN ((enum how)0)
+
+static inline struct times *times_of(const struct receiver *receiver,
+                                     const struct receiver_stream *stream)
+{
+    return &receiver->times[stream - receiver->streams];
+}
 
 /* The number + 1 of the flow that comes from a rank; 0: none. */
 static inline uint32_t find(const struct receiver *receiver, uint16_t rank)
@@ -43,40 +58,6 @@ static uint32_t guess(const struct receiver *receiver, const uint8_t *frame, uin
     return flow;
 }
 
-/* A frame that is not as our flows send them. A sound signature says what it is; a broken one
- * with most of our marks on it is a damaged frame of ours. */
-static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer,
-                                 int64_t now_ns)
-{
-    struct receiver *receiver = &lane->receiver;
-    struct port_count *count = lane->lane.request.count;
-    const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
-    const struct signature *signature = (const struct signature *)(frame + receiver->check.payload);
-    uint32_t flow;
-    bool whole, tagged, here;
-
-    if (port_hear(lane->queue, buffer))
-        return;
-    if (rte_pktmbuf_data_len(buffer) < receiver->check.payload + SIGNATURE_BYTES) {
-        count->foreign++;
-        return;
-    }
-    whole = signature_sound(signature);
-    tagged = signature->tag == receiver->tag;
-    here = signature->dst == receiver->rank;
-    flow = whole ? find(receiver, be16toh(signature->src))
-                 : guess(receiver, frame, be16toh(signature->src));
-    if (tagged && whole && !here && signature->src != receiver->rank) {
-        count->misdelivered++;
-    } else if (flow != 0 && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0 &&
-               (tagged || (here && !whole))) {
-        receiver->streams[(size_t)(flow - 1) * receiver->sources].side->corrupted++;
-        lane->lane.arrived_ns = now_ns;
-    } else {
-        count->foreign++;
-    }
-}
-
 static __rte_always_inline bool sound(const struct frame_check *check,
                                       const struct frame_expect *expect, const uint8_t *frame,
                                       enum header_kind kind)
@@ -88,6 +69,53 @@ static __rte_always_inline bool sound(const struct frame_check *check,
         return frame_sound_ipv4(check, expect, frame);
     default:
         return frame_sound_ipv6(check, expect, frame);
+    }
+}
+
+static bool probe_sound(const struct dpdk_lane *lane, const uint8_t *frame, uint32_t length)
+{
+    uint8_t size = length <= FRAME_SIZE_MAX ? lane->size_of_length[length] : LANE_NO_SIZE;
+
+    return size != LANE_NO_SIZE &&
+           sound(&lane->receiver.check, &lane->sizes[size].expect, frame, lane->shape.kind);
+}
+
+/* A frame that is not as our flows send them. A sound signature says what it is; a broken one
+ * with most of our marks on it is a damaged frame of ours. */
+static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer,
+                                 int64_t now_ns)
+{
+    struct receiver *receiver = &lane->receiver;
+    struct port_count *count = lane->lane.request.count;
+    const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
+    const struct signature *signature = (const struct signature *)(frame + receiver->check.payload);
+    uint32_t flow;
+    bool whole, tagged, here, probe;
+
+    if (port_hear(lane->queue, buffer))
+        return;
+    if (rte_pktmbuf_data_len(buffer) < receiver->check.payload + SIGNATURE_BYTES) {
+        count->foreign++;
+        return;
+    }
+    whole = signature_sound(signature);
+    probe = prober_knows(&lane->prober, signature->tag);
+    tagged = signature->tag == receiver->tag || probe;
+    here = signature->dst == receiver->rank;
+    flow = whole ? find(receiver, be16toh(signature->src))
+                 : guess(receiver, frame, be16toh(signature->src));
+    if (tagged && whole && !here && signature->src != receiver->rank) {
+        count->misdelivered++;
+    } else if (probe && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0) {
+        count->probes_received++;
+        if (here && probe_sound(lane, frame, rte_pktmbuf_data_len(buffer)))
+            prober_take(lane, buffer); /* a damaged one is missing: lost */
+    } else if (flow != 0 && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0 &&
+               (tagged || (here && !whole))) {
+        receiver->streams[(size_t)(flow - 1) * receiver->sources].side->corrupted++;
+        lane->lane.arrived_ns = now_ns;
+    } else {
+        count->foreign++;
     }
 }
 
@@ -147,14 +175,16 @@ verify(const struct dpdk_lane *lane, const uint8_t *frame, uint32_t length, enum
     return &receiver->streams[(size_t)(flow - 1) * receiver->sources + stream];
 }
 
-/* First pass, one frame: what it is, if it is one of ours and sound. `one`: there is one stream. */
+/* First pass, one frame: what it is, if it is one of ours and sound. */
 static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbuf *buffer,
-                                          enum header_kind kind, bool one, struct arrival *arrival)
+                                          enum header_kind kind, enum how how,
+                                          struct arrival *arrival)
 {
     const struct receiver *receiver = &lane->receiver;
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
     const struct signature *signature = (const struct signature *)(frame + receiver->check.payload);
     uint32_t length = rte_pktmbuf_data_len(buffer);
+    bool one = (how & ONE_STREAM) != 0;
 
     if (one && known_again(receiver, frame, length, kind)) {
         arrival->stream = receiver->streams;
@@ -166,10 +196,14 @@ static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbu
             learn(lane, frame, length);
         else
             rte_prefetch0(arrival->stream);
+        if (!one && how == TIMED)
+            rte_prefetch0(times_of(receiver, arrival->stream));
     }
     arrival->frame = buffer;
     arrival->sequence = be32toh(signature->sequence);
     arrival->length = length;
+    if ((how & TIMED) != 0)
+        arrival->stamp_ns = signature_ns(signature);
     return true;
 }
 
@@ -212,6 +246,93 @@ static inline bool account(const struct receiver *receiver, const struct arrival
     return true;
 }
 
+/* When a burst came: as the poll was told, and as the clock says now, since the phase's start. The
+ * latter is looked at in timed variants only, once a burst. */
+struct moment {
+    int64_t now_ns;
+    int64_t came_ns;
+};
+
+static inline struct moment moment(const struct dpdk_lane *lane, int64_t now_ns, enum how how)
+{
+    return (struct moment){now_ns, (how & TIMED) != 0 ? clock_now() - lane->start_ns : 0};
+}
+
+/* Frames of the only stream that came with one stamp: a burst of the sender's is mostly a burst
+ * here, too. */
+struct together {
+    uint64_t stamp_ns;
+    int32_t ahead;
+    uint32_t count;
+};
+
+static inline void measure_together(const struct receiver *receiver, struct together *together,
+                                    int64_t came_ns)
+{
+    if (together->count > 0)
+        times_add(receiver->times, times_delay(came_ns, together->stamp_ns), together->ahead,
+                  together->count);
+}
+
+/* The same, and measures what is delivered; `together`: of the only stream, or NULL. */
+static inline bool account_timed(const struct receiver *receiver, const struct arrival *arrival,
+                                 const struct moment *moment, struct together *together)
+{
+    const struct receiver_stream *stream = arrival->stream;
+    int32_t ahead = (int32_t)(arrival->sequence - (uint32_t)stream->sequence.next);
+
+    if (unlikely(!account(receiver, arrival, moment->now_ns)))
+        return false;
+    if (together == NULL) {
+        times_add(times_of(receiver, stream), times_delay(moment->came_ns, arrival->stamp_ns),
+                  ahead, 1);
+    } else if (likely(ahead == 0 && arrival->stamp_ns == together->stamp_ns)) {
+        together->count++;
+    } else {
+        measure_together(receiver, together, moment->came_ns);
+        *together = (struct together){arrival->stamp_ns, ahead, 1};
+    }
+    return true;
+}
+
+/* With many flows their buckets lie in no near cache. Two neighbours say how delays vary; the first
+ * is not compared with the one before. */
+static inline bool account_sampled(const struct receiver *receiver, const struct arrival *arrival,
+                                   const struct moment *moment)
+{
+    if (likely(arrival->sequence % 64 >= 2))
+        return account(receiver, arrival, moment->now_ns);
+    if (arrival->sequence % 64 == 0)
+        times_of(receiver, arrival->stream)->last_ns = TIMES_NONE;
+    return account_timed(receiver, arrival, moment, NULL);
+}
+
+/* Second pass, a burst; returns how many are delivered. */
+static __rte_always_inline uint32_t account_all(const struct dpdk_lane *lane,
+                                                const struct arrival *arrivals, uint32_t count,
+                                                const struct moment *moment, enum how how)
+{
+    const struct receiver *receiver = &lane->receiver;
+    struct together together = {.count = 0};
+    uint32_t delivered = 0;
+
+    if ((how & TIMED) == 0) {
+        for (uint32_t i = 0; i < count; i++)
+            delivered += account(receiver, &arrivals[i], moment->now_ns);
+        return delivered;
+    }
+    if ((how & SAMPLED) != 0) {
+        for (uint32_t i = 0; i < count; i++)
+            delivered += account_sampled(receiver, &arrivals[i], moment);
+        return delivered;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        delivered += account_timed(receiver, &arrivals[i], moment,
+                                   (how & ONE_STREAM) != 0 ? &together : NULL);
+    measure_together(receiver, &together, moment->came_ns);
+    return delivered;
+}
+
 /* What every burst ends with. */
 static inline void end_burst(struct dpdk_lane *lane, bool any, uint32_t delivered, int64_t now_ns)
 {
@@ -230,28 +351,28 @@ static inline void ask_for_first(struct rte_mbuf **frames, uint32_t count)
 }
 
 static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_ns,
-                                            enum header_kind kind, bool one)
+                                            enum header_kind kind, enum how how)
 {
-    const struct receiver *receiver = &lane->receiver;
     struct rte_mbuf *frames[PORT_BURST_MAX];
     struct arrival arrivals[PORT_BURST_MAX];
     uint32_t count = rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
                                       (uint16_t)lane->receive_burst);
-    uint32_t ours = 0, delivered = 0;
+    uint32_t ours = 0, delivered;
+    struct moment came;
 
     if (count == 0)
         return 0;
+    came = moment(lane, now_ns, how);
     ask_for_first(frames, count);
     for (uint32_t i = 0; i < count; i++) {
         if (i + AHEAD < count)
             rte_prefetch0(rte_pktmbuf_mtod(frames[i + AHEAD], const void *));
-        if (likely(recognise(lane, frames[i], kind, one, &arrivals[ours])))
+        if (likely(recognise(lane, frames[i], kind, how, &arrivals[ours])))
             ours++;
         else
             stray(lane, frames[i], now_ns);
     }
-    for (uint32_t i = 0; i < ours; i++)
-        delivered += account(receiver, &arrivals[i], now_ns);
+    delivered = account_all(lane, arrivals, ours, &came, how);
     end_burst(lane, ours > 0, delivered, now_ns);
     rte_pktmbuf_free_bulk(frames, count);
     return count;
@@ -259,7 +380,7 @@ static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_
 
 /* One flow's few streams are near, so one pass does. Delivered frames are the forwarder's. */
 static __rte_always_inline uint32_t forward(struct dpdk_lane *lane, int64_t now_ns,
-                                            enum header_kind kind, bool one)
+                                            enum header_kind kind, enum how how)
 {
     const struct receiver *receiver = &lane->receiver;
     struct rte_mbuf *frames[PORT_BURST_MAX];
@@ -267,9 +388,11 @@ static __rte_always_inline uint32_t forward(struct dpdk_lane *lane, int64_t now_
     uint32_t count = rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
                                       (uint16_t)lane->receive_burst);
     uint32_t delivered = 0, strays = 0, kept = 0;
+    struct moment came;
 
     if (count == 0)
         return 0;
+    came = moment(lane, now_ns, how);
     ask_for_first(frames, count);
     for (uint32_t i = 0; i < count; i++) {
         struct arrival arrival;
@@ -277,8 +400,8 @@ static __rte_always_inline uint32_t forward(struct dpdk_lane *lane, int64_t now_
 
         if (i + AHEAD < count)
             rte_prefetch0(rte_pktmbuf_mtod(frames[i + AHEAD], const void *));
-        ours = recognise(lane, frames[i], kind, one, &arrival);
-        if (likely(ours) && likely(account(receiver, &arrival, now_ns))) {
+        ours = recognise(lane, frames[i], kind, how, &arrival);
+        if (likely(ours) && likely(account_all(lane, &arrival, 1, &came, how) > 0)) {
             passed[delivered++] = (struct forward_entry){
                 .frame = arrival.frame,
                 .stream = (uint32_t)(arrival.stream - receiver->streams),
@@ -299,23 +422,29 @@ static __rte_always_inline uint32_t forward(struct dpdk_lane *lane, int64_t now_
     return count;
 }
 
-#define VARIANT(name, body, kind, one)                                                             \
+#define VARIANT(name, body, kind, how)                                                             \
     static uint32_t name(struct dpdk_lane *lane, int64_t now_ns)                                   \
     {                                                                                              \
-        return body(lane, now_ns, kind, one);                                                      \
+        return body(lane, now_ns, kind, how);                                                      \
     }
-VARIANT(receive_l2, receive, HEADER_L2, false)
-VARIANT(receive_ipv4, receive, HEADER_IPV4_UDP, false)
-VARIANT(receive_ipv6, receive, HEADER_IPV6_UDP, false)
-VARIANT(receive_one_l2, receive, HEADER_L2, true)
-VARIANT(receive_one_ipv4, receive, HEADER_IPV4_UDP, true)
-VARIANT(receive_one_ipv6, receive, HEADER_IPV6_UDP, true)
-VARIANT(forward_l2, forward, HEADER_L2, false)
-VARIANT(forward_ipv4, forward, HEADER_IPV4_UDP, false)
-VARIANT(forward_ipv6, forward, HEADER_IPV6_UDP, false)
-VARIANT(forward_one_l2, forward, HEADER_L2, true)
-VARIANT(forward_one_ipv4, forward, HEADER_IPV4_UDP, true)
-VARIANT(forward_one_ipv6, forward, HEADER_IPV6_UDP, true)
+#define VARIANTS(body, suffix, kind)                                                               \
+    VARIANT(body##_##suffix, body, kind, PLAIN)                                                    \
+    VARIANT(body##_one_##suffix, body, kind, ONE_STREAM)                                           \
+    VARIANT(body##_timed_##suffix, body, kind, TIMED)                                              \
+    VARIANT(body##_one_timed_##suffix, body, kind, ONE_STREAM | TIMED)                             \
+    VARIANT(body##_sampled_##suffix, body, kind, TIMED | SAMPLED)
+#define VARIANTS_OF(body, suffix)                                                                  \
+    {                                                                                              \
+        [PLAIN] = body##_##suffix, [ONE_STREAM] = body##_one_##suffix,                             \
+        [TIMED] = body##_timed_##suffix, [ONE_STREAM | TIMED] = body##_one_timed_##suffix,         \
+        [TIMED | SAMPLED] = body##_sampled_##suffix,                                               \
+    }
+VARIANTS(receive, l2, HEADER_L2)
+VARIANTS(receive, ipv4, HEADER_IPV4_UDP)
+VARIANTS(receive, ipv6, HEADER_IPV6_UDP)
+VARIANTS(forward, l2, HEADER_L2)
+VARIANTS(forward, ipv4, HEADER_IPV4_UDP)
+VARIANTS(forward, ipv6, HEADER_IPV6_UDP)
 
 void receiver_account(struct dpdk_lane *lane)
 {
@@ -346,12 +475,16 @@ void receiver_account(struct dpdk_lane *lane)
 
 uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t)
 {
-    static uint32_t (*const variants[][2][2])(struct dpdk_lane *, int64_t) = {
-        [HEADER_L2] = {{receive_l2, receive_one_l2}, {forward_l2, forward_one_l2}},
-        [HEADER_IPV4_UDP] = {{receive_ipv4, receive_one_ipv4}, {forward_ipv4, forward_one_ipv4}},
-        [HEADER_IPV6_UDP] = {{receive_ipv6, receive_one_ipv6}, {forward_ipv6, forward_one_ipv6}},
+    static uint32_t (*const variants[][2][8])(struct dpdk_lane *, int64_t) = {
+        [HEADER_L2] = {VARIANTS_OF(receive, l2), VARIANTS_OF(forward, l2)},
+        [HEADER_IPV4_UDP] = {VARIANTS_OF(receive, ipv4), VARIANTS_OF(forward, ipv4)},
+        [HEADER_IPV6_UDP] = {VARIANTS_OF(receive, ipv6), VARIANTS_OF(forward, ipv6)},
     };
-    bool one = lane->receiver.count == 1 && lane->receiver.sources == 1;
+    unsigned how = lane->timing ? TIMED : 0;
 
-    return variants[lane->shape.kind][lane->forwarder.queue != NULL][one];
+    if (lane->receiver.count == 1 && lane->receiver.sources == 1)
+        how |= ONE_STREAM;
+    else if (lane->timing && lane->receiver.sampled)
+        how |= SAMPLED;
+    return variants[lane->shape.kind][lane->forwarder.queue != NULL][how];
 }

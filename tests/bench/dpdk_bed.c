@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "eal.h"
+#include "lane.h"
 
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
@@ -105,6 +106,13 @@ void bed_start(struct bed *bed)
     transport_dpdk.start(bed->lane, clock_now());
 }
 
+void bed_time(struct bed *bed, bool timed)
+{
+    bed->phase.open_ns = 0;
+    bed->phase.close_ns = timed ? INT64_MAX / 2 : 0;
+    ((struct dpdk_lane *)bed->lane)->turn_ns = 0;
+}
+
 void bed_burn(struct bed *bed, int64_t end_ns)
 {
     for (int64_t now_ns = clock_now(); now_ns < end_ns; now_ns = clock_now())
@@ -131,13 +139,18 @@ uint64_t bed_received(struct bed *bed)
     return count(bed, bed->send_count, bed->receive_count);
 }
 
-void bed_close(struct bed *bed)
+void bed_rest(struct bed *bed)
 {
     transport_dpdk.finish(bed->lane);
-    transport_dpdk.close(bed->port);
     free(bed->sends);
     free(bed->receives);
     free(bed->sides);
+}
+
+void bed_close(struct bed *bed)
+{
+    bed_rest(bed);
+    transport_dpdk.close(bed->port);
 }
 
 void bed_make_rings(const char *name, struct rte_ring **in, struct rte_ring **out, uint32_t size)

@@ -41,6 +41,9 @@ void bed_prepare(struct bed *bed);
 
 /* Starts the lane on this thread, from now on for ever. */
 void bed_start(struct bed *bed);
+/* Opens or closes the window in which the lane measures times (phase.latency), from the next poll
+ * on. */
+void bed_time(struct bed *bed, bool timed);
 /* Polls as a worker on a core of its own does, until `end_ns`. */
 void bed_burn(struct bed *bed, int64_t end_ns);
 
@@ -48,6 +51,8 @@ void bed_burn(struct bed *bed, int64_t end_ns);
 uint64_t bed_sent(struct bed *bed);
 uint64_t bed_received(struct bed *bed);
 
+/* Lets the lane go; it may be prepared again. */
+void bed_rest(struct bed *bed);
 void bed_close(struct bed *bed);
 
 /* A port "net_ring_NAME" whose two rings are in the caller's hands; starts DPDK. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk_feed.h"
 
+#include "clock.h"
 #include "frame.h"
 
 #include <rte_mbuf.h>
@@ -12,6 +13,8 @@
 #define ROOM (FRAME_TEMPLATE + RTE_PKTMBUF_HEADROOM)
 #define SWAP_EVERY 128
 #define REPEAT_EVERY 1024
+#define SENDER_BURST 32
+#define DELAY_SHIFT 18 /* 2^32 to 16 us */
 
 struct source {
     struct frame_template template;
@@ -30,6 +33,9 @@ struct feed {
     uint32_t payload; /* offset of the signature */
     uint64_t made;
     struct feed_truth truth;
+    int64_t start_ns; /* 0: stamps are 0 */
+    uint32_t random;
+    struct signature_time time;
 };
 
 static void make_source(struct source *source, const struct frame_shape *shape, uint32_t from,
@@ -105,9 +111,23 @@ static uint32_t choose(struct feed *feed, struct source *source, bool disorder)
     return source->next++;
 }
 
+void feed_stamp(struct feed *feed, int64_t start_ns)
+{
+    feed->start_ns = start_ns;
+}
+
+/* Knuth's MMIX generator: the delay's spread matters, not its shape. */
+static void choose_time(struct feed *feed, uint32_t frame, int64_t now_ns)
+{
+    if (feed->start_ns == 0 || (feed->count == 1 && frame % SENDER_BURST != 0))
+        return;
+    feed->random = feed->random * 1664525 + 1013904223;
+    feed->time = signature_time(now_ns - feed->start_ns - (feed->random >> DELAY_SHIFT));
+}
+
 void feed_fill(struct feed *feed, bool disorder)
 {
-    struct signature_time time = signature_time(0);
+    int64_t now_ns = clock_now();
     struct rte_mbuf *frames[FEED_CHUNK];
 
     if (rte_pktmbuf_alloc_bulk(feed->pool, frames, FEED_CHUNK) != 0)
@@ -117,9 +137,10 @@ void feed_fill(struct feed *feed, bool disorder)
         uint8_t *frame = (uint8_t *)rte_pktmbuf_append(frames[i], BED_SIZE - FRAME_FCS);
         struct signature *signature = (struct signature *)(frame + feed->payload);
 
+        choose_time(feed, i, now_ns);
         memcpy(frame, source->template.bytes, BED_SIZE - FRAME_FCS);
-        signature_stamp(signature, choose(feed, source, disorder), &time,
-                        signature_base(signature));
+        signature_stamp(signature, choose(feed, source, disorder), &feed->time,
+                        signature_base(signature) + feed->time.sum);
         feed->at = feed->at + 1 < feed->count ? feed->at + 1 : 0;
     }
     if (rte_ring_enqueue_bulk(feed->in, (void **)frames, FEED_CHUNK, NULL) != FEED_CHUNK)

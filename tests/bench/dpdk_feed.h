@@ -9,6 +9,8 @@
 
 #include "dpdk_bed.h"
 
+#include <stdint.h>
+
 #define FEED_CHUNK 512u /* frames that lie ready at a time: as many as a device's ring holds */
 
 struct feed;
@@ -20,6 +22,11 @@ struct feed *feed_make(const struct bed *bed);
 /* Puts FEED_CHUNK frames into the ring. `disorder`: one in 128 swaps places with its flow's next,
  * and one in 1,024 comes twice. */
 void feed_fill(struct feed *feed, bool disorder);
+
+/* From now on frames are stamped as if their senders' bursts of 32 had been on their way for up to
+ * 16 us, by a phase that began at `start_ns`; with one flow the frames of a burst have one stamp,
+ * else they come from different senders. Before that all stamps are 0. */
+void feed_stamp(struct feed *feed, int64_t start_ns);
 
 /* Throws away what the port has sent; returns how many frames. */
 uint32_t feed_drain(struct feed *feed);

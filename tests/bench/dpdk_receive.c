@@ -4,8 +4,9 @@
  * the lane verifies headers, checksums and signature, finds each frame's flow, judges its sequence
  * (in order, reordered, repeated), counts it and frees it. Counted are the polls alone, from the
  * ring's dequeue to the pool's put, 512 frames at a time; the filling of the ring is not. Beside
- * it, what the device and the pool cost without us. Chunks in which the kernel took the core away
- * are left out. Usage: dpdk_receive [ROUNDS].
+ * it, what the device and the pool cost without us. With and without reading the frames'
+ * stamps (delay and variation into histograms), in turn. Chunks in which the kernel took the core
+ * away are left out. Usage: dpdk_receive [ROUNDS].
  */
 #include "clock.h"
 #include "common.h"
@@ -22,6 +23,8 @@
 #define PORT "net_ring_feed"
 #define ROUNDS_MAX 101
 #define CHUNKS 2000
+#define EVERY_MOST 8u    /* of so many flows every frame is timed ... */
+#define TIMED_MOST 4096u /* ... of so many some, beyond none (engine/dpdk/lane.c) */
 
 static void poll_chunk(struct bed *bed)
 {
@@ -82,14 +85,17 @@ static void run(uint32_t flows, unsigned rounds, double reach)
 {
     struct bed bed = {.receive_count = flows, .conf = {.vdev = PORT}};
     struct feed *feed = feed_make(&bed);
-    double ours[ROUNDS_MAX], device[ROUNDS_MAX];
+    double ours[ROUNDS_MAX], timed[ROUNDS_MAX], device[ROUNDS_MAX];
     double rate = bench_tsc_rate();
     char what[64];
     uint16_t port;
 
     bed_open(&bed);
+    bed.phase.latency.stamps = true;
     bed_prepare(&bed);
     bed_start(&bed);
+    bed_time(&bed, false);
+    feed_stamp(feed, bed.phase.start_ns);
     if (rte_eth_dev_get_port_by_name(PORT, &port) != 0)
         bed_fail("no port");
     (void)feed_drain(feed);
@@ -97,13 +103,24 @@ static void run(uint32_t flows, unsigned rounds, double reach)
         feed_fill(feed, true);
         poll_chunk(&bed);
     }
-    for (unsigned i = 0; i < rounds; i++)
+    for (unsigned i = 0; i < rounds; i++) {
+        bed_time(&bed, false);
         ours[i] = measure(feed, &bed, port);
+        bed_time(&bed, true);
+        timed[i] = measure(feed, &bed, port);
+    }
     check(&bed, feed);
     for (unsigned i = 0; i < rounds; i++)
         device[i] = measure(feed, NULL, port);
     snprintf(what, sizeof what, "receive, %u flows", flows);
     bench_at_most(what, bench_median(ours, rounds), "cycles a frame", reach);
+    if (flows <= TIMED_MOST) {
+        const char *which = flows <= EVERY_MOST ? "every frame's time" : "time of 2 frames in 64";
+
+        snprintf(what, sizeof what, "receive, %u flows, with %s", flows, which);
+        bench_at_most(what, 100 * (bench_median(timed, rounds) / bench_median(ours, rounds) - 1),
+                      "% more", 20);
+    }
     printf("  %.1f M frames/s; of this the device and the pool alone: %.1f cycles\n",
            1e3 * rate / ours[rounds / 2], bench_median(device, rounds));
     bed_close(&bed);
@@ -134,7 +151,9 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("64-byte ipv4-udp frames, 1 in 128 reordered, 1 in 1024 repeated; median of %u\n",
            rounds);
-    failed = apart(1024, rounds, 25);
+    failed = apart(1, rounds, 25);
+    failed |= apart(EVERY_MOST, rounds, 25);
+    failed |= apart(1024, rounds, 25);
     failed |= apart(65535, rounds, 40); /* from every other of 65,536 ranks */
     return failed;
 }

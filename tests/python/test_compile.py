@@ -110,6 +110,7 @@ def test_lab_document(tmp_path: Path) -> None:
         "drain_max_ns": 3_000_000_000,
         "interim_ns": 1_000_000_000,
         "flood_limit": 1000,
+        "latency": {"stamps": True},
         "dpdk": {"header": "l2", "burst": 32, "catch_up": 8, "dither": 1},
     }
     tcp = next(trial for trial in run.trials if trial.transport == "tcp")
@@ -391,3 +392,26 @@ def test_the_key_stays_private(tmp_path: Path) -> None:
         documents.write_private(link, "four")
     with pytest.raises(ConfigurationError, match=r"no/job\.yaml: can't be written"):
         documents.write_private(tmp_path / "no" / "job.yaml", "five")
+
+
+@pytest.mark.parametrize(
+    ("written", "document"),
+    [
+        ("{}", {"stamps": True}),
+        ("{probes: 100/s}", {"stamps": True, "probe_fps": 100.0}),
+        ("{probes: 0, one_way: off}", {"stamps": False, "probe_fps": 0.0}),
+        ("{probes: 2k/s, one_way: on}", {"stamps": True, "probe_fps": 2000.0}),
+    ],
+)
+def test_latency(written: str, document: dict[str, Any], tmp_path: Path) -> None:
+    run = compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {written}\n")
+    assert run.trials[0].document["latency"] == document
+    (test,) = run.effective["tests"]
+    again = compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {test['latency']}\n")
+    assert again.trials[0].document["latency"] == document
+
+
+@pytest.mark.parametrize("written", ["{probes: 100fps}", "{probes: 5M/s}", "{one_way: maybe}"])
+def test_latency_that_can_not_be(written: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="latency"):
+        compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {written}\n")

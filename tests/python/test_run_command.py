@@ -51,6 +51,7 @@ class Stage:
             quiet=quiet,
             all=False,
             interim=False,
+            latency=False,
             site=None,
         )
         return command.main(args)
@@ -147,7 +148,7 @@ def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) ->
     stage.main()
     first = capsys.readouterr().out
     args = argparse.Namespace(
-        directory=stage.path / "out", all=False, again=False, interim=False, svg=None
+        directory=stage.path / "out", all=False, again=False, interim=False, latency=False, svg=None
     )
     assert table.main(args) == 0
     assert capsys.readouterr().out == first
@@ -164,7 +165,9 @@ def test_table_again_makes_the_summary_of_a_killed_run(
         records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
     monkeypatch.setattr(table, "compile_run", lambda _reading: stage.run)
     monkeypatch.setattr(table, "read", lambda _request: None)
-    args = argparse.Namespace(directory=out, all=False, again=True, interim=False, svg=None)
+    args = argparse.Namespace(
+        directory=out, all=False, again=True, interim=False, latency=False, svg=None
+    )
     assert table.main(args) == 3
     result = stage.summary()
     assert result["status"] == "partial"

@@ -51,10 +51,11 @@ def _port_frames(result: runs.Result) -> tuple[Counter[str], Counter[str]]:
     sent: Counter[str] = Counter()
     received: Counter[str] = Counter()
     for port in result.records("port"):
-        sent[port["port"]] += port["sent_frames"] + port["guest_sent"]
+        sent[port["port"]] += port["sent_frames"] + port["guest_sent"] + port["probes_sent"]
         received[port["port"]] += (
             port["received_frames"]
             + port["guest_received"]
+            + port["probes_received"]
             + port["misdelivered"]
             + port["foreign"]
         )
@@ -86,6 +87,11 @@ def test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees(
         assert trial["lost_frames"] == trial["duplicated_frames"] == 0
         assert trial["corrupted_frames"] == trial["misdelivered_frames"] == 0
         assert trial["start_skew_us"] <= START_SKEW_LIMIT_US
+        trip, one_way = trial["latency"]["round_trip"], trial["latency"]["one_way"]
+        assert trip["lost"] == 0
+        assert trip["count"] > 0
+        assert one_way["bound"] == 0  # one machine, one clock
+        assert 0 < one_way["min"] <= one_way["p50"] <= one_way["max"]
         for flow in result.flows(trial):
             ratio = flow.delivered_l1_bps / flow.offered_l1_bps
             assert ratio == pytest.approx(1, abs=0.01), flow.name

@@ -230,8 +230,26 @@ static void *work(void *context)
     return NULL;
 }
 
+/* What the lanes at both ends of each flow measured of its times. */
+static void gather_latency(struct stage *stage)
+{
+    const struct battery_run *run = stage->run;
+
+    for (size_t i = 0; run->latency != NULL && i < run->flow_count; i++) {
+        struct lane_flow flow = {.src = run->flows[i].src, .dst = run->flows[i].dst};
+
+        for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
+            bool of_source = kind == LATENCY_ROUND_TRIP || kind == LATENCY_PINGPONG;
+            struct lane *lane = stage->lanes[of_source ? flow.src : flow.dst];
+
+            subject->transport->latency(lane, &flow, kind, &run->latency[i][kind]);
+        }
+    }
+}
+
 static void finish(struct stage *stage)
 {
+    gather_latency(stage);
     for (uint32_t rank = 0; rank < subject->ports; rank++) {
         struct lane *lane = stage->lanes[rank];
 
@@ -520,6 +538,78 @@ static void case_pingpong_random(void **state)
     assert_int_equal(messages, subject->ports * DRAWN_COUNT);
 }
 
+/* --- times beside the load --- */
+
+/* A percentile is where the sample of that rank is, and no time is longer than the run. */
+static void check_times(const struct latency *latency, uint64_t least_count)
+{
+    const struct histogram *times = &latency->histogram;
+
+    assert_true(times->count >= least_count);
+    assert_true(times->least_ns <= histogram_quantile(times, 0.5));
+    assert_true(histogram_quantile(times, 0.5) <= histogram_quantile(times, 0.99));
+    assert_true(histogram_quantile(times, 0.99) <= times->greatest_ns);
+    assert_true(times->greatest_ns < (uint64_t)NS_PER_S);
+    assert_int_equal(times->beyond, 0);
+}
+
+/* Probes come back beside a load that none of them is counted in; stamps are read. */
+static void case_latency(void **state)
+{
+    struct latency(*latency)[LATENCY_KINDS] = calloc(BATTERY_FLOWS, sizeof *latency);
+    struct battery_run run;
+
+    (void)state;
+    assert_non_null(latency);
+    battery_begin(&run);
+    run.phase.latency = (struct latency_options){.probe_fps = 500, .stamps = true};
+    run.latency = latency;
+    add_pairs(&run);
+    battery_play(&run);
+    battery_whole(&run, 100);
+    for (size_t i = 0; i < run.flow_count; i++) {
+        const struct latency *trip = &latency[i][LATENCY_ROUND_TRIP];
+
+        check_times(trip, 20);
+        assert_int_equal(trip->sent, trip->histogram.count);
+        check_times(&latency[i][LATENCY_ONE_WAY], 50);
+        assert_true(latency[i][LATENCY_ONE_WAY].histogram.count <=
+                    run.flows[i].destination.live.frames);
+        assert_true(latency[i][LATENCY_IPDV].histogram.count >=
+                    latency[i][LATENCY_ONE_WAY].histogram.count - 1 - run.phase.dpdk.udp_sources);
+    }
+    for (size_t i = 0; i < subject->ports; i++)
+        assert_true(run.counts[i].probes_sent == 0 || run.counts[i].probes_received > 0);
+    free(latency);
+}
+
+/* A transfer does not end before its probes are back. */
+static void case_latency_of_transfer(void **state)
+{
+    struct latency(*latency)[LATENCY_KINDS] = calloc(BATTERY_FLOWS, sizeof *latency);
+    struct battery_run run;
+
+    (void)state;
+    assert_non_null(latency);
+    battery_begin(&run);
+    run.phase.traffic = TRAFFIC_TRANSFER;
+    run.phase.transfer_bytes = 200000;
+    run.phase.latency = (struct latency_options){.probe_fps = 500, .stamps = true};
+    run.duration_ns = 10 * NS_PER_S;
+    run.latency = latency;
+    add_pairs(&run);
+    battery_play(&run);
+    battery_whole(&run, 1);
+    for (size_t i = 0; i < run.flow_count; i++) {
+        check_times(&latency[i][LATENCY_ROUND_TRIP], 20);
+        assert_int_equal(latency[i][LATENCY_ROUND_TRIP].sent,
+                         latency[i][LATENCY_ROUND_TRIP].histogram.count);
+        assert_int_equal(latency[i][LATENCY_ONE_WAY].histogram.count,
+                         run.flows[i].destination.live.frames);
+    }
+    free(latency);
+}
+
 static void case_chain(void **state)
 {
     struct battery_run run;
@@ -669,7 +759,7 @@ static int close_ports(void **state)
 
 static int run_cases(void)
 {
-    struct CMUnitTest cases[16];
+    struct CMUnitTest cases[24];
     size_t count = 0;
 
 #define CASE(function) cases[count++] = (struct CMUnitTest)cmocka_unit_test(function)
@@ -687,6 +777,10 @@ static int run_cases(void)
             CASE(case_pingpong_random);
         }
         CASE(case_phases_apart);
+        if (counts_frames()) {
+            CASE(case_latency);
+            CASE(case_latency_of_transfer);
+        }
     }
     if (subject->ports > 2 && !subject->only_more)
         CASE(case_chain);

@@ -61,7 +61,8 @@ struct battery_run {
     size_t flow_count;
     struct port_count counts[BATTERY_PORTS];
     uint64_t line_rate_bps;
-    struct courier courier; /* between this run's lanes */
+    struct latency (*latency)[LATENCY_KINDS]; /* by flow, filled by the play; NULL: not wanted */
+    struct courier courier;                   /* between this run's lanes */
     /* Looks at a port's lane before it is finished; NULL: nobody does. */
     void (*look)(struct battery_run *run, uint32_t rank, struct lane *lane);
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The battery over dpdk on devices without a kernel: dpdk_devices ring|null l2|ipv4-udp|ipv6-udp.
- * Ring ports hand their buffers to each other by reference.
+ * The battery over dpdk on devices without a kernel: dpdk_devices ring|null|delay
+ * l2|ipv4-udp|ipv6-udp. Ring ports hand their buffers to each other by reference; with delay they
+ * go over a wire that holds each for a known time, and what the lanes measure must show that time.
  */
 #include "battery.h"
 
@@ -21,6 +22,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +70,71 @@ static const char *make_ring(struct port_conf *confs)
     }
     for (unsigned i = 0; i < PORTS; i++) {
         if (rte_eth_from_rings(devices[i], &rings[i], 1, &rings[1 - i], 1, 0) < 0)
+            return "DPDK has no ring driver here";
+        snprintf(names[i], sizeof names[i], "net_ring_%s", devices[i]);
+        describe(confs, i, names[i]);
+    }
+    return NULL;
+}
+
+/* The wire of `delay`: what a port sends lies in sent[i] until the wire has held it. */
+#define WIRE_NS (20 * NS_PER_MS)
+#define WIRE_LOOK_NS (100 * NS_PER_US)
+#define WIRE_SLACK_NS (10 * NS_PER_MS) /* a shared machine may wake a thread so late */
+#define HELD 1024u
+
+static struct rte_ring *sent[PORTS];
+static atomic_bool wire_ends;
+
+struct held {
+    struct rte_mbuf *frame;
+    int64_t until_ns;
+};
+
+static struct wire {
+    struct held held[HELD];
+    unsigned head; /* free-running */
+    unsigned tail;
+} wires[PORTS];
+
+static void carry(struct wire *wire, struct rte_ring *from, struct rte_ring *to)
+{
+    int64_t now_ns = clock_now();
+    void *frame;
+
+    while (wire->tail - wire->head < HELD && rte_ring_dequeue(from, &frame) == 0)
+        wire->held[wire->tail++ % HELD] = (struct held){frame, now_ns + WIRE_NS};
+    while (wire->head != wire->tail && wire->held[wire->head % HELD].until_ns <= clock_now() &&
+           rte_ring_enqueue(to, wire->held[wire->head % HELD].frame) == 0)
+        wire->head++;
+}
+
+static void *be_wire(void *context)
+{
+    (void)context;
+    while (!atomic_load(&wire_ends)) {
+        for (unsigned i = 0; i < PORTS; i++)
+            carry(&wires[i], sent[i], rings[1 - i]);
+        clock_sleep_until(clock_now() + WIRE_LOOK_NS);
+    }
+    return NULL;
+}
+
+static const char *make_delay(struct port_conf *confs)
+{
+    static const char *const devices[PORTS] = {"wire0", "wire1"};
+    static char names[PORTS][32];
+    struct err err = {""};
+
+    if (eal_start("battery", &err) != 0)
+        return "DPDK does not start here";
+    for (unsigned i = 0; i < PORTS; i++) {
+        snprintf(names[i], sizeof names[i], "sent%u", i);
+        sent[i] = rte_ring_create(names[i], RING, 0, 0);
+        rings[i] = rte_ring_create(devices[i], RING, 0, 0);
+        if (sent[i] == NULL || rings[i] == NULL)
+            return "no memory for rings";
+        if (rte_eth_from_rings(devices[i], &rings[i], 1, &sent[i], 1, 0) < 0)
             return "DPDK has no ring driver here";
         snprintf(names[i], sizeof names[i], "net_ring_%s", devices[i]);
         describe(confs, i, names[i]);
@@ -190,6 +257,48 @@ static void judged(struct battery_run *run)
     assert_true(run->counts[1].guest_sent >= 2); /* its announcement and the answer */
 }
 
+/* What was measured is the wire's delay, `times` times: never less, and its median not much more.
+ */
+static void shows_wire(const struct latency *latency, unsigned times)
+{
+    const struct histogram *histogram = &latency->histogram;
+    uint64_t median = histogram_quantile(histogram, 0.5);
+
+    print_message("%u x %lld ns: least %llu, median %llu, greatest %llu of %llu\n", times,
+                  (long long)WIRE_NS, (unsigned long long)histogram->least_ns,
+                  (unsigned long long)median, (unsigned long long)histogram->greatest_ns,
+                  (unsigned long long)histogram->count);
+    assert_true(histogram->count >= 20);
+    assert_true(histogram->least_ns >= times * (uint64_t)WIRE_NS);
+    assert_true((double)median <=
+                (1 + HISTOGRAM_ERROR) * (double)(times * (uint64_t)(WIRE_NS + WIRE_SLACK_NS)));
+}
+
+static void planted_delay(struct transport_port **ports, const struct port_conf *confs)
+{
+    static struct latency latency[BATTERY_FLOWS][LATENCY_KINDS];
+    struct battery_run run;
+    pthread_t thread;
+
+    (void)ports;
+    (void)confs;
+    assert_int_equal(pthread_create(&thread, NULL, be_wire, NULL), 0);
+    battery_begin(&run);
+    run.phase.latency = (struct latency_options){.probe_fps = 500, .stamps = true};
+    run.phase.load = (struct load){.rate_fps = 2000};
+    run.latency = latency;
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    battery_play(&run);
+    atomic_store(&wire_ends, true);
+    pthread_join(thread, NULL);
+    battery_whole(&run, 100);
+    shows_wire(&latency[0][LATENCY_ONE_WAY], 1);
+    shows_wire(&latency[0][LATENCY_ROUND_TRIP], 2);
+    assert_int_equal(latency[0][LATENCY_ROUND_TRIP].sent,
+                     latency[0][LATENCY_ROUND_TRIP].histogram.count);
+    assert_true(latency[0][LATENCY_IPDV].histogram.least_ns < (uint64_t)WIRE_SLACK_NS);
+}
+
 static void more(struct transport_port **ports, const struct port_conf *confs)
 {
     struct port_facts facts;
@@ -226,6 +335,11 @@ int main(int argc, char **argv)
             subject.ports = 1;
             subject.make = make_null;
             subject.more = NULL;
+        } else if (strcmp(argv[i], "delay") == 0) {
+            subject.what = "dpdk over a wire that delays";
+            subject.make = make_delay;
+            subject.more = planted_delay;
+            subject.only_more = true;
         } else if (strcmp(argv[i], "ipv4-udp") == 0) {
             header = HEADER_IPV4_UDP;
         } else if (strcmp(argv[i], "ipv6-udp") == 0) {

@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,6 +67,34 @@ static void a_whole_trial_is_read(void **state)
     document_free(document);
 }
 
+static void times_are_asked_for(void **state)
+{
+    static const struct {
+        const char *text;
+        double probe_fps; /* below 0: left to the transport */
+        bool stamps;
+    } some[] = {{"{stamps: true}", -1, true}, {"{probe_fps: 12.5}", 12.5, false}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct document *document;
+        char text[512];
+        struct err err;
+
+        snprintf(text, sizeof text, "%s  load: {fps: 1}\n  window_ns: 1\n  latency: %s\n", TRIAL,
+                 some[i].text);
+        document = parse(text, &err);
+        assert_non_null(document);
+        assert_non_null(document->trial->latency);
+        assert_int_equal(document->trial->latency->stamps, some[i].stamps);
+        if (some[i].probe_fps < 0)
+            assert_null(document->trial->latency->probe_fps);
+        else
+            assert_float_equal(*document->trial->latency->probe_fps, some[i].probe_fps, 0);
+        document_free(document);
+    }
+}
+
 static void groups_and_lists_reach_the_request(void **state)
 {
     struct err err;
@@ -106,6 +135,10 @@ static void each_mistake_is_one_sentence(void **state)
         {TRIAL "  load: {percent: 101}\n  window_ns: 1\n", "more than the line carries"},
         {TRIAL "  load: {percent: 5, bps: 1}\n  window_ns: 1\n", "exactly one of"},
         {TRIAL "  load: {}\n  window_ns: 1\n", "exactly one of"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  latency: {probe_fps: -1}\n",
+         "probe_fps is 0 to 1e+06"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  latency: {probe_fps: 2e6}\n",
+         "probe_fps is 0 to 1e+06"},
         {TRIAL "  load: {fps: 1}\n  traffic: transfer\n", "transfer_bytes above 0"},
         {TRIAL "  load: {fps: 1}\n  traffic: transfer\n  transfer_bytes: 9\n  sync: none\n",
          "use sync: barrier"},
@@ -219,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_trial_is_read),
+        cmocka_unit_test(times_are_asked_for),
         cmocka_unit_test(groups_and_lists_reach_the_request),
         cmocka_unit_test(each_mistake_is_one_sentence),
         cmocka_unit_test(a_stream_gives_document_after_document),

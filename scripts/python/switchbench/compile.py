@@ -340,6 +340,7 @@ class _Draft:
             document["transfer_bytes"] = values["transfer_size"]
         if "flood_limit" in values:
             document["flood_limit"] = values["flood_limit"]
+        document["latency"] = latency_document(values["latency"])
         document[self.transport] = {
             _NODE_WORDS.get(key, key): value for key, value in values[self.transport].items()
         }
@@ -460,6 +461,14 @@ def load_document(load: Load) -> dict[str, float]:
     if load.percent is not None:
         return {"percent": load.percent}
     return {"bps": load.bps} if load.bps is not None else {"fps": load.fps or 0.0}
+
+
+def latency_document(latency: dict[str, Any]) -> dict[str, Any]:
+    """What is measured beside the load, as the `trial` document has it."""
+    document: dict[str, Any] = {"stamps": latency["one_way"] != "off"}
+    if latency["probes"] != "auto":
+        document["probe_fps"] = latency["probes"]
+    return document
 
 
 def _load_refusal(point: Point, port: Port) -> str | None:

@@ -56,6 +56,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--interim", action="store_true", help="how low flows fell while their phase ran, and when"
     )
+    parser.add_argument(
+        "--latency", action="store_true", help="all times that were measured (doc/latency.md)"
+    )
     parser.set_defaults(main=main)
 
 
@@ -91,7 +94,7 @@ def main(args: argparse.Namespace) -> int:
     summary = gather(run, place.directory.path)
     result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
     _write(place.directory, result, outcome)
-    options = ["interim"] if args.interim else []
+    options = [name for name in ("interim", "latency") if getattr(args, name)]
     report = Report(result, make_console(), every_phase=args.all, options=options)
     report.print(str(place.directory.path))
     for fault in outcome.faults:

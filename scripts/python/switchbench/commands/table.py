@@ -32,6 +32,9 @@ def add_parser(subparsers: Any) -> None:
         "--all", action="store_true", help="every phase in the table, not a plan's five worst"
     )
     parser.add_argument(
+        "--latency", action="store_true", help="all times that were measured (doc/latency.md)"
+    )
+    parser.add_argument(
         "--again", action="store_true", help="make the summary anew from the records, and keep it"
     )
     parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file instead")
@@ -51,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
         summary = gather(run, args.directory).finish(summary["run"], faults, refused)
         replace_json(args.directory / SUMMARY, summary)
     console = make_canvas() if args.svg else make_console()
-    options = ["interim"] if args.interim else []
+    options = [name for name in ("interim", "latency") if getattr(args, name)]
     Report(summary, console, every_phase=args.all, options=options).print(str(args.directory))
     if args.svg:
         console.save_svg(str(args.svg), title="switchbench run")

@@ -172,6 +172,17 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _latency(value: Any) -> Any:
+    return {key: text(f"latency.{key}", item) for key, item in value.items()}
+
+
+def _probes(value: Any) -> Any:
+    return f"{value:.17g}/s" if isinstance(value, float) and value > 0 else value or 0
+
+
+_TEXTS |= {"latency": _latency, "latency.probes": _probes}
+
+
 def text(key: str, value: Any) -> Any:
     """A value as a user writes it."""
     return _TEXTS[key](value) if key in _TEXTS else value

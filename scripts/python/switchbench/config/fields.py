@@ -390,6 +390,24 @@ def _interim(value: object) -> int:
     return step_ns
 
 
+PROBES_MOST = 1_000_000  # a second and flow: what a node takes
+
+
+def _probe_rate(value: object) -> object:
+    """`auto`, or probes a second and flow: `1000/s`; 0: none."""
+    if value is None or value == "auto":
+        return value
+    try:
+        rate = quantities.per_second(value)
+    except ValueError:
+        raise ValueError(
+            f"found {shown(value)}, but auto, a rate by flow (1000/s) or 0 is needed"
+        ) from None
+    if rate > PROBES_MOST:
+        raise ValueError(f"{shown(value)} is a load: probes are at most {PROBES_MOST:,}/s")
+    return rate
+
+
 Duration = Annotated[int, _single(quantities.duration_ns)]
 Interim = Annotated[int, _single(_interim)]
 RepeatField = Annotated[Any, PlainValidator(_repeats)]
@@ -404,6 +422,7 @@ Name = Annotated[str, _single(_word)]
 RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
 Partners = Annotated[Any, PlainValidator(_partners)]
 Groups = Annotated[Any, PlainValidator(_groups)]
+ProbeRate = Annotated[Any, PlainValidator(_probe_rate)]
 Imix = Annotated[Any, PlainValidator(_imix)]
 Cores = Annotated[Any, PlainValidator(_cores)]
 RdmaPort = Annotated[str, _single(_rdma_port)]

@@ -115,6 +115,7 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str
         "probe": True,
         "flood_limit": 1000,
         "seed": 1,
+        "latency": {"probes": "auto", "one_way": "auto"},
         **_drain(site),
         **({"message_sizes": [DEFAULT_MESSAGE_BYTES]} if transport == "tcp" else {}),
         **PATTERN_DEFAULTS[pattern],

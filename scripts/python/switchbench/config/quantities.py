@@ -110,6 +110,15 @@ def rate_bps(value: object) -> int:
     return number
 
 
+def per_second(value: object) -> float:
+    """`1000/s` as a number; 0 needs no unit."""
+    text = value if isinstance(value, str) else _plain(value)
+    number, slash, second = (text or "").replace(" ", "").partition("/")
+    if number == "0" or (slash and second == "s"):
+        return float(COUNT.parse(number))
+    raise ValueError(f"found {shown(value)}, but a rate by second is needed, as 1000/s, or 0")
+
+
 def count(value: object) -> int:
     """`10M` as a number."""
     return COUNT.whole(value)

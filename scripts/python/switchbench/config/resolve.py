@@ -98,7 +98,7 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Values:
         both = [form for form in forms if form in values]
         if len(both) > 1:
             raise document.problem((*path, both[1]), f"stands beside {both[0]}: give one of them")
-    for name in (*settings.OPTIONS, "scatter"):
+    for name in (*settings.NESTED, "scatter"):
         if name in values:
             values[name] = values[name].given()
     plain = set(settings.flat_keys({key: v for key, v in values.items() if key != "sweep"}))

@@ -24,6 +24,7 @@ from .fields import (
     MessageSize,
     Name,
     Partners,
+    ProbeRate,
     RankCount,
     Rate,
     RdmaPort,
@@ -101,6 +102,13 @@ class Scatter(Strict):
     compute: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
+class LatencyOptions(Strict):
+    """Which times are measured beside the load (doc/latency.md)."""
+
+    probes: ProbeRate | None = None
+    one_way: Literal["auto", "on", "off"] | None = None
+
+
 def _sweep(value: object) -> object:
     """Parameter (dotted below `dpdk`, `tcp`, `verbs`): the values that it takes in turn."""
     if value is None:
@@ -150,6 +158,7 @@ class Settings(Strict):
     dpdk: DpdkOptions | None = None
     tcp: TcpOptions | None = None
     verbs: VerbsOptions | None = None
+    latency: LatencyOptions | None = None
     # how it is run
     profile: Profile | None = None
     repeat: RepeatField | None = None

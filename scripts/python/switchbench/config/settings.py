@@ -24,6 +24,7 @@ FAMILIES = (
     ("load", "loads"),
 )
 OPTIONS = ("dpdk", "tcp", "verbs")
+NESTED = (*OPTIONS, "latency")  # mappings, merged key by key
 
 PATTERN_KEYS = {
     "chain": ("forward",),
@@ -53,7 +54,7 @@ _SWEPT_BY_AXIS = {
 _NOT_SWEPT = {
     **dict.fromkeys(("pattern", "profile"), "write one test for each"),
     **dict.fromkeys(("repeat", "sweep"), "it can't be swept"),
-    **dict.fromkeys(OPTIONS, "sweep one of its keys, as tcp.streams_per_flow"),
+    **dict.fromkeys(NESTED, "sweep one of its keys, as tcp.streams_per_flow"),
     **{key: f"its axis is {axis}" for key, axis in _SWEPT_BY_AXIS.items()},
 }
 
@@ -73,7 +74,7 @@ def merge(*layers: Mapping[str, Any]) -> Values:
     merged: Values = {}
     for layer in layers:
         for key, value in layer.items():
-            if key in OPTIONS or key in ("scatter", "sweep"):
+            if key in NESTED or key in ("scatter", "sweep"):
                 merged[key] = merged.get(key, {}) | value
             else:
                 merged = {name: old for name, old in merged.items() if name not in family(key)}
@@ -178,7 +179,7 @@ def _verbs_without(verbs: Mapping[str, Any]) -> dict[str, str]:
 def flat_keys(values: Mapping[str, Any]) -> Iterable[str]:
     """The keys of a mapping of settings, options' dotted: `tcp.streams_per_flow`."""
     for key, value in values.items():
-        if key in OPTIONS:
+        if key in NESTED:
             yield from (f"{key}.{below}" for below in value)
         elif key == "sweep":
             yield from value

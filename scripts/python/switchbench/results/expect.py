@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
 from ..model import Load, Trial
+from .latency import FIGURES, KINDS, figure
 from .measures import MEGA, PortShares, greatest, least, lost_frames, payload_bps, total
 from .records import Flow, PhaseKey
 
@@ -157,6 +158,29 @@ MEASURES: dict[str, Measure] = {
     "cpu_s_per_gb": Measure(("cpu_s_per_gb",), greatest, of_network=False),
 }
 
+
+def _time(kind: str, name: str) -> Measure:
+    return Measure(
+        ("latency", kind, name),
+        greatest,
+        flow=lambda flow: figure(kind, name, flow.times.get(kind)),
+    )
+
+
+def _lost_probes(flow: Flow) -> float | None:
+    times = flow.times.get("round_trip")
+    return None if times is None else times.lost
+
+
+# round_trip_p99_us, one_way_max_us, ipdv_p99_9_us ... (doc/latency.md)
+MEASURES |= {
+    f"{kind}_{name}_us": _time(kind, name)
+    for kind in KINDS
+    for name in FIGURES
+    if (kind, name) != ("ipdv", "pdv")
+}
+MEASURES["lost_probes"] = Measure(("latency", "round_trip", "lost"), total, flow=_lost_probes)
+
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -235,7 +259,7 @@ class Clause:
             return
         value: Any = result.entry
         for name in self.measure.phase:
-            value = value[name]
+            value = None if value is None else value[name]
         labels = {"phase": result.label, "plan": result.label.rsplit(" phase", 1)[0]}
         yield Sample(labels.get(self.over, "the run"), value)
 

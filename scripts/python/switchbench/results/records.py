@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .latency import Times
+
 Record = dict[str, Any]
 
 
@@ -70,6 +72,7 @@ class Flow:
     destination: Side | None = None
     settled: bool = True  # false: stopped in the middle, with frames still under way
     packet: PacketShape | None = None  # of verbs; None: frames are seen, or it is TCP
+    times: dict[str, Times] = field(default_factory=dict)  # by kind
 
 
 @dataclass(slots=True)
@@ -84,6 +87,8 @@ class PortCount:
     foreign: int | None
     guest_sent: int | None
     guest_received: int | None
+    probes_sent: int | None  # of latency, and answers to them
+    probes_received: int | None
     dropped_receive: int | None
     dropped_send: int | None
     errors: int | None
@@ -162,6 +167,13 @@ def add_flow(phase: PhaseRecords, record: Record) -> None:
         flow.source = side_of(record)
     else:
         flow.destination = side_of(record)
+
+
+def add_histogram(phase: PhaseRecords, record: Record) -> None:
+    """Joins one part of a flow's times to its flow."""
+    pair = (record["src"], record["dst"])
+    flow = phase.flows.setdefault(pair, Flow(*pair))
+    flow.times.setdefault(record["kind"], Times()).add_record(record)
 
 
 def port_of(record: Record) -> PortCount:

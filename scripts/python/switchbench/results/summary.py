@@ -36,6 +36,7 @@ from .entries import (
 from .expect import INCONCLUSIVE, REFUSED, Judge, PhaseResult
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
+from .latency import Measured, Times, figures
 from .ports import PortTable
 from .records import (
     Flow,
@@ -45,6 +46,7 @@ from .records import (
     PhaseRecords,
     Record,
     add_flow,
+    add_histogram,
     key_of,
     node_phase_of,
     port_of,
@@ -99,6 +101,7 @@ class Summary:
         self._entries: list[dict[str, Any]] = []
         self._plans: list[dict[str, Any]] = []
         self._flows_seen: dict[tuple[int, int], int] = {}
+        self._floors: dict[tuple[str, str, str], Times] = {}  # by node, transport and kind
         self._alarms: list[str] = []
         self._notes: list[str] = []
         self._hellos: list[dict[str, Any]] = []
@@ -106,6 +109,8 @@ class Summary:
             "hello": self._take_hello,
             "port-open": self._take_port_open,
             "flow": self._take_flow,
+            "histogram": self._take_histogram,
+            "floor": self._take_floor,
             "port": self._take_port,
             "interim": self._take_interim,
             "reorder": self._take_reorder,
@@ -114,7 +119,6 @@ class Summary:
             "unreachable": self._take_unreachable,
             "event": self._take_event,
             "bye": self._take_bye,
-            "histogram": self._take_histogram,
             "compute": self._take_compute,
         }
 
@@ -160,6 +164,10 @@ class Summary:
             "messages": self._sweep.summary()
             | {"scatter": self._scatter, "computing": self._computing.summary(self._run.trials)},
             "ports": self._ports.summary(),
+            "floors": [
+                {"node": node, "transport": transport, "kind": kind} | figures(kind, times)
+                for (node, transport, kind), times in self._floors.items()
+            ],
             "expectations": expectations,
             "findings": self._findings.summary(),
             "alarms": self._alarms,
@@ -198,6 +206,15 @@ class Summary:
     def _take_reorder(self, line: int, record: Record) -> None:
         add_disorder(self._phase(record, line), record)
 
+    def _take_histogram(self, line: int, record: Record) -> None:
+        add_histogram(self._phase(record, line), record)
+        self._sweep.feed(record)
+
+    def _take_floor(self, _line: int, record: Record) -> None:
+        """The parts of one floor follow each other."""
+        ends = (record["node"], record["transport"], record["kind"])
+        self._floors.setdefault(ends, Times()).add_record(record)
+
     def _take_port(self, line: int, record: Record) -> None:
         self._phase(record, line).ports[record["port"]] = port_of(record)
         transport = self._trials[record["trial"], record.get("repeat") or 0].transport
@@ -229,9 +246,6 @@ class Summary:
             self._ports.lose_link(record["port"])
         words = (record.get("port"), record.get("what"), record.get("text"))
         self._alarms.append(": ".join(str(word) for word in words if word))
-
-    def _take_histogram(self, _line: int, record: Record) -> None:
-        self._sweep.feed(record)
 
     def _take_compute(self, _line: int, record: Record) -> None:
         self._computing.feed(record)
@@ -288,6 +302,7 @@ class Summary:
             | counts(flows, phase, place.trial.transport)
             | rdma(flows, phase, place.trial.transport)
             | cpu(flows, self._cpu(nodes))
+            | {"latency": Measured({(flow.src, flow.dst): flow.times for flow in flows}).entry()}
             | {
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),

@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from . import figures, messages, side_by_side
+from . import figures, latency_table, messages, side_by_side
 from .figures import Unit, unit_for
 
 WORST_PHASES = 5
@@ -91,6 +91,16 @@ def _digits(name: str) -> Callable[[_Row, Unit], str]:
     return lambda row, _unit: figures.digits(row.entry.get(name))
 
 
+def _time(name: str) -> Callable[[_Row, Unit], str]:
+    """Of the round trip, in microseconds; `_widest` has none: a plan's phases have their own."""
+
+    def show(row: _Row, _unit: Unit) -> str:
+        trip = (row.entry.get("latency") or {}).get("round_trip") or {}
+        return figures.digits(trip.get(name))
+
+    return show
+
+
 _COLUMNS = (
     _Column("pattern", lambda row, _: figures.pattern(row.entry), right=False),
     _Column("ranks", lambda row, _: str(row.entry["ranks"]), drop=8),
@@ -113,6 +123,9 @@ _COLUMNS = (
     _Column("retr.", _count("retransmitted_segments"), drop=5, zero="retransmitted"),
     _Column("lost\nmsgs", _count("lost_messages"), zero="lost as messages"),
     _Column("retr.\npackets", _count("retransmitted_packets"), drop=5, zero="retransmitted"),
+    _Column("rtt p50\nµs", _time("p50"), drop=4),
+    _Column("p99\nµs", _time("p99"), drop=4),
+    _Column("max\nµs", _time("max"), drop=4),
     _Column("skew\nµs", _digits("start_skew_us"), drop=2),
     _Column("CPU\ns/GB", _digits("cpu_s_per_gb"), drop=1),
     _Column("slowest flow", lambda row, _: row.slowest, drop=3, right=False),
@@ -130,11 +143,12 @@ class Report:
         options: Sequence[str] = (),
     ) -> None:
         """`every_phase`: all phases of a plan instead of its five worst. `options`: further
-        columns: `interim`."""
+        columns, `interim`, or all times that were measured, `latency`."""
         self._columns = [c for c in _COLUMNS if c.option is None or c.option in options]
         self._summary = summary
         self._console = console
         self._every_phase = every_phase
+        self._every_time = "latency" in options
         names = {port["port"].partition(":")[2] for port in summary["ports"]}
         self._one_port_a_host = len(names) == 1
 
@@ -142,6 +156,7 @@ class Report:
         """The whole report."""
         self._results()
         self._figures()
+        self._times()
         if "messages" in self._summary:  # older summaries have none
             messages.show(self._summary["messages"], self._console)
         self._transports()
@@ -279,6 +294,17 @@ class Report:
         entries = [e for e in self._summary["trials"] if _plan_key(e) == _plan_key(plan)]
         shares = [entry["throughput"]["least_percent_of_line"] for entry in entries]
         return figures.spark(shares, 100.0, self._console.options.ascii_only)
+
+    def _times(self) -> None:
+        floor = latency_table.floor_words(self._summary)
+        if not self._every_time:
+            if floor is not None:
+                self._say(f"  {floor}", "dim")
+            return
+        self._heading("Times in µs (doc/latency.md)")
+        floors = self._summary.get("floors", [])
+        for note in latency_table.show(self._summary["trials"], floors, self._console):
+            self._say(f"  {note}", "dim")
 
     def _transports(self) -> None:
         comparisons = self._summary.get("comparisons", [])  # older summaries have none

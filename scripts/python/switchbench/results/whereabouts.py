@@ -74,7 +74,7 @@ def _sender_host(port: PortCount, forwards: bool) -> int | None:
     missing in the one, and the drops of the other; the latter of a forwarder are no flow's loss."""
     missing = None
     if port.sent_frames is not None and port.hardware_sent is not None:
-        missing = max(0, port.sent_frames - port.hardware_sent)
+        missing = max(0, port.sent_frames + (port.probes_sent or 0) - port.hardware_sent)
     if forwards:
         return missing
     if port.dropped_send is None:
@@ -89,9 +89,10 @@ def _receiver_host(port: PortCount) -> int | None:
     taken = m.total_int(
         (port.received_frames, port.misdelivered, port.foreign, port.guest_received)
     )
+    probes = port.probes_received or 0
     if taken is None or port.hardware_received is None:
         return port.dropped_receive
-    return port.dropped_receive + max(0, port.hardware_received - taken)
+    return port.dropped_receive + max(0, port.hardware_received - taken - probes)
 
 
 def _left_less_arrived(port: PortCount) -> int | None:
@@ -110,7 +111,9 @@ def _left_less_arrived(port: PortCount) -> int | None:
 
 def _others(port: PortCount) -> int:
     """Frames of this port that are no load: a counter may be off by them."""
-    return (port.guest_sent or 0) + (port.guest_received or 0) + (port.foreign or 0)
+    guest = (port.guest_sent or 0) + (port.guest_received or 0)
+    probes = (port.probes_sent or 0) + (port.probes_received or 0)
+    return guest + probes + (port.foreign or 0)
 
 
 def _worst(found: dict[str, _Host]) -> list[dict[str, Any]]:

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * When a frame arrived: by the device's clock where it stamps what it receives
+ * (RTE_ETH_RX_OFFLOAD_TIMESTAMP) and lets its clock be read, else now. Clocks of devices count
+ * ticks of their own: what is used is how long ago the frame came, so only their rate must be
+ * known, and that is measured from when the port was opened.
+ */
+#ifndef ENGINE_DPDK_ARRIVAL_H
+#define ENGINE_DPDK_ARRIVAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct transport_port;
+struct rte_eth_dev_info;
+struct rte_mbuf;
+
+struct arrival_clock {
+    bool runs;
+    int field;     /* of the mbuf: the stamp */
+    uint64_t flag; /* of its ol_flags: there is one */
+    uint64_t begin_ticks;
+    int64_t begin_ns;
+};
+
+/* The receive offload to ask for; 0: the device has none. Before it is configured. */
+uint64_t arrival_offload(const struct rte_eth_dev_info *info);
+/* The device runs, with that offload. */
+void arrival_begin(struct transport_port *port);
+
+/* Local time at which a frame that has just been received arrived. Reads the device's clock, about
+ * a microsecond: not for every frame. */
+int64_t arrival_ns(const struct transport_port *port, const struct rte_mbuf *buffer);
+
+#endif

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Times from the nodes' histograms (doc/latency.md): put together, and read with what they can say.
+
+A figure that there are too few samples for, or that is smaller than what the clocks may differ by,
+is None, and the reason stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Record = dict[str, Any]
+
+ONE_WAY = "one_way"
+IPDV = "ipdv"
+ROUND_TRIP = "round_trip"
+PINGPONG = "pingpong"
+KINDS = (ONE_WAY, IPDV, ROUND_TRIP, PINGPONG)
+
+# The summary's names; a percentile needs as many samples as lie beyond it in one of 1 / (1 - q).
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
+FIGURES = ("min", "mean", *PERCENTILES, "max", "pdv")
+NS_PER_US = 1000.0
+
+# The layout of engine/histogram.h.
+_LINEAR_BITS = 6
+_LINEAR = 1 << _LINEAR_BITS
+_BUCKETS = 2240
+
+
+def bucket_bounds(index: int) -> tuple[int, int]:
+    """The least value of a bucket, and its width, in ns."""
+    if not 0 <= index < _BUCKETS:
+        raise ValueError(f"bucket {index}: a histogram has {_BUCKETS}")
+    shift = 0 if index < 2 * _LINEAR else index // _LINEAR - 1
+    return (index - shift * _LINEAR) << shift, 1 << shift
+
+
+def needed(share: float) -> int:
+    """How many samples a percentile needs so that one lies beyond it."""
+    return round(1 / (1 - share))
+
+
+@dataclass(slots=True)
+class Times:
+    """Some times of one kind: a flow's, or those of many flows, phases and repeats."""
+
+    buckets: dict[int, int] = field(default_factory=dict)
+    count: int = 0
+    sum_ns: int = 0
+    least_ns: int | None = None
+    greatest_ns: int | None = None
+    beyond: int = 0
+    lost: int | None = None  # never came back; None: nothing was to
+    bound_ns: int | None = None  # one way: what the two clocks may differ by
+
+    def add_record(self, record: Record) -> None:
+        """Takes one part of a `histogram` record; what all parts repeat counts once."""
+        for word in str(record.get("buckets") or "").split():
+            index, _, number = word.partition(":")
+            self.buckets[int(index)] = self.buckets.get(int(index), 0) + int(number)
+        if record.get("part"):
+            return
+        self._add_totals(
+            Times(
+                count=record["count"],
+                sum_ns=record["sum_ns"],
+                least_ns=record.get("least_ns"),
+                greatest_ns=record.get("greatest_ns"),
+                beyond=record.get("beyond") or 0,
+                lost=record.get("lost"),
+                bound_ns=record.get("bound_ns"),
+            )
+        )
+
+    def merge(self, other: Times) -> None:
+        """Adds another's times; nothing is lost by it."""
+        for index, number in other.buckets.items():
+            self.buckets[index] = self.buckets.get(index, 0) + number
+        self._add_totals(other)
+
+    def quantile_ns(self, share: float) -> float | None:
+        """The time that at least `share` of all do not exceed; None: too few to say."""
+        if self.count < needed(share) or not self.whole:
+            return None
+        wanted, passed = math.ceil(share * self.count), 0
+        for index in sorted(self.buckets):
+            passed += self.buckets[index]
+            if passed >= wanted:
+                least, width = bucket_bounds(index)
+                return self._within(least + width // 2)
+        return self.greatest_ns
+
+    @property
+    def whole(self) -> bool:
+        """Whether all parts of all records are there."""
+        return sum(self.buckets.values()) == self.count
+
+    def _within(self, value: int) -> int:
+        assert self.least_ns is not None
+        assert self.greatest_ns is not None
+        return max(self.least_ns, min(self.greatest_ns, value))
+
+    def _add_totals(self, other: Times) -> None:
+        self.count += other.count
+        self.sum_ns += other.sum_ns
+        self.beyond += other.beyond
+        self.least_ns = _known(min, self.least_ns, other.least_ns)
+        self.greatest_ns = _known(max, self.greatest_ns, other.greatest_ns)
+        self.bound_ns = _known(max, self.bound_ns, other.bound_ns)
+        if other.lost is not None:
+            self.lost = (self.lost or 0) + other.lost
+
+
+def _known(choose: Any, left: int | None, right: int | None) -> int | None:
+    values = [value for value in (left, right) if value is not None]
+    found: int | None = choose(values) if values else None
+    return found
+
+
+def merged(parts: Iterable[Times]) -> Times:
+    """All of them together."""
+    total = Times()
+    for part in parts:
+        total.merge(part)
+    return total
+
+
+def figures(kind: str, times: Times | None) -> dict[str, Any]:
+    """What the summary says of one kind: microseconds, and why what is None is so."""
+    times = times or Times()
+    values, reasons = _values(kind, times)
+    for name, value in values.items():
+        reason = _refusal(name, value, times)
+        if reason is not None:
+            values[name], reasons[name] = None, reason
+    return {
+        "unit": "us",
+        "count": times.count,
+        "lost": times.lost,
+        "bound": None if times.bound_ns is None else times.bound_ns / NS_PER_US,
+        **{
+            name: None if value is None else round(value / NS_PER_US, 3)
+            for name, value in values.items()
+        },
+        "reasons": reasons,
+    }
+
+
+def figure(kind: str, name: str, times: Times | None) -> float | None:
+    """One of them, in microseconds."""
+    value = _value(kind, name, times) if times is not None else None
+    if value is None or times is None or _refusal(name, value, times) is not None:
+        return None
+    return round(value / NS_PER_US, 3)
+
+
+def _value(kind: str, name: str, times: Times) -> float | None:
+    """A figure in ns; None: nothing, or too little, to make it of."""
+    if times.count == 0:
+        return None
+    if name in PERCENTILES:
+        return times.quantile_ns(PERCENTILES[name])
+    if name == "pdv":
+        return _pdv_ns(kind, times)
+    return {
+        "min": times.least_ns,
+        "mean": times.sum_ns / times.count,
+        "max": times.greatest_ns,
+    }[name]
+
+
+def _values(kind: str, times: Times) -> tuple[dict[str, float | None], dict[str, str]]:
+    values = {name: _value(kind, name, times) for name in FIGURES}
+    if times.count == 0:
+        return values, {"all": "nothing was measured"}
+    reasons = {
+        name: _too_few(name, share, times)
+        for name, share in PERCENTILES.items()
+        if values[name] is None
+    }
+    if values["pdv"] is None and kind != IPDV:
+        reasons["pdv"] = reasons.get("p99_9") or (
+            "the clocks differ by more than the least delay: it is not known how much was cut off"
+        )
+    return values, reasons
+
+
+def _pdv_ns(kind: str, times: Times) -> float | None:
+    """RFC 5481 4.2: D(99.9 %) - D(min). What the clocks differ by cancels out, but for delays that
+    it made negative."""
+    high = times.quantile_ns(PERCENTILES["p99_9"])
+    if kind == IPDV or high is None or times.least_ns is None:
+        return None
+    if kind == ONE_WAY and times.least_ns == 0 and times.bound_ns != 0:
+        return None
+    return high - times.least_ns
+
+
+def _too_few(name: str, share: float, times: Times) -> str:
+    if not times.whole:
+        return "a part of the histogram is missing"
+    shown = name.replace("_", ".")
+    are = "is" if times.count == 1 else "are"
+    return f"{shown} needs {needed(share):,} samples, there {are} {times.count:,}"
+
+
+def _refusal(name: str, value: float | None, times: Times) -> str | None:
+    """Why a figure of one-way delay says nothing: the clocks differ by as much."""
+    if value is None or name == "pdv" or not times.bound_ns or value >= times.bound_ns:
+        return None
+    return (
+        f"unknown: the clocks may differ by {times.bound_ns / NS_PER_US:g} us, more than the "
+        f"{value / NS_PER_US:g} us measured"
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A phase's, by kind: of all its flows together, and the flow with the greatest p99."""
+
+    flows: Mapping[tuple[str, str], Mapping[str, Times]]
+
+    def entry(self) -> dict[str, Any]:
+        """The summary's `latency`."""
+        return {kind: self._kind(kind) for kind in KINDS}
+
+    def _kind(self, kind: str) -> dict[str, Any] | None:
+        found = {ends: times[kind] for ends, times in self.flows.items() if kind in times}
+        if not found:
+            return None
+        return figures(kind, merged(found.values())) | {"worst": _worst(kind, found)}
+
+
+def _worst(kind: str, found: Mapping[tuple[str, str], Times]) -> dict[str, Any] | None:
+    known = [
+        (value, ends)
+        for ends, times in found.items()
+        if (value := figure(kind, "p99", times)) is not None
+    ]
+    if not known:
+        return None
+    value, (src, dst) = max(known)
+    return {"src": src, "dst": dst, "p99": value}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Stamps as times: delays and what neighbours differ by, against sums by hand; probes as bytes:
+ * their tags, their rate, when they leave.
+ */
+#include "probe.h"
+#include "times.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct times times;
+static struct times_buckets buckets;
+static struct histogram sum;
+
+static int fresh(void **state)
+{
+    (void)state;
+    memset(&buckets, 0, sizeof buckets);
+    memset(&sum, 0, sizeof sum);
+    times_init(&times, &buckets);
+    return 0;
+}
+
+static void test_delays_of_neighbours(void **state)
+{
+    (void)state;
+    times_add(&times, 100, 0, 1);
+    times_add(&times, 130, 0, 1);
+    times_add(&times, 110, 0, 1);
+    times_sum(&times, 1, TIMES_ONE_WAY, &sum);
+    assert_int_equal(sum.count, 3);
+    assert_int_equal(sum.sum_ns, 340);
+    assert_int_equal(sum.least_ns, 100);
+    assert_int_equal(sum.greatest_ns, 130);
+    assert_int_equal(sum.buckets[histogram_index(110)], 1);
+    memset(&sum, 0, sizeof sum);
+    times_sum(&times, 1, TIMES_IPDV, &sum);
+    assert_int_equal(sum.count, 2);
+    assert_int_equal(sum.sum_ns, 50); /* 30 up, 20 down */
+    assert_int_equal(sum.least_ns, 20);
+    assert_int_equal(sum.greatest_ns, 30);
+}
+
+/* Frames that came together differ by nothing; the first by what the frame before had. */
+static void test_frames_that_came_together(void **state)
+{
+    (void)state;
+    times_add(&times, 50, 0, 8);
+    times_add(&times, 70, 0, 4);
+    times_sum(&times, 1, TIMES_IPDV, &sum);
+    assert_int_equal(sum.count, 11);
+    assert_int_equal(sum.buckets[0], 10);
+    assert_int_equal(sum.buckets[20], 1);
+}
+
+/* Behind a gap the comparison begins anew; a late one is measured, but compared with nothing. */
+static void test_gaps_and_reordering(void **state)
+{
+    (void)state;
+    times_add(&times, 10, 0, 1);
+    times_add(&times, 500, 3, 1);
+    times_add(&times, 900, -2, 1);
+    times_add(&times, 510, 0, 1);
+    times_sum(&times, 1, TIMES_IPDV, &sum);
+    assert_int_equal(sum.count, 1);
+    assert_int_equal(sum.sum_ns, 10);
+    memset(&sum, 0, sizeof sum);
+    times_sum(&times, 1, TIMES_ONE_WAY, &sum);
+    assert_int_equal(sum.count, 4);
+}
+
+static void test_nothing_is_nothing(void **state)
+{
+    (void)state;
+    times_sum(&times, 1, TIMES_ONE_WAY, &sum);
+    assert_int_equal(sum.count + sum.sum_ns + sum.greatest_ns + sum.least_ns, 0);
+    times_add(&times, 0, 0, 1);
+    times_sum(&times, 1, TIMES_ONE_WAY, &sum);
+    assert_int_equal(sum.count, 1);
+    assert_int_equal(sum.least_ns, 0);
+}
+
+static void test_streams_of_a_flow(void **state)
+{
+    struct times streams[2];
+
+    (void)state;
+    times_init(&streams[0], &buckets);
+    times_init(&streams[1], &buckets);
+    times_add(&streams[0], 40, 0, 1);
+    times_add(&streams[1], 1000, 0, 1);
+    times_add(&streams[0], 41, 0, 1);
+    times_sum(streams, 2, TIMES_ONE_WAY, &sum);
+    assert_int_equal(sum.count, 3);
+    assert_int_equal(sum.least_ns, 40);
+    assert_int_equal(sum.greatest_ns, 1000);
+    memset(&sum, 0, sizeof sum);
+    times_sum(streams, 2, TIMES_IPDV, &sum);
+    assert_int_equal(sum.count, 1); /* none between streams */
+}
+
+static void test_delay_is_never_negative(void **state)
+{
+    (void)state;
+    assert_int_equal(times_delay(1000, 400), 600);
+    assert_int_equal(times_delay(400, 1000), 0);
+    assert_int_equal(times_delay(INT64_C(1) << 47, (UINT64_C(1) << 47) - 5), 5);
+}
+
+/* What a stamp says survives the wire, to 48 bits. */
+static void test_stamp_comes_back(void **state)
+{
+    static const int64_t some[] = {
+        0, 1, 65535, 65536, INT64_C(0x123456789abc), (INT64_C(1) << 48) - 1};
+    struct signature signature = {.tag = htobe16(7), .src = htobe16(1), .dst = htobe16(2)};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
+        struct signature_time time = signature_time(some[i]);
+
+        signature_stamp(&signature, (uint32_t)i, &time, signature_base(&signature) + time.sum);
+        assert_true(signature_sound(&signature));
+        assert_int_equal(signature_ns(&signature), some[i]);
+    }
+}
+
+static void test_tags_differ(void **state)
+{
+    (void)state;
+    for (uint32_t tag = 0; tag <= UINT16_MAX; tag++) {
+        assert_int_not_equal(probe_tag((uint16_t)tag), tag);
+        assert_int_not_equal(probe_answer_tag((uint16_t)tag), tag);
+        assert_int_not_equal(probe_tag((uint16_t)tag), probe_answer_tag((uint16_t)tag));
+    }
+}
+
+static void test_rate_disturbs_nobody(void **state)
+{
+    struct probe_budget budget = {.line_rate_bps = 100000000, .frame_bytes = 1518, .flows = 2};
+
+    (void)state;
+    /* 0.1 % of 100 Mbit/s over two flows, each probe 1,538 bytes at layer 1. */
+    assert_float_equal(probe_rate(&budget), 1e5 / (8 * 1538) / 2, 1e-9);
+    budget.line_rate_bps = UINT64_C(100000000000);
+    budget.frame_bytes = 64;
+    assert_float_equal(probe_rate(&budget), PROBE_FLOW_FPS, 0);
+    budget.line_rate_bps = 0;
+    budget.load = (struct load){.rate_fps = 50000};
+    assert_float_equal(probe_rate(&budget), 25, 1e-9);
+    budget.load = (struct load){.unlimited = true};
+    assert_float_equal(probe_rate(&budget), PROBE_FLOW_FPS, 0);
+}
+
+/* In a second as many as the rate says, no two closer than half of their distance. */
+static void test_schedule_is_even_but_not_regular(void **state)
+{
+    struct probe_schedule schedule;
+    int64_t last_ns = 0, shortest_ns = INT64_MAX, longest_ns = 0;
+    unsigned count = 0;
+
+    (void)state;
+    probe_schedule_begin(&schedule, 1000, 5000, 42);
+    assert_in_range(schedule.next_ns, 5000, 1005000);
+    for (; schedule.next_ns < 1000005000; count++) {
+        if (last_ns > 0 && schedule.next_ns - last_ns < shortest_ns)
+            shortest_ns = schedule.next_ns - last_ns;
+        if (last_ns > 0 && schedule.next_ns - last_ns > longest_ns)
+            longest_ns = schedule.next_ns - last_ns;
+        last_ns = schedule.next_ns;
+        probe_schedule_step(&schedule, schedule.next_ns);
+    }
+    assert_in_range(count, 970, 1030);
+    assert_in_range(shortest_ns, 500000, 510000);
+    assert_in_range(longest_ns, 1490000, 1500000);
+}
+
+/* Who slept does not send what it missed. */
+static void test_schedule_skips_what_was_missed(void **state)
+{
+    struct probe_schedule schedule;
+
+    (void)state;
+    probe_schedule_begin(&schedule, 1000, 0, 1);
+    probe_schedule_step(&schedule, 50000000);
+    assert_in_range(schedule.next_ns, 50500000, 51500000);
+}
+
+/* A probe is sound for whoever checks the load's frames, but for its tag. */
+static void test_probe_is_a_frame_like_others(void **state)
+{
+    static const enum header_kind kinds[] = {HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP};
+    static _Alignas(8) uint8_t frame[2048];
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct dpdk_options options = {.header = kinds[i], .ttl = 64};
+        struct frame_shape shape;
+        struct probe probe = {
+            .shape = &shape,
+            .ends = {{.mac = {2, 0, 0, 0, 0, 1}, .ipv4 = {198, 18, 0, 1}, .rank = 3},
+                     {.mac = {2, 0, 0, 0, 0, 2}, .ipv4 = {198, 18, 0, 2}, .rank = 9}},
+            .size = 333,
+            .sequence = 77,
+            .stamp_ns = 123456789};
+        const struct signature *signature;
+        struct frame_expect expect;
+        struct frame_check check;
+
+        frame_shape(&shape, &options, 1234);
+        frame_check(&check, &shape);
+        frame_expect(&expect, &shape, 329);
+        probe.tag = probe_tag(shape.tag);
+        probe_write(&probe, frame);
+        signature = (const struct signature *)(frame + shape.payload);
+        assert_int_equal(be16toh(signature->tag), probe.tag);
+        assert_int_equal(be16toh(signature->src), 3);
+        assert_int_equal(be16toh(signature->dst), 9);
+        assert_int_equal(be32toh(signature->sequence), 77);
+        assert_int_equal(signature_ns(signature), 123456789);
+        assert_true(kinds[i] == HEADER_L2         ? frame_sound_l2(&check, &expect, frame)
+                    : kinds[i] == HEADER_IPV4_UDP ? frame_sound_ipv4(&check, &expect, frame)
+                                                  : frame_sound_ipv6(&check, &expect, frame));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_delays_of_neighbours, fresh),
+        cmocka_unit_test_setup(test_frames_that_came_together, fresh),
+        cmocka_unit_test_setup(test_gaps_and_reordering, fresh),
+        cmocka_unit_test_setup(test_nothing_is_nothing, fresh),
+        cmocka_unit_test_setup(test_streams_of_a_flow, fresh),
+        cmocka_unit_test(test_delay_is_never_negative),
+        cmocka_unit_test(test_stamp_comes_back),
+        cmocka_unit_test(test_tags_differ),
+        cmocka_unit_test(test_rate_disturbs_nobody),
+        cmocka_unit_test(test_schedule_is_even_but_not_regular),
+        cmocka_unit_test(test_schedule_skips_what_was_missed),
+        cmocka_unit_test(test_probe_is_a_frame_like_others),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
