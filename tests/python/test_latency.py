@@ -15,8 +15,8 @@ from switchbench.results.latency import (
     IPDV,
     ONE_WAY,
     ROUND_TRIP,
+    Histogram,
     Measured,
-    Times,
     bucket_bounds,
     figure,
     figures,
@@ -55,9 +55,9 @@ def record(values: list[int], **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def times(values: list[int], **changes: Any) -> Times:
+def times(values: list[int], **changes: Any) -> Histogram:
     """Times of one record."""
-    made = Times()
+    made = Histogram()
     made.add_record(record(values, **changes))
     return made
 
@@ -102,7 +102,7 @@ def test_parts_of_a_record_are_joined_and_a_missing_one_is_noticed() -> None:
         whole | {"part": number, "parts": 2, "buckets": " ".join(words[50 * number :][:50])}
         for number in range(2)
     ]
-    joined, torn = Times(), Times()
+    joined, torn = Histogram(), Histogram()
     for half in reversed(halves):
         joined.add_record(half)
     assert joined == times(values)

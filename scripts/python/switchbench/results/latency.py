@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times from the nodes' histograms (doc/latency.md): put together, and read with what they can say.
+"""Times from the nodes' histograms (doc/latency.md): put together, read with what they can say.
 
 A figure that there are too few samples for, or that is smaller than what the clocks may differ by,
 is None, and the reason stands beside it.
@@ -45,8 +45,12 @@ def needed(share: float) -> int:
 
 
 @dataclass(slots=True)
-class Times:
-    """Some times of one kind: a flow's, or those of many flows, phases and repeats."""
+class Histogram:
+    """Some times of one kind: a flow's, or those of many flows, phases and repeats.
+
+    `add_record` takes a `histogram` record (a part of one), `merge` another histogram; read are
+    `count`, `lost`, `mean_ns`, `least_ns`, `greatest_ns` and `quantile_ns`.
+    """
 
     buckets: dict[int, int] = field(default_factory=dict)
     count: int = 0
@@ -65,7 +69,7 @@ class Times:
         if record.get("part"):
             return
         self._add_totals(
-            Times(
+            Histogram(
                 count=record["count"],
                 sum_ns=record["sum_ns"],
                 least_ns=record.get("least_ns"),
@@ -76,7 +80,7 @@ class Times:
             )
         )
 
-    def merge(self, other: Times) -> None:
+    def merge(self, other: Histogram) -> None:
         """Adds another's times; nothing is lost by it."""
         for index, number in other.buckets.items():
             self.buckets[index] = self.buckets.get(index, 0) + number
@@ -95,6 +99,11 @@ class Times:
         return self.greatest_ns
 
     @property
+    def mean_ns(self) -> float | None:
+        """Exact: sums are."""
+        return self.sum_ns / self.count if self.count else None
+
+    @property
     def whole(self) -> bool:
         """Whether all parts of all records are there."""
         return sum(self.buckets.values()) == self.count
@@ -104,7 +113,7 @@ class Times:
         assert self.greatest_ns is not None
         return max(self.least_ns, min(self.greatest_ns, value))
 
-    def _add_totals(self, other: Times) -> None:
+    def _add_totals(self, other: Histogram) -> None:
         self.count += other.count
         self.sum_ns += other.sum_ns
         self.beyond += other.beyond
@@ -121,17 +130,17 @@ def _known(choose: Any, left: int | None, right: int | None) -> int | None:
     return found
 
 
-def merged(parts: Iterable[Times]) -> Times:
+def merged(parts: Iterable[Histogram]) -> Histogram:
     """All of them together."""
-    total = Times()
+    total = Histogram()
     for part in parts:
         total.merge(part)
     return total
 
 
-def figures(kind: str, times: Times | None) -> dict[str, Any]:
+def figures(kind: str, times: Histogram | None) -> dict[str, Any]:
     """What the summary says of one kind: microseconds, and why what is None is so."""
-    times = times or Times()
+    times = times or Histogram()
     values, reasons = _values(kind, times)
     for name, value in values.items():
         reason = _refusal(name, value, times)
@@ -150,7 +159,7 @@ def figures(kind: str, times: Times | None) -> dict[str, Any]:
     }
 
 
-def figure(kind: str, name: str, times: Times | None) -> float | None:
+def figure(kind: str, name: str, times: Histogram | None) -> float | None:
     """One of them, in microseconds."""
     value = _value(kind, name, times) if times is not None else None
     if value is None or times is None or _refusal(name, value, times) is not None:
@@ -158,7 +167,7 @@ def figure(kind: str, name: str, times: Times | None) -> float | None:
     return round(value / NS_PER_US, 3)
 
 
-def _value(kind: str, name: str, times: Times) -> float | None:
+def _value(kind: str, name: str, times: Histogram) -> float | None:
     """A figure in ns; None: nothing, or too little, to make it of."""
     if times.count == 0:
         return None
@@ -168,12 +177,12 @@ def _value(kind: str, name: str, times: Times) -> float | None:
         return _pdv_ns(kind, times)
     return {
         "min": times.least_ns,
-        "mean": times.sum_ns / times.count,
+        "mean": times.mean_ns,
         "max": times.greatest_ns,
     }[name]
 
 
-def _values(kind: str, times: Times) -> tuple[dict[str, float | None], dict[str, str]]:
+def _values(kind: str, times: Histogram) -> tuple[dict[str, float | None], dict[str, str]]:
     values = {name: _value(kind, name, times) for name in FIGURES}
     if times.count == 0:
         return values, {"all": "nothing was measured"}
@@ -189,7 +198,7 @@ def _values(kind: str, times: Times) -> tuple[dict[str, float | None], dict[str,
     return values, reasons
 
 
-def _pdv_ns(kind: str, times: Times) -> float | None:
+def _pdv_ns(kind: str, times: Histogram) -> float | None:
     """RFC 5481 4.2: D(99.9 %) - D(min). What the clocks differ by cancels out, but for delays that
     it made negative."""
     high = times.quantile_ns(PERCENTILES["p99_9"])
@@ -200,7 +209,7 @@ def _pdv_ns(kind: str, times: Times) -> float | None:
     return high - times.least_ns
 
 
-def _too_few(name: str, share: float, times: Times) -> str:
+def _too_few(name: str, share: float, times: Histogram) -> str:
     if not times.whole:
         return "a part of the histogram is missing"
     shown = name.replace("_", ".")
@@ -208,7 +217,7 @@ def _too_few(name: str, share: float, times: Times) -> str:
     return f"{shown} needs {needed(share):,} samples, there {are} {times.count:,}"
 
 
-def _refusal(name: str, value: float | None, times: Times) -> str | None:
+def _refusal(name: str, value: float | None, times: Histogram) -> str | None:
     """Why a figure of one-way delay says nothing: the clocks differ by as much."""
     if value is None or name == "pdv" or not times.bound_ns or value >= times.bound_ns:
         return None
@@ -222,7 +231,7 @@ def _refusal(name: str, value: float | None, times: Times) -> str | None:
 class Measured:
     """A phase's, by kind: of all its flows together, and the flow with the greatest p99."""
 
-    flows: Mapping[tuple[str, str], Mapping[str, Times]]
+    flows: Mapping[tuple[str, str], Mapping[str, Histogram]]
 
     def entry(self) -> dict[str, Any]:
         """The summary's `latency`."""
@@ -235,7 +244,7 @@ class Measured:
         return figures(kind, merged(found.values())) | {"worst": _worst(kind, found)}
 
 
-def _worst(kind: str, found: Mapping[tuple[str, str], Times]) -> dict[str, Any] | None:
+def _worst(kind: str, found: Mapping[tuple[str, str], Histogram]) -> dict[str, Any] | None:
     known = [
         (value, ends)
         for ends, times in found.items()

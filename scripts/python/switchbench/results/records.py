@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .latency import Times
+from .latency import Histogram
 
 Record = dict[str, Any]
 
@@ -72,7 +72,7 @@ class Flow:
     destination: Side | None = None
     settled: bool = True  # false: stopped in the middle, with frames still under way
     packet: PacketShape | None = None  # of verbs; None: frames are seen, or it is TCP
-    times: dict[str, Times] = field(default_factory=dict)  # by kind
+    times: dict[str, Histogram] = field(default_factory=dict)  # by kind
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ def add_histogram(phase: PhaseRecords, record: Record) -> None:
     """Joins one part of a flow's times to its flow."""
     pair = (record["src"], record["dst"])
     flow = phase.flows.setdefault(pair, Flow(*pair))
-    flow.times.setdefault(record["kind"], Times()).add_record(record)
+    flow.times.setdefault(record["kind"], Histogram()).add_record(record)
 
 
 def port_of(record: Record) -> PortCount:

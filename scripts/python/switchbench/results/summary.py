@@ -36,7 +36,7 @@ from .entries import (
 from .expect import INCONCLUSIVE, REFUSED, Judge, PhaseResult
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
-from .latency import Measured, Times, figures
+from .latency import Histogram, Measured, figures
 from .ports import PortTable
 from .records import (
     Flow,
@@ -101,7 +101,7 @@ class Summary:
         self._entries: list[dict[str, Any]] = []
         self._plans: list[dict[str, Any]] = []
         self._flows_seen: dict[tuple[int, int], int] = {}
-        self._floors: dict[tuple[str, str, str], Times] = {}  # by node, transport and kind
+        self._floors: dict[tuple[str, str, str], Histogram] = {}  # by node, transport and kind
         self._alarms: list[str] = []
         self._notes: list[str] = []
         self._hellos: list[dict[str, Any]] = []
@@ -213,7 +213,7 @@ class Summary:
     def _take_floor(self, _line: int, record: Record) -> None:
         """The parts of one floor follow each other."""
         ends = (record["node"], record["transport"], record["kind"])
-        self._floors.setdefault(ends, Times()).add_record(record)
+        self._floors.setdefault(ends, Histogram()).add_record(record)
 
     def _take_port(self, line: int, record: Record) -> None:
         self._phase(record, line).ports[record["port"]] = port_of(record)
