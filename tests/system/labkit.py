@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from switchbench.lab import LabNode, missing, namespaces, rootless
+from switchbench.lab import LabError, LabNode, missing, namespaces, rootless, switches
 
 PREFIX = f"test{os.getpid()}"
 """Of every lab's name in this run, so that two runs of the tests don't meet."""
@@ -31,7 +31,16 @@ def _why_no_lab() -> str:
     return "; ".join(str(lack) for lack in missing.missing())
 
 
+def _why_no_switch() -> str:
+    try:
+        switches.find_binary()
+    except LabError as error:
+        return str(error)
+    return ""
+
+
 needs_lab = pytest.mark.skipif(bool(_why_no_lab()), reason=_why_no_lab() or "-")
+needs_switch = pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch() or "-")
 
 
 def leftovers() -> list[str]:

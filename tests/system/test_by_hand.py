@@ -23,19 +23,13 @@ from switchbench import lab as labs
 from switchbench.lab import namespaces
 from switchbench.launch.engine import find_engine
 
-pytestmark = labkit.needs_lab
+pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 
 SITE = Path(__file__).resolve().parents[2] / "conf" / "sites" / "two-hosts.yaml"
 DEADMAN_S = 0.5  # a site's
 STOP_LIMIT_S = 0.25  # beyond it, on a busy machine
 PATIENCE_S = 1.5
 SLOWNESS_S = 0.8  # of the second person: longer than the deadman, shorter than patience
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    yield
-    assert labkit.leftovers() == []
 
 
 @pytest.fixture

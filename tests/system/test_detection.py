@@ -17,25 +17,13 @@ import pytest
 
 import labkit
 import runs
-from switchbench import lab
 from switchbench.lab import switches
 
 Record = dict[str, Any]
 Counts = dict[tuple[str, str], int]  # by kind and by flow or port
 
 
-def _why_no_switch() -> str:
-    try:
-        switches.find_binary()
-    except lab.LabError as error:
-        return str(error)
-    return ""
-
-
-pytestmark = [
-    labkit.needs_lab,
-    pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch() or "-"),
-]
+pytestmark = [labkit.needs_lab, labkit.needs_switch]
 
 PROBES = 16  # a probe sends fewer frames of a flow, a load more
 CHAIN = {"pattern": "chain"}  # every port has another set of flows

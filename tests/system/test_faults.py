@@ -25,9 +25,8 @@ import underway
 from switchbench import lab as labs
 from switchbench.lab import counters, namespaces, wiring
 
-pytestmark = labkit.needs_lab
+pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 
-NODES = ("node1", "node2", "node3", "node4")
 TRANSPORTS = ["dpdk", "tcp"]
 BARRIER_TIMEOUT_S = 1.5
 DEADMAN_S = 0.5
@@ -38,27 +37,6 @@ ALL_TO_ALL = {"pattern": "aapc", "order": "shift"}
 # A node stops within 100 ms; the rest is for a machine that is busy with other things.
 STOP_LIMIT_S = 0.25
 LAST_SEGMENTS = 30  # connections are closed, or their partner's kernel resets them
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    yield
-    assert labkit.leftovers() == []
-
-
-@pytest.fixture
-def topology(tmp_path: Path) -> Path:
-    return underway.write_topology(tmp_path, *NODES)
-
-
-@pytest.fixture
-def kept_lab(topology: Path) -> Iterator[labs.Lab]:
-    """A lab that stays up around a run, so that it can be watched and hurt."""
-    lab = labs.up(labs.load(topology))
-    try:
-        yield lab
-    finally:
-        labs.down(lab.name)
 
 
 def configuration(topology: Path, transport: str, **more: Any) -> runs.Record:
@@ -300,7 +278,7 @@ def port_index(netlink: IPRoute, lab: labs.Lab, node: str) -> int:
 
 def probes_only(sent: int) -> bool:
     """Whether so many frames are probes, connections and learning at most: no load of a phase."""
-    one_phase = len(NODES) * 0.8 * 20e6 / 8 / 1538  # a second of it
+    one_phase = len(underway.NODES) * 0.8 * 20e6 / 8 / 1538  # a second of it
     return sent < 0.1 * one_phase
 
 

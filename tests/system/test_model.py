@@ -20,19 +20,7 @@ import runs
 from switchbench import lab
 from switchbench.lab import state, switches
 
-
-def _why_no_switch() -> str:
-    try:
-        switches.find_binary()
-    except lab.LabError as error:
-        return str(error)
-    return ""
-
-
-pytestmark = [
-    labkit.needs_lab,
-    pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch() or "-"),
-]
+pytestmark = [labkit.needs_lab, labkit.needs_switch]
 
 Record = dict[str, Any]
 

@@ -19,6 +19,7 @@ import pytest
 
 import labkit
 import runs
+import underway
 from switchbench import lab as labs
 from switchbench.lab import counters
 
@@ -39,11 +40,8 @@ ALL_PATTERNS: list[dict[str, Any]] = [
 @pytest.fixture
 def kept_lab(request: pytest.FixtureRequest) -> Iterator[labs.Lab]:
     """A lab that stays up around a run, so that its counters can be read before and after."""
-    lab = labs.up(labs.load(request.param))
-    try:
+    with underway.kept(request.param) as lab:
         yield lab
-    finally:
-        labs.down(lab.name)
 
 
 def _port_frames(result: runs.Result) -> tuple[Counter[str], Counter[str]]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,33 +17,11 @@ import labkit
 import runs
 import underway
 from switchbench import lab as labs
-from switchbench.lab import namespaces, switches, wiring
+from switchbench.lab import namespaces, wiring
 
-pytestmark = labkit.needs_lab
+pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 
-NODES = ("node1", "node2", "node3", "node4")
 SAG_S = 0.5
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    yield
-    assert labkit.leftovers() == []
-
-
-@pytest.fixture
-def topology(tmp_path: Path) -> Path:
-    return underway.write_topology(tmp_path, *NODES)
-
-
-@pytest.fixture
-def kept_lab(topology: Path) -> Iterator[labs.Lab]:
-    """A lab that stays up around a run, so that it can be hurt."""
-    lab = labs.up(labs.load(topology))
-    try:
-        yield lab
-    finally:
-        labs.down(lab.name)
 
 
 def change_rate(lab: labs.Lab, node: str, rate: str) -> None:
@@ -182,20 +159,9 @@ def test_what_the_switch_drops_went_missing_in_the_network(
 # --- on a modelled switch, which writes down what it did ------------------------------------------
 
 
-def _why_no_switch() -> str:
-    try:
-        switches.find_binary()
-    except labs.LabError as error:
-        return str(error)
-    return ""
-
-
-needs_switch = pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch() or "-")
-
-
 def modelled(directory: Path, fault: runs.Record) -> runs.Record:
     """A load of pairs through a switch of this run's own, with one planted fault."""
-    path = underway.write_topology(directory, *NODES, rate="100M")
+    path = underway.write_topology(directory, *underway.NODES, rate="100M")
     model = {"flows": "tags", "seed": 5, "faults": [{**fault, "one_in": 100, "measured": True}]}
     topology = yaml.safe_load(path.read_text()) | {"kind": "model", "model": model}
     path.write_text(yaml.safe_dump(topology))
@@ -208,7 +174,7 @@ def modelled(directory: Path, fault: runs.Record) -> runs.Record:
     }
 
 
-@needs_switch
+@labkit.needs_switch
 def test_how_far_the_switch_displaced_frames(tmp_path: Path) -> None:
     """Each is held until 3 later ones have gone on: 3 late, each of the 3 early by 1."""
     result = runs.run(tmp_path, modelled(tmp_path, {"kind": "reorder", "displacement": 3}))
@@ -227,7 +193,7 @@ def test_how_far_the_switch_displaced_frames(tmp_path: Path) -> None:
     assert trial["whereabouts"]["lost_frames"] == 0
 
 
-@needs_switch
+@labkit.needs_switch
 def test_what_a_faulty_switch_drops_is_the_networks(tmp_path: Path) -> None:
     result = runs.run(tmp_path, modelled(tmp_path, {"kind": "drop"}))
     (trial,) = result.trials()

@@ -17,9 +17,12 @@ import yaml
 
 import runs
 from labkit import PREFIX
+from switchbench import lab as labs
 from switchbench.lab import Lab, counters, namespaces, wiring
 
 SAMPLE_S = 0.01
+NODES = ("node1", "node2", "node3", "node4")
+"""Of the fixture `topology`."""
 
 
 def write_topology(directory: Path, *nodes: str, rate: str = "20M") -> Path:
@@ -33,6 +36,16 @@ def write_topology(directory: Path, *nodes: str, rate: str = "20M") -> Path:
     }
     path.write_text(yaml.safe_dump(topology))
     return path
+
+
+@contextmanager
+def kept(topology: Path | str) -> Iterator[Lab]:
+    """A lab that stays up around a run, so that it can be watched and hurt."""
+    lab = labs.up(labs.load(topology))
+    try:
+        yield lab
+    finally:
+        labs.down(lab.name)
 
 
 def wait_until(done: Callable[[], object], what: str, limit_s: float) -> None:
