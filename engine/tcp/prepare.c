@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "clock.h"
-#include "draw.h"
 #include "lane.h"
 #include "netns.h"
+#include "pingpong.h"
 
 #include <errno.h>
 #include <linux/tcp.h>
@@ -282,13 +282,10 @@ struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane
                                   unsigned stream)
 {
     const struct phase *phase = lane->lane.request.phase;
-    bool probe = phase->traffic == TRAFFIC_PROBE;
     struct tcp_script script = {
         .sizes = lane->sizes,
         .size_count = phase->size_count,
-        .drawn = draw_sizes(draw_seed(phase->seed, flow->src, flow->dst),
-                            probe ? 0 : phase->pingpong.size_least,
-                            probe ? 0 : phase->pingpong.size_most),
+        .drawn = pingpong_drawn(phase, flow),
         .total = total_bytes(lane, stream),
         .stream = (uint16_t)stream,
         .tag = phase->tag,

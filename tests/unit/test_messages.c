@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What messages there and back are made of: drawn sizes, folded plans, computing beside them.
+ * What messages there and back are made of: drawn sizes, folded plans, who begins the next message,
+ * computing beside them.
  */
 #include "clock.h"
 #include "compute.h"
 #include "draw.h"
 #include "pattern.h"
+#include "pingpong.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -129,6 +132,146 @@ static void a_way_back_is_left_out(void **state)
     }
 }
 
+/* --- who begins the next message --- */
+
+#define PARTNERS 3u
+
+/* A lane that sends to ranks 1 to 3, as rank 0; whoever plays it ends it by `stop_ns`. */
+struct table {
+    struct phase phase;
+    struct flow_side sides[PARTNERS];
+    struct lane_flow flows[PARTNERS];
+    struct lane lane;
+    struct pingpong game;
+};
+
+static struct table *sit_down(struct pingpong_options options)
+{
+    struct table *table = calloc(1, sizeof *table);
+
+    assert_non_null(table);
+    table->phase = (struct phase){.seed = 5,
+                                  .traffic = TRAFFIC_PINGPONG,
+                                  .sizes = {10, 20},
+                                  .size_count = 2,
+                                  .pingpong = options,
+                                  .start_ns = clock_now(),
+                                  .open_ns = 0,
+                                  .close_ns = CLOCK_NEVER};
+    for (uint32_t i = 0; i < PARTNERS; i++)
+        table->flows[i] = (struct lane_flow){.dst = i + 1, .side = &table->sides[i]};
+    table->lane.request.phase = &table->phase;
+    table->lane.request.sends = table->flows;
+    table->lane.request.send_count = PARTNERS;
+    table->lane.stop_ns = CLOCK_NEVER;
+    assert_int_equal(pingpong_make(&table->game, &table->lane), 0);
+    return table;
+}
+
+static void get_up(struct table *table)
+{
+    pingpong_free(&table->game);
+    free(table);
+}
+
+static struct latency *latency_of(struct table *table, uint32_t flow)
+{
+    struct latency *sum = calloc(1, sizeof *sum);
+
+    assert_non_null(sum);
+    assert_true(pingpong_latency(&table->game, &table->flows[flow], sum));
+    return sum;
+}
+
+/* Sizes in turn, one message under way a flow, until the stop; what is given up is sent and not
+ * back. */
+static void each_flow_has_a_message_under_way(void **state)
+{
+    struct table *table = sit_down((struct pingpong_options){0});
+    struct pingpong_turn *turn = &table->game.turns[1];
+    struct latency *sum;
+
+    (void)state;
+    assert_int_equal(table->game.turn_count, PARTNERS);
+    for (unsigned n = 0; n < 4; n++) {
+        assert_true(pingpong_begin(&table->game, turn));
+        assert_false(pingpong_begin(&table->game, turn));
+        assert_int_equal(pingpong_bytes(&table->game, turn), n % 2 == 0 ? 10 : 20);
+        assert_false(pingpong_ended(&table->game, 1));
+        if (n == 2)
+            pingpong_give_up(&table->game, turn);
+        else
+            pingpong_back(&table->game, turn, turn->begun_ns + 1000 + n);
+    }
+    table->lane.stop_ns = 0;
+    assert_false(pingpong_begin(&table->game, turn));
+    assert_true(pingpong_ended(&table->game, 1));
+    sum = latency_of(table, 1);
+    assert_int_equal(sum->sent, 4);
+    assert_int_equal(sum->histogram.count, 3);
+    assert_int_equal(sum->histogram.least_ns, 1000);
+    assert_int_equal(sum->histogram.greatest_ns, 1003);
+    free(sum);
+    sum = latency_of(table, 0);
+    assert_int_equal(sum->sent, 0);
+    free(sum);
+    get_up(table);
+}
+
+/* What began outside of the window goes there and back, too, and is not measured. */
+static void only_the_window_is_measured(void **state)
+{
+    struct table *table = sit_down((struct pingpong_options){0});
+    struct pingpong_turn *turn = &table->game.turns[0];
+    struct latency *sum;
+
+    (void)state;
+    table->phase.open_ns = CLOCK_NEVER - 1;
+    assert_true(pingpong_begin(&table->game, turn));
+    pingpong_back(&table->game, turn, turn->begun_ns + 5);
+    table->phase.open_ns = 0;
+    assert_true(pingpong_begin(&table->game, turn));
+    pingpong_back(&table->game, turn, turn->begun_ns + 7);
+    sum = latency_of(table, 0);
+    assert_int_equal(sum->sent, 1);
+    assert_int_equal(sum->histogram.sum_ns, 7);
+    free(sum);
+    get_up(table);
+}
+
+#define DRAWN 300u
+
+/* One message under way for all, by partners that are drawn: each gets about a third, and each
+ * single time is kept with whose it was. */
+static void partners_are_drawn(void **state)
+{
+    struct table *table = sit_down((struct pingpong_options){
+        .count = DRAWN, .size_least = 4, .size_most = 64, .random = true, .samples = true});
+    struct pingpong_turn *turn = table->game.turns;
+    uint32_t by_rank[PARTNERS + 1] = {0}, began = 0;
+
+    (void)state;
+    assert_int_equal(table->game.turn_count, 1);
+    for (; pingpong_begin(&table->game, turn); began++) {
+        assert_in_range(pingpong_bytes(&table->game, turn), 4, 64);
+        if (began % 10 == 9)
+            pingpong_give_up(&table->game, turn);
+        else
+            pingpong_back(&table->game, turn, turn->begun_ns + began);
+    }
+    assert_int_equal(began, DRAWN);
+    for (uint32_t i = 0; i < PARTNERS; i++)
+        assert_true(pingpong_ended(&table->game, i));
+    assert_int_equal(table->game.sample_count, DRAWN - DRAWN / 10);
+    for (size_t i = 0; i < table->game.sample_count; i++) {
+        assert_int_equal(table->game.samples[i].time_ns, i + i / 9);
+        by_rank[table->game.samples[i].dst]++;
+    }
+    for (uint32_t i = 1; i <= PARTNERS; i++)
+        assert_in_range(by_rank[i], 70, 110);
+    get_up(table);
+}
+
 /* --- computing --- */
 
 static void computing_is_told_apart(void **state)
@@ -157,6 +300,9 @@ int main(void)
         cmocka_unit_test(both_ends_of_a_range_are_drawn),
         cmocka_unit_test(draws_are_fixed_by_their_seed),
         cmocka_unit_test(a_way_back_is_left_out),
+        cmocka_unit_test(each_flow_has_a_message_under_way),
+        cmocka_unit_test(only_the_window_is_measured),
+        cmocka_unit_test(partners_are_drawn),
         cmocka_unit_test(computing_is_told_apart),
     };
 
