@@ -79,7 +79,8 @@ def project_files() -> tuple[Path, ...]:
                 and not name.endswith(".egg-info")
             )
         ]
-        found += [(Path(folder) / name).relative_to(ROOT) for name in names]
+        # In a work tree of its own, git's entry is a file.
+        found += [(Path(folder) / name).relative_to(ROOT) for name in names if name != ".git"]
     return tuple(sorted(found))
 
 

@@ -16,6 +16,8 @@ import yaml
 from switchbench.commands import run as command
 from switchbench.commands import table
 from switchbench.errors import ConfigurationError, RunError
+from switchbench.guests import image
+from switchbench.lab import LabError, switches
 from switchbench.launch import launcher_for
 from switchbench.launch.engine import find_engine
 from switchbench.model import Run
@@ -218,6 +220,21 @@ def test_the_engine_is_named_or_found(tmp_path: Path, monkeypatch: pytest.Monkey
         find_engine()
     binary.chmod(0o755)
     assert find_engine() == binary
+
+
+def test_the_named_engine_has_its_own_builds_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, name in (("engine", "node"), ("model", "switch"), ("guests", "guest")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"switchbench-{name}").touch(0o755)
+        monkeypatch.delenv(f"SWITCHBENCH_{name.upper()}", raising=False)
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "engine/switchbench-node"))
+    assert switches.find_binary() == tmp_path / "model/switchbench-switch"
+    assert image.find_agent() == tmp_path / "guests/switchbench-guest"
+    monkeypatch.setenv("SWITCHBENCH_SWITCH", str(tmp_path / "nothing"))
+    with pytest.raises(LabError, match=r"SWITCHBENCH_SWITCH=.* can't be executed"):
+        switches.find_binary()
 
 
 def test_a_full_disk_at_the_summary(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

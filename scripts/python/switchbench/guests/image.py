@@ -18,14 +18,13 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
-from ..errors import ConfigurationError
-from ..launch.engine import find_engine
+from ..programs import Program
 from .cpio import Archive
 from .errors import GuestError, GuestsMissingError
 from .kernel import MODULES, Kernel, locked_cache
 
 AGENT = "switchbench-guest"
-AGENT_VARIABLE = "SWITCHBENCH_GUEST"
+_AGENT = Program(AGENT, "guests", "SWITCHBENCH_GUEST", GuestsMissingError)
 
 INIT = Path(__file__).with_name("init")
 
@@ -104,24 +103,8 @@ def uses_dpdk(program: Path) -> bool:
 
 
 def find_agent() -> Path:
-    """The agent's binary: named, or beside the engine's, or in the path."""
-    named = os.environ.get(AGENT_VARIABLE)
-    if named:
-        return Path(named).absolute()
-    for parent in Path(__file__).resolve().parents:
-        built = parent / "build" / "guests" / AGENT
-        if os.access(built, os.X_OK):
-            return built
-    try:
-        beside = find_engine().parent.parent / "guests" / AGENT
-    except ConfigurationError:
-        beside = Path()
-    found = str(beside) if os.access(beside, os.X_OK) and beside.is_file() else shutil.which(AGENT)
-    if found is None:
-        raise GuestsMissingError(
-            f"{AGENT} is not built: `ninja -C build` in the project, or name it in {AGENT_VARIABLE}"
-        )
-    return Path(found)
+    """The agent's program, or `GuestsMissingError`."""
+    return _AGENT.find()
 
 
 def base(kernel: Kernel) -> Path:

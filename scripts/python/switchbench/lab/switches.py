@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -30,12 +29,13 @@ from switchbench.lab.behaviour import Behaviour, Fault
 from switchbench.lab.state import LabError
 from switchbench.lab.topology import Node, Topology
 from switchbench.lab.units import UNSHAPED
+from switchbench.programs import Program
 
 BINARY = "switchbench-switch"
-VARIABLE = "SWITCHBENCH_SWITCH"
 TRUTH = "switch.ndjson"
 """What a run's results directory calls the records of its switches."""
 
+_PROGRAM = Program(BINARY, "model", "SWITCHBENCH_SWITCH", LabError)
 _READY_S = 30.0
 _REPORT_S = 10.0
 _MEMIF = "net_memif{number},role={role},id={number},socket={socket},socket-abstract=no,rsize=10"
@@ -79,21 +79,8 @@ def node_device(lab: str, topology: Topology, node: Node) -> str:
 
 
 def find_binary() -> Path:
-    """$SWITCHBENCH_SWITCH, the source tree's build, or $PATH: the first that there is."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named).absolute()
-    for parent in Path(__file__).resolve().parents:
-        built = parent / "build" / "model" / BINARY
-        if os.access(built, os.X_OK):
-            return built
-    found = shutil.which(BINARY)
-    if found is None:
-        raise LabError(
-            f"{BINARY} is not built: `meson setup build && ninja -C build` in the project, or name "
-            f"it in {VARIABLE}"
-        )
-    return Path(found)
+    """The switch's program, or `LabError`."""
+    return _PROGRAM.find()
 
 
 # --- descriptions ---
