@@ -75,8 +75,10 @@ static uint32_t send_burst(struct dpdk_lane *lane, const struct forward_entry *e
     sent = rte_eth_tx_burst(lane->port->id, lane->send_queue, frames, (uint16_t)count);
     if (unlikely(sent < count))
         bytes -= take_back(lane, entries + sent, count - sent);
-    if (sent > 0)
+    if (sent > 0) {
         count_sent(lane, sent, bytes, now_ns);
+        lane_push_later(lane, now_ns);
+    }
     return sent;
 }
 

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/ethtool.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -29,15 +30,20 @@ static int ask_ethtool(const struct iface *iface, void *command)
     return ask(iface, SIOCETHTOOL, &request);
 }
 
+static bool on_bus(const struct iface *iface)
+{
+    struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+
+    return ask_ethtool(iface, &driver) == 0 && driver.bus_info[0] != '\0';
+}
+
 /* Only a device on a bus has a speed to believe: veth, bridges and their like say 10G. */
 static uint64_t link_speed(const struct iface *iface)
 {
-    struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
     struct ethtool_cmd settings = {.cmd = ETHTOOL_GSET};
     uint32_t mbps;
 
-    if (ask_ethtool(iface, &driver) != 0 || driver.bus_info[0] == '\0' ||
-        ask_ethtool(iface, &settings) != 0)
+    if (!iface->on_bus || ask_ethtool(iface, &settings) != 0)
         return 0;
     mbps = ethtool_cmd_speed(&settings);
     return mbps == 0 || mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps * UINT64_C(1000000);
@@ -69,6 +75,7 @@ static int learn(struct iface *iface, struct err *err)
     if ((rc = ask(iface, SIOCGIFFLAGS, &request)) != 0 || !(request.ifr_flags & IFF_UP))
         return err_set(err, -ENETDOWN, "interface '%s' is down: 'ip link set %s up'", iface->name,
                        iface->name);
+    iface->on_bus = on_bus(iface);
     iface->link_bps = link_speed(iface);
     iface->vlan_offloaded = offloads_vlan(iface);
     return 0;
@@ -214,6 +221,32 @@ int64_t iface_ring_drops(struct iface *iface)
         iface->ring_drops += stats.tp_drops; /* reading resets */
     }
     return iface->ring_count > 0 ? (int64_t)iface->ring_drops : -1;
+}
+
+#define SLOT_OVERHEAD 1024u /* of the kernel's own by frame: an sk_buff and its bits */
+
+void iface_uncork(const struct iface *iface, uint32_t frames, uint32_t slot_bytes)
+{
+    uint64_t wanted = (uint64_t)frames * (slot_bytes + SLOT_OVERHEAD);
+    int bytes = wanted < INT_MAX / 2 ? (int)wanted : INT_MAX / 2;
+
+    for (unsigned i = 0; i < iface->ring_count && !iface->on_bus; i++)
+        if (setsockopt(iface->ring_fds[i], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)
+            (void)setsockopt(iface->ring_fds[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+bool iface_push(const struct iface *iface)
+{
+    bool more = false;
+
+    /* 0: nothing waits. More than that: so many bytes went, and then the send buffer may have been
+     * full. */
+    for (unsigned i = 0; i < iface->ring_count; i++) {
+        ssize_t sent = send(iface->ring_fds[i], NULL, 0, MSG_DONTWAIT);
+
+        more = more || sent > 0 || (sent < 0 && (errno == EAGAIN || errno == ENOBUFS));
+    }
+    return more;
 }
 
 void iface_close(struct iface *iface)

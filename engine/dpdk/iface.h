@@ -26,6 +26,7 @@ struct iface {
     unsigned ring_count; /* 0: not known */
     uint32_t mtu;
     uint8_t mac[6];
+    bool on_bus;         /* a device, not made by software alone (veth and the like) */
     uint64_t link_bps;   /* 0: virtual, or unknown */
     bool vlan_offloaded; /* takes 802.1Q tags out of what it receives: XDP never sees them */
     uint64_t ring_drops;
@@ -47,6 +48,14 @@ int iface_counts(const struct iface *iface, struct iface_counts *counts);
 void iface_find_ring(struct iface *iface);
 /* Frames that found the ring full since it was opened; -1: not known. */
 int64_t iface_ring_drops(struct iface *iface);
+/* Frames of a socket that wait elsewhere in the kernel count against its send buffer, and those
+ * that find it full wait in the socket's ring. A device's own queue is kept short in this way. But
+ * behind a virtual interface there may be a switch, whose full queue must drop what comes: there
+ * the send buffer is made as large as the ring (a slot: slot_bytes). */
+void iface_uncork(const struct iface *iface, uint32_t frames, uint32_t slot_bytes);
+/* Has the kernel send what waits in the rings, as the driver does with each burst: for those behind
+ * which no other comes. Returns whether some may wait still. */
+bool iface_push(const struct iface *iface);
 void iface_close(struct iface *iface);
 
 #endif

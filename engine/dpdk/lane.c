@@ -327,7 +327,7 @@ static int make_receiver_tables(struct receiver *receiver)
     receiver->streams =
         aligned_alloc(_Alignof(struct receiver_stream), (streams + 1) * sizeof *receiver->streams);
     if (receiver->flow_of == NULL || receiver->macs == NULL || receiver->pasts == NULL ||
-        receiver->streams == NULL)
+        receiver->disorders == NULL || receiver->streams == NULL)
         return -ENOMEM;
     return 0;
 }
@@ -482,6 +482,7 @@ int lane_prepare(struct lane **out, const struct lane_request *request, struct e
     lane->port = request->port;
     lane->queue = &request->port->queues[request->queue];
     lane->shape.payload = FRAME_ETHERNET;
+    lane->push_ns = CLOCK_NEVER;
     if ((rc = make(lane, err)) != 0) {
         destroy(lane);
         return err_set(err, rc, "%s: out of memory", request->port->conf->name);
@@ -672,6 +673,15 @@ void lane_start(struct lane *base, int64_t now_ns)
     base->received_all = lane->receiver.left == 0;
 }
 
+/* Empties a kernel socket's ring; while it can't be, the lane has not sent all. */
+static void push(struct dpdk_lane *lane, int64_t now_ns)
+{
+    bool more = iface_push(&lane->port->iface);
+
+    lane->push_ns = more ? now_ns + LANE_PUSH_NS : CLOCK_NEVER;
+    lane->lane.sent_all = lane->lane.sent_all || (!more && lane->state == LANE_LISTENS);
+}
+
 static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
 {
     bool generates = lane->sender.count > 0 && lane->forwarder.queue == NULL;
@@ -691,7 +701,8 @@ static void end_sending(struct dpdk_lane *lane, int64_t now_ns)
     sender_intended(lane, end_ns);
     lane->send = sender_rest;
     lane->state = LANE_LISTENS;
-    lane->lane.sent_all = true;
+    push(lane, now_ns);
+    lane->lane.sent_all = lane->push_ns == CLOCK_NEVER;
 }
 
 static int64_t earlier(int64_t a_ns, int64_t b_ns)
@@ -791,8 +802,10 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
         end_sending(lane, now_ns);
     }
     base->received_all = received_all(lane, received);
+    if (unlikely(now_ns >= lane->push_ns))
+        push(lane, now_ns);
     port_release(lane->queue);
-    next_ns = earlier(next_ns, lane->prober.next_ns);
+    next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));
     return received == lane->receive_burst ? now_ns : next_ns;
 }
 

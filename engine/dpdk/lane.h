@@ -142,6 +142,7 @@ struct dpdk_lane {
     struct lane_taken *taken; /* by queue; the leader's. NULL: one queue, or no transfer */
     enum lane_state state;
     int64_t turn_ns; /* when the state may change */
+    int64_t push_ns; /* when a kernel socket's ring is to be emptied; CLOCK_NEVER: it is */
     unsigned pool;   /* of the queue's, which is taken */
     bool built;
     bool announced;
@@ -192,6 +193,15 @@ unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct me
 bool lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                   struct latency *sum);
 void lane_finish(struct lane *lane);
+
+/* What was sent just now may be the last for a while, and wait in a kernel socket's ring until the
+ * next is sent: it is looked after. */
+#define LANE_PUSH_NS NS_PER_MS
+static inline void lane_push_later(struct dpdk_lane *lane, int64_t now_ns)
+{
+    if (lane->port->iface.ring_count > 0)
+        lane->push_ns = now_ns + LANE_PUSH_NS;
+}
 
 /* The template of a stream's frames of one of several sizes. */
 static inline const struct frame_template *

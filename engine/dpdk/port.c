@@ -47,8 +47,10 @@ struct plan {
     char arguments[128];
     uint32_t data_room; /* behind the headroom */
     uint32_t receive_frames;
-    uint32_t frame_max; /* 0: ask the device */
-    uint32_t queues;    /* that a kernel interface is opened with */
+    uint32_t frame_max;   /* 0: ask the device */
+    uint32_t queues;      /* that a kernel interface is opened with */
+    uint32_t ring_frames; /* AF_PACKET's rings */
+    uint32_t ring_slot;   /* bytes */
 };
 
 static unsigned device_number;
@@ -66,7 +68,9 @@ static void plan_packet(struct transport_port *port, struct plan *plan)
     snprintf(plan->arguments, sizeof plan->arguments,
              "iface=%s,qpairs=%u,framecnt=%u,framesz=%u,blocksz=%u", port->iface.name, plan->queues,
              frames, big ? RING_BIG : RING_SMALL, big ? RING_BIG : 2 * RING_SMALL);
-    plan->data_room = (big ? RING_BIG : RING_SMALL) - RING_EXCEPT;
+    plan->ring_frames = frames;
+    plan->ring_slot = big ? RING_BIG : RING_SMALL;
+    plan->data_room = plan->ring_slot - RING_EXCEPT;
     plan->receive_frames = FRAMES;
     plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
 }
@@ -379,8 +383,10 @@ static int open_device(struct transport_port *port, const struct transport_run *
     if ((rc = plan_device(port, &plan, err)) != 0 || (rc = attach(port, &plan, err)) != 0 ||
         (rc = start_queues(port, &plan, err)) != 0 || (rc = choose_mac(port, run, err)) != 0)
         return rc;
-    if (strcmp(port->driver, "net_af_packet") == 0)
+    if (strcmp(port->driver, "net_af_packet") == 0) {
         iface_find_ring(&port->iface);
+        iface_uncork(&port->iface, plan.ring_frames, plan.ring_slot);
+    }
     if (port->kernel)
         (void)iface_counts(&port->iface, &port->baseline);
     return 0;

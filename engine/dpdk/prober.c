@@ -102,6 +102,7 @@ static bool send_frame(struct dpdk_lane *lane, const struct probe *probe, uint32
         return false;
     }
     lane->lane.request.count->probes_sent++;
+    lane_push_later(lane, clock_now());
     if (lane->state == LANE_SENDS && lane->forwarder.queue == NULL)
         pace_spend(&lane->sender.pace, cost);
     return true;

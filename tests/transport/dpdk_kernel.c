@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The battery over dpdk on kernel interfaces: dpdk_kernel af_packet|af_xdp l2|ipv4-udp|ipv6-udp
- * [vlan] [jumbo] [huge] [gateway]. huge: with hugepages, reserved for the test where none are free;
- * gateway: one case only, in which port 0 reaches port 2 through port 1.
+ * [vlan] [jumbo] [huge] [gateway] [slow]. huge: with hugepages, reserved for the test where none
+ * are free; gateway: one case only, in which port 0 reaches port 2 through port 1; slow: one case
+ * only, in which the switch carries less than is sent.
  */
 #include "battery.h"
+#include "iface.h"
 #include "netlab.h"
 #include "netns.h"
 
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -28,6 +31,7 @@ static bool vlan;
 static bool jumbo;
 static bool huge;
 static bool routed;
+static bool slow;
 static char texts[PORTS][4][48];
 
 #define HUGE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -152,6 +156,42 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
     check_counters();
 }
 
+static void hold_back(size_t i, int send_buffer_bytes)
+{
+    struct iface iface;
+    struct err err = {""};
+    int before;
+
+    assert_int_equal(netns_enter(netlab_namespace(i), &before, &err), 0);
+    assert_int_equal(iface_open(&iface, "eth0", &err), 0);
+    netns_leave(before);
+    iface_find_ring(&iface);
+    assert_int_equal(iface.ring_count, 1);
+    assert_int_equal(setsockopt(iface.ring_fds[0], SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes,
+                                sizeof send_buffer_bytes),
+                     0);
+    iface_close(&iface);
+}
+
+/* The switch's port to port 1 carries half of what is sent, and queues the rest. With a small send
+ * buffer the frames wait in the sender's own ring: all must have left it when the drain is over. */
+static void through_slow_link(struct transport_port **ports, const struct port_conf *confs)
+{
+    const char *const shape[] = {"tc",  "-n",    netlab_switch(), "qdisc", "add",   "dev",
+                                 "p1",  "root",  "tbf",           "rate",  "4mbit", "burst",
+                                 "4kb", "limit", "4mb",           NULL};
+    struct battery_run run;
+
+    (void)ports;
+    (void)confs;
+    assert_int_equal(netlab_run(shape), 0);
+    hold_back(0, 4096);
+    battery_begin(&run);
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    battery_play(&run);
+    battery_whole(&run, 900);
+}
+
 /* Port 2 is in another prefix: port 0 finds the gateway, port 1, and sends its frames there. */
 static void through_gateway(struct transport_port **ports, const struct port_conf *confs)
 {
@@ -263,11 +303,12 @@ int main(int argc, char **argv)
         routed = routed || strcmp(argv[i], "gateway") == 0;
         huge = huge || strcmp(argv[i], "huge") == 0;
         jumbo = jumbo || strcmp(argv[i], "jumbo") == 0;
+        slow = slow || strcmp(argv[i], "slow") == 0;
     }
     if (strcmp(driver, "af_xdp") == 0)
         subject.refusal_count = REFUSALS; /* the last is AF_XDP's */
-    if (routed) {
-        subject.more = through_gateway;
+    if (routed || slow) {
+        subject.more = routed ? through_gateway : through_slow_link;
         subject.only_more = true;
     }
     if (jumbo)
