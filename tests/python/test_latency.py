@@ -187,9 +187,9 @@ def summarise(*clauses: dict[str, Any], bound_ns: int = 0) -> dict[str, Any]:
     return result
 
 
-def printed(summary: dict[str, Any], **options: Any) -> str:
+def printed(summary: dict[str, Any], width: int = 220, **options: Any) -> str:
     stream = io.StringIO()
-    Report(summary, Console(file=stream, width=220, no_color=True), **options).print("results/x")
+    Report(summary, Console(file=stream, width=width, no_color=True), **options).print("results/x")
     return stream.getvalue()
 
 
@@ -205,8 +205,36 @@ def test_the_summary_has_them_and_the_table_prints_them() -> None:
     assert "rtt p50" in text
     assert "the software's own path on a loopback: one way 0.100 µs" in text
     text = printed(summary, options=["latency"])
-    assert "loopback in node1" in text
-    assert "p99.9 needs 1,000 samples, there are 150" in text
+    assert "by a loopback in node1\n  one way" in text
+    (trip,) = (line for line in text.splitlines() if line.startswith("  round trip"))
+    assert trip.split()[2:4] == ["150", "2"]  # times, lost
+    assert trip.split()[8:12] == ["300.0", "-", "-", "300.0"]  # p99, two with too few times, max
+    assert "-: too few times: p99.9 needs 1,000, p99.99 needs 10,000" in text
+
+
+def test_a_narrow_terminal_has_fewer_figures_and_none_is_cut() -> None:
+    summary = summarise(bound_ns=20_000)
+    text = printed(summary, width=55, options=["latency"])
+    head = next(line for line in text.splitlines() if "times" in line and "p50" in line)
+    assert head.split() == ["times", "lost", "min", "p50", "p99", "max"]
+    assert "…" not in "".join(text.splitlines()[text.splitlines().index(head) :][:6])
+    assert "one way: ± 20.00 µs, which the clocks may differ by" in text
+    assert "± " not in printed(summarise(), options=["latency"])
+
+
+def test_of_many_phases_those_with_the_longest_times_are_printed() -> None:
+    (entry,) = summarise()["trials"]
+    phases = [
+        entry
+        | {"phase": number, "phase_name": f"phase {number}"}
+        | {"latency": {ROUND_TRIP: figures(ROUND_TRIP, times([number * 1000] * 3))}}
+        for number in range(8)
+    ]
+    summary = summarise() | {"trials": phases, "plans": []}
+    shown = printed(summary, options=["latency"]).partition("Times in")[2].partition("\n\n")[0]
+    assert [number for number in range(8) if f"phase {number}\n" in shown] == [3, 4, 5, 6, 7]
+    shown = printed(summary, options=["latency"], every_phase=True)
+    assert all(f"phase {number}\n" in shown for number in range(8))
 
 
 def test_clauses_judge_times() -> None:

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times in the printed result: every kind and figure, the floor beside them, what is not known."""
+"""Times in the printed result: every kind and figure, the floor above them, what is not known."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from . import figures
-from .latency import FIGURES, KINDS
+from .latency import FIGURES, KINDS, PERCENTILES, needed
 
 Entry = Mapping[str, Any]
 
@@ -23,6 +23,16 @@ _WORDS = {
     "pingpong": "ping-pong",
 }
 _TITLES = {"p99_9": "p99.9", "p99_99": "p99.99", "pdv": "PDV"}
+_DROPPED = ("worst flow", "p90", "mean", "p99.99", "PDV", "p99.9")  # in this order, when narrow
+_GAP = 2
+
+
+@dataclass(frozen=True)
+class Block:
+    """Times that belong together: a phase's by kind, or a floor's."""
+
+    title: str
+    times: Mapping[str, Entry]  # by kind
 
 
 def floor_words(summary: Entry) -> str | None:
@@ -38,45 +48,79 @@ def floor_words(summary: Entry) -> str | None:
     return f"the software's own path on a loopback: {', '.join(words)} µs (p50)"
 
 
-def show(trials: Sequence[Entry], floors: Sequence[Entry], console: Console) -> list[str]:
-    """Prints all times of all phases; returns a note for every reason why one is not known."""
-    rows = [row for entry in trials for row in _rows(entry)]
-    if not rows:
-        return ["no times were measured"]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for title in ("of", "kind"):
-        table.add_column(title, no_wrap=True)
-    for title in ("times", "lost", "± µs", *(_TITLES.get(name, name) for name in FIGURES)):
-        table.add_column(title, justify="right", no_wrap=True)
+def floor_blocks(floors: Sequence[Entry]) -> list[Block]:
+    """One for each node that measured it."""
+    nodes: dict[str, dict[str, Entry]] = {}
     for floor in floors:
-        table.add_row(f"loopback in {escape(floor['node'])}", *_cells(floor["kind"], floor))
-    for label, kind, times in rows:
-        table.add_row(escape(label), *_cells(kind, times))
-    console.print(table)
-    return list(dict.fromkeys(_notes(rows)))
-
-
-def _rows(entry: Entry) -> Iterator[tuple[str, str, Entry]]:
-    kinds: Mapping[str, Any] = entry.get("latency") or {}
-    for kind in KINDS:
-        if kinds.get(kind) is not None:
-            name = entry.get("phase_name") or entry["phase"]
-            label = f"{figures.pattern(entry)}, {name}, {figures.size(entry)}"
-            yield f"trial {entry['trial']} {label}", kind, kinds[kind]
-
-
-def _cells(kind: str, times: Entry) -> list[str]:
-    bound = times["bound"]
+        nodes.setdefault(floor["node"], {})[floor["kind"]] = floor
     return [
-        _WORDS[kind],
-        figures.count(times["count"]),
-        figures.count(times["lost"]),
-        figures.digits(bound),
-        *(figures.digits(times[name]) for name in FIGURES),
+        Block(f"the software's own path, by a loopback in {node}", by) for node, by in nodes.items()
     ]
 
 
-def _notes(rows: Iterable[tuple[str, str, Entry]]) -> Iterator[str]:
-    for _label, kind, times in rows:
-        for reason in dict.fromkeys(times["reasons"].values()):
-            yield f"{_WORDS[kind]}: {reason}"
+def show(blocks: Sequence[Block], console: Console) -> Iterator[str]:
+    """Prints all times, and yields a note for every reason why one is not known."""
+    kinds = [(block, kind) for block in blocks for kind in KINDS if block.times.get(kind)]
+    if not kinds:
+        yield "no times were measured"
+        return
+    columns = _fitting([_cells(kind, block.times[kind]) for block, kind in kinds], console.width)
+    console.print(_line({title: title for title in columns}, columns), soft_wrap=True)
+    before = None
+    for block, kind in kinds:
+        if block is not before:
+            console.print(escape(block.title), style="bold", highlight=False, soft_wrap=True)
+        before = block
+        console.print(_line(_cells(kind, block.times[kind]), columns), soft_wrap=True)
+    yield from _notes([(kind, block.times[kind]) for block, kind in kinds])
+
+
+def _cells(kind: str, times: Entry) -> dict[str, str]:
+    return {
+        "": f"  {_WORDS[kind]}",
+        "times": figures.count(times["count"]),
+        "lost": figures.count(times["lost"]),
+        **{_TITLES.get(name, name): figures.digits(times[name]) for name in FIGURES},
+        "worst flow": figures.flow(times["worst"]) if times.get("worst") else "",
+    }
+
+
+def _fitting(rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
+    """The columns and their widths, less those that a narrow terminal has no room for."""
+    columns = {title: max(len(title), *(len(row[title]) for row in rows)) for title in rows[0]}
+    for title in _DROPPED:
+        if sum(columns.values()) + _GAP * (len(columns) - 1) > width:
+            del columns[title]
+    return columns
+
+
+def _line(cells: Mapping[str, str], columns: Mapping[str, int]) -> Text:
+    left = ("", "worst flow")
+    words = [
+        cells[title].ljust(width) if title in left else cells[title].rjust(width)
+        for title, width in columns.items()
+    ]
+    return Text((" " * _GAP).join(words).rstrip())
+
+
+def _notes(kinds: Iterable[tuple[str, Entry]]) -> Iterator[str]:
+    """What may be wrong, and why a figure is missing; too few times are said once for all."""
+    notes: dict[str, None] = {}
+    few = set()
+    for kind, times in kinds:
+        if times["bound"]:
+            bound = figures.digits(times["bound"])
+            notes[f"{_WORDS[kind]}: ± {bound} µs, which the clocks may differ by"] = None
+        for name, reason in times["reasons"].items():
+            if name in PERCENTILES and 0 < times["count"] < needed(PERCENTILES[name]):
+                few.add(name)
+            elif not (name == "pdv" and times["p99_9"] is None):
+                notes[f"{_WORDS[kind]}: {reason}"] = None
+    yield from notes
+    if few:
+        words = (
+            f"{_TITLES.get(name, name)} needs {needed(share):,}"
+            for name, share in PERCENTILES.items()
+            if name in few
+        )
+        yield f"-: too few times: {', '.join(words)}"

@@ -302,9 +302,24 @@ class Report:
                 self._say(f"  {floor}", "dim")
             return
         self._heading("Times in µs (doc/latency.md)")
-        floors = self._summary.get("floors", [])
-        for note in latency_table.show(self._summary["trials"], floors, self._console):
+        blocks = latency_table.floor_blocks(self._summary.get("floors", []))
+        for _key, group in groupby(self._summary["trials"], key=_plan_key):
+            blocks += self._time_blocks(list(group))
+        for note in latency_table.show(blocks, self._console):
             self._say(f"  {note}", "dim")
+
+    def _time_blocks(self, phases: Sequence[Entry]) -> Iterator[latency_table.Block]:
+        """A plan's phases; of many only those with the longest times."""
+        timed = [entry for entry in phases if any((entry.get("latency") or {}).values())]
+        several = len(timed) > 1
+        if not self._every_phase and len(timed) > WORST_PHASES:
+            kept = sorted(timed, key=_longest, reverse=True)[:WORST_PHASES]
+            timed = [entry for entry in timed if entry in kept]
+        for entry in timed:
+            name = f", {_phase_name(entry)}" if several else ""
+            again = f", repeat {entry['repeat']}" if entry["repeat"] else ""
+            title = f"{_title(entry)}, {figures.of(entry['ranks'], 'rank')}{name}{again}"
+            yield latency_table.Block(title, entry["latency"])
 
     def _transports(self) -> None:
         comparisons = self._summary.get("comparisons", [])  # older summaries have none
@@ -525,6 +540,12 @@ def _ended(entry: Entry) -> str:
 def _least(entry: Entry) -> float:
     rate = entry["throughput"]["min"]
     return float("inf") if rate is None else rate
+
+
+def _longest(entry: Entry) -> float:
+    """The greatest of a phase's times, of whatever kind."""
+    kinds = (entry.get("latency") or {}).values()
+    return max((times["max"] or 0.0 for times in kinds if times), default=0.0)
 
 
 def _port_name(port: Entry) -> str:
