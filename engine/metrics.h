@@ -15,6 +15,7 @@
 
 #define FRAME_OVERHEAD_L1 20u /* preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
 #define FRAME_FCS 4u
+#define FLOW_ENDLESS UINT64_MAX /* bytes of a stream that goes on until it is stopped */
 
 /* What passed on one side of one flow since the phase began. The source counts what was really
  * sent (offered, RFC 2285), the destination what it verified (delivered). */

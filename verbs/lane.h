@@ -11,9 +11,9 @@
 #ifndef VERBS_LANE_H
 #define VERBS_LANE_H
 
+#include "flow_load.h"
 #include "message.h"
 #include "offer.h"
-#include "pace.h"
 #include "pair.h"
 #include "port.h"
 

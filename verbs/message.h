@@ -18,7 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VERBS_ENDLESS UINT64_MAX
 #define VERBS_PERIOD 65521u
 #define VERBS_STEP 7919u /* from one message's place to the next */
 
@@ -90,7 +89,7 @@ static_assert(sizeof(struct verbs_credit) == 16, "layout");
 struct verbs_script {
     const uint32_t *sizes; /* in turn, again and again; owned by the lane */
     uint32_t size_count;
-    uint64_t total; /* bytes, the last message shortened; or VERBS_ENDLESS */
+    uint64_t total; /* bytes, the last message shortened; or FLOW_ENDLESS */
     uint16_t stream;
     uint16_t tag;
     uint16_t src;

@@ -340,24 +340,6 @@ static struct verbs_need need_of(const struct verbs_lane *lane, const struct ver
     return need;
 }
 
-static uint64_t total_bytes(const struct verbs_lane *lane, unsigned stream)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    uint64_t total = 0;
-
-    switch (phase->traffic) {
-    case TRAFFIC_TRANSFER:
-        return phase->transfer_bytes / lane->streams +
-               (stream < phase->transfer_bytes % lane->streams);
-    case TRAFFIC_PROBE:
-        for (uint32_t i = 0; i < phase->probes; i++)
-            total += lane->sizes[i % phase->size_count];
-        return total;
-    default:
-        return VERBS_ENDLESS;
-    }
-}
-
 static void begin_end(struct verbs_lane *lane, struct verbs_end *end, struct lane_flow *flow,
                       unsigned stream)
 {
@@ -368,7 +350,7 @@ static void begin_end(struct verbs_lane *lane, struct verbs_end *end, struct lan
     end->script = (struct verbs_script){
         .sizes = lane->sizes,
         .size_count = phase->size_count,
-        .total = total_bytes(lane, stream),
+        .total = flow_load_bytes(phase, lane->sizes, lane->streams, stream),
         .stream = (uint16_t)stream,
         .tag = phase->tag,
         .src = (uint16_t)flow->src,

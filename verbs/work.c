@@ -7,11 +7,8 @@
 
 #include <string.h>
 
-#define PROBE_NS (10 * NS_PER_MS) /* between probes */
-#define GATHER_NS NS_PER_MS       /* what is due within this time is sent together */
 #define LOOK_LEAST_NS (20 * NS_PER_US)
 #define LOOK_MOST_NS (500 * NS_PER_US)
-#define CATCH_UP_MOST 4e9 /* bytes; one second of load otherwise */
 #define EVENTS_MOST 64
 
 /* --- load --- */
@@ -34,58 +31,41 @@ static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
     return bytes + packets * packet + once;
 }
 
-/* Payload bytes a second of one flow; 0: as fast as it goes. */
-static double flow_rate(const struct verbs_lane *lane)
+/* The part of the line that is payload. */
+static double payload_share(const struct verbs_lane *lane)
 {
-    const struct lane_request *request = &lane->lane.request;
-    const struct phase *phase = request->phase;
     double payload = 0;
     double line = 0;
 
-    for (uint32_t i = 0; i < phase->size_count; i++) {
+    for (uint32_t i = 0; i < lane->lane.request.phase->size_count; i++) {
         payload += lane->sizes[i];
         line += line_bytes(lane, lane->sizes[i]);
     }
-    if (phase->traffic == TRAFFIC_PROBE)
-        return payload / phase->size_count * NS_PER_S / PROBE_NS;
-    if (phase->load.unlimited)
-        return 0;
-    if (phase->load.rate_bps > 0)
-        return phase->load.rate_bps / 8 / request->send_count * payload / line;
-    return phase->load.rate_fps * payload / phase->size_count / request->send_count;
+    return payload / line;
 }
 
 static void set_pace(struct verbs_lane *lane, struct verbs_flow *flow)
 {
     const struct phase *phase = lane->lane.request.phase;
-    double rate = flow_rate(lane);
-    double catch_up = phase->traffic == TRAFFIC_PROBE ? 1 : rate + rate * GATHER_NS / NS_PER_S + 1;
+    double rate = flow_load_rate(&lane->lane.request, lane->sizes, payload_share(lane));
+    double second = rate + rate * FLOW_LOAD_GATHER_NS / NS_PER_S + 1; /* as tcp */
 
-    pace_init(&flow->pace, rate, (uint32_t)(catch_up < CATCH_UP_MOST ? catch_up : CATCH_UP_MOST),
-              phase->start_ns);
+    flow_load_pace(&flow->pace, phase, rate, phase->traffic == TRAFFIC_PROBE ? 1 : second);
     flow->unpaced = rate <= 0;
 }
 
-/* As tcp: what is unlimited asked for what was sent, and a message that was begun in time was asked
- * for whole. */
+/* What a forwarder is asked for is what it has taken. */
 static void account_intended(const struct verbs_lane *lane, struct verbs_flow *flow, int64_t now_ns)
 {
-    const struct phase *phase = lane->lane.request.phase;
     struct flow_side *side = flow->flow->side;
-    int64_t until_ns = now_ns < lane->lane.stop_ns ? now_ns : lane->lane.stop_ns;
 
     if (flow->outs[0].from != NULL) {
         const struct flow_side *from = flow->outs[0].from->end.flow->side;
 
         side->intended = from->live.payload_bytes + from->corrupted;
-        return;
+    } else {
+        flow_load_account(&lane->lane, &flow->pace, side, now_ns);
     }
-    if (phase->traffic == TRAFFIC_TRANSFER)
-        side->intended = phase->transfer_bytes;
-    else if (phase->traffic == TRAFFIC_STREAM && !flow->unpaced)
-        side->intended = (uint64_t)pace_intended(&flow->pace, until_ns);
-    if (side->intended < side->live.payload_bytes)
-        side->intended = side->live.payload_bytes;
 }
 
 /* --- sending --- */

@@ -10,7 +10,7 @@
 #ifndef ENGINE_TCP_LANE_H
 #define ENGINE_TCP_LANE_H
 
-#include "pace.h"
+#include "flow_load.h"
 #include "port.h"
 #include "stream.h"
 

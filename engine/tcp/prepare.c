@@ -260,24 +260,6 @@ static int connect_all(struct tcp_lane *lane, struct err *err)
 
 /* --- the lane --- */
 
-static uint64_t total_bytes(const struct tcp_lane *lane, unsigned stream)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    uint64_t total = 0;
-
-    switch (phase->traffic) {
-    case TRAFFIC_TRANSFER:
-        return phase->transfer_bytes / lane->streams +
-               (stream < phase->transfer_bytes % lane->streams);
-    case TRAFFIC_PROBE:
-        for (uint32_t i = 0; i < phase->probes; i++)
-            total += lane->sizes[i % phase->size_count];
-        return total;
-    default:
-        return TCP_ENDLESS;
-    }
-}
-
 struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane_flow *flow,
                                   unsigned stream)
 {
@@ -286,7 +268,7 @@ struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane
         .sizes = lane->sizes,
         .size_count = phase->size_count,
         .drawn = pingpong_drawn(phase, flow),
-        .total = total_bytes(lane, stream),
+        .total = flow_load_bytes(phase, lane->sizes, lane->streams, stream),
         .stream = (uint16_t)stream,
         .tag = phase->tag,
         .src = (uint16_t)flow->src,

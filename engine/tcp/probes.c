@@ -62,7 +62,7 @@ void tcp_probes_script(struct tcp_script *script)
 {
     script->sizes = probe_sizes;
     script->size_count = 1;
-    script->total = TCP_ENDLESS;
+    script->total = FLOW_ENDLESS;
 }
 
 int tcp_probes_make(struct tcp_lane *lane)

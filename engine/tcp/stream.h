@@ -16,13 +16,11 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define TCP_ENDLESS UINT64_MAX
-
 struct tcp_script {
     const uint32_t *sizes; /* of the blocks in turn, again and again; owned by the lane */
     uint32_t size_count;
     struct draw_sizes drawn; /* unless its most is 0: instead of `sizes` */
-    uint64_t total; /* bytes, then the end mark (the last block is shortened); or TCP_ENDLESS */
+    uint64_t total; /* bytes, then the end mark (the last block is shortened); or FLOW_ENDLESS */
     uint16_t stream;
     uint16_t tag;
     uint16_t src;

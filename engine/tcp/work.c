@@ -12,15 +12,12 @@
 
 #define EVENTS 64
 #define DRAIN_LOOK_NS (100 * NS_PER_US) /* between two looks whether all was acknowledged */
-#define GATHER_NS NS_PER_MS             /* what is due within this time is sent together */
-#define PROBE_NS (10 * NS_PER_MS)       /* between probes */
 /* Between two looks at what came, of a worker that sleeps: each is a wake-up, and 100 us of a line
  * of 100 Gbit/s are 1.25 MB, which a receive buffer holds. */
 #define LOOK_LEAST_NS (100 * NS_PER_US)
 #define LOOK_MOST_NS (500 * NS_PER_US)
 #define LOOK_FEW_BYTES (16u * 1024)
 #define LOOK_MANY_BYTES (32u * 1024)
-#define CATCH_UP_MOST 4e9 /* bytes; one second of load otherwise */
 
 /* --- faults --- */
 
@@ -143,22 +140,6 @@ static int64_t send_flow(struct tcp_lane *lane, struct tcp_flow *flow, int64_t n
     return flow->pace.next_ns + flow->gather_ns;
 }
 
-/* Bytes that the load has asked for. What is unlimited asked for what was sent; and a block that
- * was begun in time was asked for whole. */
-static void account_intended(const struct tcp_lane *lane, struct tcp_flow *flow, int64_t now_ns)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    struct flow_side *side = flow->flow->side;
-    int64_t until_ns = now_ns < lane->lane.stop_ns ? now_ns : lane->lane.stop_ns;
-
-    if (phase->traffic == TRAFFIC_TRANSFER)
-        side->intended = phase->transfer_bytes;
-    else if (phase->traffic == TRAFFIC_STREAM && !flow->unpaced)
-        side->intended = (uint64_t)pace_intended(&flow->pace, until_ns);
-    if (side->intended < side->live.payload_bytes)
-        side->intended = side->live.payload_bytes;
-}
-
 int64_t tcp_generate(struct tcp_lane *lane, int64_t now_ns)
 {
     int64_t wake_ns = CLOCK_NEVER;
@@ -170,32 +151,13 @@ int64_t tcp_generate(struct tcp_lane *lane, int64_t now_ns)
         if (flow->open == 0)
             continue;
         due_ns = send_flow(lane, flow, now_ns);
-        account_intended(lane, flow, now_ns);
+        flow_load_account(&lane->lane, &flow->pace, flow->flow->side, now_ns);
         wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
     }
     return wake_ns;
 }
 
 /* --- the worker's calls --- */
-
-/* Payload bytes a second of one flow; 0: as fast as it goes. */
-static double flow_rate(const struct tcp_lane *lane, const struct tcp_flow *flow)
-{
-    const struct lane_request *request = &lane->lane.request;
-    const struct phase *phase = request->phase;
-    double mean = 0;
-
-    for (uint32_t i = 0; i < phase->size_count; i++)
-        mean += (double)lane->sizes[i] / phase->size_count;
-    if (phase->traffic == TRAFFIC_PROBE)
-        return mean * NS_PER_S / PROBE_NS;
-    if (phase->load.unlimited)
-        return 0;
-    if (phase->load.rate_bps > 0)
-        return phase->load.rate_bps / 8 / request->send_count *
-               tcp_payload_share(flow->outs[0].fd, flow->partner.ss_family == AF_INET6);
-    return phase->load.rate_fps * mean / request->send_count;
-}
 
 /* The unit in which a flow is sent: a segment, or single bytes where a message may be shorter and
  * nothing may hold it up. */
@@ -213,20 +175,19 @@ static void set_pace(struct tcp_lane *lane, struct tcp_flow *flow)
 {
     const struct phase *phase = lane->lane.request.phase;
     bool probe = phase->traffic == TRAFFIC_PROBE;
-    double rate = flow_rate(lane, flow);
-    double gather = rate * GATHER_NS / NS_PER_S;
+    double share = tcp_payload_share(flow->outs[0].fd, flow->partner.ss_family == AF_INET6);
+    double rate = flow_load_rate(&lane->lane.request, lane->sizes, share);
+    double gather = rate * FLOW_LOAD_GATHER_NS / NS_PER_S;
     uint32_t segment = tcp_segment_bytes(flow->outs[0].fd);
     double least = probe || lane->sizes[0] < segment ? lane->sizes[0] : segment;
-    double catch_up;
 
     flow->segment = unit_bytes(lane, segment);
     if (gather < least)
         gather = least + (flow->segment > 1); /* not a byte too few when times are rounded */
     if (gather > TCP_WRITE_BYTES)
         gather = TCP_WRITE_BYTES;
-    catch_up = probe ? gather : rate + gather;
-    pace_init(&flow->pace, rate, (uint32_t)(catch_up < CATCH_UP_MOST ? catch_up : CATCH_UP_MOST),
-              phase->start_ns);
+    /* One second of load: what a full socket or a taken core had kept it from. */
+    flow_load_pace(&flow->pace, phase, rate, probe ? gather : rate + gather);
     flow->unpaced = rate <= 0;
     flow->gather_ns = (int64_t)((gather - 1) * flow->pace.ns_per_cost);
 }

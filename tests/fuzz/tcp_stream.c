@@ -78,7 +78,7 @@ static void set_up(struct target *target, struct input *input)
         target->sizes[i] = 1 + take_number(input);
     script->total = 16 * (uint64_t)take_number(input);
     if (script->total == 0)
-        script->total = TCP_ENDLESS;
+        script->total = FLOW_ENDLESS;
     script->stream = 3;
     script->tag = 0xb1e4;
     script->src = 1;

@@ -107,7 +107,7 @@ static void any_pieces(void **state)
     for (size_t i = 0; i < count * count; i++) {
         struct pair pair;
 
-        make_pair(&pair, imix, 7, TCP_ENDLESS);
+        make_pair(&pair, imix, 7, FLOW_ENDLESS);
         produce(&pair, 3000, pieces[i / count], 30000);
         consume(&pair, pieces[i % count]);
         assert_clean(&pair);
@@ -242,7 +242,7 @@ static void missing_block(void **state)
     struct pair pair;
 
     (void)state;
-    make_pair(&pair, one_size, 1, TCP_ENDLESS);
+    make_pair(&pair, one_size, 1, FLOW_ENDLESS);
     produce(&pair, 65536, 65536, 10000);
     memmove(pair.data + 4000, pair.data + 5000, pair.bytes - 5000);
     pair.bytes -= 1000;

@@ -62,7 +62,7 @@ static void whole_messages_count(void **state)
     uint64_t bytes = 0;
 
     (void)state;
-    begin(mixed, MIXED, VERBS_ENDLESS);
+    begin(mixed, MIXED, FLOW_ENDLESS);
     for (unsigned i = 0; i < 40; i++) {
         uint32_t length = make();
 
@@ -90,7 +90,7 @@ static void a_script_ends_with_a_shortened_message(void **state)
 static void every_wrong_byte_is_counted(void **state)
 {
     (void)state;
-    begin(mixed, MIXED, VERBS_ENDLESS);
+    begin(mixed, MIXED, FLOW_ENDLESS);
     bench.check.whole = true;
     for (unsigned i = 0; i < MIXED; i++) {
         uint32_t length = make();
@@ -112,7 +112,7 @@ static void samples_find_damage(void **state)
     unsigned found = 0;
 
     (void)state;
-    begin(size, 1, VERBS_ENDLESS);
+    begin(size, 1, FLOW_ENDLESS);
     for (unsigned i = 0; i < 1200; i++) {
         uint32_t length = make();
         uint64_t before = bench.side.corrupted;
@@ -142,7 +142,7 @@ static void an_old_message_in_place_is_no_new_one(void **state)
     static uint8_t old[4096];
 
     (void)state;
-    begin(size, 1, VERBS_ENDLESS);
+    begin(size, 1, FLOW_ENDLESS);
     memcpy(old, bench.message, make());
     memcpy(old, bench.message, sizeof old);
     verbs_check_message(&bench.check, bench.message, sizeof old);
@@ -152,7 +152,7 @@ static void an_old_message_in_place_is_no_new_one(void **state)
     assert_true(bench.side.corrupted > 3000);
     assert_int_equal(bench.side.reordered, 1);
     /* Only the header is new: the payload did not come. */
-    begin(size, 1, VERBS_ENDLESS);
+    begin(size, 1, FLOW_ENDLESS);
     verbs_check_message(&bench.check, bench.message, make());
     memcpy(old, bench.message, sizeof old);
     make();
@@ -164,7 +164,7 @@ static void an_old_message_in_place_is_no_new_one(void **state)
 static void a_wrong_length_is_all_wrong(void **state)
 {
     (void)state;
-    begin(mixed + 5, 1, VERBS_ENDLESS);
+    begin(mixed + 5, 1, FLOW_ENDLESS);
     make();
     verbs_check_message(&bench.check, bench.message, 4000);
     assert_int_equal(bench.side.live.messages, 0);
@@ -178,7 +178,7 @@ static void what_is_lost_late_or_twice_is_told_apart(void **state)
     uint8_t kept[100];
 
     (void)state;
-    begin(size, 1, VERBS_ENDLESS);
+    begin(size, 1, FLOW_ENDLESS);
     bench.check.reliable = false;
     verbs_check_message(&bench.check, bench.message, make());
     make(); /* 1: late */
@@ -204,7 +204,7 @@ static void other_streams_are_foreign(void **state)
     static const uint32_t size[] = {100};
 
     (void)state;
-    begin(size, 1, VERBS_ENDLESS);
+    begin(size, 1, FLOW_ENDLESS);
     bench.check.reliable = false;
     make();
     bench.message[2] ^= 1; /* the tag */
@@ -219,11 +219,11 @@ static void a_reader_takes_the_place_from_the_header(void **state)
     struct verbs_header header;
 
     (void)state;
-    begin(size, 1, VERBS_ENDLESS);
+    begin(size, 1, FLOW_ENDLESS);
     bench.check.places = true;
     bench.check.whole = true;
     make();
-    begin(size, 1, VERBS_ENDLESS);
+    begin(size, 1, FLOW_ENDLESS);
     bench.check.places = true;
     header = verbs_header_of(&bench.at, &bench.script, 4242);
     memcpy(bench.message, &header, sizeof header);
@@ -235,7 +235,7 @@ static void a_reader_takes_the_place_from_the_header(void **state)
 static void the_last_byte_is_what_a_message_ends_with(void **state)
 {
     (void)state;
-    begin(mixed, MIXED, VERBS_ENDLESS);
+    begin(mixed, MIXED, FLOW_ENDLESS);
     for (unsigned i = 0; i < 3 * MIXED; i++) {
         struct verbs_header header = verbs_header_of(&bench.at, &bench.script, bench.at.place);
         uint32_t length = make();
@@ -251,7 +251,7 @@ static void forwarding_changes_the_ranks_only(void **state)
     uint32_t length;
 
     (void)state;
-    begin(size, 1, VERBS_ENDLESS);
+    begin(size, 1, FLOW_ENDLESS);
     length = make();
     onward = bench.script;
     onward.src = 7;
@@ -271,7 +271,7 @@ static void marks_and_credits_are_read_whole_or_not(void **state)
     uint64_t messages, bytes, word;
 
     (void)state;
-    begin(size, 1, VERBS_ENDLESS);
+    begin(size, 1, FLOW_ENDLESS);
     mark = verbs_mark_make(&bench.script, 12345678901, 99);
     assert_true(verbs_mark_read(&mark, &bench.script, &messages, &bytes));
     assert_true(messages == 12345678901 && bytes == 99);
