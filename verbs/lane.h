@@ -74,20 +74,22 @@ struct verbs_out {
     uint64_t done;         /* messages completed ... */
     uint64_t done_bytes;   /* ... and their payload */
     uint64_t allowed;      /* messages that the sink has given places for */
-    uint64_t *bytes_after; /* payload bytes up to a message that is not completed; `span` of them */
+    uint64_t *bytes_after; /* payload bytes up to a message that is signalled; `span` of them */
     uint32_t span;
-    uint32_t next;        /* place in bytes_after and among the headers */
-    uint32_t remote;      /* place in the sink's ring */
-    uint32_t unsignalled; /* messages posted since the last that is signalled */
-    uint64_t told;        /* reads: messages that the sink knows of */
-    uint64_t waits;       /* times that messages were due and no place was free */
-    int64_t moved_ns;     /* unreliable services: when a credit last came, or was given up */
-    bool stopping;        /* begin no further message */
-    bool closed;          /* it has ended, and was counted */
-    unsigned marks;       /* end marks posted */
+    uint32_t next;              /* place in bytes_after and among the headers */
+    uint32_t remote;            /* place in the sink's ring */
+    uint32_t unsignalled;       /* messages posted since the last that is signalled */
+    uint64_t told;              /* reads: messages that the sink knows of */
+    uint64_t waits;             /* times that messages were due and no place was free */
+    int64_t moved_ns;           /* unreliable services: when a credit last came, or was given up */
+    struct verbs_header header; /* of the run that is made: the compiler keeps it in one piece */
+    bool stopping;              /* begin no further message */
+    bool closed;                /* it has ended, and was counted */
+    unsigned marks;             /* end marks posted */
     int64_t marked_ns;
-    /* The variant, chosen by prepare: makes one work request of the present message. */
-    void (*fill)(struct verbs_out *out, struct ibv_send_wr *work);
+    /* The variant, chosen by prepare: makes work requests of the next `count` messages, which are
+     * all of the present length. */
+    void (*fill)(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count);
     struct ibv_send_wr *works; /* VERBS_BATCH, linked */
     struct ibv_sge *gathers;   /* two for each */
 };

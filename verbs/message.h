@@ -115,14 +115,30 @@ static inline uint32_t verbs_cursor_length(const struct verbs_cursor *at,
     return size < left ? size : (uint32_t)left;
 }
 
+static inline uint32_t verbs_place_after(uint32_t place)
+{
+    place += VERBS_STEP;
+    return place < VERBS_PERIOD ? place : place - VERBS_PERIOD;
+}
+
 static inline void verbs_cursor_next(struct verbs_cursor *at, const struct verbs_script *script)
 {
     at->sequence++;
     at->before += at->length;
     at->turn = at->turn + 1 == script->size_count ? 0 : at->turn + 1;
-    at->place += VERBS_STEP;
-    if (at->place >= VERBS_PERIOD)
-        at->place -= VERBS_PERIOD;
+    at->place = verbs_place_after(at->place);
+    at->length = verbs_cursor_length(at, script);
+}
+
+/* Goes on behind `count` messages of the present length: one, or any number where all sizes are
+ * equal. */
+static inline void verbs_cursor_skip(struct verbs_cursor *at, const struct verbs_script *script,
+                                     uint32_t count)
+{
+    at->sequence += count;
+    at->before += (uint64_t)count * at->length;
+    at->turn = (at->turn + count) % script->size_count;
+    at->place = (uint32_t)((at->place + (uint64_t)count * VERBS_STEP) % VERBS_PERIOD);
     at->length = verbs_cursor_length(at, script);
 }
 

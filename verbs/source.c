@@ -13,71 +13,95 @@
 #define MARK_NS (5 * NS_PER_MS)  /* unreliable: the end mark is repeated so often ... */
 #define MARKS_MOST 40            /* ... so many times */
 
-/* --- one message --- */
+/* --- a run of messages of one length --- */
 
-static void gather(struct verbs_out *out, struct ibv_send_wr *work)
+static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct verbs_pair *pair = out->end.pair;
     const struct verbs_cursor *at = &out->at;
-    struct verbs_header *header =
-        (struct verbs_header *)(void *)(pair->headers + (size_t)out->next * VERBS_HEADER_STRIDE);
-    uint32_t length = at->length;
+    const uintptr_t pattern = (uintptr_t)pair->port->pattern.at;
+    const uint32_t head = at->length < VERBS_HEADER_BYTES ? at->length : VERBS_HEADER_BYTES;
+    const uint32_t rest = at->length - head;
+    const unsigned flags = at->length <= pair->inline_bytes ? IBV_SEND_INLINE : 0;
+    const int parts = rest > 0 ? 2 : 1;
+    uint32_t sequence = (uint32_t)at->sequence;
+    uint32_t place = at->place;
+    uint32_t next = out->next;
 
-    *header = verbs_header_of(at, &out->end.script, at->place);
-    work->sg_list[0].addr = (uintptr_t)header;
-    work->sg_list[0].length = length < VERBS_HEADER_BYTES ? length : VERBS_HEADER_BYTES;
-    work->sg_list[1].addr = (uintptr_t)pair->port->pattern.at + at->place;
-    work->sg_list[1].length = length - work->sg_list[0].length;
-    work->num_sge = 1 + (length > VERBS_HEADER_BYTES);
-    work->send_flags = length <= pair->inline_bytes ? IBV_SEND_INLINE : 0;
+    out->header = verbs_header_of(at, &out->end.script, place);
+    for (const struct ibv_send_wr *end = work + count; work != end; work++) {
+        struct verbs_header *slot =
+            (struct verbs_header *)(void *)(pair->headers + (size_t)next * VERBS_HEADER_STRIDE);
+        struct ibv_sge *part = work->sg_list;
+
+        *slot = out->header;
+        slot->sequence = htonl(sequence++);
+        slot->place = htons((uint16_t)place);
+        part[0].addr = (uintptr_t)slot;
+        part[0].length = head;
+        part[1].addr = pattern + place;
+        part[1].length = rest;
+        work->num_sge = parts;
+        work->send_flags = flags;
+        place = verbs_place_after(place);
+        next = next + 1 == out->span ? 0 : next + 1;
+    }
 }
 
 /* From the ring of the stream that is forwarded, without a copy. */
-static void pass_on(struct verbs_out *out, struct ibv_send_wr *work)
+static void pass_on(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct verbs_pair *from = out->from->end.pair;
-    uint32_t place = (out->from->place + from->need.slots - out->from->held +
-                      (uint32_t)(out->at.sequence - out->done)) %
-                     from->need.slots;
-    uint8_t *message = from->ring + (size_t)place * from->need.stride;
+    uint32_t slots = from->need.slots;
+    uint32_t place =
+        (out->from->place + slots - out->from->held + (uint32_t)(out->at.sequence - out->done)) %
+        slots;
 
-    verbs_redirect(message, out->at.length, &out->end.script);
-    work->sg_list[0].addr = (uintptr_t)message;
-    work->sg_list[0].length = out->at.length;
-    work->sg_list[0].lkey = from->range.lkey;
-    work->num_sge = 1;
-    work->send_flags = out->at.length <= out->end.pair->inline_bytes ? IBV_SEND_INLINE : 0;
+    for (const struct ibv_send_wr *end = work + count; work != end; work++) {
+        uint8_t *message = from->ring + (size_t)place * from->need.stride;
+
+        verbs_redirect(message, out->at.length, &out->end.script);
+        work->sg_list[0].addr = (uintptr_t)message;
+        work->sg_list[0].length = out->at.length;
+        work->sg_list[0].lkey = from->range.lkey;
+        work->num_sge = 1;
+        work->send_flags = out->at.length <= out->end.pair->inline_bytes ? IBV_SEND_INLINE : 0;
+        place = place + 1 == slots ? 0 : place + 1;
+    }
 }
 
-static void aim(struct verbs_out *out, struct ibv_send_wr *work)
+static void aim(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct verbs_offer *theirs = &out->end.theirs;
+    uint32_t sequence = (uint32_t)out->at.sequence;
 
-    work->wr.rdma.remote_addr = theirs->ring.address + (uint64_t)out->remote * theirs->stride;
-    work->imm_data = htonl((uint32_t)out->at.sequence & VERBS_IMMEDIATE_MASK);
-    out->remote = out->remote + 1 == theirs->slots ? 0 : out->remote + 1;
+    for (const struct ibv_send_wr *end = work + count; work != end; work++) {
+        work->wr.rdma.remote_addr = theirs->ring.address + (uint64_t)out->remote * theirs->stride;
+        work->imm_data = htonl(sequence++ & VERBS_IMMEDIATE_MASK);
+        out->remote = out->remote + 1 == theirs->slots ? 0 : out->remote + 1;
+    }
 }
 
-static void fill_send(struct verbs_out *out, struct ibv_send_wr *work)
+static void fill_send(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
-    gather(out, work);
+    gather(out, work, count);
 }
 
-static void fill_write(struct verbs_out *out, struct ibv_send_wr *work)
+static void fill_write(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
-    gather(out, work);
-    aim(out, work);
+    gather(out, work, count);
+    aim(out, work, count);
 }
 
-static void fill_send_on(struct verbs_out *out, struct ibv_send_wr *work)
+static void fill_send_on(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
-    pass_on(out, work);
+    pass_on(out, work, count);
 }
 
-static void fill_write_on(struct verbs_out *out, struct ibv_send_wr *work)
+static void fill_write_on(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
-    pass_on(out, work);
-    aim(out, work);
+    pass_on(out, work, count);
+    aim(out, work, count);
 }
 
 void verbs_out_variant(struct verbs_out *out)
@@ -123,12 +147,16 @@ void verbs_out_connected(struct verbs_out *out)
 
 /* --- posting --- */
 
-/* Accounts the present message as posted and goes on to the next. */
-static void step(struct verbs_out *out)
+/* Accounts a run as posted and goes on behind it. What a completion asks for is known only of
+ * messages that are signalled, and of the last of each run. */
+static void step(struct verbs_out *out, uint32_t count)
 {
-    out->bytes_after[out->next] = out->at.before + out->at.length;
-    out->next = out->next + 1 == out->span ? 0 : out->next + 1;
-    verbs_cursor_next(&out->at, &out->end.script);
+    uint32_t last = out->next + count - 1;
+
+    out->next = last + 1 < out->span ? last + 1 : last + 1 - out->span;
+    last = last < out->span ? last : last - out->span;
+    out->bytes_after[last] = out->at.before + (uint64_t)count * out->at.length;
+    verbs_cursor_skip(&out->at, &out->end.script, count);
 }
 
 /* How many messages may be posted now but for their bytes. */
@@ -148,15 +176,6 @@ static uint64_t room(struct verbs_out *out)
     return free_slots < free_works ? free_slots : free_works;
 }
 
-static void signal_some(struct verbs_out *out, struct ibv_send_wr *work, bool last)
-{
-    work->wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, out->at.sequence + 1);
-    if (++out->unsignalled < out->end.lane->options.signal_every && !last)
-        return;
-    work->send_flags |= IBV_SEND_SIGNALED;
-    out->unsignalled = 0;
-}
-
 static void post(struct verbs_out *out, uint32_t count)
 {
     struct ibv_send_wr *last = &out->works[count - 1];
@@ -170,22 +189,45 @@ static void post(struct verbs_out *out, uint32_t count)
         verbs_fault_post(&out->end, code);
 }
 
-/* A batch of messages within `budget` bytes; returns the bytes. */
+/* Messages of the present length, up to the next one that is signalled. */
+static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t most)
+{
+    const struct verbs_script *script = &out->end.script;
+    uint32_t length = out->at.length;
+    uint32_t run = out->end.lane->options.signal_every - out->unsignalled;
+    uint64_t due = (budget - 1) / length + 1;
+    uint64_t left = (script->total - out->at.before) / length;
+
+    if (script->size_count > 1)
+        return 1;
+    run = run < most ? run : most;
+    run = run < due ? run : (uint32_t)due;
+    return run < left ? run : (uint32_t)left;
+}
+
+/* A batch of messages within `budget` bytes; returns the bytes. Each run's last is signalled when
+ * its turn has come, the batch's last always. */
 static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t most)
 {
+    uint32_t room = most < VERBS_BATCH ? (uint32_t)most : VERBS_BATCH;
     uint64_t bytes = 0;
     uint32_t count = 0;
 
-    while (count < most && count < VERBS_BATCH && bytes < budget && out->at.length > 0) {
-        struct ibv_send_wr *work = &out->works[count++];
-        uint32_t length = out->at.length;
+    while (count < room && bytes < budget && out->at.length > 0) {
+        uint32_t run = run_of(out, budget - bytes, room - count);
+        struct ibv_send_wr *last = &out->works[count + run - 1];
 
-        out->fill(out, work);
-        bytes += length;
-        signal_some(out, work,
-                    count == most || count == VERBS_BATCH || bytes >= budget ||
-                        out->at.before + length == out->end.script.total);
-        step(out);
+        out->fill(out, &out->works[count], run);
+        count += run;
+        bytes += (uint64_t)run * out->at.length;
+        out->unsignalled += run;
+        step(out, run);
+        if (out->unsignalled < out->end.lane->options.signal_every && count < room &&
+            bytes < budget && out->at.length > 0)
+            continue;
+        last->wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, out->at.sequence);
+        last->send_flags |= IBV_SEND_SIGNALED;
+        out->unsignalled = 0;
     }
     if (count > 0)
         post(out, count);
@@ -211,10 +253,10 @@ static uint64_t offer_batch(struct verbs_out *out, uint64_t budget, uint64_t mos
         } else {
             struct ibv_send_wr unused = {.sg_list = out->gathers};
 
-            pass_on(out, &unused);
+            pass_on(out, &unused, 1);
         }
         bytes += length;
-        step(out);
+        step(out, 1);
     }
     return bytes;
 }

@@ -87,6 +87,44 @@ static void a_script_ends_with_a_shortened_message(void **state)
     assert_int_equal(bench.at.before, 2500);
 }
 
+static void assert_same_cursor(const struct verbs_cursor *a, const struct verbs_cursor *b)
+{
+    assert_int_equal(a->sequence, b->sequence);
+    assert_int_equal(a->before, b->before);
+    assert_int_equal(a->length, b->length);
+    assert_int_equal(a->turn, b->turn);
+    assert_int_equal(a->place, b->place);
+}
+
+/* A run of messages leaves the cursor where one after the other would. */
+static void a_run_ends_where_its_messages_do(void **state)
+{
+    static const uint32_t one[] = {1024};
+    struct verbs_cursor skipped;
+
+    (void)state;
+    begin(one, 1, UINT64_C(1024) * 70000 + 5);
+    skipped = bench.at;
+    for (uint32_t run = 1; run < 300; run++) {
+        verbs_cursor_skip(&skipped, &bench.script, run);
+        for (uint32_t i = 0; i < run; i++)
+            verbs_cursor_next(&bench.at, &bench.script);
+        assert_same_cursor(&skipped, &bench.at);
+    }
+    verbs_cursor_skip(&skipped, &bench.script, 70000 - (uint32_t)skipped.sequence);
+    assert_int_equal(skipped.length, 5);
+    verbs_cursor_skip(&skipped, &bench.script, 1);
+    assert_int_equal(skipped.length, 0);
+
+    begin(mixed, MIXED, VERBS_ENDLESS);
+    skipped = bench.at;
+    for (uint32_t i = 0; i < 3 * MIXED; i++) {
+        verbs_cursor_skip(&skipped, &bench.script, 1);
+        verbs_cursor_next(&bench.at, &bench.script);
+        assert_same_cursor(&skipped, &bench.at);
+    }
+}
+
 static void every_wrong_byte_is_counted(void **state)
 {
     (void)state;
@@ -293,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_messages_count),
         cmocka_unit_test(a_script_ends_with_a_shortened_message),
+        cmocka_unit_test(a_run_ends_where_its_messages_do),
         cmocka_unit_test(every_wrong_byte_is_counted),
         cmocka_unit_test(samples_find_damage),
         cmocka_unit_test(an_old_message_in_place_is_no_new_one),
