@@ -469,10 +469,10 @@ const struct control_fault *control_fault(const struct control *control)
     return control->joined ? group_fault(&control->group) : NULL;
 }
 
-void control_abort(struct control *control, const char *text, int64_t now_ns)
+void control_abort(struct control *control, const char *text, bool impossible, int64_t now_ns)
 {
     if (control->joined)
-        group_abort(&control->group, text, now_ns);
+        group_abort(&control->group, text, impossible, now_ns);
 }
 
 /* ---- blobs, clock, heartbeats ---- */

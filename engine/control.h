@@ -47,6 +47,7 @@ enum barrier_state { BARRIER_WAITING, BARRIER_PASSED, BARRIER_FAILED };
 /* Why a barrier failed or the run was aborted. */
 struct control_fault {
     bool missing;        /* `node` was found not to answer; false: `node` says `text` itself */
+    bool impossible;     /* what was asked for can't be, says `node`: no run goes wrong here */
     uint32_t node;       /* index */
     uint32_t epoch;      /* the barrier that it did not reach */
     uint32_t last_epoch; /* the last in which it was heard; UINT32_MAX: never */
@@ -88,8 +89,9 @@ enum barrier_state control_barrier_state(const struct control *control, struct b
 uint32_t control_awaited(const struct control *control);
 /* NULL: no fault so far. An abort may come at any time, also outside barriers. */
 const struct control_fault *control_fault(const struct control *control);
-/* Tells every node that this one gives up, and why; floods, does not wait. */
-void control_abort(struct control *control, const char *text, int64_t now_ns);
+/* Tells every node that this one gives up, and why; floods, does not wait. `impossible`: as above.
+ */
+void control_abort(struct control *control, const char *text, bool impossible, int64_t now_ns);
 
 /* Another node's published bytes, by the publisher's own name for them. Publishing the same id
  * again replaces it for who has not fetched it; withdrawing frees it; -ENOMEM, -EINVAL (too large).

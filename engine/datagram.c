@@ -146,7 +146,10 @@ static void write_abort(struct writer *out, const struct datagram *datagram)
     const struct control_fault *fault = &datagram->abort.fault;
     size_t length = strnlen(fault->text, TEXT_MAX);
 
-    put(out, (uint64_t)datagram->abort.heard | (uint64_t)fault->missing << 1, 1);
+    put(out,
+        (uint64_t)datagram->abort.heard | (uint64_t)fault->missing << 1 |
+            (uint64_t)fault->impossible << 2,
+        1);
     put(out, fault->node, 4);
     put(out, fault->epoch, 4);
     put(out, fault->last_epoch, 4);
@@ -162,12 +165,13 @@ static void read_abort(struct reader *in, struct datagram *datagram)
 
     datagram->abort.heard = flags & 1;
     fault->missing = flags & 2;
+    fault->impossible = flags & 4;
     fault->node = (uint32_t)get(in, 4);
     fault->epoch = (uint32_t)get(in, 4);
     fault->last_epoch = (uint32_t)get(in, 4);
     fault->silence_ns = (int64_t)get(in, 8);
     length = get(in, 2);
-    if (flags > 3 || fault->silence_ns < -1 || length > TEXT_MAX) {
+    if (flags > 7 || fault->silence_ns < -1 || length > TEXT_MAX) {
         in->bad = true;
         return;
     }

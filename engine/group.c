@@ -124,7 +124,7 @@ void group_init(struct group *group, const struct group_conf *conf,
 static void follow_session(struct group *group, int64_t now_ns)
 {
     if (group->session.refused && !group->flood.begun)
-        group_abort(group, REFUSED_TEXT, now_ns);
+        group_abort(group, REFUSED_TEXT, false, now_ns);
     if (!group->session.ready || group->keyed)
         return;
     derive_session(group);
@@ -178,9 +178,10 @@ static uint32_t epoch_at_hand(const struct group *group)
     return group->barrier.epoch == DATAGRAM_NONE ? 0 : group->barrier.epoch;
 }
 
-void group_abort(struct group *group, const char *text, int64_t now_ns)
+void group_abort(struct group *group, const char *text, bool impossible, int64_t now_ns)
 {
     struct control_fault fault = {
+        .impossible = impossible,
         .node = group->neighbours.self,
         .epoch = epoch_at_hand(group),
         .last_epoch = group->barrier.epoch,

@@ -56,8 +56,9 @@ bool group_crowded(const struct group *group);
 enum barrier_state group_state(const struct group *group);
 /* NULL: none so far. */
 const struct control_fault *group_fault(const struct group *group);
-/* This node gives up; `text` is cut and made printable ASCII. */
-void group_abort(struct group *group, const char *text, int64_t now_ns);
+/* This node gives up; `text` is cut and made printable ASCII. `impossible`: struct control_fault.
+ */
+void group_abort(struct group *group, const char *text, bool impossible, int64_t now_ns);
 
 /* The key under which a datagram of this type must be sealed; NULL: not known yet. */
 const uint8_t *group_key(const struct group *group, enum datagram_type type);

@@ -266,7 +266,7 @@ static void leave(struct node *node)
     if (node->joined && node->end == NODE_QUIT)
         pass_last_barrier(node);
     else if (node->joined && node->end != NODE_PEER)
-        control_abort(node->control, why, clock_now());
+        control_abort(node->control, why, node->status == 2, clock_now());
     if (node->control != NULL)
         node->dropped_datagrams = control_dropped(node->control);
     control_close(node->control);

@@ -70,6 +70,7 @@ static void report_fault(struct node *node, const struct control_fault *fault)
 {
     const char *who = node_name_of(node, fault->node);
     json_t *record = record_new(node->records, "missing");
+    int status = fault->impossible ? 2 : 3; /* as it is for the node that gave up */
     char text[400];
 
     if (!fault->missing)
@@ -91,9 +92,10 @@ static void report_fault(struct node *node, const struct control_fault *fault)
     record_set_count(record, "silence_ms",
                      fault->silence_ns < 0 ? -1 : fault->silence_ns / NS_PER_MS);
     json_object_set_new(record, "text", json_string(text));
+    json_object_set_new(record, "status", json_integer(status));
     record_send(node->records, record);
     if (node->status == 0)
-        node->status = 3;
+        node->status = status;
 }
 
 static void drain_signals(struct node *node)

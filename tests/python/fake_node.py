@@ -121,6 +121,12 @@ class FakeNode:
         write({"type": "missing", "node": self.name, "who": other, "barrier": 14, "text": text})
         return 3
 
+    def fault_refused_by_other(self) -> int:
+        other = next(name for name in self.names if name != self.name)
+        text = f"{other} gave up: no such pattern"
+        write({"type": "missing", "node": self.name, "who": other, "text": text, "status": 2})
+        return 2
+
     def fault_garbage(self) -> None:
         sys.stdout.write("EAL: hello\n")
 

@@ -237,7 +237,15 @@ def test_missing_record_names_who_is_missing(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run")
     outcome = bench.conduct(node1="missing")
     assert outcome.faults[0].startswith("node2 did not reach barrier 14 within 5 s")
+    assert outcome.status == 3
     assert bench.summary(outcome)["status"] == "partial"
+
+
+def test_what_another_node_refused_is_a_bad_configuration(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    outcome = bench.conduct(node1="refused-by-other")
+    assert outcome.faults[0] == "node2 gave up: no such pattern"
+    assert outcome.status == 2
 
 
 def test_a_refused_port_is_a_bad_configuration(tmp_path: Path) -> None:

@@ -242,6 +242,22 @@ def test_an_unknown_name_is_refused(room: Room) -> None:
     assert said.endswith("no node is called carol: give --name")
 
 
+def test_a_trial_that_only_one_refuses_is_impossible_for_both(room: Room, tmp_path: Path) -> None:
+    """The other learns of it by the word of the first alone."""
+    good = room.job("tcp")
+    bad = tmp_path / "bad.yaml"
+    bad.touch(0o600)
+    bad.write_text(good.read_text().replace("name: pairs", "name: nonsense"))
+    assert bad.read_text() != good.read_text()
+    hands = {"alice": room.start("alice", good), "bob": room.start("bob", bad)}
+    assert [hand.end() for hand in hands.values()] == [2, 2]
+    (missing,) = hands["alice"].said("missing")
+    assert missing["gave_up"]
+    assert missing["status"] == 2
+    assert missing["text"].startswith("bob gave up: ")
+    assert "nonsense" in missing["text"]
+
+
 def test_an_unknown_interface_is_refused(room: Room) -> None:
     status, said = room.refusal(room.job("tcp", "site.ports.e0.iface=eth7"))
     assert status == 2

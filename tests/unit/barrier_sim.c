@@ -338,7 +338,7 @@ static void happen(struct sim *sim, const struct event *event)
     else if (event->kind == EVENT_KILL)
         node_dies(node);
     else if (event->kind == EVENT_ABORT)
-        group_abort(&node->group, event->text, sim->now_ns);
+        group_abort(&node->group, event->text, false, sim->now_ns);
     else if (event->time_ns == node->timer_ns) {
         node->timer_ns = CLOCK_NEVER;
         group_tick(&node->group, sim->now_ns);

@@ -188,13 +188,14 @@ static void tells_all_who_gives_up_and_why(void **state)
     assert_true(bed_open(&bed, 7, AF_INET, LONG_NS));
     bed_join_all(&bed);
     bed_barrier(&bed, NULL);
-    control_abort(bed.nodes[4], "node4:e0 has no link;\n\xc3\xa4 see the cable", clock_now());
+    control_abort(bed.nodes[4], "node4:e0 has no link;\n\xc3\xa4 see the cable", true, clock_now());
     bed_pump_for(&bed, 100 * NS_PER_MS);
     for (uint32_t i = 0; i < 7; i++) {
         const struct control_fault *fault = control_fault(bed.nodes[i]);
 
         assert_non_null(fault);
         assert_false(fault->missing);
+        assert_true(fault->impossible);
         assert_int_equal(fault->node, 4);
         assert_string_equal(fault->text, "node4:e0 has no link;??? see the cable");
     }
@@ -400,7 +401,7 @@ static void drops_what_an_earlier_run_said(void **state)
     bed_barrier(&first, NULL);
     bed_barrier(&first, NULL);
     control_beat(first.nodes[0], clock_now());
-    control_abort(first.nodes[0], "over", clock_now());
+    control_abort(first.nodes[0], "over", false, clock_now());
     bed_pump_for(&first, 20 * NS_PER_MS);
 
     assert_true(bed_open(&second, 3, AF_INET, LONG_NS));

@@ -48,6 +48,7 @@ static void random_abort(struct datagram_abort *abort, uint64_t *random)
 
     abort->heard = sim_random(random) % 2;
     abort->fault.missing = sim_random(random) % 2;
+    abort->fault.impossible = sim_random(random) % 2;
     abort->fault.node = (uint32_t)sim_random(random);
     abort->fault.epoch = (uint32_t)sim_random(random);
     abort->fault.last_epoch = (uint32_t)sim_random(random);
@@ -227,7 +228,7 @@ static void refuses_impossible_fields(void **state)
         {DATAGRAM_ARRIVAL, HEADER_BYTES, 0x80},     /* no such maximum */
         {DATAGRAM_ARRIVAL, HEADER_BYTES, 0},        /* one fewer than there are bytes for */
         {DATAGRAM_ARRIVAL, HEADER_BYTES + 2, 0x80}, /* said, and nothing */
-        {DATAGRAM_ABORT, HEADER_BYTES, 4},          /* no such flag */
+        {DATAGRAM_ABORT, HEADER_BYTES, 8},          /* no such flag */
         {DATAGRAM_ABORT, HEADER_BYTES + 13, 0x80},  /* silence below -1 */
         {DATAGRAM_ABORT, HEADER_BYTES + 21, 1},     /* text longer than there is room */
         {DATAGRAM_ABORT, HEADER_BYTES + 23, '\n'},  /* not printable */

@@ -234,11 +234,11 @@ class Controller:
                 raise
             self._note(error)
 
-    def _missing_of(self, record: Record) -> RunError:
+    def _missing_of(self, record: Record) -> SwitchbenchError:
         who = record.get("who")
         place = next((node.place for node in self._nodes if node.name == who), str(who))
         text = record.get("text") or f"did not reach barrier {record.get('barrier')}"
-        return RunError(f"{place} {text.removeprefix(f'{who} ')}")
+        return _error(f"{place} {text.removeprefix(f'{who} ')}", record)
 
     def _fault(self, error: SwitchbenchError) -> None:
         """While the nodes are being ended, what they say is a consequence, not a cause."""
@@ -358,7 +358,11 @@ def silence_s(trial: Trial) -> float:
 
 
 def _error_of(node: Node, record: Record) -> SwitchbenchError:
-    text = f"{node.place}: {record.get('text') or 'the run can not go on'}"
+    return _error(f"{node.place}: {record.get('text') or 'the run can not go on'}", record)
+
+
+def _error(text: str, record: Record) -> SwitchbenchError:
+    """What was asked for can't be, or went wrong: as the node says."""
     return ConfigurationError(text) if record.get("status") == 2 else RunError(text)
 
 
