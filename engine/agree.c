@@ -65,6 +65,13 @@ static int64_t clock_offset_ns(const struct phase_run *run, int64_t lead_ns)
     return run->start_run_ns - clock_now() - lead_ns;
 }
 
+/* How this node's clock becomes run time in a phase. */
+static void take_clock(struct phase_run *run, int64_t lead_ns)
+{
+    run->bound_ns = control_clock(run->trial->node->control).bound_ns;
+    run->offset_ns = clock_offset_ns(run, lead_ns);
+}
+
 /* All nodes are ready. */
 static void take_start(struct phase_run *run, const struct barrier_values *values)
 {
@@ -74,7 +81,7 @@ static void take_start(struct phase_run *run, const struct barrier_values *value
     run->sending_ns = values->maximum[READY_SENDING];
     run->entry_run_ns = values->maximum[READY_ENTRY];
     run->start_run_ns = run->entry_run_ns + lead_ns;
-    run->offset_ns = clock_offset_ns(run, lead_ns);
+    take_clock(run, lead_ns);
     run->agreed = true;
 }
 
@@ -85,7 +92,7 @@ static void start_by_clock(struct phase_run *run)
     run->sending_ns = phase_own_sending_ns(run);
     run->start_run_ns =
         trial->clock_start_ns + (int64_t)trial->clock_turn++ * phase_clock_step_ns(run);
-    run->offset_ns = clock_offset_ns(run, 0);
+    take_clock(run, 0);
     run->agreed = true;
 }
 
@@ -165,12 +172,12 @@ static void say_lane(const struct phase_run *run, const struct phase_lane *lane,
 /* What this node says of a phase that is over. */
 static void say_end(const struct phase_run *run, struct barrier_values *values)
 {
-    struct control_clock now = control_clock(run->trial->node->control);
+    struct phase_clock clock = clock_of_phase(run);
 
     values->states = run->outcome.states & STATE_NO_CLOCK; /* a start that was a guess stays one */
-    if (now.bound_ns < 0)
+    if (clock.bound_ns < 0)
         values->states |= STATE_NO_CLOCK;
-    values->maximum[END_BOUND] = now.bound_ns;
+    values->maximum[END_BOUND] = clock.bound_ns;
     for (size_t i = 0; i < run->lane_count; i++)
         if (run->lanes[i].lane != NULL)
             say_lane(run, &run->lanes[i], values);
@@ -208,6 +215,7 @@ static void take_end(struct phase_run *run, const struct barrier_values *values)
         .start_skew_us = -1,
         .stop_skew_us = -1,
         .skew_bound_us = -1,
+        .clock_bound_ns = -1,
         .elapsed_ns = elapsed_ns(run, values->maximum[END_FINISH]),
     };
     if (phase_goes_by_clock(run) || (values->states & STATE_NO_CLOCK) != 0)
@@ -216,6 +224,7 @@ static void take_end(struct phase_run *run, const struct barrier_values *values)
         skew_us(values->maximum[END_START_LATE], values->maximum[END_START_EARLY]);
     run->outcome.stop_skew_us =
         skew_us(values->maximum[END_STOP_LATE], values->maximum[END_STOP_EARLY]);
+    run->outcome.clock_bound_ns = values->maximum[END_BOUND];
     run->outcome.skew_bound_us = (double)values->maximum[END_BOUND] / 1e3;
 }
 
@@ -251,6 +260,7 @@ void agree_alone(struct phase_run *run)
         .start_skew_us = -1,
         .stop_skew_us = -1,
         .skew_bound_us = -1,
+        .clock_bound_ns = -1,
         .elapsed_ns = positive_ns(clock_now() - run->template.start_ns),
     };
 }

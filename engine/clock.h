@@ -14,6 +14,16 @@
 #define NS_PER_S 1000000000LL
 #define CLOCK_NEVER INT64_MAX
 
+/* How the clocks of a run's nodes are brought together (run_clock.h). */
+enum clock_mode { CLOCK_AUTO, CLOCK_SHARED, CLOCK_PTP, CLOCK_ESTIMATED, CLOCK_MODES };
+
+/* What the run asks for. */
+struct clock_conf {
+    enum clock_mode mode;
+    int64_t asymmetry_ns; /* estimated: as stated (offset.h); 0: nothing is */
+    int64_t error_ns;     /* ptp: as stated, of each clock; 0: nothing is */
+};
+
 static inline int64_t clock_now(void)
 {
     struct timespec t;

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "datagram.h"
+#include "discipline.h"
 #include "group.h"
 #include "log.h"
 #include "mailbox.h"
@@ -22,10 +23,11 @@
 
 #define READS_MAX 1024 /* a flood of datagrams must not keep the caller's thread for ever */
 #define SOCKET_BUFFER_BYTES (1 << 20)
-/* Clock questions to the parent, where its clock is another: some quickly at first. */
-#define PINGS_QUICK 8
-#define PING_QUICK_NS (10 * NS_PER_MS)
-#define PING_SLOW_NS NS_PER_S
+/* Clock questions to the parent, where its clock is another: some quickly at first; then one for
+ * each slot of offset.h. Two datagrams of 88 bytes each. */
+#define PINGS_QUICK 16
+#define PING_QUICK_NS (5 * NS_PER_MS)
+#define PING_SLOW_NS OFFSET_SLOT_NS
 /* At the end a node answers its partners until all was quiet for longer than their back-off. */
 #define LINGER_QUIET_NS (5 * BACKOFF_MOST_NS / 2)
 #define LINGER_MOST_NS NS_PER_S
@@ -48,6 +50,7 @@ struct control {
     int fd;
     int family;
     int64_t timeout_ns;
+    struct clock_conf clock_conf;
     bool joined;
     bool clocks_known;
     union address *addresses;
@@ -150,13 +153,15 @@ static void outlet_send(void *context, struct datagram *datagram,
                         const uint8_t key[DATAGRAM_KEY_BYTES])
 {
     struct control *control = context;
+    bool to_child = session_parent(datagram->recipient) == control->group.neighbours.self;
+    struct offset_estimate root = {0, -1};
     uint8_t bytes[DATAGRAM_MAX];
-    struct offset_estimate root;
     size_t size;
 
     stamp(control, datagram);
+    if (to_child) /* the others do not go by our clock */
+        root = run_clock_estimate(&control->clock, clock_now());
     datagram->transmit_ns = clock_now();
-    root = run_clock_estimate(&control->clock, datagram->transmit_ns);
     datagram->root_offset_ns = root.offset_ns;
     datagram->root_bound_ns = root.bound_ns;
     size = datagram_write(datagram, key, bytes);
@@ -195,6 +200,7 @@ int control_open(struct control **control, const struct control_conf *conf, stru
     made->fd = -1;
     made->family = conf->address.ss_family;
     made->timeout_ns = conf->barrier_timeout_ns;
+    made->clock_conf = conf->clock;
     made->ping_ns = CLOCK_NEVER;
     code = mailbox_init(&made->mailbox, &(struct datagram_outlet){mailbox_outlet_send, made});
     if (code < 0)
@@ -209,32 +215,31 @@ int control_open(struct control **control, const struct control_conf *conf, stru
     return 0;
 }
 
-/* A hash of what makes CLOCK_MONOTONIC one clock: the boot, and the time namespace's offsets. Keyed
- * with the run's key, because a boot id tells machines apart. A machine that does not say gets a
- * random one, equal to nobody's. */
+/* Of a file's beginning; keyed with the run's key, because a boot id tells machines apart. A file
+ * that can't be read is like nobody's when it is `needed`, else like an empty one. */
+static uint32_t hash_file(const char *path, bool needed, const uint8_t key[TRANSPORT_KEY_BYTES])
+{
+    uint8_t hash[crypto_generichash_BYTES_MIN], bytes[256];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
+    uint32_t word;
+
+    if (fd >= 0)
+        close(fd);
+    if (size <= 0 && needed)
+        randombytes_buf(bytes, (size_t)(size = 16));
+    crypto_generichash(hash, sizeof(hash), bytes, size > 0 ? (size_t)size : 0, key,
+                       TRANSPORT_KEY_BYTES);
+    memcpy(&word, hash, sizeof(word));
+    return word;
+}
+
+/* What makes CLOCK_MONOTONIC one clock: the boot, and the time namespace's offsets. */
+#define SAME_BOOT(a, b) ((a) >> 32 == (b) >> 32)
 static uint64_t hash_boot(const uint8_t key[TRANSPORT_KEY_BYTES])
 {
-    static const char *const files[] = {"/proc/sys/kernel/random/boot_id",
-                                        "/proc/self/timens_offsets"};
-    crypto_generichash_state state;
-    uint8_t hash[crypto_generichash_BYTES_MIN], bytes[256];
-    uint64_t boot;
-
-    crypto_generichash_init(&state, key, TRANSPORT_KEY_BYTES, sizeof(hash));
-    for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        int fd = open(files[i], O_RDONLY | O_CLOEXEC);
-        ssize_t size = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
-
-        if (fd >= 0)
-            close(fd);
-        if (size <= 0 && i == 0)
-            randombytes_buf(bytes, (size_t)(size = 16));
-        if (size > 0)
-            crypto_generichash_update(&state, bytes, (size_t)size);
-    }
-    crypto_generichash_final(&state, hash, sizeof(hash));
-    memcpy(&boot, hash, sizeof(boot));
-    return boot;
+    return (uint64_t)hash_file("/proc/sys/kernel/random/boot_id", true, key) << 32 |
+           hash_file("/proc/self/timens_offsets", false, key);
 }
 
 static int copy_addresses(struct control *control, const struct control_peers *peers,
@@ -286,7 +291,7 @@ int control_join(struct control *control, const struct control_peers *peers, str
         return code;
     }
     control->incoming.sender = DATAGRAM_NONE;
-    run_clock_init(&control->clock, peers->self == 0);
+    run_clock_init(&control->clock, peers->self == 0, control->clock_conf.asymmetry_ns);
     make_group(control, peers);
     control->joined = true;
     group_start(&control->group, clock_now());
@@ -295,15 +300,35 @@ int control_join(struct control *control, const struct control_peers *peers, str
 
 /* ---- in ---- */
 
+/* ptp: what the kernel says now. */
+static void ask_kernel(struct control *control)
+{
+    struct offset_estimate realtime = {0, -1};
+    struct discipline kernel;
+
+    discipline_read(&kernel);
+    realtime.offset_ns = kernel.offset_ns;
+    if (kernel.synchronized)
+        realtime.bound_ns =
+            control->clock_conf.error_ns > 0 ? control->clock_conf.error_ns : kernel.maxerror_ns;
+    run_clock_discipline(&control->clock, realtime);
+}
+
 /* What is known only after the handshake: whose clocks are ours. */
 static void learn_clocks(struct control *control, int64_t now_ns)
 {
     const struct session *session = &control->group.session;
-    bool is_root = session->root_boot == session->conf.boot;
+    const struct run_clock_kin kin = {
+        .root = session->root_boot == session->conf.boot,
+        .parent = session->parent_boot == session->conf.boot,
+    };
 
     control->clocks_known = true;
-    run_clock_boot(&control->clock, is_root, session->parent_boot == session->conf.boot);
-    if (!is_root)
+    run_clock_decide(&control->clock, control->clock_conf.mode, &kin,
+                     control->group.neighbours.self == 0);
+    if (control->clock.mode == CLOCK_PTP)
+        ask_kernel(control);
+    if (run_clock_asks(&control->clock))
         control->ping_ns = now_ns;
 }
 
@@ -444,7 +469,7 @@ int64_t control_deadline(const struct control *control)
 void control_barrier_enter(struct control *control, const struct barrier_values *mine,
                            int64_t now_ns)
 {
-    if (control->clocks_known && !control->clock.is_root)
+    if (control->clocks_known && run_clock_asks(&control->clock))
         control->ping_ns = now_ns; /* what follows a barrier needs a fresh offset */
     group_enter(&control->group, mine, now_ns);
     control->active_ns = now_ns;
@@ -510,11 +535,44 @@ bool control_crowded(const struct control *control)
     return group_crowded(&control->group);
 }
 
-struct control_clock control_clock(const struct control *control)
+struct control_clock control_clock_at(struct control *control, int64_t at_ns)
 {
-    struct offset_estimate root = run_clock_estimate(&control->clock, clock_now());
+    struct offset_estimate root;
 
+    if (control->clock.mode == CLOCK_PTP)
+        ask_kernel(control);
+    root = run_clock_estimate(&control->clock, at_ns);
     return (struct control_clock){.offset_ns = root.offset_ns, .bound_ns = root.bound_ns};
+}
+
+struct control_clock control_clock(struct control *control)
+{
+    return control_clock_at(control, clock_now());
+}
+
+struct control_clocks control_clocks(const struct control *control)
+{
+    const struct session *session = &control->group.session;
+    struct control_clocks clocks = {.mode = control->clock.mode, .rate_bound_ppm = -1};
+    struct offset_rate rate;
+
+    if (!control->clocks_known)
+        return clocks;
+    clocks.with_node_0 = SAME_BOOT(session->root_boot, session->conf.boot);
+    clocks.one_clock = session->root_boot == session->conf.boot;
+    clocks.id = session->conf.boot;
+    if (clocks.mode != CLOCK_ESTIMATED || control->clock.is_root)
+        return clocks;
+    rate = offset_rate(&control->clock.to_root, clock_now());
+    clocks.rate_ppm = rate.ppm;
+    clocks.rate_bound_ppm = rate.bound_ppm;
+    return clocks;
+}
+
+bool control_clock_settled(const struct control *control)
+{
+    return control->clocks_known &&
+           (!run_clock_asks(&control->clock) || control->pings > PINGS_QUICK);
 }
 
 void control_beat(struct control *control, int64_t now_ns)

@@ -3,13 +3,14 @@
  * The control endpoint of a node: one UDP socket that carries barriers, partners' addresses,
  * aborts and heartbeats, every datagram authenticated. Everything runs in the caller's thread:
  * poll control_fd() for reading and control_deadline() for time, then call control_work(). The
- * state machines behind it (engine/barrier.h, engine/offset.h) do no I/O of their own.
+ * state machines behind it (engine/barrier.h, engine/run_clock.h) do no I/O of their own.
  *
  * Sources: Hensgen, Finkel, Manber 1988 (dissemination barrier); RFC 5905 (the four timestamps).
  */
 #ifndef ENGINE_CONTROL_H
 #define ENGINE_CONTROL_H
 
+#include "clock.h"
 #include "err.h"
 #include "transport.h"
 
@@ -24,6 +25,7 @@ struct control_conf {
     const char *netns;               /* namespace of the socket; NULL: the process's own */
     struct sockaddr_storage address; /* to bind; port 0: any */
     int64_t barrier_timeout_ns;      /* a waiting node names whoever is missing after so long */
+    struct clock_conf clock;         /* the same on all nodes */
 };
 
 /* What all nodes of a run agree on. Copied by control_join. */
@@ -55,10 +57,20 @@ struct control_fault {
     char text[256];      /* "" or the node's own reason */
 };
 
-/* Run time (node 0's CLOCK_MONOTONIC) = local CLOCK_MONOTONIC + offset_ns, within +-bound_ns. */
+/* Run time (run_clock.h) = local CLOCK_MONOTONIC + offset_ns, within +-bound_ns. */
 struct control_clock {
     int64_t offset_ns;
-    int64_t bound_ns; /* 0: one machine, one clock; -1: not known yet */
+    int64_t bound_ns; /* 0: our clock is run time's; -1: not known */
+};
+
+/* How this node knows run time, once a barrier is passed; before that CLOCK_AUTO. */
+struct control_clocks {
+    enum clock_mode mode;
+    bool with_node_0;      /* on its machine ... */
+    bool one_clock;        /* ... and its CLOCK_MONOTONIC shows the same */
+    uint64_t id;           /* of our CLOCK_MONOTONIC: equal on nodes that share it */
+    double rate_ppm;       /* estimated: how much faster run time goes than our clock, ... */
+    double rate_bound_ppm; /* ... within this; below 0: not known */
 };
 
 int control_open(struct control **control, const struct control_conf *conf, struct err *err);
@@ -106,7 +118,13 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
 /* All nodes are on one machine, and more than its cores. Known once a barrier is passed. */
 bool control_crowded(const struct control *control);
 
-struct control_clock control_clock(const struct control *control);
+/* At a time of our clock, past or to come. Later it may be known better than it was then. ptp: the
+ * kernel is asked, and what it says holds for any time. */
+struct control_clock control_clock_at(struct control *control, int64_t at_ns);
+struct control_clock control_clock(struct control *control);
+struct control_clocks control_clocks(const struct control *control);
+/* Estimated: whether the questions with which a run begins are answered, or can't be waited for. */
+bool control_clock_settled(const struct control *control);
 
 /* Heartbeats (by hand: node 0 sends them to all, authenticated): when the last one came; 0: none
  * so far. None is sent before the handshake is over. */

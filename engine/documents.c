@@ -5,6 +5,7 @@
 #include "interim.h"
 #include "refusal.h"
 
+#include <assert.h>
 #include <cyaml/cyaml.h>
 #include <errno.h>
 #include <math.h>
@@ -95,6 +96,20 @@ static const cyaml_schema_field_t bind_fields[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_strval_t clock_words[] = {{"auto", CLOCK_AUTO},
+                                             {"shared", CLOCK_SHARED},
+                                             {"ptp", CLOCK_PTP},
+                                             {"estimated", CLOCK_ESTIMATED}};
+static_assert(CYAML_ARRAY_LEN(clock_words) == CLOCK_MODES, "each has a word");
+
+static const cyaml_schema_field_t clock_fields[] = {
+    CYAML_FIELD_ENUM("mode", CYAML_FLAG_STRICT, struct clock_conf, mode, clock_words,
+                     CYAML_ARRAY_LEN(clock_words)),
+    CYAML_FIELD_INT("asymmetry_ns", OPTIONAL, struct clock_conf, asymmetry_ns),
+    CYAML_FIELD_INT("error_ns", OPTIONAL, struct clock_conf, error_ns),
+    CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t job_fields[] = {
     CYAML_FIELD_UINT("protocol", CYAML_FLAG_DEFAULT, struct doc_job, protocol),
     STRING("run", 0, doc_job, run),
@@ -104,6 +119,7 @@ static const cyaml_schema_field_t job_fields[] = {
     CYAML_FIELD_ENUM("worker", OPTIONAL, struct doc_job, worker, worker_words,
                      CYAML_ARRAY_LEN(worker_words)),
     STRING("log", OPTIONAL, doc_job, log),
+    CYAML_FIELD_MAPPING("clock", OPTIONAL, struct doc_job, clock, clock_fields),
     CYAML_FIELD_MAPPING_PTR("bind", POINTER | OPTIONAL, struct doc_job, bind, bind_fields),
     CYAML_FIELD_SEQUENCE("nodes", POINTER, struct doc_job, nodes, &node_entry, 1,
                          PATTERN_RANKS_MAX),
@@ -301,6 +317,19 @@ enum document_kind document_kind(const struct document *document)
     return document->quit != NULL ? DOCUMENT_QUIT : DOCUMENT_NONE;
 }
 
+/* What is stated belongs to one way of knowing the clocks, and is not more than a second. */
+static int check_clock(const struct clock_conf *clock, struct err *err)
+{
+    if (clock->asymmetry_ns < 0 || clock->asymmetry_ns > NS_PER_S || clock->error_ns < 0 ||
+        clock->error_ns > NS_PER_S)
+        return err_set(err, -EINVAL, "job.clock: asymmetry_ns and error_ns are 0 to 1 s");
+    if ((clock->asymmetry_ns > 0 && clock->mode != CLOCK_ESTIMATED) ||
+        (clock->error_ns > 0 && clock->mode != CLOCK_PTP))
+        return err_set(err, -EINVAL,
+                       "job.clock: asymmetry_ns goes with estimated, error_ns with ptp");
+    return 0;
+}
+
 static int check_job(const struct doc_job *job, struct err *err)
 {
     if (job->protocol != NODE_PROTOCOL)
@@ -314,7 +343,7 @@ static int check_job(const struct doc_job *job, struct err *err)
         return err_set(err, -EINVAL,
                        "job.run must be 1 to 64 letters, digits, '-', '.' or '_', not '%s'",
                        job->run);
-    return 0;
+    return check_clock(&job->clock, err);
 }
 
 static int check_load(const struct doc_trial *trial, struct err *err)

@@ -7,6 +7,7 @@
 #ifndef ENGINE_DOCUMENTS_H
 #define ENGINE_DOCUMENTS_H
 
+#include "clock.h"
 #include "cores.h"
 #include "err.h"
 #include "transport.h"
@@ -53,8 +54,9 @@ struct doc_job {
     uint32_t deadman_ms;
     uint32_t barrier_timeout_ms;
     enum worker_policy worker;
-    char *log;             /* NULL: info */
-    struct doc_bind *bind; /* NULL: devices stay with the driver that they have */
+    char *log;               /* NULL: info */
+    struct clock_conf clock; /* absent: all 0 */
+    struct doc_bind *bind;   /* NULL: devices stay with the driver that they have */
     struct doc_node *nodes;
     unsigned nodes_count;
 };

@@ -7,14 +7,26 @@
 #include "clock.h"
 #include "node.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define CLOCK_WAIT_NS NS_PER_S
+
+static const char *const clock_names[] = {
+    [CLOCK_AUTO] = "auto",
+    [CLOCK_SHARED] = "shared",
+    [CLOCK_PTP] = "ptp",
+    [CLOCK_ESTIMATED] = "estimated",
+};
+static_assert(sizeof clock_names / sizeof clock_names[0] == CLOCK_MODES, "each has a name");
+
 #define BOOT_BYTES 8 /* of the boot id's hash, in hello */
 
 int join_open_control(struct node *node)
@@ -23,6 +35,7 @@ int join_open_control(struct node *node)
     struct control_conf conf = {
         .netns = self->control.netns,
         .barrier_timeout_ns = node->job->barrier_timeout_ms * NS_PER_MS,
+        .clock = node->job->clock,
     };
     struct err err = {0};
     const char *address = self->control.address != NULL ? self->control.address : "0.0.0.0:0";
@@ -147,16 +160,45 @@ static int join_control(struct node *node, const struct doc_peers *doc, struct e
     return rc;
 }
 
+/* Why this node knows run time as it does. */
+static const char *clock_why(const struct node *node, const struct control_clocks *clocks)
+{
+    if (node->job->clock.mode != CLOCK_AUTO)
+        return "asked for";
+    if (clocks->one_clock)
+        return "boot ids are equal";
+    return clocks->with_node_0 ? "time namespaces differ" : "boot ids differ";
+}
+
+const char *join_clock_name(enum clock_mode mode)
+{
+    return clock_names[mode];
+}
+
 static void say_ready(struct node *node)
 {
+    struct control_clocks clocks = control_clocks(node->control);
     struct control_clock now = control_clock(node->control);
     json_t *record = record_new(node->records, "ready");
+    char id[17];
 
     tsc_calibrate(&node->tsc);
+    snprintf(id, sizeof id, "%016" PRIx64, clocks.id);
+    json_object_set_new(record, "clock", json_string(join_clock_name(clocks.mode)));
+    json_object_set_new(record, "clock_why", json_string(clock_why(node, &clocks)));
+    json_object_set_new(record, "clock_id", json_string(id));
     json_object_set_new(record, "clock_offset_ns",
                         now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns));
     record_set_count(record, "clock_bound_ns", now.bound_ns);
     record_send(node->records, record);
+}
+
+static bool is_refused(struct node *node)
+{
+    enum clock_mode asked = node->job->clock.mode;
+
+    return (asked == CLOCK_SHARED && !control_clocks(node->control).one_clock) ||
+           (asked == CLOCK_PTP && control_clock(node->control).bound_ns < 0);
 }
 
 /* The offset to node 0's clock takes some questions and answers more. A node that gets none runs
@@ -166,9 +208,39 @@ static int await_clock(struct node *node)
     int64_t deadline_ns = clock_now() + CLOCK_WAIT_NS;
     int rc = 0;
 
-    while (rc == 0 && control_clock(node->control).bound_ns < 0 && clock_now() < deadline_ns)
+    while (rc == 0 && clock_now() < deadline_ns &&
+           (!control_clock_settled(node->control) || control_clock(node->control).bound_ns < 0) &&
+           !is_refused(node))
         rc = node_turn(node, clock_now() + 5 * NS_PER_MS);
     return rc;
+}
+
+/* The clocks are not what the run asks for. */
+static int check_clock(struct node *node)
+{
+    struct control_clocks clocks = control_clocks(node->control);
+    const char *first = node_name_of(node, 0);
+    struct err err = {0};
+
+    if (!is_refused(node))
+        return 0;
+    if (node->job->clock.mode == CLOCK_PTP)
+        err_set(&err, -EINVAL,
+                "clock: ptp, but the kernel of %s calls its clock not synchronized: start chronyd, "
+                "or ptp4l and phc2sys, there and wait until it is settled, or say clock: estimated",
+                node->name);
+    else if (clocks.with_node_0)
+        err_set(
+            &err, -EINVAL,
+            "clock: shared, but %s and %s are in different time namespaces, whose clocks differ "
+            "(/proc/self/timens_offsets): start them in one, or say clock: estimated",
+            node->name, first);
+    else
+        err_set(&err, -EINVAL,
+                "clock: shared, but %s and %s are different machines (their boot ids differ): say "
+                "clock: estimated, or ptp where their kernels' clocks are synchronized",
+                node->name, first);
+    return node_fail(node, 2, &err);
 }
 
 int join_run(struct node *node)
@@ -204,6 +276,8 @@ int join_run(struct node *node)
     node->ready = true;
     node->beat_ns = clock_now();
     rc = await_clock(node);
+    if (rc == 0)
+        rc = check_clock(node);
     if (rc == 0)
         say_ready(node);
 cleanup:

@@ -167,6 +167,8 @@ size_t job_worker_of(const struct node *node, uint32_t port, uint32_t queue);
 /* join.c: the control endpoint; hello, peers, the first barrier, ready. */
 int join_open_control(struct node *node);
 int join_run(struct node *node);
+/* As in documents and records. */
+const char *join_clock_name(enum clock_mode mode);
 
 /* trial.c: runs one trial document, barrier to barrier. */
 int trial_run(struct node *node, const struct doc_trial *doc);

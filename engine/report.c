@@ -167,12 +167,14 @@ static const struct {
 };
 static_assert(sizeof latency_kinds / sizeof latency_kinds[0] == LATENCY_KINDS, "each has a name");
 
-/* The two ends' clocks each differ from node 0's by at most what all nodes agreed on. */
+/* Our clock may be wrong by so much, and the other end's by what the worst of all said. What it
+ * says itself is in its `clock` record. */
 static int64_t one_way_bound_ns(const struct phase_run *run)
 {
-    double bound_us = run->outcome.skew_bound_us;
+    int64_t ours_ns = run->clock.bound_ns;
+    int64_t theirs_ns = run->outcome.clock_bound_ns;
 
-    return bound_us < 0 ? -1 : (int64_t)(2e3 * bound_us);
+    return ours_ns < 0 || theirs_ns < 0 ? -1 : ours_ns + theirs_ns;
 }
 
 static void set_latency(json_t *record, enum latency_kind kind, const struct latency *latency,
@@ -241,8 +243,7 @@ static void report_latency(const struct phase_run *run, const struct flow_place 
         struct latency sum = {0};
         bool measured = false;
 
-        if (latency_kinds[kind].of_source != place->source ||
-            (kind == LATENCY_ONE_WAY && one_way_bound_ns(run) < 0))
+        if (latency_kinds[kind].of_source != place->source)
             continue;
         for (uint32_t q = 0; q < place->lane->queue_count; q++)
             measured =
@@ -406,8 +407,10 @@ static const struct worker_lane *find_timing(const struct phase_run *run, const 
     return timing;
 }
 
-void report_phase(const struct phase_run *run)
+void report_phase(struct phase_run *run)
 {
+    run->clock = clock_of_phase(run);
+    report_clock(run);
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct phase_lane *lane = &run->lanes[i];
         struct flow_place place = {.lane = lane, .source = true};

@@ -192,7 +192,7 @@ static int meet(struct trial *trial)
 }
 
 /* Before the first trial of a transport that measures times; on one machine by one node, because
- * those that share node 0's clock share its cores. */
+ * all of them share its cores. */
 static void measure_floor(const struct trial *trial)
 {
     struct node *node = trial->node;
@@ -201,7 +201,7 @@ static void measure_floor(const struct trial *trial)
     struct err err = {0};
 
     if (trial->doc->latency == NULL || transport->floor == NULL || node->floor_of == transport ||
-        (node->self != 0 && control_clock(node->control).bound_ns == 0))
+        (node->self != 0 && control_clocks(node->control).with_node_0))
         return;
     node->floor_of = transport;
     floor = calloc(LATENCY_KINDS, sizeof *floor);

@@ -98,8 +98,16 @@ struct phase_outcome {
     uint32_t states;      /* STATE_ bits over all nodes */
     double start_skew_us; /* below 0: not known */
     double stop_skew_us;
-    double skew_bound_us; /* below 0: no common clock */
-    int64_t elapsed_ns;   /* start to the last byte anywhere (transfer), else to the stop */
+    double skew_bound_us;   /* below 0: no common clock */
+    int64_t clock_bound_ns; /* the greatest of all nodes' (struct phase_clock); -1: not known */
+    int64_t elapsed_ns;     /* start to the last byte anywhere (transfer), else to the stop */
+};
+
+/* What is known of this node's clock in a phase's window: run time = local + the offset that the
+ * phase was run with + shift_ns, within +-bound_ns, all through the window. */
+struct phase_clock {
+    int64_t shift_ns;
+    int64_t bound_ns; /* -1: not known */
 };
 
 /* What nodes tell each other in barriers, OR-ed. */
@@ -137,10 +145,12 @@ struct phase_run {
     int64_t entry_run_ns; /* when the last node was ready; 0: there was no barrier */
     int64_t start_run_ns;
     int64_t sending_ns;      /* the longest that any node sends if nothing hinders it */
-    int64_t offset_ns;       /* run time = local + offset */
+    int64_t offset_ns;       /* run time = local + offset, as it was known then, ... */
+    int64_t bound_ns;        /* ... within this; -1: it was not */
     struct compute *compute; /* NULL: nothing is computed beside the traffic */
     struct phase_cost begin;
     struct phase_cost end;
+    struct phase_clock clock; /* as it is reported */
     struct phase_outcome outcome;
 };
 
@@ -203,7 +213,7 @@ void report_interim(struct phase_run *run, bool all);
 void report_disorder(const struct phase_run *run, const struct phase_lane *lane,
                      const struct lane_flow *flow);
 /* report.c: the records of a phase that has ended. */
-void report_phase(const struct phase_run *run);
+void report_phase(struct phase_run *run);
 void report_probe(const struct phase_run *run);
 void report_progress(const struct phase_run *run, struct worker_progress *last, int64_t *last_ns);
 void report_lane_errors(const struct phase_run *run);
@@ -220,6 +230,11 @@ void report_floor(const struct trial *trial, const struct latency floor[LATENCY_
 /* Seconds of CPU that this process has used; seconds that this machine's CPUs have idled. */
 double cpu_process_s(void);
 double cpu_idle_s(void);
+
+/* report_clock.c: as well as it is known now: when the phase is over, better than before. */
+struct phase_clock clock_of_phase(const struct phase_run *run);
+/* Writes the record of run->clock. */
+void report_clock(const struct phase_run *run);
 
 /* How a rank's published address is called between nodes. */
 uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);

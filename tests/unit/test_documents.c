@@ -95,6 +95,37 @@ static void times_are_asked_for(void **state)
     }
 }
 
+#define JOB "job: {protocol: 1, run: a, nodes: [{name: n}]"
+
+static void clocks_are_asked_for(void **state)
+{
+    static const struct {
+        const char *text;
+        struct clock_conf clock;
+    } some[] = {
+        {"", {CLOCK_AUTO, 0, 0}},
+        {", clock: {mode: auto}", {CLOCK_AUTO, 0, 0}},
+        {", clock: {mode: shared}", {CLOCK_SHARED, 0, 0}},
+        {", clock: {mode: ptp, error_ns: 1000}", {CLOCK_PTP, 0, 1000}},
+        {", clock: {mode: estimated, asymmetry_ns: 2500}", {CLOCK_ESTIMATED, 2500, 0}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
+        struct document *document;
+        char text[256];
+        struct err err;
+
+        snprintf(text, sizeof text, "%s%s}\n", JOB, some[i].text);
+        document = parse(text, &err);
+        assert_non_null(document);
+        assert_int_equal(document->job->clock.mode, some[i].clock.mode);
+        assert_int_equal(document->job->clock.asymmetry_ns, some[i].clock.asymmetry_ns);
+        assert_int_equal(document->job->clock.error_ns, some[i].clock.error_ns);
+        document_free(document);
+    }
+}
+
 static void groups_and_lists_reach_the_request(void **state)
 {
     struct err err;
@@ -131,6 +162,11 @@ static void each_mistake_is_one_sentence(void **state)
         {"job: {protocol: 9, run: a, nodes: [{name: n}]}\n", "speaks 1"},
         {"job: {protocol: 1, run: 'a b', nodes: [{name: n}]}\n", "letters, digits"},
         {"job: {protocol: 1, run: a}\n", "Missing required mapping field: nodes"},
+        {JOB ", clock: {mode: gps}}\n", "Invalid"},
+        {JOB ", clock: {mode: shared, asymmetry_ns: 5}}\n", "asymmetry_ns goes with estimated"},
+        {JOB ", clock: {mode: auto, error_ns: 5}}\n", "error_ns with ptp"},
+        {JOB ", clock: {mode: estimated, asymmetry_ns: -1}}\n", "0 to 1 s"},
+        {JOB ", clock: {mode: ptp, error_ns: 2000000000}}\n", "0 to 1 s"},
         {TRIAL "  load: {percent: 95}\n", "window_ns above 0"},
         {TRIAL "  load: {percent: 101}\n  window_ns: 1\n", "more than the line carries"},
         {TRIAL "  load: {percent: 5, bps: 1}\n  window_ns: 1\n", "exactly one of"},
@@ -253,6 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_trial_is_read),
         cmocka_unit_test(times_are_asked_for),
+        cmocka_unit_test(clocks_are_asked_for),
         cmocka_unit_test(groups_and_lists_reach_the_request),
         cmocka_unit_test(each_mistake_is_one_sentence),
         cmocka_unit_test(a_stream_gives_document_after_document),

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the kernel says of its CLOCK_REALTIME, which something outside (phc2sys, chronyd, ntpd)
+ * steers by PTP or NTP (adjtimex(2), RFC 1589): whether it is synchronized, and the greatest error
+ * that it may have. The kernel adds 500 us a second to that until it is told better, and calls the
+ * clock unsynchronized once it is 16 s.
+ */
+#ifndef ENGINE_DISCIPLINE_H
+#define ENGINE_DISCIPLINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/timex.h>
+
+struct discipline {
+    bool synchronized;
+    int64_t offset_ns;   /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+    int64_t maxerror_ns; /* as the kernel has it, and what reading the clocks adds */
+    int64_t esterror_ns; /* somebody's estimate; for the record */
+};
+
+/* Judges what adjtimex returned in `state` and wrote. */
+void discipline_judge(struct discipline *discipline, int state, const struct timex *kernel);
+/* Reads the kernel's clocks and their state. */
+void discipline_read(struct discipline *discipline);
+
+#endif
