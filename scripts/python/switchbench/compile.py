@@ -18,7 +18,7 @@ from .config.resolve import Point, Test, frame_limits, given, place, points, ver
 from .config.settings import PATTERN_KEYS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
-from .model import Load, Part, Port, Repeats, Run, SwitchCounters, Trial
+from .model import ClockChoice, Load, Part, Port, Repeats, Run, SwitchCounters, Trial
 from .results import expect
 
 NS = 1e9
@@ -53,6 +53,7 @@ def compile_run(reading: Reading) -> Run:
         on_missing=model.on_missing or "stop",
         worker=model.worker or "auto",
         log=model.log or "info",
+        clock=model.clock or ClockChoice(),
         start_s=timing.start_s(reading.site),
         switch_counters=_switch_counters(reading),
         notes=(*reading.site.notes, *_unjudged(reading, trials)),

@@ -16,7 +16,7 @@ import yaml
 from . import cores
 from .compile import refuse_unbuilt
 from .errors import ConfigurationError
-from .model import Port, Process, Run
+from .model import ClockChoice, Port, Process, Run
 
 PROTOCOL = 1
 KEY_BYTES = 32
@@ -59,6 +59,7 @@ def job_document(
         "barrier_timeout_ms": run.site.barrier_timeout_ms,
         "worker": dealt.worker,
         "log": run.log,
+        "clock": _clock(run.clock),
         "nodes": [
             _node(process, used) | _cores(dealt.cores.get(process.name, ()))
             for process in run.site.processes
@@ -95,6 +96,11 @@ def _bind(run: Run) -> dict[str, Any]:
     """The site's `bind`: nodes need not look at it where no port is a PCI device's."""
     wanted = run.site.effective.get("bind")
     return {"bind": dict(wanted)} if wanted else {}
+
+
+def _clock(clock: ClockChoice) -> dict[str, Any]:
+    stated = {"asymmetry_ns": clock.asymmetry_ns, "error_ns": clock.error_ns}
+    return {"mode": clock.mode} | {key: value for key, value in stated.items() if value}
 
 
 def _cores(named: Sequence[int]) -> dict[str, Any]:

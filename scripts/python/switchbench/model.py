@@ -81,6 +81,18 @@ class Repeats:
     confidence: float = 0.95
 
 
+CLOCK_MODES = ("auto", "shared", "ptp", "estimated")
+
+
+@dataclass(frozen=True)
+class ClockChoice:
+    """How the nodes' clocks are brought together (doc/latency.md)."""
+
+    mode: str = "auto"  # of CLOCK_MODES
+    asymmetry_ns: int = 0  # estimated: at most so much by unequal ways; 0: nothing is stated
+    error_ns: int = 0  # ptp: of each clock at most; 0: the kernel is asked
+
+
 @dataclass(frozen=True)
 class Part:
     """One network's share of a trial: its ranks are the ports, in rank order."""
@@ -141,6 +153,7 @@ class Run:
     on_missing: str = "stop"  # stop | exclude
     worker: str = "auto"  # the `job` document's
     log: str = "info"
+    clock: ClockChoice = ClockChoice()
     switch_counters: SwitchCounters | None = None
     start_s: float = 0.0  # what it takes before the first trial
     notes: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from ..model import Repeats
+from ..model import ClockChoice, Repeats
 from . import quantities, settings
 from .read import FORMAT, Reading
 from .resolve import Test, points
@@ -31,6 +31,7 @@ def effective(reading: Reading) -> dict[str, Any]:
         "on_missing": model.on_missing or "stop",
         "worker": model.worker or "auto",
         "log": model.log or "info",
+        "clock": _clock(model.clock or ClockChoice()),
     }
     if model.time_limit is not None:
         whole["time_limit"] = quantities.DURATION.text(model.time_limit)
@@ -44,6 +45,12 @@ def effective(reading: Reading) -> dict[str, Any]:
     if reading.expectations:
         whole["expect"] = [dict(clause) for clause in model_expect(reading)]
     return whole
+
+
+def _clock(clock: ClockChoice) -> str | dict[str, str]:
+    stated = {"asymmetry": clock.asymmetry_ns, "error": clock.error_ns}
+    texts = {key: quantities.DURATION.text(value) for key, value in stated.items() if value}
+    return {"mode": clock.mode, **texts} if texts else clock.mode
 
 
 def model_expect(reading: Reading) -> list[dict[str, Any]]:

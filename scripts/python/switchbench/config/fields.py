@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
-from ..model import Load, Repeats
+from ..model import CLOCK_MODES, ClockChoice, Load, Repeats
 from . import quantities
 from .words import listed, meant, shown
 
@@ -408,6 +408,40 @@ def _probe_rate(value: object) -> object:
     return rate
 
 
+_CLOCK_STATED = {"asymmetry": "estimated", "error": "ptp"}  # and the mode that it goes with
+STATED_MOST_NS = 1_000_000_000
+
+
+def _clock(value: object) -> object:
+    """`shared`, `ptp`, `estimated`; or a mapping with what is known of their error."""
+    if value is None or isinstance(value, ClockChoice):
+        return value
+    if isinstance(value, list):
+        raise ValueError(SINGULAR)
+    given = value if isinstance(value, dict) else {"mode": value}
+    keys = ("mode", *_CLOCK_STATED)
+    for key in given:
+        if key not in keys:
+            near = meant(key, keys) or f"; keys are {listed(keys)}"
+            raise ValueError(f"{key} is not a key here{near}")
+    mode = given.get("mode", "auto")
+    if mode not in CLOCK_MODES:
+        raise ValueError(f"found {shown(mode)}; possible are {listed(CLOCK_MODES)}")
+    stated = {key: _clock_stated(key, mode, given[key]) for key in _CLOCK_STATED if key in given}
+    return ClockChoice(mode, stated.get("asymmetry", 0), stated.get("error", 0))
+
+
+def _clock_stated(key: str, mode: str, value: object) -> int:
+    goes_with = _CLOCK_STATED[key]
+    if mode != goes_with:
+        raise ValueError(f"{key} goes with mode: {goes_with}, not with {mode}")
+    stated_ns = quantities.duration_ns(value)
+    if not 0 < stated_ns <= STATED_MOST_NS:
+        raise ValueError(f"{key}: found {shown(value)}, but more than 0 and at most 1s is needed")
+    return stated_ns
+
+
+Clock = Annotated[Any, PlainValidator(_clock)]
 Duration = Annotated[int, _single(quantities.duration_ns)]
 Interim = Annotated[int, _single(_interim)]
 RepeatField = Annotated[Any, PlainValidator(_repeats)]

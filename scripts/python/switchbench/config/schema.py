@@ -13,6 +13,7 @@ from pydantic import Field, PlainValidator
 
 from .fields import (
     Axis,
+    Clock,
     Cores,
     Duration,
     FrameSize,
@@ -204,6 +205,7 @@ class Configuration(Settings):
     on_missing: Literal["stop", "exclude"] | None = None
     worker: Literal["auto", "sleep", "poll"] | None = None
     log: Literal["error", "warning", "info", "debug"] | None = None
+    clock: Clock | None = None
 
 
 class LabControl(Strict):

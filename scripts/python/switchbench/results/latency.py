@@ -8,7 +8,7 @@ is None, and the reason stands beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ KINDS = (ONE_WAY, IPDV, ROUND_TRIP, PINGPONG)
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
 FIGURES = ("min", "mean", *PERCENTILES, "max", "pdv")
 NS_PER_US = 1000.0
+
+_CUT = "the clocks differ by more than the least delay: it is not known how much was cut off"
 
 # The layout of engine/histogram.h.
 _LINEAR_BITS = 6
@@ -60,6 +62,9 @@ class Histogram:
     beyond: int = 0
     lost: int | None = None  # never came back; None: nothing was to
     bound_ns: int | None = None  # one way: what the two clocks may differ by
+    no_clock: bool = False  # one way: of some it is not known what they may differ by
+    moved: dict[int, int] = field(default_factory=dict)  # by ns: put right since they were counted
+    cut: bool = False  # some were below 0 by the clocks, and counted as 0
 
     def add_record(self, record: Record) -> None:
         """Takes one part of a `histogram` record; what all parts repeat counts once."""
@@ -77,13 +82,40 @@ class Histogram:
                 beyond=record.get("beyond") or 0,
                 lost=record.get("lost"),
                 bound_ns=record.get("bound_ns"),
+                no_clock=_lacks_clock(record),
             )
         )
+
+    def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
+        """The same one-way delays with the clocks put right; exact where the middles are."""
+        return Histogram(
+            buckets=dict(self.buckets) if shift_ns == 0 else {},
+            count=self.count,
+            sum_ns=self.sum_ns + shift_ns * self.count,
+            least_ns=None if self.least_ns is None else self.least_ns + shift_ns,
+            greatest_ns=None if self.greatest_ns is None else self.greatest_ns + shift_ns,
+            beyond=self.beyond,
+            lost=self.lost,
+            bound_ns=bound_ns,
+            moved={} if shift_ns == 0 else {mid + shift_ns: n for mid, n in self._middles()},
+            cut=self.buckets.get(0, 0) > 0 and (shift_ns, bound_ns) != (0, 0),
+        )
+
+    def _middles(self) -> Iterator[tuple[int, int]]:
+        """All times with their numbers, in order."""
+        middles = dict(self.moved)
+        for index, number in self.buckets.items():
+            least, width = bucket_bounds(index)
+            middle = least + width // 2
+            middles[middle] = middles.get(middle, 0) + number
+        yield from sorted(middles.items())
 
     def merge(self, other: Histogram) -> None:
         """Adds another's times; nothing is lost by it."""
         for index, number in other.buckets.items():
             self.buckets[index] = self.buckets.get(index, 0) + number
+        for middle, number in other.moved.items():
+            self.moved[middle] = self.moved.get(middle, 0) + number
         self._add_totals(other)
 
     def quantile_ns(self, share: float) -> float | None:
@@ -91,11 +123,10 @@ class Histogram:
         if self.count < needed(share) or not self.whole:
             return None
         wanted, passed = math.ceil(share * self.count), 0
-        for index in sorted(self.buckets):
-            passed += self.buckets[index]
+        for middle, number in self._middles():
+            passed += number
             if passed >= wanted:
-                least, width = bucket_bounds(index)
-                return self._within(least + width // 2)
+                return self._within(middle)
         return self.greatest_ns
 
     @property
@@ -106,7 +137,7 @@ class Histogram:
     @property
     def whole(self) -> bool:
         """Whether all parts of all records are there."""
-        return sum(self.buckets.values()) == self.count
+        return sum(self.buckets.values()) + sum(self.moved.values()) == self.count
 
     def _within(self, value: int) -> int:
         assert self.least_ns is not None
@@ -120,8 +151,16 @@ class Histogram:
         self.least_ns = _known(min, self.least_ns, other.least_ns)
         self.greatest_ns = _known(max, self.greatest_ns, other.greatest_ns)
         self.bound_ns = _known(max, self.bound_ns, other.bound_ns)
+        self.no_clock = self.no_clock or other.no_clock
+        self.cut = self.cut or other.cut
         if other.lost is not None:
             self.lost = (self.lost or 0) + other.lost
+
+
+def _lacks_clock(record: Record) -> bool:
+    """Whether it is not known what its two ends' clocks differ by; a floor has one clock."""
+    one_way = record.get("type") == "histogram" and record.get("kind") == ONE_WAY
+    return one_way and record.get("bound_ns") is None
 
 
 def _known(choose: Any, left: int | None, right: int | None) -> int | None:
@@ -192,9 +231,7 @@ def _values(kind: str, times: Histogram) -> tuple[dict[str, float | None], dict[
         if values[name] is None
     }
     if values["pdv"] is None and kind != IPDV:
-        reasons["pdv"] = reasons.get("p99_9") or (
-            "the clocks differ by more than the least delay: it is not known how much was cut off"
-        )
+        reasons["pdv"] = reasons.get("p99_9") or _CUT
     return values, reasons
 
 
@@ -204,7 +241,7 @@ def _pdv_ns(kind: str, times: Histogram) -> float | None:
     high = times.quantile_ns(PERCENTILES["p99_9"])
     if kind == IPDV or high is None or times.least_ns is None:
         return None
-    if kind == ONE_WAY and times.least_ns == 0 and times.bound_ns != 0:
+    if kind == ONE_WAY and _is_cut(times):
         return None
     return high - times.least_ns
 
@@ -219,12 +256,23 @@ def _too_few(name: str, share: float, times: Histogram) -> str:
 
 def _refusal(name: str, value: float | None, times: Histogram) -> str | None:
     """Why a figure of one-way delay says nothing: the clocks differ by as much."""
-    if value is None or name == "pdv" or not times.bound_ns or value >= times.bound_ns:
+    if value is None or name == "pdv":
+        return None
+    if times.no_clock:
+        return "unknown: the ends have no common clock"
+    if name in ("min", "mean") and times.bound_ns is not None and _is_cut(times):
+        return _CUT
+    if not times.bound_ns or value >= times.bound_ns:
         return None
     return (
         f"unknown: the clocks may differ by {times.bound_ns / NS_PER_US:g} us, more than the "
         f"{value / NS_PER_US:g} us measured"
     )
+
+
+def _is_cut(times: Histogram) -> bool:
+    """Whether some were below 0 by the clocks."""
+    return times.cut or (times.bound_ns != 0 and times.buckets.get(0, 0) > 0)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 from ..model import Run, Trial
 from . import measures as m
 from . import scatter, sweep
+from .clocks import ClockTable
 from .directory import RECORDS
 from .disorder import add_disorder, disorder_entry
 from .entries import (
@@ -92,6 +93,7 @@ class Summary:
         self._computing = scatter.ComputeTable()
         self._scatter: list[dict[str, Any]] = []
         self._ports = PortTable(run.site.ports)
+        self._clocks = ClockTable(run.site)
         self._findings = FindingTable()
         self._open: dict[tuple[int, int], _OpenTrial] = {}
         self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
@@ -107,6 +109,8 @@ class Summary:
         self._hellos: list[dict[str, Any]] = []
         self._takers = {
             "hello": self._take_hello,
+            "ready": lambda _line, record: self._clocks.take_ready(record),
+            "clock": lambda _line, record: self._clocks.take(record),
             "port-open": self._take_port_open,
             "flow": self._take_flow,
             "histogram": self._take_histogram,
@@ -164,6 +168,7 @@ class Summary:
             "messages": self._sweep.summary()
             | {"scatter": self._scatter, "computing": self._computing.summary(self._run.trials)},
             "ports": self._ports.summary(),
+            "clocks": self._clocks.summary(),
             "floors": [
                 {"node": node, "transport": transport, "kind": kind} | figures(kind, times)
                 for (node, transport, kind), times in self._floors.items()
@@ -282,12 +287,16 @@ class Summary:
                 plan = plan_entry(trial, part, entries, open_trial.ended)
                 self._plans.append(plan)
                 self._repeats.add(trial, part.network, repeat_value(plan, entries))
+        for phase_key in open_trial.phases:
+            self._clocks.forget((phase_key.trial, phase_key.repeat, phase_key.phase))
 
     def _add_phase(
         self, place: Place, phase: PhaseRecords, nodes: dict[str, NodePhase]
     ) -> dict[str, Any]:
         lines = self._line_rates(place)
         flows = list(phase.flows.values())
+        moment = (place.key.trial, place.key.repeat, place.key.phase)
+        self._clocks.correct(moment, ((flow.src, flow.dst, flow.times) for flow in flows))
         how = state(flows, nodes, self._nodes)
         for flow in flows:
             flow.settled = how not in ("flooded", "stopped")

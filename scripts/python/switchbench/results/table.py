@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from . import figures, latency_table, messages, side_by_side
+from . import clocks, figures, latency_table, messages, side_by_side
 from .figures import Unit, unit_for
 
 WORST_PHASES = 5
@@ -296,6 +296,10 @@ class Report:
         return figures.spark(shares, 100.0, self._console.options.ascii_only)
 
     def _times(self) -> None:
+        nodes = self._summary.get("clocks", [])  # older summaries have none
+        words = clocks.sentence(nodes)
+        if words and (self._every_time or any(node["clock"] != "shared" for node in nodes)):
+            self._say(f"  {words}", "dim")
         floor = latency_table.floor_words(self._summary)
         if not self._every_time:
             if floor is not None:
