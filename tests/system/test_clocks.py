@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clocks in runs on one machine, where the truth is known: one clock, or one set off by a time
+namespace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import labkit
+import runs
+from switchbench.launch.engine import find_engine
+
+LIMIT_S = 60
+AHEAD_S = 5000
+SET_OFF = ("unshare", "--time", "--monotonic", str(AHEAD_S), "--fork", "--")
+ONE_AT_A_TIME_US = 25_000  # what two sleeping workers on shared cores may add
+UNSYNCHRONIZED = "calls its clock not synchronized"
+
+
+# --- two nodes on loopback, without ports --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A node that has ended."""
+
+    status: int
+    records: list[dict[str, Any]]
+    log: str
+
+    @property
+    def ready(self) -> dict[str, Any]:
+        """What it said when all nodes had met."""
+        (record,) = (record for record in self.records if record["type"] == "ready")
+        return record
+
+    @property
+    def error(self) -> str:
+        """Why it gave up."""
+        found = [record["text"] for record in self.records if record["type"] == "error"]
+        assert len(found) == 1, self.log
+        return str(found[0])
+
+
+def _documents(clock: dict[str, Any], udp_port: int) -> str:
+    addresses = [f"127.0.0.1:{udp_port + i}" for i in range(2)]
+    nodes = [{"name": f"n{i}", "control": {"address": addresses[i]}} for i in range(2)]
+    job = {
+        "protocol": 1,
+        "run": f"clocks-{os.getpid()}",
+        "controlled": False,
+        "deadman_ms": 5000,
+        "barrier_timeout_ms": 10_000,
+        "clock": clock,
+        "nodes": nodes,
+    }
+    peers = {"addresses": addresses, "key": "5c" * 32}
+    parts: list[dict[str, Any]] = [{"job": job}, {"peers": peers}, {"quit": True}]
+    return "".join(yaml.safe_dump(part, explicit_start=True, explicit_end=True) for part in parts)
+
+
+def _nodes(clock: dict[str, Any], second: Sequence[str] = ()) -> list[Ended]:
+    """Both nodes from start to end; `second` starts the second one."""
+    text = _documents(clock, 20_000 + os.getpid() % 20_000)
+    engine = str(find_engine())
+    processes = [
+        subprocess.Popen(
+            [*prefix, engine, "--name", f"n{i}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for i, prefix in enumerate(((), second))
+    ]
+    try:
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write(text)
+            process.stdin.flush()
+        said = [process.communicate(timeout=LIMIT_S) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return [
+        Ended(process.returncode, [json.loads(line) for line in out.splitlines()], log)
+        for process, (out, log) in zip(processes, said, strict=True)
+    ]
+
+
+def _set_off() -> tuple[str, ...]:
+    """Starts a program whose CLOCK_MONOTONIC is ahead; skips where the kernel can't."""
+    tried = subprocess.run([*SET_OFF, "true"], check=False, capture_output=True)
+    if tried.returncode != 0:
+        pytest.skip("no time namespaces here, or no right to make one")
+    return SET_OFF
+
+
+@pytest.mark.parametrize("mode", ["auto", "shared"])
+def test_one_machine_shares_a_clock(mode: str) -> None:
+    for node in _nodes({"mode": mode}):
+        assert node.status == 0, node.log
+        assert node.ready["clock"] == "shared"
+        assert node.ready["clock_bound_ns"] == 0
+        assert node.ready["clock_why"] == (
+            "asked for" if mode == "shared" else "boot ids are equal"
+        )
+
+
+def test_one_clock_is_estimated_when_asked_for() -> None:
+    first, second = _nodes({"mode": "estimated"})
+    assert (first.status, second.status) == (0, 0), first.log + second.log
+    assert first.ready["clock_bound_ns"] == 0
+    assert first.ready["clock_id"] == second.ready["clock_id"]
+    bound_ns = second.ready["clock_bound_ns"]
+    assert 0 < bound_ns < 20e6
+    assert abs(second.ready["clock_offset_ns"]) <= bound_ns
+
+
+def test_a_time_namespace_is_another_clock() -> None:
+    first, second = _nodes({"mode": "auto"}, _set_off())
+    assert (first.status, second.status) == (0, 0), first.log + second.log
+    ready = second.ready
+    assert (ready["clock"], ready["clock_why"]) == ("estimated", "time namespaces differ")
+    assert first.ready["clock_id"] != ready["clock_id"]
+    assert abs(ready["clock_offset_ns"] + AHEAD_S * 10**9) <= ready["clock_bound_ns"] < 20e6
+
+
+def test_a_clock_that_is_not_shared_is_refused() -> None:
+    first, second = _nodes({"mode": "shared"}, _set_off())
+    assert second.status == 2
+    assert "clock: shared, but n1 and n0 are in different time namespaces" in second.error
+    assert "clock: estimated" in second.error
+    assert first.status != 0
+
+
+def test_ptp_wants_a_synchronized_kernel() -> None:
+    nodes = _nodes({"mode": "ptp"})
+    if all(node.status == 0 for node in nodes):  # somebody steers this machine's clock
+        for node in nodes:
+            assert node.ready["clock"] == "ptp"
+            assert node.ready["clock_bound_ns"] > 0
+        return
+    refused = [node for node in nodes if node.status == 2]
+    assert refused
+    assert UNSYNCHRONIZED in refused[0].error
+    assert "clock: estimated" in refused[0].error
+
+
+@pytest.mark.parametrize(
+    ("clock", "words"),
+    [
+        ({"mode": "ptp", "asymmetry_ns": 5}, "asymmetry_ns goes with estimated"),
+        ({"mode": "estimated", "error_ns": 5}, "error_ns with ptp"),
+        ({"mode": "estimated", "asymmetry_ns": -5}, "0 to 1 s"),
+        ({"mode": "gps"}, "Invalid"),
+        ({"mode": 7}, "Invalid"),
+    ],
+)
+def test_bad_words_are_refused(clock: dict[str, Any], words: str) -> None:
+    for node in _nodes(clock):
+        assert node.status == 2
+        assert words in node.error
+
+
+# --- whole runs on a lab -------------------------------------------------------------------------
+
+
+def _run(directory: Path, clock: Any) -> runs.Result:
+    """One flow into a queue that is full, through a path that is slower one way."""
+    directory.mkdir()
+    return runs.run(
+        directory,
+        {
+            "site": {
+                "lab": "one-switch",
+                "rate": "10M",
+                "queue": "64KiB",
+                "overrides": {"node1": {"rate": "20M"}},
+            },
+            "clock": clock,
+            "transport": "dpdk",
+            "ranks": [2],
+            "load": "70%",
+            "frame_size": 512,
+            "warmup": "500ms",
+            "window": "1500ms",
+            "latency": {"probes": "50/s"},
+            "tests": [{"pattern": "chain"}],
+        },
+    )
+
+
+def _one_way(result: runs.Result) -> dict[str, Any]:
+    (trial,) = result.trials(pattern="chain")
+    found: dict[str, Any] = trial["latency"]["one_way"]
+    return found
+
+
+@labkit.needs_lab
+def test_estimated_delays_are_the_shared_clocks(tmp_path: Path) -> None:
+    shared = _run(tmp_path / "shared", "shared")
+    estimated = _run(tmp_path / "estimated", "estimated")
+    truth, found = _one_way(shared), _one_way(estimated)
+    assert truth["bound"] == 0
+    assert 0 < found["bound"] < 20_000
+    for name in ("p50", "p90"):
+        assert found[name] == pytest.approx(truth[name], abs=found["bound"] + ONE_AT_A_TIME_US), (
+            name
+        )
+    clocks = list(estimated.records("clock"))
+    assert {record["node"] for record in clocks} >= {"node1", "node2"}
+    for record in clocks:  # the truth is 0
+        assert abs(record["offset_ns"]) <= record["bound_ns"], record
+    assert "clocks: estimated (asked for); each within" in estimated.output
+
+
+@labkit.needs_lab
+def test_delays_below_the_bound_are_refused(tmp_path: Path) -> None:
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": "one-switch"},
+            "clock": {"mode": "estimated", "asymmetry": "1s"},
+            "transport": "dpdk",
+            "ranks": [2],
+            "load": "5%",
+            "frame_size": 512,
+            "warmup": "200ms",
+            "window": "500ms",
+            "tests": [{"pattern": "chain"}],
+        },
+    )
+    found = _one_way(result)
+    for record in result.records("clock"):
+        assert abs(record["offset_ns"]) <= record["bound_ns"], record
+    for name, value in found.items():
+        if name in ("min", "p50", "p99", "max"):
+            assert value is None or value >= found["bound"]
