@@ -116,7 +116,7 @@ static void a_run_ends_where_its_messages_do(void **state)
     verbs_cursor_skip(&skipped, &bench.script, 1);
     assert_int_equal(skipped.length, 0);
 
-    begin(mixed, MIXED, VERBS_ENDLESS);
+    begin(mixed, MIXED, FLOW_ENDLESS);
     skipped = bench.at;
     for (uint32_t i = 0; i < 3 * MIXED; i++) {
         verbs_cursor_skip(&skipped, &bench.script, 1);
