@@ -101,10 +101,13 @@ static void set_window(const struct phase_run *run, json_t *record, const struct
 static void set_judgement(const struct phase_run *run, json_t *record, const struct flow_side *side)
 {
     bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
+    bool unreliable = strcmp(run->trial->transport->name, "verbs") == 0 &&
+                      run->template.verbs.service != VERBS_RC;
+    bool judged = frames || unreliable;
 
-    record_set_count(record, "duplicated", frames ? (int64_t)side->duplicated : -1);
-    record_set_count(record, "reordered", frames ? (int64_t)side->reordered : -1);
-    record_set_count(record, "late", frames ? (int64_t)side->late : -1);
+    record_set_count(record, "duplicated", judged ? (int64_t)side->duplicated : -1);
+    record_set_count(record, "reordered", judged ? (int64_t)side->reordered : -1);
+    record_set_count(record, "late", judged ? (int64_t)side->late : -1);
     set_u64(record, "corrupted", side->corrupted);
 }
 

@@ -3,11 +3,13 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <stddef.h>
 #include <string.h>
 
 #define SAMPLES 8u
 #define WORD 8u
 #define SEEN_BITS 64
+#define SEQUENCE_END (offsetof(struct verbs_header, sequence) + sizeof(uint32_t))
 
 static uint8_t sequence_bytes[2 * VERBS_PERIOD];
 
@@ -199,6 +201,26 @@ static void jump(struct verbs_check *check, uint32_t sequence)
         verbs_cursor_next(&check->at, &check->script);
 }
 
+void verbs_check_skip(struct verbs_check *check, uint32_t count)
+{
+    if (count > 0)
+        jump(check, (uint32_t)check->at.sequence + count);
+}
+
+/* A message too short to hold its sequence is taken for the next one of its length. */
+static void jump_to_length(struct verbs_check *check, uint32_t bytes)
+{
+    struct verbs_cursor at = check->at;
+
+    for (uint32_t i = 0; i < check->script.size_count; i++) {
+        if (at.length == bytes) {
+            verbs_check_skip(check, i);
+            return;
+        }
+        verbs_cursor_next(&at, &check->script);
+    }
+}
+
 /* A message from before the one that is due: it came late, or twice. */
 static void judge_late(struct verbs_check *check, uint32_t behind, uint32_t bytes)
 {
@@ -266,9 +288,13 @@ bool verbs_check_message(struct verbs_check *check, const uint8_t *data, uint32_
             check->count->foreign++;
             return false;
         }
-        if (head == VERBS_HEADER_BYTES && judge_gap(check, &here, bytes))
+        if (head < SEQUENCE_END)
+            jump_to_length(check, bytes);
+        else if (judge_gap(check, &here, bytes))
             return true;
         due = verbs_header_of(&check->at, &check->script, check->at.place);
+        if (head < SEQUENCE_END)
+            due.sequence = here.sequence;
     }
     if (check->places && ntohs(here.place) < VERBS_PERIOD)
         due.place = here.place;

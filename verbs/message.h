@@ -188,7 +188,8 @@ struct verbs_check {
     struct verbs_cursor at; /* the next message that is due */
     struct flow_side *side;
     struct port_count *count;
-    bool reliable;   /* nothing may be missing; false: gaps are the network's loss */
+    bool reliable;   /* nothing may be missing; false: gaps are the network's loss, and a message
+                        of less than 8 bytes, which has no sequence, is taken for the next */
     bool places;     /* the payload's place is the source's choice (reads) */
     bool whole;      /* every byte of every message is compared */
     uint64_t missed; /* messages that were jumped over; less when one comes late */
@@ -208,6 +209,8 @@ void verbs_check_start(struct verbs_check *check);
 #define VERBS_SMALL 256u
 #define VERBS_WHOLE_EVERY 64u
 bool verbs_check_message(struct verbs_check *check, const uint8_t *data, uint32_t bytes);
+/* So many messages are missing, as something else than the next one's header tells. */
+void verbs_check_skip(struct verbs_check *check, uint32_t count);
 
 /* Gives a message the ranks of the next hop; `bytes` of it are there. */
 void verbs_redirect(uint8_t *data, uint32_t bytes, const struct verbs_script *onward);

@@ -237,6 +237,60 @@ static void what_is_lost_late_or_twice_is_told_apart(void **state)
     assert_int_equal(bench.side.corrupted, 0);
 }
 
+/* The receiver of a service that loses gets the rest: none of it is damaged, all of it counts. */
+static void lose_one_in_three(const uint32_t *sizes, uint32_t count, unsigned *came)
+{
+    begin(sizes, count, FLOW_ENDLESS);
+    bench.check.reliable = false;
+    *came = 0;
+    for (unsigned i = 0; i < 300; i++) {
+        uint32_t length = make();
+
+        if (i % 3 == 1)
+            continue;
+        assert_true(verbs_check_message(&bench.check, bench.message, length));
+        ++*came;
+    }
+}
+
+static void loss_of_short_messages_is_no_damage(void **state)
+{
+    static const uint32_t lengths[] = {1, 4, 7, 8, 16, 19, 20, 21};
+    static const uint32_t both[] = {4, 100};
+    unsigned came;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        lose_one_in_three(&lengths[i], 1, &came);
+        assert_int_equal(bench.side.live.messages, came);
+        assert_int_equal(bench.side.corrupted + bench.side.reordered + bench.side.duplicated, 0);
+        /* Less than 8 bytes hold no sequence: only the source knows that some are missing. */
+        assert_int_equal(bench.check.missed, lengths[i] < 8 ? 0 : 300 / 3);
+    }
+    lose_one_in_three(both, 2, &came);
+    assert_int_equal(bench.side.live.messages, came);
+    assert_int_equal(bench.side.corrupted, 0);
+}
+
+/* What a write's immediate tells before the message is looked at. */
+static void messages_that_are_skipped_are_missed(void **state)
+{
+    static const uint32_t size[] = {4};
+
+    (void)state;
+    begin(size, 1, FLOW_ENDLESS);
+    bench.check.reliable = false;
+    verbs_check_skip(&bench.check, 0);
+    assert_int_equal(bench.check.missed, 0);
+    make();
+    make();
+    verbs_check_skip(&bench.check, 2);
+    assert_true(verbs_check_message(&bench.check, bench.message, make()));
+    assert_int_equal(bench.check.missed, 2);
+    assert_int_equal(bench.check.at.sequence, 3);
+    assert_int_equal(bench.side.corrupted, 0);
+}
+
 static void other_streams_are_foreign(void **state)
 {
     static const uint32_t size[] = {100};
@@ -337,6 +391,8 @@ int main(void)
         cmocka_unit_test(an_old_message_in_place_is_no_new_one),
         cmocka_unit_test(a_wrong_length_is_all_wrong),
         cmocka_unit_test(what_is_lost_late_or_twice_is_told_apart),
+        cmocka_unit_test(loss_of_short_messages_is_no_damage),
+        cmocka_unit_test(messages_that_are_skipped_are_missed),
         cmocka_unit_test(other_streams_are_foreign),
         cmocka_unit_test(a_reader_takes_the_place_from_the_header),
         cmocka_unit_test(the_last_byte_is_what_a_message_ends_with),
