@@ -63,36 +63,51 @@ static const struct {
      "cable is cut, or gid_index or mtu do not fit the network"},
     {IBV_WC_RNR_RETRY_EXC_ERR, "it has no receives posted, and all retries are used up"},
     {IBV_WC_REM_ACCESS_ERR, "it does not permit this access to its memory"},
-    {IBV_WC_REM_INV_REQ_ERR, "it finds the request invalid; does its device have this operation?"},
+    {IBV_WC_REM_INV_REQ_ERR,
+     "the receiving device finds a request invalid; does it have this operation?"},
     {IBV_WC_REM_OP_ERR, "it could not carry out the request"},
     {IBV_WC_LOC_QP_OP_ERR, "this device does not carry out the request; does it have it?"},
     {IBV_WC_LOC_LEN_ERR, "a message is longer than the place for it, or than the path MTU"},
     {IBV_WC_LOC_PROT_ERR, "this device may not use the memory it was given"},
 };
 
+/* doc/verbs.md, "Soft-RoCE" */
+static const char miscounted[] =
+    "the receiving device finds a request invalid: Soft-RoCE, when it repeats packets twice before "
+    "their acknowledgements come, counts them wrong; give verbs a longer timeout (18 is 1 s), or "
+    "less depth";
+
+static const char *why_failed(enum ibv_wc_status status, const struct transport_port *port)
+{
+    if (port->fatal)
+        return "the device has failed";
+    if (status == IBV_WC_REM_INV_REQ_ERR && port->software && !port->iwarp)
+        return miscounted;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reasons[i].status == status)
+            return reasons[i].why;
+    return ibv_wc_status_str(status);
+}
+
+/* Whoever prints it names the port. */
 static void fail(struct verbs_end *end, int code, const char *what, const char *why)
 {
-    struct lane_flow *flow = end->flow;
+    const struct transport_port *port = end->lane->port;
+    const struct lane_flow *flow = end->flow;
     char gid[VERBS_GID_TEXT];
 
     end->failed = true;
-    err_set(&end->lane->lane.error, code, "%s: %s rank %u (%s, queue pair %u) failed: %s",
-            end->lane->port->label, what, end->source ? flow->dst : flow->src,
+    err_set(&end->lane->lane.error, code, "%s/%u: %s rank %u (%s, queue pair %u) failed: %s",
+            port->device, port->number, what, end->source ? flow->dst : flow->src,
             verbs_gid_text(end->theirs.gid, gid), end->theirs.number, why);
 }
 
 void verbs_fault(struct verbs_end *end, const struct ibv_wc *completion)
 {
-    const char *why = ibv_wc_status_str(completion->status);
-
     if (completion->status == IBV_WC_WR_FLUSH_ERR && end->failed)
         return;
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
-        if (reasons[i].status == completion->status)
-            why = reasons[i].why;
-    if (end->lane->port->fatal)
-        why = "the device has failed";
-    fail(end, -EIO, end->source ? "sending to" : "receiving from", why);
+    fail(end, -EIO, end->source ? "sending to" : "receiving from",
+         why_failed(completion->status, end->lane->port));
 }
 
 void verbs_fault_post(struct verbs_end *end, int code)

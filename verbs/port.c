@@ -91,8 +91,8 @@ static int open_device(struct transport_port *port, struct err *err)
             port->context = ibv_open_device(devices[i]);
             if (port->context == NULL)
                 err_set(err, -errno,
-                        "%s: can't open the RDMA device: %s (is /dev/infiniband/uverbs* readable "
-                        "and writable?)",
+                        "%s: can't open the RDMA device (%s): this user may not read and write "
+                        "/dev/infiniband/uverbs*, or `modprobe ib_uverbs` was not done",
                         port->label, strerror(errno));
         }
     if (port->context == NULL &&
