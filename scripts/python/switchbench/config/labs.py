@@ -34,8 +34,8 @@ BARRIER_TIMEOUT_NS = 5_000_000_000
 
 # ... and a guest's processor is emulated on them: when they are busy, it stands still for many
 # seconds. That a guest has died is learnt from its process, at once.
-GUEST_DEADMAN_NS = 60_000_000_000
-GUEST_BARRIER_TIMEOUT_NS = 120_000_000_000
+GUEST_DEADMAN_NS = 10_000_000_000
+GUEST_BARRIER_TIMEOUT_NS = 20_000_000_000
 
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
 
