@@ -11,6 +11,8 @@
 #ifndef ENGINE_METRICS_H
 #define ENGINE_METRICS_H
 
+#include "strays.h"
+
 #include <stdint.h>
 
 #define FRAME_OVERHEAD_L1 20u /* preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
@@ -65,6 +67,7 @@ struct port_count {
     uint64_t send_refused;   /* frames that the driver did not take at the first try */
     uint64_t probes_sent; /* frames of latency probes and answers to them: neither load nor loss */
     uint64_t probes_received;
+    struct strays strays; /* the misdelivered, by flow */
 };
 
 static inline void flow_count_add(struct flow_count *sum, const struct flow_count *part)
@@ -111,6 +114,7 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
     sum->send_refused += part->send_refused;
     sum->probes_sent += part->probes_sent;
     sum->probes_received += part->probes_received;
+    strays_merge(&sum->strays, &part->strays);
 }
 
 /* What the port's driver counts, since it was opened; -1: it does not say. */

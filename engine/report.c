@@ -307,6 +307,7 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
     record_set_count(record, "foreign", frames ? (int64_t)lane->count.foreign : -1);
     record_set_count(record, "guest_sent", frames ? (int64_t)lane->count.guest_sent : -1);
     record_set_count(record, "guest_received", frames ? (int64_t)lane->count.guest_received : -1);
+    set_u64(record, "tag", lane->phase.tag);
     record_set_count(record, "send_refused", frames ? (int64_t)lane->count.send_refused : -1);
     record_set_count(record, "probes_sent", frames ? (int64_t)lane->count.probes_sent : -1);
     record_set_count(record, "probes_received", frames ? (int64_t)lane->count.probes_received : -1);
@@ -324,6 +325,35 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
     set_run_time(run, record, "start_run_ns", lane->lane->started_ns);
     set_run_time(run, record, "stop_run_ns", lane->lane->stopped_ns);
     record_send(run->trial->node->records, record);
+}
+
+static void report_stray(const struct phase_run *run, const struct phase_lane *lane,
+                         const struct stray_flow *stray)
+{
+    const struct trial_part *part = lane->own->part;
+    bool known = stray->src < part->n && stray->dst < part->n; /* anybody may send what looks so */
+    json_t *record;
+
+    if (stray->frames == 0)
+        return;
+    record = report_new(run, "stray");
+    record_set_text(record, "network", part->doc->network);
+    record_set_text(record, "port", rank_name(lane, lane->own->rank));
+    record_set_text(record, "src", known ? rank_name(lane, stray->src) : NULL);
+    record_set_text(record, "dst", known ? rank_name(lane, stray->dst) : NULL);
+    set_u64(record, "frames", stray->frames);
+    record_send(run->trial->node->records, record);
+}
+
+/* Frames for others, by whose they are; beyond those that were told apart with no name. */
+static void report_strays(const struct phase_run *run, const struct phase_lane *lane)
+{
+    const struct strays *strays = &lane->count.strays;
+    struct stray_flow others = {strays->others, UINT16_MAX, UINT16_MAX};
+
+    for (uint32_t i = 0; i < STRAYS_SLOTS; i++)
+        report_stray(run, lane, &strays->flows[i]);
+    report_stray(run, lane, &others);
 }
 
 static const char *state_name(uint32_t states)
@@ -432,6 +462,7 @@ void report_phase(struct phase_run *run)
             report_disorder(run, lane, &lane->receives[f]);
         }
         report_port(run, lane);
+        report_strays(run, lane);
     }
     report_node(run);
 }

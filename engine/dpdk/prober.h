@@ -55,6 +55,13 @@ static inline bool prober_knows(const struct prober *prober, uint16_t tag)
     return prober->answers && (tag == prober->tags[0] || tag == prober->tags[1]);
 }
 
+/* The same of a damaged frame, whose tag may have lost a bit: the load's tag differs in eight. */
+static inline bool prober_resembles(const struct prober *prober, uint16_t tag)
+{
+    return prober->answers && (__builtin_popcount(tag ^ prober->tags[0]) <= 1 ||
+                               __builtin_popcount(tag ^ prober->tags[1]) <= 1);
+}
+
 /* Main thread, afterwards. */
 bool prober_sum(const struct dpdk_lane *lane, const struct lane_flow *flow, struct latency *sum);
 

@@ -80,6 +80,19 @@ static bool probe_sound(const struct dpdk_lane *lane, const uint8_t *frame, uint
            sound(&lane->receiver.check, &lane->sizes[size].expect, frame, lane->shape.kind);
 }
 
+/* A frame of this phase for another rank. A probe there is missed, and lost, elsewhere. */
+static void astray(struct port_count *count, const struct signature *signature, bool probe)
+{
+    struct stray_flow stray = {1, be16toh(signature->src), be16toh(signature->dst)};
+
+    if (probe) {
+        count->probes_received++;
+        return;
+    }
+    count->misdelivered++;
+    strays_add(&count->strays, &stray);
+}
+
 /* A frame that is not as our flows send them. A sound signature says what it is; a broken one
  * with most of our marks on it is a damaged frame of ours. */
 static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer,
@@ -99,13 +112,14 @@ static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *
         return;
     }
     whole = signature_sound(signature);
-    probe = prober_knows(&lane->prober, signature->tag);
+    probe = whole ? prober_knows(&lane->prober, signature->tag)
+                  : prober_resembles(&lane->prober, signature->tag);
     tagged = signature->tag == receiver->tag || probe;
     here = signature->dst == receiver->rank;
     flow = whole ? find(receiver, be16toh(signature->src))
                  : guess(receiver, frame, be16toh(signature->src));
     if (tagged && whole && !here && signature->src != receiver->rank) {
-        count->misdelivered++;
+        astray(count, signature, probe);
     } else if (probe && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0) {
         count->probes_received++;
         if (here && probe_sound(lane, frame, rte_pktmbuf_data_len(buffer)))

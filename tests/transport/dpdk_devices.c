@@ -231,6 +231,16 @@ static void *inject_all(void *context)
     return NULL;
 }
 
+static uint64_t strays_of(const struct strays *strays, uint16_t src, uint16_t dst)
+{
+    uint64_t frames = strays->others;
+
+    for (uint32_t i = 0; i < STRAYS_SLOTS; i++)
+        if (strays->flows[i].src == src && strays->flows[i].dst == dst)
+            frames += strays->flows[i].frames;
+    return frames;
+}
+
 /* Everything that arrives is counted, once and as what it is. */
 static void judged(struct battery_run *run)
 {
@@ -252,6 +262,7 @@ static void judged(struct battery_run *run)
     assert_int_equal(run->flows[0].destination.corrupted, 5);
     assert_int_equal(run->flows[0].destination.reordered + run->flows[0].destination.late, 0);
     assert_int_equal(run->counts[1].misdelivered, 3);
+    assert_int_equal(strays_of(&run->counts[1].strays, 0, 7), 3);
     assert_int_equal(run->counts[1].foreign, 2);
     assert_true(run->counts[1].guest_received >= 1);
     assert_true(run->counts[1].guest_sent >= 2); /* its announcement and the answer */
