@@ -98,8 +98,9 @@ struct snapshot {
     const char *reason;
     int64_t now_ns;
     uint64_t inside;
-    uint32_t flow_count, pair_count;
+    uint32_t flow_count, wrong_count, pair_count;
     struct model_flow *flows;
+    struct model_flow *wrong;
     struct pair *pairs;
     uint16_t place[MODEL_PORTS_MAX][MODEL_PORTS_MAX + 1]; /* in `pairs`, from 1; last: flooded */
     struct model_port_truth ports[MODEL_PORTS_MAX];
@@ -139,6 +140,7 @@ static void free_snapshot(struct snapshot *snapshot)
     if (snapshot == NULL)
         return;
     free(snapshot->flows);
+    free(snapshot->wrong);
     free(snapshot->pairs);
     free(snapshot->faults);
     free(snapshot);
@@ -154,10 +156,13 @@ static struct snapshot *take_snapshot(const struct truth *truth)
         return NULL;
     snapshot->flow_count = model_flow_count(panel->model);
     snapshot->flows = calloc(snapshot->flow_count + 1, sizeof *snapshot->flows);
+    snapshot->wrong_count = model_wrong_count(panel->model);
+    snapshot->wrong = calloc(snapshot->wrong_count + 1, sizeof *snapshot->wrong);
     snapshot->pairs =
         calloc((size_t)MODEL_PORTS_MAX * (MODEL_PORTS_MAX + 1), sizeof *snapshot->pairs);
     snapshot->faults = calloc(faults + 1, sizeof *snapshot->faults);
-    if (snapshot->flows == NULL || snapshot->pairs == NULL || snapshot->faults == NULL) {
+    if (snapshot->flows == NULL || snapshot->wrong == NULL || snapshot->pairs == NULL ||
+        snapshot->faults == NULL) {
         free_snapshot(snapshot);
         return NULL;
     }
@@ -165,6 +170,8 @@ static struct snapshot *take_snapshot(const struct truth *truth)
         snapshot->flows[i] = *model_flow(panel->model, i);
         add_pair(snapshot, &snapshot->flows[i]);
     }
+    for (uint32_t i = 0; i < snapshot->wrong_count; i++)
+        snapshot->wrong[i] = *model_wrong(panel->model, i);
     for (unsigned i = 0; i < panel->count; i++) {
         snapshot->ports[i] = model_port_truth(panel->model, i);
         snapshot->lost[i] = panel->ports[i].lost;
@@ -265,6 +272,20 @@ static json_t *flow_record(const struct truth *truth, uint32_t index)
     return object;
 }
 
+static json_t *wrong_record(const struct truth *truth, uint32_t index)
+{
+    const struct model_flow *flow = &truth->snapshot->wrong[index];
+    struct model_flow_name name = model_flow_name(flow);
+    json_t *object = record(truth, "wrong");
+
+    json_object_set_new(object, "source", address(name.source));
+    json_object_set_new(object, "destination", address(name.destination));
+    set_pair(truth, object, name.in, name.out);
+    json_object_set_new(object, "tag", name.tagged ? count(name.tag) : json_null());
+    json_object_set_new(object, "misdelivered", count(flow->counts.misdelivered));
+    return object;
+}
+
 static json_t *pair_record(const struct truth *truth, uint32_t index)
 {
     const struct pair *pair = &truth->snapshot->pairs[index];
@@ -349,6 +370,7 @@ static json_t *next_record(const struct truth *truth)
         {truth->panel->count, port_record},
         {snapshot->pair_count, pair_record},
         {snapshot->flow_count, flow_record},
+        {snapshot->wrong_count, wrong_record},
         {truth->description->conf.fault_count, fault_record},
         {1, table_record},
         {1, total_record},

@@ -87,9 +87,17 @@ uint32_t flows_count(const struct flows *flows)
     return flows->count + flows->overflowed;
 }
 
-struct model_flow *flows_at(struct flows *flows, uint32_t index)
+const struct model_flow *flows_at(const struct flows *flows, uint32_t index)
 {
     if (index >= flows->count)
         return &flows->others;
     return &flows->chunks[index / FLOWS_CHUNK][index % FLOWS_CHUNK];
+}
+
+void flows_clear(struct flows *flows)
+{
+    for (uint32_t i = 0; i < flows->count; i++)
+        memset(&flows->chunks[i / FLOWS_CHUNK][i % FLOWS_CHUNK].counts, 0,
+               sizeof(struct model_counts));
+    memset(&flows->others.counts, 0, sizeof flows->others.counts);
 }

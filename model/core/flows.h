@@ -31,6 +31,8 @@ void flows_key(uint64_t key[2], const struct model_flow_name *name);
 
 /* By number, `others` last where it is in use. */
 uint32_t flows_count(const struct flows *flows);
-struct model_flow *flows_at(struct flows *flows, uint32_t index);
+const struct model_flow *flows_at(const struct flows *flows, uint32_t index);
+/* All counts to zero. */
+void flows_clear(struct flows *flows);
 
 #endif

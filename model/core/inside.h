@@ -119,6 +119,7 @@ struct model {
 
     struct table table;
     struct flows flows;
+    struct flows wrong; /* flows by the wrong port that frames of theirs left by */
     struct model_flow *last_flow[MODEL_PORTS_MAX]; /* by input: frames come in trains */
     struct input inputs[MODEL_PORTS_MAX];
     struct output outputs[MODEL_PORTS_MAX];

@@ -252,6 +252,10 @@ void model_clear(struct model *model);
 /* The truth. */
 unsigned model_flow_count(const struct model *model);
 const struct model_flow *model_flow(const struct model *model, unsigned index);
+/* The same of flows whose frames left by a wrong port, by that port: `out` is where they left by,
+ * and of the counts `misdelivered` alone is kept. */
+unsigned model_wrong_count(const struct model *model);
+const struct model_flow *model_wrong(const struct model *model, unsigned index);
 struct model_flow_name model_flow_name(const struct model_flow *flow);
 struct model_port_truth model_port_truth(const struct model *model, unsigned port);
 struct model_fault_truth model_fault_truth(const struct model *model, unsigned fault);

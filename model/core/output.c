@@ -96,6 +96,15 @@ void output_try(struct model *model, unsigned port)
         output_send(model, port, fifo_pop(&output->queue));
 }
 
+/* By its flow, and by flow and the port where nobody asked for it. */
+static void count_wrong(struct model *model, const struct model_frame *frame, uint64_t sign)
+{
+    uint64_t key[2] = {(frame->flow->key[0] & ~(uint64_t)0xff) | frame->out, frame->flow->key[1]};
+
+    frame->flow->counts.misdelivered += sign;
+    flows_get(&model->wrong, key)->counts.misdelivered += sign;
+}
+
 /* `sign`: 1, or -1 when a frame did not leave after all. */
 static void count_left(struct model *model, const struct model_frame *frame, uint64_t sign)
 {
@@ -117,7 +126,8 @@ static void count_left(struct model *model, const struct model_frame *frame, uin
     counts->duplicated += (frame->marks & MARK_DUPLICATE) != 0 ? sign : 0;
     counts->reordered += (frame->marks & MARK_REORDERED) != 0 ? sign : 0;
     counts->corrupted += (frame->marks & MARK_CORRUPTED) != 0 ? sign : 0;
-    counts->misdelivered += (frame->marks & MARK_WRONG) != 0 ? sign : 0;
+    if ((frame->marks & MARK_WRONG) != 0)
+        count_wrong(model, frame, sign);
 }
 
 void model_refused(struct model *model, const struct model_frame *frame, enum model_drop why)

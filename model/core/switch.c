@@ -356,6 +356,8 @@ static int allocate(struct model *model)
     if (rc == 0)
         rc = flows_open(&model->flows, model->conf->flows_max > 0 ? model->conf->flows_max : 1);
     if (rc == 0)
+        rc = flows_open(&model->wrong, model->conf->flows_max > 0 ? model->conf->flows_max : 1);
+    if (rc == 0)
         rc = faults_open(model);
     if (rc == 0 && model->conf->queueing != MODEL_OUTPUT) {
         model->voq = calloc(MODEL_PORTS_MAX, sizeof *model->voq);
@@ -429,6 +431,7 @@ void model_close(struct model *model)
     faults_close(model);
     table_close(&model->table);
     flows_close(&model->flows);
+    flows_close(&model->wrong);
     free(model->voq);
     free(model);
 }
@@ -437,8 +440,8 @@ void model_close(struct model *model)
 
 void model_clear(struct model *model)
 {
-    for (uint32_t i = 0; i < flows_count(&model->flows); i++)
-        memset(&flows_at(&model->flows, i)->counts, 0, sizeof(struct model_counts));
+    flows_clear(&model->flows);
+    flows_clear(&model->wrong);
     for (unsigned i = 0; i < model->ports; i++)
         model->truth[i] = (struct model_port_truth){
             .queue_high_bytes = model->outputs[i].queue_bytes,
@@ -454,9 +457,17 @@ unsigned model_flow_count(const struct model *model)
 
 const struct model_flow *model_flow(const struct model *model, unsigned index)
 {
-    return index < model->flows.count
-               ? &model->flows.chunks[index / FLOWS_CHUNK][index % FLOWS_CHUNK]
-               : &model->flows.others;
+    return flows_at(&model->flows, index);
+}
+
+unsigned model_wrong_count(const struct model *model)
+{
+    return flows_count(&model->wrong);
+}
+
+const struct model_flow *model_wrong(const struct model *model, unsigned index)
+{
+    return flows_at(&model->wrong, index);
 }
 
 struct model_port_truth model_port_truth(const struct model *model, unsigned port)

@@ -76,8 +76,20 @@ struct outcome {
     struct sight sight;
     struct model_counts counts;
     struct model_fault_truth fault;
+    uint64_t wrong[PORTS]; /* frames that left by a port nobody asked for, by port */
     uint64_t hash;
 };
+
+static void add_up_wrong(struct outcome *outcome, const struct model_bed *bed)
+{
+    for (unsigned i = 0; i < model_wrong_count(bed->model); i++) {
+        const struct model_flow *flow = model_wrong(bed->model, i);
+        unsigned out = model_flow_name(flow).out;
+
+        assert_in_range(out, 0, PORTS - 1);
+        outcome->wrong[out] += flow->counts.misdelivered;
+    }
+}
 
 static void run(struct outcome *outcome, struct model_bed *bed)
 {
@@ -95,6 +107,7 @@ static void run(struct outcome *outcome, struct model_bed *bed)
     outcome->counts = bed_totals(bed);
     outcome->fault = model_fault_truth(bed->model, 0);
     outcome->hash = bed->hash;
+    add_up_wrong(outcome, bed);
     assert_int_equal(outcome->counts.received, PORTS * FRAMES);
     bed_close(bed);
     free(outcome->sight.seen);
@@ -216,11 +229,16 @@ static void test_wrong_port(void **state)
 
     (void)state;
     for (size_t i = 1; i < 4; i++) {
+        uint64_t by_port = 0;
+
         run(&outcome, plain(MODEL_FAULT_WRONG_PORT, rates[i]));
+        for (unsigned port = 0; port < PORTS; port++)
+            by_port += outcome.wrong[port];
         assert_by_chance(&outcome.fault, rates[i]);
         assert_int_equal(outcome.sight.elsewhere, outcome.fault.struck);
         assert_int_equal(outcome.counts.misdelivered, outcome.fault.struck);
         assert_int_equal(outcome.counts.astray, outcome.fault.struck);
+        assert_int_equal(by_port, outcome.fault.struck);
         assert_int_equal(outcome.sight.arrived, PORTS * FRAMES - outcome.fault.struck);
     }
 }
@@ -236,6 +254,7 @@ static void test_wrong_port_as_named(void **state)
     run(&outcome, bed);
     assert_int_equal(outcome.fault.fitting, FRAMES);
     assert_int_equal(bed->port[3].received, FRAMES + outcome.fault.struck);
+    assert_int_equal(outcome.wrong[3], outcome.fault.struck);
 }
 
 static void test_flood(void **state)
