@@ -8,7 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from switchbench.results.findings import flooded_by_flow
+from switchbench.results.bottleneck import Share, Shares, locate
+from switchbench.results.strays import Reading, Stray, read_strays
 from switchbench.results.summary import Summary, schema
 from synthetic import (
     about,
@@ -26,10 +27,22 @@ CHAIN = (("node1", "node2"), ("node2", "node3"), ("node3", "node4"))
 SENT = 8000
 
 
+Strays = dict[tuple[tuple[str, str], str], int]
+
+
+def stray_record(pair: tuple[str, str], node: str, count: int) -> dict[str, Any]:
+    """Frames of a flow at a node that is not its destination."""
+    place = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
+    src, dst = (f"{end}:e0" for end in pair)
+    ends = {"port": f"{node}:e0", "src": src, "dst": dst, "frames": count}
+    return {"type": "stray", "node": node, **place, **ends}
+
+
 def findings(
-    delivered: dict[str, int], stray: dict[str, int] | None = None, **sides: Any
+    delivered: dict[str, int], stray: Strays | None = None, **sides: Any
 ) -> list[tuple[str, str, int]]:
-    """What a chain of four finds: frames delivered to each node (else all), strays by node."""
+    """What a chain of four finds: frames delivered to each node (else all); `stray`: frames of each
+    flow at each node."""
     trial = make_trial(SITE, flows=3)
     records: list[dict[str, Any]] = []
     for src, dst in CHAIN:
@@ -40,9 +53,15 @@ def findings(
         records.append(frame_side("destination", *ends, came, min(7000, came)))
     for number in range(1, 5):
         node = f"node{number}"
-        strayed = (stray or {}).get(node, 0)
+        strays = [
+            stray_record(pair, node, count)
+            for (pair, at), count in (stray or {}).items()
+            if at == node
+        ]
+        strayed = sum(record["frames"] for record in strays) + sides.get("unnamed", 0)
         records += [
             port_record(f"{node}:e0", misdelivered=strayed),
+            *strays,
             phase_record(node),
             trial_record(node),
         ]
@@ -51,10 +70,12 @@ def findings(
         summary.feed(line, record)
     result = summary.finish(about(), ())
     jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
-    return [
-        (found["kind"], found["port"] or f"{found['src']} -> {found['dst']}", found["count"])
-        for found in result["findings"]
-    ]
+    return [(found["kind"], _whose(found), found["count"]) for found in result["findings"]]
+
+
+def _whose(found: dict[str, Any]) -> str:
+    at = found["port"] or ""
+    return f"{found['src']} -> {found['dst']} {at}".strip() if found["src"] else at
 
 
 def test_nothing_wrong_nothing_found() -> None:
@@ -66,18 +87,84 @@ def test_a_loss_is_the_flows() -> None:
 
 
 def test_as_many_astray_as_lost_is_a_wrong_port() -> None:
-    found = findings({"node2": SENT - 3}, {"node3": 2, "node4": 1})
-    assert found == [("wrong-port", "node1:e0 -> node2:e0", 3)]
+    one, two = CHAIN[:2]
+    found = findings(
+        {"node2": SENT - 3, "node3": SENT - 1},
+        {(one, "node3"): 2, (one, "node4"): 1, (two, "node4"): 1},
+    )
+    assert found == [
+        ("wrong-port", "node1:e0 -> node2:e0 node3:e0", 2),
+        ("wrong-port", "node1:e0 -> node2:e0 node4:e0", 1),
+        ("wrong-port", "node2:e0 -> node3:e0 node4:e0", 1),
+    ]
+
+
+def test_beside_a_wrong_port_losses_are_told() -> None:
+    found = findings({"node2": SENT - 5}, {(CHAIN[0], "node4"): 2})
+    assert found == [
+        ("wrong-port", "node1:e0 -> node2:e0 node4:e0", 2),
+        ("loss", "node1:e0 -> node2:e0", 3),
+    ]
 
 
 def test_strays_that_no_flow_lacks_are_a_flood() -> None:
-    found = findings({}, {"node3": 5, "node4": 5})
-    assert found == [("flood", "node1:e0 -> node2:e0", 5)]
+    everywhere: Strays = {(CHAIN[0], "node3"): 5, (CHAIN[0], "node4"): 5}
+    assert findings({}, everywhere) == [("flood", "node1:e0 -> node2:e0", 5)]
+    found = findings({"node2": SENT - 2}, everywhere)
+    assert found == [("flood", "node1:e0 -> node2:e0", 5), ("loss", "node1:e0 -> node2:e0", 2)]
 
 
 def test_strays_that_fit_neither_stay_open() -> None:
-    found = findings({"node2": SENT - 3}, {"node4": 1})
-    assert found == [("misdelivered", "node4:e0", 1), ("loss", "node1:e0 -> node2:e0", 3)]
+    assert findings({}, {(CHAIN[0], "node4"): 1}) == [("misdelivered", "node4:e0", 1)]
+
+
+def test_strays_of_no_known_flow_stay_open() -> None:
+    """A port tells so many flows apart; and older records told none."""
+    found = findings({"node2": SENT - 4}, unnamed=1)
+    assert found[:4] == [("misdelivered", f"node{number}:e0", 1) for number in range(1, 5)]
+    assert found[4:] == [("loss", "node1:e0 -> node2:e0", 4)]
+
+
+@pytest.mark.parametrize(
+    ("at", "lost", "reading"),
+    [
+        ({"c": 2}, 2, Reading(wrong=(Stray("c", 2),))),
+        ({"c": 2, "d": 2}, 4, Reading(wrong=(Stray("c", 2), Stray("d", 2)))),
+        ({"c": 2, "d": 2}, 1, Reading(flooded=2)),
+        ({"c": 3, "d": 2}, 1, Reading(2, (Stray("c", 1),))),
+        ({"c": 3, "d": 1}, 0, None),
+        ({"a": 1}, 1, None),
+    ],
+)
+def test_what_strays_say(at: dict[str, int], lost: int, reading: Reading | None) -> None:
+    assert read_strays(at, lost, {"c", "d"}) == reading
+
+
+def shares(**of: Share) -> Shares:
+    """A phase by groups, whose names are joined by `_`."""
+    return Shares({tuple(name.split("_")): share for name, share in of.items()})
+
+
+CARRIED, LIMITED = Share(100, 1000, 0), Share(60, 1000, 400)
+
+
+def test_a_group_is_the_limit_where_the_network_carries_more() -> None:
+    alone, both = shares(left=LIMITED), shares(left=LIMITED, right=LIMITED)
+    assert locate(alone, [alone]) == {}
+    assert locate(both, [both]) == {}
+    assert locate(alone, [alone, both]) == {("left",): 400}
+    other = shares(right=LIMITED)
+    assert locate(both, [alone, both]) == {}
+    assert locate(both, [alone, other, both]) == {("left",): 400, ("right",): 400}
+    assert locate(alone, [alone, shares(right=CARRIED)]) == {("left",): 400}
+
+
+def test_between_groups_is_the_limit_where_each_carries_more() -> None:
+    across = shares(left_right=LIMITED)
+    assert locate(across, [across, shares(left=CARRIED)]) == {}
+    assert locate(across, [across, shares(left=CARRIED, right=CARRIED)]) == {("left", "right"): 400}
+    assert locate(across, [across, shares(left=LIMITED), shares(right=CARRIED)]) == {}
+    assert locate(shares(left_right=Share(60, 1000, 5)), [shares(left=CARRIED)]) == {}
 
 
 def test_a_port_through_which_nothing_comes_is_dead() -> None:
@@ -93,16 +180,3 @@ def test_when_nothing_comes_at_all_no_port_is_blamed() -> None:
 def test_slow_is_only_what_is_slow_both_ways(intended: int, kind: str) -> None:
     found = findings({"node2": SENT // 2}, node2_intended=intended)
     assert [(name, count) for name, _, count in found] == [(kind, SENT // 2)]
-
-
-def test_floods_by_flow() -> None:
-    chain = [("a", "b"), ("b", "c"), ("c", "d")]
-    stray = {"a": 12, "b": 4, "c": 11, "d": 19}
-    assert flooded_by_flow(chain, stray) == {("a", "b"): 11, ("b", "c"): 8, ("c", "d"): 4}
-    both = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")]
-    assert flooded_by_flow(both, {"a": 0, "b": 0, "c": 7, "d": 7}) == {
-        ("c", "d"): 0,
-        ("d", "c"): 0,
-        None: 7,
-    }
-    assert flooded_by_flow(chain, {"a": 0, "b": 0, "c": 1, "d": 0}) is None

@@ -10,13 +10,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 
 import labkit
 import runs
+from switchbench import lab
 from switchbench.lab import switches
 
 Record = dict[str, Any]
@@ -25,15 +29,20 @@ Counts = dict[tuple[str, str], int]  # by kind and by flow or port
 
 pytestmark = [labkit.needs_lab, labkit.needs_switch]
 
-PROBES = 16  # a probe sends fewer frames of a flow, a load more
 CHAIN = {"pattern": "chain"}  # every port has another set of flows
 QUICK = {"profile": "quick", "transport": "dpdk", "warmup": "200ms", "tests": [CHAIN]}
-SMALL = QUICK | {"frame_size": 64, "load": "25%", "flood_limit": 0}  # 37,000 frames/s a flow
+# 37,000 frames/s a flow; probes of latency among them, so that the switch strikes some, too.
+PROBED = {"latency": {"probes": "1000/s"}}
+SMALL = QUICK | PROBED | {"frame_size": 64, "load": "25%", "flood_limit": 0}
 RATES = [
     pytest.param(2_000, "1s", id="2000"),
-    pytest.param(100_000, "10s", id="100000", marks=pytest.mark.slow),
+    pytest.param(100_000, "20s", id="100000", marks=pytest.mark.slow),  # over 2 million frames
 ]
 SEEDS = [pytest.param(3, id="3"), pytest.param(100, id="100", marks=pytest.mark.slow)]
+
+PROBES = "lost probes"  # beside the findings' kinds
+# What the tag of probes and of their answers differs by from the load's (engine/dpdk/probe.h).
+PROBE_TAGS = (0x5A3C, 0xA5C3)
 
 # What a fault does to a flow: the finding's kind, and what the switch wrote of it.
 PLANTED: dict[str, tuple[str, Callable[[Record], int]]] = {
@@ -44,26 +53,61 @@ PLANTED: dict[str, tuple[str, Callable[[Record], int]]] = {
     "wrong-port": ("wrong-port", lambda flow: flow.get("misdelivered", 0)),
     "flood": ("flood", lambda flow: flow.get("flooded", 0)),
 }
-MORE: dict[str, Record] = {"reorder": {"displacement": 3}, "corrupt": {"first_byte": 22}}
+MORE: dict[str, Record] = {"reorder": {"displacement": 3}}
 
-TABLE: list[tuple[str, str, Counts, Counts]] = []  # fault, how it was planted, truth, found
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the detection table."""
+
+    fault: str
+    how: str
+    frames: int  # of the load, that reached the switch
+    truth: Counts
+    found: Counts
+
+    def markdown(self) -> str:
+        """As doc/model.md has it: a kind's counts by flow, in the same order on both sides."""
+        keys = sorted(key for key in self.truth | self.found if key[0] != PROBES)
+        kinds = ", ".join(dict.fromkeys(kind for kind, _ in keys)) or "nothing"
+        places = "; ".join(place for _, place in keys) or "-"
+        sides = [
+            " + ".join(f"{counts.get(key, 0):,}" for key in keys) or "0"
+            for counts in (self.truth, self.found)
+        ]
+        probes = [
+            f"{sum(n for (kind, _), n in counts.items() if kind == PROBES):,}"
+            for counts in (self.truth, self.found)
+        ]
+        cells = (self.fault, self.how, f"{self.frames:,}", kinds, places, *sides, *probes)
+        return f"| {' | '.join(cells)} |"
+
+
+TABLE: list[Row] = []
+LABS = Path(mkdtemp(prefix="sb-detection-"))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def table() -> Iterator[None]:
-    """Prints the detection table after the last test."""
+    """Prints the detection table after the last test, runs with no fault as one."""
     yield
-    print(f"\n\n{'fault':12}{'planted':28}{'kind, where':34}{'switch':>9}{'found':>9}")
-    for fault, how, truth, found in TABLE:
-        for key in sorted(truth.keys() | found.keys()) or [("nothing", "")]:
-            words = ", ".join(word for word in key if word)
-            counts = f"{truth.get(key, 0):>9,}{found.get(key, 0):>9,}"
-            print(f"{fault:12}{how:28}{words:34}{counts}")
+    rmtree(LABS)
+    heads = "fault, planted, frames, found as, whose, switch, found, probes: switch, found"
+    print(f"\n\n| {heads.replace(', ', ' | ')} |\n|{' --- |' * 9}")
+    clean = [row for row in TABLE if row.fault == "none" and not row.truth and not row.found]
+    for row in TABLE:
+        if row not in clean:
+            print(row.markdown())
+    if clean:
+        frames = sum(row.frames for row in clean)
+        print(Row("none", f"{len(clean)} seeds", frames, {}, {}).markdown())
 
 
 def site(name: str = "model-good", nodes: int = 4, **model: Any) -> Record:
-    """A modelled lab that counts by flow and phase."""
-    return {"lab": name, "nodes": nodes, "model": {"flows": "tags", **model}}
+    """A modelled lab that counts by flow and phase, under a name of this run of the tests."""
+    copy = LABS / f"{labkit.PREFIX}-{name}.yaml"
+    copy.write_bytes((lab.topology.PROJECT_LABS / f"{name}.yaml").read_bytes())
+    return {"lab": str(copy), "nodes": nodes, "model": {"flows": "tags", **model}}
 
 
 def truth(result: runs.Result) -> list[Record]:
@@ -72,36 +116,68 @@ def truth(result: runs.Result) -> list[Record]:
     return [json.loads(line) for line in lines]
 
 
-def flows(records: list[Record]) -> list[Record]:
-    """Of measured frames, probes too."""
-    return [r for r in records if r["type"] == "flow" and r["tag"] is not None]
+def tags(result: runs.Result) -> set[int]:
+    """The tags of the measured phases' load."""
+    return {port["tag"] for port in result.records("port") if port["phase"] >= 0}
 
 
-def loaded(records: list[Record]) -> list[Record]:
-    """The flows of measured phases, without probes."""
-    return [flow for flow in flows(records) if flow["received"] > PROBES]
+def loaded(result: runs.Result, kind: str = "flow") -> list[Record]:
+    """What the switch wrote of the load's flows: no probes, nothing else."""
+    ours = tags(result)
+    return [r for r in truth(result) if r["type"] == kind and r["tag"] in ours]
 
 
-def ends(flow: Record) -> str:
+def name(flow: Record, *ends: str) -> str:
     """A flow of the switch by its stations: where it went is the fault's doing."""
-    return " -> ".join(f"node{int(flow[end][-2:], 16)}" for end in ("source", "destination"))
+    return " -> ".join(
+        f"node{int(flow[end][-2:], 16)}" for end in ends or ("source", "destination")
+    )
+
+
+def gone(flow: Record) -> int:
+    """Frames that the switch dropped, for whatever reason."""
+    return sum(flow["dropped"].values())
+
+
+def lost_probes(result: runs.Result) -> tuple[Counts, Counts]:
+    """Probes that never came back: as the switch wrote, of both ways, and as their source says."""
+    struck: Counter[tuple[str, str]] = Counter()
+    ours = tags(result)
+    for flow in truth(result):
+        if flow["type"] != "flow" or flow["tag"] is None:
+            continue
+        missing = gone(flow) + flow.get("misdelivered", 0) + flow.get("corrupted", 0)
+        if flow["tag"] ^ PROBE_TAGS[0] in ours:
+            struck[PROBES, name(flow)] += missing
+        elif flow["tag"] ^ PROBE_TAGS[1] in ours:
+            struck[PROBES, name(flow, "destination", "source")] += missing
+    said: Counter[tuple[str, str]] = Counter()
+    for record in result.records("histogram"):
+        if record["kind"] == "round_trip" and record["part"] == 0:
+            ends = f"{record['src']} -> {record['dst']}".replace(":e0", "")
+            said[PROBES, ends] += record["lost"] or 0
+    return +struck, +said
 
 
 def found(result: runs.Result) -> Counts:
-    """The summary's findings, by kind and flow or port."""
+    """The summary's findings, by kind and flow (with the wrong port), port or groups."""
     counts: Counter[tuple[str, str]] = Counter()
     for finding in result.summary["findings"]:
-        place = finding["port"] or " -> ".join(
-            finding[end] or "?" for end in ("src", "dst") if finding["src"]
-        )
+        place = finding["port"] or " and ".join(finding["groups"] or [])
+        if finding["src"]:
+            at = f" at {finding['port']}" if finding["port"] else ""
+            place = f"{finding['src']} -> {finding['dst']}{at}"
         counts[finding["kind"], place.replace(":e0", "")] += finding["count"]
     return dict(counts)
 
 
 def compare(fault: str, how: str, expected: Counts, result: runs.Result) -> None:
     """The same kinds, flows and counts: nothing left out and nothing beside them."""
-    got = found(result)
-    TABLE.append((fault, how, expected, got))
+    probes_struck, probes_lost = lost_probes(result)
+    expected = {key: n for key, n in expected.items() if n} | probes_struck
+    got = found(result) | probes_lost
+    frames = sum(flow["received"] for flow in loaded(result))
+    TABLE.append(Row(fault, how, frames, expected, got))
     assert got == expected, result.output + result.errors
 
 
@@ -116,8 +192,7 @@ def undisturbed(directory: Path, configuration: Record) -> runs.Result:
         place.mkdir()
         result = runs.run(place, SMALL | configuration)
         assert result.status == 0, result.output + result.errors
-        dropped = [{**flow["dropped"], "fault": 0} for flow in loaded(truth(result))]
-        if not any(sum(counts.values()) for counts in dropped):
+        if all(gone(flow) == flow["dropped"]["fault"] for flow in loaded(result)):
             break
     return result
 
@@ -126,15 +201,19 @@ def undisturbed(directory: Path, configuration: Record) -> runs.Result:
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_fault_is_named(tmp_path: Path, kind: str, one_in: int, window: str) -> None:
     fault = {"kind": kind, "one_in": one_in, "measured": True, **MORE.get(kind, {})}
-    name, count = PLANTED[kind]
+    named, count = PLANTED[kind]
     result = undisturbed(tmp_path, {"window": window, "site": site(seed=5, faults=[fault])})
     expected: Counter[tuple[str, str]] = Counter()
-    for flow in loaded(truth(result)):
-        expected[name, ends(flow)] += count(flow)
-        others = {**flow["dropped"], "fault": 0} if kind == "drop" else flow["dropped"]
-        expected["loss", ends(flow)] += sum(others.values())  # of a machine that was too busy
-    assert any(n for (found_as, _), n in expected.items() if found_as == name)
-    compare(kind, f"1 in {one_in:,}", {key: n for key, n in expected.items() if n}, result)
+    for flow in loaded(result):
+        if kind != "wrong-port":
+            expected[named, name(flow)] += count(flow)
+        others = gone(flow) - (flow["dropped"]["fault"] if kind == "drop" else 0)
+        expected["loss", name(flow)] += others  # of a machine that was too busy
+    for flow in loaded(result, "wrong"):
+        expected[named, f"{name(flow)} at {flow['out']}"] += flow["misdelivered"]
+    planted = sum(n for (found_as, _), n in expected.items() if found_as == named)
+    assert planted == sum(count(flow) for flow in loaded(result)) > 0
+    compare(kind, f"1 in {one_in:,}", expected, result)
 
 
 @pytest.mark.parametrize("seeds", SEEDS)
@@ -147,9 +226,9 @@ def test_without_a_fault_nothing_is_found(tmp_path: Path, seeds: int) -> None:
         assert result.status == 0, result.output + result.errors
         assert result.summary["alarms"] == []
         lost: Counter[tuple[str, str]] = Counter()
-        for flow in loaded(truth(result)):
-            lost["loss", ends(flow)] += sum(flow["dropped"].values())
-        compare("none", f"seed {seed}", {key: n for key, n in lost.items() if n}, result)
+        for flow in loaded(result):
+            lost["loss", name(flow)] += gone(flow)
+        compare("none", f"seed {seed}", lost, result)
 
 
 def test_a_dead_port_is_named_though_no_load_was_sent(tmp_path: Path) -> None:
@@ -157,7 +236,9 @@ def test_a_dead_port_is_named_though_no_load_was_sent(tmp_path: Path) -> None:
     fault = {"kind": "dead", "port": "node2"}
     result = runs.run(tmp_path, QUICK | {"site": site(faults=[fault])})
     assert result.status == 3, result.output + result.errors
-    sent = sum(flow["received"] for flow in flows(truth(result)) if "node2" in ends(flow))
+    ours = {port["tag"] for port in result.records("port")}
+    tried = [r for r in truth(result) if r["type"] == "flow" and r["tag"] in ours]
+    sent = sum(flow["received"] for flow in tried if "node2" in name(flow))
     assert sent > 0
     compare("dead", "node2", {("dead-port", "node2"): sent}, result)
 
@@ -165,13 +246,13 @@ def test_a_dead_port_is_named_though_no_load_was_sent(tmp_path: Path) -> None:
 def test_a_slow_port_is_named(tmp_path: Path) -> None:
     fault = {"kind": "slow", "port": "node2", "rate": "30M"}
     conf = QUICK | {"window": "1500ms", "load": "80%", "site": site(faults=[fault])}
+    conf |= {"latency": {"probes": 0}}  # whose answers a host that can't send refuses
     result = runs.run(tmp_path, conf)
     assert result.status == 0, result.output + result.errors
     (port,) = (r for r in truth(result) if r["type"] == "port" and r["port"] == "node2")
-    assert port["dropped"]["queue"] > 100
-    compare(
-        "slow", "node2, 30M of 100M", {("slow-port", "node2"): port["dropped"]["queue"]}, result
-    )
+    lost = sum(gone(flow) for flow in loaded(result))
+    assert 100 < lost <= port["dropped"]["queue"]  # of the plan's probe, too
+    compare("slow", "node2, 30M of 100M", {("slow-port", "node2"): lost}, result)
 
 
 @pytest.mark.parametrize("kind", ["good", "saturated", "collapse"])
@@ -186,11 +267,63 @@ def test_the_switch_is_named_that_carries_no_more(tmp_path: Path, kind: str) -> 
     result = runs.run(tmp_path, conf)
     assert result.status == 0, result.output + result.errors
     phases: dict[int, list[int]] = {}
-    for flow in loaded(truth(result)):
-        phases.setdefault(flow["tag"], []).append(sum(flow["dropped"].values()))
+    for flow in loaded(result):
+        phases.setdefault(flow["tag"], []).append(gone(flow))
     lost = {len(phase): sum(phase) for phase in phases.values()}
     assert lost[7] == 0
+    how = {
+        "good": "nothing; 24 nodes",
+        "saturated": "saturation by 12 nodes",
+        "collapse": "collapse above half load",
+    }
     named = {"saturated": "saturation"}.get(kind, kind)
     expected = {} if kind == "good" else {(named, ""): lost[23]}
     assert kind == "good" or lost[23] > 1000
-    compare(named if kind != "good" else "none", "24 nodes, Figure 1", expected, result)
+    compare("none" if kind == "good" else named, how[kind], expected, result)
+
+
+def inside(*groups: str) -> Record:
+    """Pairs within modules."""
+    return {"pattern": "pairs", "partners": "inside", "groups": list(groups)}
+
+
+ACROSS = {"pattern": "pairs", "partners": "across", "groups": ["left", "right"]}
+LIMITS: dict[str, tuple[Record, list[Record]]] = {
+    # Four nodes of 10M in each of two modules. A module's 30M are less than its nodes' load ...
+    "module-capacity": (
+        {"capacity": "30M", "trunk_capacity": "1G"},
+        [
+            inside("left") | {"load": "40%"},
+            inside("left") | {"load": "95%"},
+            inside("right") | {"load": "40%"},
+            inside("right") | {"load": "95%"},
+            inside("left", "right") | {"load": "40%"},
+            inside("left", "right") | {"load": "95%"},
+        ],
+    ),
+    # ... and 15M each way between them less than those of four pairs.
+    "trunk": (
+        {"capacity": "1G", "trunk_capacity": "15M"},
+        [
+            inside("left") | {"load": "90%"},
+            inside("right") | {"load": "90%"},
+            ACROSS | {"load": "30%"},
+            ACROSS | {"load": "90%"},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_the_part_of_the_switch_is_named_that_carries_no_more(tmp_path: Path, kind: str) -> None:
+    model, tests = LIMITS[kind]
+    modelled = site("model-e7-constant", 8, **model)
+    result = runs.run(tmp_path, QUICK | {"window": "1s", "tests": tests, "site": modelled})
+    assert result.status == 0, result.output + result.errors
+    expected: Counter[tuple[str, str]] = Counter()
+    for flow in loaded(result):
+        module = flow["switch"].rsplit("-", 1)[1]
+        expected[kind, "left and right" if kind == "trunk" else module] += gone(flow)
+    assert all(n > 100 for n in expected.values())
+    limit = next(iter(model.values())) if kind == "module-capacity" else model["trunk_capacity"]
+    compare(kind, f"two modules, {limit}", expected, result)

@@ -77,6 +77,27 @@ def assert_adds_up(records: list[Record]) -> None:
             assert record["received"] + record["copies"] == gone, record
 
 
+def test_frames_that_come_in_the_next_phase_are_lost_once(tmp_path: Path) -> None:
+    """A switch that keeps some of the first phase's frames until the second: they are lost to the
+    one, and foreign to the other, in which nothing else is changed by them."""
+    fault = {"kind": "reorder", "one_in": 40, "at_most": 8, "measured": True}
+    fault |= {"displacement": 10_000, "hold_ms": 2300}
+    conf = SHORT | {"site": site(seed=3, faults=[fault]), "transport": "dpdk", "load": "10%"}
+    result = runs.run(tmp_path, conf | {"tests": [{"pattern": "aapc", "order": "shift"}]})
+    assert result.status == 0, result.output + result.errors
+    first, second, third = result.trials(pattern="aapc")
+    (struck,) = (record["struck"] for record in truth(result) if record["type"] == "fault")
+    foreign = [0, 0, 0]
+    for port in result.records("port"):
+        foreign[port["phase"]] += port["foreign"] if port["phase"] >= 0 else 0
+    assert 0 < first["lost_frames"] <= struck  # a frame of the plan's probe may be among them
+    assert foreign == [struck - first["lost_frames"], first["lost_frames"], 0]
+    for trial in (first, second, third):
+        assert trial["delivered_frames"] + trial["lost_frames"] == trial["offered_frames"]
+        assert trial["duplicated_frames"] == trial["reordered_frames"] == trial["late_frames"] == 0
+    assert second["lost_frames"] == third["lost_frames"] == 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_planted_fault_is_found_frame_by_frame(tmp_path: Path, kind: str) -> None:
     fault = {"kind": kind, "one_in": 200, "measured": True, **MORE.get(kind, {})}
@@ -212,6 +233,77 @@ def _switch_of(name: str) -> int:
             return int(json.loads(records.read_text().splitlines()[0])["pid"])
         time.sleep(0.02)
     raise AssertionError("no switch came up")
+
+
+# --- the paper's switches ---
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+
+# Rauch 2005, Table 1: MB/s of TCP payload, by the pairs' place and number.
+TABLE_1 = {
+    ("inside", 7): 11.2,
+    ("inside", 8): 10.5,
+    ("inside", 9): 9.7,
+    ("inside", 12): 7.8,
+    ("across", 7): 11.3,
+    ("across", 8): 10.2,
+    ("across", 12): 6.9,
+}
+
+
+def paper(tmp_path: Path, conf: str, lab_name: str) -> runs.Result:
+    """A run of one of conf/paper-*.yaml on another lab than its own."""
+    configuration = yaml.safe_load((CONF / f"paper-switchbench-{conf}.yaml").read_text())
+    result = runs.run(tmp_path, configuration | {"site": {"lab": lab_name}})
+    assert result.status == 0, result.output + result.errors
+    return result
+
+
+def table_1(result: runs.Result) -> dict[tuple[str, int], float]:
+    """The deviations from Table 1 in percent, at its scale; prints them."""
+    deviations = {}
+    for trial in result.trials(pattern="pairs"):
+        key = (trial["parameters"]["partners"], trial["parameters"]["count"])
+        ours = trial["throughput"]["mean"] * 1448 / 1500 / 8 * 10
+        deviations[key] = 100 * (ours / TABLE_1[key] - 1)
+        print(f"{key[0]:8}{key[1]:4} {TABLE_1[key]:6.1f} {ours:7.2f} {deviations[key]:+6.1f} %")
+    assert deviations.keys() == TABLE_1.keys()
+    return deviations
+
+
+@pytest.mark.slow
+def test_table_1_with_a_capacity_fitted_to_it(tmp_path: Path) -> None:
+    deviations = table_1(paper(tmp_path, "table1", "model-e7"))
+    assert max(abs(percent) for percent in deviations.values()) <= 3
+
+
+@pytest.mark.slow
+def test_table_1_with_one_constant_capacity_deviates(tmp_path: Path) -> None:
+    """Its rows imply 168 to 187 MB/s within a module and 82 to 106 between two."""
+    deviations = table_1(paper(tmp_path, "table1", "model-e7-constant"))
+    assert deviations["inside", 8] > 3
+    assert deviations["inside", 12] < -5
+    assert abs(deviations["inside", 9]) < 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("switch", "kind", "least"),
+    [("good", None, 88), ("collapse", "collapse", 8), ("saturated", "saturation", 48)],
+)
+def test_figure_1(tmp_path: Path, switch: str, kind: str | None, least: float) -> None:
+    """All carry 12 nodes; what 24 get is the switch's."""
+    result = paper(tmp_path, "figure1", f"model-figure1-{switch}")
+    line = {
+        trial["ranks"]: trial["throughput"]["percent_of_line"]
+        for trial in result.trials(pattern="chain")
+    }
+    print(switch, {ranks: round(percent, 1) for ranks, percent in line.items()})
+    assert min(line[ranks] for ranks in (2, 8, 12)) > 88
+    assert line[24] > least
+    if kind is not None:
+        assert line[24] < least + 8
+        assert kind in {found["kind"] for found in result.summary["findings"]}
 
 
 # --- the program ---

@@ -9,16 +9,17 @@ open (a loss stays a loss). Of frames only: what TCP repeats is not a finding.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..model import Trial
 from . import measures as m
+from .bottleneck import LOSING, Groups, Shares, group_of_port, locate, shares_of
 from .expect import PhaseResult
 from .records import Flow, PhaseKey, PhaseRecords, Record
+from .strays import Reading, read_strays
 
-LOSING = 0.02  # a flow that loses a larger share loses to a bottleneck, not to a bad cable
 SLOW = 0.8  # a port is slow that takes less than this, and gives less, of what was intended
 CLEAN = 0.002  # a load that loses a smaller one is carried
 COLLAPSED = 0.8  # of what a smaller load got through
@@ -31,9 +32,11 @@ SENTENCES = {
     "dead-port": "nothing came through it, {count} frames of its flows lost",
     "slow-port": "slow both ways, {count} frames for it lost",
     "collapse": "a larger load gets less through than a smaller one, {count} frames lost",
+    "trunk": "no more gets through than a smaller load did, {count} frames lost",
+    "module-capacity": "no more gets through than a smaller load did, {count} frames lost",
     "saturation": "no more gets through than a smaller load did, {count} frames lost",
     "flood": "{count} frames flooded to all ports",
-    "wrong-port": "{count} frames arrived at another port instead",
+    "wrong-port": "{count} frames arrived at {port} instead",
     "misdelivered": "{count} frames arrived that are another port's",
     "loss": "{count} frames lost",
     "duplicate": "{count} frames duplicated",
@@ -50,7 +53,8 @@ class Finding:
     kind: str
     count: int
     pair: Pair | None = None
-    port: str | None = None
+    port: str | None = None  # with a pair: where its frames came to instead
+    groups: Groups = ()  # one, or the two between which it is
     key: PhaseKey | None = None
     where: str = ""  # the phase, as people are shown it
     transport: str = "dpdk"
@@ -59,17 +63,26 @@ class Finding:
         """As the summary has it."""
         src, dst = self.pair or (None, None)
         place = self.key._asdict() if self.key else dict.fromkeys(PhaseKey._fields)
-        whose = self.port or (f"{src} -> {dst}" if self.pair else "the network")
-        what = SENTENCES[self.kind].format(count=f"{self.count:,}")
+        what = SENTENCES[self.kind].format(count=f"{self.count:,}", port=self.port)
         return place | {
             "kind": self.kind,
             "transport": self.transport,
             "src": src,
             "dst": dst,
             "port": self.port,
+            "groups": list(self.groups) or None,
             "count": self.count,
-            "sentence": f"{whose}: {what}" + (f", in {self.where}" if self.where else ""),
+            "sentence": f"{self._whose}: {what}" + (f", in {self.where}" if self.where else ""),
         }
+
+    @property
+    def _whose(self) -> str:
+        """Whose it is, for people."""
+        if self.groups:
+            return f"{'between' if len(self.groups) > 1 else 'within'} {' and '.join(self.groups)}"
+        if self.pair:
+            return " -> ".join(self.pair)
+        return self.port or "the network"
 
 
 @dataclass
@@ -81,7 +94,8 @@ class _Point:
     where: str
     offered_bps: float
     delivered_bps: float
-    lost: dict[Pair, int]
+    shares: Shares
+    lost: dict[Pair, int]  # but for those that came to another port
     lost_share: float
     overloaded: bool  # most flows lose, though no port was offered more than its line
     suspects: dict[str, int]  # slow ports and what was lost to them, unless the network was slow
@@ -125,8 +139,9 @@ class _Reach:
 class FindingTable:
     """Gathers, phase by phase, what the summary's `findings` says."""
 
-    def __init__(self) -> None:
-        """Nothing found yet."""
+    def __init__(self, groups: Mapping[str, Iterable[str]]) -> None:
+        """Nothing found yet. `groups`: names of ports, as the site has them."""
+        self._groups = group_of_port(groups)
         self._points: list[_Point] = []
         self._reach: dict[str, _Reach] = {}  # by transport
 
@@ -136,11 +151,12 @@ class FindingTable:
             return
         losses = {(flow.src, flow.dst): m.lost_frames(flow) for flow in result.flows}
         lost = {pair: count for pair, count in losses.items() if count}
-        point = _point(result, lost, lines)
+        astray = _Astray(phase, losses)
+        point = _point(result, astray.less(lost), lines)
+        point.shares = shares_of(result.flows, point.lost, self._groups)
         if None not in losses.values():
             self._note_reach(result.flows, lost)
-        stray = {name: port.misdelivered or 0 for name, port in phase.ports.items()}
-        point.found += _stray(point, result.flows, stray)
+        point.found += astray.findings(point)
         for kind, name in _OF_ENDS.items():
             counts = {
                 (flow.src, flow.dst): getattr(flow.destination, name) or 0
@@ -191,11 +207,9 @@ class FindingTable:
 
     def _losses(self, point: _Point, explained: set[Pair]) -> list[Finding]:
         """What was lost in a phase: to the network's limit, to slow ports, else by flow."""
-        if any(finding.kind == "wrong-port" for finding in point.found):
-            return []
-        kind = self._limit(point)
-        if kind:
-            return [_finding(point, kind, sum(point.lost.values()))]
+        limits = self._limits(point)
+        if limits:
+            return limits
         suspects = {} if point.overloaded else point.suspects
         found = [_finding(point, "slow-port", n, port=port) for port, n in suspects.items()]
         rest = {
@@ -205,10 +219,11 @@ class FindingTable:
         }
         return found + _by_flow(point, "loss", rest)
 
-    def _limit(self, point: _Point) -> str | None:
-        """Saturation or collapse, where a smaller load of the same kind was carried."""
+    def _limits(self, point: _Point) -> list[Finding]:
+        """Saturation or collapse, where a smaller load of the same kind was carried; and where, if
+        it is in a group or between two."""
         if not point.overloaded:
-            return None
+            return []
         smaller = [
             other.delivered_bps
             for other in self._points
@@ -217,8 +232,15 @@ class FindingTable:
             and 0 < other.offered_bps < point.offered_bps
         ]
         if not smaller:
-            return None
-        return "collapse" if point.delivered_bps < COLLAPSED * max(smaller) else "saturation"
+            return []
+        lost = sum(point.lost.values())
+        if point.delivered_bps < COLLAPSED * max(smaller):
+            return [_finding(point, "collapse", lost)]
+        places = locate(point.shares, [other.shares for other in self._points])
+        return [
+            _finding(point, "trunk" if len(groups) > 1 else "module-capacity", n, groups=groups)
+            for groups, n in places.items()
+        ] or [_finding(point, "saturation", lost)]
 
 
 # What a flow's destination counts.
@@ -238,15 +260,22 @@ def _point(result: PhaseResult, lost: dict[Pair, int], lines: Mapping[str, int])
     sent = sum(_sent(flow) for flow in result.flows)
     return _Point(
         key=result.key,
-        setting=(result.key.network, entry["pattern"], str(entry["size"])),
+        setting=(result.key.network, entry["pattern"], str(entry["size"]), _who(entry)),
         where=result.label,
         offered_bps=m.total(offered) or 0.0,
         delivered_bps=m.total(m.delivered_line_bps(flow) for flow in result.flows) or 0.0,
+        shares=Shares(),
         lost=lost,
         lost_share=sum(lost.values()) / sent if sent else 0.0,
         overloaded=2 * len(losing) > len(result.flows),
         suspects=_slow(result.flows, lost, losing),
     )
+
+
+def _who(entry: Mapping[str, Any]) -> str:
+    """What of a pattern's parameters says who talks to whom, and not how many do."""
+    names = ("partners", "groups", "order", "directions")
+    return str([entry["parameters"].get(name) for name in names])
 
 
 def _slow(flows: list[Flow], lost: Mapping[Pair, int], losing: set[Pair]) -> dict[str, int]:
@@ -272,68 +301,64 @@ def _slow(flows: list[Flow], lost: Mapping[Pair, int], losing: set[Pair]) -> dic
     }
 
 
-def _stray(point: _Point, flows: list[Flow], stray: Mapping[str, int]) -> list[Finding]:
-    """Frames at a port that is not theirs: sent there instead, or there as well.
+class _Astray:
+    """Frames of one phase that came to ports that are not theirs."""
 
-    Sent there instead, each is lost to its flow: as many lost as strayed. Flooded, each strayed to
-    all ports but its own two and none is lost for that, so that more strayed than were lost.
-    """
-    strayed, lost = sum(stray.values()), sum(point.lost.values())
-    if strayed == 0:
-        return []
-    if strayed == lost:
-        return _by_flow(point, "wrong-port", point.lost)
-    flooded = None
-    if strayed > lost and all(flow.settled for flow in flows):
-        flooded = flooded_by_flow([(flow.src, flow.dst) for flow in flows], stray)
-    if flooded is not None:
-        return _by_flow(point, "flood", flooded)
-    return [_finding(point, "misdelivered", n, port=port) for port, n in stray.items() if n]
+    def __init__(self, phase: PhaseRecords, losses: Mapping[Pair, int | None]) -> None:
+        """`losses`: frames that each flow's destination lacks; None: not known."""
+        ports = phase.ports.keys()
+        self._read: dict[Pair, Reading] = {}
+        self._open: Counter[str] = Counter(  # at a port, with no reading
+            {name: port.misdelivered or 0 for name, port in phase.ports.items()}
+        )
+        by_flow: dict[Pair, dict[str, int]] = {}
+        for (src, dst, port), count in phase.strays.items():
+            if src is not None and dst is not None:
+                by_flow.setdefault((src, dst), {})[port] = count
+        for pair, at in by_flow.items():
+            lost = losses.get(pair)
+            reading = None if lost is None else read_strays(at, lost, ports - set(pair))
+            if reading is not None:
+                self._read[pair] = reading
+                self._open.subtract(at)
 
+    def less(self, lost: Mapping[Pair, int]) -> dict[Pair, int]:
+        """The losses without what came to another port."""
+        left = {
+            pair: n - (self._read[pair].misled if pair in self._read else 0)
+            for pair, n in lost.items()
+        }
+        return {pair: n for pair, n in left.items() if n}
 
-def flooded_by_flow(pairs: list[Pair], stray: Mapping[str, int]) -> dict[Pair | None, int] | None:
-    """How many frames of each flow were flooded; None: these counts come from no flooding.
-
-    A flooded frame strays once to each port but its own two, so what a port is short of the total
-    is of its own flows: n equations. They are solved where one flow of a port is left unknown (as
-    in a chain, or where few flows are flooded); the rest stands as None.
-    """
-    total, rest = divmod(sum(stray.values()), max(1, len(stray) - 2))
-    short = {port: total - count for port, count in stray.items()}
-    if rest or len(stray) < 3 or min(short.values()) < 0:
-        return None
-    unknown = {port: {pair for pair in pairs if port in pair} for port in short}
-    solved: dict[Pair | None, int] = {}
-    ready = list(short)
-    while ready:
-        port = ready.pop()
-        if short[port] and len(unknown[port]) != 1:
-            continue
-        for pair in list(unknown[port]):
-            solved[pair] = short[port]
-            for end in pair:
-                short[end] -= solved[pair]
-                unknown[end].discard(pair)
-                ready.append(end)
-    unsolved = total - sum(solved.values())
-    settled = all(short[port] == 0 for port in short if not unknown[port])
-    if unsolved < 0 or not settled or (unsolved and not any(unknown.values())):
-        return None
-    return solved | ({None: unsolved} if unsolved else {})
+    def findings(self, point: _Point) -> list[Finding]:
+        """What became of them."""
+        flooded = {pair: reading.flooded for pair, reading in self._read.items()}
+        wrong = {
+            (*pair, stray.port): stray.frames
+            for pair, reading in self._read.items()
+            for stray in reading.wrong
+        }
+        unread = [
+            _finding(point, "misdelivered", n, port=port) for port, n in self._open.items() if n > 0
+        ]
+        return _by_flow(point, "flood", flooded) + _by_flow(point, "wrong-port", wrong) + unread
 
 
 def _by_flow(point: _Point, kind: str, counts: Mapping[Any, int]) -> list[Finding]:
-    """A finding for each flow, the greatest first; what is beyond the limit is one."""
-    ranked = sorted(((n, pair) for pair, n in counts.items() if n), key=lambda item: -item[0])
-    found = [_finding(point, kind, n, pair=pair) for n, pair in ranked[:MOST_FLOWS]]
+    """A finding for each flow (and port, where one is named), the greatest first; what is beyond
+    the limit is one."""
+    ranked = sorted(((n, whose) for whose, n in counts.items() if n), key=lambda item: -item[0])
+    found = [
+        _finding(point, kind, n, pair=whose[:2], port=whose[2] if len(whose) > 2 else None)
+        for n, whose in ranked[:MOST_FLOWS]
+    ]
     rest = sum(n for n, _ in ranked[MOST_FLOWS:])
     return found + ([_finding(point, kind, rest)] if rest else [])
 
 
-def _finding(
-    point: _Point, kind: str, count: int, pair: Pair | None = None, port: str | None = None
-) -> Finding:
-    return Finding(kind, count, pair, port, point.key, point.where)
+def _finding(point: _Point, kind: str, count: int, **whose: Any) -> Finding:
+    """`whose`: pair, port, groups."""
+    return Finding(kind, count, key=point.key, where=point.where, **whose)
 
 
 def _sent(flow: Flow) -> int:

@@ -8,6 +8,7 @@ count that a record does not give is None, never 0.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,6 +129,9 @@ class PhaseRecords:
     ports: dict[str, PortCount] = field(default_factory=dict)
     disorders: dict[tuple[str, str], Any] = field(default_factory=dict)  # disorder.Disorder
     courses: dict[tuple[str, str], Any] = field(default_factory=dict)  # interim.Course, by flow
+    strays: Counter[tuple[str | None, str | None, str]] = field(default_factory=Counter)
+    """Frames of a flow at a port that is not its destination: by src, dst (None: whose is not
+    known) and that port."""
     first_line: int = 0
     last_line: int = 0
 
@@ -174,6 +178,11 @@ def add_histogram(phase: PhaseRecords, record: Record) -> None:
     pair = (record["src"], record["dst"])
     flow = phase.flows.setdefault(pair, Flow(*pair))
     flow.times.setdefault(record["kind"], Histogram()).add_record(record)
+
+
+def add_stray(phase: PhaseRecords, record: Record) -> None:
+    """Takes a `stray` record: frames of one flow that came to another port than theirs."""
+    phase.strays[record["src"], record["dst"], record["port"]] += record["frames"]
 
 
 def port_of(record: Record) -> PortCount:

@@ -48,6 +48,7 @@ from .records import (
     Record,
     add_flow,
     add_histogram,
+    add_stray,
     key_of,
     node_phase_of,
     port_of,
@@ -94,7 +95,7 @@ class Summary:
         self._scatter: list[dict[str, Any]] = []
         self._ports = PortTable(run.site.ports)
         self._clocks = ClockTable(run.site)
-        self._findings = FindingTable()
+        self._findings = FindingTable(run.site.groups)
         self._open: dict[tuple[int, int], _OpenTrial] = {}
         self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
         self._opened: dict[tuple[str, str], Record] = {}  # the same: what the node said
@@ -118,6 +119,7 @@ class Summary:
             "port": self._take_port,
             "interim": self._take_interim,
             "reorder": self._take_reorder,
+            "stray": self._take_stray,
             "phase": self._take_phase,
             "trial": self._take_trial,
             "unreachable": self._take_unreachable,
@@ -210,6 +212,9 @@ class Summary:
 
     def _take_reorder(self, line: int, record: Record) -> None:
         add_disorder(self._phase(record, line), record)
+
+    def _take_stray(self, line: int, record: Record) -> None:
+        add_stray(self._phase(record, line), record)
 
     def _take_histogram(self, line: int, record: Record) -> None:
         add_histogram(self._phase(record, line), record)
