@@ -89,6 +89,8 @@ _LAB_OPTIONS: dict[str, dict[str, Any]] = {
     "tcp": {"congestion": "cubic"},
 }
 _SITE_OPTIONS: dict[str, dict[str, Any]] = {"dpdk": {"dither": 0}}
+# An emulated machine stands still for longer than a network ever would: a second, not 67 ms.
+_GUEST_OPTIONS: dict[str, dict[str, Any]] = {"verbs": {"timeout": 18}}
 
 # Smallest frames that hold headers and signature (DESIGN 6), untagged and with a VLAN tag.
 SMALLEST_FRAME = {"l2": (64, 64), "ipv4-udp": (64, 68), "ipv6-udp": (84, 88)}
@@ -125,7 +127,8 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str
 
 def _options(site: Site, transport: str) -> dict[str, Any]:
     by_site = _LAB_OPTIONS if site.launch == "lab" else _SITE_OPTIONS
-    return OPTION_DEFAULTS[transport] | by_site.get(transport, {})
+    by_machine = _GUEST_OPTIONS.get(transport, {}) if site.guests else {}
+    return OPTION_DEFAULTS[transport] | by_site.get(transport, {}) | by_machine
 
 
 def default_load(site: Site, transport: str) -> Load:
