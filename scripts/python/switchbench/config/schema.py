@@ -254,6 +254,7 @@ class LabSite(RankOrder):
     nodes: Any = None
     rate: Any = None
     queue: Any = None
+    burst: Any = None
     mtu: Any = None
     modules: Any = None
     trunks: Any = None

@@ -168,7 +168,8 @@ class Summary:
             "switch_counters": self.switch,
             "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
             "messages": self._sweep.summary()
-            | {"scatter": self._scatter, "computing": self._computing.summary(self._run.trials)},
+            | {"scatter": self._with_lost()}
+            | {"computing": self._computing.summary(self._run.trials)},
             "ports": self._ports.summary(),
             "clocks": self._clocks.summary(),
             "floors": [
@@ -182,6 +183,10 @@ class Summary:
         }
         rounded: dict[str, Any] = _rounded(result)
         return rounded
+
+    def _with_lost(self) -> list[dict[str, Any]]:
+        """The scatters' fits, with how many messages have no time because they never came back."""
+        return [entry | {"lost": self._sweep.lost(entry)} for entry in self._scatter]
 
     def _about(self, about: Mapping[str, Any]) -> dict[str, Any]:
         order = {process.name: i for i, process in enumerate(self._run.site.processes)}
