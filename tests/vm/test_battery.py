@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ import by_cable
 import vmkit
 from switchbench import guests
 
+ROOT = Path(__file__).resolve().parents[2]
 PORTS = 3
 LIMIT_S = 120.0
 
@@ -20,10 +22,8 @@ QUICK = ((), ("write",), ("read", "event"), ("ud",))
 SLOW = (
     ("write", "plain"),
     ("uc", "write"),
-    ("uc", "write", "plain"),
     ("pairs",),
     ("cm",),
-    ("cm", "read"),
     ("poll",),
     ("event",),
     ("fresh",),
@@ -32,10 +32,18 @@ SLOW = (
 )
 
 
+def battery() -> Path:
+    """The program, of whichever build there is."""
+    found = [*ROOT.glob("build/tests/transport/battery_verbs")]
+    found += ROOT.glob("build-test/gcc/tests/transport/battery_verbs")
+    if not found:
+        pytest.skip("battery_verbs is not built: this build has no verbs")
+    return found[0]
+
+
 @pytest.fixture(scope="module")
 def guest() -> Iterator[guests.Guest]:
-    battery = vmkit.built("tests/transport/battery_verbs")
-    with guests.boot([by_cable.machine(PORTS)], guests.Job(programs=(battery,))) as rig:
+    with guests.boot([by_cable.machine(PORTS)], guests.Job(programs=(battery(),))) as rig:
         by_cable.route(rig["node1"])
         yield rig["node1"]
 

@@ -349,7 +349,7 @@ def _add_port(
         mtu=topology.mtu,
         state="up",
     )
-    shape = Shaper(node.rate_bps, node.queue_bytes, topology.mtu, topology.burst_bytes)
+    shape = Shaper(node.rate_bps, node.queue_bytes, topology.mtu)
     shaper.add(netlink, index, shape)
     shaper.add(netlink, ifb, shape)
     shaper.redirect(netlink, index, ifb)
@@ -410,8 +410,7 @@ def _add_trunk(
     for end, bridge in ends.items():
         netlink.link("set", index=end, master=bridge, state="up")
         if trunk.rate_bps != UNSHAPED:
-            shape = Shaper(trunk.rate_bps, trunk.queue_bytes, topology.mtu, topology.burst_bytes)
-            shaper.add(netlink, end, shape)
+            shaper.add(netlink, end, Shaper(trunk.rate_bps, trunk.queue_bytes, topology.mtu))
 
 
 def _build_node(node: wiring.LabNode) -> None:
