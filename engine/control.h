@@ -66,9 +66,11 @@ struct control_clock {
 /* How this node knows run time, once a barrier is passed; before that CLOCK_AUTO. */
 struct control_clocks {
     enum clock_mode mode;
-    bool with_node_0;      /* on its machine ... */
-    bool one_clock;        /* ... and its CLOCK_MONOTONIC shows the same */
-    uint64_t id;           /* of our CLOCK_MONOTONIC: equal on nodes that share it */
+    bool with_node_0;    /* on its machine ... */
+    bool one_clock;      /* ... and its CLOCK_MONOTONIC shows the same */
+    uint64_t id;         /* of our CLOCK_MONOTONIC: equal on nodes that share it */
+    int64_t maxerror_ns; /* ptp: as the kernel said last; below 0: it was not asked */
+    int64_t esterror_ns;
     double rate_ppm;       /* estimated: how much faster run time goes than our clock, ... */
     double rate_bound_ppm; /* ... within this; below 0: not known */
 };

@@ -178,6 +178,7 @@ static const cyaml_schema_field_t load_fields[] = {
 };
 
 static const cyaml_schema_field_t pingpong_fields[] = {
+    CYAML_FIELD_INT("patience_ns", OPTIONAL, struct doc_pingpong, patience_ns),
     CYAML_FIELD_UINT("count", OPTIONAL, struct doc_pingpong, count),
     CYAML_FIELD_UINT("size_least", OPTIONAL, struct doc_pingpong, size_least),
     CYAML_FIELD_UINT("size_most", OPTIONAL, struct doc_pingpong, size_most),
@@ -428,6 +429,8 @@ static int check_pingpong(const struct doc_trial *trial, struct err *err)
         return err_set(err, -EINVAL,
                        "trial %u: single times are kept of a count from 1 to %u, not of %llu",
                        trial->id, PINGPONG_SAMPLES_MAX, (unsigned long long)pingpong->count);
+    if (pingpong->patience_ns < 0)
+        return err_set(err, -EINVAL, "trial %u: patience_ns is below 0", trial->id);
     if (!(pingpong->compute >= 0 && pingpong->compute <= 1))
         return err_set(err, -EINVAL, "trial %u: compute is a share from 0 to 1, not %g", trial->id,
                        pingpong->compute);

@@ -145,6 +145,7 @@ struct doc_verbs {
 };
 
 struct doc_pingpong {
+    int64_t patience_ns;
     uint64_t count;
     uint32_t size_least;
     uint32_t size_most;

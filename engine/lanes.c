@@ -125,6 +125,7 @@ static void set_pingpong_options(struct pingpong_options *options, const struct 
         .random = doc->random,
         .samples = doc->samples,
         .quiet_ns = doc->compute > 0 ? ALONE_NS : 0,
+        .patience_ns = doc->patience_ns,
     };
 }
 
@@ -138,13 +139,15 @@ static void make_template(struct phase_run *run)
         .number = run->number,
         .seed = doc->seed + run->number,
         .traffic = phase_is_probe(run) ? TRAFFIC_PROBE : doc->traffic,
+        .messages = doc->traffic == TRAFFIC_PINGPONG,
         .transfer_bytes = doc->transfer_bytes,
         .probes = PROBES,
         .size_count = doc->sizes_count,
     };
     memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
     set_dpdk_options(&phase->dpdk, doc->dpdk);
-    phase->dpdk.catch_up = catch_up_frames(phase);
+    if (!phase->messages)
+        phase->dpdk.catch_up = catch_up_frames(phase);
     set_tcp_options(&phase->tcp, doc->tcp);
     set_verbs_options(&phase->verbs, doc->verbs);
     set_pingpong_options(&phase->pingpong, doc->pingpong);
@@ -179,6 +182,10 @@ static int set_load(const struct phase_run *run, struct phase_lane *lane, struct
         .mean_size = phase_mean_size(&lane->phase),
     };
 
+    if (run->template.traffic == TRAFFIC_PINGPONG) { /* the next message waits for the last one */
+        lane->phase.load = (struct load){.unlimited = true};
+        return 0;
+    }
     if (!phase_is_probe(run))
         return load_resolve(&lane->phase.load, &trial->doc->load, &line, err);
     load_for_probe(&lane->phase.load, &line);

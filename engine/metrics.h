@@ -65,7 +65,9 @@ struct port_count {
     uint64_t guest_sent;     /* learning, ARP and ND frames that this port sent ... */
     uint64_t guest_received; /* ... and that it received */
     uint64_t send_refused;   /* frames that the driver did not take at the first try */
-    uint64_t probes_sent; /* frames of latency probes and answers to them: neither load nor loss */
+    /* Frames of latency probes and the answers to them; of messages there and back the answers and
+     * end marks: neither load nor loss. */
+    uint64_t probes_sent;
     uint64_t probes_received;
     struct strays strays; /* the misdelivered, by flow */
 };

@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define PATIENCE_NS (250 * NS_PER_MS)
+#define PATIENCE_ROUNDS 4
+#define UNKNOWN_LINE_BPS 100000000u
 #define TIME_MOST ((UINT64_C(1) << 48) - 1) /* of a sample: 78 hours */
 
 static_assert(sizeof(struct sample) == 16, "layout");
@@ -147,6 +150,16 @@ void pingpong_give_up(struct pingpong *game, struct pingpong_turn *turn)
     (void)game;
     turn->under_way = false;
     turn->played++;
+}
+
+int64_t pingpong_patience_ns(const struct pingpong *game, uint32_t bytes)
+{
+    const struct lane_request *request = &game->lane->request;
+    int64_t patience_ns = request->phase->pingpong.patience_ns;
+    uint64_t line_bps = request->line_rate_bps > 0 ? request->line_rate_bps : UNKNOWN_LINE_BPS;
+
+    return (patience_ns > 0 ? patience_ns : PATIENCE_NS) +
+           (int64_t)(PATIENCE_ROUNDS * 2 * 8e9 * bytes / (double)line_bps);
 }
 
 bool pingpong_ended(const struct pingpong *game, uint32_t flow)

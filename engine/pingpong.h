@@ -65,6 +65,11 @@ void pingpong_back(struct pingpong *game, struct pingpong_turn *turn, int64_t at
 /* It is lost. What may still come of it is no answer to the next one: that is the caller's care. */
 void pingpong_give_up(struct pingpong *game, struct pingpong_turn *turn);
 
+/* How long a message of so many bytes is waited for before it is given up, where the transport
+ * loses messages: four round trips at line rate, and the document's patience for what waits in
+ * queues on the way. */
+int64_t pingpong_patience_ns(const struct pingpong *game, uint32_t bytes);
+
 /* Nothing of the flow is under way, and nothing more will begin. */
 bool pingpong_ended(const struct pingpong *game, uint32_t flow);
 

@@ -68,19 +68,32 @@ static void set_run_time(const struct phase_run *run, json_t *record, const char
                         local_ns > 0 ? json_integer(local_ns + run->offset_ns) : json_null());
 }
 
-static void set_counts(json_t *record, const struct flow_count *count, bool frames)
+static bool counts_frames(const struct phase_run *run)
 {
+    return strcmp(run->trial->transport->size_unit, "frame") == 0;
+}
+
+/* Frames make messages only where these go there and back. */
+static bool counts_messages(const struct phase_run *run)
+{
+    return !counts_frames(run) || run->template.traffic == TRAFFIC_PINGPONG;
+}
+
+static void set_counts(const struct phase_run *run, json_t *record, const struct flow_count *count)
+{
+    bool frames = counts_frames(run);
+
     record_set_count(record, "frames", frames ? (int64_t)count->frames : -1);
     record_set_count(record, "frame_bytes", frames ? (int64_t)count->frame_bytes : -1);
     set_u64(record, "payload_bytes", count->payload_bytes);
-    record_set_count(record, "messages", frames ? -1 : (int64_t)count->messages);
+    record_set_count(record, "messages", counts_messages(run) ? (int64_t)count->messages : -1);
 }
 
 static void set_window(const struct phase_run *run, json_t *record, const struct flow_side *side,
                        const struct worker_lane *timing)
 {
     bool timed = phase_is_timed(&run->template);
-    bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
+    bool frames = counts_frames(run);
     const struct flow_window *window = &side->window;
     struct flow_count count = side->live;
 
@@ -93,17 +106,17 @@ static void set_window(const struct phase_run *run, json_t *record, const struct
     record_set_count(record, "window_frames", frames ? (int64_t)count.frames : -1);
     record_set_count(record, "window_frame_bytes", frames ? (int64_t)count.frame_bytes : -1);
     set_u64(record, "window_payload_bytes", count.payload_bytes);
-    record_set_count(record, "window_messages", frames ? -1 : (int64_t)count.messages);
+    record_set_count(record, "window_messages",
+                     counts_messages(run) ? (int64_t)count.messages : -1);
     record_set_count(record, "window_ns",
                      timed ? timing->closed_ns - timing->opened_ns : run->outcome.elapsed_ns);
 }
 
 static void set_judgement(const struct phase_run *run, json_t *record, const struct flow_side *side)
 {
-    bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
     bool unreliable = strcmp(run->trial->transport->name, "verbs") == 0 &&
                       run->template.verbs.service != VERBS_RC;
-    bool judged = frames || unreliable;
+    bool judged = counts_frames(run) || unreliable;
 
     record_set_count(record, "duplicated", judged ? (int64_t)side->duplicated : -1);
     record_set_count(record, "reordered", judged ? (int64_t)side->reordered : -1);
@@ -135,7 +148,6 @@ static void report_flow(const struct phase_run *run, const struct flow_place *pl
                         const struct lane_flow *flow)
 {
     json_t *record = report_new(run, "flow");
-    bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
     const struct flow_side *side = flow->side;
 
     record_set_text(record, "network", place->lane->own->part->doc->network);
@@ -143,7 +155,7 @@ static void report_flow(const struct phase_run *run, const struct flow_place *pl
     record_set_text(record, "src", rank_name(place->lane, flow->src));
     record_set_text(record, "dst", rank_name(place->lane, flow->dst));
     record_set_text(record, "role", flow->role == PATTERN_FORWARD ? "forward" : "generate");
-    set_counts(record, &side->live, frames);
+    set_counts(run, record, &side->live);
     set_window(run, record, side, place->timing);
     if (place->source)
         set_u64(record, "intended", side->intended);

@@ -66,6 +66,8 @@ void report_clock(const struct phase_run *run)
     json_object_set_new(record, "shift_ns",
                         clock.bound_ns < 0 ? json_null() : json_integer(clock.shift_ns));
     json_object_set_new(record, "rate_ppm", rate ? json_real(clocks.rate_ppm) : json_null());
+    record_set_count(record, "maxerror_ns", clocks.maxerror_ns);
+    record_set_count(record, "esterror_ns", clocks.esterror_ns);
     json_object_set_new(record, "rate_bound_ppm",
                         rate ? json_real(clocks.rate_bound_ppm) : json_null());
     record_send(run->trial->node->records, record);

@@ -104,8 +104,9 @@ struct pingpong_options {
     uint32_t size_least; /* sizes are drawn, uniformly in their logarithm; 0: `sizes` in turn */
     uint32_t size_most;
     bool random;
-    bool samples;     /* keep every single time */
-    int64_t quiet_ns; /* nothing is sent for so long after the start */
+    bool samples;        /* keep every single time */
+    int64_t quiet_ns;    /* nothing is sent for so long after the start */
+    int64_t patience_ns; /* what a message may wait in queues on the way; 0: 250 ms */
 };
 #define PINGPONG_SAMPLES_MAX 100000000u
 
@@ -206,10 +207,12 @@ struct phase {
     uint16_t tag;  /* keeps runs, trials, networks and phases apart on the wire */
     uint64_t seed; /* for initial offsets of flows and the like */
     enum traffic traffic;
+    bool messages; /* `sizes` are of messages there and back, also in the probe before them: a
+                      transport of frames chooses the frames' size by itself then */
     uint64_t transfer_bytes;
     uint32_t probes;
-    /* Frame sizes with FCS (dpdk) or message sizes (tcp blocks, verbs), sent in this order again
-     * and again: one size, or an IMIX genome (RFC 6985). */
+    /* Frame sizes with FCS (dpdk) or message sizes (tcp blocks, verbs, what goes there and back),
+     * sent in this order again and again: one size, or an IMIX genome (RFC 6985). */
     uint32_t sizes[TRANSPORT_SIZES_MAX];
     uint32_t size_count;
     struct load load;
@@ -293,6 +296,7 @@ struct lane {
     bool sent_all;      /* it will send nothing more in this phase */
     bool received_all;  /* it knows that nothing more will come (end marks, transfer whole);
                            a transport that can't know leaves it false: silence decides */
+    bool knows_end;     /* in this phase it will, even if its transport does not in others */
     char variant[112];  /* which hot paths were chosen, for the records; set by prepare or settle */
     struct err error;   /* a fault in poll (a connection lost): text set, lane goes on idle */
 };

@@ -199,7 +199,8 @@ static struct lanes_state ask_lanes(const struct worker_task *task)
 
         all.sent = all.sent && (lane->sent_all || broken);
         all.received = all.received && whole;
-        all.silence_tells = all.silence_tells && (whole || !task->lanes[i].transport->knows_end);
+        all.silence_tells = all.silence_tells &&
+                            (whole || !(task->lanes[i].transport->knows_end || lane->knows_end));
     }
     return all;
 }

@@ -110,8 +110,11 @@ static int check_gid(struct verbs_lane *lane, struct err *err)
         return err_set(err, -EADDRNOTAVAIL,
                        "%s: the port has no GID; give %s an address and bring it up", port->label,
                        port->netdev[0] != '\0' ? port->netdev : "its interface");
-    return err_set(err, -EINVAL, "%s: gid_index %d is not in the port's GID table, which has %s",
-                   port->label, index, list);
+    return err_set(
+        err, -EINVAL,
+        "%s: gid_index %d is not in the port's GID table, which has %s: use one of these, or "
+        "leave it out",
+        port->label, index, list);
 }
 
 static int check_sizes(const struct verbs_lane *lane, struct err *err)
@@ -130,13 +133,13 @@ static int check_sizes(const struct verbs_lane *lane, struct err *err)
             return err_set(err, -EINVAL, "verbs: a message of 0 bytes; 1 is the least");
         if (phase->sizes[i] > VERBS_MESSAGE_MAX ||
             phase->sizes[i] > lane->port->attributes.max_msg_sz)
-            return err_set(
-                err, -EMSGSIZE,
-                "%s: a message of %u bytes; %u are the most that this device sends at once", label,
-                phase->sizes[i],
-                lane->port->attributes.max_msg_sz < VERBS_MESSAGE_MAX
-                    ? lane->port->attributes.max_msg_sz
-                    : VERBS_MESSAGE_MAX);
+            return err_set(err, -EMSGSIZE,
+                           "%s: a message of %u bytes; %u are the most that this device sends at "
+                           "once: use smaller message_sizes",
+                           label, phase->sizes[i],
+                           lane->port->attributes.max_msg_sz < VERBS_MESSAGE_MAX
+                               ? lane->port->attributes.max_msg_sz
+                               : VERBS_MESSAGE_MAX);
         if (lane->options.service == VERBS_UD && phase->sizes[i] > lane->mtu &&
             phase->traffic != TRAFFIC_PROBE)
             return err_set(err, -EMSGSIZE,

@@ -6,6 +6,7 @@
  *     guest                                  ARP and neighbour discovery, as pure functions
  *     eal, iface, port                       DPDK, the kernel's interface, a device's queues
  *     lane, tx, rx, forward                  a phase: its making and its hot paths
+ *     message, messages                      messages of several frames, there and back
  *     times, probe, prober, arrival, floor   how long frames were under way
  */
 #include "lane.h"
@@ -17,18 +18,21 @@ extern const struct transport transport_dpdk;
 const struct transport transport_dpdk = {
     .name = "dpdk",
     .size_unit = "frame",
+    .pingpong = true,
     .open = port_open,
     .facts = port_facts,
     .link_up = port_link_up,
     .address = port_address,
     .prepare = lane_prepare,
     .settle = lane_settle,
+    .wake_fd = lane_wake_fd,
     .start = lane_start,
     .poll = lane_poll,
     .account = lane_account,
     .idle = lane_idle,
     .measure = lane_measure,
     .latency = lane_latency,
+    .samples = lane_samples,
     .floor = floor_measure,
     .hardware = port_hardware,
     .finish = lane_finish,

@@ -175,19 +175,19 @@ FRAME_INLINE bool frame_udp_sound(const struct frame_check *check,
         checksum_add(expect->sum, udp - addresses, addresses + FRAME_UDP + SIGNATURE_BYTES));
 }
 
-/* Whether a frame with our tag is as it was sent, from the EtherType to the last byte, but for
- * what switches and routers may change. One of these three for a phase, by its header kind; of
- * frames of the expected length only. */
-FRAME_INLINE bool frame_sound_l2(const struct frame_check *check, const struct frame_expect *expect,
-                                 const uint8_t *frame)
+/* Whether the headers of a frame with our tag are as they were sent, from the EtherType to the
+ * signature, but for what switches and routers may change; UDP checksums say so of what the fill
+ * sums to, too. One of these three for a phase, by its header kind; of frames of the expected
+ * length only. */
+FRAME_INLINE bool frame_headers_l2(const struct frame_check *check,
+                                   const struct frame_expect *expect, const uint8_t *frame)
 {
     return FRAME_LIKELY(frame_differs(check, expect, frame) == 0) &&
-           FRAME_LIKELY(signature_sound((const struct signature *)(frame + check->payload))) &&
-           FRAME_LIKELY(frame_filled(check, expect, frame));
+           FRAME_LIKELY(signature_sound((const struct signature *)(frame + check->payload)));
 }
 
-FRAME_INLINE bool frame_sound_ipv4(const struct frame_check *check,
-                                   const struct frame_expect *expect, const uint8_t *frame)
+FRAME_INLINE bool frame_headers_ipv4(const struct frame_check *check,
+                                     const struct frame_expect *expect, const uint8_t *frame)
 {
     const uint8_t *ip = frame + check->network;
     uint64_t differs = frame_differs(check, expect, frame);
@@ -196,19 +196,39 @@ FRAME_INLINE bool frame_sound_ipv4(const struct frame_check *check,
     differs |= (uint32_t)(frame_u16(ip + FRAME_IPV4 + 4) ^ expect->udp_length);
     return FRAME_LIKELY(differs == 0) &&
            FRAME_LIKELY(checksum_right(checksum_add(0, ip, FRAME_IPV4))) &&
-           FRAME_LIKELY(frame_udp_sound(check, expect, frame, 8)) &&
-           FRAME_LIKELY(frame_filled(check, expect, frame));
+           FRAME_LIKELY(frame_udp_sound(check, expect, frame, 8));
 }
 
-FRAME_INLINE bool frame_sound_ipv6(const struct frame_check *check,
-                                   const struct frame_expect *expect, const uint8_t *frame)
+FRAME_INLINE bool frame_headers_ipv6(const struct frame_check *check,
+                                     const struct frame_expect *expect, const uint8_t *frame)
 {
     const uint8_t *ip = frame + check->network;
     uint64_t differs = frame_differs(check, expect, frame);
 
     differs |= (uint32_t)(ip[6] ^ IPPROTO_UDP);
     differs |= (uint32_t)(frame_u16(ip + FRAME_IPV6 + 4) ^ expect->udp_length);
-    return FRAME_LIKELY(differs == 0) && FRAME_LIKELY(frame_udp_sound(check, expect, frame, 32)) &&
+    return FRAME_LIKELY(differs == 0) && FRAME_LIKELY(frame_udp_sound(check, expect, frame, 32));
+}
+
+/* And everything behind the signature is the fill. */
+FRAME_INLINE bool frame_sound_l2(const struct frame_check *check, const struct frame_expect *expect,
+                                 const uint8_t *frame)
+{
+    return frame_headers_l2(check, expect, frame) &&
+           FRAME_LIKELY(frame_filled(check, expect, frame));
+}
+
+FRAME_INLINE bool frame_sound_ipv4(const struct frame_check *check,
+                                   const struct frame_expect *expect, const uint8_t *frame)
+{
+    return frame_headers_ipv4(check, expect, frame) &&
+           FRAME_LIKELY(frame_filled(check, expect, frame));
+}
+
+FRAME_INLINE bool frame_sound_ipv6(const struct frame_check *check,
+                                   const struct frame_expect *expect, const uint8_t *frame)
+{
+    return frame_headers_ipv6(check, expect, frame) &&
            FRAME_LIKELY(frame_filled(check, expect, frame));
 }
 

@@ -2,6 +2,7 @@
 #include "lane.h"
 
 #include "eal.h"
+#include "messages.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,28 +20,6 @@
 static int refuse(struct err *err, const struct lane_request *request, const char *what)
 {
     return err_set(err, -EINVAL, "%s: %s", request->port->conf->name, what);
-}
-
-/* The phase's list of sizes becomes its different sizes and an order. */
-static void choose_sizes(struct dpdk_lane *lane, const struct phase *phase)
-{
-    memset(lane->size_of_length, LANE_NO_SIZE, sizeof lane->size_of_length);
-    lane->order_count = phase->size_count;
-    for (uint32_t i = 0; i < phase->size_count; i++) {
-        uint32_t length = phase->sizes[i] - FRAME_FCS;
-        uint8_t *known = &lane->size_of_length[length];
-
-        if (*known == LANE_NO_SIZE) {
-            *known = (uint8_t)lane->size_count++;
-            lane->sizes[*known] = (struct lane_size){
-                .frame_bytes = phase->sizes[i],
-                .payload_bytes = length - lane->shape.payload,
-                .length = (uint16_t)length,
-            };
-            frame_expect(&lane->sizes[*known].expect, &lane->shape, length);
-        }
-        lane->order[i] = *known;
-    }
 }
 
 static int check_size(const struct dpdk_lane *lane, const struct lane_request *request,
@@ -122,27 +101,104 @@ static bool forwards(const struct lane_request *request)
     return request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD;
 }
 
-/* Where a partner is, and whether it can take part. */
-static int read_partner(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
-                        struct frame_end *end, struct err *err)
+int lane_partner(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
+                 struct frame_end *end, uint32_t *frame_max, struct err *err)
 {
-    const struct phase *phase = lane->lane.request.phase;
     const char *name = lane->port->conf->name;
-    uint32_t frame_max = 0;
     bool has_ip[2] = {false, false};
 
     end->rank = (uint16_t)rank;
-    if (!port_read_address(&flow->partner, end, has_ip, &frame_max))
+    if (!port_read_address(&flow->partner, end, has_ip, frame_max))
         return err_set(err, -EINVAL, "%s: rank %u has no address of a dpdk port", name, rank);
     if ((lane->shape.kind == HEADER_IPV4_UDP && !has_ip[0]) ||
         (lane->shape.kind == HEADER_IPV6_UDP && !has_ip[1]))
         return err_set(err, -EINVAL, "%s: its partner, rank %u, has no address for %s frames", name,
                        rank, frame_kind_name(lane->shape.kind));
-    for (uint32_t i = 0; i < phase->size_count; i++)
-        if (phase->sizes[i] > frame_max + (lane->shape.vlan ? FRAME_VLAN : 0))
-            return err_set(err, -EINVAL,
-                           "%s: its partner, rank %u, takes frames of %u bytes at most, not %u",
-                           name, rank, frame_max, phase->sizes[i]);
+    return 0;
+}
+
+/* The same, of a partner that must take the phase's frames. */
+static int read_partner(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
+                        struct frame_end *end, struct err *err)
+{
+    uint32_t frame_max = 0;
+    int rc = lane_partner(lane, flow, rank, end, &frame_max, err);
+
+    for (uint32_t i = 0; rc == 0 && i < lane->order_count; i++) {
+        uint32_t frame_bytes = lane->sizes[lane->order[i]].frame_bytes;
+
+        if (frame_bytes > frame_max + (lane->shape.vlan ? FRAME_VLAN : 0))
+            rc = err_set(err, -EINVAL,
+                         "%s: its partner, rank %u, takes frames of %u bytes at most, not %u",
+                         lane->port->conf->name, rank, frame_max, frame_bytes);
+    }
+    return rc;
+}
+
+/* One of the lane's different sizes, by its place; it is made where there is none of these bytes.
+ */
+static uint8_t size_place(struct dpdk_lane *lane, uint32_t frame_bytes)
+{
+    uint32_t length = frame_bytes - FRAME_FCS;
+    uint8_t *known = &lane->size_of_length[length];
+
+    if (*known == LANE_NO_SIZE) {
+        *known = (uint8_t)lane->size_count++;
+        lane->sizes[*known] = (struct lane_size){
+            .frame_bytes = frame_bytes,
+            .payload_bytes = length - lane->shape.payload,
+            .length = (uint16_t)length,
+        };
+        frame_expect(&lane->sizes[*known].expect, &lane->shape, length);
+    }
+    return *known;
+}
+
+/* Whether messages can go there and back is asked with the frames that will carry them. Where the
+ * partners take different ones, with the least; but both ends know all that may come. */
+static int choose_probe_sizes(struct dpdk_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    uint32_t tag = lane->shape.vlan ? FRAME_VLAN : 0, own = lane->port->frame_max;
+    uint8_t least = size_place(lane, frame_least(&lane->shape)), chosen = least;
+
+    for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
+        bool source = i < request->send_count;
+        const struct lane_flow *flow =
+            source ? &request->sends[i] : &request->receives[i - request->send_count];
+        uint32_t frame_max = 0;
+        struct frame_end end;
+        int rc = lane_partner(lane, flow, source ? flow->dst : flow->src, &end, &frame_max, err);
+
+        if (rc != 0)
+            return rc;
+        if (lane->size_count == TRANSPORT_SIZES_MAX)
+            break;
+        frame_max = RTE_MIN(RTE_MIN(frame_max, own) + tag, FRAME_SIZE_MAX);
+        if (size_place(lane, frame_max) != chosen)
+            chosen = i == 0 ? size_place(lane, frame_max) : least;
+    }
+    lane->order[0] = chosen;
+    lane->order_count = 1;
+    return 0;
+}
+
+/* The phase's list of sizes becomes its different sizes and an order. */
+static int choose_sizes(struct dpdk_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    int rc = 0;
+
+    memset(lane->size_of_length, LANE_NO_SIZE, sizeof lane->size_of_length);
+    if (phase->messages)
+        return choose_probe_sizes(lane, err);
+    lane->order_count = phase->size_count;
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        if ((rc = check_size(lane, request, phase->sizes[i], err)) != 0)
+            return rc;
+        lane->order[i] = size_place(lane, phase->sizes[i]);
+    }
     return 0;
 }
 
@@ -263,7 +319,6 @@ static void schedule(struct dpdk_lane *lane, uint64_t *state)
     for (uint32_t i = 0; i < lane->order_count; i++)
         sum += lane->sizes[lane->order[i]].cost;
     sender->cost = (uint32_t)(sum / lane->order_count);
-    lane->start_ns = phase->start_ns;
     pace_init(&sender->pace, rate, phase->dpdk.catch_up,
               phase->start_ns + (rate > 0 ? (int64_t)(part * sender->cost / rate * 1e9) : 0));
     pace_dither(&sender->pace, phase->dpdk.dither, sender->cost, draw(state));
@@ -413,19 +468,14 @@ static void describe(struct dpdk_lane *lane)
              sender_variant_name(lane), frame_kind_name(lane->shape.kind), times, probes);
 }
 
-static int make(struct dpdk_lane *lane, struct err *err)
+static int make_streams(struct dpdk_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct phase *phase = request->phase;
     int rc;
 
-    frame_shape(&lane->shape, &phase->dpdk, phase->tag);
-    for (uint32_t i = 0; i < phase->size_count; i++)
-        if ((rc = check_size(lane, request, phase->sizes[i], err)) != 0)
-            return rc;
-    choose_sizes(lane, phase);
-    lane->burst = phase->dpdk.burst;
-    lane->receive_burst = RTE_MAX(lane->burst, RECEIVE_BURST);
+    if ((rc = choose_sizes(lane, err)) != 0)
+        return rc;
     lane->receiver.sources = phase->dpdk.udp_sources > 0 ? phase->dpdk.udp_sources : 1;
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct frame_end end;
@@ -440,11 +490,24 @@ static int make(struct dpdk_lane *lane, struct err *err)
         lane->forwarder.queue = calloc(FORWARD_QUEUE, sizeof *lane->forwarder.queue);
         if (lane->forwarder.queue == NULL)
             return -ENOMEM;
+        lane->responds = true;
     }
-    lane->send = sender_wait;
     lane->receive = receiver_variant(lane);
     describe(lane);
-    return take_pool(lane, err);
+    return 0;
+}
+
+static int make(struct dpdk_lane *lane, struct err *err)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    int rc;
+
+    frame_shape(&lane->shape, &phase->dpdk, phase->tag);
+    lane->burst = phase->dpdk.burst;
+    lane->receive_burst = RTE_MAX(lane->burst, RECEIVE_BURST);
+    lane->send = sender_wait;
+    rc = phase->traffic == TRAFFIC_PINGPONG ? messages_make(lane, err) : make_streams(lane, err);
+    return rc != 0 ? rc : take_pool(lane, err);
 }
 
 static void destroy(struct dpdk_lane *lane)
@@ -454,6 +517,7 @@ static void destroy(struct dpdk_lane *lane)
     if (lane->lane.request.leader == NULL)
         free(lane->taken);
     prober_free(lane);
+    messages_free(lane);
     free(lane->forwarder.queue);
     free(lane->receiver.streams);
     free(lane->receiver.times);
@@ -491,26 +555,46 @@ int lane_prepare(struct lane **out, const struct lane_request *request, struct e
     return 0;
 }
 
-/* Builds the frame that every buffer of the pool holds from now on: the first stream's of the
- * first size, and fill to the greatest. */
+/* A blank, and where the fill begins in it. */
+struct blank_context {
+    const struct lane_blank *blank;
+    uint32_t headers;
+};
+
 static void build_buffer(struct rte_mempool *pool, void *context, void *object, unsigned index)
 {
-    const struct dpdk_lane *lane = context;
+    const struct blank_context *of = context;
+    const struct lane_blank *blank = of->blank;
     struct rte_mbuf *buffer = object;
     uint8_t *frame = (uint8_t *)buffer->buf_addr + RTE_PKTMBUF_HEADROOM;
-    uint32_t headers = lane->shape.payload + SIGNATURE_BYTES;
-    uint32_t longest = 0;
 
     (void)pool;
     (void)index;
-    for (uint32_t i = 0; i < lane->size_count; i++)
-        longest = RTE_MAX(longest, (uint32_t)lane->sizes[i].length);
-    if (longest > headers)
-        memcpy(frame + headers, frame_fill()->bytes, longest - headers);
-    memcpy(frame, &lane->sender.streams[0].template, FRAME_TEMPLATE);
+    if (blank->longest > of->headers)
+        memcpy(frame + of->headers, frame_fill()->bytes, blank->longest - of->headers);
+    memcpy(frame, blank->template, FRAME_TEMPLATE);
     buffer->data_off = RTE_PKTMBUF_HEADROOM;
     buffer->ol_flags = 0;
-    buffer->pkt_len = buffer->data_len = lane->sizes[0].length;
+    buffer->pkt_len = blank->length;
+    buffer->data_len = (uint16_t)blank->length;
+}
+
+void lane_blank(struct dpdk_lane *lane, const struct lane_blank *blank)
+{
+    struct blank_context context = {blank, lane->shape.payload + SIGNATURE_BYTES};
+
+    rte_mempool_obj_iter(lane->sender.pool, build_buffer, &context);
+}
+
+/* The first stream's frame of the first size, and fill to the greatest. */
+static void build_pool(struct dpdk_lane *lane)
+{
+    struct lane_blank blank = {.template = &lane->sender.streams[0].template,
+                               .length = lane->sizes[0].length};
+
+    for (uint32_t i = 0; i < lane->size_count; i++)
+        blank.longest = RTE_MAX(blank.longest, (uint32_t)lane->sizes[i].length);
+    lane_blank(lane, &blank);
 }
 
 void lane_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t partner,
@@ -518,12 +602,13 @@ void lane_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint3
 {
     const struct guest *guest = &lane->port->guest;
     struct err ignored = {""};
+    uint32_t frame_max;
 
     ends[0].rank = (uint16_t)lane->lane.request.rank;
     memcpy(ends[0].mac, guest->mac, sizeof ends[0].mac);
     memcpy(ends[0].ipv4, guest->ipv4, sizeof ends[0].ipv4);
     memcpy(ends[0].ipv6, guest->ipv6, sizeof ends[0].ipv6);
-    (void)read_partner(lane, flow, partner, &ends[1], &ignored);
+    (void)lane_partner(lane, flow, partner, &ends[1], &frame_max, &ignored);
     if (!guest_on_link(guest, &ends[1]))
         memcpy(ends[1].mac, guest->gateway_mac, sizeof ends[1].mac);
 }
@@ -553,7 +638,9 @@ static void build(struct dpdk_lane *lane)
     for (uint32_t i = 0; i < sender->count; i++)
         build_templates(lane, &sender->streams[i], i);
     if (sender->count > 0 && lane->forwarder.queue == NULL)
-        rte_mempool_obj_iter(sender->pool, build_buffer, lane);
+        build_pool(lane);
+    if (lane->messages != NULL)
+        messages_build(lane);
     lane->built = true;
 }
 
@@ -561,19 +648,23 @@ static void build(struct dpdk_lane *lane)
 static bool needs_gateway(const struct dpdk_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
+    bool answers = lane->prober.answers || lane->messages != NULL;
     struct err ignored = {""};
+    uint32_t frame_max;
 
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct frame_end end = {.rank = 0};
 
-        (void)read_partner(lane, &request->sends[i], request->sends[i].dst, &end, &ignored);
+        (void)lane_partner(lane, &request->sends[i], request->sends[i].dst, &end, &frame_max,
+                           &ignored);
         if (!guest_on_link(&lane->port->guest, &end))
             return true;
     }
-    for (uint32_t i = 0; lane->prober.answers && i < request->receive_count; i++) {
+    for (uint32_t i = 0; answers && i < request->receive_count; i++) {
         struct frame_end end = {.rank = 0};
 
-        (void)read_partner(lane, &request->receives[i], request->receives[i].src, &end, &ignored);
+        (void)lane_partner(lane, &request->receives[i], request->receives[i].src, &end, &frame_max,
+                           &ignored);
         if (!guest_on_link(&lane->port->guest, &end))
             return true;
     }
@@ -666,8 +757,13 @@ void lane_start(struct lane *base, int64_t now_ns)
         shuffle(&lane->sender, &state);
         put_longer_first(lane);
     }
-    schedule(lane, &state);
-    prober_start(lane, draw(&state));
+    lane->start_ns = phase->start_ns;
+    if (lane->messages != NULL) {
+        messages_start(lane);
+    } else {
+        schedule(lane, &state);
+        prober_start(lane, draw(&state));
+    }
     base->stop_ns = phase->stop_ns;
     lane->turn_ns = lane->start_ns;
     base->received_all = lane->receiver.left == 0;
@@ -692,6 +788,11 @@ static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
     if (lane->forwarder.queue != NULL)
         lane->send = forwarder_send;
     lane->lane.sent_all = !generates;
+    if (lane->messages != NULL) {
+        lane->state = LANE_PLAYS;
+        lane->send = messages_send;
+        lane->lane.sent_all = lane->messages->sends == 0;
+    }
 }
 
 static void end_sending(struct dpdk_lane *lane, int64_t now_ns)
@@ -795,7 +896,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
         take_turn(lane, now_ns);
     next_ns = lane->send(lane, now_ns);
     received = lane->receive(lane, now_ns);
-    if (received > 0 && lane->forwarder.queue != NULL)
+    if (received > 0 && lane->responds)
         next_ns = lane->send(lane, now_ns);
     if (lane->sender.left == 0 && lane->state == LANE_SENDS) {
         base->stopped_ns = now_ns;
@@ -827,18 +928,18 @@ void lane_account(struct lane *base)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
 
+    if (lane->messages != NULL)
+        return; /* frames count as they go and come */
     sender_account(lane);
     receiver_account(lane);
 }
 
-unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
+unsigned lane_measure(struct lane *base, const struct lane_flow *flow, struct measure *out,
                       unsigned room)
 {
-    (void)lane;
-    (void)flow;
-    (void)out;
-    (void)room;
-    return 0;
+    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
+
+    return lane->messages != NULL ? messages_measure(lane, flow, out, room) : 0;
 }
 
 bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_kind kind,
@@ -846,8 +947,11 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     const struct receiver *receiver = &lane->receiver;
-    uint32_t index = flow->src < RANKS_MAX ? receiver->flow_of[flow->src] : 0;
+    uint32_t index;
 
+    if (lane->messages != NULL)
+        return kind == LATENCY_PINGPONG && pingpong_latency(&lane->messages->game, flow, sum);
+    index = flow->src < RANKS_MAX ? receiver->flow_of[flow->src] : 0;
     if (kind == LATENCY_ROUND_TRIP)
         return prober_sum(lane, flow, sum);
     if (receiver->times == NULL || index == 0 || kind == LATENCY_PINGPONG)
@@ -855,6 +959,28 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
     times_sum(&receiver->times[(size_t)(index - 1) * receiver->sources], receiver->sources,
               kind == LATENCY_ONE_WAY ? TIMES_ONE_WAY : TIMES_IPDV, &sum->histogram);
     return true;
+}
+
+size_t lane_samples(struct lane *base, const struct sample **samples)
+{
+    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
+
+    if (lane->messages == NULL)
+        return 0;
+    *samples = lane->messages->game.samples;
+    return lane->messages->game.sample_count;
+}
+
+/* A stream's frames may gather; who waits for one message's last frame wants to know at once. Only
+ * AF_PACKET's rings have a descriptor that tells. */
+int lane_wake_fd(struct lane *base)
+{
+    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
+    const struct iface *iface = &lane->port->iface;
+
+    if (lane->messages == NULL || !lane->port->kernel || lane->queue->number >= iface->ring_count)
+        return -1;
+    return iface->ring_fds[lane->queue->number];
 }
 
 void lane_finish(struct lane *base)

@@ -115,7 +115,7 @@ struct forwarder {
     uint32_t tail;
 };
 
-enum lane_state { LANE_WAITS, LANE_SENDS, LANE_LISTENS };
+enum lane_state { LANE_WAITS, LANE_SENDS, LANE_LISTENS, LANE_PLAYS /* messages there and back */ };
 
 struct dpdk_lane {
     struct lane lane; /* first: the worker's part */
@@ -125,7 +125,8 @@ struct dpdk_lane {
     /* Send what is due and return when more will be; receive a burst and return its length. */
     int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
     uint32_t (*receive)(struct dpdk_lane *lane, int64_t now_ns);
-    bool timing; /* the window is open: frames are measured as they are received */
+    bool timing;   /* the window is open: frames are measured as they are received */
+    bool responds; /* what is received may be a reason to send at once */
     struct frame_shape shape;
     uint32_t burst;         /* sent by one driver call, at most */
     uint32_t receive_burst; /* received by one */
@@ -134,6 +135,7 @@ struct dpdk_lane {
     struct receiver receiver;
     struct forwarder forwarder;
     struct prober prober;
+    struct messages *messages; /* messages.h: they go there and back; NULL: frames are all */
     struct lane_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
     uint32_t size_count;
     uint8_t order[TRANSPORT_SIZES_MAX]; /* the phase's list, as places in `sizes` */
@@ -177,6 +179,19 @@ void forwarder_drop(struct dpdk_lane *lane);
 void lane_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t partner,
                struct frame_end ends[2]);
 
+/* Where the partner at a flow's other end is, whether it can take part, and the largest frame that
+ * it takes (without a tag). Errors with the sentence. */
+int lane_partner(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
+                 struct frame_end *end, uint32_t *frame_max, struct err *err);
+
+/* What every buffer of the lane's pool is made to hold: `template`, and fill to `longest` bytes. */
+struct lane_blank {
+    const struct frame_template *template;
+    uint32_t longest; /* FRAME_TEMPLATE or more is written */
+    uint32_t length;  /* of the frame in it */
+};
+void lane_blank(struct dpdk_lane *lane, const struct lane_blank *blank);
+
 /* floor.c */
 int floor_measure(const struct transport_run *run, struct latency floor[LATENCY_KINDS],
                   struct err *err);
@@ -192,6 +207,8 @@ unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct me
                       unsigned room);
 bool lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                   struct latency *sum);
+size_t lane_samples(struct lane *lane, const struct sample **samples);
+int lane_wake_fd(struct lane *lane);
 void lane_finish(struct lane *lane);
 
 /* What was sent just now may be the last for a while, and wait in a kernel socket's ring until the

@@ -289,10 +289,8 @@ def test_not_built_yet(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as error:
         refuse_unbuilt(run)
     assert str(error.value) == "not built yet: gateway: auto (give its address)"
-    run = compile_text(
-        tmp_path, LAB + "on_missing: exclude\ntests: [{pattern: chain, traffic: pingpong}]\n"
-    )
-    assert run.unbuilt == ("traffic: pingpong over dpdk", "on_missing: exclude with launch: lab")
+    run = compile_text(tmp_path, LAB + "on_missing: exclude\ntests: [{pattern: chain}]\n")
+    assert run.unbuilt == ("on_missing: exclude",)
 
 
 def test_clause(tmp_path: Path) -> None:

@@ -11,12 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "doc" / "dependencies.md").read_text()
-HEADINGS = {
-    "use": "to build and run",
-    "test": "to test",
-    "guests": "for guests",
-    "launch": "for launchers",
-}
+HEADINGS = {"use": "to build and run", "test": "to test", "guests": "for guests"}
 
 
 def table(heading: str) -> dict[str, str]:

@@ -94,20 +94,13 @@ def test_alike_paths_do_not_cross() -> None:
 
 def test_few_round_trips_have_no_percentile() -> None:
     """p99 of fifty is a guess: it is not told."""
-    times = sweep.Times()
-    times.add(histogram(0, list(range(100, 150))))
-    assert times.quantile_ns(0.99) is None
-    assert times.quantile_ns(0.5) == pytest.approx(124, abs=1)
-
-
-def test_parts_of_a_histogram_add_up() -> None:
-    """What all parts repeat counts once."""
-    whole, parts = histogram(0, [100, 200, 300, 70000]), sweep.Times()
-    pairs = whole["buckets"].split()
-    parts.add(whole | {"parts": 2, "buckets": " ".join(pairs[:2])})
-    parts.add(whole | {"parts": 2, "part": 1, "buckets": " ".join(pairs[2:])})
-    assert (parts.count, parts.sum_ns, sum(parts.buckets.values())) == (4, 70600, 4)
-    assert (parts.least_ns, parts.greatest_ns) == (100, 70000)
+    trials = {(0, 0): make_trial(make_site(), sizes=(64,), traffic="pingpong")}
+    table = sweep.SweepTable(trials)
+    table.feed(histogram(0, list(range(2000, 2050)), lost=2))
+    (point,) = table.summary()["curves"][0]["points"]
+    assert point["latency_us"]["p99"] is None
+    assert point["latency_us"]["p50"] == pytest.approx(1.012, abs=0.01)
+    assert (point["round_trips"], point["lost"]) == (50, 2)
 
 
 # --- single times ------------------------------------------------------------------------------
@@ -236,9 +229,31 @@ def test_document_of_a_sweep(tmp_path: Path) -> None:
     small, large = (trial.document for trial in run.trials)
     assert small["pattern"]["there_and_back"]
     assert run.trials[0].flows == 4
-    assert "pingpong" not in small
+    assert small["pingpong"] == {"patience_ns": small["drain_silence_ns"]}
+    assert large["drain_max_ns"] > large["drain_silence_ns"] + 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
     assert large["window_ns"] > 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
     assert small["window_ns"] < large["window_ns"]
+
+
+BOTH = LAB + "transports: [tcp, dpdk]\ntraffic: pingpong\n"
+
+
+def test_sizes_of_both_paths(tmp_path: Path) -> None:
+    """Over dpdk, too, sizes are messages': the same for each path, so that curves can cross."""
+    run = compile_text(tmp_path, BOTH + "tests: [{pattern: pairs, message_sizes: [4, 4MiB]}]\n")
+    assert {(trial.transport, trial.sizes, trial.size_unit) for trial in run.trials} == {
+        (transport, (size,), "message") for transport in ("tcp", "dpdk") for size in (4, 4 << 20)
+    }
+    assert not run.unbuilt
+    run = compile_text(tmp_path, BOTH + "tests: [{pattern: pairs}]\n")
+    assert {trial.sizes for trial in run.trials} == {(64 << 10,)}
+    assert all("dither" not in trial.document.get("dpdk", {}) for trial in run.trials)
+
+
+def test_messages_of_an_unshaped_port(tmp_path: Path) -> None:
+    """There is no load that a line rate would have to be known for."""
+    text = BOTH.replace("one-switch", "open") + "tests: [{pattern: pairs}]\n"
+    assert compile_text(tmp_path, text).trials
 
 
 def test_effective_configuration(tmp_path: Path) -> None:
@@ -263,7 +278,7 @@ def test_document_of_a_scatter(tmp_path: Path) -> None:
     (trial,) = run.trials
     assert trial.document["pingpong"] == {
         "count": 250, "size_least": 4, "size_most": 65536, "partners": "random", "samples": True,
-        "compute": 0.5,
+        "compute": 0.5, "patience_ns": trial.document["drain_silence_ns"],
     }  # fmt: skip
     assert "there_and_back" not in trial.document["pattern"]
     assert trial.flows == 56
@@ -273,6 +288,8 @@ def test_document_of_a_scatter(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("load: 50%\ntests: [{pattern: pairs}]", "waits for the last"),
+        ("tests: [{pattern: pairs, transport: dpdk, frame_sizes: [64]}]", "by the MTU"),
+        ("tests: [{pattern: pairs, transport: dpdk, dpdk: {dither: 1}}]", "waits for the last"),
         ("message_sizes: [2GiB]\ntests: [{pattern: pairs}]", "1 byte to 1GiB"),
         ("tests: [{pattern: pairs, scatter: {sizes: [64, 4]}}]", "the smaller size stands first"),
         ("tests: [{pattern: pairs, scatter: {sizes: 64}}]", "two sizes are needed"),

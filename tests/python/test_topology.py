@@ -195,6 +195,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"rate": "10 MB"}, "rate: '10 MB' is not a rate such as 10M or unlimited"),
     ({"rate": "10"}, "rate: '10' is less than the smallest rate"),
     ({"rate": None}, "nodes.node[1-3]: has no rate, and there is no `rate` for all"),
+    ({"burst": "3kB"}, "burst: 3000 bytes are less than two frames of the MTU, 3076"),
     ({"queue": "lots"}, "queue: 'lots' is not a size such as 128KiB"),
     ({"queue": "1kB"}, "queue: 1000 bytes at node1 hold no frame of 1538 bytes"),
     ({"mtu": 576}, "mtu: is 576; it can't be less than 1280"),

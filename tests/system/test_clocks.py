@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,8 +70,10 @@ def _documents(clock: dict[str, Any], udp_port: int) -> str:
     return "".join(yaml.safe_dump(part, explicit_start=True, explicit_end=True) for part in parts)
 
 
-def _nodes(clock: dict[str, Any], second: Sequence[str] = ()) -> list[Ended]:
-    """Both nodes from start to end; `second` starts the second one."""
+def _nodes(
+    clock: dict[str, Any], second: Sequence[str] = (), first: Sequence[str] = ()
+) -> list[Ended]:
+    """Both nodes from start to end; `first` and `second` start them."""
     text = _documents(clock, 20_000 + os.getpid() % 20_000)
     engine = str(find_engine())
     processes = [
@@ -80,7 +84,7 @@ def _nodes(clock: dict[str, Any], second: Sequence[str] = ()) -> list[Ended]:
             stderr=subprocess.PIPE,
             text=True,
         )
-        for i, prefix in enumerate(((), second))
+        for i, prefix in enumerate((first, second))
     ]
     try:
         for process in processes:
@@ -154,6 +158,40 @@ def test_ptp_wants_a_synchronized_kernel() -> None:
     assert refused
     assert UNSYNCHRONIZED in refused[0].error
     assert "clock: estimated" in refused[0].error
+
+
+def _kernel(directory: Path, ahead_us: int) -> tuple[str, ...]:
+    """Starts a program on a kernel that says that its clock is synchronized."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    library = directory / "kernel_clock.so"
+    source = Path(__file__).with_name("kernel_clock.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    return ("env", f"LD_PRELOAD={library}", f"AHEAD_US={ahead_us}")
+
+
+def test_ptp_has_the_kernels_error_as_its_bound(tmp_path: Path) -> None:
+    kernel = _kernel(tmp_path, 0)
+    for node in _nodes({"mode": "ptp"}, kernel, kernel):
+        assert node.status == 0, node.log
+        assert node.ready["clock"] == "ptp"
+        assert 800_000 < node.ready["clock_bound_ns"] < 900_000
+        realtime_ns = time.time_ns() - time.monotonic_ns()
+        assert abs(node.ready["clock_offset_ns"] - realtime_ns) < 10e6
+
+
+def test_a_stated_error_takes_the_kernels_place(tmp_path: Path) -> None:
+    kernel = _kernel(tmp_path, 0)
+    for node in _nodes({"mode": "ptp", "error_ns": 5_000_000}, kernel, kernel):
+        assert node.ready["clock_bound_ns"] == 5_000_000
+
+
+def test_a_synchronized_clock_that_is_wrong_is_found_out(tmp_path: Path) -> None:
+    """By 200 ms, which no datagram on loopback takes."""
+    first, second = _nodes({"mode": "ptp"}, _kernel(tmp_path, 0), _kernel(tmp_path, 200_000))
+    assert (first.status, second.status) == (0, 0), first.log + second.log
+    assert 199e6 < second.ready["clock_bound_ns"] < 300e6
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ def _run(directory: Path, clock: Any) -> runs.Result:
             "frame_size": 512,
             "warmup": "300ms",
             "window": "2s",
+            "drain_silence": "3s",  # an emulated guest may stand still for so long
+            "drain_max": "9s",
             "repeat": 1,
             "tests": [{"pattern": "pairs"}],
         },

@@ -4,127 +4,62 @@ and what was measured before is kept. Two nodes are run by hand on guests that s
 
 from __future__ import annotations
 
-import json
-import subprocess
+import signal
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-import runs
 import vmkit
 from switchbench import guests
 from switchbench.launch.engine import find_engine
+from verbskit import LONG, PORT, SHORT, Record, Said, job, play, running
 
 pytestmark = vmkit.needs_guests
-
-NODES = ("node1", "node2")
-LIMIT_S = 90.0
-LONG = {"timeout": 18, "depth": 16}
-
-Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Said:
-    """What the nodes left: their status, records and messages, in the order of NODES."""
-
-    status: list[int]
-    records: list[list[Record]]
-    errors: list[str]
-
-    def of(self, kind: str, **where: Any) -> list[Record]:
-        """All nodes' records of a type with these values."""
-        every = [record for records in self.records for record in records]
-        return [r for r in every if r["type"] == kind and where.items() <= r.items()]
-
-    @property
-    def text(self) -> str:
-        """All that was said, for messages of assertions and for words that have to be there."""
-        return "\n".join([*self.errors, *(json.dumps(r) for each in self.records for r in each)])
 
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[guests.Rig]:
-    if (
-        "libibverbs"
-        not in subprocess.run(
-            ["ldd", str(find_engine())], capture_output=True, text=True, check=True
-        ).stdout
-    ):
-        pytest.skip("this build of the engine has no verbs")
-    with guests.boot(guests.machines(2), guests.Job(programs=(find_engine(),))) as booted:
+    objects = (vmkit.built("tests/transport/lesser_device.so"),)
+    wanted = guests.Job(programs=(find_engine(),), objects=objects)
+    with guests.boot(guests.machines(2), wanted) as booted:
         yield booted
 
 
-def job(directory: Path, tests: list[Record], port: Record) -> str:
-    """The document for both nodes."""
-    configuration = {
-        "switchbench": 1,
-        "site": {
-            "launch": "hand",
-            "hosts": list(NODES),
-            "control": {
-                "addresses": {name: f"100.64.0.{i + 1}" for i, name in enumerate(NODES)},
-                "udp_port": 7600,
-                "deadman": "20s",
-                "barrier_timeout": "30s",
-            },
-            "ports": {"e0": {"network": "cable", **port}},
-        },
-        "transport": "verbs",
-        "message_size": "64KiB",
-        "warmup": "100ms",
-        "window": "500ms",
-        "repeat": 1,
-        "tests": tests,
-    }
-    conf, document = directory / "conf.yaml", directory / "job.yaml"
-    conf.write_text(yaml.safe_dump(configuration, sort_keys=False))
-    done = subprocess.run(
-        runs.command("plan", str(conf), "--job", str(document)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return document.read_text()
-
-
-def play(rig: guests.Rig, document: str) -> Said:
-    """Both nodes to their end."""
-    started = []
-    for name in NODES:
-        rig[name].output(["sh", "-c", f"umask 077; cat >job.yaml <<'E'\n{document}\nE"])
-        node = f"switchbench-node job.yaml --name {name}"
-        started.append(
-            rig[name].popen(
-                ["sh", "-c", node],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    try:
-        ends = [process.communicate(timeout=LIMIT_S) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-    said = Said(
-        [process.returncode for process in started],
-        [[json.loads(line) for line in out.splitlines()] for out, _ in ends],
-        [errors for _, errors in ends],
-    )
-    print(said.text)
-    return said
-
-
-PORT = {"iface": "eth0"}
 PAIRS = {"pattern": "pairs", "verbs": LONG}
+REFUSED, STOPPED = 2, 3  # a node that can't do what is asked; one that ended before its end
+
+
+def assert_refused(said: Said, words: str) -> None:
+    """By node1, whose sentence node2 prints, too; what one can't do is impossible for all."""
+    assert said.status == [REFUSED, REFUSED]
+    assert words in said.errors[0]
+    assert f"node1 gave up: {words}" in said.errors[1]
+    assert_all_ended(said)
+
+
+def assert_refused_at_once(said: Said, words: str) -> None:
+    """Before the node has joined the run: by hand, the others miss it; a launcher would tell."""
+    assert said.status == [REFUSED, STOPPED]
+    assert words in said.errors[0]
+    assert "node1 did not reach barrier 0" in said.errors[1]
+
+
+def assert_first_test_kept(said: Said) -> None:
+    """What was measured before is there, both sides of both flows."""
+    for side in ("source", "destination"):
+        kept = said.of("flow", trial=0, side=side)
+        assert len(kept) == 2
+        assert all(flow["payload_bytes"] > 0 for flow in kept)
+
+
+def assert_all_ended(said: Said) -> None:
+    """With an error each, and of all that was measured nothing is damaged."""
+    assert set(said.status) <= {REFUSED, STOPPED}
+    for errors in said.errors:
+        assert "error:" in errors
+    assert not any(flow["corrupted"] for flow in said.of("flow", side="destination"))
 
 
 # --- refused before any traffic -----------------------------------------------------------------
@@ -134,10 +69,17 @@ PAIRS = {"pattern": "pairs", "verbs": LONG}
     ("options", "size", "words"),
     [
         pytest.param(
-            {"mtu": 4096}, "64KiB", "mtu 4096 is larger than the port's active MTU 1024", id="mtu"
+            {"mtu": 4096},
+            "64KiB",
+            "mtu 4096 is larger than the port's active MTU 1024; use at most that, or raise the "
+            "MTU of the link (on RoCE that of eth0, and of the switch)",
+            id="mtu",
         ),
         pytest.param(
-            {"gid_index": 77}, "64KiB", "gid_index 77 is not in the port's GID table", id="gid"
+            {"gid_index": 77},
+            "64KiB",
+            "gid_index 77 is not in the port's GID table, which has 0, 1",
+            id="gid",
         ),
         pytest.param({}, "16MiB", "8388608 are the most that this device", id="size"),
     ],
@@ -149,22 +91,51 @@ def test_what_the_device_has_not(
     said = play(rig, job(tmp_path, [PAIRS, wrong], PORT))
     assert words in said.text
     assert "rxe0/1" in said.text
-    kept = said.of("flow", trial=0, side="destination")
-    assert len(kept) == 2
-    assert all(flow["payload_bytes"] > 0 for flow in kept)
+    assert_all_ended(said)
+    assert_first_test_kept(said)
     assert not said.of("flow", trial=1)
+
+
+def test_only_one_port_has_a_small_mtu(rig: guests.Rig, tmp_path: Path) -> None:
+    """The other rank is told why it can't go on."""
+    rig["node1"].output(["ip", "link", "set", "eth0", "mtu", "600"])
+    try:
+        vmkit.wait_until(lambda: "512 (2)" in ports(rig, "node1"), "the port's MTU is 512", 5)
+        said = play(rig, job(tmp_path, [{"pattern": "pairs", "verbs": LONG | {"mtu": 1024}}], PORT))
+    finally:
+        rig["node1"].output(["ip", "link", "set", "eth0", "mtu", "1500"])
+    assert_refused(said, "node1:e0 (rxe0/1): mtu 1024 is larger than the port's active MTU 512")
+
+
+def ports(rig: guests.Rig, name: str) -> str:
+    """What libibverbs says of a guest's device."""
+    return rig[name].output(["ibv_devinfo"])
 
 
 def test_no_device_of_that_name(rig: guests.Rig, tmp_path: Path) -> None:
     said = play(rig, job(tmp_path, [PAIRS], {"rdma": "mlx5_9/1"}))
     assert "there is no RDMA device of that name; there are: rxe0" in said.text
-    assert all(said.status)
+    assert_all_ended(said)
+
+
+def test_no_device_at_all(rig: guests.Rig, tmp_path: Path) -> None:
+    rig["node1"].output(["rdma", "link", "delete", "rxe0"])
+    try:
+        named = play(rig, job(tmp_path, [PAIRS], {"rdma": "rxe0/1", "iface": "eth0"}))
+        found = play(rig, job(tmp_path, [PAIRS], PORT))
+    finally:
+        rig["node1"].output(["rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "eth0"])
+    none = "this machine has no RDMA device, or none that libibverbs can drive"
+    assert_refused_at_once(named, f"node1:e0 (rxe0/1): {none}")
+    assert_refused_at_once(found, "port node1:e0: eth0 has no RDMA device")
+    assert "rdma link add rxe0 type rxe netdev eth0" in found.errors[0]
 
 
 def test_an_interface_without_a_device(rig: guests.Rig, tmp_path: Path) -> None:
     said = play(rig, job(tmp_path, [PAIRS], {"iface": "ctl0"}))
     assert "ctl0 has no RDMA device" in said.text
     assert "rdma link add rxe0 type rxe netdev ctl0" in said.text
+    assert_all_ended(said)
 
 
 def test_a_port_that_is_down(rig: guests.Rig, tmp_path: Path) -> None:
@@ -176,4 +147,186 @@ def test_a_port_that_is_down(rig: guests.Rig, tmp_path: Path) -> None:
         rig["node1"].run(["ip", "address", "add", "2001:2:0:1::1/64", "dev", "eth0", "nodad"])
     assert "port node1:e0 has had no link for 10 s: check its cable and its peer" in said.errors[0]
     assert "node1 gave up: port node1:e0" in said.errors[1]
-    assert all(said.status)
+    assert_all_ended(said)
+
+
+def without(capability: str) -> str:
+    """Shell words: what follows is run as root, but without one of its rights."""
+    return f"/usr/bin/setpriv --bounding-set=-{capability} --inh-caps=-{capability}"
+
+
+def test_a_user_who_may_lock_little(rig: guests.Rig, tmp_path: Path) -> None:
+    may_not = f"ulimit -l 64; exec {without('ipc_lock')}"
+    said = play(rig, job(tmp_path, [PAIRS], PORT), may_not)
+    assert_refused(said, "node1:e0 (rxe0/1): can't register")
+    assert "this user may lock 64 KiB; raise the limit (`ulimit -l unlimited`" in said.errors[0]
+
+
+def test_a_user_who_may_not_open_the_device(rig: guests.Rig, tmp_path: Path) -> None:
+    device = "/dev/infiniband/uverbs0"
+    rig["node1"].output(["chmod", "0", device])
+    try:
+        said = play(rig, job(tmp_path, [PAIRS], PORT), f"exec {without('dac_override')}")
+    finally:
+        rig["node1"].output(["chmod", "666", device])
+    assert_refused_at_once(said, "node1:e0 (rxe0/1): can't open the RDMA device")
+    assert "this user may not read and write /dev/infiniband/uverbs*" in said.errors[0]
+
+
+# --- a device that has less ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        pytest.param(
+            {"operation": "read"}, "the device has no RDMA read; use send or write", id="read"
+        ),
+        pytest.param(
+            {"service": "uc", "operation": "write"},
+            "the device has no UC queue pairs; use another service",
+            id="uc",
+        ),
+    ],
+)
+def test_an_operation_that_the_device_lacks(
+    rig: guests.Rig, tmp_path: Path, options: Record, words: str
+) -> None:
+    """Soft-RoCE has them all; a library between says no to what a lesser device refuses."""
+    lesser = {"pattern": "pairs", "verbs": {"depth": 16} | options}
+    between = vmkit.built("tests/transport/lesser_device.so")
+    said = play(rig, job(tmp_path, [PAIRS, lesser], PORT), f"LD_PRELOAD={between}")
+    assert_refused(said, f"node1:e0 (rxe0/1): {words}")
+    assert_first_test_kept(said)
+
+
+def test_rdma_cm_is_not_there(rig: guests.Rig, tmp_path: Path) -> None:
+    rig["node1"].output(["rmmod", "rdma_ucm"])
+    try:
+        wanted = {"pattern": "pairs", "verbs": LONG | {"connect": "cm"}}
+        said = play(rig, job(tmp_path, [PAIRS, wanted], PORT))
+    finally:
+        rig["node1"].output(["modprobe", "rdma_ucm"])
+    assert "rdma_cm" in said.errors[0]
+    assert "modprobe rdma_ucm" in said.errors[0]
+    assert_all_ended(said)
+    assert_first_test_kept(said)
+
+
+# --- in the middle of a phase -------------------------------------------------------------------
+
+
+def long_phase(options: Record, window: str = "6s") -> list[Record]:
+    """A short one, then one that lasts, whose window the fault meets."""
+    return [
+        {"pattern": "pairs", "verbs": LONG, "load": "100kbit"},
+        {"pattern": "pairs", "verbs": options, "load": "4Mbit", "window": window},
+    ]
+
+
+def assert_resumed(said: Said) -> None:
+    """All that was sent has arrived, later; nothing is damaged."""
+    assert said.status == [0, 0]
+    for name in ("node1:e0", "node2:e0"):
+        (source,) = said.of("flow", trial=1, side="source", src=name, phase=0)
+        (end,) = said.of("flow", trial=1, side="destination", src=name, phase=0)
+        assert end["messages"] == source["messages"]
+        assert end["payload_bytes"] > 0.6 * source["intended"]
+        assert not end["corrupted"]
+    assert {record["state"] for record in said.of("phase", trial=1, phase=0)} == {"complete"}
+
+
+def test_a_cable_that_is_cut_for_a_second(rig: guests.Rig, tmp_path: Path) -> None:
+    """Somewhere behind the port: its carrier stays, packets are lost and sent again."""
+    cut = running(rig, lambda: rig.cut("node1/eth0", 1.0))
+    said = play(rig, job(tmp_path, long_phase(LONG), PORT), meanwhile=cut)
+    assert_resumed(said)
+    again = [record["retransmitted"] for record in said.of("port", trial=1, phase=0)]
+    assert sum(again) > 0
+    assert not said.of("event", what="link-down")
+
+
+def test_a_cable_that_is_pulled_for_a_second(rig: guests.Rig, tmp_path: Path) -> None:
+    """At the port: it sees its carrier go and come."""
+
+    def pull() -> None:
+        rig["node1"].set_link("eth0", up=False)
+        time.sleep(1.0)
+        rig["node1"].set_link("eth0", up=True)
+
+    said = play(rig, job(tmp_path, long_phase(LONG), PORT), meanwhile=running(rig, pull))
+    assert_resumed(said)
+    assert len(said.of("event", what="link-down", port="node1:e0")) == 1
+    (back,) = said.of("event", what="link-up", port="node1:e0")
+    assert "it was down for" in back["text"]
+    assert sum(record["retransmitted"] for record in said.of("port", trial=1, phase=0)) > 0
+
+
+NO_ANSWER = "it does not answer, and all retries are used up: its node was killed, its port is down"
+
+
+def assert_given_up(said: Said, trial: int = 1) -> None:
+    """A queue pair has, within its retry limit; what was measured until then is there."""
+    assert NO_ANSWER in said.text
+    assert "rxe0/1: sending to rank" in said.text
+    assert said.of("event", what="lane-error", trial=trial)
+    assert said.of("flow", trial=trial, side="source")
+    assert "stopped" in {record["state"] for record in said.of("phase", trial=trial)}
+    assert_first_test_kept(said)
+
+
+@pytest.mark.slow
+def test_a_cable_that_is_cut_for_ten_seconds(rig: guests.Rig, tmp_path: Path) -> None:
+    cut = running(rig, lambda: rig.cut("node1/eth0", 10.0))
+    said = play(rig, job(tmp_path, long_phase(SHORT), PORT), meanwhile=cut)
+    time.sleep(10)
+    assert_all_ended(said)
+    assert_given_up(said)
+
+
+@pytest.mark.slow
+def test_a_cable_that_is_pulled_for_eleven_seconds(rig: guests.Rig, tmp_path: Path) -> None:
+    """Longer than a link is waited for; here before any retry limit."""
+
+    def pull() -> None:
+        rig["node1"].set_link("eth0", up=False)
+
+    patient = {"timeout": 20, "depth": 16}  # 7 x 4.3 s
+    try:
+        said = play(
+            rig, job(tmp_path, long_phase(patient, "15s"), PORT), meanwhile=running(rig, pull)
+        )
+    finally:
+        rig["node1"].set_link("eth0", up=True)
+    assert_all_ended(said)
+    assert "port node1:e0 has had no link for 10 s: check its cable and its peer" in said.errors[0]
+    assert "node1 gave up: port node1:e0 has had no link for 10 s" in said.errors[1]
+    assert len(said.of("event", what="link-down", port="node1:e0")) == 1
+    assert said.of("flow", trial=1, side="destination")
+    assert_first_test_kept(said)
+
+
+KILL = """
+for d in /proc/[0-9]*; do
+    case "$(tr '\\0' ' ' <$d/cmdline)" in switchbench-node*) kill -9 ${d#/proc/} ;; esac
+done
+"""
+
+
+@pytest.mark.slow
+def test_a_peer_that_is_killed(rig: guests.Rig, tmp_path: Path) -> None:
+    killed_s = 0.0
+
+    def kill() -> None:
+        nonlocal killed_s
+        rig["node2"].output(["sh", "-c", KILL])
+        killed_s = time.monotonic()
+
+    said = play(rig, job(tmp_path, long_phase(SHORT, "15s"), PORT), meanwhile=running(rig, kill))
+    assert time.monotonic() - killed_s < 45
+    assert said.status == [STOPPED, -signal.SIGKILL]
+    assert "rxe0/1: sending to rank 1 (::ffff:198.18.0.2, queue pair" in said.errors[0]
+    assert NO_ANSWER in said.errors[0]
+    assert_given_up(said)
+    (sent,) = said.of("flow", trial=1, side="source", phase=0)
+    assert sent["payload_bytes"] > 0

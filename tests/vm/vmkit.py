@@ -15,9 +15,19 @@ import pytest
 from switchbench import guests
 from switchbench.guests.rig import FOLDER_PREFIX
 
+ROOT = Path(__file__).resolve().parents[2]
 WHY_NOT = guests.why_not()
 
 needs_guests = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "-")
+
+
+def built(name: str) -> Path:
+    """A file of whichever build there is. Without RDMA's libraries it was not built."""
+    for folder in ("build", "build-test/gcc"):
+        path = ROOT / folder / name
+        if path.exists():
+            return path
+    pytest.skip(f"{Path(name).name} is not built: this build has no verbs")
 
 
 def traces(pid: int | None = None) -> set[str]:

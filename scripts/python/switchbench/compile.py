@@ -15,7 +15,7 @@ from .config.effective import SWITCH_TIMEOUT_NS
 from .config.effective import text as written
 from .config.members import Members
 from .config.resolve import Point, Test, frame_limits, given, place, points, verbs_limits
-from .config.settings import PATTERN_KEYS
+from .config.settings import PATTERN_KEYS, carries_messages
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
 from .model import ClockChoice, Load, Part, Port, Repeats, Run, SwitchCounters, Trial
@@ -31,7 +31,7 @@ BOUND_LAST = (
 
 # Configuration words that a node's documents call otherwise.
 _NODE_WORDS = {"udp_sources_per_flow": "udp_sources", "streams_per_flow": "streams"}
-_PINGPONG = ("tcp",)  # transports that carry messages there and back
+_PINGPONG = ("tcp", "dpdk")  # transports that carry messages there and back
 _ROUNDS = 8  # a window has at least so many round trips at line rate
 _TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
 # Parameters that say where and when, not which flows.
@@ -100,8 +100,8 @@ def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
     lacking = {t.transport for t in trials if t.traffic == "pingpong"} - set(_PINGPONG)
     for transport in sorted(lacking):
         yield f"traffic: pingpong over {transport}"
-    if reading.model.on_missing == "exclude" and reading.site.launch != "ssh":
-        yield f"on_missing: exclude with launch: {reading.site.launch}"
+    if reading.model.on_missing == "exclude":
+        yield "on_missing: exclude"
 
 
 @dataclass
@@ -232,7 +232,7 @@ class _Draft:
             pattern=self.pattern,
             parameters=self._parameters(),
             sizes=self.point.sizes,
-            size_unit="frame" if self.transport == "dpdk" else "message",
+            size_unit="message" if self._of_messages() else "frame",
             load=self.point.load,
             traffic=values["traffic"],
             warmup_s=values.get("warmup", 0) / NS,
@@ -347,6 +347,9 @@ class _Draft:
         }
         return document
 
+    def _of_messages(self) -> bool:
+        return carries_messages(self.transport, self.values["traffic"])
+
     def _draws_partners(self) -> bool:
         return bool(self.values.get("scatter", {}).get("partners") == "random")
 
@@ -366,12 +369,16 @@ class _Draft:
     def _pingpong(self) -> dict[str, Any]:
         """What a document says of messages there and back."""
         patience_ns = round(NS * _ROUNDS * self._round_s(max(self.point.sizes)))
-        keys: dict[str, Any] = {"drain_max_ns": max(self.values["drain_max"], patience_ns)}
+        silence_ns = self.values["drain_silence"]
+        keys: dict[str, Any] = {
+            "drain_max_ns": max(self.values["drain_max"], silence_ns + patience_ns),
+            "pingpong": {"patience_ns": silence_ns},
+        }
         scatter = self.values.get("scatter")
         if scatter is None:
             return keys | {"window_ns": self._window_ns()}
         least, most = scatter["sizes"]
-        keys["pingpong"] = {
+        keys["pingpong"] |= {
             "count": scatter["count"],
             "size_least": least,
             "size_most": most,
@@ -397,7 +404,7 @@ class _Draft:
     def _says_when_over(self) -> bool:
         if self.transport == "verbs":
             return bool(self.values["verbs"]["service"] == "rc")
-        return self.transport == "tcp"
+        return self._of_messages()
 
     def _setup_s(self, flows: float) -> float:
         """What a phase's queue pairs take; each rank makes those of its own flows."""
@@ -430,6 +437,8 @@ class _Draft:
         return float(scatter["count"] * self._round_s(round(mean)) * each)
 
     def _check_load(self) -> None:
+        if self.values["traffic"] == "pingpong":
+            return  # it has none
         for part in self.parts:
             for port in part.ranks:
                 text = _load_refusal(self.point, port)

@@ -275,7 +275,10 @@ def _at(test: Test, combination: Values) -> Values:
     if "dpdk" in values:
         kept = {key: v for key, v in values["dpdk"].items() if f"dpdk.{key}" not in idle}
         values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | kept
-        if not any(form in values for form in settings.FAMILIES[2]):
+        if values["traffic"] == "pingpong":
+            if "scatter" not in values and not any(f in values for f in settings.FAMILIES[3]):
+                values["message_sizes"] = [profiles.DEFAULT_MESSAGE_BYTES]
+        elif not any(form in values for form in settings.FAMILIES[2]):
             values["frame_sizes"] = profiles.frame_sizes(
                 values["profile"], values["dpdk"], test.frame_max
             )
@@ -306,7 +309,7 @@ def _axes(test: Test, values: Values, swept: Values) -> Iterator[tuple[tuple[int
 def _sizes(test: Test, values: Values) -> list[tuple[int, ...]]:
     if "scatter" in values:
         return [(values["scatter"]["sizes"][1],)]
-    if test.transport != "dpdk":
+    if settings.carries_messages(test.transport, values["traffic"]):
         found = settings.axis(values, "message_size", "message_sizes") or []
     elif "imix" in values:
         return [values["imix"]]
@@ -338,7 +341,7 @@ def _refuse_idle(
 
 def frame_limits(point: Point, document: Document) -> None:
     """Refuses frame sizes that the kind of header or the ports can't have."""
-    if point.test.transport != "dpdk":
+    if settings.carries_messages(point.test.transport, point.values["traffic"]):
         return
     dpdk = point.values["dpdk"]
     least = profiles.smallest_frame(dpdk)

@@ -39,6 +39,8 @@ TRANSPORT_KEYS = {
     "tcp": ("message_size", "message_sizes", "tcp"),
     "verbs": ("message_size", "message_sizes", "verbs"),
 }
+_FRAMES = FAMILIES[2]  # what dpdk sends, but where messages go there and back
+_MESSAGES = FAMILIES[3]
 _UDP_ONLY = ("dscp", "ttl", "udp_sources_per_flow")
 
 # What each RDMA service can do; the first is what it does unless told (IBTA 1.4, table 47).
@@ -108,11 +110,15 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
             idle[key] = f"has no effect: {pattern} takes no {key} ({listed(owners)} does)"
     if pattern == "pairs":
         idle |= _partners_without(values.get("partners"))
+    traffic = values.get("traffic")
     for key in {key for keys in TRANSPORT_KEYS.values() for key in keys}:
         if key not in TRANSPORT_KEYS[transport]:
             owners = [name for name in TRANSPORTS if key in TRANSPORT_KEYS[name]]
             idle[key] = f"has no effect with {transport}: it belongs to {listed(owners)}"
-    traffic = values.get("traffic")
+    if transport == "dpdk" and carries_messages(transport, traffic):
+        for key in _MESSAGES:
+            idle.pop(key, None)
+        idle |= dict.fromkeys(_FRAMES, "has no effect: messages choose their frames by the MTU")
     # A transfer begins at once and ends when all is there.
     timed = ("warmup", "window", "cooldown") if traffic == "transfer" else ("transfer_size",)
     idle |= dict.fromkeys(timed, f"has no effect with traffic: {traffic}")
@@ -123,9 +129,16 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
         idle["scatter"] = "has no effect without traffic: pingpong"
     if transport == "dpdk":
         idle |= _header_without(values["dpdk"])
+        if traffic == "pingpong":
+            idle |= _one_path()
     if transport == "verbs":
         idle |= _verbs_without(values["verbs"])
     return idle
+
+
+def carries_messages(transport: str, traffic: Any) -> bool:
+    """Whether sizes are messages': of dpdk only where they go there and back."""
+    return transport != "dpdk" or traffic == "pingpong"
 
 
 def _scatter_without(scatters: bool) -> dict[str, str]:
@@ -141,6 +154,11 @@ def _partners_without(partners: Any) -> dict[str, str]:
         for key, words in PARTNER_KEYS.items()
         if word not in words
     }
+
+
+def _one_path() -> dict[str, str]:
+    reason = "has no effect with traffic: pingpong: the next message waits for the last"
+    return {"dpdk.dither": reason, "dpdk.udp_sources_per_flow": reason}
 
 
 def _header_without(dpdk: Mapping[str, Any]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from .keeper import CONTROL, PLAN
 from .machine import QEMU, SESSIONS, Boot, Machine, command, guest_end, switch_end
 from .monitor import Monitor
 
-BOOT_TIMEOUT_S = 90.0  # 3 s on an idle machine; 30 were not enough at a load of 22 on two cores
+BOOT_TIMEOUT_S = 180.0  # 3 s on an idle machine; 90 were not enough at a load of 34 on two cores
 END_TIMEOUT_S = 15.0
 CONSOLE_LINES = 40  # a panic has some 25
 FOLDER_PREFIX = "sb-guests-"

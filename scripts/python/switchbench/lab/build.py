@@ -349,7 +349,7 @@ def _add_port(
         mtu=topology.mtu,
         state="up",
     )
-    shape = Shaper(node.rate_bps, node.queue_bytes, topology.mtu)
+    shape = Shaper(node.rate_bps, node.queue_bytes, topology.mtu, topology.burst_bytes)
     shaper.add(netlink, index, shape)
     shaper.add(netlink, ifb, shape)
     shaper.redirect(netlink, index, ifb)
@@ -410,7 +410,8 @@ def _add_trunk(
     for end, bridge in ends.items():
         netlink.link("set", index=end, master=bridge, state="up")
         if trunk.rate_bps != UNSHAPED:
-            shaper.add(netlink, end, Shaper(trunk.rate_bps, trunk.queue_bytes, topology.mtu))
+            shape = Shaper(trunk.rate_bps, trunk.queue_bytes, topology.mtu, topology.burst_bytes)
+            shaper.add(netlink, end, shape)
 
 
 def _build_node(node: wiring.LabNode) -> None:

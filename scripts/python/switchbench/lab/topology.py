@@ -104,6 +104,8 @@ class Topology:
     """None: the nodes are network namespaces."""
     model: dict[str, Any] | None = None
     """How the modelled switch behaves (`Behaviour.plain`); None: the modules are Linux bridges."""
+    burst_bytes: int | None = None
+    """What may pass a shaper at once after silence, in layer-1 bytes; None: 16 ms of line."""
 
     @property
     def frame_layer1_bytes(self) -> int:
@@ -160,6 +162,7 @@ class _File(_Strict):
     description: str = ""
     rate: _Rate | None = None
     queue: _Bytes = DEFAULT_QUEUE_BYTES
+    burst: _Bytes | None = None
     mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
     modules: Annotated[list[_Name], Field(min_length=1)]
     nodes: Annotated[dict[str, _Nodes | None], Field(min_length=1)]
@@ -341,8 +344,10 @@ def _resolve(file: _File, name: str) -> Topology:
         tuple(trunks),
         file.mtu,
         model=model,
+        burst_bytes=file.burst,
     )
     mistakes += _queue_mistakes(topology)
+    mistakes += _burst_mistakes(file, topology)
     mistakes += _model_mistakes(file, topology)
     if mistakes:
         raise TopologyError(mistakes)
@@ -490,6 +495,17 @@ def _graph_mistakes(modules: list[str], trunks: list[Trunk]) -> list[str]:
     if apart:
         mistakes.append(f"trunks: no way from module {modules[0]!r} to {', '.join(apart)}")
     return mistakes
+
+
+def _burst_mistakes(file: _File, topology: Topology) -> list[str]:
+    if file.burst is None:
+        return []
+    if file.kind == "model":
+        return ["burst: a modelled switch lets none pass: leave it out"]
+    least = 2 * topology.frame_layer1_bytes
+    if file.burst < least:
+        return [f"burst: {file.burst} bytes are less than two frames of the MTU, {least}"]
+    return []
 
 
 def _queue_mistakes(topology: Topology) -> list[str]:

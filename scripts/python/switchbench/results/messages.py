@@ -57,9 +57,23 @@ def _curves(curves: list[Entry], console: Console) -> None:
         fitting = max(1, (console.width - _SIZE_WIDTH) // _CURVE_WIDTH)
         for first in range(0, len(some), fitting):
             _print_curves(some[first : first + fitting], unit, console)
-        lost = sum(point["lost"] or 0 for curve in some for point in curve["points"])
-        if lost:
-            _say(f"  {figures.of(lost, 'message')} did not come back", console)
+        for curve in some:
+            _lost(curve, console)
+
+
+def _lost(curve: Entry, console: Console) -> None:
+    """Which sizes' messages did not all come back."""
+    lost = {point["size"]: point["lost"] for point in curve["points"] if point["lost"]}
+    if lost:
+        total = sum(
+            point["lost"] + point["round_trips"] for point in curve["points"] if point["lost"]
+        )
+        sizes = ", ".join(f"{count} of {size_words(size)}" for size, count in lost.items())
+        _say(
+            f"  {curve['ranks']} ranks: {sum(lost.values())} of {figures.of(total, 'message')} of "
+            f"these sizes did not come back: {sizes}",
+            console,
+        )
 
 
 def _print_curves(curves: list[Entry], unit: Unit, console: Console) -> None:
@@ -127,7 +141,7 @@ def _fits(fits: list[Entry], console: Console) -> None:
     unit = unit_for(entry["bandwidth_mbps"] for entry in fits)
     _heading("Single times fitted by latency + size / bandwidth (half the round trip)", console)
     table = _table("", "ranks", "messages", "latency µs", f"{unit.name}", "scale %")
-    for title in ("1 to 99 % of times are off by", "outliers"):
+    for title in ("1 to 99 % of times are off by", "outliers", "lost"):
         table.add_column(title, justify="right")
     for entry in fits:
         table.add_row(
@@ -139,6 +153,7 @@ def _fits(fits: list[Entry], console: Console) -> None:
             figures.digits(entry["residual_percent"]),
             f"{entry['residual_p1_percent']:+.0f} to {entry['residual_p99_percent']:+.0f} %",
             figures.count(entry["outliers"]),
+            figures.UNKNOWN if entry["lost"] is None else figures.count(entry["lost"]),
         )
     console.print(table)
     for entry in fits:

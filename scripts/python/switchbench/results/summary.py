@@ -7,7 +7,7 @@ Its form is results/schema/summary.schema.json, its formulas are in doc/measures
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -168,7 +168,8 @@ class Summary:
             "switch_counters": self.switch,
             "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
             "messages": self._sweep.summary()
-            | {"scatter": self._scatter, "computing": self._computing.summary(self._run.trials)},
+            | {"scatter": self._with_lost()}
+            | {"computing": self._computing.summary(self._run.trials)},
             "ports": self._ports.summary(),
             "clocks": self._clocks.summary(),
             "floors": [
@@ -178,10 +179,14 @@ class Summary:
             "expectations": expectations,
             "findings": self._findings.summary(),
             "alarms": self._alarms,
-            "not_measured": missing + self._notes + list(_left_out(about)),
+            "not_measured": missing + self._notes,
         }
         rounded: dict[str, Any] = _rounded(result)
         return rounded
+
+    def _with_lost(self) -> list[dict[str, Any]]:
+        """The scatters' fits, with how many messages have no time because they never came back."""
+        return [entry | {"lost": self._sweep.lost(entry)} for entry in self._scatter]
 
     def _about(self, about: Mapping[str, Any]) -> dict[str, Any]:
         order = {process.name: i for i, process in enumerate(self._run.site.processes)}
@@ -406,11 +411,6 @@ class Summary:
             words = f"{lost} flows have" if lost > 1 else "1 flow has"
             sentences.append(f"{words} the record of one side only")
         return sentences
-
-
-def _left_out(about: Mapping[str, Any]) -> Iterator[str]:
-    for host in about.get("left_out", []):
-        yield f"{host['host']} was left out: {host['reason']}"
 
 
 def gather(run: Run, directory: Path) -> Summary:

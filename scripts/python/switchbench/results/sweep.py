@@ -8,87 +8,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 from ..model import Part, Trial
+from .latency import PINGPONG, Histogram, merged
 from .records import Record
 
-KIND = "pingpong"  # of a histogram record
-FEW = 10  # round trips below which no percentile is told but the median
 ALIKE = 0.05  # paths whose times differ by less are alike
 
-# engine/histogram.h: buckets are linear within a power of two.
-_LINEAR_BITS = 6
-
 Entry = dict[str, Any]
-
-
-@dataclass
-class Times:
-    """Round trips of some flows, taken together."""
-
-    count: int = 0
-    sum_ns: int = 0
-    least_ns: int | None = None
-    greatest_ns: int | None = None
-    lost: int | None = None
-    buckets: Counter[int] = field(default_factory=Counter)
-
-    def add(self, record: Record) -> None:
-        """One part of a record; the figures that all parts repeat are taken from the first."""
-        for pair in (record.get("buckets") or "").split():
-            index, _, count = pair.partition(":")
-            self.buckets[int(index)] += int(count)
-        if record.get("part"):
-            return
-        self.count += record["count"]
-        self.sum_ns += record["sum_ns"]
-        self.lost = _sum(self.lost, record.get("lost"))
-        if record["count"]:
-            least, greatest = record["least_ns"], record["greatest_ns"]
-            self.least_ns = least if self.least_ns is None else min(self.least_ns, least)
-            self.greatest_ns = max(self.greatest_ns or 0, greatest)
-
-    def merge(self, other: Times) -> None:
-        """Adds those of other flows."""
-        self.count += other.count
-        self.sum_ns += other.sum_ns
-        self.buckets.update(other.buckets)
-        self.lost = _sum(self.lost, other.lost)
-        if other.least_ns is not None:
-            self.least_ns = min(self.least_ns or other.least_ns, other.least_ns)
-            self.greatest_ns = max(self.greatest_ns or 0, other.greatest_ns or 0)
-
-    @property
-    def mean_ns(self) -> float | None:
-        """Exact: sums are."""
-        return self.sum_ns / self.count if self.count else None
-
-    def quantile_ns(self, share: float) -> float | None:
-        """What so many of them do not exceed, to 0.8 %; None where they are too few to say."""
-        if self.count < FEW or self.count * (1 - share) < 1 - 1e-9:
-            return None
-        wanted, seen = math.ceil(share * self.count), 0
-        for index in sorted(self.buckets):
-            seen += self.buckets[index]
-            if seen >= wanted:
-                middle = _middle(index)
-                return min(max(middle, self.least_ns or 0), self.greatest_ns or middle)
-        return None
-
-
-def _middle(index: int) -> float:
-    shift = max(0, (index >> _LINEAR_BITS) - 1)
-    least = (index - (shift << _LINEAR_BITS)) << shift
-    return least + ((1 << shift) - 1) / 2
-
-
-def _sum(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else a + b
 
 
 def is_sweep(trial: Trial) -> bool:
@@ -102,23 +32,28 @@ class SweepTable:
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
         """`trials` by id and repeat."""
         self._trials = trials
-        self._flows: dict[tuple[int, int, str], dict[tuple[str, str], Times]] = {}
+        self._flows: dict[tuple[int, int, str], dict[tuple[str, str], Histogram]] = {}
 
     def feed(self, record: Record) -> None:
         """Takes one `histogram` record; other kinds are not its own."""
-        if record.get("kind") != KIND:
+        if record.get("kind") != PINGPONG:
             return
         key = (record["trial"], record.get("repeat") or 0, record["network"])
         flows = self._flows.setdefault(key, {})
-        flows.setdefault((record["src"], record["dst"]), Times()).add(record)
+        flows.setdefault((record["src"], record["dst"]), Histogram()).add_record(record)
 
     def summary(self) -> Entry:
         """The curves, and where those of two paths cross."""
         curves = list(self._curves())
         return {"curves": curves, "crossings": list(crossings(curves))}
 
+    def lost(self, entry: Entry) -> int | None:
+        """Messages of one trial's entry that did not come back; None: that is not known."""
+        key = (entry["trial"], entry["repeat"], entry["network"])
+        return merged(self._flows.get(key, {}).values()).lost
+
     def _curves(self) -> Iterator[Entry]:
-        found: dict[str, tuple[Entry, dict[int, list[dict[tuple[str, str], Times]]]]] = {}
+        found: dict[str, tuple[Entry, dict[int, list[dict[tuple[str, str], Histogram]]]]] = {}
         for (trial_id, repeat, network), flows in sorted(self._flows.items()):
             trial = self._trials[trial_id, repeat]
             if not is_sweep(trial):
@@ -142,15 +77,13 @@ def _about(trial: Trial, part: Part) -> Entry:
     }
 
 
-def _point(size: int, repeats: Sequence[dict[tuple[str, str], Times]]) -> Entry:
+def _point(size: int, repeats: Sequence[dict[tuple[str, str], Histogram]]) -> Entry:
     """One size: all flows and repeats together, and the slowest flow."""
-    flows: dict[tuple[str, str], Times] = {}
+    flows: dict[tuple[str, str], Histogram] = {}
     for repeat in repeats:
         for pair, times in repeat.items():
-            flows.setdefault(pair, Times()).merge(times)
-    whole = Times()
-    for times in flows.values():
-        whole.merge(times)
+            flows.setdefault(pair, Histogram()).merge(times)
+    whole = merged(flows.values())
     known = {pair: times.mean_ns for pair, times in flows.items() if times.mean_ns is not None}
     slowest = max(known, key=lambda pair: known[pair] or 0.0, default=None)
     return {

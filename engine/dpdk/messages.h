@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A lane whose messages go there and back (doc/messages.md). When the next one begins is
+ * pingpong.h's, how they are cut and put together is message.h's; here is what sends and receives
+ * them.
+ *
+ *     messages.c          a lane's exchanges: their making, when a message begins and when it is
+ * lost messages_send.c     frames of messages, answers and end marks, as the pace and the driver
+ * allow messages_receive.c  frames that came: verified, put together, answered
+ */
+#ifndef ENGINE_DPDK_MESSAGES_H
+#define ENGINE_DPDK_MESSAGES_H
+
+#include "lane.h"
+#include "message.h"
+#include "pingpong.h"
+
+/* What is being sent one way. */
+struct outgoing {
+    uint64_t number;
+    uint32_t bytes;
+    uint32_t segments;
+    uint32_t next; /* segment; `segments`: all are sent */
+    bool end;      /* an end mark is to go, too */
+};
+
+/* Headers of frames of one length, as they are sent and as they are expected. */
+struct heading {
+    uint32_t length; /* in memory; 0: none yet */
+    struct frame_template template;
+};
+
+struct expectation {
+    uint32_t length;
+    struct frame_expect expect;
+};
+
+/* This port's end of one flow: at its source messages go out and answers come in, at its
+ * destination it is the other way round. */
+struct exchange {
+    struct lane_flow *flow;
+    bool source;
+    bool queued; /* it is among those that have something to send */
+    bool ended;  /* source: its end mark was answered, or nobody answers; destination: one came */
+    struct outgoing out;
+    struct assembly in;
+    struct message_cut cut;
+    struct frame_end ends[2];
+    uint16_t tags[2]; /* of what is sent, of what comes; as on the wire */
+    uint16_t base;    /* signature_base() of what is sent */
+    struct flow_side *sent;
+    struct flow_side *got;
+    struct flow_side answers; /* counts of the way back, which are no flow's */
+    struct draw_sizes drawn;  /* of the flow's messages */
+    struct heading full;      /* frames have two lengths mostly: full, and a message's last */
+    struct heading last;
+    struct expectation full_in;
+    struct expectation last_in;
+    /* Source. */
+    int64_t due_ns; /* then the message under way is lost, or the end mark is sent again */
+    uint64_t lost;  /* messages given up */
+    unsigned end_marks;
+};
+
+struct messages {
+    struct pingpong game;
+    struct exchange *exchanges; /* of the flows sent, as the game's; then of those received */
+    uint32_t sends;
+    uint32_t count;
+    uint32_t open; /* exchanges of the flows sent that have not ended */
+    /* By partner's rank: place + 1 among the exchanges, of flows sent and received; 0: none. Pages
+     * are touched as flows need them. */
+    uint32_t *source_of;
+    uint32_t *destination_of;
+    struct exchange **queue; /* those that have something to send, in turn; a ring of `count` */
+    uint32_t head;
+    uint32_t queued;
+    int64_t look_ns; /* when something is due that is not sending */
+    /* The variant for this lane's header kind: everything from the EtherType to the signature. */
+    bool (*headers_sound)(const struct frame_check *check, const struct frame_expect *expect,
+                          const uint8_t *frame);
+};
+
+/* lane.c, for prepare, settle, start, and when the lane goes. */
+int messages_make(struct dpdk_lane *lane, struct err *err);
+void messages_build(struct dpdk_lane *lane);
+void messages_start(struct dpdk_lane *lane);
+void messages_free(struct dpdk_lane *lane);
+unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *flow,
+                          struct measure *out, unsigned room);
+
+/* The hot path's two halves: as the lane's `send` and `receive`. */
+int64_t messages_send(struct dpdk_lane *lane, int64_t now_ns);
+uint32_t messages_receive(struct dpdk_lane *lane, int64_t now_ns);
+
+/* --- between the files --- */
+
+/* What is to come back is there: at `at_ns`, and the next message begins. */
+void messages_back(struct dpdk_lane *lane, struct exchange *exchange, int64_t at_ns);
+/* The partner has answered the end mark. */
+void messages_ended(struct dpdk_lane *lane, struct exchange *exchange);
+/* It has something to send from now on. */
+void messages_enqueue(struct dpdk_lane *lane, struct exchange *exchange);
+/* Begins, gives up, sends end marks again: what is due. Returns when to call again. */
+int64_t messages_look(struct dpdk_lane *lane, int64_t now_ns);
+
+#endif
