@@ -38,7 +38,13 @@ RATES = [
     pytest.param(2_000, "1s", id="2000"),
     pytest.param(100_000, "20s", id="100000", marks=pytest.mark.slow),  # over 2 million frames
 ]
-SEEDS = [pytest.param(3, id="3"), pytest.param(100, id="100", marks=pytest.mark.slow)]
+SEEDS = [
+    pytest.param(range(1, 4), id="1-3"),
+    *(  # 100 in all; on a busy machine each takes its time
+        pytest.param(range(first, first + 25), id=f"{first}-{first + 24}", marks=pytest.mark.slow)
+        for first in range(1, 101, 25)
+    ),
+]
 
 PROBES = "lost probes"  # beside the findings' kinds
 # What the tag of probes and of their answers differs by from the load's (engine/dpdk/probe.h).
@@ -139,6 +145,15 @@ def gone(flow: Record) -> int:
     return sum(flow["dropped"].values())
 
 
+def lost_in_hosts(result: runs.Result) -> bool:
+    """Whether a device that was full, for want of a core, kept a frame from the switch or from its
+    station."""
+    records = truth(result)
+    before = any(record["lost_before"] for record in records if record["type"] == "port")
+    flows = (r for r in records if r["type"] == "flow" and r["tag"] is not None)
+    return before or any(flow["dropped"]["host"] for flow in flows)
+
+
 def lost_probes(result: runs.Result) -> tuple[Counts, Counts]:
     """Probes that never came back: as the switch wrote, of both ways, and as their source says."""
     struck: Counter[tuple[str, str]] = Counter()
@@ -172,10 +187,17 @@ def found(result: runs.Result) -> Counts:
 
 
 def compare(fault: str, how: str, expected: Counts, result: runs.Result) -> None:
-    """The same kinds, flows and counts: nothing left out and nothing beside them."""
-    probes_struck, probes_lost = lost_probes(result)
-    expected = {key: n for key, n in expected.items() if n} | probes_struck
-    got = found(result) | probes_lost
+    """The same kinds, flows and counts: nothing left out and nothing beside them.
+
+    A host without its core may also lose a probe, or not answer one: then its source misses more of
+    them than the switch took.
+    """
+    struck, missed = lost_probes(result)
+    if lost_in_hosts(result):
+        assert all(missed.get(key, 0) >= n for key, n in struck.items())
+        struck = missed
+    expected = {key: n for key, n in expected.items() if n} | struck
+    got = found(result) | missed
     frames = sum(flow["received"] for flow in loaded(result))
     TABLE.append(Row(fault, how, frames, expected, got))
     assert got == expected, result.output + result.errors
@@ -211,14 +233,15 @@ def test_a_fault_is_named(tmp_path: Path, kind: str, one_in: int, window: str) -
         expected["loss", name(flow)] += others  # of a machine that was too busy
     for flow in loaded(result, "wrong"):
         expected[named, f"{name(flow)} at {flow['out']}"] += flow["misdelivered"]
-    planted = sum(n for (found_as, _), n in expected.items() if found_as == named)
-    assert planted == sum(count(flow) for flow in loaded(result)) > 0
+    planted = sum(count(flow) for flow in loaded(result))
+    others = sum(n for (found_as, _), n in expected.items() if found_as != named)
+    assert 0 < planted <= sum(expected.values()) - others
     compare(kind, f"1 in {one_in:,}", expected, result)
 
 
 @pytest.mark.parametrize("seeds", SEEDS)
-def test_without_a_fault_nothing_is_found(tmp_path: Path, seeds: int) -> None:
-    for seed in range(1, seeds + 1):
+def test_without_a_fault_nothing_is_found(tmp_path: Path, seeds: range) -> None:
+    for seed in seeds:
         directory = tmp_path / str(seed)
         directory.mkdir()
         conf = SMALL | {"seed": seed, "window": "300ms", "load": "30%", "site": site(seed=seed)}
