@@ -64,14 +64,14 @@ def test_this_host_does_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ("words", "sentence"),
     [
         (["--site", "one-switch"], "a lab of namespaces has no PCI devices"),
-        (["SSH"], "launch: ssh is not built yet: run on each host"),
+        (["SLURM"], "launch: slurm: a run binds and restores by itself"),
         (["HAND", "--nodes", "node7"], "--nodes: there is no host node7"),
     ],
 )
 def test_what_is_refused(
     words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if words[0] in ("SSH", "HAND"):
+    if words[0] in ("SLURM", "HAND"):
         words = ["--site", site(tmp_path, words[0].lower()), *words[1:]]
     assert main(["restore", *words]) == 2
     assert sentence in capsys.readouterr().err

@@ -290,7 +290,7 @@ def test_not_built_yet(tmp_path: Path) -> None:
         refuse_unbuilt(run)
     assert str(error.value) == "not built yet: gateway: auto (give its address)"
     run = compile_text(tmp_path, LAB + "on_missing: exclude\ntests: [{pattern: chain}]\n")
-    assert run.unbuilt == ("on_missing: exclude",)
+    assert run.unbuilt == ("on_missing: exclude with launch: lab",)
 
 
 def test_clause(tmp_path: Path) -> None:

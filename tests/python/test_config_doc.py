@@ -36,12 +36,14 @@ ROWS = {
         (schema.HostSite, ""),
         (schema.SiteControl, "control."),
         (schema.PortKeys, ""),
+        (schema.Ssh, "ssh."),
+        (schema.Slurm, "slurm."),
     ],
 )
 def test_every_key_has_a_row(model: type[BaseModel], prefix: str) -> None:
     """A key without a row is not documented."""
     # Their keys have rows of their own.
-    whole = {"dpdk", "tcp", "verbs", "control", "switch_counters"}
+    whole = {"dpdk", "tcp", "verbs", "control", "switch_counters", "ssh", "slurm"}
     missing = {f"{prefix}{key}" for key in model.model_fields if key not in whole} - ROWS
     assert not missing
 
@@ -55,6 +57,7 @@ def test_every_row_is_a_key() -> None:
             (schema.HostSite, ""), (schema.PortKeys, ""), (schema.SiteControl, "control."),
             (schema.DpdkOptions, "dpdk."), (schema.TcpOptions, "tcp."),
             (schema.VerbsOptions, "verbs."), (schema.SwitchCountersKeys, "switch_counters."),
+            (schema.Ssh, "ssh."), (schema.Slurm, "slurm."),
         )
         for key in model.model_fields
     }  # fmt: skip

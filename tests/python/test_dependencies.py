@@ -11,7 +11,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "doc" / "dependencies.md").read_text()
-HEADINGS = {"use": "to build and run", "test": "to test", "guests": "for guests"}
+HEADINGS = {
+    "use": "to build and run",
+    "test": "to test",
+    "guests": "for guests",
+    "launch": "for launchers",
+}
 
 
 def table(heading: str) -> dict[str, str]:

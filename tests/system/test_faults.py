@@ -420,11 +420,9 @@ IFACE = {"iface": "eth1"}
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (hosts("ssh", IFACE), "launch: ssh is not built yet"),
-        (hosts("slurm", IFACE), "launch: slurm is not built yet"),
         (hosts("hand", IFACE), "launch: hand: nobody can start these nodes from here"),
         (hosts("ssh", IFACE) | {"traffic": "pingpong"}, "not built yet: traffic: pingpong"),
-        (hosts("ssh", IFACE) | {"on_missing": "exclude"}, "not built yet: on_missing: exclude"),
+        (hosts("hand", IFACE) | {"on_missing": "exclude"}, "not built yet: on_missing: exclude"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -10,13 +10,16 @@ from __future__ import annotations
 import platform
 import shlex
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .config.fields import written_order
 from .errors import ConfigurationError, RunError
 from .launch.engine import BINARY, find_engine
-from .model import Process, Site
+from .launch.errand import errands, side_by_side
+from .launch.nodesets import chosen
+from .model import Site
+
+_TIMEOUT_S = 120.0  # of one host: drivers and links take their time
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[Order
     pages = wanted.get("hugepages")
     more = ["--hugepages", str(pages)] if pages else []
     orders = []
-    for process in _chosen(site, hosts):
+    for process in chosen(site, hosts):
         devices = [port.engine["pci"] for port in process.ports if "pci" in port.engine]
         if devices:
             words = ("--bind", *dict.fromkeys(devices), "--driver", driver, *more)
@@ -55,7 +58,7 @@ def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[Order
 
 def restore_orders(site: Site, hosts: str | None) -> list[Order]:
     """For each host: give back all that its journal has."""
-    return [Order(process.name, ("--restore",)) for process in _chosen(site, hosts)]
+    return [Order(process.name, ("--restore",)) for process in chosen(site, hosts)]
 
 
 def here(words: Sequence[str]) -> int:
@@ -63,9 +66,11 @@ def here(words: Sequence[str]) -> int:
     return subprocess.run([str(find_engine()), *words], check=False).returncode
 
 
-def carry_out(site: Site, orders: Iterable[Order]) -> int:
-    """Starts what can be started from here, says what people have to start; an exit status."""
-    _refuse_launch(site, next(iter(orders)))
+def carry_out(site: Site, orders: Sequence[Order]) -> int:
+    """Does what can be done from here, says what people have to do; the worst exit status."""
+    _refuse_launch(site)
+    if site.launch == "ssh":
+        return _everywhere(site, orders)
     worst = 0
     for order in orders:
         if order.host in (platform.node(), platform.node().partition(".")[0]):
@@ -75,29 +80,23 @@ def carry_out(site: Site, orders: Iterable[Order]) -> int:
     return worst
 
 
-def _refuse_launch(site: Site, order: Order) -> None:
+def _everywhere(site: Site, orders: Sequence[Order]) -> int:
+    """On all hosts at once; a host that fails keeps no other from its part."""
+    results = errands(site, {order.host: order.words for order in orders}, _TIMEOUT_S)
+    for line in side_by_side(results):
+        print(line)
+    return max(result.status for result in results)
+
+
+def _refuse_launch(site: Site) -> None:
     if site.guests:
         raise RunError(
             "guests live for one run, which binds their devices and gives them back by itself"
         )
     if site.launch == "lab":
         raise ConfigurationError("a lab of namespaces has no PCI devices")
-    if site.launch != "hand":
+    if site.launch == "slurm":
         raise ConfigurationError(
-            f"launch: {site.launch} is not built yet: run on each host what belongs to it, as "
-            f"`{order.line}` on {order.host}"
+            "launch: slurm: a run binds and restores by itself; without one, say `--set "
+            "site.launch=ssh`, or give these hosts a site file with `launch: ssh`"
         )
-
-
-def _chosen(site: Site, hosts: str | None) -> list[Process]:
-    if hosts is None:
-        return list(site.processes)
-    by_name = {process.name: process for process in site.processes}
-    try:
-        names = written_order(hosts)
-    except ValueError as error:
-        raise ConfigurationError(f"--nodes {hosts}: {error}") from None
-    unknown = [name for name in names if name not in by_name]
-    if unknown:
-        raise ConfigurationError(f"--nodes: there is no host {unknown[0]}")
-    return [by_name[name] for name in names]

@@ -100,8 +100,8 @@ def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
     lacking = {t.transport for t in trials if t.traffic == "pingpong"} - set(_PINGPONG)
     for transport in sorted(lacking):
         yield f"traffic: pingpong over {transport}"
-    if reading.model.on_missing == "exclude":
-        yield "on_missing: exclude"
+    if reading.model.on_missing == "exclude" and reading.site.launch != "ssh":
+        yield f"on_missing: exclude with launch: {reading.site.launch}"
 
 
 @dataclass

@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
     """Adds the command."""
     parser = add_command(subparsers, "bind", "give PCI ports to DPDK, with a journal", EXAMPLES)
     add_configuration(parser)
-    parser.add_argument("--nodes", metavar="SET", help="only these hosts, e.g. node[1-4]")
+    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
     parser.add_argument(
         "--driver",
         choices=("vfio-pci", "uio_pci_generic", "igb_uio"),

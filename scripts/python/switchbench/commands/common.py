@@ -42,6 +42,7 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", choices=list(PROFILES), help="how long and how often to test")
 
 
-def load_run(args: argparse.Namespace) -> Run:
-    """Reads and compiles the configuration that the arguments name."""
-    return compile_run(read(Request(args.conf, args.assignments, args.site, args.profile)))
+def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:
+    """Reads and compiles the configuration that the arguments name, without some hosts."""
+    asked = Request(args.conf, args.assignments, args.site, args.profile, without)
+    return compile_run(read(asked))

@@ -22,7 +22,7 @@ def add_parser(subparsers: Any) -> None:
     """Adds the command."""
     parser = add_command(subparsers, "restore", "give PCI ports back to their drivers", EXAMPLES)
     add_configuration(parser)
-    parser.add_argument("--nodes", metavar="SET", help="only these hosts, e.g. node[1-4]")
+    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
     parser.set_defaults(main=main)
 
 

@@ -10,7 +10,7 @@ import secrets
 import shlex
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from .. import __version__, cores, timing
 from ..compile import refuse_too_long, refuse_unbuilt
 from ..controller import Controller, Interrupt, Outcome
 from ..documents import job_document
-from ..errors import SwitchbenchError
-from ..launch import Launcher, launcher_for
+from ..errors import ConfigurationError, SwitchbenchError
+from ..launch import Launcher, launcher_for, survey
 from ..launch.engine import find_engine
 from ..launch.lab import LabLauncher
 from ..model import Run
@@ -71,6 +71,7 @@ class _Place:
     directory: RunDirectory
     quiet: bool
     dealt: cores.Deal
+    left_out: tuple[survey.Unreached, ...]  # hosts that the run goes on without
 
 
 def main(args: argparse.Namespace) -> int:
@@ -79,12 +80,13 @@ def main(args: argparse.Namespace) -> int:
     refuse_unbuilt(run)
     refuse_too_long(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
+    run, left_out = _with_all_or_without(run, args)
     dealt = cores.deal(run)
     launcher = launcher_for(run.site)
     engine = find_engine()
     name = args.conf.stem if args.conf else Path(args.site).stem
     directory = RunDirectory(args.out or default_path(name))
-    place = _Place(_run_id(), engine, directory, args.quiet, dealt)
+    place = _Place(_run_id(), engine, directory, args.quiet, dealt, left_out)
     if not args.quiet:
         _announce(run)
     about = _about(run, place)
@@ -100,6 +102,28 @@ def main(args: argparse.Namespace) -> int:
     for fault in outcome.faults:
         print(f"switchbench: {fault}", file=sys.stderr)
     return outcome.status or int(result["exit_status"])
+
+
+def _with_all_or_without(
+    run: Run, args: argparse.Namespace
+) -> tuple[Run, tuple[survey.Unreached, ...]]:
+    """The run, planned again without the hosts that can't take part where it says `exclude`."""
+    unreached = tuple(survey.survey(run.site))
+    if run.on_missing != "exclude":
+        survey.refuse(unreached)
+    if not unreached:
+        return run, ()
+    names = tuple(host.host for host in unreached)
+    for host in unreached:
+        print(f"left out: {host}", file=sys.stderr)
+    try:
+        run = load_run(args, without=names)
+        Summary(run)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"without {', '.join(names)} the run can't be planned: {error}"
+        ) from None
+    return run, unreached
 
 
 def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any]) -> Outcome:
@@ -158,6 +182,7 @@ def _about(run: Run, place: _Place) -> dict[str, Any]:
         "command": ["switchbench", "run", shlex.quote(str(again))],
         "launch": run.site.launch,
         "lab": run.site.lab,
+        "left_out": [asdict(host) for host in place.left_out],
         "versions": {
             "switchbench": __version__,
             "python": platform.python_version(),

@@ -14,6 +14,7 @@ from ..model import Port, Process, Site
 from . import quantities
 from .fields import first_double, written_order
 from .order import Names, Place, effective_order, make_groups, make_networks
+from .reach import effective_reach, group_members, leave_out, named_without
 from .schema import HostSite, PortKeys, SiteControl
 from .words import meant, shown
 
@@ -65,7 +66,7 @@ def build(model: HostSite, place: Place, seed: int) -> Site:
     )
     control = _control(model, keys)
     lookup = Names(ports)
-    return Site(
+    site = Site(
         launch=model.launch,
         processes=_with_cores(_processes(hosts, ports, control, place), model, place),
         networks=make_networks(model, ports, lookup, place, seed),
@@ -74,8 +75,10 @@ def build(model: HostSite, place: Place, seed: int) -> Site:
         barrier_timeout_ms=_ms(control.barrier_timeout),
         notes=notes,
         unbuilt=_unbuilt(keys.values()),
-        effective=_effective(model, hosts, control, _effective_wiring(model, wires, place)),
+        effective=_effective(model, hosts, control, _effective_wiring(model, wires, place))
+        | effective_reach(model, place),
     )
+    return leave_out(site, named_without(model, hosts, place))
 
 
 def _control(model: HostSite, keys: Keys) -> SiteControl:
@@ -101,7 +104,11 @@ def _hosts(model: HostSite, place: Place) -> list[str]:
     try:
         if not all(isinstance(text, str) for text in texts):
             raise ValueError(f"found {shown(model.hosts)}, but a node set is needed")
-        hosts = [host for text in texts for host in written_order(text)]
+        hosts = [
+            host
+            for text in texts
+            for host in (group_members(model, text, place) if "@" in text else written_order(text))
+        ]
         twice = first_double(hosts)
         if twice is not None:
             raise ValueError(f"names {twice} twice")

@@ -12,6 +12,7 @@ from ..errors import ConfigurationError
 from ..model import Site
 from ..results import expect
 from . import quantities, settings
+from .reach import leave_out
 from .resolve import Test, resolve
 from .schema import Configuration, Settings
 from .sites import load_site
@@ -37,6 +38,7 @@ class Request:
     assignments: Sequence[str] = ()  # key=value, as after --set
     site: str | None = None
     profile: str | None = None
+    without: tuple[str, ...] = ()  # hosts to leave out, as `site.without` does
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Reading:
 
 def read(request: Request) -> Reading:
     """Reads what the command line asks for."""
-    return check(_document(request))
+    return check(_document(request), request.without)
 
 
 def read_values(values: dict[str, Any], name: str = "configuration") -> Reading:
@@ -61,7 +63,7 @@ def read_values(values: dict[str, Any], name: str = "configuration") -> Reading:
     return check(from_values(values, name))
 
 
-def check(document: Document) -> Reading:
+def check(document: Document, without: Sequence[str] = ()) -> Reading:
     """Checks a document and finds its site and tests."""
     model = validate(Configuration, document)
     if model.switchbench != FORMAT:
@@ -70,7 +72,7 @@ def check(document: Document) -> Reading:
             f"format {model.switchbench} is not known: this version reads {FORMAT}",
         )
     seed = DEFAULT_SEED if model.seed is None else model.seed
-    site = load_site(document, seed)
+    site = leave_out(load_site(document, seed), without)
     return Reading(
         document=document,
         model=model,

@@ -239,6 +239,26 @@ class Bind(Strict):
     hugepages: Annotated[int, whole(1, 2**20, "the number of hugepages")] | None = None
 
 
+class Ssh(Strict):
+    """How OpenSSH reaches the hosts, and what it starts there (doc/cluster.md)."""
+
+    user: Name | None = None
+    config: Name | None = None  # a file for ssh -F
+    options: dict[str, Any] | None = None  # of ssh_config(5), by keyword
+    engine: Name | None = None
+    privilege: Literal["none", "sudo"] | None = None
+    fanout: Annotated[int, whole(1, 4096, "a fan-out")] | None = None
+    timeout: Duration | None = None
+    topology: Name | None = None  # ClusterShell's, with the gateways
+
+
+class Slurm(Strict):
+    """How srun starts the nodes (doc/cluster.md)."""
+
+    options: list[Name] | None = None  # of srun
+    engine: Name | None = None
+
+
 class LabSite(RankOrder):
     """A lab of network namespaces; the topology's own keys replace those of its file."""
 
@@ -299,6 +319,10 @@ class HostSite(RankOrder):
 
     launch: Literal["lab", "ssh", "slurm", "hand"]
     hosts: Any
+    groups_conf: Name | None = None  # ClusterShell's, for groups in `hosts`
+    without: Any = None  # hosts that are left out
+    ssh: Ssh | None = None
+    slurm: Slurm | None = None
     control: SiteControl | None = None
     cores: Cores | None = None
     host_cores: dict[str, Cores] | None = None  # of hosts that differ

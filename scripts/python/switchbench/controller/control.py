@@ -24,6 +24,7 @@ from nacl.public import PublicKey, SealedBox
 from ..documents import KEY_BYTES, PROTOCOL, peers_document, to_yaml
 from ..errors import ConfigurationError, RunError, SwitchbenchError
 from ..launch import Launcher
+from ..launch.base import FarProcess
 from ..model import Run, Trial
 from ..results.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
 from ..results.records import Record
@@ -85,6 +86,7 @@ class Controller:
         self._opened: list[Record] = []  # `port-open` records
         self._unreachable: list[Record] = []
         self._outcome = Outcome()
+        self._missed: Node | None = None  # by the others, which ended the run
         self._ending = False
         self._disk_is_full = False
 
@@ -140,6 +142,15 @@ class Controller:
             heart.stop()
             _end_nodes(self._nodes, pump)
             pump.close()
+            self._name_the_cause()
+
+    def _name_the_cause(self) -> None:
+        """The others miss a node before its connection says that it is lost: that is the cause."""
+        node = self._missed
+        if node is not None and isinstance(node.popen, FarProcess):
+            lost = node.popen.lost(node.last_words)
+            if lost is not None:
+                self._outcome.faults[0] = f"{node.place} {lost}"
 
     def _greet(self, talk: _Talk) -> None:
         talk.tell_all([to_yaml("job", dict(self._job))])
@@ -236,8 +247,11 @@ class Controller:
 
     def _missing_of(self, record: Record) -> SwitchbenchError:
         who = record.get("who")
-        place = next((node.place for node in self._nodes if node.name == who), str(who))
+        node = next((node for node in self._nodes if node.name == who), None)
+        place = node.place if node else str(who)
         text = record.get("text") or f"did not reach barrier {record.get('barrier')}"
+        if not self._ending:
+            self._missed = node
         return _error(f"{place} {text.removeprefix(f'{who} ')}", record)
 
     def _fault(self, error: SwitchbenchError) -> None:

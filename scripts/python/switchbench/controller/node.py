@@ -9,6 +9,7 @@ import subprocess
 from collections import deque
 from threading import Lock
 
+from ..launch.base import FarProcess
 from ..model import Process
 from ..results.records import Record
 
@@ -105,6 +106,9 @@ class Node:
     def ended_how(self) -> str:
         """In words, once it has ended: its status or signal, and its log's last lines."""
         status = self.popen.returncode
+        lost = self.popen.lost(self.last_words) if isinstance(self.popen, FarProcess) else None
+        if lost is not None:
+            return lost
         if status is None:
             words = "closed its output"
         elif status < 0:

@@ -10,8 +10,15 @@ from ..model import Site
 from .base import Launcher
 from .guests import GuestLauncher
 from .lab import LabLauncher
+from .slurm import SlurmLauncher
+from .ssh import SshLauncher
 
-_LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {"lab": LabLauncher, "guests": GuestLauncher}
+_LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {
+    "lab": LabLauncher,
+    "guests": GuestLauncher,
+    "ssh": SshLauncher,
+    "slurm": SlurmLauncher,
+}
 
 
 def launcher_for(site: Site) -> Launcher:
@@ -19,14 +26,9 @@ def launcher_for(site: Site) -> Launcher:
     launcher = _LAUNCHERS.get("guests" if site.guests else site.launch)
     if launcher is not None:
         return launcher(site)
-    if site.launch == "hand":
-        raise ConfigurationError(
-            "launch: hand: nobody can start these nodes from here: write the job with "
-            "`switchbench plan CONF --job FILE` and start switchbench-node with it on each host"
-        )
     raise ConfigurationError(
-        f"launch: {site.launch} is not built yet: a lab runs now, and `switchbench plan CONF "
-        "--job FILE` writes what can be started by hand"
+        "launch: hand: nobody can start these nodes from here: write the job with "
+        "`switchbench plan CONF --job FILE` and start switchbench-node with it on each host"
     )
 
 

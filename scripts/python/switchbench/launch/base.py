@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from ..model import Process
 
@@ -33,7 +33,17 @@ class Launcher(Protocol):
         person's Ctrl-C must reach the controller alone, which ends the nodes in order."""
 
 
-def popen_options() -> dict[str, object]:
+class FarProcess(subprocess.Popen[bytes]):
+    """A process here that carries the streams and the status of one elsewhere."""
+
+    def lost(self, log: Sequence[str]) -> str | None:
+        """In words, once it has ended: why the way to the node ended; None: the node did itself.
+
+        `log` is the last of what came on standard error.
+        """
+
+
+def popen_options() -> dict[str, Any]:
     """What every launcher passes to Popen."""
     return {
         "stdin": subprocess.PIPE,

@@ -7,7 +7,7 @@ Its form is results/schema/summary.schema.json, its formulas are in doc/measures
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -179,7 +179,7 @@ class Summary:
             "expectations": expectations,
             "findings": self._findings.summary(),
             "alarms": self._alarms,
-            "not_measured": missing + self._notes,
+            "not_measured": missing + self._notes + list(_left_out(about)),
         }
         rounded: dict[str, Any] = _rounded(result)
         return rounded
@@ -411,6 +411,11 @@ class Summary:
             words = f"{lost} flows have" if lost > 1 else "1 flow has"
             sentences.append(f"{words} the record of one side only")
         return sentences
+
+
+def _left_out(about: Mapping[str, Any]) -> Iterator[str]:
+    for host in about.get("left_out", []):
+        yield f"{host['host']} was left out: {host['reason']}"
 
 
 def gather(run: Run, directory: Path) -> Summary:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Of a site of hosts: how they are reached (`ssh`, `slurm`), and which of them are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.NodeSet import NodeSet, NodeSetException
+from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError
+
+from ..model import Site
+from . import quantities
+from .fields import written_order
+from .order import Place
+from .schema import HostSite, Slurm, Ssh
+from .words import listed, meant, shown
+
+ENGINE = "switchbench-node"
+FANOUT = 64  # ClusterShell's own default
+TIMEOUT_NS = 10_000_000_000
+
+# What the nodes' streams depend on: a site can't change it.
+OURS = (
+    "BatchMode", "RequestTTY", "RemoteCommand", "SessionType", "ForkAfterAuthentication",
+    "StdinNull", "PermitLocalCommand", "LocalCommand",
+)  # fmt: skip
+
+
+def group_members(model: HostSite, names: str, place: Place) -> list[str]:
+    """The hosts of a text with groups of ClusterShell's own files; ValueError says why not.
+
+    What this machine calls a group is looked up only where the site names the file.
+    """
+    if model.groups_conf is None:
+        raise ValueError(
+            f"{shown(names)} names a group: `groups_conf: FILE` says where groups are, such as "
+            "/etc/clustershell/groups.conf"
+        )
+    path = (place.document.folder / model.groups_conf).resolve()
+    if not path.is_file():
+        raise ValueError(f"groups_conf: there is no {path}")
+    try:
+        found = [
+            str(name) for name in NodeSet(names, resolver=GroupResolverConfig(filenames=[path]))
+        ]
+    except (GroupResolverError, NodeSetException) as error:
+        raise ValueError(f"{shown(names)} is no node set: {error}") from None
+    if not found:
+        raise ValueError(f"{shown(names)} names no node")
+    return found
+
+
+def effective_reach(model: HostSite, place: Place) -> dict[str, Any]:
+    """The keys of an effective site that say how its hosts are reached."""
+    for key, keys in (("ssh", model.ssh), ("slurm", model.slurm)):
+        if keys is not None and model.launch != key:
+            raise place.problem((key,), f"has no effect with launch: {model.launch}")
+    if model.launch == "ssh":
+        return {"ssh": _ssh(model.ssh or Ssh(), place)}
+    if model.launch == "slurm":
+        return {"slurm": {"engine": ENGINE} | (model.slurm or Slurm()).given()}
+    return {}
+
+
+def _ssh(keys: Ssh, place: Place) -> dict[str, Any]:
+    given = keys.given()
+    given["timeout"] = quantities.DURATION.text(keys.timeout or TIMEOUT_NS)
+    if keys.options:
+        given["options"] = _options(keys.options, place)
+    for name in ("config", "topology"):
+        if name in given:
+            given[name] = str(_file(given[name], ("ssh", name), place))
+    return {"engine": ENGINE, "privilege": "none", "fanout": FANOUT} | given
+
+
+def _file(name: str, keys: tuple[str, ...], place: Place) -> Path:
+    path = (place.document.folder / Path(name).expanduser()).resolve()
+    if not path.is_file():
+        raise place.problem(keys, f"there is no file {path}")
+    return path
+
+
+def _options(options: dict[str, Any], place: Place) -> dict[str, str]:
+    """Each as ssh takes it after -o. Its own spelling is not checked here: ssh refuses it."""
+    ours = {name.casefold() for name in OURS}
+    for name, value in options.items():
+        where = ("ssh", "options", name)
+        if name.casefold() in ours:
+            raise place.problem(where, "is not for the site to say: nodes need it as it is")
+        if not isinstance(value, str | int | bool):
+            raise place.problem(where, f"found {shown(value)}, but one value is needed")
+    return {name: _option(value) for name, value in options.items()}
+
+
+def _option(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def named_without(model: HostSite, hosts: Collection[str], place: Place) -> list[str]:
+    """The hosts that the site leaves out."""
+    if model.without is None:
+        return []
+    texts = model.without if isinstance(model.without, list) else [model.without]
+    try:
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"found {shown(model.without)}, but a node set is needed")
+        named = [host for text in texts for host in written_order(text)]
+    except ValueError as error:
+        raise place.problem(("without",), str(error)) from None
+    for host in named:
+        if host not in hosts:
+            raise place.problem(("without",), f"there is no host {shown(host)}{meant(host, hosts)}")
+    left = [host for host in hosts if host not in named]
+    if not left:
+        raise place.problem(("without",), f"leaves nobody of {listed(hosts)}")
+    return named
+
+
+def leave_out(site: Site, hosts: Collection[str]) -> Site:
+    """The site without these hosts. Those that stay keep their addresses; ranks close up."""
+    if not hosts:
+        return site
+    before = [host for host in site.effective.get("without", []) if host not in hosts]
+    gone = {port.name for port in site.ports if port.host in hosts}
+    networks = {
+        name: tuple(port for port in ports if port.name not in gone)
+        for name, ports in site.networks.items()
+    }
+    groups = {
+        name: tuple(port for port in ports if port not in gone)
+        for name, ports in site.groups.items()
+    }
+    return replace(
+        site,
+        processes=tuple(process for process in site.processes if process.name not in hosts),
+        networks={name: ports for name, ports in networks.items() if ports},
+        groups={name: ports for name, ports in groups.items() if ports},
+        effective=site.effective | {"without": [*before, *hosts]},
+    )

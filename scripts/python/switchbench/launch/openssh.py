@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of OpenSSH to a host of a site, and what its failures mean.
+
+Host keys, identities, ports and jump hosts are the user's own configuration's (ssh_config(5)),
+unless the site says otherwise. Nothing is ever asked: `BatchMode`.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.NodeSet import NodeSetException
+from ClusterShell.Topology import TopologyError, TopologyParser, TopologyTree
+
+from ..config import quantities
+from ..errors import ConfigurationError
+from ..model import Site
+from .fan import Answer
+
+FAILED = 255  # ssh's own status, and that of a command that a signal has ended
+
+# What the streams of a node need, whatever the user's configuration has for people.
+_OURS = (
+    "BatchMode=yes", "RequestTTY=no", "ForwardAgent=no", "ForwardX11=no",
+    "ClearAllForwardings=yes", "ControlMaster=no", "PermitLocalCommand=no", "EscapeChar=none",
+)  # fmt: skip
+# A host that has died is noticed within this.
+_ALIVE = ("ServerAliveInterval=5", "ServerAliveCountMax=3")
+
+
+@dataclass(frozen=True)
+class OpenSsh:
+    """How the hosts of a site are reached."""
+
+    engine: str
+    user: str | None = None
+    config: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    privilege: str = "none"
+    fanout: int = 64
+    timeout_s: float = 10.0
+    jumps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # gateways on the way
+
+    @classmethod
+    def of(cls, site: Site) -> OpenSsh:
+        """As the site says; ConfigurationError where its gateways lead nowhere."""
+        keys: dict[str, Any] = dict(site.effective["ssh"])
+        hosts = [process.name for process in site.processes]
+        topology = keys.pop("topology", None)
+        timeout_ns = quantities.DURATION.whole(keys.pop("timeout"))
+        jumps = gateways(topology, hosts) if topology else {}
+        return cls(**keys, timeout_s=timeout_ns / 1e9, jumps=jumps)
+
+    def settings(self, host: str) -> list[str]:
+        """The options that ssh, scp and sftp have in common."""
+        words = ["-F", self.config] if self.config else []
+        user = [f"User={self.user}"] if self.user else []
+        own = [f"{name}={value}" for name, value in self.options.items()]
+        patience = f"ConnectTimeout={max(1, round(self.timeout_s))}"
+        for option in (*_OURS, *user, *own, patience, *_ALIVE):
+            words += ["-o", option]
+        jumps = self.jumps.get(host, ())
+        return [*words, "-J", ",".join(jumps)] if jumps else words
+
+    def command(self, host: str, remote: str) -> list[str]:
+        """Runs a line there, as the user's login shell reads it."""
+        return ["ssh", *self.settings(host), "--", host, remote]
+
+    def node(self, host: str, words: Sequence[str]) -> list[str]:
+        """Runs the engine there. `exec`: its status is ssh's, and no shell stays beside it."""
+        line = shlex.join([self.engine, *words])
+        if self.privilege == "sudo":
+            # The guard asks where the controller sits (doc/safety.md); sudo would forget it.
+            line = f'sudo -n env SSH_CONNECTION="$SSH_CONNECTION" {line}'
+        return self.command(host, f"exec {line}")
+
+
+# --- gateways ------------------------------------------------------------------------------------
+
+
+def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The way to each host by a topology file of ClusterShell, from this machine.
+
+    Where several gateways lead to a host, the hosts are dealt to them in turn.
+    """
+    root = platform.node().partition(".")[0]
+    try:
+        tree = TopologyParser(path).tree(root)
+        return {host: _way(tree, host, turn) for turn, host in enumerate(hosts)}
+    except (TopologyError, NodeSetException) as error:
+        raise ConfigurationError(
+            f"{Path(path).name}: {error} (`ssh: {{topology: FILE}}`, routes from {root})"
+        ) from None
+
+
+def _way(tree: TopologyTree, host: str, turn: int) -> tuple[str, ...]:
+    jumps: list[str] = []
+    group = tree.find_nodegroup(host).parent
+    while group is not None and group.parent is not None:
+        jumps.insert(0, group.nodeset[turn % len(group.nodeset)])
+        group = group.parent
+    return tuple(jumps)
+
+
+# --- what failures mean --------------------------------------------------------------------------
+
+_NO_KEY = (
+    "ssh asks for a password, or for a key that it can't use unasked ({}): nothing is asked here; "
+    "give it a key (ssh-agent, `IdentityFile`), and try `ssh -o BatchMode=yes {host} true`"
+)
+_OTHER_KEY = (
+    "its host key is not the one that is known ({}): find out whether it is that host; if so, "
+    "`ssh-keygen -R {host}` and note the new key"
+)
+_NEW_KEY = (
+    "its host key is not known here ({}): compare and accept it once by `ssh {host}`, or put the "
+    "hosts' keys into known_hosts"
+)
+_NO_HOST = (
+    "its name is not known ({}): the site's `hosts` are names for ssh, see `Host` of ssh_config"
+)
+_NO_ANSWER = "it can't be reached ({}): is it up, and its sshd?"
+_ENDED = "the ssh connection ended ({})"
+
+# In the order in which they are looked for: what ssh writes, and the sentence.
+_FAILURES = tuple(
+    (re.compile(pattern), sentence)
+    for pattern, sentence in (
+        (r"REMOTE HOST IDENTIFICATION HAS CHANGED", _OTHER_KEY),
+        (r"Host key verification failed|No .* host key is known", _NEW_KEY),
+        (r"Permission denied|Too many authentication failures", _NO_KEY),
+        (r"Could not resolve hostname", _NO_HOST),
+        (
+            r"Connection timed out|Connection refused|No route to host|Network is unreachable"
+            r"|Operation timed out|timed out during banner exchange|stdio forwarding failed",
+            _NO_ANSWER,
+        ),
+        (
+            r"Timeout, server|Connection to .* closed|Connection (closed|reset) by"
+            r"|client_loop|kex_exchange_identification|Read from remote host|Broken pipe",
+            _ENDED,
+        ),
+    )
+)
+
+
+def failure(host: str, errors: Sequence[str]) -> str | None:
+    """In words, why ssh itself failed; None where it says nothing of it."""
+    for pattern, sentence in _FAILURES:
+        for line in errors:
+            if pattern.search(line):
+                return sentence.format(line.strip().strip("@ ").removeprefix("ssh: "), host=host)
+    return None
+
+
+def refusal(host: str, answer: Answer, engine: str) -> str | None:
+    """Why a host could not run the engine; None where it did, and failed for reasons of its own."""
+    if answer.status is None:
+        return "it did not answer in time: its login hangs, or its disks"
+    last = answer.errors[-1].strip() if answer.errors else ""
+    if answer.status == FAILED:
+        return failure(host, answer.errors) or f"ssh failed ({last or 'without a word'})"
+    if answer.status not in (126, 127, 1):
+        return None
+    if "error while loading shared libraries" in last:
+        return f"{engine} lacks a library there ({last}): `switchbench push` brings it along"
+    if "sudo:" in last:
+        return f"sudo is refused without a password ({last}): allow NOPASSWD, or log in as root"
+    if answer.status == 127 or "not found" in last:
+        return (
+            f"there is no {engine} ({last}): `switchbench push` puts it there; "
+            "or say where it is: `ssh: {engine: PATH}`"
+        )
+    if answer.status == 126:
+        return f"{engine} can't be executed there ({last})"
+    return None

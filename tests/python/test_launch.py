@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How hosts are reached: command lines, sets of nodes, what failures mean, who is left out."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from switchbench import __version__
+from switchbench.compile import compile_run
+from switchbench.config import Request, read
+from switchbench.errors import ConfigurationError, RunError
+from switchbench.launch import openssh, survey
+from switchbench.launch.errand import Result, side_by_side
+from switchbench.launch.fan import Answer, fan_out
+from switchbench.launch.nodesets import chosen
+from switchbench.launch.openssh import OpenSsh
+from switchbench.launch.ssh import SshLauncher
+from switchbench.model import Run, Site
+
+SITE: dict[str, Any] = {
+    "launch": "ssh",
+    "hosts": "node[1-4]",
+    "ports": {"e0": {"network": "n", "iface": "eth7", "line_rate": "1Gbit"}},
+    "groups": {"left": "node[1-2]", "right": "node[3-4]"},
+}
+
+
+def plan(tmp_path: Path, missing: tuple[str, ...] = (), **keys: Any) -> Run:
+    """A run of pairs on the site above, with other keys."""
+    path = tmp_path / "conf.yaml"
+    tests = keys.pop("tests", [{"pattern": "pairs", "transport": "tcp", "repeat": 1}])
+    path.write_text(yaml.safe_dump({"switchbench": 1, "site": SITE | keys, "tests": tests}))
+    return compile_run(read(Request(path, without=missing)))
+
+
+def site(tmp_path: Path, **keys: Any) -> Site:
+    return plan(tmp_path, **keys).site
+
+
+# --- fan-out -------------------------------------------------------------------------------------
+
+
+def test_answers_of_many_commands() -> None:
+    code = "import sys; print(sys.stdin.read() + 'one\\ntwo'); sys.stderr.write('oh'); sys.exit(3)"
+    commands = {f"node{i}": [sys.executable, "-c", code] for i in range(5)}
+    commands["node5"] = ["sleep", "30"]
+    answers = fan_out(commands, 3, 1.0)
+    slept = answers.pop("node5")
+    assert slept == Answer(None, [], [])
+    assert set(answers) == {f"node{i}" for i in range(5)}
+    assert all(answer == Answer(3, ["one", "two"], ["oh"]) for answer in answers.values())
+
+
+def test_as_many_at_a_time_as_the_fan_out_says(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time; d = sys.argv[1]; open(f'{d}/{os.getpid()}', 'w'); time.sleep(0.1);"
+        "print(len(os.listdir(d))); os.unlink(f'{d}/{os.getpid()}')"
+    )
+    commands = {f"n{i}": [sys.executable, "-c", code, str(tmp_path)] for i in range(6)}
+    answers = fan_out(commands, 2, 30)
+    assert {int(answer.output[0]) for answer in answers.values()} <= {1, 2}
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+def options(words: list[str]) -> list[str]:
+    return [words[i + 1] for i, word in enumerate(words) if word == "-o"]
+
+
+def test_what_is_fixed_comes_first_and_what_the_site_says_is_there(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("")
+    keys = {
+        "user": "bench", "config": "config", "options": {"Port": 2222, "Compression": False},
+        "engine": "/opt/a b/switchbench-node", "timeout": "3s",
+    }  # fmt: skip
+    way = OpenSsh.of(site(tmp_path, ssh=keys))
+    words = way.node("node3", ["--name", "node3"])
+    assert words[:3] == ["ssh", "-F", str(tmp_path / "config")]
+    found = options(words)
+    assert found[0] == "BatchMode=yes"
+    assert {"User=bench", "Port=2222", "Compression=no", "ConnectTimeout=3"} <= set(found)
+    assert not any(option.startswith("StrictHostKeyChecking") for option in found)
+    assert words[-3:-1] == ["--", "node3"]
+    assert shlex.split(words[-1]) == ["exec", "/opt/a b/switchbench-node", "--name", "node3"]
+    with_sudo = OpenSsh.of(site(tmp_path, ssh={"privilege": "sudo"})).node("node1", ["--version"])
+    assert with_sudo[-1] == (
+        'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" switchbench-node --version'
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"ssh": {"options": {"batchmode": "no"}}}, "ssh.options.batchmode: is not for the site"),
+        ({"ssh": {"options": {"Port": [1]}}}, "ssh.options.Port: found a list"),
+        ({"ssh": {"config": "nowhere"}}, "ssh.config: there is no file"),
+        ({"ssh": {"privilege": "su"}}, "ssh.privilege"),
+        ({"ssh": {"fanout": 0}}, "ssh.fanout"),
+        ({"launch": "hand", "ssh": {}}, "ssh: has no effect with launch: hand"),
+        ({"slurm": {}}, "slurm: has no effect with launch: ssh"),
+        ({"hosts": "@all"}, "names a group: `groups_conf: FILE` says where groups are"),
+        ({"hosts": "@all", "groups_conf": "no"}, "groups_conf: there is no"),
+        ({"without": "node9"}, 'there is no host "node9"'),
+        ({"without": "node[1-4]"}, "leaves nobody of node1, node2, node3 or node4"),
+    ],
+)
+def test_what_a_site_can_not_say(keys: Any, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        site(tmp_path, **keys)
+    assert sentence in str(error.value)
+
+
+def test_gateways_by_clustershells_topology(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(platform, "node", lambda: "admin.example.org")
+    path = tmp_path / "topology.conf"
+    path.write_text("[routes]\nadmin: gw[1-2],node4\ngw[1-2]: leaf1\nleaf1: node[1-3]\n")
+    way = OpenSsh.of(site(tmp_path, ssh={"topology": "topology.conf"}))
+    assert way.jumps["node1"] == ("gw1", "leaf1")
+    assert way.jumps["node2"] == ("gw2", "leaf1")
+    assert way.jumps["node4"] == ()
+    words = way.command("node2", "true")
+    assert words[words.index("-J") + 1] == "gw2,leaf1"
+    assert "-J" not in way.command("node4", "true")
+    with pytest.raises(ConfigurationError, match=r"topology.conf: .*routes from admin"):
+        OpenSsh.of(site(tmp_path, hosts="node[1-9]", groups={}, ssh={"topology": str(path)}))
+
+
+# --- sets of nodes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        (None, "node1 node2 node3 node4"),
+        ("node[3,1]", "node1 node3"),
+        ("@left", "node1 node2"),
+        ("@right,node1", "node1 node3 node4"),
+        ("@*!node2", "node1 node3 node4"),
+    ],
+)
+def test_nodes_of_a_command(text: str | None, hosts: str, tmp_path: Path) -> None:
+    assert [process.name for process in chosen(site(tmp_path), text)] == hosts.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("node[1-9]", "--nodes: there is no host node5"),
+        ("node[", "--nodes node[:"),
+        ("@middle", '--nodes "@middle" names no host; groups are left, right'),
+        ("@elsewhere:x", "--nodes @elsewhere:x: "),
+        ("", '--nodes "" names no host'),
+    ],
+)
+def test_nodes_that_are_not_there(text: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        chosen(site(tmp_path), text)
+    assert str(error.value).startswith(sentence)
+
+
+def test_groups_of_the_machine_are_read_where_the_site_names_them(tmp_path: Path) -> None:
+    (tmp_path / "groups.conf").write_text(
+        "[Main]\ndefault: local\n[local]\nmap: echo node[2-3]\nlist: echo compute\n"
+    )
+    found = site(tmp_path, hosts="@compute,node1", groups_conf="groups.conf", groups={})
+    assert [process.name for process in found.processes] == ["node1", "node2", "node3"]
+    assert found.effective["hosts"] == ["node1", "node2", "node3"]
+
+
+# --- who is left out -----------------------------------------------------------------------------
+
+
+def test_a_plan_without_some_hosts(tmp_path: Path) -> None:
+    whole = plan(tmp_path)
+    run = plan(tmp_path, missing=("node2", "node4"))
+    assert [port.name for port in run.site.networks["n"]] == ["node1:e0", "node3:e0"]
+    assert run.site.groups == {"left": ("node1:e0",), "right": ("node3:e0",)}
+    assert run.trials[0].flows == 2
+    kept = {port.name: port.engine for port in whole.site.ports}
+    assert all(port.engine == kept[port.name] for port in run.site.ports)
+    again = yaml.safe_dump(run.effective)
+    path = tmp_path / "again.yaml"
+    path.write_text(again)
+    assert compile_run(read(Request(path))).effective == run.effective
+    assert run.effective["site"]["without"] == ["node2", "node4"]
+
+
+def test_a_whole_group_may_be_gone(tmp_path: Path) -> None:
+    run = plan(tmp_path, missing=("node3", "node4"))
+    assert set(run.site.groups) == {"left"}
+    across = [{"pattern": "pairs", "partners": "across", "transport": "tcp"}]
+    with pytest.raises(ConfigurationError):
+        plan(tmp_path, missing=("node3", "node4"), tests=across)
+
+
+# --- what failures mean --------------------------------------------------------------------------
+
+
+FAKE_SSH = """\
+#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+case $2 in
+node1) echo "switchbench-node {version}"; exit 0;;
+node2) echo "ssh: connect to host node2 port 22: Connection refused" >&2; exit 255;;
+node3) echo "bench@node3: Permission denied (publickey)." >&2; exit 255;;
+node4) echo "node: error while loading shared libraries: libjansson.so.4: no file" >&2; exit 127;;
+esac
+"""
+
+
+@pytest.fixture
+def fake_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An ssh that reaches one of four hosts."""
+    program = tmp_path / "bin" / "ssh"
+    program.parent.mkdir()
+    program.write_text(FAKE_SSH.format(version=__version__))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return program
+
+
+@pytest.mark.usefixtures("fake_ssh")
+def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
+    found = survey.survey(site(tmp_path))
+    assert [host.host for host in found] == ["node2", "node3", "node4"]
+    refused, denied, lacking = (host.reason for host in found)
+    assert refused == (
+        "it can't be reached (connect to host node2 port 22: Connection refused): is it up, and "
+        "its sshd?"
+    )
+    assert denied.startswith("ssh asks for a password, or for a key that it can't use unasked (")
+    assert "lacks a library there" in lacking
+    with pytest.raises(RunError) as error:
+        survey.refuse(found)
+    said = str(error.value)
+    assert said.startswith("3 hosts can't take part (node2, node3, node4): node2: it can't be")
+    assert "node3: ssh asks" in said
+    survey.refuse([])
+
+
+@pytest.mark.parametrize(
+    ("errors", "sentence"),
+    [
+        (["ssh: Could not resolve hostname n: Name or service not known"], "its name is not known"),
+        (["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key verification failed."],
+         "its host key is not the one that is known (WARNING: REMOTE HOST"),
+        (["No ED25519 host key is known for n and you have requested strict checking.",
+          "Host key verification failed."], "its host key is not known here (No ED25519"),
+        (["Timeout, server n not responding."], "the ssh connection ended (Timeout, server n"),
+        (["client_loop: send disconnect: Broken pipe"], "the ssh connection ended (client_loop"),
+        (["Connection to n closed by remote host."], "the ssh connection ended (Connection to n"),
+        (["channel 0: open failed: connect failed: No route to host",
+          "stdio forwarding failed"], "it can't be reached (channel 0"),
+    ],
+)  # fmt: skip
+def test_what_ssh_writes(errors: list[str], sentence: str) -> None:
+    said = openssh.failure("n", errors)
+    assert said is not None
+    assert said.startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (Answer(None), "it did not answer in time"),
+        (Answer(127, [], ["bash: line 1: exec: x: not found"]), "there is no x ("),
+        (Answer(126, [], ["bash: /x: Exec format error"]), "x can't be executed there ("),
+        (Answer(1, [], ["sudo: a password is required"]), "sudo is refused without a password ("),
+        (Answer(255, [], []), "ssh failed (without a word)"),
+    ],
+)
+def test_what_keeps_the_engine_from_running(answer: Answer, sentence: str) -> None:
+    said = openssh.refusal("n", answer, "x")
+    assert said is not None
+    assert said.startswith(sentence)
+
+
+def test_an_engine_that_fails_by_itself_is_no_refusal() -> None:
+    assert openssh.refusal("n", Answer(2, [], ["switchbench-node: no such device"]), "x") is None
+
+
+@pytest.mark.usefixtures("fake_ssh")
+def test_a_node_that_ends_says_how(tmp_path: Path) -> None:
+    reached = site(tmp_path)
+    ends = {}
+    for process in reached.processes:
+        with SshLauncher(reached) as launcher:
+            popen = launcher.start(process, ["switchbench-node", "--name", process.name])
+        assert popen.stdin is not None
+        assert popen.stdout is not None
+        assert popen.stderr is not None
+        log = popen.stderr.read().decode().splitlines()
+        popen.wait()
+        for pipe in (popen.stdin, popen.stdout, popen.stderr):
+            pipe.close()
+        ends[process.name] = popen.lost(log)  # type: ignore[attr-defined]
+    assert ends["node1"] is None
+    assert ends["node2"] is not None
+    assert "Connection refused" in ends["node2"]
+    assert ends["node4"] is None  # the loader's word is the last one in the log
+
+
+# --- side by side --------------------------------------------------------------------------------
+
+
+def test_hosts_that_say_the_same_share_a_line() -> None:
+    results = [
+        Result("node1", 0, ("done",)),
+        Result("node2", 2, ("no such device",)),
+        Result("node3", 0, ("done",)),
+        Result("node4", 3, ()),
+    ]
+    assert list(side_by_side(results)) == [
+        "node[1,3]: done",
+        "node2: no such device",
+        "node4: failed with status 3, without a word",
+    ]
+
+
+def test_the_survey_is_quick(tmp_path: Path, fake_ssh: Path) -> None:
+    """64 hosts whose ssh takes 0.2 s: side by side, not one after the other."""
+    fake_ssh.write_text(f"#!/bin/sh\nsleep 0.2\necho 'switchbench-node {__version__}'\n")
+    many = site(tmp_path, hosts="node[1-64]", groups={})
+    began_s = time.monotonic()
+    assert survey.survey(many) == []
+    assert time.monotonic() - began_s < 64 * 0.2 / 2

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hosts that are reached by ssh: the nodes of a lab, each with an sshd, a port and keys of its own.
+
+The command runs in the lab's switch, on the control network: a machine beside the hosts. No sshd
+of this system is started or asked, and no file outside of a test's folder is read by ssh.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyroute2 import IPRoute
+
+import runs
+import underway
+from switchbench import lab as labs
+from switchbench.lab import namespaces, wiring
+from switchbench.launch.engine import find_engine
+
+SSHD = "/usr/sbin/sshd"
+PORT = 22022
+CONTROLLER = "100.64.255.254"
+PRIVILEGE_SEPARATION = Path("/run/sshd")
+
+needs_sshd = pytest.mark.skipif(
+    not Path(SSHD).exists() or shutil.which("ssh") is None,
+    reason="needs OpenSSH's server and client: apt-get install openssh-server",
+)
+
+SSHD_CONFIG = """\
+Port {port}
+ListenAddress {address}
+HostKey {folder}/host-{name}
+AuthorizedKeysFile {folder}/user.pub
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication yes
+PermitRootLogin yes
+PermitUserEnvironment no
+MaxStartups 200
+LogLevel INFO
+"""
+
+CLIENT_HOST = """\
+Host {name}
+  HostName {address}
+"""
+
+CLIENT_ALL = """\
+Host *
+  User root
+  Port {port}
+  IdentityFile {folder}/user
+  IdentitiesOnly yes
+  IdentityAgent none
+  UserKnownHostsFile {folder}/known_hosts
+  GlobalKnownHostsFile none
+  StrictHostKeyChecking yes
+"""
+
+
+@dataclass
+class Hosts:
+    """The hosts, and what a person has set up to reach them."""
+
+    lab: labs.Lab
+    folder: Path
+    servers: dict[str, subprocess.Popen[bytes]]
+
+    @property
+    def names(self) -> list[str]:
+        """In the order of the lab."""
+        return [node.name for node in self.lab.nodes]
+
+    def site(self, *names: str, **ssh: Any) -> dict[str, Any]:
+        """A site of all hosts, or of these."""
+        nodes = [node for node in self.lab.nodes if not names or node.name in names]
+        return {
+            "launch": "ssh",
+            "hosts": [node.name for node in nodes],
+            "control": {
+                "addresses": {node.name: node.control_ipv4 for node in nodes},
+                "deadman": "1s",
+                "barrier_timeout": "10s",
+            },
+            "ports": {"e0": {"network": "lab", "iface": "eth0", "line_rate": "20Mbit"}},
+            "ssh": {"config": str(self.folder / "config"), "engine": str(find_engine()), **ssh},
+        }
+
+    def log(self, name: str) -> str:
+        """What the host's sshd has written."""
+        return (self.folder / f"sshd-{name}.log").read_text()
+
+    def popen(self, words: list[str], **options: Any) -> subprocess.Popen[str]:
+        """Starts a command on the machine beside the hosts."""
+        pipe = subprocess.PIPE
+        return self.lab.popen("switch", words, stdout=pipe, stderr=pipe, text=True, **options)
+
+    def command(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """`switchbench WORDS` there, done."""
+        process = self.popen(runs.command(*words), env=os.environ | variables)
+        output, errors = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(words, process.returncode, output, errors)
+
+    def write(self, directory: Path, configuration: Mapping[str, Any]) -> Path:
+        """A configuration in a file."""
+        directory.mkdir(exist_ok=True)
+        path = directory / "conf.yaml"
+        path.write_text(yaml.safe_dump({"switchbench": 1, **configuration}, sort_keys=False))
+        return path
+
+    def run(self, directory: Path, configuration: Mapping[str, Any]) -> runs.Result:
+        """A run, to its end."""
+        path, out = self.write(directory, configuration), directory / "results"
+        done = self.command("run", str(path), "--out", str(out))
+        return runs.Result(done.returncode, done.stdout, done.stderr, out)
+
+    @contextmanager
+    def started(self, directory: Path, configuration: Mapping[str, Any]) -> Iterator[Underway]:
+        """A run that something happens to; whatever the block leaves of it is killed."""
+        path, out = self.write(directory, configuration), directory / "results"
+        process = self.popen(runs.command("run", str(path), "--out", str(out)))
+        run = Underway(process, out)
+        try:
+            yield run
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+    def ssh(self, name: str) -> list[str]:
+        """The client's words to a host."""
+        return ["ssh", "-F", str(self.folder / "config"), "-o", "BatchMode=yes", name]
+
+    def rewrite(self, directory: Path, *hosts: str) -> Path:
+        """The client's configuration with settings of single hosts before all others."""
+        directory.mkdir(exist_ok=True)
+        path = directory / "ssh_config"
+        path.write_text("\n".join(hosts) + "\n" + (self.folder / "config").read_text())
+        return path
+
+
+class Underway(underway.Underway):
+    """A run by ssh."""
+
+    def clients(self) -> dict[str, int]:
+        """Pids of the ssh clients that the command holds, by host."""
+        found = {}
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        for pid in map(int, children.split()):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            if words[0] == "ssh":
+                found[words[words.index("--") + 1]] = pid
+        return found
+
+    def pid(self, name: str) -> int:
+        """Of the node on that host."""
+        (pid,) = [
+            int(record["pid"])
+            for record in self.records()
+            if record["type"] == "hello" and record["node"] == name
+        ]
+        return pid
+
+
+def keygen(path: Path) -> str:
+    """Makes a key without a passphrase; its public half."""
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", path.name, "-f", str(path)]
+    subprocess.run(words, check=True)
+    return Path(f"{path}.pub").read_text().strip()
+
+
+def known(node: labs.LabNode, key: str) -> str:
+    """A line of known_hosts."""
+    kind, data, _comment = key.split()
+    return f"[{node.control_ipv4}]:{PORT} {kind} {data}\n"
+
+
+@contextmanager
+def hosts(topology: Path | str, folder: Path, **overrides: Any) -> Iterator[Hosts]:
+    """Brings them up, each with a running sshd; takes all of it down again."""
+    folder.mkdir(exist_ok=True)
+    keygen(folder / "user")
+    with ExitStack() as stack:
+        if not PRIVILEGE_SEPARATION.exists():
+            PRIVILEGE_SEPARATION.mkdir(mode=0o755)
+            stack.callback(PRIVILEGE_SEPARATION.rmdir)
+        lab = stack.enter_context(labs.session(labs.load(topology, overrides)))
+        made = Hosts(lab, folder, {})
+        _join_control(made)
+        keys = {node.name: keygen(folder / f"host-{node.name}") for node in lab.nodes}
+        known_hosts = "".join(known(node, keys[node.name]) for node in lab.nodes)
+        (folder / "known_hosts").write_text(known_hosts)
+        ways = [CLIENT_HOST.format(name=n.name, address=n.control_ipv4) for n in lab.nodes]
+        (folder / "config").write_text("".join(ways) + CLIENT_ALL.format(port=PORT, folder=folder))
+        for node in lab.nodes:
+            made.servers[node.name] = stack.enter_context(_server(made, node))
+        underway.wait_until(
+            lambda: all("listening on" in made.log(name) for name in made.names), "all listen", 30
+        )
+        yield made
+
+
+def _join_control(made: Hosts) -> None:
+    """Puts the machine beside the hosts onto the control network."""
+
+    def add() -> None:
+        with IPRoute() as netlink:
+            (index,) = netlink.link_lookup(ifname="ctl")
+            netlink.addr("add", index=index, address=CONTROLLER, prefixlen=16)
+            netlink.link("set", index=index, state="up")
+
+    namespaces.inside(namespaces.RUN_DIR / wiring.switch_name(made.lab.name), add)
+
+
+@contextmanager
+def _server(made: Hosts, node: labs.LabNode) -> Iterator[subprocess.Popen[bytes]]:
+    """One sshd, on its host."""
+    config = made.folder / f"sshd-{node.name}.conf"
+    config.write_text(
+        SSHD_CONFIG.format(port=PORT, address=node.control_ipv4, folder=made.folder, name=node.name)
+    )
+    with (made.folder / f"sshd-{node.name}.log").open("wb") as log:
+        words = [SSHD, "-D", "-e", "-f", str(config)]
+        server = made.lab.popen(node.name, words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        yield server
+    finally:
+        server.terminate()
+        server.wait()

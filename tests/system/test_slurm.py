@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`launch: slurm` for real: slurmctld, munged and four slurmd's in a lab, srun starting four nodes.
+
+All of Slurm has its own folder and its own ports; nothing of this system's is started or asked.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyroute2 import IPRoute
+
+import labkit
+import runs
+import sshkit
+import underway
+from switchbench import lab as labs
+from switchbench.lab import namespaces, wiring
+from switchbench.launch.engine import find_engine
+
+PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "salloc", "scancel", "squeue", "sinfo")
+LACKING = [name for name in PROGRAMS if shutil.which(name) is None]
+
+pytestmark = [
+    labkit.needs_lab,
+    pytest.mark.skipif(
+        bool(LACKING), reason=f"needs {', '.join(LACKING)}: apt-get install slurm-wlm munge"
+    ),
+]
+
+STOP_LIMIT_S = 3.0  # the deadman's second, and Slurm's messages
+CTLD_PORT, SLURMD_PORT = 36817, 36818
+QUICK: dict[str, Any] = {"warmup": "100ms", "window": "300ms", "load": "80%", "repeat": 1}
+PAIRS = {"pattern": "pairs"}
+ALL_TO_ALL = {"pattern": "aapc", "order": "shift"}
+
+CONF = """\
+ClusterName=switchbench-test
+SlurmctldHost={host}({controller})
+SlurmctldPort={ctld_port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/ctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/ctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+SchedulerType=sched/builtin
+SelectType=select/linear
+ReturnToService=2
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+NODE = "NodeName={name} NodeHostname={host} NodeAddr={address} Port={port} CPUs=1 State=UNKNOWN\n"
+
+
+@dataclass
+class Cluster:
+    """A lab whose nodes are Slurm's."""
+
+    lab: labs.Lab
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of Slurm's commands."""
+        return os.environ | {"SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def popen(self, words: list[str], **more: str) -> subprocess.Popen[str]:
+        """Starts a command on the machine beside the hosts."""
+        pipe, variables = subprocess.PIPE, self.environment | more
+        return self.lab.popen("switch", words, stdout=pipe, stderr=pipe, text=True, env=variables)
+
+    def output(self, *words: str) -> str:
+        """What one of Slurm's commands prints."""
+        process = self.popen(list(words))
+        output, errors = process.communicate(timeout=30)
+        assert process.returncode == 0, errors
+        return output.strip()
+
+    def site(self, **slurm: Any) -> dict[str, Any]:
+        """The four hosts."""
+        nodes = self.lab.nodes
+        control = {"addresses": {node.name: node.control_ipv4 for node in nodes}}
+        return {
+            "launch": "slurm",
+            "hosts": "node[1-4]",
+            "control": control | {"deadman": "1s", "barrier_timeout": "10s"},
+            "ports": {"e0": {"network": "lab", "iface": "eth0", "line_rate": "20Mbit"}},
+            "slurm": {"engine": str(find_engine()), **slurm},
+        }
+
+    @contextmanager
+    def started(
+        self, directory: Path, configuration: Mapping[str, Any], **more: str
+    ) -> Iterator[sshkit.Underway]:
+        """A run; whatever the block leaves of it is killed."""
+        directory.mkdir(exist_ok=True)
+        path, out = directory / "conf.yaml", directory / "results"
+        path.write_text(yaml.safe_dump({"switchbench": 1, **configuration}, sort_keys=False))
+        process = self.popen(runs.command("run", str(path), "--out", str(out)), **more)
+        try:
+            yield sshkit.Underway(process, out)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Up for all tests of this file; ended by the processes' own ids."""
+    folder = tmp_path_factory.mktemp("slurm")
+    for above in (folder, folder.parent, folder.parent.parent):
+        above.chmod(0o755)  # munged wants to be reached by everybody
+    topology = underway.write_topology(folder, "node1", "node2", "node3", "node4")
+    with ExitStack() as stack:
+        lab = stack.enter_context(labs.session(labs.load(topology)))
+        made = Cluster(lab, folder)
+        namespaces.inside(namespaces.RUN_DIR / wiring.switch_name(lab.name), join_control)
+        configure(made)
+        for node, words in daemons(made):
+            stack.enter_context(daemon(made, node, words))
+            if words[0] == "munged":
+                underway.wait_until((folder / "munge.sock").exists, "munged listens", 20)
+
+        def idle() -> bool:
+            process = made.popen(["sinfo", "--noheader", "--format=%t %D"])
+            return process.communicate(timeout=30)[0].split() == ["idle", "4"]
+
+        underway.wait_until(idle, "four nodes are idle", 60)
+        yield made
+    assert labkit.leftovers() == []
+
+
+def join_control() -> None:
+    with IPRoute() as netlink:
+        (index,) = netlink.link_lookup(ifname="ctl")
+        netlink.addr("add", index=index, address=sshkit.CONTROLLER, prefixlen=16)
+        netlink.link("set", index=index, state="up")
+        (loopback,) = netlink.link_lookup(ifname="lo")
+        netlink.link("set", index=loopback, state="up")
+
+
+def configure(made: Cluster) -> None:
+    """Slurm's files and munge's key."""
+    host = platform.node().partition(".")[0]
+    text = CONF.format(
+        host=host, controller=sshkit.CONTROLLER, ctld_port=CTLD_PORT, folder=made.folder
+    )
+    for node in made.lab.nodes:
+        text += NODE.format(name=node.name, host=host, address=node.control_ipv4, port=SLURMD_PORT)
+    (made.folder / "slurm.conf").write_text(text)
+    (made.folder / "cgroup.conf").write_text("")
+    (made.folder / "state").mkdir()
+    (made.folder / "munge.key").write_bytes(os.urandom(1024))
+    (made.folder / "munge.key").chmod(0o600)
+
+
+def daemons(made: Cluster) -> Iterator[tuple[str, list[str]]]:
+    """Where each runs, and its command line."""
+    files = {
+        "socket": "munge.sock", "key-file": "munge.key", "log-file": "munged.log",
+        "pid-file": "munged.pid", "seed-file": "munged.seed",
+    }  # fmt: skip
+    munge = [f"--{option}={made.folder / name}" for option, name in files.items()]
+    yield "switch", ["munged", "--foreground", "--force", *munge]
+    yield "switch", ["slurmctld", "-D", "-i"]
+    for node in made.lab.nodes:
+        yield node.name, ["slurmd", "-D", "-N", node.name]
+
+
+@contextmanager
+def daemon(made: Cluster, node: str, words: list[str]) -> Iterator[None]:
+    """Runs until the block is left. It keeps this machine's /sys: slurmd looks for its cgroups."""
+    place = namespaces.RUN_DIR / wiring.namespace_name(made.lab.name, node)
+    with (made.folder / f"{words[0]}-{node}.out").open("wb") as log:
+        options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+        process = namespaces.inside(
+            place, lambda: subprocess.Popen(words, env=made.environment, **options)
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def configuration(site: runs.Record, **more: Any) -> runs.Record:
+    return {"site": site, "transport": "tcp", **QUICK, "tests": [PAIRS], **more}
+
+
+def jobs(cluster: Cluster) -> list[str]:
+    return cluster.output("squeue", "--noheader", "--format=%i").split()
+
+
+def no_jobs(cluster: Cluster) -> None:
+    underway.wait_until(lambda: not jobs(cluster), "the allocation is given back", 20)
+
+
+def test_a_run_asks_for_its_own_allocation(cluster: Cluster, tmp_path: Path) -> None:
+    asked = configuration(cluster.site(), tests=[PAIRS, ALL_TO_ALL], transports=["dpdk", "tcp"])
+    del asked["transport"]
+    with cluster.started(tmp_path, asked | {"frame_size": 1518}) as run:
+        result = run.end()
+    assert result.status == 0, result.errors
+    assert [node["node"] for node in result.summary["run"]["nodes"]] == [
+        f"node{i}" for i in range(1, 5)
+    ]
+    assert result.summary["run"]["launch"] == "slurm"
+    assert all(trial["state"] == "complete" for trial in result.summary["trials"])
+    no_jobs(cluster)
+
+
+def test_a_run_inside_of_an_allocation_leaves_it(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.output("salloc", "--no-shell", "--nodes=4", "--nodelist=node[1-4]")
+    (job,) = jobs(cluster)
+    with cluster.started(tmp_path, configuration(cluster.site()), SLURM_JOB_ID=job) as run:
+        result = run.end()
+    assert result.status == 0, result.errors
+    assert jobs(cluster) == [job]
+    cluster.output("scancel", job)
+    no_jobs(cluster)
+
+
+def long(site: runs.Record) -> runs.Record:
+    return configuration(site, tests=[ALL_TO_ALL], window="1s")
+
+
+def test_a_node_that_is_killed_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    with cluster.started(tmp_path, long(cluster.site())) as run:
+        run.wait_for_load(phase=1)
+        os.kill(run.pid("node3"), signal.SIGKILL)
+        result = run.end()
+    assert result.status == 3
+    assert underway.sentence(result.errors) == "node3 was ended by signal 9 there (Killed)"
+    assert result.summary["status"] == "partial"
+    no_jobs(cluster)
+
+
+def test_nodes_end_with_the_command(cluster: Cluster, tmp_path: Path) -> None:
+    with cluster.started(tmp_path, long(cluster.site())) as run:
+        run.wait_for_load(phase=1)
+        nodes = run.node_pids()
+        run.process.kill()
+        underway.wait_until(
+            lambda: not any(map(underway.is_alive, nodes)), "the nodes are gone", STOP_LIMIT_S
+        )
+    for job in jobs(cluster):  # nobody was left to give it back
+        cluster.output("scancel", job)
+    no_jobs(cluster)
+
+
+def test_ctrl_c_ends_all_in_order(cluster: Cluster, tmp_path: Path) -> None:
+    with cluster.started(tmp_path, long(cluster.site())) as run:
+        run.wait_for_load(phase=1)
+        run.process.send_signal(signal.SIGINT)
+        result = run.end()
+    assert result.status == 3
+    assert underway.sentence(result.errors) == "interrupted (SIGINT)"
+    assert len(list(result.records("bye"))) == 4
+    no_jobs(cluster)
+
+
+def test_a_partition_that_is_not_there(cluster: Cluster, tmp_path: Path) -> None:
+    site = cluster.site(options=["--partition=nowhere"])
+    with cluster.started(tmp_path, configuration(site)) as run:
+        result = run.end()
+    assert result.status == 2
+    said = underway.sentence(result.errors)
+    assert said.startswith("launch: slurm: no allocation of node[1-4]: ")
+    assert "partition" in said
+    assert not result.directory.exists()
+
+
+def test_no_engine_there(cluster: Cluster, tmp_path: Path) -> None:
+    with cluster.started(tmp_path, configuration(cluster.site(engine="/no/such/node"))) as run:
+        result = run.end()
+    assert result.status == 3
+    assert " could not start the engine (" in underway.sentence(result.errors)
+    no_jobs(cluster)

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`launch: ssh` for real: eight hosts with an sshd each, reached by OpenSSH, and all that can be
+wrong with one of them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import labkit
+import runs
+import sshkit
+import underway
+from switchbench.launch.engine import find_engine
+
+pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
+
+HOSTS = 8
+STOP_LIMIT_S = 1.0
+QUICK: dict[str, Any] = {"warmup": "100ms", "window": "300ms", "load": "80%", "repeat": 1}
+PAIRS = {"pattern": "pairs"}
+ALL_TO_ALL = {"pattern": "aapc", "order": "shift"}
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshkit.Hosts]:
+    """Eight hosts on one slow switch, up for all tests of this file."""
+    folder = tmp_path_factory.mktemp("ssh")
+    topology = underway.write_topology(folder, *(f"node{i}" for i in range(1, HOSTS + 1)))
+    with sshkit.hosts(topology, folder / "keys") as made:
+        yield made
+    assert labkit.leftovers() == []
+
+
+def configuration(site: runs.Record, **more: Any) -> runs.Record:
+    return {"site": site, "transport": "tcp", **QUICK, "tests": [PAIRS], **more}
+
+
+def is_gone(pid: int) -> None:
+    underway.wait_until(lambda: not underway.is_alive(pid), f"node {pid} is gone", STOP_LIMIT_S)
+
+
+def test_four_matrices_on_eight_hosts(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    tests = [{"pattern": "chain"}, PAIRS, ALL_TO_ALL, {"pattern": "ring", "count": 1}]
+    more = {"tests": tests, "transports": ["dpdk", "tcp"], "frame_size": 1518}
+    asked = configuration(hosts.site(), **more)
+    del asked["transport"]
+    result = hosts.run(tmp_path, asked)
+    assert result.status == 0, result.errors
+    assert result.summary["status"] == "complete"
+    patterns = {(trial["pattern"], trial["transport"]) for trial in result.summary["trials"]}
+    assert len(patterns) == 2 * len(tests)
+    assert all(
+        0 < trial["delivered_bytes"] == trial["offered_bytes"]
+        for trial in result.trials(transport="tcp")
+    )
+    assert [node["node"] for node in result.summary["run"]["nodes"]] == hosts.names
+    print(result.output)
+
+
+# --- what dies, what is interrupted --------------------------------------------------------------
+
+
+def long(site: runs.Record) -> runs.Record:
+    return configuration(site, tests=[ALL_TO_ALL], window="1s")
+
+
+def test_a_node_that_is_killed_is_named(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    with hosts.started(tmp_path, long(hosts.site())) as run:
+        run.wait_for_load(phase=1)
+        os.kill(run.pid("node3"), signal.SIGKILL)
+        result = run.end()
+    assert result.status == 3
+    assert underway.sentence(result.errors) == "node3 was ended by a signal there"
+    assert result.summary["status"] == "partial"
+
+
+def test_a_lost_connection_is_named(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    with hosts.started(tmp_path, long(hosts.site())) as run:
+        run.wait_for_load(phase=1)
+        node = run.pid("node2")
+        session = int(Path(f"/proc/{node}/stat").read_text().rpartition(")")[2].split()[1])
+        assert Path(f"/proc/{session}/comm").read_text().strip() == "sshd"
+        os.kill(session, signal.SIGKILL)
+        is_gone(node)
+        result = run.end()
+    assert result.status == 3
+    said = underway.sentence(result.errors)
+    assert said.startswith("node2 is out of reach: the ssh connection ended (")
+
+
+def test_without_its_client_a_node_ends(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    with hosts.started(tmp_path, long(hosts.site())) as run:
+        run.wait_for_load(phase=1)
+        node = run.pid("node4")
+        os.kill(run.clients()["node4"], signal.SIGKILL)
+        is_gone(node)
+        result = run.end()
+    assert result.status == 3
+    assert underway.sentence(result.errors).startswith("node4 was ended by signal 9 (Killed)")
+
+
+def test_nodes_end_with_the_command(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    with hosts.started(tmp_path, long(hosts.site())) as run:
+        run.wait_for_load(phase=1)
+        nodes = run.node_pids()
+        assert len(nodes) == HOSTS
+        run.process.kill()
+        for node in nodes:
+            is_gone(node)
+        run.process.communicate()
+
+
+def test_ctrl_c_ends_all_in_order(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    with hosts.started(tmp_path, long(hosts.site())) as run:
+        run.wait_for_load(phase=1)
+        run.process.send_signal(signal.SIGINT)
+        result = run.end()
+    assert result.status == 3
+    assert underway.sentence(result.errors) == "interrupted (SIGINT)"
+    byes = list(result.records("bye"))
+    assert {record["reason"] for record in byes} <= {"end-of-input", "peer"}
+    assert len(byes) == HOSTS
+    assert result.summary["status"] == "partial"
+
+
+# --- who can't take part -------------------------------------------------------------------------
+
+
+def other_version(tmp_path: Path) -> str:
+    """An engine that says that it is another."""
+    path = tmp_path / "old-node"
+    path.write_text("#!/bin/sh\necho switchbench-node 0.0.9\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def noisy(tmp_path: Path) -> str:
+    """A login that says something: of the engine's first line, for ssh they are the same."""
+    path = tmp_path / "noisy-node"
+    path.write_text(f'#!/bin/sh\necho "Welcome to hall 2!"\nexec {find_engine()} "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def no_program(tmp_path: Path) -> str:
+    """A file that is none."""
+    (tmp_path / "node").write_text("")
+    return str(tmp_path / "node")
+
+
+def test_no_sshd_there(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023")
+    refused(hosts, tmp_path, config, "node5: it can't be reached (connect to host 100.64.0.5 port")
+
+
+def test_an_address_that_nobody_has(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    config = hosts.rewrite(tmp_path, "Host node5\n  HostName 100.64.9.9")
+    said = refused(hosts, tmp_path, config, "node5: it can't be reached (", timeout="2s")
+    assert "is it up, and its sshd?" in said
+
+
+def test_a_name_that_nobody_knows(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    config = hosts.rewrite(tmp_path, "Host node5\n  HostName node5.invalid")
+    refused(hosts, tmp_path, config, "node5: its name is not known (Could not resolve hostname")
+
+
+def test_a_password_is_never_asked_for(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    sshkit.keygen(tmp_path / "stranger")
+    config = hosts.rewrite(tmp_path, f"Host node5\n  IdentityFile {tmp_path}/stranger")
+    text = config.read_text().replace(
+        f"  IdentityFile {hosts.folder}/user", "Match !host 100.64.0.5\n"
+        f"  IdentityFile {hosts.folder}/user\nMatch all"
+    )  # fmt: skip
+    config.write_text(text)
+    said = refused(hosts, tmp_path, config, "node5: ssh asks for a password, or for a key")
+    assert "Permission denied (publickey,password" in said
+
+
+def test_another_host_key(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    node = hosts.lab.nodes[4]
+    (tmp_path / "known").write_text(sshkit.known(node, sshkit.keygen(tmp_path / "impostor")))
+    config = hosts.rewrite(tmp_path, f"Host node5\n  UserKnownHostsFile {tmp_path}/known")
+    said = refused(hosts, tmp_path, config, "node5: its host key is not the one that is known")
+    assert "ssh-keygen -R node5" in said
+
+
+def test_an_unknown_host_key(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    (tmp_path / "known").write_text("")
+    config = hosts.rewrite(tmp_path, f"Host node5\n  UserKnownHostsFile {tmp_path}/known")
+    refused(hosts, tmp_path, config, "node5: its host key is not known here (")
+
+
+def refused(hosts: sshkit.Hosts, tmp_path: Path, config: Path, sentence: str, **ssh: Any) -> str:
+    """A run over two hosts, the second of which can't take part; what is said."""
+    site = hosts.site("node1", "node5", config=str(config), **ssh)
+    result = hosts.run(tmp_path, configuration(site))
+    assert result.status == 3, result.errors
+    said = underway.sentence(result.errors)
+    assert said.startswith(sentence)
+    assert not result.directory.exists()
+    return said
+
+
+@pytest.mark.parametrize(
+    ("engine", "sentence"),
+    [
+        (lambda _: "no-such-node", "there is no no-such-node ("),
+        (other_version, "it has version 0.0.9 (its "),
+        (noisy, "its login writes text of its own ('Welcome to hall 2!')"),
+        (no_program, "node can't be executed there ("),
+    ],
+)
+def test_engines_that_do_not_do(
+    engine: Any, sentence: str, hosts: sshkit.Hosts, tmp_path: Path
+) -> None:
+    site = hosts.site("node1", "node5", engine=engine(tmp_path))
+    result = hosts.run(tmp_path, configuration(site))
+    assert result.status == 3
+    said = underway.sentence(result.errors).replace(f"{tmp_path}/", "")
+    assert said.startswith(f"2 hosts can't take part (node1, node5): node1: {sentence}")
+
+
+def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023", "Host node8\n  Port 22023")
+    site = hosts.site(config=str(config)) | {"groups": {"left": "node[1-4]", "right": "node[5-8]"}}
+    tests = [ALL_TO_ALL, {"pattern": "pairs", "partners": "across"}]
+    asked = configuration(site, tests=tests, on_missing="exclude")
+    result = hosts.run(tmp_path, asked)
+    assert result.status == 0, result.errors
+    run = result.summary["run"]
+    assert [host["host"] for host in run["left_out"]] == ["node5", "node8"]
+    assert [node["node"] for node in run["nodes"]] == [
+        name for name in hosts.names if name not in ("node5", "node8")
+    ]
+    said = [text for text in result.summary["not_measured"] if "left out" in text]
+    assert [text.partition(" ")[0] for text in said] == ["node5", "node8"]
+    assert "node5 was left out: it can't be reached" in result.output
+    effective = yaml.safe_load((result.directory / "configuration.yaml").read_text())
+    assert effective["site"]["without"] == ["node5", "node8"]
+    again = hosts.command("table", str(result.directory), "--again")
+    assert again.returncode == 0, again.stderr
+    few = hosts.run(tmp_path / "few", configuration(
+        hosts.site("node1", "node5", config=str(config)), on_missing="exclude",
+    ))  # fmt: skip
+    assert few.status == 2
+    assert underway.sentence(few.errors).startswith("without node5 the run can't be planned: ")
+
+
+# --- gateways ------------------------------------------------------------------------------------
+
+
+def test_hosts_behind_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    topology = tmp_path / "topology.conf"
+    here = platform.node().partition(".")[0]
+    topology.write_text(f"[routes]\n{here}: node1\nnode1: node[2-4]\n")
+    site = hosts.site("node2", "node3", "node4", topology=str(topology))
+    before = hosts.log("node3")
+    result = hosts.run(tmp_path, configuration(site, tests=[ALL_TO_ALL]))
+    assert result.status == 0, result.errors
+    log = hosts.log("node3").removeprefix(before)
+    assert "Accepted publickey for root from 100.64.0.1 " in log
+    assert f"from {sshkit.CONTROLLER} " not in log
+
+
+def test_the_controllers_port_is_guarded(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    site = hosts.site("node1", "node2")
+    site["ports"]["e0"]["iface"] = "ctl0"
+    result = hosts.run(tmp_path, configuration(site))
+    assert result.status == 2
+    assert sshkit.CONTROLLER in underway.sentence(result.errors)
+
+
+def test_sudo_without_a_password(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    if shutil.which("sudo") is None:
+        pytest.skip("there is no sudo")
+    site = hosts.site("node1", "node2", privilege="sudo")
+    result = hosts.run(tmp_path, configuration(site))
+    assert result.status == 0, result.errors
+
+
+# --- bind and restore ----------------------------------------------------------------------------
+
+
+def lender(tmp_path: Path) -> str:
+    """An engine that says what it was told; on node3 it has no permission."""
+    path = tmp_path / "lender"
+    path.write_text(
+        "#!/bin/sh\n"
+        'case "$SSH_CONNECTION" in *" 100.64.0.3 "*)\n'
+        '  echo "switchbench-node: 0000:3b:00.0 is the default route\'s" >&2; exit 2;; esac\n'
+        'echo "told: $*"\n'
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_bind_on_all_hosts_at_once(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023")
+    site = hosts.site(engine=lender(tmp_path), config=str(config)) | {
+        "ports": {"e0": {"network": "n", "pci": "0000:3b:00.0"}},
+        "overrides": {"node2": {"e0": {"pci": "0000:5e:00.0"}}},
+        "bind": {"driver": "vfio-pci", "hugepages": 512},
+        "groups": {"rack1": "node[1-4]"},
+    }
+    path = str(hosts.write(tmp_path, {"site": site, "tests": [PAIRS]}))
+    done = hosts.command("bind", path)
+    assert done.returncode == 3, done.stderr
+    told = "told: --bind {} --driver vfio-pci --hugepages 512"
+    *lines, fifth = sorted(done.stdout.splitlines(), key=lambda line: "node5" in line)
+    assert lines == [
+        f"node[1,4,6-8]: {told.format('0000:3b:00.0')}",
+        f"node2: {told.format('0000:5e:00.0')}",
+        "node3: 0000:3b:00.0 is the default route's",
+    ]
+    assert fifth.startswith("node5: it can't be reached (connect to host 100.64.0.5 port 22023")
+    done = hosts.command("restore", path, "--nodes", "@rack1!node4")
+    assert done.returncode == 2
+    assert done.stdout.splitlines() == [
+        "node[1-2]: told: --restore",
+        "node3: 0000:3b:00.0 is the default route's",
+    ]
+
+
+def test_the_engines_own_words_come_back(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    site = hosts.site("node1", "node2") | {
+        "ports": {"e0": {"network": "n", "pci": "0000:fb:1f.7"}},
+        "bind": {"driver": "vfio-pci"},
+    }
+    done = hosts.command("bind", str(hosts.write(tmp_path, {"site": site, "tests": [PAIRS]})))
+    assert done.returncode in (2, 3)
+    said = ("node[1-2]: 0000:fb:1f.7 ", "node[1-2]: The driver vfio-pci is not loaded")
+    assert done.stdout.startswith(said), done.stdout
