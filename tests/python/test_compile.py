@@ -283,6 +283,20 @@ def test_expected_time_and_limit(tmp_path: Path) -> None:
     refuse_too_long(compile_text(tmp_path, LAB + "tests: [{pattern: aapc}]\n", "time_limit=1min"))
 
 
+@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+def test_expected_time_of_phases_that_follow_by_the_clock(transport: str, tmp_path: Path) -> None:
+    """As the engine steps: sending, silence, and what it adds, between phases and at the end."""
+    source = (PROJECT / "engine" / "phase.c").read_text()
+    hold_s, gap_s = (
+        int(re.search(rf"#define CLOCK_{name}_NS \((\d+) \* NS_PER_MS\)", source)[1]) / 1000
+        for name in ("HOLD", "GAP")
+    )
+    text = f"{LAB}transport: {transport}\nprobe: false\ndrain_silence: 200ms\n"
+    (trial,) = compile_text(tmp_path, text + "tests: [{pattern: aapc, sync: none}]\n").trials
+    phases_s = 7 * (0.5 + 2 + 0.1 + 0.2 + hold_s) + 6 * gap_s
+    assert trial.expected_s == pytest.approx(phases_s + 0.03 + 8 * 0.005, abs=1e-6)
+
+
 def test_not_built_yet(tmp_path: Path) -> None:
     """What can only be planned is refused by name."""
     run = compile_text(tmp_path, TRANSPORTS_EXAMPLE)

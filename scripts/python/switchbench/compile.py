@@ -396,7 +396,7 @@ class _Draft:
             # Connections say when they are over; frames and datagrams only fall silent.
             drain_s=0.0 if self._says_when_over() else values["drain_silence"] / NS,
             setup_s=self._setup_s(flows / phases),
-            barriers=values.get("sync", "barrier") == "barrier",
+            by_clock_s=values["drain_silence"] / NS if values.get("sync") == "none" else None,
             probe=values["probe"],
         )
         return timing.trial_s(self.site, course)

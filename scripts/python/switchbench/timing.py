@@ -13,6 +13,10 @@ PHASE_S = 0.03
 PHASE_PER_NODE_S = 0.005
 PROBE_S = 0.1  # once for each trial that probes
 QUEUE_PAIR_S = 0.005  # made, its partner's data fetched, connected: 1,000 in 5 s at most
+# Phases that follow by the clock (engine/phase.c): each is held for so long after its drain, and
+# the next one begins so long after that.
+CLOCK_HOLD_S = 0.15
+CLOCK_GAP_S = 0.25
 START_S = 1.5  # once: nodes started, ports opened, first barrier
 START_PER_NODE_S = 0.1
 
@@ -26,7 +30,7 @@ class Course:
     phases: int
     traffic_s: float  # of one phase, warm-up to stop
     drain_s: float
-    barriers: bool  # between phases; else they follow by the clock
+    by_clock_s: float | None  # the drain of each phase if they follow by the clock; None: barriers
     probe: bool
     setup_s: float = 0.0  # of one phase: what its connections take beyond PHASE_S
 
@@ -35,9 +39,13 @@ def trial_s(site: Site, course: Course) -> float:
     """What a trial should take, barriers and drains included."""
     sharing = len(site.processes) if site.launch == "lab" else 0
     between_s = course.drain_s + course.setup_s + PHASE_S + PHASE_PER_NODE_S * sharing
-    pauses = course.phases if course.barriers else 1
     probe_s = PROBE_S if course.probe else 0.0
-    return course.phases * course.traffic_s + pauses * between_s + probe_s
+    if course.by_clock_s is None:
+        pauses_s = course.phases * between_s
+    else:
+        step_s = course.by_clock_s + CLOCK_HOLD_S + CLOCK_GAP_S
+        pauses_s = between_s - course.drain_s + course.phases * step_s - CLOCK_GAP_S
+    return course.phases * course.traffic_s + pauses_s + probe_s
 
 
 def start_s(site: Site) -> float:
