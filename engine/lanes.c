@@ -129,6 +129,16 @@ static void set_pingpong_options(struct pingpong_options *options, const struct 
     };
 }
 
+/* Frames that ask whether messages can pass are chosen by their transport; an ordinary one stands
+ * for them where loads and times are computed. */
+static void set_probe_size(const struct phase_run *run, struct phase *phase)
+{
+    if (strcmp(run->trial->transport->size_unit, "frame") != 0)
+        return;
+    phase->sizes[0] = CATCH_UP_BYTES;
+    phase->size_count = 1;
+}
+
 static void make_template(struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -145,6 +155,8 @@ static void make_template(struct phase_run *run)
         .size_count = doc->sizes_count,
     };
     memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
+    if (phase->messages && phase_is_probe(run))
+        set_probe_size(run, phase);
     set_dpdk_options(&phase->dpdk, doc->dpdk);
     if (!phase->messages)
         phase->dpdk.catch_up = catch_up_frames(phase);
