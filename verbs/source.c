@@ -9,9 +9,9 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#define LOST_NS (50 * NS_PER_MS) /* unreliable: without credit for so long, what is out is lost */
-#define MARK_NS (5 * NS_PER_MS)  /* unreliable: the end mark is repeated so often ... */
-#define MARKS_MOST 40            /* ... so many times */
+#define LOST_NS (200 * NS_PER_MS) /* unreliable: so long without credit: what is out is lost */
+#define MARK_NS (5 * NS_PER_MS)   /* unreliable: the end mark is repeated so often ... */
+#define MARKS_MOST 40             /* ... so many times */
 
 /* --- a run of messages of one length --- */
 

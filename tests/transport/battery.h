@@ -40,6 +40,8 @@ struct battery_subject {
     /* Further cases of this transport's own, on the open ports; NULL: none. */
     void (*more)(struct transport_port **ports, const struct port_conf *confs);
     bool only_more; /* leave the common cases out */
+    bool emulated; /* the machine may be away for most of a phase: how much is offered is no matter,
+                    * if it is something, and all of it must arrive */
 };
 
 /* Runs all cases; what main returns: 0, 1, or 77 when the machine lacks what it needs. */

@@ -47,7 +47,7 @@ static const char *make(struct port_conf *confs)
 
 static void tune(struct phase *phase)
 {
-    phase->load.rate_bps = wanted.depth < 16 ? 5e5 : 2e6; /* emulated: some ms for a round trip */
+    phase->load.rate_bps = 2e6;
     phase->verbs.timeout = 18; /* 1 s: an emulated machine may be busy with others */
     phase->verbs.service = wanted.service;
     phase->verbs.operation = wanted.operation;
@@ -214,6 +214,7 @@ int main(int argc, char **argv)
         .refusals = refusals,
         .refusal_count = sizeof refusals / sizeof refusals[0],
         .more = unlimited,
+        .emulated = true,
     };
 
     wanted = (struct verbs_options){.immediate = true,
