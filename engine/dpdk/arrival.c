@@ -26,19 +26,37 @@ void arrival_begin(struct transport_port *port)
     clock->begin_ns = clock_now();
 }
 
+/* The device's clock counts at the mean rate that it had since the port was opened. Differences of
+ * ticks are right across a wrap of their 64 bits. What can't be (a stamp of the future, or one so
+ * old that it is of another kind than the clock) is no stamp. */
+static int64_t age_ns(const struct arrival_clock *clock, const struct arrival_reading *reading,
+                      uint64_t stamp)
+{
+    uint64_t ticks = reading->ticks - clock->begin_ticks;
+    double span_ns = (double)(reading->at_ns - clock->begin_ns);
+    double age = (double)(int64_t)(reading->ticks - stamp) / (double)ticks * span_ns;
+
+    return ticks > 0 && age > 0 && age < OLDEST_NS ? (int64_t)age : 0;
+}
+
+int64_t arrival_of(const struct arrival_clock *clock, const struct arrival_reading *reading,
+                   uint64_t stamp)
+{
+    if (reading->at_ns - clock->begin_ns < KNOWN_NS)
+        return reading->at_ns;
+    return reading->at_ns - age_ns(clock, reading, stamp);
+}
+
 int64_t arrival_ns(const struct transport_port *port, const struct rte_mbuf *buffer)
 {
     const struct arrival_clock *clock = &port->arrival;
-    uint64_t ticks = 0, stamp;
-    int64_t now_ns = clock_now();
-    double age_ns;
+    struct arrival_reading reading = {.at_ns = clock_now()};
 
     if (!clock->runs || (buffer->ol_flags & clock->flag) == 0 ||
-        now_ns - clock->begin_ns < KNOWN_NS || rte_eth_read_clock(port->id, &ticks) != 0)
-        return now_ns;
-    now_ns = clock_now();
-    stamp = *RTE_MBUF_DYNFIELD(buffer, clock->field, const rte_mbuf_timestamp_t *);
-    age_ns = (double)(int64_t)(ticks - stamp) * (double)(now_ns - clock->begin_ns) /
-             (double)(ticks - clock->begin_ticks);
-    return age_ns > 0 && age_ns < OLDEST_NS ? now_ns - (int64_t)age_ns : now_ns;
+        rte_eth_read_clock(port->id, &reading.ticks) != 0)
+        return reading.at_ns;
+    /* Reading is a round trip over the bus: on average the ticks are of its middle. */
+    reading.at_ns += (clock_now() - reading.at_ns) / 2;
+    return arrival_of(clock, &reading,
+                      *RTE_MBUF_DYNFIELD(buffer, clock->field, const rte_mbuf_timestamp_t *));
 }

@@ -28,6 +28,16 @@ uint64_t arrival_offload(const struct rte_eth_dev_info *info);
 /* The device runs, with that offload. */
 void arrival_begin(struct transport_port *port);
 
+/* The device's clock, read at a local time. */
+struct arrival_reading {
+    uint64_t ticks;
+    int64_t at_ns;
+};
+
+/* Local time of a stamp of the device's; the reading's own time where that can't be told (yet). */
+int64_t arrival_of(const struct arrival_clock *clock, const struct arrival_reading *reading,
+                   uint64_t stamp);
+
 /* Local time at which a frame that has just been received arrived. Reads the device's clock, about
  * a microsecond: not for every frame. */
 int64_t arrival_ns(const struct transport_port *port, const struct rte_mbuf *buffer);

@@ -197,10 +197,17 @@ static bool is_ring(const struct iface *iface, int fd)
            same_namespace(iface, fd);
 }
 
-void iface_find_ring(struct iface *iface)
-{
-    DIR *folder = opendir("/proc/self/fd");
+#define SLOT_OVERHEAD 1024u /* the kernel's own by frame: an sk_buff and its bits */
 
+void iface_find_ring(struct iface *iface, uint32_t frames, uint32_t slot_bytes)
+{
+    uint64_t ring = (uint64_t)frames * (slot_bytes + SLOT_OVERHEAD);
+    DIR *folder = opendir("/proc/self/fd");
+    socklen_t size = sizeof iface->send_buffer;
+
+    iface->send_ring = ring < INT_MAX / 2 ? (int)ring : INT_MAX / 2;
+    if (getsockopt(iface->packet_fd, SOL_SOCKET, SO_SNDBUF, &iface->send_buffer, &size) == 0)
+        iface->send_buffer /= 2; /* the kernel doubles what it is asked for */
     if (folder == NULL)
         return;
     for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
@@ -223,12 +230,9 @@ int64_t iface_ring_drops(struct iface *iface)
     return iface->ring_count > 0 ? (int64_t)iface->ring_drops : -1;
 }
 
-#define SLOT_OVERHEAD 1024u /* of the kernel's own by frame: an sk_buff and its bits */
-
-void iface_uncork(const struct iface *iface, uint32_t frames, uint32_t slot_bytes)
+void iface_cork(const struct iface *iface, bool paced)
 {
-    uint64_t wanted = (uint64_t)frames * (slot_bytes + SLOT_OVERHEAD);
-    int bytes = wanted < INT_MAX / 2 ? (int)wanted : INT_MAX / 2;
+    int bytes = paced ? iface->send_ring : iface->send_buffer;
 
     for (unsigned i = 0; i < iface->ring_count && !iface->on_bus; i++)
         if (setsockopt(iface->ring_fds[i], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)

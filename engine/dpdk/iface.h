@@ -24,6 +24,8 @@ struct iface {
     /* AF_PACKET driver's own sockets, one a queue, not ours to close. */
     int ring_fds[IFACE_RINGS_MAX];
     unsigned ring_count; /* 0: not known */
+    int send_buffer;     /* bytes that a socket has by default, and what a whole ring needs */
+    int send_ring;
     uint32_t mtu;
     uint8_t mac[6];
     bool on_bus;         /* a device, not made by software alone (veth and the like) */
@@ -45,14 +47,15 @@ bool iface_running(const struct iface *iface);
 int iface_counts(const struct iface *iface, struct iface_counts *counts);
 /* Finds the sockets that the AF_PACKET driver has just opened on the interface in this process:
  * the only place where the kernel says how many frames found its ring full. */
-void iface_find_ring(struct iface *iface);
+void iface_find_ring(struct iface *iface, uint32_t frames, uint32_t slot_bytes);
 /* Frames that found the ring full since it was opened; -1: not known. */
 int64_t iface_ring_drops(struct iface *iface);
 /* Frames of a socket that wait elsewhere in the kernel count against its send buffer, and those
  * that find it full wait in the socket's ring. A device's own queue is kept short in this way. But
- * behind a virtual interface there may be a switch, whose full queue must drop what comes: there
- * the send buffer is made as large as the ring (a slot: slot_bytes). */
-void iface_uncork(const struct iface *iface, uint32_t frames, uint32_t slot_bytes);
+ * behind a virtual interface there may be a switch, whose full queue must drop what comes. So there
+ * whoever sends at a rate of its own (`paced`) gets a send buffer as large as the ring; who sends
+ * on what comes as soon as it can, one as the system has it, and waits as it would for a NIC. */
+void iface_cork(const struct iface *iface, bool paced);
 /* Has the kernel send what waits in the rings, as the driver does with each burst: for those behind
  * which no other comes. Returns whether some may wait still. */
 bool iface_push(const struct iface *iface);

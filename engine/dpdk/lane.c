@@ -367,7 +367,7 @@ static int make_times(struct dpdk_lane *lane)
     if (receiver->times == NULL || receiver->buckets == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < streams; i++)
-        times_init(&receiver->times[i], &receiver->buckets[i / receiver->sources]);
+        times_init(&receiver->times[i], (uint32_t)(i / receiver->sources));
     return 0;
 }
 
@@ -744,6 +744,7 @@ void lane_start(struct lane *base, int64_t now_ns)
 
     eal_thread();
     seize(queue);
+    iface_cork(&lane->port->iface, lane->forwarder.queue == NULL);
     port_listen(queue, now_ns);
     count->foreign += queue->idle.foreign;
     count->guest_sent += queue->idle.guest_sent;
@@ -769,13 +770,16 @@ void lane_start(struct lane *base, int64_t now_ns)
     base->received_all = lane->receiver.left == 0;
 }
 
-/* Empties a kernel socket's ring; while it can't be, the lane has not sent all. */
+/* Empties a kernel socket's ring. */
 static void push(struct dpdk_lane *lane, int64_t now_ns)
 {
-    bool more = iface_push(&lane->port->iface);
+    lane->push_ns = iface_push(&lane->port->iface) ? now_ns + LANE_PUSH_NS : CLOCK_NEVER;
+}
 
-    lane->push_ns = more ? now_ns + LANE_PUSH_NS : CLOCK_NEVER;
-    lane->lane.sent_all = lane->lane.sent_all || (!more && lane->state == LANE_LISTENS);
+/* It has nothing of its own to send, and nothing waits, neither here nor in the kernel. */
+static bool sent_all(const struct dpdk_lane *lane)
+{
+    return lane->forwarder.head == lane->forwarder.tail && lane->push_ns == CLOCK_NEVER;
 }
 
 static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
@@ -787,7 +791,6 @@ static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
     lane->send = generates ? sender_variant(lane) : sender_rest;
     if (lane->forwarder.queue != NULL)
         lane->send = forwarder_send;
-    lane->lane.sent_all = !generates;
     if (lane->messages != NULL) {
         lane->state = LANE_PLAYS;
         lane->send = messages_send;
@@ -802,8 +805,7 @@ static void end_sending(struct dpdk_lane *lane, int64_t now_ns)
     sender_intended(lane, end_ns);
     lane->send = sender_rest;
     lane->state = LANE_LISTENS;
-    push(lane, now_ns);
-    lane->lane.sent_all = lane->push_ns == CLOCK_NEVER;
+    lane_push_later(lane, now_ns - LANE_PUSH_NS);
 }
 
 static int64_t earlier(int64_t a_ns, int64_t b_ns)
@@ -905,6 +907,8 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
     base->received_all = received_all(lane, received);
     if (unlikely(now_ns >= lane->push_ns))
         push(lane, now_ns);
+    if (lane->state == LANE_LISTENS)
+        base->sent_all = sent_all(lane);
     port_release(lane->queue);
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));
     return received == lane->receive_burst ? now_ns : next_ns;
@@ -957,7 +961,8 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
     if (receiver->times == NULL || index == 0 || kind == LATENCY_PINGPONG)
         return false;
     times_sum(&receiver->times[(size_t)(index - 1) * receiver->sources], receiver->sources,
-              kind == LATENCY_ONE_WAY ? TIMES_ONE_WAY : TIMES_IPDV, &sum->histogram);
+              receiver->buckets, kind == LATENCY_ONE_WAY ? TIMES_ONE_WAY : TIMES_IPDV,
+              &sum->histogram);
     return true;
 }
 

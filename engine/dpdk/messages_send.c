@@ -191,6 +191,7 @@ static int64_t send_burst(struct dpdk_lane *lane, int64_t now_ns)
                          due - burst.count);
     sent = rte_eth_tx_burst(lane->port->id, lane->send_queue, burst.frames, (uint16_t)burst.count);
     settle_burst(lane, &burst, sent, now_ns);
+    lane_push_later(lane, now_ns);
     rte_mempool_put_bulk(lane->sender.pool, (void **)(burst.frames + sent), burst.count - sent);
     return lane->messages->queued > 0 ? RTE_MAX(pace_wake(pace, cost), now_ns) : CLOCK_NEVER;
 }

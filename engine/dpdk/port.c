@@ -383,10 +383,8 @@ static int open_device(struct transport_port *port, const struct transport_run *
     if ((rc = plan_device(port, &plan, err)) != 0 || (rc = attach(port, &plan, err)) != 0 ||
         (rc = start_queues(port, &plan, err)) != 0 || (rc = choose_mac(port, run, err)) != 0)
         return rc;
-    if (strcmp(port->driver, "net_af_packet") == 0) {
-        iface_find_ring(&port->iface);
-        iface_uncork(&port->iface, plan.ring_frames, plan.ring_slot);
-    }
+    if (strcmp(port->driver, "net_af_packet") == 0)
+        iface_find_ring(&port->iface, plan.ring_frames, plan.ring_slot);
     if (port->kernel)
         (void)iface_counts(&port->iface, &port->baseline);
     return 0;

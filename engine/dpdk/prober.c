@@ -4,6 +4,7 @@
 #include "arrival.h"
 #include "lane.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <rte_ethdev.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ static double choose_rate(const struct lane_request *request)
         return phase->latency.probe_fps;
     for (uint32_t i = 0; i < phase->size_count; i++)
         bytes += phase->sizes[i];
+    assert(phase->size_count > 0); /* lane_prepare refuses others */
     budget.frame_bytes = (uint32_t)(bytes / phase->size_count);
     return probe_rate(&budget);
 }

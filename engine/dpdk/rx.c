@@ -24,7 +24,7 @@ struct arrival {
     struct receiver_stream *stream;
     uint32_t sequence;
     uint32_t length;
-    uint64_t stamp_ns; /* timed only */
+    uint64_t stamp_ns; /* timed only; where two of 64 are, read when one is */
 };
 
 /* Variants. */
@@ -216,7 +216,7 @@ static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbu
     arrival->frame = buffer;
     arrival->sequence = be32toh(signature->sequence);
     arrival->length = length;
-    if ((how & TIMED) != 0)
+    if ((how & (TIMED | SAMPLED)) == TIMED)
         arrival->stamp_ns = signature_ns(signature);
     return true;
 }
@@ -245,6 +245,13 @@ static __rte_noinline bool judge(const struct receiver *receiver, struct receive
     return verdict == SEQUENCE_FRESH || verdict == SEQUENCE_REORDERED;
 }
 
+static inline void deliver(const struct arrival *arrival, int64_t now_ns)
+{
+    arrival->stream->frames++;
+    arrival->stream->bytes += arrival->length;
+    arrival->stream->last_ns = now_ns;
+}
+
 /* Second pass, one frame: accounts it by its sequence; returns whether it is delivered. */
 static inline bool account(const struct receiver *receiver, const struct arrival *arrival,
                            int64_t now_ns)
@@ -254,9 +261,7 @@ static inline bool account(const struct receiver *receiver, const struct arrival
     if (!sequence_follows(&stream->sequence, arrival->sequence) &&
         !judge(receiver, stream, arrival->sequence, now_ns))
         return false;
-    stream->frames++;
-    stream->bytes += arrival->length;
-    stream->last_ns = now_ns;
+    deliver(arrival, now_ns);
     return true;
 }
 
@@ -272,78 +277,94 @@ static inline struct moment moment(const struct dpdk_lane *lane, int64_t now_ns,
     return (struct moment){now_ns, (how & TIMED) != 0 ? clock_now() - lane->start_ns : 0};
 }
 
-/* Frames of the only stream that came with one stamp: a burst of the sender's is mostly a burst
- * here, too. */
+static inline void measure(const struct receiver *receiver, const struct arrival *arrival,
+                           const struct moment *moment, int32_t ahead)
+{
+    times_add(times_of(receiver, arrival->stream), receiver->buckets,
+              times_delay(moment->came_ns, arrival->stamp_ns), ahead);
+}
+
+/* One that is not the next, or begins a word; it is measured where it is delivered. */
+static __rte_noinline bool judge_timed(const struct receiver *receiver,
+                                       const struct arrival *arrival, const struct moment *moment)
+{
+    int32_t ahead = (int32_t)(arrival->sequence - (uint32_t)arrival->stream->sequence.next);
+
+    if (!judge(receiver, arrival->stream, arrival->sequence, moment->now_ns))
+        return false;
+    deliver(arrival, moment->now_ns);
+    measure(receiver, arrival, moment, ahead);
+    return true;
+}
+
+/* Frames of the only stream, in order, that came with one stamp: a burst of the sender's is mostly
+ * a burst here, too. Those of several streams have their counts in memory (times.h). */
 struct together {
     uint64_t stamp_ns;
-    int32_t ahead;
     uint32_t count;
 };
 
 static inline void measure_together(const struct receiver *receiver, struct together *together,
-                                    int64_t came_ns)
+                                    const struct moment *moment)
 {
     if (together->count > 0)
-        times_add(receiver->times, times_delay(came_ns, together->stamp_ns), together->ahead,
-                  together->count);
+        times_follow(receiver->times, receiver->buckets,
+                     times_delay(moment->came_ns, together->stamp_ns), together->count);
+    together->count = 0;
 }
 
-/* The same, and measures what is delivered; `together`: of the only stream, or NULL. */
+/* Accounts, and measures what is delivered. `together`: of the only stream, or NULL. */
 static inline bool account_timed(const struct receiver *receiver, const struct arrival *arrival,
                                  const struct moment *moment, struct together *together)
 {
-    const struct receiver_stream *stream = arrival->stream;
-    int32_t ahead = (int32_t)(arrival->sequence - (uint32_t)stream->sequence.next);
+    bool follows = sequence_follows(&arrival->stream->sequence, arrival->sequence);
 
-    if (unlikely(!account(receiver, arrival, moment->now_ns)))
-        return false;
-    if (together == NULL) {
-        times_add(times_of(receiver, stream), times_delay(moment->came_ns, arrival->stamp_ns),
-                  ahead, 1);
-    } else if (likely(ahead == 0 && arrival->stamp_ns == together->stamp_ns)) {
-        together->count++;
-    } else {
-        measure_together(receiver, together, moment->came_ns);
-        *together = (struct together){arrival->stamp_ns, ahead, 1};
-    }
+    if (together != NULL && (!follows || arrival->stamp_ns != together->stamp_ns))
+        measure_together(receiver, together, moment);
+    if (unlikely(!follows))
+        return judge_timed(receiver, arrival, moment);
+    deliver(arrival, moment->now_ns);
+    if (together != NULL)
+        *together = (struct together){arrival->stamp_ns, together->count + 1};
+    else
+        times_follow(times_of(receiver, arrival->stream), receiver->buckets,
+                     times_delay(moment->came_ns, arrival->stamp_ns), 1);
     return true;
 }
 
 /* With many flows their buckets lie in no near cache. Two neighbours say how delays vary; the first
  * is not compared with the one before. */
-static inline bool account_sampled(const struct receiver *receiver, const struct arrival *arrival,
+static inline bool account_sampled(const struct receiver *receiver, struct arrival *arrival,
                                    const struct moment *moment)
 {
     if (likely(arrival->sequence % 64 >= 2))
         return account(receiver, arrival, moment->now_ns);
     if (arrival->sequence % 64 == 0)
-        times_of(receiver, arrival->stream)->last_ns = TIMES_NONE;
+        times_restart(times_of(receiver, arrival->stream), receiver->buckets);
+    arrival->stamp_ns = signature_ns(
+        rte_pktmbuf_mtod_offset(arrival->frame, const struct signature *, receiver->check.payload));
     return account_timed(receiver, arrival, moment, NULL);
 }
 
 /* Second pass, a burst; returns how many are delivered. */
-static __rte_always_inline uint32_t account_all(const struct dpdk_lane *lane,
-                                                const struct arrival *arrivals, uint32_t count,
+static __rte_always_inline uint32_t account_all(const struct receiver *receiver,
+                                                struct arrival *arrivals, uint32_t count,
                                                 const struct moment *moment, enum how how)
 {
-    const struct receiver *receiver = &lane->receiver;
     struct together together = {.count = 0};
     uint32_t delivered = 0;
 
-    if ((how & TIMED) == 0) {
-        for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        if ((how & TIMED) == 0)
             delivered += account(receiver, &arrivals[i], moment->now_ns);
-        return delivered;
-    }
-    if ((how & SAMPLED) != 0) {
-        for (uint32_t i = 0; i < count; i++)
+        else if ((how & SAMPLED) != 0)
             delivered += account_sampled(receiver, &arrivals[i], moment);
-        return delivered;
+        else
+            delivered += account_timed(receiver, &arrivals[i], moment,
+                                       (how & ONE_STREAM) != 0 ? &together : NULL);
     }
-    for (uint32_t i = 0; i < count; i++)
-        delivered += account_timed(receiver, &arrivals[i], moment,
-                                   (how & ONE_STREAM) != 0 ? &together : NULL);
-    measure_together(receiver, &together, moment->came_ns);
+    if ((how & ONE_STREAM) != 0)
+        measure_together(receiver, &together, moment);
     return delivered;
 }
 
@@ -386,7 +407,7 @@ static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_
         else
             stray(lane, frames[i], now_ns);
     }
-    delivered = account_all(lane, arrivals, ours, &came, how);
+    delivered = account_all(&lane->receiver, arrivals, ours, &came, how);
     end_burst(lane, ours > 0, delivered, now_ns);
     rte_pktmbuf_free_bulk(frames, count);
     return count;
@@ -415,7 +436,7 @@ static __rte_always_inline uint32_t forward(struct dpdk_lane *lane, int64_t now_
         if (i + AHEAD < count)
             rte_prefetch0(rte_pktmbuf_mtod(frames[i + AHEAD], const void *));
         ours = recognise(lane, frames[i], kind, how, &arrival);
-        if (likely(ours) && likely(account_all(lane, &arrival, 1, &came, how) > 0)) {
+        if (likely(ours) && likely(account_all(receiver, &arrival, 1, &came, how) > 0)) {
             passed[delivered++] = (struct forward_entry){
                 .frame = arrival.frame,
                 .stream = (uint32_t)(arrival.stream - receiver->streams),

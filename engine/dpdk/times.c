@@ -3,20 +3,21 @@
 
 #include <string.h>
 
-void times_sum(const struct times *streams, uint32_t count, enum times_kind kind,
-               struct histogram *sum)
+void times_sum(struct times *streams, uint32_t count, struct times_buckets *all,
+               enum times_kind kind, struct histogram *sum)
 {
     struct histogram flow = {.least_ns = UINT64_MAX};
 
     for (uint32_t i = 0; i < count; i++) {
         const struct times_bounds *bounds = &streams[i].bounds[kind];
 
+        times_end_run(&streams[i], all);
         flow.sum_ns += bounds->sum_ns;
         flow.least_ns = bounds->least_ns < flow.least_ns ? bounds->least_ns : flow.least_ns;
         flow.greatest_ns =
             bounds->greatest_ns > flow.greatest_ns ? bounds->greatest_ns : flow.greatest_ns;
     }
-    memcpy(flow.buckets, streams->buckets->counts[kind], sizeof flow.buckets);
+    memcpy(flow.buckets, all[streams->flow].counts[kind], sizeof flow.buckets);
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
         flow.count += flow.buckets[i];
     if (flow.greatest_ns >> HISTOGRAM_POWERS)

@@ -18,6 +18,8 @@
 
 struct source {
     struct frame_template template;
+    struct signature_time time; /* of its burst */
+    uint32_t sent;              /* of that */
     uint32_t next;
     bool held; /* next - 2 has not been sent yet */
 };
@@ -35,7 +37,6 @@ struct feed {
     struct feed_truth truth;
     int64_t start_ns; /* 0: stamps are 0 */
     uint32_t random;
-    struct signature_time time;
 };
 
 static void make_source(struct source *source, const struct frame_shape *shape, uint32_t from,
@@ -117,12 +118,14 @@ void feed_stamp(struct feed *feed, int64_t start_ns)
 }
 
 /* Knuth's MMIX generator: the delay's spread matters, not its shape. */
-static void choose_time(struct feed *feed, uint32_t frame, int64_t now_ns)
+static const struct signature_time *choose_time(struct feed *feed, struct source *source,
+                                                int64_t now_ns)
 {
-    if (feed->start_ns == 0 || (feed->count == 1 && frame % SENDER_BURST != 0))
-        return;
-    feed->random = feed->random * 1664525 + 1013904223;
-    feed->time = signature_time(now_ns - feed->start_ns - (feed->random >> DELAY_SHIFT));
+    if (feed->start_ns != 0 && source->sent++ % SENDER_BURST == 0) {
+        feed->random = feed->random * 1664525 + 1013904223;
+        source->time = signature_time(now_ns - feed->start_ns - (feed->random >> DELAY_SHIFT));
+    }
+    return &source->time;
 }
 
 void feed_fill(struct feed *feed, bool disorder)
@@ -136,11 +139,12 @@ void feed_fill(struct feed *feed, bool disorder)
         struct source *source = &feed->sources[feed->order[feed->at]];
         uint8_t *frame = (uint8_t *)rte_pktmbuf_append(frames[i], BED_SIZE - FRAME_FCS);
         struct signature *signature = (struct signature *)(frame + feed->payload);
+        const struct signature_time *time;
 
-        choose_time(feed, i, now_ns);
+        time = choose_time(feed, source, now_ns);
         memcpy(frame, source->template.bytes, BED_SIZE - FRAME_FCS);
-        signature_stamp(signature, choose(feed, source, disorder), &feed->time,
-                        signature_base(signature) + feed->time.sum);
+        signature_stamp(signature, choose(feed, source, disorder), time,
+                        signature_base(signature) + time->sum);
         feed->at = feed->at + 1 < feed->count ? feed->at + 1 : 0;
     }
     if (rte_ring_enqueue_bulk(feed->in, (void **)frames, FEED_CHUNK, NULL) != FEED_CHUNK)

@@ -24,8 +24,8 @@ struct feed *feed_make(const struct bed *bed);
 void feed_fill(struct feed *feed, bool disorder);
 
 /* From now on frames are stamped as if their senders' bursts of 32 had been on their way for up to
- * 16 us, by a phase that began at `start_ns`; with one flow the frames of a burst have one stamp,
- * else they come from different senders. Before that all stamps are 0. */
+ * 16 us, by a phase that began at `start_ns`: each sender's burst has a stamp, and bursts of
+ * different senders come mixed frame by frame. Before that all stamps are 0. */
 void feed_stamp(struct feed *feed, int64_t start_ns);
 
 /* Throws away what the port has sent; returns how many frames. */

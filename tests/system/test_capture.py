@@ -90,7 +90,8 @@ def capture(names: tuple[str, str], path: Path, command: list[str], count: int) 
 def dissect(path: Path) -> list[Layers]:
     """Each frame's layers, with checksums verified."""
     command = ["tshark", "-r", str(path), "-T", "json", "-o", "ip.check_checksum:TRUE"]
-    command += ["-o", "udp.check_checksum:TRUE", "--no-duplicate-keys"]
+    # What rides on UDP is ours: else some dissector may take it for its own, by its first bytes.
+    command += ["-d", "udp.port==9,data", "-o", "udp.check_checksum:TRUE", "--no-duplicate-keys"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return [packet["_source"]["layers"] for packet in json.loads(done.stdout)]
 

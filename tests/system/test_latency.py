@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Latency against a queue whose delay is known: the lab's, full and empty."""
+"""Latency against queues whose delay is known, over frames and over TCP, and how it is shown."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import labkit
 import runs
+import underway
 
 pytestmark = labkit.needs_lab
 
@@ -17,48 +19,97 @@ LINE_BPS = 10e6
 QUEUE_BYTES = 128 * 1024
 DRAIN_US = QUEUE_BYTES * 8 / LINE_BPS * 1e6  # 105 ms
 SLEEP_US = 25_000  # what two sleeping workers on shared cores may add
+TIMED = {"warmup": "1s", "window": "3s", "latency": {"probes": "100/s"}}
 
 
-def _run(tmp_path: Path, load: str) -> dict[str, Any]:
-    result = runs.run(
-        tmp_path,
-        {
-            # node1 is faster than node2's line: from half of its own on the queue to node2 fills.
-            "site": {
-                "lab": "one-switch",
-                "rate": "10M",
-                "queue": "128KiB",
-                "overrides": {"node1": {"rate": "20M"}},
-            },
-            "transport": "dpdk",
-            "ranks": [2],
-            "load": load,
-            "frame_size": 512,
-            "warmup": "1s",
-            "window": "3s",
-            "latency": {"probes": "100/s"},
-            "tests": [{"pattern": "chain"}],
-        },
-    )
-    (trial,) = result.trials(pattern="chain")
+def _site(tmp_path: Path) -> dict[str, Any]:
+    """A lab whose name no other run of the tests has."""
+    return {"lab": str(underway.write_topology(tmp_path, *underway.NODES, rate="10M"))}
+
+
+def _run(tmp_path: Path, load: str) -> runs.Result:
+    """node1 is faster than node2's line: from half of its own on the queue to node2 fills."""
+    site = _site(tmp_path) | {"queue": "128KiB", "overrides": {"node1": {"rate": "20M"}}}
+    conf = {"site": site, "transport": "dpdk", "ranks": [2], "load": load, "frame_size": 512}
+    return runs.run(tmp_path, TIMED | conf | {"tests": [{"pattern": "chain"}]})
+
+
+def _times(result: runs.Result) -> dict[str, Any]:
+    """Of the run's only phase."""
+    (trial,) = result.summary["trials"]
     latency: dict[str, Any] = trial["latency"]
     return latency
 
 
+def _table(result: runs.Result) -> str:
+    """The run's table with all times."""
+    words = runs.command("table", str(result.directory), "--latency")
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout
+
+
 def test_a_full_queue_is_seen_in_the_round_trip(tmp_path: Path) -> None:
-    latency = _run(tmp_path, "70%")
+    result = _run(tmp_path, "70%")
+    latency = _times(result)
     trip, one_way = latency["round_trip"], latency["one_way"]
     assert trip["lost"] > 0  # probes share the queue's fate
     assert trip["count"] >= 100
     assert trip["p50"] == pytest.approx(DRAIN_US, rel=0.1, abs=SLEEP_US)
     assert one_way["p50"] == pytest.approx(DRAIN_US, rel=0.1, abs=SLEEP_US)
     assert one_way["bound"] == 0
+    # Load and probes are counted apart, and what is lost of each: together all that left.
+    ports = {record["port"]: record for record in result.records("port") if record["phase"] == 0}
+    sent, came = ports["node1:e0"], ports["node2:e0"]
+    guests = sent["hardware_sent"] - sent["sent_frames"] - sent["probes_sent"]
+    assert 0 <= guests <= sent["guest_sent"]  # one may have left before the phase's first look
+    assert sent["probes_received"] == trip["count"]
+    assert came["probes_received"] == came["probes_sent"] == sent["probes_sent"] - trip["lost"]
+    (found,) = result.summary["findings"]
+    (trial,) = result.summary["trials"]
+    assert found["kind"] == "loss"
+    assert found["count"] == trial["lost_frames"] > 1000
 
 
 def test_an_empty_queue_is_not(tmp_path: Path) -> None:
-    latency = _run(tmp_path, "10%")
+    result = _run(tmp_path, "10%")
+    latency = _times(result)
     trip = latency["round_trip"]
     assert trip["lost"] == 0
     assert trip["count"] == pytest.approx(300, rel=0.2)
     assert trip["p50"] < SLEEP_US
     assert latency["ipdv"]["p50"] < SLEEP_US
+    assert result.summary["findings"] == []
+    # 300 round trips say nothing of 1 in 1,000; the summary says so, and the table does.
+    assert trip["p99"] is not None
+    assert trip["p99_9"] is trip["p99_99"] is trip["pdv"] is None
+    assert trip["reasons"]["p99_9"] == f"p99.9 needs 1,000 samples, there are {trip['count']}"
+    text = _table(result)
+    line = [line for line in text.splitlines() if line.startswith("  round trip")][-1].split()
+    assert line[2:4] == [f"{trip['count']:,}", "0"]  # times, lost
+    assert line[9:11] == ["-", "-"]
+    assert "too few times: p99.9 needs 1,000, p99.99 needs 10,000" in text
+
+
+@pytest.mark.parametrize("load", ["50%", "100%"])
+def test_probes_beside_streams(tmp_path: Path, load: str) -> None:
+    """Over TCP probes have a connection of their own; at full load they wait in its queues."""
+    conf = {
+        "site": _site(tmp_path),
+        "transport": "tcp",
+        "load": load,
+        "tests": [{"pattern": "pairs"}],
+    }
+    result = runs.run(tmp_path, TIMED | conf)
+    assert result.status == 0, result.output + result.errors
+    latency = _times(result)
+    trip = latency["round_trip"]
+    assert latency["one_way"] is latency["ipdv"] is None  # a stream has no frames to stamp
+    assert trip["lost"] == 0
+    assert trip["count"] == pytest.approx(4 * 300, rel=0.25)
+    assert trip["p99_9"] is not None
+    assert trip["min"] < trip["p50"] < trip["p99"] < trip["max"]
+    assert trip["worst"]["src"].startswith("node")
+    assert trip["p50"] < 2 * DRAIN_US + SLEEP_US  # both ways
+    if load == "100%":
+        assert trip["p50"] > 5_000  # behind what the streams have in the queues
+    assert "  round trip" in _table(result)
+    assert "rtt p50" in result.output

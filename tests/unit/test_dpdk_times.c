@@ -24,24 +24,24 @@ static int fresh(void **state)
     (void)state;
     memset(&buckets, 0, sizeof buckets);
     memset(&sum, 0, sizeof sum);
-    times_init(&times, &buckets);
+    times_init(&times, 0);
     return 0;
 }
 
 static void test_delays_of_neighbours(void **state)
 {
     (void)state;
-    times_add(&times, 100, 0, 1);
-    times_add(&times, 130, 0, 1);
-    times_add(&times, 110, 0, 1);
-    times_sum(&times, 1, TIMES_ONE_WAY, &sum);
+    times_add(&times, &buckets, 100, 0);
+    times_add(&times, &buckets, 130, 0);
+    times_add(&times, &buckets, 110, 0);
+    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
     assert_int_equal(sum.count, 3);
     assert_int_equal(sum.sum_ns, 340);
     assert_int_equal(sum.least_ns, 100);
     assert_int_equal(sum.greatest_ns, 130);
     assert_int_equal(sum.buckets[histogram_index(110)], 1);
     memset(&sum, 0, sizeof sum);
-    times_sum(&times, 1, TIMES_IPDV, &sum);
+    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
     assert_int_equal(sum.count, 2);
     assert_int_equal(sum.sum_ns, 50); /* 30 up, 20 down */
     assert_int_equal(sum.least_ns, 20);
@@ -52,9 +52,9 @@ static void test_delays_of_neighbours(void **state)
 static void test_frames_that_came_together(void **state)
 {
     (void)state;
-    times_add(&times, 50, 0, 8);
-    times_add(&times, 70, 0, 4);
-    times_sum(&times, 1, TIMES_IPDV, &sum);
+    for (unsigned i = 0; i < 12; i++)
+        times_add(&times, &buckets, i < 8 ? 50 : 70, 0);
+    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
     assert_int_equal(sum.count, 11);
     assert_int_equal(sum.buckets[0], 10);
     assert_int_equal(sum.buckets[20], 1);
@@ -64,25 +64,71 @@ static void test_frames_that_came_together(void **state)
 static void test_gaps_and_reordering(void **state)
 {
     (void)state;
-    times_add(&times, 10, 0, 1);
-    times_add(&times, 500, 3, 1);
-    times_add(&times, 900, -2, 1);
-    times_add(&times, 510, 0, 1);
-    times_sum(&times, 1, TIMES_IPDV, &sum);
+    times_add(&times, &buckets, 10, 0);
+    times_add(&times, &buckets, 500, 3);
+    times_add(&times, &buckets, 900, -2);
+    times_add(&times, &buckets, 510, 0);
+    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
     assert_int_equal(sum.count, 1);
     assert_int_equal(sum.sum_ns, 10);
     memset(&sum, 0, sizeof sum);
-    times_sum(&times, 1, TIMES_ONE_WAY, &sum);
+    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
     assert_int_equal(sum.count, 4);
+}
+
+/* Runs of equal delays come to what frames come to one by one. */
+static void test_runs_against_single_frames(void **state)
+{
+    static struct histogram one_way, ipdv;
+    uint64_t last = TIMES_NONE;
+
+    (void)state;
+    memset(&one_way, 0, sizeof one_way);
+    memset(&ipdv, 0, sizeof ipdv);
+    srandom(5);
+    for (unsigned i = 0; i < 100000; i++) {
+        uint64_t delay = random() % 3 == 0 ? 1000 : 2000;
+        int32_t ahead = random() % 10 == 0 ? (int32_t)(random() % 4) - 2 : 0;
+
+        if (random() % 100 == 0) {
+            times_restart(&times, &buckets);
+            last = TIMES_NONE;
+        }
+        times_add(&times, &buckets, delay, ahead);
+        histogram_add(&one_way, delay);
+        if (ahead == 0 && last != TIMES_NONE)
+            histogram_add(&ipdv, delay > last ? delay - last : last - delay);
+        last = ahead < 0 ? last : delay;
+    }
+    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
+    assert_memory_equal(&sum, &one_way, sizeof sum);
+    memset(&sum, 0, sizeof sum);
+    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
+    assert_memory_equal(&sum, &ipdv, sizeof sum);
+}
+
+/* A clock that is behind makes all delays 0: the run is longer than its counter. */
+static void test_a_run_without_an_end(void **state)
+{
+    (void)state;
+    times_add(&times, &buckets, 0, 0);
+    times.run = TIMES_RUN_MAX;
+    times_add(&times, &buckets, 0, 0);
+    times_add(&times, &buckets, 0, 0);
+    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
+    assert_int_equal(sum.count, TIMES_RUN_MAX + UINT64_C(2));
+    memset(&sum, 0, sizeof sum);
+    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
+    assert_int_equal(sum.count, TIMES_RUN_MAX + UINT64_C(1));
 }
 
 static void test_nothing_is_nothing(void **state)
 {
     (void)state;
-    times_sum(&times, 1, TIMES_ONE_WAY, &sum);
+    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
     assert_int_equal(sum.count + sum.sum_ns + sum.greatest_ns + sum.least_ns, 0);
-    times_add(&times, 0, 0, 1);
-    times_sum(&times, 1, TIMES_ONE_WAY, &sum);
+    times_add(&times, &buckets, 0, 0);
+    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
     assert_int_equal(sum.count, 1);
     assert_int_equal(sum.least_ns, 0);
 }
@@ -92,17 +138,17 @@ static void test_streams_of_a_flow(void **state)
     struct times streams[2];
 
     (void)state;
-    times_init(&streams[0], &buckets);
-    times_init(&streams[1], &buckets);
-    times_add(&streams[0], 40, 0, 1);
-    times_add(&streams[1], 1000, 0, 1);
-    times_add(&streams[0], 41, 0, 1);
-    times_sum(streams, 2, TIMES_ONE_WAY, &sum);
+    times_init(&streams[0], 0);
+    times_init(&streams[1], 0);
+    times_add(&streams[0], &buckets, 40, 0);
+    times_add(&streams[1], &buckets, 1000, 0);
+    times_add(&streams[0], &buckets, 41, 0);
+    times_sum(streams, 2, &buckets, TIMES_ONE_WAY, &sum);
     assert_int_equal(sum.count, 3);
     assert_int_equal(sum.least_ns, 40);
     assert_int_equal(sum.greatest_ns, 1000);
     memset(&sum, 0, sizeof sum);
-    times_sum(streams, 2, TIMES_IPDV, &sum);
+    times_sum(streams, 2, &buckets, TIMES_IPDV, &sum);
     assert_int_equal(sum.count, 1); /* none between streams */
 }
 
@@ -236,6 +282,8 @@ int main(void)
         cmocka_unit_test_setup(test_delays_of_neighbours, fresh),
         cmocka_unit_test_setup(test_frames_that_came_together, fresh),
         cmocka_unit_test_setup(test_gaps_and_reordering, fresh),
+        cmocka_unit_test_setup(test_runs_against_single_frames, fresh),
+        cmocka_unit_test_setup(test_a_run_without_an_end, fresh),
         cmocka_unit_test_setup(test_nothing_is_nothing, fresh),
         cmocka_unit_test_setup(test_streams_of_a_flow, fresh),
         cmocka_unit_test(test_delay_is_never_negative),
