@@ -139,6 +139,12 @@ static void set_probe_size(const struct phase_run *run, struct phase *phase)
     phase->size_count = 1;
 }
 
+/* How long partners may take to be connected. */
+static int64_t patience_ns(const struct phase_run *run)
+{
+    return 2 * run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
+}
+
 static void make_template(struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -152,6 +158,7 @@ static void make_template(struct phase_run *run)
         .messages = doc->traffic == TRAFFIC_PINGPONG,
         .transfer_bytes = doc->transfer_bytes,
         .probes = PROBES,
+        .probe_patience_ns = patience_ns(run),
         .size_count = doc->sizes_count,
     };
     memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
@@ -560,11 +567,6 @@ static int fetch_letter(void *context, const struct courier_letter *letter, stru
 
 /* --- preparation --- */
 
-static int64_t patience_ns(const struct phase_run *run)
-{
-    return run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
-}
-
 /* The address of the other end of a flow. -EAGAIN: asked for. */
 static int fetch_partner(const struct phase_run *run, const struct own_rank *own, uint32_t rank,
                          struct blob *blob, struct err *err)
@@ -738,6 +740,8 @@ int lanes_settle_fd(const struct phase_run *run)
 int lanes_prepare(struct phase_run *run)
 {
     struct node *node = run->trial->node;
+    /* A probe leaves out by itself whom it can't reach. */
+    int64_t limit_ns = phase_is_probe(run) ? 2 * patience_ns(run) : patience_ns(run);
     int64_t since_ns = clock_now();
 
     for (;;) {
@@ -749,11 +753,12 @@ int lanes_prepare(struct phase_run *run)
             return 0;
         if (run->made && !made)
             since_ns = clock_now();
-        if (rc == -EAGAIN && clock_now() - since_ns > 2 * patience_ns(run)) {
+        if (rc == -EAGAIN && clock_now() - since_ns > limit_ns) {
             struct err why = err;
 
+            err = (struct err){0};
             rc = err_set(&err, -ETIMEDOUT, "trial %u: partners were not connected within %u ms%s%s",
-                         run->trial->doc->id, 2 * node->job->barrier_timeout_ms,
+                         run->trial->doc->id, (unsigned)(limit_ns / NS_PER_MS),
                          why.text[0] != '\0' ? ": " : "", why.text);
         }
         if (rc != -EAGAIN)

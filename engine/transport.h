@@ -211,6 +211,7 @@ struct phase {
                       transport of frames chooses the frames' size by itself then */
     uint64_t transfer_bytes;
     uint32_t probes;
+    int64_t probe_patience_ns; /* a probe leaves out whom it can't reach in so long; 0: 10 s */
     /* Frame sizes with FCS (dpdk) or message sizes (tcp blocks, verbs, what goes there and back),
      * sent in this order again and again: one size, or an IMIX genome (RFC 6985). */
     uint32_t sizes[TRANSPORT_SIZES_MAX];

@@ -35,7 +35,8 @@ struct tcp_flow {
     bool unpaced;
 };
 
-enum tcp_out_state { TCP_OUT_CHALLENGE, TCP_OUT_PROOF, TCP_OUT_READY };
+/* TCP_OUT_LOST: a probe's, whose partner can't be reached; it has ended before it began. */
+enum tcp_out_state { TCP_OUT_CHALLENGE, TCP_OUT_PROOF, TCP_OUT_READY, TCP_OUT_LOST };
 
 /* A connection that this lane sends on. */
 struct tcp_out {
@@ -66,6 +67,7 @@ struct tcp_relay {
 /* A connection that this lane receives from; fd -1: not there yet. */
 struct tcp_in {
     int fd;
+    bool lost; /* a probe's that never came: nobody waits for it */
     struct lane_flow *flow;
     struct tcp_sink sink;
     struct tcp_relay relay; /* ring NULL: it does not forward */

@@ -38,7 +38,7 @@ static int read_answer(struct tcp_lane *lane, struct tcp_out *out, size_t size, 
     if (got < 0)
         return refuse_out(lane, out, -errno, strerror(errno), err);
     if (got == 0)
-        return refuse_out(lane, out, -ECONNREFUSED,
+        return refuse_out(lane, out, -EPROTO,
                           "it was closed by the partner, which does not know this run's key", err);
     out->answer_bytes += (unsigned)got;
     if (out->answer_bytes < size)
@@ -100,6 +100,34 @@ static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *e
     return rc ? refuse_out(lane, out, rc, strerror(-rc), err) : 0;
 }
 
+/* Nothing was heard of the partner but that there is no way to it. */
+static bool is_unreachable(int code)
+{
+    return code == -EHOSTUNREACH || code == -ENETUNREACH || code == -ECONNREFUSED ||
+           code == -ETIMEDOUT;
+}
+
+static bool is_probe(const struct tcp_lane *lane)
+{
+    return lane->lane.request.phase->traffic == TRAFFIC_PROBE;
+}
+
+/* A probe goes on without this pair, so that all are found that can't reach each other: the
+ * receiver misses the probe and names it. Why is only known here. */
+static void lose_out(struct tcp_lane *lane, struct tcp_out *out, struct err *why)
+{
+    log_warning("%s", why->text);
+    why->text[0] = '\0';
+    tcp_port_forget(lane->port, out->fd);
+    close(out->fd);
+    out->fd = -1;
+    out->state = TCP_OUT_LOST;
+    out->ended = true;
+    out->flow->open--;
+    lane->outs_ready++;
+    lane->outs_ended++;
+}
+
 static int advance_out(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
 {
     int rc = 0;
@@ -108,7 +136,10 @@ static int advance_out(struct tcp_lane *lane, struct tcp_out *out, struct err *e
         rc = answer_challenge(lane, out, err);
     if (rc == 0 && out->state == TCP_OUT_PROOF)
         rc = check_proof(lane, out, err);
-    return rc;
+    if (!is_probe(lane) || !is_unreachable(rc))
+        return rc;
+    lose_out(lane, out, err);
+    return 0;
 }
 
 /* --- connections in --- */
@@ -122,7 +153,7 @@ static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *pl
         struct tcp_in *in = &lane->ins[i];
 
         if (in->flow->src == place->src && in->flow->dst == place->dst)
-            return in->fd < 0 ? in : NULL;
+            return in->fd < 0 && !in->lost ? in : NULL;
     }
     return NULL;
 }
@@ -172,6 +203,17 @@ static int adopt_all(struct tcp_lane *lane, struct err *err)
 
 /* --- the lane --- */
 
+static int time_out(const struct tcp_lane *lane, const struct tcp_out *out, int code,
+                    struct err *err)
+{
+    return refuse_out(lane, out, code, "timed out; nothing answers there", err);
+}
+
+static bool is_unanswered(const struct tcp_out *out)
+{
+    return out->state == TCP_OUT_CHALLENGE && tcp_connecting(out->fd);
+}
+
 static int miss_in(const struct tcp_lane *lane, const struct tcp_in *in, int code, struct err *err)
 {
     struct sockaddr_storage partner;
@@ -193,33 +235,65 @@ static int await_partner(const struct tcp_lane *lane, int64_t waited_ns, struct 
     int unready = waited_ns >= SETTLE_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
 
     for (unsigned i = 0; i < lane->out_count; i++)
-        if (lane->outs[i].state == TCP_OUT_CHALLENGE && tcp_connecting(lane->outs[i].fd))
-            return refuse_out(lane, &lane->outs[i], unconnected, "timed out; nothing answers there",
-                              err);
+        if (is_unanswered(&lane->outs[i]))
+            return time_out(lane, &lane->outs[i], unconnected, err);
     for (unsigned i = 0; i < lane->out_count; i++)
-        if (lane->outs[i].state != TCP_OUT_READY)
+        if (lane->outs[i].state < TCP_OUT_READY)
             return refuse_out(lane, &lane->outs[i], unready,
                               "it is connected, but the partner is not ready for this phase", err);
     for (unsigned i = 0; i < lane->in_count; i++)
-        if (lane->ins[i].fd < 0)
+        if (lane->ins[i].fd < 0 && !lane->ins[i].lost)
             return miss_in(lane, &lane->ins[i], unready, err);
     return -EAGAIN;
+}
+
+/* Probes only: gives up those who do not answer, or did not call. These had a little longer: their
+ * own patience has ended before. A probe is a trial's first phase, so nobody is a phase behind. */
+static void lose_late(struct tcp_lane *lane, int64_t waited_ns)
+{
+    int64_t asked_ns = lane->lane.request.phase->probe_patience_ns;
+    int64_t limit_ns = asked_ns > 0 ? asked_ns : CONNECT_TIMEOUT_NS;
+    struct err why = {0};
+
+    for (unsigned i = 0; waited_ns >= limit_ns && i < lane->out_count; i++) {
+        if (!is_unanswered(&lane->outs[i]))
+            continue;
+        (void)time_out(lane, &lane->outs[i], -ETIMEDOUT, &why);
+        lose_out(lane, &lane->outs[i], &why);
+    }
+    for (unsigned i = 0; waited_ns >= limit_ns + limit_ns / 4 && i < lane->in_count; i++) {
+        struct tcp_in *in = &lane->ins[i];
+
+        if (in->fd >= 0 || in->lost)
+            continue;
+        in->lost = true;
+        in->sink.ended = true; /* a relay has nothing to wait for */
+        lane->ins_ready++;
+        lane->ins_whole++;
+    }
+}
+
+static bool is_settled(const struct tcp_lane *lane)
+{
+    return lane->outs_ready == lane->out_count && lane->ins_ready == lane->in_count;
 }
 
 int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
 {
     struct tcp_lane *l = (struct tcp_lane *)lane;
+    int64_t waited_ns;
     int rc;
 
     if (l->settle_since_ns == 0)
         l->settle_since_ns = now_ns;
+    waited_ns = now_ns - l->settle_since_ns;
     tcp_reception_work(l->port, now_ns);
     rc = adopt_all(l, err);
     for (unsigned i = 0; rc == 0 && l->outs_ready < l->out_count && i < l->out_count; i++)
         rc = advance_out(l, &l->outs[i], err);
-    if (rc || (l->outs_ready == l->out_count && l->ins_ready == l->in_count))
+    if (rc == 0 && is_probe(l))
+        lose_late(l, waited_ns);
+    if (rc || is_settled(l))
         return rc;
-    return now_ns - l->settle_since_ns >= SUSPECT_NS
-               ? await_partner(l, now_ns - l->settle_since_ns, err)
-               : -EAGAIN;
+    return waited_ns >= SUSPECT_NS ? await_partner(l, waited_ns, err) : -EAGAIN;
 }

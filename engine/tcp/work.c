@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 
 #define EVENTS 64
+#define HANG_UPS ((uint32_t)EPOLLHUP | EPOLLRDHUP)
 #define DRAIN_LOOK_NS (100 * NS_PER_US) /* between two looks whether all was acknowledged */
 /* Between two looks at what came, of a worker that sleeps: each is a wake-up, and 100 us of a line
  * of 100 Gbit/s are 1.25 MB, which a receive buffer holds. */
@@ -57,6 +58,18 @@ static void acknowledge_at_once(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
 }
 
+/* A relay that its own source can't reach has no probe to send on: so the next one misses it. */
+static void end_early(struct tcp_lane *lane, struct tcp_in *in, int why)
+{
+    if (why != 0 || lane->lane.request.phase->traffic != TRAFFIC_PROBE) {
+        tcp_fault_in(lane, in, why);
+        return;
+    }
+    in->sink.ended = true;
+    lane->ins_whole++;
+    lane->lane.received_all = lane->ins_whole == lane->in_count;
+}
+
 void tcp_received(struct tcp_lane *lane, struct tcp_in *in, uint8_t *data, ssize_t got,
                   int64_t now_ns)
 {
@@ -66,9 +79,11 @@ void tcp_received(struct tcp_lane *lane, struct tcp_in *in, uint8_t *data, ssize
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
+        int why = got < 0 ? errno : 0;
+
         epoll_ctl(lane->epoll, EPOLL_CTL_DEL, in->fd, NULL);
         if (!in->sink.ended)
-            tcp_fault_in(lane, in, got < 0 ? errno : 0);
+            end_early(lane, in, why);
         return;
     }
     if ((size_t)got > lane->most_read)
@@ -199,7 +214,7 @@ void tcp_lane_start(struct lane *lane, int64_t now_ns)
     (void)now_ns;
     lane->stop_ns = lane->request.phase->stop_ns;
     lane->sent_all = l->out_count == 0;
-    lane->received_all = l->in_count == 0;
+    lane->received_all = l->ins_whole == l->in_count; /* those of a probe may all be lost */
     for (uint32_t i = 0; i < lane->request.send_count; i++)
         set_pace(l, &l->flows[i]);
     for (unsigned i = 0; i < l->in_count; i++)
@@ -207,6 +222,16 @@ void tcp_lane_start(struct lane *lane, int64_t now_ns)
             l->ins[i].relay.segment = tcp_segment_bytes(l->outs[i].fd);
     if (l->probes != NULL)
         tcp_probes_start(l);
+}
+
+/* The partner's kernel has yet to say that it has all, but for the FIN at the end: that takes a
+ * place in the sequence, too, and it may take its time for it. Once a connection is reset it stays
+ * so for ever. */
+static bool unacknowledged(int fd)
+{
+    int queued = 0;
+
+    return ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 1;
 }
 
 /* Writing is possible again, or the partner has gone. */
@@ -217,14 +242,14 @@ static void out_event(struct tcp_lane *lane, struct tcp_out *out, uint32_t event
 
     if (events & EPOLLOUT)
         out->writable = true;
-    if (!(events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)))
+    if (!(events & (EPOLLERR | HANG_UPS)))
         return;
     /* Zero-copy completions come as errors, too. */
     if (events & EPOLLERR)
         tcp_zero_copy_reap(out->fd);
     getsockopt(out->fd, SOL_SOCKET, SO_ERROR, &why, &size);
-    /* Behind the end mark the partner may close first. */
-    if (!out->ended && (why || (events & (EPOLLHUP | EPOLLRDHUP))))
+    /* Behind the end mark the partner may close first: but it must have taken all. */
+    if (out->ended ? why != 0 && unacknowledged(out->fd) : why || (events & HANG_UPS))
         tcp_fault_out(lane, out, why);
 }
 
@@ -244,16 +269,11 @@ static void take_events(struct tcp_lane *lane, int64_t now_ns)
     }
 }
 
-/* All is sent when the partners' kernels have acknowledged it: but for the FIN behind it, which
- * takes a place in the sequence too, and which they may take their time for. */
 bool tcp_drained(const struct tcp_lane *lane)
 {
-    for (unsigned i = 0; i < lane->out_count; i++) {
-        int queued = 0;
-
-        if (ioctl(lane->outs[i].fd, SIOCOUTQ, &queued) == 0 && queued > 1)
+    for (unsigned i = 0; i < lane->out_count; i++)
+        if (unacknowledged(lane->outs[i].fd))
             return false;
-    }
     return true;
 }
 

@@ -282,14 +282,15 @@ def probes_only(sent: int) -> bool:
     return sent < 0.1 * one_phase
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_pairs_without_a_way_are_named_before_load(
-    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+    transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
     in_switch(
         kept_lab, lambda link: link.link("set", index=port_index(link, kept_lab, "node3"), master=0)
     )
     before = underway.frames_from_nodes(kept_lab)
-    result = runs.run(tmp_path, configuration(topology, "dpdk"))
+    result = runs.run(tmp_path, configuration(topology, transport))
     assert probes_only(underway.frames_from_nodes(kept_lab) - before)
     assert result.status == 3
     assert underway.sentence(result.errors) == (
@@ -299,22 +300,6 @@ def test_pairs_without_a_way_are_named_before_load(
     assert result.summary["status"] == "failed"
     named = [text for text in result.summary["not_measured"] if "can't be reached from" in text]
     assert len(named) == 6
-
-
-def test_a_partner_without_a_way_is_named_before_load(
-    kept_lab: labs.Lab, topology: Path, tmp_path: Path
-) -> None:
-    in_switch(
-        kept_lab, lambda link: link.link("set", index=port_index(link, kept_lab, "node3"), master=0)
-    )
-    before = underway.frames_from_nodes(kept_lab)
-    result = runs.run(tmp_path, configuration(topology, "tcp"))
-    assert probes_only(underway.frames_from_nodes(kept_lab) - before)
-    assert result.status == 3
-    said = underway.sentence(result.errors)
-    (unreachable,) = [end for end in re.findall(r"from (\S+) .* to (\S+) port", said)]
-    assert kept_lab.node("node3").ipv4 in unreachable
-    assert said.endswith("timed out; nothing answers there")
 
 
 def test_a_dead_link_is_named_before_load(

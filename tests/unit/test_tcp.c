@@ -380,6 +380,39 @@ static void partner_dies(void **state)
     detour_close(&detour);
 }
 
+/* All is written and the end mark behind it, but not all has arrived: nobody will ever acknowledge
+ * the rest. */
+static void partner_dies_before_it_has_all(void **state)
+{
+    static struct detour detour;
+    const struct lane *lane;
+    int small = 1;
+    int64_t until;
+
+    (void)state;
+    run_detour(&detour, NULL);
+    setsockopt(detour.listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    world->phase.transfer_bytes = 12000;
+    assert_int_equal(world_prepare(world), 0);
+    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    lane = world->ranks[0].lane;
+    world->pump = NULL; /* the detour reads no more */
+    world_start(world);
+    while (lane->stopped_ns == 0)
+        world_poll(world, clock_now());
+    assert_int_equal(world->flows[0].source.live.payload_bytes, 12000);
+    assert_false(lane->sent_all);
+    detour_cut(&detour);
+    until = clock_now() + LIMIT_NS;
+    while (lane->error.text[0] == '\0') {
+        assert_true(clock_now() < until);
+        world_poll(world, clock_now());
+    }
+    assert_non_null(strstr(lane->error.text, "(rank 1) broke"));
+    assert_false(lane->sent_all);
+    detour_close(&detour);
+}
+
 /* The engine gives a phase up by finish alone. */
 static void finish_in_mid_stream(void **state)
 {
@@ -454,7 +487,7 @@ static void wrong_key(void **state)
     transport_tcp.address(port, &world->ranks[3].blob);
     world_add(world, 3, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, 3 * NS_PER_S), -ECONNREFUSED);
+    assert_int_equal(world_settle(world, 3 * NS_PER_S), -EPROTO);
     assert_non_null(strstr(world->err.text, "this run's key"));
 }
 
@@ -493,6 +526,75 @@ static void nobody_listens(void **state)
     assert_non_null(strstr(world->err.text, "127.0.0.2"));
     assert_non_null(strstr(world->err.text, "127.0.0.3 port 1"));
     assert_non_null(strstr(world->err.text, "Connection refused"));
+}
+
+/* As the engine settles a probe in which somebody never calls: until nobody waits any more. */
+static void settle_late(void)
+{
+    struct err err = {0};
+    int64_t until = clock_now() + LIMIT_NS;
+
+    for (uint32_t i = 0; i < world->rank_count; i++) {
+        int rc;
+
+        while ((rc = transport_tcp.settle(world->ranks[i].lane, clock_now(), &err)) == -EAGAIN &&
+               clock_now() < until)
+            if (world_settle(world, 20 * NS_PER_MS) == -ETIMEDOUT)
+                break;
+        if (rc == -EAGAIN)
+            rc = transport_tcp.settle(world->ranks[i].lane, clock_now() + 13 * NS_PER_S, &err);
+        assert_int_equal(rc, 0);
+    }
+}
+
+static void lead_astray(struct world_flow *flow, struct blob *nowhere)
+{
+    *nowhere = world->ranks[flow->dst].blob;
+    nowhere->bytes[2] = 0;
+    nowhere->bytes[3] = 1; /* TCP port 1 */
+    flow->detour = nowhere;
+}
+
+/* A load is refused where one pair has no way; its probe says which have none. */
+static void probes_find_all_that_have_no_way(void **state)
+{
+    struct blob nowhere[2];
+
+    (void)state;
+    lead_astray(world_add(world, 0, 1, PATTERN_GENERATE), &nowhere[0]);
+    world_add(world, 1, 0, PATTERN_GENERATE);
+    world_add(world, 2, 3, PATTERN_GENERATE);
+    lead_astray(world_add(world, 3, 2, PATTERN_GENERATE), &nowhere[1]);
+    world_add(world, 0, 2, PATTERN_GENERATE);
+    world->phase.traffic = TRAFFIC_PROBE;
+    world->phase.probes = 3;
+    assert_int_equal(world_prepare(world), 0);
+    settle_late();
+    assert_true(world_run(world, LIMIT_NS));
+    assert_no_error();
+    for (uint32_t i = 0; i < world->flow_count; i++) {
+        const struct world_flow *flow = &world->flows[i];
+
+        assert_int_equal(flow->destination.live.messages, flow->detour ? 0 : 3);
+    }
+}
+
+/* Who forwards has nothing to send on; but it ends, and so does the next one. */
+static void probe_of_a_chain_without_a_way(void **state)
+{
+    struct blob nowhere;
+
+    (void)state;
+    add_chain();
+    lead_astray(&world->flows[0], &nowhere);
+    world->phase.traffic = TRAFFIC_PROBE;
+    world->phase.probes = 3;
+    assert_int_equal(world_prepare(world), 0);
+    settle_late();
+    assert_true(world_run(world, LIMIT_NS));
+    assert_no_error();
+    for (uint32_t i = 0; i < world->flow_count; i++)
+        assert_int_equal(world->flows[i].destination.live.messages, 0);
 }
 
 /* The two lanes of a transfer from rank 0 to rank 1 in the phase after the world's. */
@@ -723,11 +825,14 @@ int main(void)
         TEST(detects_a_wrong_order),
         TEST(passes_unchanged),
         TEST(partner_dies),
+        TEST(partner_dies_before_it_has_all),
         TEST(finish_in_mid_stream),
         TEST(strangers),
         TEST(wrong_key),
         TEST(impostor),
         TEST(nobody_listens),
+        TEST(probes_find_all_that_have_no_way),
+        TEST(probe_of_a_chain_without_a_way),
         TEST(partner_a_phase_ahead),
         TEST(partner_gave_up),
         TEST(partner_is_silent),
