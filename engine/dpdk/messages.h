@@ -38,28 +38,28 @@ struct expectation {
 /* This port's end of one flow: at its source messages go out and answers come in, at its
  * destination it is the other way round. */
 struct exchange {
+    struct heading full; /* frames have two lengths mostly: full, and a message's last */
+    struct heading last;
+    struct expectation full_in;
+    struct expectation last_in;
     struct lane_flow *flow;
-    bool source;
-    bool queued; /* it is among those that have something to send */
-    bool ended;  /* source: its end mark was answered, or nobody answers; destination: one came */
-    struct outgoing out;
-    struct assembly in;
-    struct message_cut cut;
-    struct frame_end ends[2];
-    uint16_t tags[2]; /* of what is sent, of what comes; as on the wire */
-    uint16_t base;    /* signature_base() of what is sent */
     struct flow_side *sent;
     struct flow_side *got;
     struct flow_side answers; /* counts of the way back, which are no flow's */
     struct draw_sizes drawn;  /* of the flow's messages */
-    struct heading full;      /* frames have two lengths mostly: full, and a message's last */
-    struct heading last;
-    struct expectation full_in;
-    struct expectation last_in;
+    struct outgoing out;
+    struct assembly in;
     /* Source. */
     int64_t due_ns; /* then the message under way is lost, or the end mark is sent again */
     uint64_t lost;  /* messages given up */
     unsigned end_marks;
+    struct message_cut cut;
+    struct frame_end ends[2];
+    uint16_t tags[2]; /* of what is sent, of what comes; as on the wire */
+    uint16_t base;    /* signature_base() of what is sent */
+    bool source;
+    bool queued; /* it is among those that have something to send */
+    bool ended;  /* source: its end mark was answered, or nobody answers; destination: one came */
 };
 
 struct messages {
