@@ -207,7 +207,8 @@ def undisturbed(directory: Path, configuration: Record) -> runs.Result:
     """A run in which the switch dropped nothing but what it was told to, or the last of three.
 
     A machine that takes the cores away for long loses frames between switch and node: those are
-    named too, but beside them a frame at the wrong port can't be told from a flooded one.
+    named too, but beside them a frame at the wrong port can't be told from a flooded one; and what
+    the switch still holds when the drain is over is lost to us and delivered to it.
     """
     for attempt in range(3):
         place = directory / str(attempt)
@@ -244,9 +245,8 @@ def test_without_a_fault_nothing_is_found(tmp_path: Path, seeds: range) -> None:
     for seed in seeds:
         directory = tmp_path / str(seed)
         directory.mkdir()
-        conf = SMALL | {"seed": seed, "window": "300ms", "load": "30%", "site": site(seed=seed)}
-        result = runs.run(directory, conf)
-        assert result.status == 0, result.output + result.errors
+        conf = {"seed": seed, "window": "300ms", "load": "30%", "site": site(seed=seed)}
+        result = undisturbed(directory, conf)
         assert result.summary["alarms"] == []
         lost: Counter[tuple[str, str]] = Counter()
         for flow in loaded(result):
