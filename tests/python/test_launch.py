@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from switchbench import __version__
+from switchbench import __version__, alike
 from switchbench.compile import compile_run
 from switchbench.config import Request, read
 from switchbench.errors import ConfigurationError, RunError
@@ -334,3 +334,44 @@ def test_the_survey_is_quick(tmp_path: Path, fake_ssh: Path) -> None:
     began_s = time.monotonic()
     assert survey.survey(many) == []
     assert time.monotonic() - began_s < 64 * 0.2 / 2
+
+
+# --- what hosts have -----------------------------------------------------------------------------
+
+
+LOCAL_SSH = """\
+#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+case $2 in
+node3) echo "ssh: connect to host node3 port 22: Connection refused" >&2; exit 255;;
+node4) line=$(printf %s "$3" | sed 's,/sys/class/net/lo,{folder},g')
+  sh -c "$line" | sed 's,{folder},/sys/class/net/lo,'; exit;;
+esac
+exec sh -c "$3"
+"""
+
+
+def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
+    """Hosts that are all this one, but for one whose interface has another MTU."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mtu").write_text("1400\n")
+    (other / "operstate").write_text(Path("/sys/class/net/lo/operstate").read_text())
+    fake_ssh.write_text(LOCAL_SSH.format(folder=other))
+    engine = tmp_path / "engine"
+    engine.write_text(f"#!/bin/sh\necho switchbench-node {__version__}\n")
+    engine.chmod(0o755)
+    ports = {"e0": {"network": "n", "iface": "lo", "line_rate": "1Gbit"}}
+    hosts = site(tmp_path, ports=ports, ssh={"engine": str(engine)})
+    rows, silent = alike.survey(hosts, chosen(hosts, None))
+    found = {row.name: row for row in rows}
+    mtu = Path("/sys/class/net/lo/mtu").read_text().strip()
+    assert found["e0 mtu"] == alike.Row("e0 mtu", mtu, {"node4": "1400"})
+    assert found["engine"] == alike.Row("engine", __version__, {})
+    assert found["kernel"] == alike.Row("kernel", platform.release(), {})
+    assert found["e0 driver"] == alike.Row("e0 driver", "-", {})
+    assert [row.name for row in rows if row.differ] in (["e0 mtu"], ["e0 speed", "e0 mtu"])
+    assert list(silent) == ["node3"]
+    assert silent["node3"].startswith("it can't be reached (")
+    with pytest.raises(ConfigurationError, match="hosts are asked by ssh"):
+        alike.survey(site(tmp_path, launch="hand"), [])

@@ -4,6 +4,7 @@ wrong with one of them."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -14,11 +15,14 @@ from typing import Any
 
 import pytest
 import yaml
+from pyroute2 import IPRoute
 
 import labkit
 import runs
 import sshkit
 import underway
+from switchbench import __version__
+from switchbench.lab import namespaces, wiring
 from switchbench.launch.engine import find_engine
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
@@ -339,3 +343,41 @@ def test_the_engines_own_words_come_back(hosts: sshkit.Hosts, tmp_path: Path) ->
     assert done.returncode in (2, 3)
     said = ("node[1-2]: 0000:fb:1f.7 ", "node[1-2]: The driver vfio-pci is not loaded")
     assert done.stdout.startswith(said), done.stdout
+
+
+# --- doctor --------------------------------------------------------------------------------------
+
+
+def test_the_host_that_differs_is_in_the_table(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023")
+    whole, reached = hosts.site(), hosts.site(config=str(config))
+    path = str(hosts.write(tmp_path, {"site": whole, "tests": [PAIRS]}))
+    alike = hosts.command("doctor", path)
+    assert alike.returncode == 0, alike.stdout + alike.stderr
+    set_mtu(hosts, "node6", 1400)
+    try:
+        done = hosts.command("doctor", path, "--json")
+        assert done.returncode == 1
+        rows = {row["name"]: row for row in json.loads(done.stdout)["rows"]}
+        assert (rows["e0 mtu"]["most"], rows["e0 mtu"]["differ"]) == ("1500", {"node6": "1400"})
+        assert [name for name, row in rows.items() if row["differ"]] == ["e0 mtu"]
+        assert rows["kernel"]["most"] == platform.release()
+        assert rows["engine"]["most"] == __version__
+        path = str(hosts.write(tmp_path, {"site": reached, "tests": [PAIRS]}))
+        done = hosts.command("doctor", path)
+        print(done.stdout)
+        assert done.returncode == 3
+        assert "node6: 1400" in done.stdout
+        assert "node5: it can't be reached (connect to host 100.64.0.5" in done.stdout
+        assert hosts.command("doctor", path, "--nodes", "node[1-4]").returncode == 0
+    finally:
+        set_mtu(hosts, "node6", 1500)
+
+
+def set_mtu(hosts: sshkit.Hosts, name: str, mtu: int) -> None:
+    def change() -> None:
+        with IPRoute() as netlink:
+            (index,) = netlink.link_lookup(ifname="eth0")
+            netlink.link("set", index=index, mtu=mtu)
+
+    namespaces.inside(namespaces.RUN_DIR / wiring.namespace_name(hosts.lab.name, name), change)

@@ -169,13 +169,13 @@ def refusal(host: str, answer: Answer, engine: str) -> str | None:
     if answer.status not in (126, 127, 1):
         return None
     if "error while loading shared libraries" in last:
-        return f"{engine} lacks a library there ({last}): `switchbench push` brings it along"
+        return f"{engine} lacks a library there ({last}): install it as doc/dependencies.md has it"
     if "sudo:" in last:
         return f"sudo is refused without a password ({last}): allow NOPASSWD, or log in as root"
     if answer.status == 127 or "not found" in last:
         return (
-            f"there is no {engine} ({last}): `switchbench push` puts it there; "
-            "or say where it is: `ssh: {engine: PATH}`"
+            f"there is no {engine} ({last}): install it there, or say where it is: "
+            "`ssh: {engine: PATH}`"
         )
     if answer.status == 126:
         return f"{engine} can't be executed there ({last})"

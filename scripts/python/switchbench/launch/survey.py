@@ -80,7 +80,7 @@ def _lack(host: str, answer: Answer, engine: str) -> str | None:
         version = found.removeprefix("switchbench-node ")
         return (
             f"it has version {version} (its {engine}), this command {__version__}: "
-            "`switchbench push` brings it up to date"
+            "install the same one on all hosts"
         )
     last = (answer.errors or answer.output or ["no word"])[-1]
     return f"{engine} --version ended with status {answer.status} ({last.strip()})"
