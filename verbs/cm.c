@@ -298,7 +298,7 @@ int verbs_cm_begin(struct verbs_end *end, struct err *err)
         return err_set(err, -ENOTSUP,
                        "%s: connect: cm is not possible: rank %u's port has no IP address, or its "
                        "host no rdma_cm (`modprobe rdma_ucm`); use connect: exchange",
-                       port->label, end->source ? end->flow->dst : end->flow->src);
+                       port->label, verbs_end_partner(end));
     if (!end->source)
         return 0;
     from = own_address(port);
@@ -309,7 +309,7 @@ int verbs_cm_begin(struct verbs_end *end, struct err *err)
             return 0;
     }
     return err_set(err, -errno, "%s: rdma_cm can't find a way to rank %u: %s", port->label,
-                   end->flow->dst, strerror(errno));
+                   verbs_end_partner(end), strerror(errno));
 }
 
 /* Answers the call with this end's token, if it has come. */
@@ -366,8 +366,7 @@ int verbs_cm_advance(struct verbs_end *end, struct err *err)
         return -EAGAIN;
     if (end->called < 0)
         return err_set(err, end->called, "%s: rdma_cm did not connect to rank %u: %s",
-                       end->lane->port->label, end->source ? end->flow->dst : end->flow->src,
-                       strerror(-end->called));
+                       end->lane->port->label, verbs_end_partner(end), strerror(-end->called));
     learn_mtu(end->pair);
     return 0;
 }

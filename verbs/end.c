@@ -93,12 +93,11 @@ static const char *why_failed(enum ibv_wc_status status, const struct transport_
 static void fail(struct verbs_end *end, int code, const char *what, const char *why)
 {
     const struct transport_port *port = end->lane->port;
-    const struct lane_flow *flow = end->flow;
     char gid[VERBS_GID_TEXT];
 
     end->failed = true;
     err_set(&end->lane->lane.error, code, "%s/%u: %s rank %u (%s, queue pair %u) failed: %s",
-            port->device, port->number, what, end->source ? flow->dst : flow->src,
+            port->device, port->number, what, verbs_end_partner(end),
             verbs_gid_text(end->theirs.gid, gid), end->theirs.number, why);
 }
 

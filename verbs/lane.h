@@ -50,6 +50,7 @@ struct verbs_end {
     enum verbs_link link;
     int called; /* rdma_cm: 0: connected; -EAGAIN: under way */
     bool source;
+    bool back;         /* a way back (pingpong.c): its source is the flow's destination */
     bool control_busy; /* a word is on its way to the partner */
     bool ended;        /* source: the end mark has arrived; sink: it has come */
     bool failed;
@@ -68,7 +69,6 @@ struct verbs_flow {
 /* A stream that this lane sends on. */
 struct verbs_out {
     struct verbs_end end;
-    struct verbs_flow *group;
     struct verbs_in *from; /* forwards what this one takes; NULL: it generates */
     struct verbs_cursor at;
     uint64_t done;         /* messages completed ... */
@@ -123,6 +123,8 @@ struct verbs_in {
     struct ibv_send_wr *works; /* reads: VERBS_BATCH, linked */
 };
 
+struct verbs_pingpong; /* pingpong.c: what a lane has whose messages go there and back */
+
 struct verbs_lane {
     struct lane lane;
     struct transport_port *port;
@@ -134,14 +136,18 @@ struct verbs_lane {
     bool events;
     bool armed; /* a completion makes the port's channel readable */
     struct verbs_flow *flows;
-    struct verbs_out *outs;
-    struct verbs_in *ins;
+    struct verbs_out *outs;          /* of what it sends, then the ways back of what it receives */
+    struct verbs_in *ins;            /* of what it receives, then the ways back of what it sends */
+    struct verbs_pingpong *pingpong; /* NULL: there are no ways back */
     unsigned out_count, outs_ended;
     unsigned in_count, ins_ended;
     unsigned ready;   /* ends that are connected */
     unsigned settled; /* ends before this one are */
     int64_t settle_since_ns;
     int64_t look_ns;
+    int64_t opens_ns; /* nothing is sent before */
+    /* The variant, chosen by prepare: sends what is due; returns when the next is. */
+    int64_t (*send)(struct verbs_lane *lane, int64_t now_ns);
 };
 
 int verbs_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
@@ -152,12 +158,21 @@ void verbs_lane_start(struct lane *lane, int64_t now_ns);
 int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns);
 unsigned verbs_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
                             unsigned room);
+bool verbs_lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
+                        struct latency *sum);
+size_t verbs_lane_samples(struct lane *lane, const struct sample **samples);
 void verbs_lane_finish(struct lane *lane);
 
 /* --- between the files of a lane --- */
 
 /* The lane's ends: outs, then ins. */
 struct verbs_end *verbs_lane_end(struct verbs_lane *lane, unsigned index);
+
+/* The rank at the other end. */
+static inline uint32_t verbs_end_partner(const struct verbs_end *end)
+{
+    return end->source != end->back ? end->flow->dst : end->flow->src;
+}
 
 /* An end is connected: fills what needs the partner's offer. */
 void verbs_out_connected(struct verbs_out *out);
@@ -172,6 +187,8 @@ void verbs_fault_post(struct verbs_end *end, int code);
 bool verbs_out_reap(struct verbs_out *out, int64_t now_ns);
 /* Posts messages of at most `budget` bytes, or one that is larger; returns the bytes. */
 uint64_t verbs_out_post(struct verbs_out *out, uint64_t budget, int64_t now_ns);
+/* Leaves `count` messages out, as if they had been sent. */
+void verbs_out_skip(struct verbs_out *out, uint64_t count);
 /* All messages are posted: sends the end mark once they are completed. */
 void verbs_out_finish(struct verbs_out *out, int64_t now_ns);
 void verbs_out_variant(struct verbs_out *out);
@@ -188,6 +205,17 @@ void verbs_in_give_back(struct verbs_in *in, uint32_t count);
 /* Posts receives again, tells the source. */
 void verbs_in_tell(struct verbs_in *in, int64_t now_ns);
 void verbs_in_variant(struct verbs_in *in);
+
+/* The variants of a lane's send. */
+int64_t verbs_stream_send(struct verbs_lane *lane, int64_t now_ns);
+int64_t verbs_pingpong_send(struct verbs_lane *lane, int64_t now_ns);
+
+/* pingpong.c: refuses what can't go there and back; makes and frees what a lane needs for it; the
+ * way back of one of its flows, those that it sends first. */
+int verbs_pingpong_check(const struct verbs_lane *lane, struct err *err);
+int verbs_pingpong_make(struct verbs_lane *lane);
+void verbs_pingpong_free(struct verbs_lane *lane);
+struct lane_flow *verbs_pingpong_back(const struct verbs_lane *lane, uint32_t place);
 
 /* Writes a word or the end mark to the partner's control words. */
 struct verbs_post {

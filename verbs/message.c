@@ -259,11 +259,9 @@ static void account(struct verbs_check *check, uint32_t bytes, uint64_t wrong)
     verbs_cursor_next(&check->at, &check->script);
 }
 
-/* Where loss is possible a whole header of this stream with another sequence is not damaged: it
- * tells what is missing. True: it was dealt with. */
-static bool judge_gap(struct verbs_check *check, const struct verbs_header *here, uint32_t bytes)
+bool verbs_check_gap(struct verbs_check *check, uint32_t sequence, uint32_t bytes)
 {
-    uint32_t ahead = ntohl(here->sequence) - (uint32_t)check->at.sequence;
+    uint32_t ahead = sequence - (uint32_t)check->at.sequence;
 
     if (ahead == 0)
         return false;
@@ -271,7 +269,7 @@ static bool judge_gap(struct verbs_check *check, const struct verbs_header *here
         judge_late(check, (uint32_t) - (int32_t)ahead, bytes);
         return true;
     }
-    jump(check, ntohl(here->sequence));
+    jump(check, sequence);
     return false;
 }
 
@@ -290,7 +288,7 @@ bool verbs_check_message(struct verbs_check *check, const uint8_t *data, uint32_
         }
         if (head < SEQUENCE_END)
             jump_to_length(check, bytes);
-        else if (judge_gap(check, &here, bytes))
+        else if (verbs_check_gap(check, ntohl(here.sequence), bytes))
             return true;
         due = verbs_header_of(&check->at, &check->script, check->at.place);
         if (head < SEQUENCE_END)

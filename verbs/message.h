@@ -11,6 +11,7 @@
 #ifndef VERBS_MESSAGE_H
 #define VERBS_MESSAGE_H
 
+#include "draw.h"
 #include "metrics.h"
 
 #include <assert.h>
@@ -89,7 +90,8 @@ static_assert(sizeof(struct verbs_credit) == 16, "layout");
 struct verbs_script {
     const uint32_t *sizes; /* in turn, again and again; owned by the lane */
     uint32_t size_count;
-    uint64_t total; /* bytes, the last message shortened; or FLOW_ENDLESS */
+    struct draw_sizes drawn; /* unless its most is 0: instead of `sizes` */
+    uint64_t total;          /* bytes, the last message shortened; or FLOW_ENDLESS */
     uint16_t stream;
     uint16_t tag;
     uint16_t src;
@@ -110,7 +112,8 @@ static inline uint32_t verbs_cursor_length(const struct verbs_cursor *at,
                                            const struct verbs_script *script)
 {
     uint64_t left = script->total - at->before;
-    uint32_t size = script->sizes[at->turn];
+    uint32_t size =
+        script->drawn.most > 0 ? draw_size(&script->drawn, at->sequence) : script->sizes[at->turn];
 
     return size < left ? size : (uint32_t)left;
 }
@@ -131,7 +134,7 @@ static inline void verbs_cursor_next(struct verbs_cursor *at, const struct verbs
 }
 
 /* Goes on behind `count` messages of the present length: one, or any number where all sizes are
- * equal. */
+ * equal and none is drawn. */
 static inline void verbs_cursor_skip(struct verbs_cursor *at, const struct verbs_script *script,
                                      uint32_t count)
 {
@@ -211,6 +214,11 @@ void verbs_check_start(struct verbs_check *check);
 bool verbs_check_message(struct verbs_check *check, const uint8_t *data, uint32_t bytes);
 /* So many messages are missing, as something else than the next one's header tells. */
 void verbs_check_skip(struct verbs_check *check, uint32_t count);
+
+/* For an unreliable service, where a message's number is known from elsewhere than its header,
+ * which a short message does not have whole: notes what is missing before it. True: it came late,
+ * or twice, and was accounted; it is not to be verified. */
+bool verbs_check_gap(struct verbs_check *check, uint32_t sequence, uint32_t bytes);
 
 /* Gives a message the ranks of the next hop; `bytes` of it are there. */
 void verbs_redirect(uint8_t *data, uint32_t bytes, const struct verbs_script *onward);

@@ -5,6 +5,7 @@
  */
 #include "cm.h"
 #include "lane.h"
+#include "pingpong.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #define LANE_SHARE 4           /* ... and of all of a lane such a part of the port's memory */
 #define RING_LEAST 2u
 #define SLOTS_BY_DEPTH 2u /* places for one depth while the credit for another is on its way */
+#define PINGPONG_SLOTS 4u /* late ones of an unreliable service need a place, too */
 #define QUEUE_PAIRS_MOST 64
 #define DEPTH_MOST 16384
 
@@ -117,10 +119,36 @@ static int check_gid(struct verbs_lane *lane, struct err *err)
         port->label, index, list);
 }
 
+static int check_size(const struct verbs_lane *lane, uint32_t size, struct err *err)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    uint32_t device = lane->port->attributes.max_msg_sz;
+    const char *label = lane->port->label;
+
+    if (size == 0)
+        return err_set(err, -EINVAL, "verbs: a message of 0 bytes; 1 is the least");
+    if (size > VERBS_MESSAGE_MAX || size > device)
+        return err_set(err, -EMSGSIZE,
+                       "%s: a message of %u bytes; %u are the most that this device sends at once: "
+                       "use smaller message_sizes",
+                       label, size, device < VERBS_MESSAGE_MAX ? device : VERBS_MESSAGE_MAX);
+    if (lane->options.service == VERBS_UD && size > lane->mtu && phase->traffic != TRAFFIC_PROBE)
+        return err_set(err, -EMSGSIZE,
+                       "%s: a message of %u bytes; with service ud a message is one packet, "
+                       "and %u, the path MTU, is the most",
+                       label, size, lane->mtu);
+    return 0;
+}
+
+static bool draws_sizes(const struct phase *phase)
+{
+    return phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.size_most > 0;
+}
+
 static int check_sizes(const struct verbs_lane *lane, struct err *err)
 {
     const struct phase *phase = lane->lane.request.phase;
-    const char *label = lane->port->label;
+    int rc = 0;
 
     if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
         return err_set(err, -EINVAL, "verbs: %u message sizes; 1 to %d are possible",
@@ -128,26 +156,11 @@ static int check_sizes(const struct verbs_lane *lane, struct err *err)
     if (phase->traffic == TRAFFIC_STREAM && !phase->load.unlimited && phase->load.rate_bps <= 0 &&
         phase->load.rate_fps <= 0)
         return err_set(err, -EINVAL, "verbs: a stream needs a load");
-    for (uint32_t i = 0; i < phase->size_count; i++) {
-        if (phase->sizes[i] == 0)
-            return err_set(err, -EINVAL, "verbs: a message of 0 bytes; 1 is the least");
-        if (phase->sizes[i] > VERBS_MESSAGE_MAX ||
-            phase->sizes[i] > lane->port->attributes.max_msg_sz)
-            return err_set(err, -EMSGSIZE,
-                           "%s: a message of %u bytes; %u are the most that this device sends at "
-                           "once: use smaller message_sizes",
-                           label, phase->sizes[i],
-                           lane->port->attributes.max_msg_sz < VERBS_MESSAGE_MAX
-                               ? lane->port->attributes.max_msg_sz
-                               : VERBS_MESSAGE_MAX);
-        if (lane->options.service == VERBS_UD && phase->sizes[i] > lane->mtu &&
-            phase->traffic != TRAFFIC_PROBE)
-            return err_set(err, -EMSGSIZE,
-                           "%s: a message of %u bytes; with service ud a message is one packet, "
-                           "and %u, the path MTU, is the most",
-                           label, phase->sizes[i], lane->mtu);
-    }
-    return 0;
+    if (draws_sizes(phase))
+        return check_size(lane, phase->pingpong.size_most, err);
+    for (uint32_t i = 0; i < phase->size_count && rc == 0; i++)
+        rc = check_size(lane, phase->sizes[i], err);
+    return rc;
 }
 
 static bool forwards(const struct lane_request *request)
@@ -241,9 +254,12 @@ static void name_variant(struct verbs_lane *lane)
 
 static uint32_t largest(const struct verbs_lane *lane)
 {
+    const struct phase *phase = lane->lane.request.phase;
     uint32_t most = 0;
 
-    for (uint32_t i = 0; i < lane->lane.request.phase->size_count; i++)
+    if (draws_sizes(phase))
+        return phase->pingpong.size_most;
+    for (uint32_t i = 0; i < phase->size_count; i++)
         most = lane->sizes[i] > most ? lane->sizes[i] : most;
     return most;
 }
@@ -259,14 +275,31 @@ static uint32_t stride_of(const struct verbs_lane *lane)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Places in a sink's ring: two depths, within the bytes above, but never less than two, and no more
- * than the device's queues hold. A rank may have no flow at all. */
-static uint32_t slots_of(const struct verbs_lane *lane)
+static unsigned out_count(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
-    uint64_t ends = (uint64_t)(request->send_count + request->receive_count) * lane->streams;
+
+    return request->send_count * lane->streams +
+           (lane->pingpong != NULL ? request->receive_count : 0);
+}
+
+static unsigned in_count(const struct verbs_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    return request->receive_count * lane->streams +
+           (lane->pingpong != NULL ? request->send_count : 0);
+}
+
+/* Places in a sink's ring: two depths, or a few where one message is under way; within the bytes
+ * above, but never less than two, and no more than the device's queues hold. A rank may have no
+ * flow at all. */
+static uint32_t slots_of(const struct verbs_lane *lane)
+{
+    uint64_t ends = out_count(lane) + in_count(lane);
     uint64_t most = lane->port->memory.most / LANE_SHARE / (ends > 0 ? ends : 1);
-    uint64_t slots = (uint64_t)lane->options.depth * SLOTS_BY_DEPTH;
+    uint64_t slots =
+        lane->pingpong != NULL ? PINGPONG_SLOTS : (uint64_t)lane->options.depth * SLOTS_BY_DEPTH;
     uint32_t stride = stride_of(lane);
     uint64_t device = (uint64_t)lane->port->limits.max_qp_wr;
 
@@ -343,6 +376,7 @@ static struct verbs_need need_of(const struct verbs_lane *lane, const struct ver
     return need;
 }
 
+/* `stream`: of its flow; the way back is the one behind them. */
 static void begin_end(struct verbs_lane *lane, struct verbs_end *end, struct lane_flow *flow,
                       unsigned stream)
 {
@@ -350,29 +384,43 @@ static void begin_end(struct verbs_lane *lane, struct verbs_end *end, struct lan
 
     end->lane = lane;
     end->flow = flow;
+    end->back = stream == lane->streams;
     end->script = (struct verbs_script){
         .sizes = lane->sizes,
         .size_count = phase->size_count,
+        .drawn = pingpong_drawn(phase, flow),
         .total = flow_load_bytes(phase, lane->sizes, lane->streams, stream),
         .stream = (uint16_t)stream,
         .tag = phase->tag,
-        .src = (uint16_t)flow->src,
-        .dst = (uint16_t)flow->dst,
+        .src = (uint16_t)(end->back ? flow->dst : flow->src),
+        .dst = (uint16_t)(end->back ? flow->src : flow->dst),
     };
     end->need = need_of(lane, end);
+}
+
+/* Those of its flows come first, then the ways back of what it receives. */
+static void begin_out_end(struct verbs_lane *lane, unsigned index)
+{
+    struct verbs_out *out = &lane->outs[index];
+    uint32_t place = index / lane->streams;
+    struct verbs_flow *group = &lane->flows[place];
+
+    out->end.source = true;
+    if (place >= lane->lane.request.send_count) {
+        begin_end(lane, &out->end, verbs_pingpong_back(lane, place), lane->streams);
+        return;
+    }
+    group->flow = &lane->lane.request.sends[place];
+    group->outs = &lane->outs[index - index % lane->streams];
+    group->open++;
+    begin_end(lane, &out->end, group->flow, index % lane->streams);
 }
 
 static int begin_out(struct verbs_lane *lane, unsigned index)
 {
     struct verbs_out *out = &lane->outs[index];
-    struct verbs_flow *group = &lane->flows[index / lane->streams];
 
-    group->flow = &lane->lane.request.sends[index / lane->streams];
-    group->outs = &lane->outs[index - index % lane->streams];
-    group->open++;
-    out->group = group;
-    out->end.source = true;
-    begin_end(lane, &out->end, group->flow, index % lane->streams);
+    begin_out_end(lane, index);
     verbs_cursor_start(&out->at, &out->end.script);
     if (out->end.need.relays)
         out->from = &lane->ins[index];
@@ -391,10 +439,14 @@ static int begin_in(struct verbs_lane *lane, unsigned index)
 {
     struct verbs_in *in = &lane->ins[index];
     const struct phase *phase = lane->lane.request.phase;
-    struct lane_flow *flow = &lane->lane.request.receives[index / lane->streams];
+    const struct lane_request *request = &lane->lane.request;
+    uint32_t place = index / lane->streams;
+    bool back = place >= request->receive_count;
+    struct lane_flow *flow = back ? verbs_pingpong_back(lane, place - request->receive_count)
+                                  : &request->receives[place];
     size_t slots;
 
-    begin_end(lane, &in->end, flow, index % lane->streams);
+    begin_end(lane, &in->end, flow, back ? lane->streams : index % lane->streams);
     in->check = (struct verbs_check){
         .script = in->end.script,
         .side = flow->side,
@@ -417,9 +469,12 @@ static int begin_in(struct verbs_lane *lane, unsigned index)
 static int allocate(struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
-    unsigned outs = request->send_count * lane->streams;
-    unsigned ins = request->receive_count * lane->streams;
-    int rc = 0;
+    unsigned outs, ins;
+    int rc = lane->lane.request.phase->traffic == TRAFFIC_PINGPONG ? verbs_pingpong_make(lane) : 0;
+
+    lane->send = lane->pingpong != NULL ? verbs_pingpong_send : verbs_stream_send;
+    outs = out_count(lane);
+    ins = in_count(lane);
 
     /* One more of each: an empty list is not NULL. */
     lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
@@ -456,6 +511,8 @@ static int check(struct verbs_lane *lane, struct err *err)
         rc = check_sizes(lane, err);
     if (rc == 0)
         rc = check_forward(lane, err);
+    if (rc == 0 && lane->lane.request.phase->traffic == TRAFFIC_PINGPONG)
+        rc = verbs_pingpong_check(lane, err);
     return rc == 0 ? check_partners(lane, err) : rc;
 }
 
@@ -557,6 +614,7 @@ void verbs_lane_finish(struct lane *lane)
         free(in->scatters);
         free(in->works);
     }
+    verbs_pingpong_free(l);
     free(l->flows);
     free(l->outs);
     free(l->ins);

@@ -22,7 +22,7 @@ static struct courier_letter letter_of(const struct verbs_end *end, bool ours, u
 {
     return (struct courier_letter){.src = end->flow->src,
                                    .dst = end->flow->dst,
-                                   .from_source = end->source == ours,
+                                   .from_source = (end->source != end->back) == ours,
                                    .piece = (uint16_t)(end->script.stream * 2 + piece)};
 }
 
@@ -75,7 +75,7 @@ static int fetch(struct verbs_end *end, uint16_t piece, struct err *err)
     return err_set(err, -EPROTO,
                    "%s: rank %u speaks another version of the verbs protocol: use the same "
                    "version of switchbench-node everywhere",
-                   end->lane->port->label, end->source ? end->flow->dst : end->flow->src);
+                   end->lane->port->label, verbs_end_partner(end));
 }
 
 /* --- connecting --- */
@@ -102,8 +102,7 @@ static int check_families(const struct verbs_end *end, struct err *err)
     return err_set(err, -EAFNOSUPPORT,
                    "%s: its GID %s and rank %u's %s are of different address families; give both "
                    "a gid_index of one family",
-                   end->lane->port->label, verbs_gid_text(gid->bytes, ours),
-                   end->source ? end->flow->dst : end->flow->src,
+                   end->lane->port->label, verbs_gid_text(gid->bytes, ours), verbs_end_partner(end),
                    verbs_gid_text(end->theirs.gid, theirs));
 }
 
@@ -191,8 +190,7 @@ static int await_partner(struct verbs_lane *lane, int64_t waited_ns, struct err 
 
     if (waited_ns < SUSPECT_NS)
         return -EAGAIN;
-    return err_set(err, code, "%s: rank %u %s", lane->port->label,
-                   end->source ? end->flow->dst : end->flow->src,
+    return err_set(err, code, "%s: rank %u %s", lane->port->label, verbs_end_partner(end),
                    end->link == VERBS_LINK_CALLING
                        ? "does not answer rdma_cm at its address"
                        : "has not offered its queue pair for this phase");

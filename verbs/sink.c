@@ -104,24 +104,34 @@ static void send_credit(struct verbs_in *in)
                                                   .bytes = sizeof control->credit_out});
 }
 
-void verbs_in_tell(struct verbs_in *in, int64_t now_ns)
+static bool credit_is_due(const struct verbs_in *in, uint64_t credit, int64_t now_ns)
 {
     const struct verbs_lane *lane = in->end.lane;
+    bool again = !lane->reliable && now_ns - in->told_ns >= RETELL_NS;
+
+    /* Messages there and back need none; that the end has come must be told. */
+    if (lane->pingpong != NULL)
+        return again && in->end.ended;
+    if (credit - in->told > in->end.pair->need.slots / 4)
+        return true;
+    /* A reader's credit is also what the source counts as offered: it must be exact at the end. */
+    if (lane->options.operation == VERBS_READ && credit > in->told &&
+        (credit == in->known || in->marked))
+        return true;
+    return again && (credit > in->told || in->end.ended);
+}
+
+void verbs_in_tell(struct verbs_in *in, int64_t now_ns)
+{
     uint64_t credit = credit_of(in);
-    bool due = credit - in->told > in->end.pair->need.slots / 4;
 
     if (in->back > 0)
         post_receives(in);
-    /* A reader's credit is also what the source counts as offered: it must be exact at the end. */
-    due = due || (lane->options.operation == VERBS_READ && credit > in->told &&
-                  (credit == in->known || in->marked));
-    if (!lane->reliable)
-        due = due || ((credit > in->told || in->end.ended) && now_ns - in->told_ns >= RETELL_NS);
-    if (!due || in->end.control_busy || in->end.failed)
+    if (!credit_is_due(in, credit, now_ns) || in->end.control_busy || in->end.failed)
         return;
     in->told = credit;
     in->told_ns = now_ns;
-    if (lane->options.service == VERBS_UD)
+    if (in->end.lane->options.service == VERBS_UD)
         send_credit(in);
     else
         write_credit(in);
@@ -173,6 +183,16 @@ static void return_receive(struct verbs_in *in)
     in->back++;
 }
 
+/* The message's sequence, of which the immediate has the low bits. */
+static uint32_t sequence_of(const struct verbs_in *in, uint32_t immediate)
+{
+    uint32_t due = (uint32_t)in->check.at.sequence;
+    uint32_t ahead = (immediate - due) & VERBS_IMMEDIATE_MASK;
+
+    return ahead <= VERBS_IMMEDIATE_MASK / 2 ? due + ahead
+                                             : due + ahead - (VERBS_IMMEDIATE_MASK + 1);
+}
+
 static unsigned took_send(struct verbs_in *in, const struct ibv_wc *completion, int64_t now_ns)
 {
     uint32_t head = in->end.lane->options.service == VERBS_UD ? VERBS_GRH_BYTES : 0;
@@ -181,6 +201,12 @@ static unsigned took_send(struct verbs_in *in, const struct ibv_wc *completion, 
 
     if (bytes == sizeof(struct verbs_mark) && data[0] == VERBS_KIND_END &&
         read_mark(in, (const struct verbs_mark *)(const void *)data)) {
+        in->place = after(in, in->place);
+        return_receive(in);
+        return 1;
+    }
+    if ((completion->wc_flags & IBV_WC_WITH_IMM) != 0 &&
+        verbs_check_gap(&in->check, sequence_of(in, ntohl(completion->imm_data)), bytes)) {
         in->place = after(in, in->place);
         return_receive(in);
         return 1;

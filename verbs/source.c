@@ -70,14 +70,22 @@ static void pass_on(struct verbs_out *out, struct ibv_send_wr *work, uint32_t co
     }
 }
 
+/* The immediate data: which message it is. */
+static void number(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
+{
+    uint32_t sequence = (uint32_t)out->at.sequence;
+
+    for (const struct ibv_send_wr *end = work + count; work != end; work++)
+        work->imm_data = htonl(sequence++ & VERBS_IMMEDIATE_MASK);
+}
+
 static void aim(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct verbs_offer *theirs = &out->end.theirs;
-    uint32_t sequence = (uint32_t)out->at.sequence;
 
+    number(out, work, count);
     for (const struct ibv_send_wr *end = work + count; work != end; work++) {
         work->wr.rdma.remote_addr = theirs->ring.address + (uint64_t)out->remote * theirs->stride;
-        work->imm_data = htonl(sequence++ & VERBS_IMMEDIATE_MASK);
         out->remote = out->remote + 1 == theirs->slots ? 0 : out->remote + 1;
     }
 }
@@ -85,6 +93,12 @@ static void aim(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 static void fill_send(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     gather(out, work, count);
+}
+
+static void fill_send_numbered(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
+{
+    gather(out, work, count);
+    number(out, work, count);
 }
 
 static void fill_write(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
@@ -104,6 +118,14 @@ static void fill_write_on(struct verbs_out *out, struct ibv_send_wr *work, uint3
     aim(out, work, count);
 }
 
+/* Datagrams there and back may be shorter than a header, and are known by their number only. */
+static bool is_numbered(const struct verbs_out *out)
+{
+    const struct verbs_lane *lane = out->end.lane;
+
+    return lane->options.service == VERBS_UD && lane->pingpong != NULL;
+}
+
 void verbs_out_variant(struct verbs_out *out)
 {
     bool write = out->end.lane->options.operation == VERBS_WRITE;
@@ -111,7 +133,7 @@ void verbs_out_variant(struct verbs_out *out)
     if (out->from != NULL)
         out->fill = write ? fill_write_on : fill_send_on;
     else
-        out->fill = write ? fill_write : fill_send;
+        out->fill = write ? fill_write : is_numbered(out) ? fill_send_numbered : fill_send;
 }
 
 void verbs_out_connected(struct verbs_out *out)
@@ -126,11 +148,15 @@ void verbs_out_connected(struct verbs_out *out)
     out->allowed = theirs->slots - end_takes_one;
     if (options->operation == VERBS_READ)
         out->allowed = out->span;
+    if (out->end.lane->pingpong != NULL)
+        out->allowed = UINT64_MAX;
     for (uint32_t i = 0; i < VERBS_BATCH; i++) {
         struct ibv_send_wr *work = &out->works[i];
 
-        *work = (struct ibv_send_wr){
-            .next = work + 1, .sg_list = &out->gathers[2 * (size_t)i], .opcode = IBV_WR_SEND};
+        *work =
+            (struct ibv_send_wr){.next = work + 1,
+                                 .sg_list = &out->gathers[2 * (size_t)i],
+                                 .opcode = is_numbered(out) ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND};
         work->sg_list[0].lkey = pair->range.lkey;
         work->sg_list[1].lkey = pair->port->pattern.lkey;
         if (write) {
@@ -198,7 +224,7 @@ static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t mo
     uint64_t due = (budget - 1) / length + 1;
     uint64_t left = (script->total - out->at.before) / length;
 
-    if (script->size_count > 1)
+    if (script->size_count > 1 || script->drawn.most > 0)
         return 1;
     run = run < most ? run : most;
     run = run < due ? run : (uint32_t)due;
@@ -306,6 +332,21 @@ uint64_t verbs_out_post(struct verbs_out *out, uint64_t budget, int64_t now_ns)
     if (read)
         tell_ready(out);
     return bytes;
+}
+
+void verbs_out_skip(struct verbs_out *out, uint64_t count)
+{
+    bool idle = out->done == out->at.sequence;
+    uint32_t slots = out->end.theirs.slots;
+
+    out->next = (uint32_t)((out->next + count) % out->span);
+    out->remote = slots > 0 ? (uint32_t)((out->remote + count) % slots) : 0;
+    for (uint64_t i = 0; i < count; i++)
+        verbs_cursor_next(&out->at, &out->end.script);
+    if (idle) {
+        out->done = out->at.sequence;
+        out->done_bytes = out->at.before;
+    }
 }
 
 /* --- completions and credits --- */

@@ -8,6 +8,7 @@
 const struct transport transport_verbs = {
     .name = "verbs",
     .size_unit = "message",
+    .pingpong = true,
     .knows_end = true,
     .open = verbs_port_open,
     .facts = verbs_port_facts,
@@ -20,6 +21,8 @@ const struct transport transport_verbs = {
     .start = verbs_lane_start,
     .poll = verbs_lane_poll,
     .measure = verbs_lane_measure,
+    .latency = verbs_lane_latency,
+    .samples = verbs_lane_samples,
     .hardware = verbs_port_hardware,
     .finish = verbs_lane_finish,
     .close = verbs_port_close,

@@ -4,6 +4,7 @@
  */
 #include "clock.h"
 #include "lane.h"
+#include "pingpong.h"
 
 #include <string.h>
 
@@ -121,7 +122,7 @@ static int64_t send_flow(struct verbs_lane *lane, struct verbs_flow *flow, int64
     return free_running || flow->pace.next_ns <= now_ns ? now_ns : flow->pace.next_ns;
 }
 
-static int64_t send_all(struct verbs_lane *lane, int64_t now_ns)
+int64_t verbs_stream_send(struct verbs_lane *lane, int64_t now_ns)
 {
     int64_t wake_ns = CLOCK_NEVER;
 
@@ -206,7 +207,8 @@ void verbs_lane_start(struct lane *lane, int64_t now_ns)
     lane->stop_ns = lane->request.phase->stop_ns;
     lane->sent_all = l->out_count == 0;
     lane->received_all = l->in_count == 0;
-    for (uint32_t i = 0; i < lane->request.send_count; i++)
+    l->opens_ns = pingpong_opens_ns(lane->request.phase);
+    for (uint32_t i = 0; i < lane->request.send_count && l->pingpong == NULL; i++)
         set_pace(l, &l->flows[i]);
     for (unsigned i = 0; i < l->out_count; i++)
         l->outs[i].moved_ns = lane->request.phase->start_ns;
@@ -233,12 +235,12 @@ int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns)
     if (lane->error.text[0] != '\0')
         return CLOCK_NEVER;
     moved = look_once(l, now_ns);
-    if (now_ns < lane->request.phase->start_ns)
-        return lane->request.phase->start_ns;
+    if (now_ns < l->opens_ns)
+        return l->opens_ns;
     if (lane->started_ns == 0)
         lane->started_ns = now_ns;
     if (!lane->sent_all)
-        send_ns = send_all(l, now_ns);
+        send_ns = l->send(l, now_ns);
     note_ends(l, now_ns);
     if (lane->sent_all && lane->received_all)
         return CLOCK_NEVER;

@@ -421,6 +421,20 @@ static void case_probe(void **state)
 
 /* --- messages there and back --- */
 
+static bool came_back(uint64_t count, uint64_t sent)
+{
+    return count == sent || (subject->gives_up && count < sent && count >= sent * 3 / 4);
+}
+
+/* All of it arrived once. */
+static void check_back(const struct battery_run *run, uint64_t least)
+{
+    if (!subject->gives_up)
+        battery_whole(run, least);
+    for (size_t i = 0; i < run->flow_count; i++)
+        assert_int_equal(run->flows[i].destination.corrupted, 0);
+}
+
 /* Every message came back, and took its time. */
 static void look_at_times(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
@@ -431,7 +445,7 @@ static void look_at_times(struct battery_run *run, uint32_t rank, struct lane *l
         assert_true(
             subject->transport->latency(lane, &lane->request.sends[i], LATENCY_PINGPONG, times));
         assert_true(times->histogram.count > 0);
-        assert_int_equal(times->sent, times->histogram.count);
+        assert_true(came_back(times->histogram.count, times->sent));
         assert_true(times->histogram.least_ns > 0);
         assert_true(times->histogram.greatest_ns < (uint64_t)run->duration_ns);
         free(times);
@@ -448,6 +462,7 @@ static void begin_pingpong(struct battery_run *run)
     run->phase.traffic = TRAFFIC_PINGPONG;
     run->phase.tcp.streams = 1; /* what goes there and back can't be tuned otherwise */
     run->phase.tcp.zero_copy = false;
+    run->phase.verbs.queue_pairs = 1;
 }
 
 static void case_pingpong(void **state)
@@ -458,12 +473,16 @@ static void case_pingpong(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct battery_run run;
 
+        if (subject->back_most > 0 && sizes[i] > subject->back_most)
+            continue;
         begin_pingpong(&run);
         run.phase.sizes[0] = sizes[i];
+        if (sizes[i] > 1 << 16)
+            run.duration_ns = 2 * NS_PER_S; /* in an emulated machine, too, there are several */
         run.look = look_at_times;
         add_pairs(&run);
         battery_play(&run);
-        battery_whole(&run, 1);
+        check_back(&run, 1);
         for (size_t f = 0; f < run.flow_count; f++)
             assert_int_equal(run.flows[f].source.live.payload_bytes % sizes[i], 0);
     }
@@ -472,6 +491,11 @@ static void case_pingpong(void **state)
 #define DRAWN_COUNT 200
 #define DRAWN_LEAST 3
 #define DRAWN_MOST 50000
+
+static uint32_t drawn_most(void)
+{
+    return subject->back_most > 0 ? subject->back_most : DRAWN_MOST;
+}
 
 /* Each single time is there, of sizes that spread over the range's powers of two. */
 static void look_at_samples(struct battery_run *run, uint32_t rank, struct lane *lane)
@@ -482,17 +506,18 @@ static void look_at_samples(struct battery_run *run, uint32_t rank, struct lane 
     uint64_t bytes = 0, sent = 0;
     size_t small = 0;
 
-    assert_int_equal(count, lane->request.send_count > 0 ? senders * DRAWN_COUNT : 0);
+    assert_true(came_back(count, lane->request.send_count > 0 ? senders * DRAWN_COUNT : 0));
     for (size_t i = 0; i < count; i++) {
-        assert_true(samples[i].size >= DRAWN_LEAST && samples[i].size <= DRAWN_MOST);
+        assert_true(samples[i].size >= DRAWN_LEAST && samples[i].size <= drawn_most());
         assert_true(samples[i].dst != rank && samples[i].dst < subject->ports);
         assert_true(samples[i].time_ns > 0);
         bytes += samples[i].size;
-        small += samples[i].size < 387; /* the geometric mean of the range */
+        /* the geometric mean of the range */
+        small += (uint64_t)samples[i].size * samples[i].size < (uint64_t)DRAWN_LEAST * drawn_most();
     }
     for (uint32_t i = 0; i < lane->request.send_count; i++)
         sent += lane->request.sends[i].side->live.payload_bytes;
-    assert_int_equal(bytes, sent);
+    assert_true(bytes == sent || (subject->gives_up && bytes < sent));
     if (count > 0)
         assert_in_range(small, count * 3 / 10, count * 7 / 10);
 }
@@ -502,7 +527,7 @@ static void draw_messages(struct battery_run *run, bool random)
     begin_pingpong(run);
     run->phase.pingpong = (struct pingpong_options){.count = DRAWN_COUNT,
                                                     .size_least = DRAWN_LEAST,
-                                                    .size_most = DRAWN_MOST,
+                                                    .size_most = drawn_most(),
                                                     .random = random,
                                                     .samples = true};
     run->duration_ns = 10 * NS_PER_S;
@@ -517,9 +542,9 @@ static void case_pingpong_drawn(void **state)
     draw_messages(&run, false);
     add_pairs(&run);
     battery_play(&run);
-    battery_whole(&run, DRAWN_COUNT);
+    check_back(&run, DRAWN_COUNT);
     for (size_t i = 0; i < run.flow_count; i++)
-        assert_int_equal(run.flows[i].destination.live.messages, DRAWN_COUNT);
+        assert_true(came_back(run.flows[i].destination.live.messages, DRAWN_COUNT));
 }
 
 static void case_pingpong_random(void **state)
@@ -534,10 +559,10 @@ static void case_pingpong_random(void **state)
             if (src != dst)
                 battery_add(&run, src, dst, PATTERN_GENERATE);
     battery_play(&run);
-    battery_whole(&run, 1);
+    check_back(&run, 1);
     for (size_t i = 0; i < run.flow_count; i++)
         messages += run.flows[i].destination.live.messages;
-    assert_int_equal(messages, subject->ports * DRAWN_COUNT);
+    assert_true(came_back(messages, subject->ports * DRAWN_COUNT));
 }
 
 /* --- times beside the load --- */
@@ -773,7 +798,7 @@ static int run_cases(void)
         CASE(case_sizes);
         CASE(case_transfer);
         CASE(case_probe);
-        if (subject->transport->pingpong) {
+        if (subject->transport->pingpong && !subject->one_way) {
             CASE(case_pingpong);
             CASE(case_pingpong_drawn);
             CASE(case_pingpong_random);

@@ -35,6 +35,9 @@ struct battery_subject {
      * 8 Mbit/s a port, 300 ms); NULL: nothing. */
     void (*tune)(struct phase *phase);
     uint32_t sizes[BATTERY_SIZES]; /* tried one by one, then all in one stream; 0 ends */
+    uint32_t back_most; /* bytes of messages there and back at most; 0: as large as all */
+    bool one_way;       /* as it is tuned it carries none there and back */
+    bool gives_up;      /* ... or may lose, or be too late with, one in four of them */
     const struct battery_refusal *refusals;
     size_t refusal_count;
     /* Further cases of this transport's own, on the open ports; NULL: none. */

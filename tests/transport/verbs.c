@@ -114,6 +114,23 @@ static void too_large_for_ud(struct phase *phase)
     phase->sizes[0] = 5000;
 }
 
+static void read_back(struct phase *phase)
+{
+    phase->traffic = TRAFFIC_PINGPONG;
+    phase->verbs.service = VERBS_RC;
+    phase->verbs.operation = VERBS_READ;
+    phase->verbs.immediate = false;
+    phase->verbs.queue_pairs = 1;
+}
+
+static void several_pairs_back(struct phase *phase)
+{
+    phase->traffic = TRAFFIC_PINGPONG;
+    phase->verbs.service = VERBS_RC;
+    phase->verbs.operation = VERBS_SEND;
+    phase->verbs.queue_pairs = 2;
+}
+
 static const struct battery_refusal refusals[] = {
     {no_size, "0 bytes"},
     {no_load, "needs a load"},
@@ -124,6 +141,8 @@ static const struct battery_refusal refusals[] = {
     {uc_send, "uc has write"},
     {too_deep, "out of range"},
     {too_large_for_ud, "a message is one packet"},
+    {read_back, "a read goes one way"},
+    {several_pairs_back, "leave queue_pairs out"},
 };
 
 /* As fast as it goes, both ways at once; the second time over the queue pairs of the first. */
@@ -226,7 +245,11 @@ int main(int argc, char **argv)
         set_word(argv[i]);
     /* A chain is forwarded over rc only. */
     subject.ports = wanted.service == VERBS_RC ? device_count : 2;
-    if (wanted.service == VERBS_UD)
+    if (wanted.service == VERBS_UD) {
         subject.sizes[4] = 0;
+        subject.back_most = 1024;
+    }
+    subject.one_way = wanted.operation == VERBS_READ;
+    subject.gives_up = wanted.service != VERBS_RC;
     return battery_main(&subject);
 }

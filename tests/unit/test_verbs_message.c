@@ -125,6 +125,51 @@ static void a_run_ends_where_its_messages_do(void **state)
     }
 }
 
+/* Sizes that are drawn are the same for whoever has the script. */
+static void drawn_sizes_are_known_to_both_ends(void **state)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+
+    (void)state;
+    begin(mixed, 1, FLOW_ENDLESS);
+    bench.script.drawn = bench.check.script.drawn = draw_sizes(7, 3, 50000);
+    verbs_cursor_start(&bench.at, &bench.script);
+    verbs_check_start(&bench.check);
+    for (uint32_t i = 0; i < 500; i++) {
+        uint32_t length = make();
+
+        assert_true(verbs_check_message(&bench.check, bench.message, length));
+        least = length < least ? length : least;
+        most = length > most ? length : most;
+    }
+    assert_int_equal(bench.side.live.messages, 500);
+    assert_int_equal(bench.side.corrupted, 0);
+    assert_true(least >= 3 && least < 10);
+    assert_true(most <= 50000 && most > 25000);
+}
+
+/* A message shorter than its own sequence is placed by a number from elsewhere. */
+static void a_number_tells_what_is_missing(void **state)
+{
+    static const uint32_t size[] = {4};
+
+    (void)state;
+    begin(size, 1, FLOW_ENDLESS);
+    bench.check.reliable = false;
+    assert_false(verbs_check_gap(&bench.check, 0, 4));
+    assert_true(verbs_check_message(&bench.check, bench.message, make()));
+    for (int i = 0; i < 4; i++)
+        make();
+    assert_false(verbs_check_gap(&bench.check, 4, 4));
+    assert_true(verbs_check_message(&bench.check, bench.message, 4));
+    assert_int_equal(bench.check.missed, 3);
+    assert_int_equal(bench.check.at.sequence, 5);
+    assert_true(verbs_check_gap(&bench.check, 2, 4)); /* it comes after all */
+    assert_int_equal(bench.check.missed, 2);
+    assert_int_equal(bench.side.reordered, 1);
+    assert_int_equal(bench.check.at.sequence, 5);
+}
+
 static void every_wrong_byte_is_counted(void **state)
 {
     (void)state;
@@ -386,6 +431,8 @@ int main(void)
         cmocka_unit_test(whole_messages_count),
         cmocka_unit_test(a_script_ends_with_a_shortened_message),
         cmocka_unit_test(a_run_ends_where_its_messages_do),
+        cmocka_unit_test(drawn_sizes_are_known_to_both_ends),
+        cmocka_unit_test(a_number_tells_what_is_missing),
         cmocka_unit_test(every_wrong_byte_is_counted),
         cmocka_unit_test(samples_find_damage),
         cmocka_unit_test(an_old_message_in_place_is_no_new_one),

@@ -31,7 +31,7 @@ BOUND_LAST = (
 
 # Configuration words that a node's documents call otherwise.
 _NODE_WORDS = {"udp_sources_per_flow": "udp_sources", "streams_per_flow": "streams"}
-_PINGPONG = ("tcp", "dpdk")  # transports that carry messages there and back
+_PINGPONG = ("tcp", "dpdk", "verbs")  # transports that carry messages there and back
 _ROUNDS = 8  # a window has at least so many round trips at line rate
 _TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
 # Parameters that say where and when, not which flows.
