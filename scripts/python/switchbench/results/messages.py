@@ -118,6 +118,11 @@ def _peaks(curves: list[Entry], console: Console) -> None:
         _say("  a peak at the largest size may be higher beyond it", console)
 
 
+def _range_words(part: Entry) -> str:
+    least, most = size_words(part["from"]), size_words(part["to"])
+    return least if least == most else f"{least} to {most}"
+
+
 def _paths(crossings: list[Entry], console: Console) -> None:
     if not crossings:
         return
@@ -128,7 +133,7 @@ def _paths(crossings: list[Entry], console: Console) -> None:
             table.add_row(
                 escape(" or ".join(crossing["paths"])) if number == 0 else "",
                 str(crossing["ranks"]) if number == 0 else "",
-                f"{size_words(part['from'])} to {size_words(part['to'])}",
+                _range_words(part),
                 escape(part["use"] or "either: alike"),
                 size_words(part["crossed_at"]) if part["crossed_at"] else "",
             )
