@@ -40,6 +40,8 @@ struct node_port {
     size_t first_lane;                 /* of all the node's: its queue 0's */
     const struct transport *transport; /* in which it is open; NULL: closed */
     struct transport_port *open;
+    const struct transport *parked_transport; /* it stays open in this one, unused; NULL: none */
+    struct transport_port *parked;
     uint32_t queues;         /* that it has in that transport */
     uint64_t line_rate_bps;  /* as resolved when it was opened; 0: unknown */
     double core_fps;         /* frames/s that one core can send there at most; 0: no bound known */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * This node's ports: opened in one transport at a time, the guard asked first, their links watched.
+ * This node's ports: used in one transport at a time, the guard asked first, their links watched.
  */
 #include "clock.h"
 #include "guard.h"
@@ -14,13 +14,40 @@
 
 #define LINK_WAIT_NS (10 * NS_PER_S)
 
-static void close_port(struct node_port *port)
+static void forget(struct node_port *port)
 {
-    if (port->transport == NULL)
-        return;
-    port->transport->close(port->open);
     port->transport = NULL;
     port->open = NULL;
+}
+
+static void close_port(struct node_port *port)
+{
+    if (port->transport != NULL)
+        port->transport->close(port->open);
+    forget(port);
+    if (port->parked_transport != NULL)
+        port->parked_transport->close(port->parked);
+    port->parked_transport = NULL;
+    port->parked = NULL;
+}
+
+/* Another transport has its turn. A device that shares nothing with it stays open meanwhile:
+ * memif's other end would see it leave and come at each turn, and DPDK's thread takes such a
+ * connection apart, and makes it, beside whoever uses it (22.11). */
+static void leave_port(struct node_port *port)
+{
+    struct port_facts facts = {0};
+
+    if (port->transport == NULL)
+        return;
+    port->transport->facts(port->open, &facts);
+    if (facts.apart && port->parked_transport == NULL) {
+        port->parked_transport = port->transport;
+        port->parked = port->open;
+    } else {
+        port->transport->close(port->open);
+    }
+    forget(port);
 }
 
 static void release_workers(struct node *node)
@@ -42,8 +69,13 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     struct port_facts facts = {0};
     int rc = lend_for(node, port, transport, err);
 
-    if (rc == 0)
+    if (rc == 0 && port->parked_transport == transport) {
+        port->open = port->parked;
+        port->parked = NULL;
+        port->parked_transport = NULL;
+    } else if (rc == 0) {
         rc = transport->open(&port->open, &port->conf, &node->run, err);
+    }
     if (rc < 0)
         return rc;
     port->transport = transport;
@@ -211,7 +243,7 @@ static int survey_port(struct node *node, struct node_port *port, const struct t
         port->unsurveyed = true;
         return 0;
     }
-    close_port(port);
+    leave_port(port);
     rc = open_port(node, port, transport, err);
     if (rc < 0)
         return rc;
@@ -286,7 +318,7 @@ int ports_use(struct node *node, const struct transport *transport, const uint32
     release_workers(node);
     for (size_t i = 0; i < node->port_count; i++)
         if (node->ports[i].transport != transport)
-            close_port(&node->ports[i]);
+            leave_port(&node->ports[i]);
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = use_port(node, &node->ports[ports[i]], transport, &err);
         if (rc == 0)

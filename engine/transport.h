@@ -88,6 +88,7 @@ struct port_facts {
     char link_layer[12]; /* verbs: "InfiniBand" or "Ethernet" */
     char gid[46];        /* verbs: chosen where the options do not say ... */
     int gid_index;       /* ... and its place in the table; -1: none */
+    bool apart;          /* no other transport uses its device: it may stay open beside them */
 };
 
 enum traffic {
