@@ -72,7 +72,7 @@ static const char *make(struct port_conf *confs)
             return "no memory for rings";
         if (rte_eth_from_rings(names[i][1], &received[i], 1, &sent[i], 1, 0) < 0)
             return "DPDK has no ring driver here";
-        snprintf(names[i][0], sizeof names[i][0], "net_ring_%s", names[i][1]);
+        snprintf(names[i][0], sizeof names[i][0], "net_ring_wire%u", i);
         snprintf(names[i][1], sizeof names[i][1], "198.18.0.%u/16", i + 1);
         snprintf(names[i][2], sizeof names[i][2], "2001:2::%x/64", i + 1);
         confs[i] = (struct port_conf){.name = i == 0 ? "node0:e0" : "node1:e0",
