@@ -4,12 +4,11 @@
  */
 #include "clock.h"
 #include "lane.h"
+#include "look.h"
 #include "pingpong.h"
 
 #include <string.h>
 
-#define LOOK_LEAST_NS (20 * NS_PER_US)
-#define LOOK_MOST_NS (500 * NS_PER_US)
 #define EVENTS_MOST 64
 
 /* --- load --- */
@@ -187,16 +186,6 @@ static bool arm(struct verbs_lane *lane, int64_t now_ns)
     return look_once(lane, now_ns);
 }
 
-static int64_t next_look(struct verbs_lane *lane, bool moved, int64_t now_ns)
-{
-    lane->look_ns = moved ? lane->look_ns / 2 : lane->look_ns * 2;
-    if (lane->look_ns < LOOK_LEAST_NS)
-        lane->look_ns = LOOK_LEAST_NS;
-    if (lane->look_ns > LOOK_MOST_NS)
-        lane->look_ns = LOOK_MOST_NS;
-    return now_ns + lane->look_ns;
-}
-
 /* --- the worker's calls --- */
 
 void verbs_lane_start(struct lane *lane, int64_t now_ns)
@@ -246,6 +235,6 @@ int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns)
         return CLOCK_NEVER;
     if (!moved && l->events && arm(l, now_ns))
         return now_ns;
-    look_ns = next_look(l, moved, now_ns);
+    look_ns = look_next(&l->look_ns, moved, now_ns);
     return send_ns > now_ns && send_ns < look_ns ? send_ns : look_ns;
 }

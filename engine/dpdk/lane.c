@@ -2,6 +2,7 @@
 #include "lane.h"
 
 #include "eal.h"
+#include "look.h"
 #include "messages.h"
 
 #include <assert.h>
@@ -911,6 +912,8 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
         base->sent_all = sent_all(lane);
     port_release(lane->queue);
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));
+    if (lane->messages != NULL && !lane->port->kernel)
+        next_ns = earlier(next_ns, look_next(&lane->look_gap_ns, received > 0, now_ns));
     return received == lane->receive_burst ? now_ns : next_ns;
 }
 

@@ -136,6 +136,7 @@ struct dpdk_lane {
     struct forwarder forwarder;
     struct prober prober;
     struct messages *messages; /* messages.h: they go there and back; NULL: frames are all */
+    int64_t look_gap_ns;       /* theirs, where nothing tells that a frame has come: look.h */
     struct lane_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
     uint32_t size_count;
     uint8_t order[TRANSPORT_SIZES_MAX]; /* the phase's list, as places in `sizes` */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * When to look again for what nothing tells: half as long after something came, twice as long after
+ * nothing did. Who waits for one message's answer then loses little, and sleeps where none comes.
+ */
+#ifndef ENGINE_LOOK_H
+#define ENGINE_LOOK_H
+
+#include "clock.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LOOK_LEAST_NS (20 * NS_PER_US)
+#define LOOK_MOST_NS (500 * NS_PER_US)
+
+/* gap_ns: the time between two looks, kept between calls; it may begin as 0. Returns when the next
+ * one is due. */
+static inline int64_t look_next(int64_t *gap_ns, bool moved, int64_t now_ns)
+{
+    *gap_ns = moved ? *gap_ns / 2 : *gap_ns * 2;
+    if (*gap_ns < LOOK_LEAST_NS)
+        *gap_ns = LOOK_LEAST_NS;
+    if (*gap_ns > LOOK_MOST_NS)
+        *gap_ns = LOOK_MOST_NS;
+    return now_ns + *gap_ns;
+}
+
+#endif
