@@ -174,6 +174,16 @@ def test_delays_that_were_cut_off_have_no_mean() -> None:
     assert latency["p50"] is not None
 
 
+def test_delays_that_were_cut_off_are_no_percentile() -> None:
+    """Moved by what the clocks were wrong by they look like times; nobody knows what they were."""
+    clocks = [_clock("node1", 0, 100), _clock("node2", 13_000, 100)]
+    delays = [0] * 90 + [40_000] * 10
+    latency = _latency(_summary(*_two("estimated", "asked for"), *clocks, _one_way(0, delays)))
+    assert latency["p50"] is None
+    assert "cut off" in latency["reasons"]["p50"]
+    assert latency["max"] is not None
+
+
 def test_without_a_common_clock_there_is_a_reason() -> None:
     clocks = [_clock("node1", 0, 100), _clock("node2", 0, None)]
     result = _summary(*_two("ptp", "asked for"), *clocks, _one_way(None, DELAYS))

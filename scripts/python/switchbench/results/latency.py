@@ -64,7 +64,7 @@ class Histogram:
     bound_ns: int | None = None  # one way: what the two clocks may differ by
     no_clock: bool = False  # one way: of some it is not known what they may differ by
     moved: dict[int, int] = field(default_factory=dict)  # by ns: put right since they were counted
-    cut: bool = False  # some were below 0 by the clocks, and counted as 0
+    cut_ns: int | None = None  # what delays that the clocks made negative are read as; None: none
 
     def add_record(self, record: Record) -> None:
         """Takes one part of a `histogram` record; what all parts repeat counts once."""
@@ -98,7 +98,7 @@ class Histogram:
             lost=self.lost,
             bound_ns=bound_ns,
             moved={} if shift_ns == 0 else {mid + shift_ns: n for mid, n in self._middles()},
-            cut=self.buckets.get(0, 0) > 0 and (shift_ns, bound_ns) != (0, 0),
+            cut_ns=shift_ns if self.buckets.get(0) and (shift_ns, bound_ns) != (0, 0) else None,
         )
 
     def _middles(self) -> Iterator[tuple[int, int]]:
@@ -152,7 +152,7 @@ class Histogram:
         self.greatest_ns = _known(max, self.greatest_ns, other.greatest_ns)
         self.bound_ns = _known(max, self.bound_ns, other.bound_ns)
         self.no_clock = self.no_clock or other.no_clock
-        self.cut = self.cut or other.cut
+        self.cut_ns = _known(max, self.cut_ns, other.cut_ns)
         if other.lost is not None:
             self.lost = (self.lost or 0) + other.lost
 
@@ -260,6 +260,8 @@ def _refusal(name: str, value: float | None, times: Histogram) -> str | None:
         return None
     if times.no_clock:
         return "unknown: the ends have no common clock"
+    if times.cut_ns is not None and value <= times.cut_ns:
+        return _CUT
     if name in ("min", "mean") and times.bound_ns is not None and _is_cut(times):
         return _CUT
     if not times.bound_ns or value >= times.bound_ns:
@@ -272,7 +274,7 @@ def _refusal(name: str, value: float | None, times: Histogram) -> str | None:
 
 def _is_cut(times: Histogram) -> bool:
     """Whether some were below 0 by the clocks."""
-    return times.cut or (times.bound_ns != 0 and times.buckets.get(0, 0) > 0)
+    return times.cut_ns is not None or (times.bound_ns != 0 and times.buckets.get(0, 0) > 0)
 
 
 @dataclass(frozen=True)
