@@ -92,6 +92,23 @@ def test_alike_paths_do_not_cross() -> None:
     assert [part["use"] for part in crossing["ranges"]] == [None]
 
 
+def test_a_crossing_among_sizes_where_paths_are_alike() -> None:
+    """It is told when another path is better behind them than before, and by chance never."""
+
+    def curve(transport: str, *means: float) -> dict[str, Any]:
+        points = [
+            {"size": 1 << place, "latency_us": {"mean": mean}} for place, mean in enumerate(means)
+        ]
+        return {"transport": transport, "network": "lab", "points": points}
+
+    even = curve("dpdk", 10, 10, 10, 10)
+    before, alike, behind = sweep._ranges(curve("tcp", 8, 9.8, 10.2, 12), even)
+    assert (before["use"], alike["use"], behind["use"]) == ("tcp in lab", None, "dpdk in lab")
+    assert 2 < alike["crossed_at"] < 4
+    _, chance, _ = sweep._ranges(curve("tcp", 8, 9.8, 10.2, 8), even)
+    assert chance["crossed_at"] is None
+
+
 def test_few_round_trips_have_no_percentile() -> None:
     """p99 of fifty is a guess: it is not told."""
     trials = {(0, 0): make_trial(make_site(), sizes=(64,), traffic="pingpong")}

@@ -186,13 +186,21 @@ def _ranges(one: Entry, other: Entry) -> list[Entry]:
         if times[0][size] and times[1][size]
     ]
     found: list[Entry] = []
+    within: dict[int, float] = {}  # where they cross while they are alike, by range
     for place, (size, ratio) in enumerate(ratios):
         use = None if abs(ratio) < math.log1p(ALIKE) else path_of(one if ratio > 0 else other)
+        crossed = _crossed(ratios[place - 1], (size, ratio)) if place else None
         if found and found[-1]["use"] == use:
             found[-1]["to"] = size
+            if crossed:
+                within.setdefault(len(found) - 1, crossed)
             continue
-        crossed = _crossed(ratios[place - 1], (size, ratio)) if place else None
         found.append({"use": use, "from": size, "to": size, "crossed_at": crossed})
+    # Alike curves cross by chance; between two sizes where different ones are better they must.
+    for place, crossed in within.items():
+        around = {part["use"] for part in found[max(0, place - 1) : place + 2]} - {None}
+        if len(around) == 2:
+            found[place]["crossed_at"] = found[place]["crossed_at"] or crossed
     return found
 
 
