@@ -109,7 +109,7 @@ def _with_all_or_without(
 ) -> tuple[Run, tuple[survey.Unreached, ...]]:
     """The run, planned again without the hosts that can't take part where it says `exclude`."""
     unreached = tuple(survey.survey(run.site))
-    if run.on_missing != "exclude":
+    if run.on_missing != "exclude" or len(unreached) == len(run.site.processes):
         survey.refuse(unreached)
     if not unreached:
         return run, ()
@@ -136,6 +136,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any])
     def command(name: str) -> list[str]:
         return [str(place.engine), "--name", name]
 
+    outcome: Outcome | None = None
     with Interrupt() as interrupt, progress:
         progress.stage(f"making the {run.site.launch}")
         try:
@@ -145,10 +146,14 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any])
                 outcome = controller.conduct(launcher, command, interrupt)
                 if isinstance(launcher, LabLauncher):
                     launcher.keep_truth(place.directory.path)
-                return outcome
-        except SwitchbenchError:
-            place.directory.discard_if_unused()
-            raise
+        except SwitchbenchError as error:
+            if outcome is None:
+                place.directory.discard_if_unused()
+                raise
+            # What was measured is there: that its place did not end well is one more fault.
+            outcome.faults.append(str(error))
+            outcome.status = outcome.status or error.status
+    return outcome
 
 
 def _write(directory: RunDirectory, result: dict[str, Any], outcome: Outcome) -> None:
