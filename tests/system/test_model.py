@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -273,15 +274,15 @@ def table_1(result: runs.Result) -> dict[tuple[str, int], float]:
 
 @pytest.mark.slow
 def test_table_1_with_a_capacity_fitted_to_it(tmp_path: Path) -> None:
-    """Within 3 %, in one of three runs: 50 processes on a machine that has its cores for others at
-    times do not keep to their rates."""
+    """Within 3 %, the median of three runs: 50 processes on a machine that has its cores for others
+    at times do not keep to their rates."""
+    tries = []
     for attempt in range(3):
         place = tmp_path / str(attempt)
         place.mkdir()
-        deviations = table_1(paper(place, "table1", "model-e7"))
-        if max(abs(percent) for percent in deviations.values()) <= 3:
-            return
-    raise AssertionError(deviations)
+        tries.append(table_1(paper(place, "table1", "model-e7")))
+    for row in TABLE_1:
+        assert abs(median(deviations[row] for deviations in tries)) <= 3, row
 
 
 @pytest.mark.slow
