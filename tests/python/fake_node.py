@@ -104,12 +104,20 @@ class FakeNode:
     def on_quit(self, _value: bool) -> int:
         write({"type": "bye", "node": self.name, "status": 0, "reason": "quit",
                "beats": self.beats})  # fmt: skip
+        if self.behaviour in ("stays", "goes-on-logging"):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if self.behaviour == "stays":
+                time.sleep(60)
+            os.write(sys.stderr.fileno(), b"a long farewell\n" * 20_000)  # no pipe holds it
         return 0
 
     def fault_die(self) -> int:
         print("the ring is gone", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
         return 0
+
+    def fault_stopped(self) -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
 
     def fault_error(self) -> int:
         write({"type": "error", "node": self.name, "text": "the link is down", "status": 3})

@@ -26,7 +26,7 @@ from switchbench.controller.control import peers
 from switchbench.controller.node import Node
 from switchbench.documents import to_yaml
 from switchbench.errors import RunError
-from switchbench.launch.base import popen_options
+from switchbench.launch.base import FarProcess, popen_options
 from switchbench.model import Process, Repeats, Run
 from switchbench.results.directory import LineFile, RunDirectory
 from switchbench.results.records import read_records
@@ -52,6 +52,22 @@ class FakeLauncher:
     def start(self, _process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
         environment = os.environ | {"PYTHONPATH": str(HERE)}
         self.started.append(subprocess.Popen(command, env=environment, **popen_options()))
+        return self.started[-1]
+
+
+class Far(FarProcess):
+    """A connection that knows of every end but the node's own: as ssh's client with 255."""
+
+    def lost(self, _log: Sequence[str]) -> str | None:
+        return "was lost there" if self.returncode else None
+
+
+class FarLauncher(FakeLauncher):
+    """Starts fake nodes behind connections."""
+
+    def start(self, _process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        environment = os.environ | {"PYTHONPATH": str(HERE)}
+        self.started.append(Far(command, env=environment, **popen_options()))
         return self.started[-1]
 
 
@@ -239,6 +255,43 @@ def test_missing_record_names_who_is_missing(tmp_path: Path) -> None:
     assert outcome.faults[0].startswith("node2 did not reach barrier 14 within 5 s")
     assert outcome.status == 3
     assert bench.summary(outcome)["status"] == "partial"
+
+
+def test_a_lost_connection_is_the_cause_of_a_missed_barrier(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.launcher = FarLauncher()
+    outcome = bench.conduct(node1="missing", node2="die")
+    assert outcome.faults[0] == "node2 was lost there"
+
+
+def test_a_node_that_hangs_is_not_ended_by_a_signal_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signals that end its connection are the controller's: the barrier is what is known."""
+    monkeypatch.setattr(control, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(control, "SIGNAL_TIMEOUT_S", 0.5)
+    bench = Bench(tmp_path / "run")
+    bench.launcher = FarLauncher()
+    outcome = bench.conduct(node1="missing", node2="stopped")
+    assert bench.launcher.started[1].returncode == -signal.SIGKILL
+    assert outcome.faults[0].startswith("node2 did not reach barrier 14 within 5 s")
+
+
+def test_a_node_that_closes_its_output_and_stays_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "QUIT_TIMEOUT_S", 1.5)
+    monkeypatch.setattr(control, "STOP_TIMEOUT_S", 0.5)
+    outcome = Bench(tmp_path / "run").conduct(node2="stays")
+    assert outcome.faults == ["waited 2 s for node2 to end (its output is closed)"]
+    assert outcome.status == 3
+
+
+def test_a_log_is_read_until_its_node_has_ended(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    assert bench.conduct(node2="goes-on-logging") == Outcome([], 0)
+    log = (tmp_path / "run" / "nodes.log").read_text()
+    assert log.count("node2: a long farewell\n") == 20_000
 
 
 def test_what_another_node_refused_is_a_bad_configuration(tmp_path: Path) -> None:

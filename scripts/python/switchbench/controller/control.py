@@ -43,6 +43,7 @@ QUIT_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 5.0  # for what was measured to be written
 SIGNAL_TIMEOUT_S = 2.0
 REAP_TIMEOUT_S = 1.0
+END_TURN_S = 0.01  # a process's end wakes nobody
 
 PAIRS_SHOWN = 6
 
@@ -145,9 +146,12 @@ class Controller:
             self._name_the_cause()
 
     def _name_the_cause(self) -> None:
-        """The others miss a node before its connection says that it is lost: that is the cause."""
+        """The others miss a node before its connection says that it is lost: that is the cause.
+
+        Not of a node that hangs: its connection ended by our own signal.
+        """
         node = self._missed
-        if node is not None and isinstance(node.popen, FarProcess):
+        if node is not None and not node.signalled and isinstance(node.popen, FarProcess):
             lost = node.popen.lost(node.last_words)
             if lost is not None:
                 self._outcome.faults[0] = f"{node.place} {lost}"
@@ -197,8 +201,9 @@ class Controller:
         talk.wait(lambda node: node.name not in talk.pump.speaking, "to end", QUIT_TIMEOUT_S)
         if self._unreachable:
             raise RunError(unreachable(self._unreachable))
+        talk.wait_for_ends(QUIT_TIMEOUT_S)
         for node in self._nodes:
-            if node.popen.wait(QUIT_TIMEOUT_S) != 0:
+            if node.popen.returncode != 0:
                 raise RunError(f"{node.place} {node.ended_how()}")
 
     # --- what nodes say ----------------------------------------------------------------------
@@ -287,8 +292,7 @@ class _Talk:
         """Until it is done at all nodes; none of them may be silent for `limit_s`."""
         begin_s = time.monotonic()
         while left := [node for node in self._nodes if not done(node)]:
-            if self._interrupt.name is not None:
-                raise RunError(f"interrupted ({self._interrupt.name})")
+            self._heed_interrupt()
             gone = next((node for node in left if node.name not in self.pump.speaking), None)
             if gone is not None:
                 raise RunError(f"{gone.place} {self._reap(gone)}")
@@ -298,6 +302,19 @@ class _Talk:
                 raise RunError(_late(late, what, limit_s))
             self.pump.turn()
             self._watcher.turn()
+
+    def wait_for_ends(self, limit_s: float) -> None:
+        """Until all processes have ended; reads on: a log that nobody reads would keep one."""
+        deadline = time.monotonic() + limit_s
+        while left := [node for node in self._nodes if node.popen.poll() is None]:
+            self._heed_interrupt()
+            if time.monotonic() > deadline:
+                raise RunError(_late(left, "to end (its output is closed)", limit_s))
+            self.pump.turn(END_TURN_S)
+
+    def _heed_interrupt(self) -> None:
+        if self._interrupt.name is not None:
+            raise RunError(f"interrupted ({self._interrupt.name})")
 
     def _reap(self, node: Node) -> str:
         """How a node that closed its output ended; it is given a moment for its last words."""
@@ -395,7 +412,7 @@ def _abandon(nodes: Sequence[Node]) -> None:
 
 
 def _end_nodes(nodes: Sequence[Node], pump: Pump) -> None:
-    """Ends all nodes within bounds: end of input, then signals. Reads on while they end."""
+    """Ends all nodes within bounds: end of input, then signals. Reads on to their last words."""
     for act, limit_s in (
         (Node.end_input, STOP_TIMEOUT_S),
         (_terminate, SIGNAL_TIMEOUT_S),
@@ -409,11 +426,16 @@ def _end_nodes(nodes: Sequence[Node], pump: Pump) -> None:
             pump.speaking or any(node.popen.poll() is None for node in running)
         ):
             pump.turn()
+    deadline = time.monotonic() + REAP_TIMEOUT_S
+    while pump.turn(0) and time.monotonic() < deadline:
+        pass
 
 
 def _terminate(node: Node) -> None:
+    node.signalled = True
     node.popen.terminate()
 
 
 def _kill(node: Node) -> None:
+    node.signalled = True
     node.popen.kill()

@@ -37,6 +37,7 @@ class Node:
         self.said: dict[str, Record] = {}  # the last record of each type
         self.trials_ended = 0
         self.heard_s = 0.0  # when it last wrote a record (monotonic)
+        self.signalled = False  # by us: how it ended then says nothing of why
         self.last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         self._lock = Lock()
         self._queue: deque[bytes] = deque()

@@ -33,18 +33,18 @@ class Pump:
         """Ends a turn when this is readable."""
         self._selector.register(fd, selectors.EVENT_READ, None)
 
-    def turn(self) -> None:
-        """Waits a moment for something to move, and moves it."""
+    def turn(self, limit_s: float = _TURN_S) -> bool:
+        """Waits, `limit_s` at most, for something to move, and moves it; whether anything did."""
         for node in self._nodes:
             self._want_to_write(node)
-        for key, _events in self._selector.select(_TURN_S):
-            if key.data is None:
-                continue
+        moves = [key for key, _ in self._selector.select(limit_s) if key.data is not None]
+        for key in moves:
             node, what = key.data
             if what == "input":
                 node.flush()
             else:
                 self._read(node, what, key.fileobj)
+        return bool(moves)
 
     def close(self) -> None:
         """Lets go of the pipes."""
