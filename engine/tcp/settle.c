@@ -252,7 +252,9 @@ static int await_partner(const struct tcp_lane *lane, int64_t waited_ns, struct 
 static void lose_late(struct tcp_lane *lane, int64_t waited_ns)
 {
     int64_t asked_ns = lane->lane.request.phase->probe_patience_ns;
-    int64_t limit_ns = asked_ns > 0 ? asked_ns : CONNECT_TIMEOUT_NS;
+    /* No longer than await_partner waits, which would fail the trial for one of them. */
+    int64_t limit_ns =
+        asked_ns > 0 && asked_ns < CONNECT_TIMEOUT_NS ? asked_ns : CONNECT_TIMEOUT_NS;
     struct err why = {0};
 
     for (unsigned i = 0; waited_ns >= limit_ns && i < lane->out_count; i++) {
