@@ -15,8 +15,8 @@
 #define DRAIN_LOOK_NS (100 * NS_PER_US) /* between two looks whether all was acknowledged */
 /* Between two looks at what came, of a worker that sleeps: each is a wake-up, and 100 us of a line
  * of 100 Gbit/s are 1.25 MB, which a receive buffer holds. */
-#define LOOK_LEAST_NS (100 * NS_PER_US)
-#define LOOK_MOST_NS (500 * NS_PER_US)
+#define READ_LOOK_LEAST_NS (100 * NS_PER_US)
+#define READ_LOOK_MOST_NS (500 * NS_PER_US)
 #define LOOK_FEW_BYTES (16u * 1024)
 #define LOOK_MANY_BYTES (32u * 1024)
 
@@ -303,10 +303,10 @@ static int64_t next_look(struct tcp_lane *lane, int64_t now_ns)
         lane->look_ns /= 2;
     else if (lane->most_read < LOOK_FEW_BYTES)
         lane->look_ns *= 2;
-    if (lane->look_ns < LOOK_LEAST_NS)
-        lane->look_ns = LOOK_LEAST_NS;
-    if (lane->look_ns > LOOK_MOST_NS)
-        lane->look_ns = LOOK_MOST_NS;
+    if (lane->look_ns < READ_LOOK_LEAST_NS)
+        lane->look_ns = READ_LOOK_LEAST_NS;
+    if (lane->look_ns > READ_LOOK_MOST_NS)
+        lane->look_ns = READ_LOOK_MOST_NS;
     return now_ns + (lane->more ? 0 : lane->look_ns);
 }
 
