@@ -2,9 +2,9 @@
  *
  * Messages there and back (doc/messages.md, ../engine/pingpong.h). Each flow has a stream there, as
  * any flow, and a second one for the way back, from its destination to its source, on a queue pair
- * of its own: for each message that came and was verified whole the destination sends as many bytes
- * of its own. A round trip's time is taken before the message is posted and behind the verification
- * of what came back.
+ * of its own: for each message that came (its wrong bytes are counted) the destination sends as
+ * many bytes of its own. A round trip's time is taken before the message is posted and behind the
+ * verification of what came back.
  *
  * With one message under way nobody sends what the other has no place for, so no credits are told.
  * On an unreliable service a message or its answer may be lost: then the source gives it up and
@@ -41,6 +41,11 @@ int verbs_pingpong_check(const struct verbs_lane *lane, struct err *err)
             "%s: a message there and back goes by one queue pair each way, not %u: leave "
             "queue_pairs out",
             label, lane->options.queue_pairs);
+    if (!lane->reliable && lane->options.operation == VERBS_WRITE && !lane->options.immediate)
+        return err_set(err, -EINVAL,
+                       "%s: over service uc a lost message is known by the number of the next one: "
+                       "for messages there and back set immediate: true",
+                       label);
     for (uint32_t i = 0; i < request->send_count; i++)
         if (request->sends[i].role == PATTERN_FORWARD)
             return err_set(err, -EINVAL, "%s: messages there and back are not forwarded", label);

@@ -403,13 +403,14 @@ static void begin_out_end(struct verbs_lane *lane, unsigned index)
 {
     struct verbs_out *out = &lane->outs[index];
     uint32_t place = index / lane->streams;
-    struct verbs_flow *group = &lane->flows[place];
+    struct verbs_flow *group;
 
     out->end.source = true;
     if (place >= lane->lane.request.send_count) {
         begin_end(lane, &out->end, verbs_pingpong_back(lane, place), lane->streams);
         return;
     }
+    group = &lane->flows[place];
     group->flow = &lane->lane.request.sends[place];
     group->outs = &lane->outs[index - index % lane->streams];
     group->open++;

@@ -455,6 +455,8 @@ static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
         return false;
     if (in->marked)
         return true;
+    if (in->end.lane->pingpong != NULL) /* a flow may rest; the drain has its limit */
+        return false;
     if (since_ns == 0 || (lane->stop_ns != CLOCK_NEVER && since_ns < lane->stop_ns))
         since_ns = lane->stop_ns;
     return since_ns != CLOCK_NEVER && now_ns - since_ns > SILENT_NS;
