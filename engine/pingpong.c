@@ -10,7 +10,8 @@
 #define PATIENCE_NS (250 * NS_PER_MS)
 #define PATIENCE_ROUNDS 4
 #define UNKNOWN_LINE_BPS 100000000u
-#define TIME_MOST ((UINT64_C(1) << 48) - 1) /* of a sample: 78 hours */
+#define MOMENT_MOST_NS (UINT32_MAX * NS_PER_US) /* 71.6 minutes */
+#define TIME_MOST ((UINT64_C(1) << 48) - 1)     /* of a sample: 78 hours */
 
 static_assert(sizeof(struct sample) == 16, "layout");
 static_assert(PATTERN_RANKS_MAX <= 65536, "a rank fits into a sample");
@@ -129,7 +130,7 @@ static void keep_sample(struct pingpong *game, const struct pingpong_turn *turn,
             .time_ns = time_ns < TIME_MOST ? time_ns : TIME_MOST,
             .dst = (uint16_t)game->lane->request.sends[turn->flow].dst,
             .size = pingpong_bytes(game, turn),
-            .begun_us = (uint32_t)(since_ns / NS_PER_US),
+            .begun_us = (uint32_t)(since_ns < MOMENT_MOST_NS ? since_ns / NS_PER_US : UINT32_MAX),
         };
 }
 
@@ -157,9 +158,11 @@ int64_t pingpong_patience_ns(const struct pingpong *game, uint32_t bytes)
     const struct lane_request *request = &game->lane->request;
     int64_t patience_ns = request->phase->pingpong.patience_ns;
     uint64_t line_bps = request->line_rate_bps > 0 ? request->line_rate_bps : UNKNOWN_LINE_BPS;
+    uint32_t flows = request->send_count + request->receive_count; /* they share the line */
 
     return (patience_ns > 0 ? patience_ns : PATIENCE_NS) +
-           (int64_t)(PATIENCE_ROUNDS * 2 * 8e9 * bytes / (double)line_bps);
+           (int64_t)(PATIENCE_ROUNDS * 2 * 8e9 * bytes * (flows > 1 ? flows : 1) /
+                     (double)line_bps);
 }
 
 bool pingpong_ended(const struct pingpong *game, uint32_t flow)

@@ -359,6 +359,11 @@ class _Draft:
         line_bps = min(rates_bps) or timing.UNKNOWN_LINE_BPS
         return 2 * 8 * size / line_bps + 2 * _TURN_S
 
+    def _flows_a_port(self) -> float:
+        """Flows that a port has under way at once, sent and received: they share its line."""
+        sizes = ((self._size(part), len(part.ranks)) for part in self.parts)
+        return max(max(1.0, 2 * size.flows / size.phases / ranks) for size, ranks in sizes)
+
     def _window_ns(self) -> int:
         """The window; of long messages one that is long enough."""
         window_ns = int(self.values["window"])
@@ -368,7 +373,9 @@ class _Draft:
 
     def _pingpong(self) -> dict[str, Any]:
         """What a document says of messages there and back."""
-        patience_ns = round(NS * _ROUNDS * self._round_s(max(self.point.sizes)))
+        patience_ns = round(
+            NS * _ROUNDS * self._round_s(max(self.point.sizes)) * self._flows_a_port()
+        )
         silence_ns = self.values["drain_silence"]
         keys: dict[str, Any] = {
             "drain_max_ns": max(self.values["drain_max"], silence_ns + patience_ns),
