@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#define RANKS_MAX 65536u
 #define RECEIVE_BURST 32u /* at least: vector drivers return nothing for less than 4, some 32 */
 #define PROBE_SHARE 0.1   /* of the line rate */
 #define PROBE_FPS 1000.0  /* where that is not known */
@@ -61,9 +60,9 @@ static int check_options(const struct lane_request *request, struct err *err)
         return refuse(err, request, "ipv4-udp needs an IPv4 address on this port: set ipv4");
     if (options->header == HEADER_IPV6_UDP && !guest->has_ipv6)
         return refuse(err, request, "ipv6-udp needs an IPv6 address on this port: set ipv6");
-    if (request->ranks > RANKS_MAX)
+    if (request->ranks > PATTERN_RANKS_MAX)
         return refuse(err, request, "dpdk counts 65536 ranks at most");
-    if (request->receive_count >= RANKS_MAX)
+    if (request->receive_count >= PATTERN_RANKS_MAX)
         return refuse(err, request, "a port receives one flow from each other rank at most");
     if (!phase->load.unlimited && phase->load.rate_bps <= 0 && phase->load.rate_fps <= 0)
         return refuse(err, request, "the phase has no load");
@@ -376,7 +375,7 @@ static int make_receiver_tables(struct receiver *receiver)
 {
     size_t streams = (size_t)receiver->count * receiver->sources;
 
-    receiver->flow_of = calloc(RANKS_MAX, sizeof *receiver->flow_of);
+    receiver->flow_of = calloc(PATTERN_RANKS_MAX, sizeof *receiver->flow_of);
     receiver->macs = calloc(receiver->count + 1, sizeof *receiver->macs);
     receiver->pasts = calloc(streams + 1, sizeof *receiver->pasts);
     receiver->disorders = calloc(streams + 1, sizeof *receiver->disorders);
@@ -458,8 +457,8 @@ static void describe(struct dpdk_lane *lane)
 {
     const struct receiver *receiver = &lane->receiver;
     const char *times = receiver->times == NULL ? ""
-                        : receiver->sampled     ? ", time of 2 in 64 frames"
-                                                : ", time of every frame";
+                        : receiver->sampled ? ", time of 2 in " RTE_STR(LANE_SAMPLE_OF) " frames"
+                                            : ", time of every frame";
     char probes[64] = "";
 
     if (lane->prober.count > 0)
@@ -890,16 +889,17 @@ static bool received_all(struct dpdk_lane *lane, uint32_t received)
 int64_t lane_poll(struct lane *base, int64_t now_ns)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
-    int64_t next_ns;
+    int64_t next_ns = CLOCK_NEVER;
     uint32_t received;
 
     if (!port_seize(lane->queue))
         return now_ns;
     if (now_ns >= lane->turn_ns || now_ns >= base->stop_ns)
         take_turn(lane, now_ns);
-    next_ns = lane->send(lane, now_ns);
+    if (lane->messages == NULL)
+        next_ns = lane->send(lane, now_ns);
     received = lane->receive(lane, now_ns);
-    if (received > 0 && lane->responds)
+    if (lane->messages != NULL || (received > 0 && lane->responds))
         next_ns = lane->send(lane, now_ns);
     if (lane->sender.left == 0 && lane->state == LANE_SENDS) {
         base->stopped_ns = now_ns;
@@ -912,7 +912,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
         base->sent_all = sent_all(lane);
     port_release(lane->queue);
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));
-    if (lane->messages != NULL && !lane->port->kernel)
+    if (lane->messages != NULL && lane_wake_fd(base) < 0)
         next_ns = earlier(next_ns, look_next(&lane->look_gap_ns, received > 0, now_ns));
     return received == lane->receive_burst ? now_ns : next_ns;
 }
@@ -958,7 +958,7 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
 
     if (lane->messages != NULL)
         return kind == LATENCY_PINGPONG && pingpong_latency(&lane->messages->game, flow, sum);
-    index = flow->src < RANKS_MAX ? receiver->flow_of[flow->src] : 0;
+    index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
     if (kind == LATENCY_ROUND_TRIP)
         return prober_sum(lane, flow, sum);
     if (receiver->times == NULL || index == 0 || kind == LATENCY_PINGPONG)

@@ -84,7 +84,7 @@ struct receiver {
     struct disorder *disorders;      /* theirs, too; pages are touched where frames are missing */
     struct times *times;             /* the streams'; NULL: they are not measured */
     struct times_buckets *buckets;   /* the flows' */
-    bool sampled;                    /* two frames of 64 are measured, not all */
+    bool sampled;                    /* two frames of LANE_SAMPLE_OF are measured, not all */
     uint8_t (*macs)[FRAME_MAC];      /* the flows' sources */
     /* By source rank, of all that there may be: number of a flow + 1; 0: none. Its pages are
      * touched as flows need them, so that few flows cost little. */
@@ -116,6 +116,10 @@ struct forwarder {
 };
 
 enum lane_state { LANE_WAITS, LANE_SENDS, LANE_LISTENS, LANE_PLAYS /* messages there and back */ };
+
+/* Where flows are so many that their times lie in no near cache, only two neighbours of each so
+ * many frames are measured. */
+#define LANE_SAMPLE_OF 128
 
 struct dpdk_lane {
     struct lane lane; /* first: the worker's part */

@@ -4,25 +4,30 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define RANKS 65536u
-#define END_MARKS                                                                                  \
-    20u /* sent at most: a partner that answers none of them is not there any more                 \
-         */
+/* Sent at most: a partner that answers none of them is not there any more. */
+#define END_MARKS 20u
 #define END_MARK_NS (10 * NS_PER_MS)
 
 /* --- making --- */
 
+static uint32_t greatest(const struct phase *phase)
+{
+    uint32_t most = phase->pingpong.size_most;
+
+    for (uint32_t i = 0; phase->pingpong.size_most == 0 && i < phase->size_count; i++)
+        most = phase->sizes[i] > most ? phase->sizes[i] : most;
+    return most;
+}
+
 static int check_sizes(const struct lane_request *request, struct err *err)
 {
     const struct phase *phase = request->phase;
-    uint32_t most = phase->pingpong.size_most;
+    uint32_t most = greatest(phase);
 
-    for (uint32_t i = 0; phase->pingpong.size_most == 0 && i < phase->size_count; i++) {
-        most = phase->sizes[i] > most ? phase->sizes[i] : most;
+    for (uint32_t i = 0; phase->pingpong.size_most == 0 && i < phase->size_count; i++)
         if (phase->sizes[i] == 0)
             return err_set(err, -EINVAL, "%s: a message has 1 byte at least",
                            request->port->conf->name);
-    }
     if (most > MESSAGE_BYTES_MAX)
         return err_set(err, -EINVAL, "%s: dpdk carries messages of %u bytes at most, not of %u",
                        request->port->conf->name, MESSAGE_BYTES_MAX, most);
@@ -39,15 +44,6 @@ static int check(const struct lane_request *request, struct err *err)
                        "queues: 1",
                        port->conf->name, port->queue_count);
     return check_sizes(request, err);
-}
-
-static uint32_t greatest(const struct phase *phase)
-{
-    uint32_t most = phase->pingpong.size_most;
-
-    for (uint32_t i = 0; phase->pingpong.size_most == 0 && i < phase->size_count; i++)
-        most = phase->sizes[i] > most ? phase->sizes[i] : most;
-    return most;
 }
 
 /* Frames are as large as the two ports take. */
@@ -152,8 +148,8 @@ int messages_make(struct dpdk_lane *lane, struct err *err)
     messages->headers_sound = variants[lane->shape.kind];
     messages->exchanges = calloc(count + 1, sizeof *messages->exchanges);
     messages->queue = calloc(count + 1, sizeof *messages->queue);
-    messages->source_of = calloc(RANKS, sizeof *messages->source_of);
-    messages->destination_of = calloc(RANKS, sizeof *messages->destination_of);
+    messages->source_of = calloc(PATTERN_RANKS_MAX, sizeof *messages->source_of);
+    messages->destination_of = calloc(PATTERN_RANKS_MAX, sizeof *messages->destination_of);
     if (messages->exchanges == NULL || messages->queue == NULL || messages->source_of == NULL ||
         messages->destination_of == NULL || pingpong_make(&messages->game, &lane->lane) != 0)
         return -ENOMEM;
@@ -319,6 +315,8 @@ static void look_at_due(struct dpdk_lane *lane, struct exchange *exchange, int64
         say_end(lane, exchange, now_ns);
         return;
     }
+    if (lane->messages->coming) /* who was late himself may find the answer behind what has come */
+        return;
     exchange->due_ns = CLOCK_NEVER;
     exchange->lost++;
     exchange->out.next = exchange->out.segments;

@@ -4,9 +4,9 @@
  * pingpong.h's, how they are cut and put together is message.h's; here is what sends and receives
  * them.
  *
- *     messages.c          a lane's exchanges: their making, when a message begins and when it is
- * lost messages_send.c     frames of messages, answers and end marks, as the pace and the driver
- * allow messages_receive.c  frames that came: verified, put together, answered
+ * messages.c: a lane's exchanges: their making, when a message begins and when it is lost.
+ * messages_send.c: frames of messages, answers and end marks, as the pace and the driver allow.
+ * messages_receive.c: frames that came: verified, put together, answered.
  */
 #ifndef ENGINE_DPDK_MESSAGES_H
 #define ENGINE_DPDK_MESSAGES_H
@@ -76,6 +76,7 @@ struct messages {
     uint32_t head;
     uint32_t queued;
     int64_t look_ns; /* when something is due that is not sending */
+    bool coming;     /* the last look at the port found frames: nothing is given up yet */
     /* The variant for this lane's header kind: everything from the EtherType to the signature. */
     bool (*headers_sound)(const struct frame_check *check, const struct frame_expect *expect,
                           const uint8_t *frame);

@@ -29,9 +29,15 @@ static struct exchange *exchange_of(const struct dpdk_lane *lane, const struct s
     return NULL;
 }
 
-/* Whose a frame with a damaged signature may be: by the sender's address. */
-static struct exchange *guess(const struct dpdk_lane *lane, const uint8_t *frame)
+/* Whose a frame with a damaged signature may be: by what is left of it, else by the sender's
+ * address. */
+static struct exchange *guess(const struct dpdk_lane *lane, const struct signature *signature,
+                              const uint8_t *frame)
 {
+    struct exchange *exchange = exchange_of(lane, signature);
+
+    if (exchange != NULL)
+        return exchange;
     for (uint32_t i = 0; i < lane->messages->count; i++)
         if (memcmp(lane->messages->exchanges[i].ends[1].mac, frame + FRAME_MAC, FRAME_MAC) == 0)
             return &lane->messages->exchanges[i];
@@ -77,10 +83,11 @@ static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *
     }
     answer = be16toh(signature->tag) == message_answer_tag(lane->shape.tag);
     tagged = be16toh(signature->tag) == lane->shape.tag || answer;
-    exchange = signature_sound(signature) ? exchange_of(lane, signature) : guess(lane, frame);
+    exchange =
+        signature_sound(signature) ? exchange_of(lane, signature) : guess(lane, signature, frame);
     if (tagged && signature_sound(signature) && signature->dst != rank && signature->src != rank)
         astray(count, signature, answer);
-    else if (mine && exchange != NULL)
+    else if (mine && exchange != NULL && (tagged || signature->dst == rank))
         count_damaged(lane, exchange);
     else
         count->foreign++;
@@ -255,5 +262,6 @@ uint32_t messages_receive(struct dpdk_lane *lane, int64_t now_ns)
         take(lane, frames[i], now_ns);
     if (count > 0)
         rte_pktmbuf_free_bulk(frames, count);
+    lane->messages->coming = count > 0;
     return count;
 }

@@ -128,10 +128,8 @@ static void settle_burst(struct dpdk_lane *lane, const struct burst *burst, uint
     }
     pace_spend(&lane->sender.pace, cost);
     lane->lane.request.count->send_refused += burst->count - sent;
-    if (sent > 0) {
+    if (sent > 0)
         lane->lane.arrived_ns = now_ns; /* whoever answers is not silent */
-        lane_push_later(lane, now_ns);
-    }
 }
 
 static void dequeue(struct messages *messages)

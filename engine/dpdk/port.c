@@ -501,14 +501,13 @@ static void name_offloads(const struct transport_port *port, char *out, size_t s
 void port_facts(struct transport_port *port, struct port_facts *facts)
 {
     const uint8_t *mac = port->guest.mac;
-    const char *vdev = port->conf->vdev;
     int node = rte_eth_dev_socket_id(port->id);
 
     *facts = (struct port_facts){.link_bps = link_bps(port),
                                  .frame_max = port->frame_max,
                                  .queues = port->queue_count,
                                  .numa_node = port->conf->pci != NULL ? node : -1,
-                                 .apart = vdev != NULL && strstr(vdev, "iface=") == NULL};
+                                 .apart = strcmp(port->driver, "net_memif") == 0};
     facts->core_fps = core_fps(port);
     name_offloads(port, facts->offloads, sizeof facts->offloads);
     snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #define FLOWS_MAX 4096u /* whose answers are kept apart, 18 KB each; with more none are probed */
-#define RANKS 65536u
 
 static bool sends_probes(const struct lane_request *request)
 {
@@ -56,7 +55,7 @@ int prober_make(struct dpdk_lane *lane)
     prober->count = request->port_send_count;
     prober->rate_fps = choose_rate(request);
     prober->flows = calloc(prober->count, sizeof *prober->flows);
-    prober->flow_of = calloc(RANKS, sizeof *prober->flow_of);
+    prober->flow_of = calloc(PATTERN_RANKS_MAX, sizeof *prober->flow_of);
     if (prober->flows == NULL || prober->flow_of == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < prober->count; i++)

@@ -24,14 +24,14 @@ struct arrival {
     struct receiver_stream *stream;
     uint32_t sequence;
     uint32_t length;
-    uint64_t stamp_ns; /* timed only; where two of 64 are, read when one is */
+    uint64_t stamp_ns; /* timed only; where SAMPLED, read when one is */
 };
 
 /* Variants. */
 enum how {
     ONE_STREAM = 1, /* there is one only */
     TIMED = 2,      /* each delivered frame's delay is measured */
-    SAMPLED = 4,    /* with TIMED: of the first two of each 64 sequence numbers only */
+    SAMPLED = 4,    /* with TIMED: of two sequence numbers of each LANE_SAMPLE_OF only */
 };
 #define PLAIN ((enum how)0)
 
@@ -39,6 +39,12 @@ static inline struct times *times_of(const struct receiver *receiver,
                                      const struct receiver_stream *stream)
 {
     return &receiver->times[stream - receiver->streams];
+}
+
+/* The first two: neighbours, whose delays can be compared. */
+static inline bool sampled(uint32_t sequence)
+{
+    return sequence % LANE_SAMPLE_OF < 2;
 }
 
 /* The number + 1 of the flow that comes from a rank; 0: none. */
@@ -215,6 +221,8 @@ static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbu
     }
     arrival->frame = buffer;
     arrival->sequence = be32toh(signature->sequence);
+    if ((how & SAMPLED) != 0 && unlikely(sampled(arrival->sequence)))
+        rte_prefetch0(times_of(receiver, arrival->stream));
     arrival->length = length;
     if ((how & (TIMED | SAMPLED)) == TIMED)
         arrival->stamp_ns = signature_ns(signature);
@@ -337,9 +345,9 @@ static inline bool account_timed(const struct receiver *receiver, const struct a
 static inline bool account_sampled(const struct receiver *receiver, struct arrival *arrival,
                                    const struct moment *moment)
 {
-    if (likely(arrival->sequence % 64 >= 2))
+    if (likely(!sampled(arrival->sequence)))
         return account(receiver, arrival, moment->now_ns);
-    if (arrival->sequence % 64 == 0)
+    if (arrival->sequence % LANE_SAMPLE_OF == 0)
         times_restart(times_of(receiver, arrival->stream), receiver->buckets);
     arrival->stamp_ns = signature_ns(
         rte_pktmbuf_mtod_offset(arrival->frame, const struct signature *, receiver->check.payload));

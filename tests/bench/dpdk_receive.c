@@ -115,7 +115,7 @@ static void run(uint32_t flows, unsigned rounds, double reach)
     snprintf(what, sizeof what, "receive, %u flows", flows);
     bench_at_most(what, bench_median(ours, rounds), "cycles a frame", reach);
     if (flows <= TIMED_MOST) {
-        const char *which = flows <= EVERY_MOST ? "every frame's time" : "time of 2 frames in 64";
+        const char *which = flows <= EVERY_MOST ? "every frame's time" : "time of 2 frames in 128";
 
         snprintf(what, sizeof what, "receive, %u flows, with %s", flows, which);
         bench_at_most(what, 100 * (bench_median(timed, rounds) / bench_median(ours, rounds) - 1),
