@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
-from switchbench import __version__, alike
+from switchbench import __version__, alike, cli
 from switchbench.compile import compile_run
 from switchbench.config import Request, read
 from switchbench.errors import ConfigurationError, RunError
 from switchbench.launch import openssh, survey
-from switchbench.launch.errand import Result, side_by_side
+from switchbench.launch.errand import Result, errands, side_by_side
 from switchbench.launch.fan import Answer, fan_out
 from switchbench.launch.nodesets import chosen
 from switchbench.launch.openssh import OpenSsh
@@ -70,6 +70,13 @@ def test_as_many_at_a_time_as_the_fan_out_says(tmp_path: Path) -> None:
     assert {int(answer.output[0]) for answer in answers.values()} <= {1, 2}
 
 
+def test_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ssh to a gateway is another program's child: what it inherits keeps it from asking."""
+    monkeypatch.setenv("SSH_ASKPASS_REQUIRE", "force")
+    code = "import os; print(os.getsid(0) == os.getpid(), os.environ['SSH_ASKPASS_REQUIRE'])"
+    assert fan_out({"n": [sys.executable, "-c", code]}, 1, 30) == {"n": Answer(0, ["True never"])}
+
+
 # --- the command line ----------------------------------------------------------------------------
 
 
@@ -96,6 +103,17 @@ def test_what_is_fixed_comes_first_and_what_the_site_says_is_there(tmp_path: Pat
     assert with_sudo[-1] == (
         'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" switchbench-node --version'
     )
+
+
+def test_no_option_that_is_fixed_is_taken_from_a_site(tmp_path: Path) -> None:
+    fixed = options(OpenSsh.of(site(tmp_path)).node("node1", []))
+    names = [option.partition("=")[0] for option in fixed]
+    for name in names:
+        if name == "ConnectTimeout":  # the site's own `timeout`
+            continue
+        with pytest.raises(ConfigurationError, match=f"ssh.options.{name}: is not for the site"):
+            site(tmp_path, ssh={"options": {name: "x"}})
+    assert {"LogLevel", "ControlMaster", "ServerAliveInterval"} <= set(names)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +149,9 @@ def test_gateways_by_clustershells_topology(tmp_path: Path, monkeypatch: Any) ->
     words = way.command("node2", "true")
     assert words[words.index("-J") + 1] == "gw2,leaf1"
     assert "-J" not in way.command("node4", "true")
+    path.write_text("[routes]\nadmin: gw[1-2],node[2,4]\ngw[1-2]: node[1,3]\n")
+    way = OpenSsh.of(site(tmp_path, ssh={"topology": "topology.conf"}))
+    assert (way.jumps["node1"], way.jumps["node3"]) == (("gw1",), ("gw2",))
     with pytest.raises(ConfigurationError, match=r"topology.conf: .*routes from admin"):
         OpenSsh.of(site(tmp_path, hosts="node[1-9]", groups={}, ssh={"topology": str(path)}))
 
@@ -269,6 +290,14 @@ def test_what_ssh_writes(errors: list[str], sentence: str) -> None:
     assert said.startswith(sentence)
 
 
+def test_the_engines_own_lines_are_not_sshs() -> None:
+    own = "switchbench-node n: warning: control: Connection refused"
+    assert openssh.failure("n", [own]) is None
+    assert openssh.failure("n", [own, "Timeout, server n not responding."]) == (
+        "the ssh connection ended (Timeout, server n not responding.)"
+    )
+
+
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
@@ -276,6 +305,10 @@ def test_what_ssh_writes(errors: list[str], sentence: str) -> None:
         (Answer(127, [], ["bash: line 1: exec: x: not found"]), "there is no x ("),
         (Answer(126, [], ["bash: /x: Exec format error"]), "x can't be executed there ("),
         (Answer(1, [], ["sudo: a password is required"]), "sudo is refused without a password ("),
+        (Answer(1, [], ["Sorry, user b is not allowed to execute 'x'"]), "sudo is refused without"),
+        (Answer(1, [], ["sudo: x: command not found"]), "there is no x (sudo: x: command"),
+        (Answer(1, [], ["sudo: unable to execute /x: Exec format error"]), "x can't be executed"),
+        (Answer(127, [], ["sh: 1: exec: sudo: not found"]), "there is no sudo ("),
         (Answer(255, [], []), "ssh failed (without a word)"),
     ],
 )
@@ -285,8 +318,16 @@ def test_what_keeps_the_engine_from_running(answer: Answer, sentence: str) -> No
     assert said.startswith(sentence)
 
 
-def test_an_engine_that_fails_by_itself_is_no_refusal() -> None:
-    assert openssh.refusal("n", Answer(2, [], ["switchbench-node: no such device"]), "x") is None
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(2, [], ["switchbench-node: no such device"]),
+        Answer(1, [], ["switchbench-node: eth7 not found"]),
+        Answer(3, [], ["sudo: what another program says with another status"]),
+    ],
+)
+def test_an_engine_that_fails_by_itself_is_no_refusal(answer: Answer) -> None:
+    assert openssh.refusal("n", answer, "x") is None
 
 
 @pytest.mark.usefixtures("fake_ssh")
@@ -310,6 +351,33 @@ def test_a_node_that_ends_says_how(tmp_path: Path) -> None:
     assert ends["node4"] is None  # the loader's word is the last one in the log
 
 
+def test_without_ssh_there_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached = site(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for ask in (
+        lambda: survey.survey(reached),
+        lambda: errands(reached, {"node1": ["--restore"]}, 1),
+        lambda: alike.survey(reached, []),
+        lambda: SshLauncher(reached).__enter__(),
+    ):
+        with pytest.raises(ConfigurationError, match="there is no ssh here"):
+            ask()
+
+
+@pytest.mark.parametrize("missing", ["stop", "exclude"])
+def test_a_run_that_nobody_is_left_for_is_refused(
+    missing: str, tmp_path: Path, fake_ssh: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_ssh.write_text('#!/bin/sh\necho "ssh: connect to n: Connection refused" >&2; exit 255\n')
+    plan(tmp_path)
+    conf = tmp_path / "conf.yaml"
+    conf.write_text(f"{conf.read_text()}on_missing: {missing}\n")
+    assert cli.main(["run", str(conf), "--out", str(tmp_path / "out")]) == 3
+    said = capsys.readouterr().err
+    assert "switchbench: 4 hosts can't take part (node1, node2, node3, node4): node1: it" in said
+    assert not (tmp_path / "out").exists()
+
+
 # --- side by side --------------------------------------------------------------------------------
 
 
@@ -325,6 +393,14 @@ def test_hosts_that_say_the_same_share_a_line() -> None:
         "node2: no such device",
         "node4: failed with status 3, without a word",
     ]
+
+
+def test_what_a_host_did_that_took_too_long_is_not_known(tmp_path: Path, fake_ssh: Path) -> None:
+    fake_ssh.write_text("#!/bin/sh\nexec sleep 30\n")
+    (result,) = errands(site(tmp_path, ssh={"timeout": "1s"}), {"node1": ["--restore"]}, 0.2)
+    assert result == Result(
+        "node1", 3, ("it took too long: it is not known what it did; ask again",)
+    )
 
 
 def test_the_survey_is_quick(tmp_path: Path, fake_ssh: Path) -> None:

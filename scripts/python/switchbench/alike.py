@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .errors import ConfigurationError
 from .launch.fan import Answer, fan_out
-from .launch.openssh import FAILED, OpenSsh, failure, refusal
+from .launch.openssh import FAILED, OpenSsh, failure, find_client, refusal
 from .model import Port, Process, Site
 
 NOT_THERE = "-"
@@ -48,6 +48,7 @@ def survey(site: Site, processes: Sequence[Process]) -> tuple[list[Row], dict[st
         raise ConfigurationError(
             f"doctor: hosts are asked by ssh, and this site says launch: {site.launch}"
         )
+    find_client()
     way = OpenSsh.of(site)
     facts = {process.name: [*_MACHINE, *_of_ports(process.ports)] for process in processes}
     timeout_s = way.timeout_s + _SLACK_S

@@ -22,10 +22,12 @@ ENGINE = "switchbench-node"
 FANOUT = 64  # ClusterShell's own default
 TIMEOUT_NS = 10_000_000_000
 
-# What the nodes' streams depend on: a site can't change it.
+# What the nodes' streams depend on, and how their ends are told apart: a site can't change it.
 OURS = (
     "BatchMode", "RequestTTY", "RemoteCommand", "SessionType", "ForkAfterAuthentication",
-    "StdinNull", "PermitLocalCommand", "LocalCommand",
+    "StdinNull", "PermitLocalCommand", "LocalCommand", "ControlMaster", "ForwardAgent",
+    "ForwardX11", "ClearAllForwardings", "EscapeChar", "ServerAliveInterval",
+    "ServerAliveCountMax", "LogLevel",
 )  # fmt: skip
 
 

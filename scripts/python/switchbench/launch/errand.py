@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..model import Site
 from .fan import Answer, fan_out
 from .nodesets import folded
-from .openssh import OpenSsh, refusal
+from .openssh import OpenSsh, find_client, refusal
 
 FAILED = 3  # a host that could not be asked: as a run that could not be completed
 _PREFIX = "switchbench-node: "
@@ -26,6 +26,7 @@ class Result:
 
 def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) -> list[Result]:
     """Runs the engine with each host's words, as many at a time as the site's fan-out says."""
+    find_client()
     way = OpenSsh.of(site)
     commands = {host: way.node(host, list(arguments)) for host, arguments in words.items()}
     answers = fan_out(commands, way.fanout, way.timeout_s + timeout_s)
@@ -33,11 +34,13 @@ def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) ->
 
 
 def _result(host: str, answer: Answer, engine: str) -> Result:
+    if answer.status is None:
+        return Result(host, FAILED, ("it took too long: it is not known what it did; ask again",))
     reason = refusal(host, answer, engine)
     if reason is not None:
         return Result(host, FAILED, (reason,))
     lines = [line.removeprefix(_PREFIX) for line in (*answer.output, *answer.errors)]
-    return Result(host, answer.status or 0, tuple(lines))
+    return Result(host, answer.status, tuple(lines))
 
 
 def side_by_side(results: Sequence[Result]) -> Iterator[str]:

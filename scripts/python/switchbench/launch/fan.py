@@ -16,6 +16,10 @@ from ClusterShell.Event import EventHandler
 from ClusterShell.Task import Task, task_self
 from ClusterShell.Worker.Exec import ExecClient, ExecWorker
 
+# For ssh, and for the ssh's that it starts to its gateways, which BatchMode doesn't reach: without
+# a terminal they would ask by a window.
+UNASKED = {"SSH_ASKPASS_REQUIRE": "never"}
+
 
 @dataclass
 class Answer:
@@ -54,10 +58,13 @@ def _give_up(task: Task) -> None:
 
 
 class _Client(ExecClient):  # type: ignore[misc]
-    """Starts the words as they are: no shell, no placeholders."""
+    """Starts the words as they are: no shell, no placeholders, no terminal to ask a person by.
 
-    def _build_cmd(self) -> tuple[list[str], None]:
-        return list(self.command), None
+    A child is nobody's group leader: setsid becomes the command, with the same process id.
+    """
+
+    def _build_cmd(self) -> tuple[list[str], dict[str, str]]:
+        return ["setsid", *self.command], dict(UNASKED)
 
 
 class _Worker(ExecWorker):  # type: ignore[misc]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import platform
 import re
 import shlex
+import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ from ClusterShell.Topology import TopologyError, TopologyParser, TopologyTree
 from ..config import quantities
 from ..errors import ConfigurationError
 from ..model import Site
+from .engine import BINARY
 from .fan import Answer
 
 FAILED = 255  # ssh's own status, and that of a command that a signal has ended
@@ -29,6 +32,7 @@ FAILED = 255  # ssh's own status, and that of a command that a signal has ended
 _OURS = (
     "BatchMode=yes", "RequestTTY=no", "ForwardAgent=no", "ForwardX11=no",
     "ClearAllForwardings=yes", "ControlMaster=no", "PermitLocalCommand=no", "EscapeChar=none",
+    "LogLevel=INFO",  # less hides why a connection ended, more hides it among other lines
 )  # fmt: skip
 # A host that has died is noticed within this.
 _ALIVE = ("ServerAliveInterval=5", "ServerAliveCountMax=3")
@@ -81,29 +85,38 @@ class OpenSsh:
         return self.command(host, f"exec {line}")
 
 
+def find_client() -> None:
+    """Refuses where there is no ssh."""
+    if shutil.which("ssh") is None:
+        raise ConfigurationError("launch: ssh: there is no ssh here: install OpenSSH's client")
+
+
 # --- gateways ------------------------------------------------------------------------------------
 
 
 def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The way to each host by a topology file of ClusterShell, from this machine.
 
-    Where several gateways lead to a host, the hosts are dealt to them in turn.
+    Where several gateways lead to the same hosts, these are dealt to them in turn.
     """
+    turns: Counter[str] = Counter()  # of each group of gateways
     root = platform.node().partition(".")[0]
     try:
         tree = TopologyParser(path).tree(root)
-        return {host: _way(tree, host, turn) for turn, host in enumerate(hosts)}
+        return {host: _way(tree, host, turns) for host in hosts}
     except (TopologyError, NodeSetException) as error:
         raise ConfigurationError(
             f"{Path(path).name}: {error} (`ssh: {{topology: FILE}}`, routes from {root})"
         ) from None
 
 
-def _way(tree: TopologyTree, host: str, turn: int) -> tuple[str, ...]:
+def _way(tree: TopologyTree, host: str, turns: Counter[str]) -> tuple[str, ...]:
     jumps: list[str] = []
     group = tree.find_nodegroup(host).parent
     while group is not None and group.parent is not None:
-        jumps.insert(0, group.nodeset[turn % len(group.nodeset)])
+        name = str(group.nodeset)
+        jumps.insert(0, group.nodeset[turns[name] % len(group.nodeset)])
+        turns[name] += 1
         group = group.parent
     return tuple(jumps)
 
@@ -150,10 +163,38 @@ _FAILURES = tuple(
 )
 
 
+_NO_ENGINE = (
+    "there is no {engine} ({last}): install it there, or say where it is: `ssh: {{engine: PATH}}`"
+)
+_NO_PROGRAM = "{engine} can't be executed there ({last})"
+_NO_LIBRARY = "{engine} lacks a library there ({last}): install it as doc/dependencies.md has it"
+_NO_SUDO = "there is no sudo ({last}): install it there, or log in as root"
+_SUDO_REFUSES = "sudo is refused without a password ({last}): allow NOPASSWD, or log in as root"
+
+# In the order in which they are looked for: the status, the last line, and the sentence. 126 and
+# 127 are a shell's own; sudo says 1 of whatever it refuses or can't start.
+_REFUSALS = tuple(
+    (status, re.compile(pattern), sentence)
+    for status, pattern, sentence in (
+        (127, r"error while loading shared libraries", _NO_LIBRARY),
+        (127, r"\bsudo: (command )?not found|command not found: sudo$", _NO_SUDO),
+        (127, r"", _NO_ENGINE),
+        (126, r"", _NO_PROGRAM),
+        (1, r"^sudo: .*not found", _NO_ENGINE),
+        (1, r"^sudo: unable to execute", _NO_PROGRAM),
+        (1, r"^sudo: |^Sorry, user |is not in the sudoers file", _SUDO_REFUSES),
+    )
+)
+
+
 def failure(host: str, errors: Sequence[str]) -> str | None:
-    """In words, why ssh itself failed; None where it says nothing of it."""
+    """In words, why ssh itself failed; None where it says nothing of it.
+
+    The engine's own lines, which come the same way, are not ssh's words.
+    """
+    own = [line for line in errors if not line.startswith(BINARY)]
     for pattern, sentence in _FAILURES:
-        for line in errors:
+        for line in own:
             if pattern.search(line):
                 return sentence.format(line.strip().strip("@ ").removeprefix("ssh: "), host=host)
     return None
@@ -166,17 +207,7 @@ def refusal(host: str, answer: Answer, engine: str) -> str | None:
     last = answer.errors[-1].strip() if answer.errors else ""
     if answer.status == FAILED:
         return failure(host, answer.errors) or f"ssh failed ({last or 'without a word'})"
-    if answer.status not in (126, 127, 1):
-        return None
-    if "error while loading shared libraries" in last:
-        return f"{engine} lacks a library there ({last}): install it as doc/dependencies.md has it"
-    if "sudo:" in last:
-        return f"sudo is refused without a password ({last}): allow NOPASSWD, or log in as root"
-    if answer.status == 127 or "not found" in last:
-        return (
-            f"there is no {engine} ({last}): install it there, or say where it is: "
-            "`ssh: {engine: PATH}`"
-        )
-    if answer.status == 126:
-        return f"{engine} can't be executed there ({last})"
+    for status, pattern, sentence in _REFUSALS:
+        if answer.status == status and pattern.search(last):
+            return sentence.format(engine=engine, last=last)
     return None

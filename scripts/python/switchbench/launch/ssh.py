@@ -8,16 +8,16 @@ or this command ends, however it does, sshd closes the node's standard input, an
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from ..errors import ConfigurationError
 from ..model import Process, Site
 from .base import FarProcess, popen_options
-from .openssh import FAILED, OpenSsh, failure
+from .fan import UNASKED
+from .openssh import FAILED, OpenSsh, failure, find_client
 
 
 class SshProcess(FarProcess):
@@ -45,8 +45,7 @@ class SshLauncher:
 
     def __enter__(self) -> Self:
         """Refuses where there is no ssh."""
-        if shutil.which("ssh") is None:
-            raise ConfigurationError("launch: ssh: there is no ssh here: install OpenSSH's client")
+        find_client()
         return self
 
     def __exit__(
@@ -60,4 +59,5 @@ class SshLauncher:
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Starts the node on its host; the engine there is the site's."""
         words = self._way.node(process.name, command[1:])
-        return SshProcess(process.name, words, **popen_options())
+        environment = os.environ | UNASKED
+        return SshProcess(process.name, words, env=environment, **popen_options())

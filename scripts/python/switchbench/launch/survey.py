@@ -11,7 +11,7 @@ from ..config.words import some
 from ..errors import RunError
 from ..model import Site
 from .fan import Answer, fan_out
-from .openssh import OpenSsh, refusal
+from .openssh import OpenSsh, find_client, refusal
 
 # Beyond ConnectTimeout: logging in, and loading the program from a cold disk.
 _SLACK_S = 20.0
@@ -32,6 +32,7 @@ def survey(site: Site) -> list[Unreached]:
     """The hosts of a site that can't take part; nothing is looked at but by ssh."""
     if site.launch != "ssh":
         return []
+    find_client()
     way = OpenSsh.of(site)
     hosts = [process.name for process in site.processes]
     commands = {host: way.node(host, ["--version"]) for host in hosts}
