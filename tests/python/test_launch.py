@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import platform
 import shlex
+import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ import yaml
 from switchbench import __version__, alike, cli
 from switchbench.compile import compile_run
 from switchbench.config import Request, read
+from switchbench.controller import Interrupt
 from switchbench.errors import ConfigurationError, RunError
 from switchbench.launch import openssh, survey
 from switchbench.launch.errand import Result, errands, side_by_side
 from switchbench.launch.fan import Answer, fan_out
 from switchbench.launch.nodesets import chosen
 from switchbench.launch.openssh import OpenSsh
+from switchbench.launch.slurm import SlurmLauncher
 from switchbench.launch.ssh import SshLauncher
 from switchbench.model import Run, Site
 
@@ -126,6 +130,8 @@ def test_no_option_that_is_fixed_is_taken_from_a_site(tmp_path: Path) -> None:
         ({"ssh": {"fanout": 0}}, "ssh.fanout"),
         ({"launch": "hand", "ssh": {}}, "ssh: has no effect with launch: hand"),
         ({"slurm": {}}, "slurm: has no effect with launch: ssh"),
+        ({"launch": "slurm", "slurm": {"options": ["-p", "x", "-Q"]}}, "slurm.options: -Q hides"),
+        ({"launch": "slurm", "slurm": {"options": ["--quie"]}}, "slurm.options: --quie hides"),
         ({"hosts": "@all"}, "names a group: `groups_conf: FILE` says where groups are"),
         ({"hosts": "@all", "groups_conf": "no"}, "groups_conf: there is no"),
         ({"without": "node9"}, 'there is no host "node9"'),
@@ -376,6 +382,89 @@ def test_a_run_that_nobody_is_left_for_is_refused(
     said = capsys.readouterr().err
     assert "switchbench: 4 hosts can't take part (node1, node2, node3, node4): node1: it" in said
     assert not (tmp_path / "out").exists()
+
+
+# --- Slurm's commands ----------------------------------------------------------------------------
+
+
+FAKE_SALLOC = """\
+#!/bin/sh
+trap 'echo "salloc: Job allocation 7 has been revoked." >&2; exit 1' INT
+echo "salloc: Pending job allocation 7" >&2
+{then}
+"""
+GRANTED = 'echo "salloc: Granted job allocation 7" >&2'
+WAITS = "while :; do sleep 0.05; done"
+
+
+@dataclass
+class Slurm:
+    """A salloc that does as it is told, and a scancel that notes what it is asked for."""
+
+    folder: Path
+
+    def program(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def cancelled(self) -> list[str]:
+        noted = self.folder / "noted"
+        return noted.read_text().splitlines() if noted.exists() else []
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    folder = tmp_path / "slurm"
+    folder.mkdir()
+    made = Slurm(folder)
+    made.program("srun", "#!/bin/sh\n")
+    made.program("scancel", f'#!/bin/sh\necho "$@" >> {folder}/noted\n')
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    return made
+
+
+def test_an_allocation_is_given_back(
+    tmp_path: Path, slurm: Slurm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slurm.program("salloc", FAKE_SALLOC.format(then=GRANTED))
+    with SlurmLauncher(site(tmp_path, launch="slurm")):
+        assert slurm.cancelled() == []
+    assert slurm.cancelled() == ["--quiet 7"]
+    assert capsys.readouterr().err == "slurm: Pending job allocation 7\n"
+    slurm.program("scancel", "#!/bin/sh\nexit 1\n")
+    with SlurmLauncher(site(tmp_path, launch="slurm")):
+        pass
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == "slurm: job 7 could not be given back: scancel 7"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_wait_for_slurm(
+    number: signal.Signals, tmp_path: Path, slurm: Slurm
+) -> None:
+    slurm.program("salloc", FAKE_SALLOC.format(then=f"kill -{number} {os.getpid()}\n{WAITS}"))
+    with Interrupt() as interrupt:
+        before = signal.getsignal(number)
+        with (
+            pytest.raises(RunError, match=rf"interrupted \({number.name}\)"),
+            SlurmLauncher(site(tmp_path, launch="slurm")),
+        ):
+            pass
+        assert signal.getsignal(number) == before
+        assert interrupt.name == number.name
+    assert slurm.cancelled() == ["--quiet 7"]
+
+
+def test_a_request_that_failed_leaves_no_job(tmp_path: Path, slurm: Slurm) -> None:
+    slurm.program("salloc", FAKE_SALLOC.format(then="echo 'salloc: error: no way' >&2; exit 1"))
+    with (
+        pytest.raises(ConfigurationError, match=r"no allocation of node\[1-4\]: no way"),
+        SlurmLauncher(site(tmp_path, launch="slurm")),
+    ):
+        pass
+    assert slurm.cancelled() == ["--quiet 7"]
 
 
 # --- side by side --------------------------------------------------------------------------------

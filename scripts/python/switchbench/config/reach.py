@@ -63,8 +63,17 @@ def effective_reach(model: HostSite, place: Place) -> dict[str, Any]:
     if model.launch == "ssh":
         return {"ssh": _ssh(model.ssh or Ssh(), place)}
     if model.launch == "slurm":
-        return {"slurm": {"engine": ENGINE} | (model.slurm or Slurm()).given()}
+        return {"slurm": {"engine": ENGINE} | _slurm(model.slurm or Slurm(), place)}
     return {}
+
+
+def _slurm(keys: Slurm, place: Place) -> dict[str, Any]:
+    given = keys.given()
+    for option in given.get("options", []):
+        if option == "-Q" or (option.startswith("--qu") and "--quiet".startswith(option)):
+            where = ("slurm", "options")
+            raise place.problem(where, f"{option} hides the allocation's number, which is needed")
+    return given
 
 
 def _ssh(keys: Ssh, place: Place) -> dict[str, Any]:

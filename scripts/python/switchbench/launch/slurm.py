@@ -15,17 +15,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Self
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, RunError
 from ..model import Process, Site
 from .base import FarProcess, popen_options
 from .nodesets import folded
 
 JOB = "SLURM_JOB_ID"
 _PROGRAMS = ("srun", "salloc", "scancel")
-_GRANTED = re.compile(r"Granted job allocation (\d+)")
+_ALLOCATION = re.compile(r"(Pending|Granted) job allocation (\d+)")
+_GIVE_BACK_LIMIT_S = 60.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNALLED = 128  # srun's status for a task that a signal ended, plus the signal
 
 # A node has its host to itself: it binds its workers, and the step gets what the job has.
@@ -79,7 +81,7 @@ class SlurmLauncher:
     ) -> None:
         """Gives the allocation back, if it is ours."""
         if self._asked and self._job is not None:
-            subprocess.run(["scancel", "--quiet", self._job], check=False)
+            _give_back(self._job)
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Starts the node on its host."""
@@ -88,24 +90,93 @@ class SlurmLauncher:
         return SlurmProcess(words, **popen_options())
 
 
+class _Waiting:
+    """While entered, a signal also ends the wait for Slurm: salloc takes its request back."""
+
+    def __init__(self) -> None:
+        """Nothing is changed before it is entered."""
+        self.signal: str | None = None
+        self._salloc: subprocess.Popen[str] | None = None
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in _SIGNALS:
+            self._previous[number] = signal.signal(number, self._pass_on)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def watch(self, salloc: subprocess.Popen[str]) -> None:
+        """Signals are for this one; also one that came while it was being started."""
+        self._salloc = salloc
+        if self.signal is not None:
+            salloc.send_signal(signal.SIGINT)
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        self.signal = signal.Signals(number).name
+        if self._salloc is not None:
+            self._salloc.send_signal(signal.SIGINT)
+        previous = self._previous.get(signal.Signals(number))
+        if callable(previous):
+            previous(number, frame)
+
+
 def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
     """A job on all of these hosts; waits for it as long as Slurm does, and says so."""
     words = ["salloc", "--no-shell", "--exclusive", "--job-name=switchbench", *options]
     words += [f"--nodelist={folded(hosts)}", f"--nodes={len(hosts)}"]
+    with _Waiting() as waiting:
+        status, job, last = _request(words, waiting)
+    if status == 0 and job is not None:
+        return job
+    if job is not None:
+        _give_back(job)
+    if waiting.signal is not None:
+        raise RunError(f"interrupted ({waiting.signal})")
+    raise ConfigurationError(f"launch: slurm: no allocation of {folded(hosts)}: {last}")
+
+
+def _request(words: Sequence[str], waiting: _Waiting) -> tuple[int, str | None, str]:
+    """salloc's status, the job's number once it was said, and its last line."""
     job, last = None, "without a word"
     with subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        words,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as salloc:
+        waiting.watch(salloc)
         for line in salloc.stderr or ():
             last = _bare(line)
-            granted = _GRANTED.search(line)
-            if granted:
-                job = granted[1]
-            else:
+            said = _ALLOCATION.search(line)
+            if said:
+                job = said[2]
+            if not said or said[1] == "Pending":
                 print(f"slurm: {last}", file=sys.stderr)
-    if salloc.returncode != 0 or job is None:
-        raise ConfigurationError(f"launch: slurm: no allocation of {folded(hosts)}: {last}")
-    return job
+    return salloc.returncode, job, last
+
+
+def _give_back(job: str) -> None:
+    """Cancels it, whatever a person's Ctrl-C is for meanwhile; says so where that fails."""
+    words = ["scancel", "--quiet", job]
+    try:
+        subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            timeout=_GIVE_BACK_LIMIT_S,
+            check=True,
+            start_new_session=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        print(f"slurm: job {job} could not be given back: scancel {job}", file=sys.stderr)
 
 
 def _bare(line: str) -> str:
