@@ -27,6 +27,7 @@ struct options {
     const char *file; /* NULL: standard input */
     const char *name;
     const char *netns;
+    const char *connection; /* NULL: the environment has it, or nobody */
     bool plan;
     bool restore;
     bool bind;
@@ -44,6 +45,8 @@ static const char usage[] =
     "\n"
     "  --name NAME    this node's name in the job (default: the host's name)\n"
     "  --netns NAME   enter this network namespace first\n"
+    "  --connection SSH_CONNECTION\n"
+    "                 where the controller sits, when the environment does not say (sudo)\n"
     "  --plan         print the plan of a `plan` document and send nothing\n"
     "  --bind         give PCI network devices to DPDK (doc/bind.md), by vfio-pci, "
     "uio_pci_generic\n"
@@ -67,11 +70,31 @@ static int check_lend(struct options *options, char **devices, size_t count, str
     return 0;
 }
 
+/* Where the text of an option goes; NULL: it is not kept as it is. */
+static const char **text_of(struct options *options, int option)
+{
+    switch (option) {
+    case 'n':
+        return &options->name;
+    case 's':
+        return &options->netns;
+    case 'c':
+        return &options->connection;
+    case 'd':
+        return &options->lend.driver;
+    case 'j':
+        return &options->journal;
+    default:
+        return NULL;
+    }
+}
+
 static int parse_options(int argc, char **argv, struct options *options, struct err *err)
 {
     static const struct option known[] = {
         {"name", required_argument, NULL, 'n'},
         {"netns", required_argument, NULL, 's'},
+        {"connection", required_argument, NULL, 'c'},
         {"plan", no_argument, NULL, 'p'},
         {"version", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},
@@ -82,17 +105,17 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
         {"hugepages", required_argument, NULL, 'g'},
         {NULL, 0, NULL, 0},
     };
+    const char **text;
     int option;
     char more;
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        text = text_of(options, option);
+        if (text != NULL) {
+            *text = optarg;
+            continue;
+        }
         switch (option) {
-        case 'n':
-            options->name = optarg;
-            break;
-        case 's':
-            options->netns = optarg;
-            break;
         case 'p':
             options->plan = true;
             break;
@@ -101,12 +124,6 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
             break;
         case 'r':
             options->restore = true;
-            break;
-        case 'd':
-            options->lend.driver = optarg;
-            break;
-        case 'j':
-            options->journal = optarg;
             break;
         case 'g':
             if (sscanf(optarg, "%u%c", &options->lend.hugepages, &more) != 1)
@@ -128,6 +145,14 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
         return err_set(err, -EINVAL, "one job file at most, not %d", argc - optind);
     options->file = argv[optind];
     return 0;
+}
+
+/* The guard of ports and of devices asks the environment (ports.c, bind/kernel.c). */
+static int note_connection(const struct options *options, struct err *err)
+{
+    if (options->connection == NULL || setenv("SSH_CONNECTION", options->connection, 1) == 0)
+        return 0;
+    return err_set(err, -errno, "can't keep --connection: %s", strerror(errno));
 }
 
 /* --- devices lent to DPDK and given back, without a run --- */
@@ -403,6 +428,8 @@ int main(int argc, char **argv)
     int status;
     int rc = parse_options(argc, argv, &options, &err);
 
+    if (rc == 0)
+        rc = note_connection(&options, &err);
     if (rc == 0 && (options.bind || options.restore)) {
         rc = lend_by_hand(&options, &err);
         if (rc < 0)

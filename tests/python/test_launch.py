@@ -105,7 +105,7 @@ def test_what_is_fixed_comes_first_and_what_the_site_says_is_there(tmp_path: Pat
     assert shlex.split(words[-1]) == ["exec", "/opt/a b/switchbench-node", "--name", "node3"]
     with_sudo = OpenSsh.of(site(tmp_path, ssh={"privilege": "sudo"})).node("node1", ["--version"])
     assert with_sudo[-1] == (
-        'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" switchbench-node --version'
+        'exec sudo -n switchbench-node --version --connection "$SSH_CONNECTION"'
     )
 
 

@@ -80,8 +80,9 @@ class OpenSsh:
         """Runs the engine there. `exec`: its status is ssh's, and no shell stays beside it."""
         line = shlex.join([self.engine, *words])
         if self.privilege == "sudo":
-            # The guard asks where the controller sits (doc/safety.md); sudo would forget it.
-            line = f'sudo -n env SSH_CONNECTION="$SSH_CONNECTION" {line}'
+            # The guard asks where the controller sits (doc/safety.md); sudo would forget it. The
+            # engine is sudo's own command: what sudoers allows is the one program.
+            line = f'sudo -n {line} --connection "$SSH_CONNECTION"'
         return self.command(host, f"exec {line}")
 
 
