@@ -133,7 +133,7 @@ def test_version_and_help() -> None:
     assert (version.returncode, version.stdout[:17]) == (0, "switchbench-node ")
     shown = node("--help")
     assert shown.returncode == 0
-    for option in ("--name", "--netns", "--plan"):
+    for option in ("--name", "--netns", "--connection", "--plan"):
         assert option in shown.stdout
 
 
