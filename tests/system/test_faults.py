@@ -406,7 +406,7 @@ IFACE = {"iface": "eth1"}
     ("given", "said"),
     [
         (hosts("hand", IFACE), "launch: hand: nobody can start these nodes from here"),
-        (hosts("ssh", IFACE) | {"traffic": "pingpong"}, "not built yet: traffic: pingpong"),
+        (hosts("ssh", IFACE | {"gateway": "auto"}), "not built yet: gateway: auto"),
         (hosts("hand", IFACE) | {"on_missing": "exclude"}, "not built yet: on_missing: exclude"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
