@@ -87,6 +87,23 @@ def test_a_node_that_is_killed_is_named(hosts: sshkit.Hosts, tmp_path: Path) -> 
     assert result.summary["status"] == "partial"
 
 
+def test_a_node_that_hangs_is_named(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    site = hosts.site()
+    site["control"]["barrier_timeout"] = "2s"
+    with hosts.started(tmp_path, long(site)) as run:
+        run.wait_for_load(phase=1)
+        node = run.pid("node3")
+        os.kill(node, signal.SIGSTOP)
+        try:
+            run.process.wait(60)
+        finally:
+            os.kill(node, signal.SIGCONT)
+        is_gone(node)
+        result = run.end()
+    assert result.status == 3
+    assert underway.sentence(result.errors).startswith("node3 did not reach barrier ")
+
+
 def test_a_lost_connection_is_named(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     with hosts.started(tmp_path, long(hosts.site())) as run:
         run.wait_for_load(phase=1)
@@ -275,8 +292,20 @@ def test_hosts_behind_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     assert f"from {sshkit.CONTROLLER} " not in log
 
 
-def test_the_controllers_port_is_guarded(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    site = hosts.site("node1", "node2")
+def forgetful(tmp_path: Path) -> str:
+    """The engine as by sudo, which forgets SSH_CONNECTION: it is told."""
+    path = tmp_path / "forgetful-node"
+    path.write_text(
+        "#!/bin/sh\n"
+        f'exec env -u SSH_CONNECTION {find_engine()} "$@" --connection "$SSH_CONNECTION"\n'
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize("engine", [lambda _: str(find_engine()), forgetful], ids=["ssh", "sudo"])
+def test_the_controllers_port_is_guarded(engine: Any, hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    site = hosts.site("node1", "node2", engine=engine(tmp_path))
     site["ports"]["e0"]["iface"] = "ctl0"
     result = hosts.run(tmp_path, configuration(site))
     assert result.status == 2
