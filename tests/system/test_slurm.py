@@ -286,6 +286,21 @@ def test_ctrl_c_ends_all_in_order(cluster: Cluster, tmp_path: Path) -> None:
     no_jobs(cluster)
 
 
+def test_a_signal_while_slurm_has_no_room(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.output("salloc", "--no-shell", "--nodes=4", "--nodelist=node[1-4]")
+    (taken,) = jobs(cluster)
+    with cluster.started(tmp_path, configuration(cluster.site())) as run:
+        underway.wait_until(lambda: len(jobs(cluster)) == 2, "another job waits", 20)
+        run.process.send_signal(signal.SIGTERM)
+        result = run.end()
+    assert result.status == 3
+    assert underway.sentence(result.errors) == "interrupted (SIGTERM)"
+    assert not result.directory.exists()
+    underway.wait_until(lambda: jobs(cluster) == [taken], "the request is taken back", 20)
+    cluster.output("scancel", taken)
+    no_jobs(cluster)
+
+
 def test_a_partition_that_is_not_there(cluster: Cluster, tmp_path: Path) -> None:
     site = cluster.site(options=["--partition=nowhere"])
     with cluster.started(tmp_path, configuration(site)) as run:
