@@ -154,10 +154,11 @@ def test_ptp_wants_a_synchronized_kernel() -> None:
             assert node.ready["clock"] == "ptp"
             assert node.ready["clock_bound_ns"] > 0
         return
-    refused = [node for node in nodes if node.status == 2]
-    assert refused
-    assert UNSYNCHRONIZED in refused[0].error
-    assert "clock: estimated" in refused[0].error
+    # Who is first refuses, and the other may hear of it before it looks at its own.
+    assert {node.status for node in nodes} == {2}
+    for node in nodes:
+        assert UNSYNCHRONIZED in node.log
+        assert "clock: estimated" in node.log
 
 
 def _kernel(directory: Path, ahead_us: int) -> tuple[str, ...]:
