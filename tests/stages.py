@@ -60,7 +60,7 @@ class Build:
 
 
 MATRIX = (
-    Build("gcc", "gcc"),
+    Build("gcc", "gcc", suites=("unit",)),
     Build("clang", "clang", suites=("unit",)),
     Build("no-dpdk", "gcc", ("-Ddpdk=disabled",)),
     Build(

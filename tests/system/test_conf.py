@@ -24,6 +24,7 @@ def _has_a_lab(path: Path) -> bool:
 
 
 EXAMPLES = sorted(path for path in CONF.glob("*.yaml") if _has_a_lab(path))
+LONG = {"paper-sokolowski"}  # a sweep of 96 trials: two minutes however short its windows
 DONE = (0, 1, 4)  # times this short may fail a clause, or leave it open
 
 pytestmark = labkit.needs_lab
@@ -33,7 +34,13 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 6
 
 
-@pytest.mark.parametrize("conf", EXAMPLES, ids=lambda conf: conf.stem)
+@pytest.mark.parametrize(
+    "conf",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else [])
+        for path in EXAMPLES
+    ],
+)
 def test_example_runs(conf: Path, tmp_path: Path) -> None:
     out = tmp_path / "results"
     short = ["--set", "warmup=100ms", "--set", "window=150ms", "--set", "repeat=1"]
