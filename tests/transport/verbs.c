@@ -131,6 +131,15 @@ static void several_pairs_back(struct phase *phase)
     phase->verbs.queue_pairs = 2;
 }
 
+static void plain_back(struct phase *phase)
+{
+    phase->traffic = TRAFFIC_PINGPONG;
+    phase->verbs.service = VERBS_UC;
+    phase->verbs.operation = VERBS_WRITE;
+    phase->verbs.immediate = false;
+    phase->verbs.queue_pairs = 1;
+}
+
 static const struct battery_refusal refusals[] = {
     {no_size, "0 bytes"},
     {no_load, "needs a load"},
@@ -143,6 +152,7 @@ static const struct battery_refusal refusals[] = {
     {too_large_for_ud, "a message is one packet"},
     {read_back, "a read goes one way"},
     {several_pairs_back, "leave queue_pairs out"},
+    {plain_back, "set immediate: true"},
 };
 
 /* As fast as it goes, both ways at once; the second time over the queue pairs of the first. */
@@ -249,7 +259,8 @@ int main(int argc, char **argv)
         subject.sizes[4] = 0;
         subject.back_most = 1024;
     }
-    subject.one_way = wanted.operation == VERBS_READ;
+    subject.one_way =
+        wanted.operation == VERBS_READ || (wanted.service == VERBS_UC && !wanted.immediate);
     subject.gives_up = wanted.service != VERBS_RC;
     return battery_main(&subject);
 }
