@@ -258,16 +258,25 @@ static void set_pair(const struct truth *truth, json_t *object, unsigned in, uns
     json_object_set_new(object, "out", port_name(truth, out));
 }
 
-static json_t *flow_record(const struct truth *truth, uint32_t index)
+/* Begins a record about a flow: whose it is. */
+static json_t *named_record(const struct truth *truth, const char *type,
+                            const struct model_flow *flow)
 {
-    const struct model_flow *flow = &truth->snapshot->flows[index];
     struct model_flow_name name = model_flow_name(flow);
-    json_t *object = record(truth, "flow");
+    json_t *object = record(truth, type);
 
     json_object_set_new(object, "source", address(name.source));
     json_object_set_new(object, "destination", address(name.destination));
     set_pair(truth, object, name.in, name.out);
     json_object_set_new(object, "tag", name.tagged ? count(name.tag) : json_null());
+    return object;
+}
+
+static json_t *flow_record(const struct truth *truth, uint32_t index)
+{
+    const struct model_flow *flow = &truth->snapshot->flows[index];
+    json_t *object = named_record(truth, "flow", flow);
+
     set_counts(object, &flow->counts);
     return object;
 }
@@ -275,13 +284,8 @@ static json_t *flow_record(const struct truth *truth, uint32_t index)
 static json_t *wrong_record(const struct truth *truth, uint32_t index)
 {
     const struct model_flow *flow = &truth->snapshot->wrong[index];
-    struct model_flow_name name = model_flow_name(flow);
-    json_t *object = record(truth, "wrong");
+    json_t *object = named_record(truth, "wrong", flow);
 
-    json_object_set_new(object, "source", address(name.source));
-    json_object_set_new(object, "destination", address(name.destination));
-    set_pair(truth, object, name.in, name.out);
-    json_object_set_new(object, "tag", name.tagged ? count(name.tag) : json_null());
     json_object_set_new(object, "misdelivered", count(flow->counts.misdelivered));
     return object;
 }
