@@ -6,9 +6,8 @@ from __future__ import annotations
 import os
 import signal
 from types import FrameType, TracebackType
-from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from ..signals import Handled
 
 
 class Interrupt:
@@ -18,11 +17,10 @@ class Interrupt:
         """Nothing is changed before it is entered."""
         self.name: str | None = None
         self.fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._previous: dict[signal.Signals, Any] = {}
+        self._handled = Handled(self._note)
 
     def __enter__(self) -> Interrupt:
-        for number in _SIGNALS:
-            self._previous[number] = signal.signal(number, self._note)
+        self._handled.__enter__()
         return self
 
     def __exit__(
@@ -31,8 +29,7 @@ class Interrupt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+        self._handled.__exit__(kind, error, trace)
         os.close(self.fd)
         os.close(self._write_fd)
 

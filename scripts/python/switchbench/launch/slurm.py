@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from ..errors import ConfigurationError, RunError
 from ..model import Process, Site
+from ..signals import Handled
 from .base import FarProcess, popen_options
 from .nodesets import folded
 
@@ -27,7 +28,6 @@ JOB = "SLURM_JOB_ID"
 _PROGRAMS = ("srun", "salloc", "scancel")
 _ALLOCATION = re.compile(r"(Pending|Granted) job allocation (\d+)")
 _GIVE_BACK_LIMIT_S = 60.0
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNALLED = 128  # srun's status for a task that a signal ended, plus the signal
 
 # A node has its host to itself: it binds its workers, and the step gets what the job has.
@@ -90,28 +90,14 @@ class SlurmLauncher:
         return SlurmProcess(words, **popen_options())
 
 
-class _Waiting:
+class _Waiting(Handled):
     """While entered, a signal also ends the wait for Slurm: salloc takes its request back."""
 
     def __init__(self) -> None:
         """Nothing is changed before it is entered."""
+        super().__init__(self._pass_on)
         self.signal: str | None = None
         self._salloc: subprocess.Popen[str] | None = None
-        self._previous: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Self:
-        for number in _SIGNALS:
-            self._previous[number] = signal.signal(number, self._pass_on)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
 
     def watch(self, salloc: subprocess.Popen[str]) -> None:
         """Signals are for this one; also one that came while it was being started."""
@@ -123,9 +109,7 @@ class _Waiting:
         self.signal = signal.Signals(number).name
         if self._salloc is not None:
             self._salloc.send_signal(signal.SIGINT)
-        previous = self._previous.get(signal.Signals(number))
-        if callable(previous):
-            previous(number, frame)
+        self.previous(number, frame)
 
 
 def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:

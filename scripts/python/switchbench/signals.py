@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ctrl-C and its like in other hands for a while."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Handled:
+    """While entered, `handler` has the signals by which people and machines end a command."""
+
+    def __init__(self, handler: Callable[[int, FrameType | None], None]) -> None:
+        """Nothing is changed before it is entered."""
+        self._handler = handler
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in _SIGNALS:
+            self._previous[number] = signal.signal(number, self._handler)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def previous(self, number: int, frame: FrameType | None) -> None:
+        """Does what the signal did before, where that was a function's."""
+        handler = self._previous.get(number)
+        if callable(handler):
+            handler(number, frame)
