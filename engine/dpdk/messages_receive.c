@@ -44,19 +44,6 @@ static struct exchange *guess(const struct dpdk_lane *lane, const struct signatu
     return NULL;
 }
 
-/* A frame of this phase for another rank. */
-static void astray(struct port_count *count, const struct signature *signature, bool answer)
-{
-    struct stray_flow stray = {1, be16toh(signature->src), be16toh(signature->dst)};
-
-    if (answer) {
-        count->probes_received++;
-        return;
-    }
-    count->misdelivered++;
-    strays_add(&count->strays, &stray);
-}
-
 static void count_damaged(struct dpdk_lane *lane, struct exchange *exchange)
 {
     exchange->got->corrupted++;
@@ -86,7 +73,7 @@ static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *
     exchange =
         signature_sound(signature) ? exchange_of(lane, signature) : guess(lane, signature, frame);
     if (tagged && signature_sound(signature) && signature->dst != rank && signature->src != rank)
-        astray(count, signature, answer);
+        receiver_astray(count, signature, answer);
     else if (mine && exchange != NULL && (tagged || signature->dst == rank))
         count_damaged(lane, exchange);
     else

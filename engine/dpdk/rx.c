@@ -86,12 +86,11 @@ static bool probe_sound(const struct dpdk_lane *lane, const uint8_t *frame, uint
            sound(&lane->receiver.check, &lane->sizes[size].expect, frame, lane->shape.kind);
 }
 
-/* A frame of this phase for another rank. A probe there is missed, and lost, elsewhere. */
-static void astray(struct port_count *count, const struct signature *signature, bool probe)
+void receiver_astray(struct port_count *count, const struct signature *signature, bool beside)
 {
     struct stray_flow stray = {1, be16toh(signature->src), be16toh(signature->dst)};
 
-    if (probe) {
+    if (beside) {
         count->probes_received++;
         return;
     }
@@ -125,7 +124,7 @@ static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *
     flow = whole ? find(receiver, be16toh(signature->src))
                  : guess(receiver, frame, be16toh(signature->src));
     if (tagged && whole && !here && signature->src != receiver->rank) {
-        astray(count, signature, probe);
+        receiver_astray(count, signature, probe);
     } else if (probe && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0) {
         count->probes_received++;
         if (here && probe_sound(lane, frame, rte_pktmbuf_data_len(buffer)))
