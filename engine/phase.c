@@ -146,6 +146,7 @@ static void deal_lanes(struct phase_run *run)
                     *next++ = (struct worker_lane){.transport = run->trial->transport,
                                                    .lane = run->lanes[i].queues[q].lane,
                                                    .foreign = &run->lanes[i].foreign,
+                                                   .progress = &run->lanes[i].progress,
                                                    .interim = run->lanes[i].queues[q].interim};
         task->count = (size_t)(next - task->lanes);
     }
@@ -276,7 +277,6 @@ static int await_workers(struct sequence *sequence, size_t index)
 {
     struct phase_run *run = run_of(sequence, index);
     struct node *node = sequence->trial->node;
-    struct worker_progress last = {0};
     int64_t last_ns = clock_now(), watched_ns = last_ns;
     int64_t wait_ns = longest_wait_ns(sequence->trial->doc);
     int rc = 0;
@@ -289,7 +289,7 @@ static int await_workers(struct sequence *sequence, size_t index)
         rc = rc < 0 ? rc : check_floods(run);
         report_interim(run, false);
         if (clock_now() - last_ns >= PROGRESS_NS)
-            report_progress(run, &last, &last_ns);
+            report_progress(run, &last_ns);
         if (rc == 0 && clock_now() - watched_ns >= LINKS_NS) {
             rc = ports_watch_links(node);
             watched_ns = clock_now();

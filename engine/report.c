@@ -546,48 +546,6 @@ void report_late(const struct phase_run *run)
     log_warning("%s", text);
 }
 
-static const char *step_name(const struct phase_run *run, int64_t now_ns)
-{
-    const struct phase *phase = &run->template;
-
-    if (run->number == PHASE_PROBE)
-        return "probe";
-    if (!phase_is_timed(phase))
-        return "window";
-    if (now_ns < phase->open_ns)
-        return "warmup";
-    if (now_ns < phase->close_ns)
-        return "window";
-    return now_ns < phase->stop_ns ? "cooldown" : "drain";
-}
-
-void report_progress(const struct phase_run *run, struct worker_progress *last, int64_t *last_ns)
-{
-    const struct node *node = run->trial->node;
-    struct worker_progress now = {0};
-    int64_t now_ns = clock_now();
-    double seconds = (double)(now_ns - *last_ns) / 1e9;
-    json_t *record = report_new(run, "progress");
-
-    for (size_t w = 0; w < node->worker_count; w++) {
-        struct worker_progress one = worker_progress(node->workers[w]);
-
-        if (run->tasks[w].count == 0)
-            continue;
-        now.offered_bytes += one.offered_bytes;
-        now.delivered_bytes += one.delivered_bytes;
-    }
-    record_set_text(record, "step", step_name(run, now_ns));
-    json_object_set_new(record, "offered_bps",
-                        json_real((double)(now.offered_bytes - last->offered_bytes) * 8 / seconds));
-    json_object_set_new(
-        record, "delivered_bps",
-        json_real((double)(now.delivered_bytes - last->delivered_bytes) * 8 / seconds));
-    record_offer(node->records, record);
-    *last = now;
-    *last_ns = now_ns;
-}
-
 static void report_floor_kind(const struct trial *trial, enum latency_kind kind,
                               const struct latency *floor)
 {

@@ -86,6 +86,9 @@ struct phase_lane {
     struct port_count count;
     struct interim_rows interim;
     atomic_ullong foreign; /* frames for other ports, told by the workers while it runs */
+    struct port_progress progress;
+    uint64_t offered_shown; /* so much of it has been in `progress` records */
+    uint64_t delivered_shown;
     struct port_hardware before;
     struct port_hardware after;
     struct queue_lane *queues;
@@ -212,10 +215,12 @@ void report_interim(struct phase_run *run, bool all);
 /* report_disorder.c: how a flow's frames were out of order, if they were. */
 void report_disorder(const struct phase_run *run, const struct phase_lane *lane,
                      const struct lane_flow *flow);
+/* report_progress.c: what the node and each of its ports moved since *last_ns, which becomes now.
+ */
+void report_progress(struct phase_run *run, int64_t *last_ns);
 /* report.c: the records of a phase that has ended. */
 void report_phase(struct phase_run *run);
 void report_probe(const struct phase_run *run);
-void report_progress(const struct phase_run *run, struct worker_progress *last, int64_t *last_ns);
 void report_lane_errors(const struct phase_run *run);
 /* report_messages.c: single times of messages; what was computed beside them. */
 void report_samples(const struct phase_run *run);

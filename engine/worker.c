@@ -30,8 +30,6 @@ struct worker {
     struct worker_port *ports;
     size_t port_count;
     atomic_bool stop;
-    atomic_ullong offered_bytes;
-    atomic_ullong delivered_bytes;
     int64_t moved_ns; /* when progress was last seen */
     uint64_t random;
 };
@@ -147,23 +145,31 @@ static uint64_t moved_bytes(const struct lane_flow *flows, uint32_t count)
     return bytes;
 }
 
-static void sum_progress(struct worker *worker, const struct worker_task *task, int64_t now_ns)
+/* Tells the lane's port what the lane has moved since the last time; whether it has. */
+static bool tell_progress(struct worker_lane *lane)
 {
-    uint64_t offered = 0;
-    uint64_t delivered = 0;
+    const struct lane_request *request = &lane->lane->request;
+    uint64_t offered, delivered;
+    bool moved;
 
-    for (size_t i = 0; i < task->count; i++) {
-        const struct lane_request *request = &task->lanes[i].lane->request;
-
-        account(&task->lanes[i]);
-        offered += moved_bytes(request->sends, request->send_count);
-        delivered += moved_bytes(request->receives, request->receive_count);
+    account(lane);
+    offered = moved_bytes(request->sends, request->send_count);
+    delivered = moved_bytes(request->receives, request->receive_count);
+    moved = offered != lane->offered_told || delivered != lane->delivered_told;
+    if (lane->progress != NULL) {
+        atomic_fetch_add(&lane->progress->offered_bytes, offered - lane->offered_told);
+        atomic_fetch_add(&lane->progress->delivered_bytes, delivered - lane->delivered_told);
     }
-    if (offered != atomic_load(&worker->offered_bytes) ||
-        delivered != atomic_load(&worker->delivered_bytes))
-        worker->moved_ns = now_ns;
-    atomic_store(&worker->offered_bytes, offered);
-    atomic_store(&worker->delivered_bytes, delivered);
+    lane->offered_told = offered;
+    lane->delivered_told = delivered;
+    return moved;
+}
+
+static void sum_progress(struct worker *worker, struct worker_task *task, int64_t now_ns)
+{
+    for (size_t i = 0; i < task->count; i++)
+        if (tell_progress(&task->lanes[i]))
+            worker->moved_ns = now_ns;
 }
 
 static int64_t last_arrival(const struct worker_task *task)
@@ -491,8 +497,6 @@ int worker_adopt(struct worker *worker, const struct worker_port *ports, size_t 
 
 void worker_run(struct worker *worker, struct worker_task *task)
 {
-    atomic_store(&worker->offered_bytes, 0);
-    atomic_store(&worker->delivered_bytes, 0);
     pthread_mutex_lock(&worker->lock);
     worker->task = task;
     pthread_cond_broadcast(&worker->changed);
@@ -512,12 +516,4 @@ bool worker_done(struct worker *worker)
 void worker_stop(struct worker *worker)
 {
     atomic_store(&worker->stop, true);
-}
-
-struct worker_progress worker_progress(const struct worker *worker)
-{
-    return (struct worker_progress){
-        .offered_bytes = atomic_load(&worker->offered_bytes),
-        .delivered_bytes = atomic_load(&worker->delivered_bytes),
-    };
 }

@@ -19,6 +19,13 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+/* What a port has moved in a phase, told by the workers of all its queues while it runs: layer-1
+ * bytes for frames, else payload. */
+struct port_progress {
+    atomic_ullong offered_bytes;
+    atomic_ullong delivered_bytes;
+};
+
 /* A port's lane with its place in the common window. */
 struct worker_lane {
     const struct transport *transport;
@@ -26,8 +33,11 @@ struct worker_lane {
     struct interim *interim; /* NULL: none */
     /* Frames for others at its port, of all its queues: their workers add theirs. */
     atomic_ullong *foreign;
-    uint64_t foreign_told; /* so many of them are this lane's */
-    int64_t opened_ns;     /* when its counters were copied; 0: not yet */
+    uint64_t foreign_told;          /* so many of them are this lane's */
+    struct port_progress *progress; /* its port's; NULL: nobody asks */
+    uint64_t offered_told;          /* so much of it is this lane's */
+    uint64_t delivered_told;
+    int64_t opened_ns; /* when its counters were copied; 0: not yet */
     int64_t closed_ns;
 };
 
@@ -51,12 +61,6 @@ struct worker_task {
     int64_t awake_ns;     /* when the worker was at its lanes */
     enum task_end end;    /* the worker's answer ... */
     size_t flooded;       /* ... and the lane that was flooded */
-};
-
-/* What a task has moved so far, for progress lines: layer-1 bytes for frames, else payload. */
-struct worker_progress {
-    uint64_t offered_bytes;
-    uint64_t delivered_bytes;
 };
 
 struct worker; /* opaque */
@@ -88,6 +92,5 @@ void worker_run(struct worker *worker, struct worker_task *task);
 bool worker_done(struct worker *worker);
 /* Ends the present task's traffic now (within a few milliseconds), without a drain. */
 void worker_stop(struct worker *worker);
-struct worker_progress worker_progress(const struct worker *worker);
 
 #endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * `progress` records of many ports: short enough for any launcher, every port in one of them, and
+ * no byte counted twice from one report to the next.
+ */
+#include "clock.h"
+#include "trial.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PORTS 32u /* what DPDK holds in a process */
+#define SPAN_NS (NS_PER_S / 2)
+#define STEP_BYTES 1000000u
+
+static struct {
+    struct node node;
+    struct doc_trial doc;
+    struct trial trial;
+    struct trial_part part;
+    struct own_rank owns[PORTS];
+    struct phase_run run;
+    struct phase_lane lanes[PORTS];
+    struct node_place places[PORTS];
+    const struct node_place *ranks[PORTS];
+    char names[PORTS][64];
+} bed;
+
+/* All ports receive; of every second one no flow begins. */
+static void lay(void)
+{
+    memset(&bed, 0, sizeof bed);
+    bed.node.name = "a-node-with-a-rather-long-name";
+    bed.trial = (struct trial){.node = &bed.node, .doc = &bed.doc};
+    bed.part = (struct trial_part){.ranks = bed.ranks, .n = PORTS};
+    for (unsigned i = 0; i < PORTS; i++) {
+        snprintf(bed.names[i], sizeof bed.names[i], "a-node-with-a-rather-long-name%u:port", i);
+        bed.places[i].name = bed.names[i];
+        bed.ranks[i] = &bed.places[i];
+        bed.owns[i] = (struct own_rank){.part = &bed.part, .rank = i};
+        bed.lanes[i].own = &bed.owns[i];
+        bed.lanes[i].receive_count = 1;
+        bed.lanes[i].send_count = i % 2;
+    }
+    bed.run = (struct phase_run){.trial = &bed.trial, .lanes = bed.lanes, .lane_count = PORTS};
+    bed.run.template = (struct phase){.close_ns = CLOCK_NEVER, .stop_ns = CLOCK_NEVER};
+}
+
+/* Every port has received so much more, and sent half of it where it sends. */
+static void move_and_report(void)
+{
+    int64_t last_ns = clock_now() - SPAN_NS;
+
+    for (unsigned i = 0; i < PORTS; i++) {
+        atomic_fetch_add(&bed.lanes[i].progress.delivered_bytes, STEP_BYTES);
+        atomic_fetch_add(&bed.lanes[i].progress.offered_bytes, i % 2 * STEP_BYTES / 2);
+    }
+    report_progress(&bed.run, &last_ns);
+    assert_true(last_ns > clock_now() - SPAN_NS);
+}
+
+/* The span is a little longer than SPAN_NS, by what this test itself takes. */
+static void assert_rate(json_int_t bps, double bytes)
+{
+    double most = bytes * 8 * NS_PER_S / SPAN_NS;
+
+    assert_true((double)bps <= most && (double)bps > most * 0.5);
+}
+
+static unsigned check_ports(json_t *record, unsigned first)
+{
+    json_t *ports = json_object_get(record, "ports");
+
+    assert_true(json_array_size(ports) > 0);
+    for (unsigned i = 0; i < json_array_size(ports); i++) {
+        json_t *port = json_array_get(ports, i);
+        unsigned number = (first + i) % PORTS;
+
+        assert_string_equal(json_string_value(json_array_get(port, 0)), bed.names[number]);
+        assert_int_equal(json_is_null(json_array_get(port, 1)), number % 2 == 0);
+        if (number % 2 == 1)
+            assert_rate(json_integer_value(json_array_get(port, 1)), STEP_BYTES / 2.0);
+        assert_rate(json_integer_value(json_array_get(port, 2)), STEP_BYTES);
+    }
+    return first + (unsigned)json_array_size(ports);
+}
+
+static unsigned check(const char *line, unsigned first)
+{
+    json_t *record = json_loads(line, 0, NULL);
+    unsigned next;
+
+    assert_non_null(record);
+    assert_true(strlen(line) <= RECORD_BYTES_MAX);
+    assert_string_equal(json_string_value(json_object_get(record, "type")), "progress");
+    assert_rate(json_integer_value(json_object_get(record, "offered_bps")),
+                PORTS / 4.0 * STEP_BYTES);
+    assert_rate(json_integer_value(json_object_get(record, "delivered_bps")),
+                (double)PORTS * STEP_BYTES);
+    next = check_ports(record, first);
+    json_decref(record);
+    return next;
+}
+
+static void test_every_port_in_short_records(void **state)
+{
+    struct err err = {0};
+    char line[4096];
+    unsigned seen = 0, lines = 0;
+    int fds[2];
+    FILE *out;
+
+    (void)state;
+    lay();
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(records_open(&bed.node.records, fds[1], bed.node.name, &err), 0);
+    out = fdopen(fds[0], "r");
+    move_and_report();
+    move_and_report();
+    assert_int_equal(records_close(bed.node.records), 0);
+    close(fds[1]);
+    while (fgets(line, sizeof line, out) != NULL) {
+        lines++;
+        seen = check(line, seen);
+    }
+    fclose(out);
+    assert_int_equal(seen, 2 * PORTS);
+    assert_true(lines > 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_port_in_short_records)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
