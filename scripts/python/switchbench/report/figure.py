@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One figure of a report as plain values, and what all figures share: sections, colours, arrays.
+
+A figure knows nothing of the page: its layout has no fonts, background or colours of axes, so that
+the same figure is drawn light, dark and on paper. Everything in it can be written as JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# In the papers' order (doc/papers.md); a section without a figure is left out.
+NODES = "Throughput by number of nodes"
+PAIRS = "Pairs"
+ALL_TO_ALL = "All to all"
+WHOM = "From whom to whom"
+COURSE = "Throughput over time"
+MESSAGES = "Messages by size"
+LATENCY = "Latency"
+LOSS = "Loss"
+SKEW = "Start and stop"
+CPU = "CPU time"
+SECTIONS = (NODES, PAIRS, ALL_TO_ALL, WHOM, COURSE, MESSAGES, LATENCY, LOSS, SKEW, CPU)
+
+# Okabe and Ito (2008): told apart by all kinds of colour vision; black is left to the page.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+# Their numbers share no divisor with the palette's: series of one colour differ in both.
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
+# Of equal steps to the eye, with and without colour vision, and in grey (Nunez et al., 2018).
+SCALE = "cividis"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is drawn, and what its numbers are."""
+
+    name: str  # anchor and file name: "heat-map-3"; unique in a report
+    title: str
+    definition: str  # what each number is, its unit, how it was measured; plain text
+    data: list[dict[str, Any]]  # Plotly's traces
+    layout: dict[str, Any]  # Plotly's layout without a theme
+    section: str  # one of SECTIONS
+    height: int = field(default=420)  # pixels, at the page's full width
+
+
+def line_style(number: int, points: int = 0) -> dict[str, Any]:
+    """How the `number`th series of a figure is drawn: colour, dash and marker all differ.
+
+    `points`: how many it has; many are drawn without markers, which would hide the line.
+    """
+    style: dict[str, Any] = {
+        "line": {"color": PALETTE[number % len(PALETTE)], "dash": DASHES[number % len(DASHES)]},
+        "mode": "lines",
+    }
+    if points <= 80:
+        style["mode"] = "lines+markers"
+        style["marker"] = marker(number)
+    return style
+
+
+def marker(number: int, size: int = 8) -> dict[str, Any]:
+    """The marker of a figure's `number`th series."""
+    return {
+        "color": PALETTE[number % len(PALETTE)],
+        "symbol": MARKERS[number % len(MARKERS)],
+        "size": size,
+    }
+
+
+# Plotly's names of the types of numbers that it takes as they lie in memory.
+_TYPES = {"float64": "f8", "float32": "f4", "int32": "i4", "uint32": "u4"} | {
+    "int16": "i2", "uint16": "u2", "int8": "i1", "uint8": "u1"
+}  # fmt: skip
+_PLAIN = 24  # shorter ones are smaller, and easier to read, as lists
+
+
+def packed(values: ArrayLike) -> Any:
+    """Numbers for a trace: base64 of little-endian memory (Plotly's `bdata`), or a short list.
+
+    NaN is what was not observed: null in a list, a gap in the drawing.
+    """
+    array: NDArray[Any] = np.asarray(values)
+    if array.size <= _PLAIN:
+        return _nulls(array.tolist())
+    kind = _TYPES[array.dtype.name]
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    found = {"dtype": kind, "bdata": base64.b64encode(little.tobytes()).decode("ascii")}
+    if array.ndim > 1:
+        found["shape"] = ", ".join(map(str, array.shape))
+    return found
+
+
+def unpacked(values: Any) -> NDArray[np.float64]:
+    """What `packed` was given, as numbers; null and a gap are NaN."""
+    if not isinstance(values, Mapping):
+        return np.asarray(values, dtype=np.float64)
+    array = np.frombuffer(base64.b64decode(values["bdata"]), dtype="<" + values["dtype"])
+    shape = [int(part) for part in values.get("shape", str(len(array))).split(",")]
+    return array.reshape(shape).astype(np.float64)
+
+
+def gaps(values: Sequence[float | None]) -> NDArray[np.float64]:
+    """Numbers of which some were not observed, as an array with NaN."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def rows(*columns: NDArray[Any]) -> list[list[Any]]:
+    """What a point's hover says beside its place: one list a point, null where nothing is known."""
+    return [list(row) for row in zip(*(_nulls(column.tolist()) for column in columns), strict=True)]
+
+
+def _nulls(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_nulls(value) for value in values]
+    return None if isinstance(values, float) and values != values else values

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every figure of a report: one module a kind, each a function of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..data import Measured
+from ..figure import Figure
+from . import nodes
+
+_KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (nodes.figures,)
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """All figures that the run has data for, in the order of SECTIONS."""
+    for kind in _KINDS:
+        yield from kind(measured)
