@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
+from switchbench.cli import build_parser
 from switchbench.commands import run as command
 from switchbench.commands import table
 from switchbench.errors import ConfigurationError, RunError
@@ -21,6 +22,7 @@ from switchbench.lab import LabError, switches
 from switchbench.launch import launcher_for
 from switchbench.launch.engine import find_engine
 from switchbench.model import Run
+from switchbench.programs import configurations
 from switchbench.results.directory import RunDirectory, load_summary
 from switchbench.results.summary import NOT_ENDED, schema
 from synthetic import make_run, make_site, make_trial
@@ -245,3 +247,28 @@ def test_a_full_disk_at_the_summary(stage: Stage, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(RunDirectory, "write_summary", full)
     assert stage.main() == 3
     assert stage.summary()["faults"] == [NOT_ENDED]
+
+
+def test_a_collected_engine_has_its_programs_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("node", "switch"):
+        (tmp_path / f"switchbench-{name}").touch(0o755)
+    monkeypatch.delenv("SWITCHBENCH_SWITCH", raising=False)
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "switchbench-node"))
+    assert switches.find_binary() == tmp_path / "switchbench-switch"
+
+
+def test_a_configuration_that_came_with_switchbench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the file is not here, the example of its name is meant; never instead of a file."""
+    monkeypatch.chdir(tmp_path)
+    parser = build_parser()
+    for written in ("conf/two-modules.yaml", "two-modules", "two-modules.yaml"):
+        found = parser.parse_args(["plan", written]).conf
+        assert found.is_file()
+        assert found == configurations() / "two-modules.yaml"
+    (tmp_path / "two-modules.yaml").touch()
+    assert parser.parse_args(["plan", "two-modules.yaml"]).conf == Path("two-modules.yaml")
+    assert parser.parse_args(["plan", "no-such"]).conf == Path("no-such")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the programs of a build are: the engine, the modelled switch, the guests' agent."""
+"""Where programs and example configurations are: in the source tree and its build, or installed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ENGINE_VARIABLE = "SWITCHBENCH_NODE"
+_PARENTS = Path(__file__).resolve().parents
 
 
 @dataclass(frozen=True)
@@ -29,23 +30,34 @@ class Program:
             if not os.access(named, os.X_OK):
                 raise self.missing(f"{self.variable}={named} can't be executed")
             return Path(named).absolute()
-        for build in _builds():
-            built = build / self.folder / self.name
-            if os.access(built, os.X_OK):
-                return built
+        for place in self._places():
+            if os.access(place / self.name, os.X_OK):
+                return place / self.name
         found = shutil.which(self.name)
         if found is None:
             raise self.missing(
-                f"{self.name} is not built: `meson setup build && ninja -C build` in the project, "
-                f"or name it in {self.variable}"
+                f"{self.name} is not here: install it (doc/install.md), build it (`meson setup build "
+                f"&& ninja -C build` in the source tree), or name it in {self.variable}"
             )
         return Path(found)
 
+    def _places(self) -> Iterator[Path]:
+        """Beside the engine that was named, or in its build: they fit together. Then the source
+        tree's build, and where this package is installed."""
+        engine = os.environ.get(ENGINE_VARIABLE)
+        if engine:
+            yield Path(engine).absolute().parent
+            yield Path(engine).absolute().parent.parent / self.folder
+        for parent in _PARENTS:
+            yield parent / "build" / self.folder
+            yield parent / "bin"
 
-def _builds() -> Iterator[Path]:
-    """The build of the engine that was named: its programs fit together. Then the source tree's."""
-    engine = os.environ.get(ENGINE_VARIABLE)
-    if engine:
-        yield Path(engine).absolute().parent.parent
-    for parent in Path(__file__).resolve().parents:
-        yield parent / "build"
+
+def configurations() -> Path:
+    """The folder of example configurations and of `labs/`: `conf` in the source tree, and below
+    `share/switchbench` of whatever prefix this package is installed in."""
+    for parent in _PARENTS:
+        for folder in (parent / "conf", parent / "share" / "switchbench" / "conf"):
+            if (folder / "labs").is_dir():
+                return folder
+    return Path("conf")

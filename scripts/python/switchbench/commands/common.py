@@ -11,6 +11,7 @@ from ..compile import compile_run
 from ..config import Request, read
 from ..config.profiles import PROFILES
 from ..model import Run
+from ..programs import configurations
 
 
 def add_command(subparsers: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
@@ -28,7 +29,11 @@ def add_command(subparsers: Any, name: str, summary: str, examples: str) -> argp
 def add_configuration(parser: argparse.ArgumentParser) -> None:
     """The arguments that say which configuration is meant."""
     parser.add_argument(
-        "conf", metavar="CONF", nargs="?", type=Path, help="configuration (doc/configuration.md)"
+        "conf",
+        metavar="CONF",
+        nargs="?",
+        type=_configuration,
+        help="configuration (doc/configuration.md), or the name of one that came with Switchbench",
     )
     parser.add_argument(
         "--set",
@@ -40,6 +45,17 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--site", metavar="SITE", help="a lab's name or a site file")
     parser.add_argument("--profile", choices=list(PROFILES), help="how long and how often to test")
+
+
+def _configuration(text: str) -> Path:
+    """The file, or the example of that name where there is no such file."""
+    path = Path(text)
+    if not path.exists():
+        name = text.removeprefix("conf/").removesuffix(".yaml")
+        example = configurations() / f"{name}.yaml"
+        if example.is_file():
+            return example
+    return path
 
 
 def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:

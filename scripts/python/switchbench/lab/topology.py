@@ -23,6 +23,7 @@ from switchbench.lab.behaviour import Behaviour, Fault
 from switchbench.lab.units import UNSHAPED as UNSHAPED
 from switchbench.lab.units import parse_bytes as parse_bytes
 from switchbench.lab.units import parse_rate_bps as parse_rate_bps
+from switchbench.programs import configurations
 
 DEFAULT_QUEUE_BYTES = 128 * 1024
 MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop around 9,600.
@@ -32,7 +33,7 @@ LAYER1_OVERHEAD = 24
 MAX_GUESTS = 64
 MEMORY_RANGE_MIB = (128, 16384)
 
-PROJECT_LABS = Path(__file__).resolve().parents[4] / "conf" / "labs"
+PROJECT_LABS = configurations() / "labs"
 
 _SWITCH = "switch"  # The namespace of the switch is named like a node's, so no node may be.
 _MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices a process.
