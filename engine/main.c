@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -227,6 +228,8 @@ static int set_up(struct node *node, const struct options *options, struct err *
     int rc;
 
     gethostname(host, sizeof host - 1);
+    /* A loader that was given the program (bundle/start.c) has left its own name. */
+    prctl(PR_SET_NAME, "switchbench-node");
     node->name = options->name != NULL ? options->name : host;
     log_setup(node->name, LOG_LEVEL_INFO);
     if (sodium_init() < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "eal.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
@@ -25,6 +26,9 @@
 #define PLAIN_MIN (256 * MIB)  /* address space without hugepages: used as ports need it */
 #define PLAIN_MAX (4096 * MIB) /* ... */
 #define ARGUMENTS_MAX 16
+
+/* Set by what starts the engine of a folder with libraries of its own (bundle/start.c). */
+#define BUNDLE_VARIABLE "SWITCHBENCH_BUNDLE"
 
 static bool started;
 static bool huge;
@@ -166,6 +170,40 @@ static void choose_arguments(struct arguments *arguments, const char *node, int 
         add(arguments, "--iova-mode=va");
 }
 
+static int load_driver(const char *folder, const char *name, struct err *err)
+{
+    char path[PATH_MAX + NAME_MAX + 1];
+
+    if (name[0] == '.')
+        return 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) == NULL)
+        return err_set(err, -ENOEXEC, "a driver of DPDK can't be loaded: %s", dlerror());
+    return 0;
+}
+
+/* The drivers that came with the engine: they make themselves known when they are loaded. Not by
+ * the EAL's -d, which would look at who may write in each folder above them, up to the root. */
+static int load_drivers(struct err *err)
+{
+    const char *bundle = getenv(BUNDLE_VARIABLE);
+    char folder[PATH_MAX];
+    struct dirent *entry;
+    DIR *drivers;
+    int rc = 0;
+
+    if (bundle == NULL)
+        return 0; /* the EAL loads those of the host */
+    snprintf(folder, sizeof folder, "%s/lib/dpdk", bundle);
+    drivers = opendir(folder);
+    if (drivers == NULL)
+        return err_set(err, -errno, "DPDK's drivers are not in %s: %s", folder, strerror(errno));
+    while (rc == 0 && (entry = readdir(drivers)) != NULL)
+        rc = load_driver(folder, entry->d_name, err);
+    closedir(drivers);
+    return rc;
+}
+
 /* The EAL makes a folder, and DPDK's common one above it, even when it shares nothing: nothing
  * must stay behind. Those that others use are not empty, so they stay. */
 static void remove_folder(void)
@@ -201,6 +239,9 @@ int eal_start(const char *node, struct err *err)
     huge = free_huge_bytes() >= HUGE_MIN;
     if (open_log() != 0 || pthread_key_create(&thread_key, thread_ends) != 0)
         return err_set(err, -ENOMEM, "no memory for DPDK's log");
+    rc = load_drivers(err);
+    if (rc < 0)
+        return rc;
     /* The EAL pins its first thread and lets its own inherit the signal mask. */
     pthread_getaffinity_np(pthread_self(), sizeof cores, &cores);
     choose_arguments(&arguments, node != NULL ? node : "node", first_core(&cores));

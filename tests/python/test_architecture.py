@@ -52,6 +52,7 @@ PARTS = (
     Part("engine/tcp", frozenset(LEAVES), ("engine/tcp", "engine", "patterns")),
     Part("engine/dpdk", frozenset(LEAVES), ("engine/dpdk", "engine", "patterns"), ("rte_",)),
     Part("guests", None, ("guests",)),
+    Part("bundle", None, ("bundle",)),
     Part("model", None, ("model", "model/core", "engine", "engine/dpdk"), ("rte_",)),
     Part(
         "model/core",

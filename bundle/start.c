@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Starts the engine of a folder that brings everything with it:
+ *
+ *   switchbench-node          this program
+ *   libexec/switchbench-node  the engine
+ *   lib/loader, lib/...       the C library's loader, and all libraries
+ *   lib/dpdk/, lib/verbs/     what DPDK and libibverbs load while they run
+ *
+ * File capabilities, if any, stand on this program: on the loader they would be everybody's, and on
+ * the engine the kernel would look at the loader's. So it hands them on as ambient capabilities
+ * (capabilities(7)), which the loader does not take for secure execution. Whatever could make it
+ * run something else then is checked first.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LOADER "lib/loader"
+#define LIBRARIES "lib"
+#define DRIVERS "lib/dpdk"
+#define PROVIDERS "lib/verbs"
+#define ENGINE "libexec/switchbench-node"
+
+#define FAILED 127 /* as a shell that can't find a program */
+
+static int fail(const char *what, const char *path, int code)
+{
+    fprintf(stderr, "switchbench-node: %s %s: %s\n", what, path, strerror(code));
+    return FAILED;
+}
+
+/* The folder that this program is in, whatever it was called by. */
+static int find_folder(char *folder, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", folder, size - 1);
+    char *slash;
+
+    if (length < 0)
+        return -errno;
+    folder[length] = '\0';
+    slash = strrchr(folder, '/');
+    if (slash == NULL)
+        return -ENOTDIR;
+    *slash = '\0';
+    return 0;
+}
+
+/* --- capabilities --- */
+
+/* Who may write there decides what runs with the capabilities. */
+static int check_owner(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat status;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (stat(path, &status) != 0)
+        return fail("can't look at", path, errno);
+    if (status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        return 0;
+    fprintf(stderr,
+            "switchbench-node: %s can be written by others than root: it is not run with "
+            "capabilities\n",
+            path);
+    return FAILED;
+}
+
+static int check_owners(const char *folder)
+{
+    static const char *const names[] = {".",       LIBRARIES, LOADER, DRIVERS,
+                                        PROVIDERS, "libexec", ENGINE};
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && rc == 0; i++)
+        rc = check_owner(folder, names[i]);
+    return rc;
+}
+
+/* Libraries heed the environment: with capabilities only what the guard asks for stays. */
+static int clean_environment(void)
+{
+    const char *connection = getenv("SSH_CONNECTION");
+    char *kept = connection != NULL ? strdup(connection) : NULL;
+
+    if (connection != NULL && kept == NULL)
+        return -ENOMEM;
+    clearenv();
+    if (kept != NULL && setenv("SSH_CONNECTION", kept, 1) != 0)
+        return -errno;
+    free(kept);
+    return setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1) == 0 ? 0 : -errno;
+}
+
+static bool has(const struct __user_cap_data_struct *data, int capability)
+{
+    return data[CAP_TO_INDEX(capability)].permitted & CAP_TO_MASK(capability);
+}
+
+static int hand_on_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+    if (syscall(SYS_capget, &header, data) != 0)
+        return -errno;
+    for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+        data[i].inheritable |= data[i].permitted;
+    if (syscall(SYS_capset, &header, data) != 0)
+        return -errno;
+    for (int i = 0; i <= CAP_LAST_CAP; i++)
+        if (has(data, i) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0) != 0)
+            return -errno;
+    return 0;
+}
+
+static int take_capabilities(const char *folder)
+{
+    int rc = check_owners(folder);
+
+    if (rc != 0)
+        return rc;
+    rc = clean_environment();
+    if (rc == 0)
+        rc = hand_on_capabilities();
+    return rc < 0 ? fail("can't hand on the capabilities of", folder, -rc) : 0;
+}
+
+/* --- what libraries look for at places of their own --- */
+
+/* "lib/verbs/libmlx5-rdmav34.so" is named without what follows "libmlx5" (libibverbs,
+ * load_driver). */
+static int add_provider(char *list, size_t size, const char *folder, const char *name)
+{
+    const char *end = strstr(name, "-rdmav");
+    size_t used = strlen(list);
+    int length;
+
+    if (end == NULL)
+        return 0;
+    length = snprintf(list + used, size - used, "%s%s/%s/%.*s", used > 0 ? ":" : "", folder,
+                      PROVIDERS, (int)(end - name), name);
+    return length < 0 || (size_t)length >= size - used ? -ENAMETOOLONG : 0;
+}
+
+static int name_providers(const char *folder)
+{
+    static char list[64 * 1024];
+    char path[PATH_MAX];
+    struct dirent *entry;
+    DIR *providers;
+    int rc = 0;
+
+    snprintf(path, sizeof path, "%s/%s", folder, PROVIDERS);
+    providers = opendir(path);
+    if (providers == NULL)
+        return 0; /* a build without verbs */
+    while (rc == 0 && (entry = readdir(providers)) != NULL)
+        rc = add_provider(list, sizeof list, folder, entry->d_name);
+    closedir(providers);
+    if (rc == 0 && list[0] != '\0' && setenv("IBV_DRIVERS", list, 1) != 0)
+        rc = -errno;
+    return rc;
+}
+
+/* --- the engine --- */
+
+static int run_engine(const char *folder, int argc, char **argv)
+{
+    /* The host's cache of libraries is another C library's. */
+    static char no_cache[] = "--inhibit-cache", path[] = "--library-path", name[] = "--argv0",
+                node[] = "switchbench-node";
+    char loader[PATH_MAX], libraries[PATH_MAX], engine[PATH_MAX];
+    char *own[] = {loader, no_cache, path, libraries, name, node, engine};
+    size_t count = sizeof own / sizeof own[0];
+    char **words = calloc(count + (size_t)argc + 1, sizeof *words);
+
+    if (words == NULL)
+        return fail("can't start", ENGINE, ENOMEM);
+    snprintf(loader, sizeof loader, "%s/%s", folder, LOADER);
+    snprintf(libraries, sizeof libraries, "%s/%s", folder, LIBRARIES);
+    snprintf(engine, sizeof engine, "%s/%s", folder, ENGINE);
+    memcpy(words, own, sizeof own);
+    for (int i = 1; i < argc; i++)
+        words[count + (size_t)i - 1] = argv[i];
+    execv(loader, words);
+    free(words);
+    return fail("can't start", loader, errno);
+}
+
+int main(int argc, char **argv)
+{
+    char folder[PATH_MAX - 64];
+    int rc = find_folder(folder, sizeof folder);
+
+    if (rc < 0)
+        return fail("can't find the folder of", argv[0], -rc);
+    if (getauxval(AT_SECURE) != 0) {
+        rc = take_capabilities(folder);
+        if (rc != 0)
+            return rc;
+    }
+    unsetenv("LD_LIBRARY_PATH");
+    unsetenv("LD_PRELOAD");
+    rc = name_providers(folder);
+    if (rc == 0 && setenv("SWITCHBENCH_BUNDLE", folder, 1) != 0)
+        rc = -errno;
+    if (rc < 0)
+        return fail("can't prepare", folder, -rc);
+    return run_engine(folder, argc, argv);
+}

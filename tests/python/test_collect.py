@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The folder that `push` copies and `bundle` packs: what is in it, and that it runs by itself."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from switchbench import __version__
+from switchbench.errors import ConfigurationError
+from switchbench.package import collect
+from switchbench.package.collect import Collection
+
+
+@pytest.fixture(scope="module")
+def collection() -> Collection:
+    """Of the engine that is built here."""
+    try:
+        return collect.collect()
+    except ConfigurationError as error:
+        pytest.skip(str(error))  # nothing is built here
+
+
+@pytest.fixture(scope="module")
+def folder(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The collection, written."""
+    path = tmp_path_factory.mktemp("bundle") / collection.name
+    collection.write(path)
+    return path
+
+
+def node(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [str(folder / "switchbench-node"), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
+
+
+def test_it_runs_from_anywhere(folder: Path, tmp_path: Path) -> None:
+    assert node(folder, "--version").stdout == f"switchbench-node {__version__}\n"
+    shutil.copytree(folder, tmp_path / "elsewhere", symlinks=True)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "switchbench-node")
+    done = subprocess.run([tmp_path / "link", "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("usage: switchbench-node ")
+    assert node(tmp_path / "elsewhere", "--no-such-option").returncode == 2
+
+
+def test_all_libraries_are_its_own(folder: Path) -> None:
+    done = node(folder, "--version", LD_TRACE_LOADED_OBJECTS="1")
+    found = [line.split()[2] for line in done.stdout.splitlines() if " => " in line]
+    assert any("/libc.so" in path for path in found)
+    assert [path for path in found if not path.startswith(f"{folder}/lib/")] == []
+
+
+def test_what_a_caller_says_of_libraries_is_not_heeded(folder: Path) -> None:
+    done = node(folder, "--version", LD_PRELOAD="/no/such.so", LD_LIBRARY_PATH="/no/such")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_sums_are_those_of_the_files(folder: Path) -> None:
+    words = ["sha256sum", "--check", "--quiet", "--strict", collect.SUMS]
+    assert subprocess.run(words, cwd=folder, check=False).returncode == 0
+    (folder.parent / "copy").mkdir()
+    shutil.copytree(folder, folder.parent / "copy", symlinks=True, dirs_exist_ok=True)
+    (folder.parent / "copy" / "VERSION").write_text("another\n")
+    assert subprocess.run(words, cwd=folder.parent / "copy", check=False).returncode == 1
+
+
+def test_the_same_build_gives_the_same_archive(collection: Collection, folder: Path) -> None:
+    again, packed = io.BytesIO(), io.BytesIO()
+    collection.archive(packed, "switchbench")
+    collect.collect().archive(again, "switchbench")
+    assert again.getvalue() == packed.getvalue()
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as archive:
+        modes = {entry.name: entry.mode for entry in archive if entry.isfile()}
+        links = {entry.name: entry.linkname for entry in archive if entry.issym()}
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert set(modes) == {f"switchbench/{path.relative_to(folder)}" for path in files}
+    assert modes["switchbench/switchbench-node"] == 0o755
+    assert all((folder / name).parent.joinpath(target).is_file() for name, target in (
+        (name.partition("/")[2], target) for name, target in links.items()
+    ))  # fmt: skip
+
+
+def test_drivers_are_there_once(collection: Collection) -> None:
+    if not any(piece.place.startswith("lib/librte_eal") for piece in collection.pieces):
+        pytest.skip("a build without DPDK")
+    names = [piece.place for piece in collection.pieces if piece.link is None]
+    assert any(name.startswith("lib/dpdk/librte_net_af_packet.so.") for name in names)
+    assert [name for name in names if name.startswith("lib/librte_bus_")] == []
+    (eal,) = (one for one in collection.pieces if one.place.startswith("lib/librte_eal.so"))
+    (here,) = Path("/usr/lib").glob(f"*/{os.path.basename(eal.place)}")
+    assert b"\0/usr/lib/" in here.read_bytes()
+    assert collect._DRIVER_FOLDER.search(eal.content) is None
+    assert len(eal.content) == here.stat().st_size
+
+
+def test_a_library_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "ldd").write_text("#!/bin/sh\necho '\tlibnone.so.1 => not found'\n")
+    (tmp_path / "ldd").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(ConfigurationError, match=r"libnone\.so\.1 => not found"):
+        collect.libraries([Path("/bin/true")])
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setcap"), reason="needs root, setcap")
+class TestCapabilities:
+    """As `push --privilege setcap` leaves it, run by somebody who is not root."""
+
+    NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
+
+    def made(self, folder: Path) -> Path:
+        """In a place that nobody can reach, with the capability on it."""
+        place = Path("/run") / f"switchbench-test-{os.getpid()}"
+        shutil.copytree(folder, place, symlinks=True)
+        subprocess.run(["setcap", "cap_net_raw+ep", str(place / "switchbench-node")], check=True)
+        return place
+
+    def run(self, place: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """The engine, or what stands in its place."""
+        command = [*self.NOBODY, str(place / "switchbench-node"), *words]
+        environment = {"PATH": os.environ["PATH"]} | variables
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    def test_they_reach_the_engine_and_nothing_else(self, folder: Path) -> None:
+        place = self.made(folder)
+        try:
+            shutil.copy("/bin/cat", place / "libexec" / "switchbench-node")
+            status = self.run(place, "/proc/self/status").stdout
+            assert "CapEff:\t0000000000002000\n" in status
+            asked = {"IBV_DRIVERS": "/mine", "SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
+            environment = self.run(place, "/proc/self/environ", **asked).stdout.split("\0")
+            assert "SSH_CONNECTION=192.0.2.1 1 192.0.2.2 22" in environment
+            assert "IBV_DRIVERS=/mine" not in environment
+        finally:
+            shutil.rmtree(place)
+
+    def test_not_from_a_folder_that_others_can_write(self, folder: Path) -> None:
+        place = self.made(folder)
+        try:
+            os.chown(place / "lib", 65534, 65534)
+            done = self.run(place, "--version")
+            assert done.returncode == 127
+            assert done.stderr == (
+                f"switchbench-node: {place}/lib can be written by others than root: it is not run "
+                "with capabilities\n"
+            )
+        finally:
+            shutil.rmtree(place)
