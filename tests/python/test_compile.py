@@ -308,15 +308,40 @@ def test_not_built_yet(tmp_path: Path) -> None:
 
 
 def test_clause(tmp_path: Path) -> None:
-    """Clauses keep their words; one that holds nowhere is noted."""
+    """Clauses keep their words."""
     run = compile_text(tmp_path, CLAUSE_EXAMPLE)
     assert run.expectations[0]["measure"] == "lost_frames"
     assert run.expectations[0]["where"]["load"] == "99.98%"
-    assert run.notes == ()
-    run = compile_text(tmp_path, CLAUSE_EXAMPLE, "load=50%")
-    assert run.notes == (
-        f"{tmp_path / 'conf.yaml'}:6: expect.0 (4.2): holds for no trial: nothing will be judged",
-    )
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            "load=50%",
+            "8: expect.0.where.load: no trial of this run has 99.98% (4.2): they have 50%",
+        ),
+        (
+            "tests.0.pattern=ring",
+            "8: expect.0.where.pattern: no trial of this run has aapc (4.2): they have ring",
+        ),
+        (
+            "expect.0.where={partners: [halves, inside]}",
+            "--set expect.0.where={partners: [halves, inside]}: expect.0.where.partners: no trial "
+            "of this run has halves or inside (4.2): none has this parameter",
+        ),
+        (
+            "tests=[{pattern: ring, load: 99.98%}, {pattern: aapc, load: 50%}]",
+            "8: expect.0.where: each key holds for some trial of this run, but all of them "
+            "together for none (4.2)",
+        ),
+    ],
+)
+def test_clause_of_no_trial_is_refused(change: str, sentence: str, tmp_path: Path) -> None:
+    """Planning says which key rules all trials out, and what they have there."""
+    with pytest.raises(ConfigurationError) as error:
+        compile_text(tmp_path, CLAUSE_EXAMPLE, change)
+    assert str(error.value).removeprefix(f"{tmp_path / 'conf.yaml'}:") == sentence
 
 
 def test_job_opens_what_the_trials_use(tmp_path: Path) -> None:

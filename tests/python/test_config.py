@@ -472,10 +472,11 @@ def test_profiles(tmp_path: Path) -> None:
         5 * 10**9,
         Repeats(3, 10, 0.02),
     )
-    aapc = first(LAB + "pattern: aapc\nprofile: acceptance\n")
+    about = "about: {cables: c, switches: [{model: m, serial: s, firmware: f}]}\n"
+    aapc = first(LAB + about + "pattern: aapc\nprofile: acceptance\n")
     assert (aapc["warmup"], aapc["window"]) == (2 * 10**9, 30 * 10**9)
     assert aapc["frame_sizes"] == [64, 128, 256, 512, 1024, 1280, 1518]
-    jumbo = "switchbench: 1\nsite: {lab: one-switch, mtu: 9000}\npattern: ring\n"
+    jumbo = "switchbench: 1\nsite: {lab: one-switch, mtu: 9000}\npattern: ring\n" + about
     assert first(jumbo, profile="acceptance")["frame_sizes"][-1] == 9018  # type: ignore[index]
     ipv6 = first(LAB + "pattern: chain\nprofile: standard\ndpdk: {header: ipv6-udp}\n")
     assert ipv6["frame_sizes"] == [84, 1518]

@@ -28,6 +28,7 @@ ROWS = {
     [
         (schema.Configuration, ""),
         (schema.Expectation, ""),
+        (schema.About, "about."),
         (schema.SwitchCountersKeys, "switch_counters."),
         (schema.DpdkOptions, "dpdk."),
         (schema.TcpOptions, "tcp."),
@@ -57,7 +58,7 @@ def test_every_row_is_a_key() -> None:
             (schema.HostSite, ""), (schema.PortKeys, ""), (schema.SiteControl, "control."),
             (schema.DpdkOptions, "dpdk."), (schema.TcpOptions, "tcp."),
             (schema.VerbsOptions, "verbs."), (schema.SwitchCountersKeys, "switch_counters."),
-            (schema.Ssh, "ssh."), (schema.Slurm, "slurm."),
+            (schema.Ssh, "ssh."), (schema.Slurm, "slurm."), (schema.About, "about."),
         )
         for key in model.model_fields
     }  # fmt: skip

@@ -11,15 +11,17 @@ from typing import Any
 
 from . import timing
 from .config import Reading, effective
+from .config.acceptance import about_values, reservations
 from .config.effective import SWITCH_TIMEOUT_NS
 from .config.effective import text as written
 from .config.members import Members
 from .config.resolve import Point, Test, frame_limits, given, place, points, verbs_limits
 from .config.settings import PATTERN_KEYS, carries_messages
+from .config.words import listed
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
 from .model import ClockChoice, Load, Part, Port, Repeats, Run, SwitchCounters, Trial
-from .results import expect
+from .verdict.clauses import excluding, matches
 
 NS = 1e9
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
@@ -43,6 +45,7 @@ def compile_run(reading: Reading) -> Run:
     compiler = _Compiler(reading)
     trials = tuple(compiler.trials())
     model = reading.model
+    _refuse_unanswered(reading, trials)
     return Run(
         site=reading.site,
         trials=trials,
@@ -56,7 +59,9 @@ def compile_run(reading: Reading) -> Run:
         clock=model.clock or ClockChoice(),
         start_s=timing.start_s(reading.site),
         switch_counters=_switch_counters(reading),
-        notes=(*reading.site.notes, *_unjudged(reading, trials)),
+        about=about_values(model),
+        reservations=tuple(reservations(reading.site, reading.tests)),
+        notes=reading.site.notes,
         unbuilt=(*reading.site.unbuilt, *_unbuilt(reading, trials)),
         not_alternated=BOUND_LAST if compiler.bound_last else None,
     )
@@ -88,12 +93,23 @@ def refuse_too_long(run: Run) -> None:
         )
 
 
-def _unjudged(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
+def _refuse_unanswered(reading: Reading, trials: tuple[Trial, ...]) -> None:
+    """Refuses a clause that no trial of the run can answer."""
     for i, clause in enumerate(reading.expectations):
-        if not any(expect.matches(clause["where"], trial) for trial in trials):
-            where = reading.document.mark(("expect", i))
-            name = f" ({clause['id']})" if "id" in clause else ""
-            yield f"{where}: expect.{i}{name}: holds for no trial: nothing will be judged"
+        if any(matches(clause["where"], trial) for trial in trials):
+            continue
+        name = f" ({clause['id']})" if "id" in clause else ""
+        found = excluding(clause["where"], trials)
+        if found is None:
+            text = "each key holds for some trial of this run, but all of them together for none"
+            raise reading.document.problem(("expect", i, "where"), f"{text}{name}")
+        key, there = found
+        asked = clause["where"][key]
+        words = listed(asked) if isinstance(asked, list) else asked
+        has = f"they have {listed(there)}" if there else "none has this parameter"
+        raise reading.document.problem(
+            ("expect", i, "where", key), f"no trial of this run has {words}{name}: {has}"
+        )
 
 
 def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from . import timing
 from .config import quantities
 from .engine import Phase, PlanRequest, plan_phases
 from .model import Part, Port, Run, Trial
+from .verdict.clauses import clauses_sha256, selected
 
 PHASES_SHOWN = 12
 FLOWS_SHOWN = 16
@@ -82,6 +83,9 @@ def show(run: Run, choice: Choice, console: Console) -> None:
         console.print(Text(f"note: {note}"))
     for name in run.unbuilt:
         console.print(Text(f"not built yet, so this can't be run: {name}"))
+    if run.expectations:
+        console.print(_clauses_table(run))
+        console.print(Text(f"clauses: SHA-256 {clauses_sha256(run.expectations)}\n"))
     if any(port.switch for port in run.site.ports):
         console.print(_ports_table(run, choice))
     for plan in plans_of(run):
@@ -89,7 +93,8 @@ def show(run: Run, choice: Choice, console: Console) -> None:
 
 
 def _notes(run: Run) -> list[str]:
-    return [*run.notes, *([run.not_alternated] if run.not_alternated else [])]
+    less = [f"less than profile acceptance asks: {words}" for words in run.reservations]
+    return [*run.notes, *less, *([run.not_alternated] if run.not_alternated else [])]
 
 
 def _site_line(run: Run) -> str:
@@ -119,6 +124,20 @@ def _tests_table(run: Run) -> Table:
         )
         # As plain text: rich would take [left right] for its own markup.
         table.add_row(*map(Text, cells))
+    return table
+
+
+def _clauses_table(run: Run) -> Table:
+    """What will be judged, and in how many trials."""
+    table = _table("clause", "what it requires")
+    table.add_column("trials", justify="right")
+    for clause in run.expectations:
+        over = clause.get("over", "run")
+        of = "the run" if over == "run" else f"each {over}"
+        words = " ".join(clause[key] for key in ("id", "clause") if key in clause)
+        required = f"{clause['measure']} of {of} {clause['require']}"
+        trials = sum(1 for _ in selected(clause["where"], run.trials))
+        table.add_row(*map(Text, (words or "-", required, str(trials))))
     return table
 
 
@@ -303,9 +322,18 @@ def as_json(run: Run, choice: Choice) -> dict[str, Any]:
         "trials": [_trial(trial, number[trial.id]) for trial in run.trials],
         "plans": [_plan(plan, choice) for plan in plans],
         "configuration": run.effective,
+        "about": run.about,
+        "clauses": [_clause(clause, run) for clause in run.expectations],
+        "clauses_sha256": clauses_sha256(run.expectations) if run.expectations else None,
+        "reservations": list(run.reservations),
         "notes": _notes(run),
         "not_built": list(run.unbuilt),
     }
+
+
+def _clause(clause: dict[str, Any], run: Run) -> dict[str, Any]:
+    trials = [trial.id for trial in selected(clause["where"], run.trials)]
+    return {"over": "run", **clause, "trials": trials}
 
 
 def _trial(trial: Trial, plan: int) -> dict[str, Any]:

@@ -40,6 +40,8 @@ examples:
                get it, by rank number, phases: [{phase, name, networks: [{network,
                flows: [[source, destination, "generate" or "forward"]], idle: [names]}]}]}]
   configuration  as understood, every default written out: itself a configuration
+  clauses      as understood, each with the numbers of its trials; clauses_sha256; about
+  reservations in what tests for acceptance are less than their profile asks
   notes, not_built   sentences; what is not built yet can be planned but not run"""
 
 

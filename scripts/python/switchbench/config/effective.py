@@ -12,6 +12,7 @@ from typing import Any
 
 from ..model import ClockChoice, Repeats
 from . import quantities, settings
+from .acceptance import about_values
 from .read import FORMAT, Reading
 from .resolve import Test, points
 from .settings import Values
@@ -42,6 +43,9 @@ def effective(reading: Reading) -> dict[str, Any]:
             "timeout": quantities.DURATION.text(timeout_ns),
         }
     whole["tests"] = [_test(test) for test in reading.tests]
+    about = about_values(model)
+    if about:
+        whole["about"] = about
     if reading.expectations:
         whole["expect"] = [dict(clause) for clause in model_expect(reading)]
     return whole

@@ -124,6 +124,15 @@ def _word(value: object) -> str:
     return value
 
 
+def _words(value: object) -> str:
+    """Text that is kept as it is: a serial number 0012 is not 12."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"found {shown(value)}, but text is needed: put it in quotes")
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"found {shown(value)}, but text is needed")
+    return value
+
+
 def written_order(names: str) -> list[str]:
     """The names of a ClusterShell node set in the order written: `n[3,1-2]` is n3, n1, n2.
 
@@ -453,6 +462,7 @@ SizeRange = Annotated[Any, PlainValidator(_size_range)]
 InlineSize = Annotated[int, _single(_inline_bytes)]
 LoadField = Annotated[Load, _single(quantities.load)]
 Name = Annotated[str, _single(_word)]
+Words = Annotated[str, _single(_words)]
 RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
 Partners = Annotated[Any, PlainValidator(_partners)]
 Groups = Annotated[Any, PlainValidator(_groups)]

@@ -10,8 +10,10 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..model import Site
-from ..results import expect
+from ..verdict.clauses import parse_clause
+from ..verdict.measures import MEASURES
 from . import quantities, settings
+from .acceptance import refuse_incomplete
 from .reach import leave_out
 from .resolve import Test, resolve
 from .schema import Configuration, Settings
@@ -73,11 +75,13 @@ def check(document: Document, without: Sequence[str] = ()) -> Reading:
         )
     seed = DEFAULT_SEED if model.seed is None else model.seed
     site = leave_out(load_site(document, seed), without)
+    tests = resolve(document, model, site)
+    refuse_incomplete(document, model, tests)
     return Reading(
         document=document,
         model=model,
         site=site,
-        tests=resolve(document, model, site),
+        tests=tests,
         expectations=_expectations(document, model),
         seed=seed,
     )
@@ -132,18 +136,18 @@ def _expectations(document: Document, model: Configuration) -> tuple[dict[str, A
     for i, clause in enumerate(model.expect or []):
         path: KeyPath = ("expect", i)
         values = clause.given()
-        if clause.measure not in expect.MEASURES:
+        if clause.measure not in MEASURES:
             raise document.problem(
                 (*path, "measure"),
                 f"there is no measure {shown(clause.measure)} (doc/measures.md lists them)"
-                f"{meant(clause.measure, expect.MEASURES)}",
+                f"{meant(clause.measure, MEASURES)}",
             )
         values["where"] = {
             key: _where(key, value, (*path, "where", key), document)
             for key, value in (clause.where or {}).items()
         }
         try:
-            expect.parse_clause(values)
+            parse_clause(values)
         except ConfigurationError as error:
             # The sentence begins with the clause's name and the key.
             name, _, text = str(error).partition(": ")

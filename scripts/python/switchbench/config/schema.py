@@ -33,6 +33,7 @@ from .fields import (
     Size,
     SizeRange,
     Strict,
+    Words,
     retries,
     whole,
 )
@@ -176,14 +177,40 @@ class Settings(Strict):
 
 
 class Expectation(Strict):
-    """A clause that is judged (DESIGN: 8)."""
+    """A clause that is judged (doc/acceptance.md)."""
 
     id: Name | None = None
     clause: Name | None = None
+    source: Name | None = None
     where: dict[str, Any] | None = None
     measure: Name
     over: Name | None = None
     require: Name
+
+
+class AboutSwitch(Strict):
+    """One switch, as its label and its command line say."""
+
+    name: Name | None = None
+    vendor: Name | None = None
+    model: Words | None = None
+    serial: Words | None = None
+    firmware: Words | None = None
+    options: Words | None = None
+
+
+class About(Strict):
+    """What is tested, and for whom: it is written into the result and judged by nobody."""
+
+    switches: list[AboutSwitch] | None = None
+    cables: Words | None = None
+    nics: Words | None = None
+    place: Words | None = None
+    contract: Words | None = None
+    customer: Words | None = None
+    supplier: Words | None = None
+    tester: Words | None = None
+    remarks: Words | None = None
 
 
 class SwitchCountersKeys(Strict):
@@ -199,6 +226,7 @@ class Configuration(Settings):
     switchbench: int
     site: Any = None
     tests: list[Settings] | None = None
+    about: About | None = None
     expect: list[Expectation] | None = None
     time_limit: Duration | None = None
     switch_counters: SwitchCountersKeys | None = None

@@ -12,7 +12,6 @@ from typing import Any
 from ..model import Load, Part, Trial
 from . import measures as m
 from .directory import RECORDS
-from .expect import loss_percent
 from .records import Flow, NodePhase, PhaseKey, PhaseRecords, Record
 
 _STATES = ("flooded", "stopped", "unreachable")  # what nodes say of a phase, the cause first
@@ -139,7 +138,7 @@ def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, 
         "delivered_messages": None if sees_frames else delivered("messages"),
         "lost_frames": lost,
         "loss_percent": None if lost is None or not offered_frames else 100 * lost / offered_frames,
-        "worst_loss_percent": m.greatest(map(loss_percent, flows)) if sees_frames else None,
+        "worst_loss_percent": m.greatest(map(m.loss_percent, flows)) if sees_frames else None,
         "host_dropped_frames": m.total_known(map(m.host_drops, ports)),
         "duplicated_frames": judged("duplicated") if sees_frames else None,
         "reordered_frames": judged("reordered") if sees_frames else None,

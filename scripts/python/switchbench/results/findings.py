@@ -16,7 +16,6 @@ from typing import Any
 from ..model import Trial
 from . import measures as m
 from .bottleneck import LOSING, Groups, Shares, group_of_port, locate, shares_of
-from .expect import PhaseResult
 from .records import Flow, PhaseKey, PhaseRecords, Record
 from .strays import Reading, read_strays
 
@@ -145,7 +144,7 @@ class FindingTable:
         self._points: list[_Point] = []
         self._reach: dict[str, _Reach] = {}  # by transport
 
-    def add(self, result: PhaseResult, phase: PhaseRecords, lines: Mapping[str, int]) -> None:
+    def add(self, result: m.PhaseResult, phase: PhaseRecords, lines: Mapping[str, int]) -> None:
         """Takes one measured phase; `lines`: line rates by port."""
         if result.entry["transport"] != "dpdk":
             return
@@ -247,7 +246,7 @@ class FindingTable:
 _OF_ENDS = {"duplicate": "duplicated", "reorder": "reordered", "corrupt": "corrupted"}
 
 
-def _point(result: PhaseResult, lost: dict[Pair, int], lines: Mapping[str, int]) -> _Point:
+def _point(result: m.PhaseResult, lost: dict[Pair, int], lines: Mapping[str, int]) -> _Point:
     entry = result.entry
     offered = [m.offered_line_bps(flow) for flow in result.flows]
     asked = m.sum_by_port(result.flows, "dst", offered)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .records import Count, Flow, NodePhase, PacketShape, PhaseRecords, PortCount
+from .records import Count, Flow, NodePhase, PacketShape, PhaseKey, PhaseRecords, PortCount
 
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
 
@@ -158,6 +158,13 @@ def lost_frames(flow: Flow) -> int | None:
     return max(0, sent - came - (flow.destination.corrupted or 0))
 
 
+def loss_percent(flow: Flow) -> float | None:
+    """Lost frames of 100 offered."""
+    lost = lost_frames(flow)
+    offered = None if flow.source is None else flow.source.whole.frames
+    return None if lost is None or not offered else 100.0 * lost / offered
+
+
 def surplus_frames(flow: Flow) -> int:
     """Distinct frames delivered beyond those offered: a fault of the counting, never right."""
     if flow.source is None or flow.destination is None:
@@ -207,6 +214,21 @@ def port_shares(flows: list[Flow], line_bps: dict[str, int]) -> PortShares:
         destination=percent(sum_by_port(flows, "dst", delivered)),
         offered=percent(sum_by_port(made, "src", map(offered_line_bps, made))),
     )
+
+
+@dataclass(frozen=True)
+class PhaseResult:
+    """One phase in one network, as those see it who judge it."""
+
+    key: PhaseKey
+    entry: Mapping[str, Any]  # its entry in the summary's `trials`
+    flows: list[Flow]
+    shares: PortShares
+
+    @property
+    def label(self) -> str:
+        """What people are shown."""
+        return f"trial {self.key.trial} {self.entry['pattern']} phase {self.key.phase}"
 
 
 def machine_cpu_s(nodes: dict[str, NodePhase], machines: dict[str, str]) -> float | None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..model import Port
-from .expect import PhaseResult
-from .measures import least, lost_frames, median, total_int
+from .measures import PhaseResult, least, lost_frames, median, total_int
 from .records import Record
 
 # A port is pointed out when what it typically gets is so far below the median of the ports that

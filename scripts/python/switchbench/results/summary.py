@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ..model import Run, Trial
+from ..verdict.clauses import clauses_sha256
+from ..verdict.judge import Judge
+from ..verdict.overall import exit_status, overall
 from . import measures as m
 from . import scatter, sweep
 from .clocks import ClockTable
@@ -34,7 +37,6 @@ from .entries import (
     timing,
     where,
 )
-from .expect import INCONCLUSIVE, REFUSED, Judge, PhaseResult
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
 from .latency import Histogram, Measured, figures
@@ -177,12 +179,22 @@ class Summary:
                 for (node, transport, kind), times in self._floors.items()
             ],
             "expectations": expectations,
+            "verdict": self._verdict(expectations, status),
             "findings": self._findings.summary(),
             "alarms": self._alarms,
             "not_measured": missing + self._notes + list(_left_out(about)),
         }
         rounded: dict[str, Any] = _rounded(result)
         return rounded
+
+    def _verdict(self, expectations: list[dict[str, Any]], status: str) -> dict[str, Any] | None:
+        if not expectations:
+            return None
+        words = overall(expectations, status, self._run.about)
+        return words | {
+            "reservations": list(self._run.reservations),
+            "clauses_sha256": clauses_sha256(self._run.expectations),
+        }
 
     def _with_lost(self) -> list[dict[str, Any]]:
         """The scatters' fits, with how many messages have no time because they never came back."""
@@ -192,7 +204,11 @@ class Summary:
         order = {process.name: i for i, process in enumerate(self._run.site.processes)}
         nodes = sorted(self._hellos, key=lambda hello: order.get(hello["node"], len(order)))
         versions = dict(about["versions"]) | {"engine": nodes[0]["version"] if nodes else None}
-        return dict(about) | {"versions": versions, "seed": self._run.seed, "nodes": nodes}
+        return (
+            dict(about)
+            | {"versions": versions, "seed": self._run.seed, "nodes": nodes}
+            | ({"about": self._run.about} if self._run.about else {})
+        )
 
     # --- records ---------------------------------------------------------------------------
 
@@ -334,7 +350,7 @@ class Summary:
             }
         )
         entry["whereabouts"] = whereabouts(phase, entry["lost_frames"])
-        result = PhaseResult(place.key, entry, flows, shares)
+        result = m.PhaseResult(place.key, entry, flows, shares)
         self._watch_line_rate(result, lines)
         self._ports.add(result, place.trial.transport)
         self._findings.add(result, phase, lines)
@@ -363,7 +379,7 @@ class Summary:
             for port in place.part.ranks
         }
 
-    def _watch_line_rate(self, result: PhaseResult, lines: dict[str, int]) -> None:
+    def _watch_line_rate(self, result: m.PhaseResult, lines: dict[str, int]) -> None:
         queue = self._run.site.queue_bytes or 0
         buffers = m.receive_buffer_bytes(result.flows)
         held = {port: queue + buffers.get(port, 0.0) for port in lines}
@@ -429,16 +445,6 @@ def gather(run: Run, directory: Path) -> Summary:
     summary.take_scatter(scatter.summarize(directory, run.trials))
     summary.switch = compare_counters(run.switch_counters, directory)
     return summary
-
-
-def exit_status(status: str, expectations: Iterable[Mapping[str, Any]]) -> int:
-    """DESIGN's precedence: (2,) 3, 1, 4, 0."""
-    if status != "complete":
-        return 3
-    verdicts = {clause["verdict"] for clause in expectations}
-    if REFUSED in verdicts:
-        return 1
-    return 4 if INCONCLUSIVE in verdicts else 0
 
 
 @cache

@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from . import clocks, figures, latency_table, messages, side_by_side
+from . import clocks, figures, latency_table, messages, side_by_side, verdict_table
 from .figures import Unit, unit_for
 
 WORST_PHASES = 5
@@ -403,26 +403,9 @@ class Report:
         self._console.print(table)
 
     def _verdict(self) -> None:
-        clauses = self._summary["expectations"]
-        if not clauses:
-            return
-        self._heading("Verdict")
-        styles = {"accepted": "green", "refused": "bold red", "inconclusive": "yellow"}
-        table = _plain_table()
-        for title in ("clause", "verdict", "required", "worst"):
-            table.add_column(title)
-        for clause in clauses:
-            name = " ".join(str(clause[key]) for key in ("id", "clause") if clause[key])
-            worst = figures.digits(clause["value"])
-            of = clause["reason"] or (f"{clause['of']}" if clause["of"] else "")
-            table.add_row(
-                escape(name or clause["measure"]),
-                clause["verdict"],
-                escape(f"{clause['measure']} {clause['require']}"),
-                escape(f"{worst} {of}".strip()),
-                style=styles[clause["verdict"]],
-            )
-        self._console.print(table)
+        if self._summary["expectations"]:
+            self._heading("Verdict")
+            verdict_table.show(self._summary, self._console)
 
     def _gaps(self) -> None:
         findings = self._summary.get("findings", [])  # older summaries have none

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clauses of a contract: `expect:`, parsed, hashed, and matched with the trials of a run.
+
+A clause reads: `where` these trials, `measure` this, `over` each flow | port | phase | plan or
+the whole run, `require` a comparison. `clause` is its wording in the contract or the standard,
+`source` says where that stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..model import Load, Trial
+from .measures import MEASURES, Measure
+
+Spec = Mapping[str, Any]
+Comparison = Callable[[float, float], bool]
+
+COMPARISONS: dict[str, Comparison] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_REQUIRE = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*([-+0-9.eE]+)\s*([%A-Za-z/]*)\s*")
+_PERCENT = re.compile(r"\s*([-+0-9.eE]+)\s*%\s*")
+
+# No verdict can say that something conforms to a standard: there is no suite of one to run.
+_STANDARD = r"(?:RFC|IEEE|ISO|IEC|ITU|ETSI|MEF|ANSI|TIA)\b[\s-]*[\w.]*\d|Y\.1564"
+_CONFORMS = r"\b(?:conform|compl(?:y|ies|ian)|certif)\w*"
+_CLAIM = re.compile(
+    rf"{_CONFORMS}[^;]{{0,60}}?\b({_STANDARD})|\b({_STANDARD})[^;]{{0,60}}?{_CONFORMS}"
+    rf"|\b(?:meets|passes|satisfies|fulfils|fulfills) (?:all (?:of )?)?(?:the )?({_STANDARD})",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One clause as it can be judged."""
+
+    spec: Spec
+    measure: Measure
+    over: str
+    sign: str  # of COMPARISONS
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        """Whether a value is as required."""
+        return COMPARISONS[self.sign](value, self.limit)
+
+    def margin(self, value: float) -> float:
+        """How far a value is from the limit, in the measure's unit; below 0: on the wrong side."""
+        if self.sign in (">=", ">"):
+            return value - self.limit
+        if self.sign in ("<=", "<"):
+            return self.limit - value
+        away = abs(value - self.limit)
+        return away if self.sign == "!=" else -away
+
+
+def parse_clause(spec: Spec) -> Clause:
+    """Checks one clause; a ConfigurationError says what is wrong with it."""
+    name = name_of(spec)
+    measure = MEASURES.get(spec.get("measure", ""))
+    if measure is None:
+        raise ConfigurationError(
+            f"{name}: measure: {spec.get('measure')!r} is none of {', '.join(MEASURES)}"
+        )
+    over = spec.get("over") or "run"
+    if over not in measure.overs:
+        raise ConfigurationError(
+            f"{name}: over: {spec['measure']} is judged over {', '.join(measure.overs)}, "
+            f"not {over!r}"
+        )
+    _refuse_claim(spec)
+    sign, limit = _required(spec, measure)
+    return Clause(spec, measure, over, sign, limit)
+
+
+def _required(spec: Spec, measure: Measure) -> tuple[str, float]:
+    name, text = name_of(spec), spec.get("require")
+    match = _REQUIRE.fullmatch(str(text or ""))
+    try:
+        if match is None:
+            raise ValueError
+        limit = float(match[2])
+    except ValueError:
+        raise ConfigurationError(
+            f"{name}: require: {text!r} is not a comparison "
+            f"({', '.join(COMPARISONS)}) with a number, such as '== 0'"
+        ) from None
+    if match[3] and match[3] != measure.unit:
+        raise ConfigurationError(
+            f"{name}: require: {text!r} is in {match[3]}, but {spec['measure']} is in "
+            f"{measure.unit}: write the number in that"
+        )
+    return match[1], limit
+
+
+def _refuse_claim(spec: Spec) -> None:
+    """A clause may cite a standard; that something conforms to one is not for it to say."""
+    for key in ("id", "clause"):
+        found = _CLAIM.search(str(spec.get(key) or ""))
+        if found:
+            standard = next(group for group in found.groups() if group)
+            raise ConfigurationError(
+                f"{name_of(spec)}: {key}: speaks of conformance to {standard}, which no verdict "
+                "here can state: no suite of that standard is run; state the requirement itself, "
+                "and the section that it is from under `source`"
+            )
+
+
+def name_of(spec: Spec) -> str:
+    """What messages call a clause."""
+    return f"expect {spec['id']}" if spec.get("id") else "expect"
+
+
+# --- their hash ----------------------------------------------------------------------------------
+
+
+def canonical(clauses: Sequence[Spec]) -> bytes:
+    """The clauses in the one form that is hashed: JSON in UTF-8, keys sorted, without spaces.
+
+    `over` is written out; what was not given is left out.
+    """
+    plain = [
+        {key: value for key, value in {"over": "run", **spec}.items() if value is not None}
+        for spec in clauses
+    ]
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()
+
+
+def clauses_sha256(clauses: Sequence[Spec]) -> str:
+    """SHA-256 of the canonical form, in hexadecimal digits."""
+    return hashlib.sha256(canonical(clauses)).hexdigest()
+
+
+# --- which trials they are about -----------------------------------------------------------------
+
+
+def matches(where: Mapping[str, Any], trial: Trial) -> bool:
+    """Whether a clause's `where` holds for a trial. A list holds when one of its values does."""
+    facts = _facts(trial)
+    return all(_holds(wanted, facts.get(key, [])) for key, wanted in where.items())
+
+
+def excluding(where: Mapping[str, Any], trials: Iterable[Trial]) -> tuple[str, list[str]] | None:
+    """Of a `where` that holds for no trial: the key that rules all of them out, and the values
+    that they have there. None: no key does so alone."""
+    every = [_facts(trial) for trial in trials]
+    for key, wanted in where.items():
+        if not any(_holds(wanted, facts.get(key, [])) for facts in every):
+            there = (str(fact) for facts in every for fact in facts.get(key, []))
+            return key, [value.replace(".0%", "%") for value in dict.fromkeys(there)]
+    return None
+
+
+def _holds(wanted: Any, facts: Iterable[Any]) -> bool:
+    choices = wanted if isinstance(wanted, list) else [wanted]
+    return any(_same(choice, fact) for choice in choices for fact in facts)
+
+
+def _facts(trial: Trial) -> dict[str, list[Any]]:
+    facts: dict[str, list[Any]] = {name: [value] for name, value in trial.parameters.items()}
+    facts |= {
+        "pattern": [trial.pattern["name"]],
+        "transport": [trial.transport],
+        "network": [part.network for part in trial.parts],
+        "ranks": [len(part.ranks) for part in trial.parts],
+        "size": list(trial.sizes),
+        f"{trial.size_unit}_size": list(trial.sizes),
+        "load": [_load(trial.load)],
+        "traffic": [trial.traffic],
+        "test": [trial.test],
+        "repeat": [trial.repeat],
+    }
+    return facts
+
+
+def _load(load: Load) -> Any:
+    return load if load.percent is None else f"{load.percent}%"
+
+
+def _same(wanted: Any, fact: Any) -> bool:
+    if isinstance(fact, Load):
+        return wanted in (fact.bps, fact.fps)
+    if isinstance(wanted, str) and isinstance(fact, str):
+        left, right = _PERCENT.fullmatch(wanted), _PERCENT.fullmatch(fact)
+        if left and right:
+            return float(left[1]) == float(right[1])
+    return bool(wanted == fact) or str(wanted) == str(fact)
+
+
+def selected(where: Mapping[str, Any], trials: Iterable[Trial]) -> Iterator[Trial]:
+    """The trials that a clause is about."""
+    return (trial for trial in trials if matches(where, trial))

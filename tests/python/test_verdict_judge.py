@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clauses of a contract: accepted, refused, inconclusive, and what can't be a clause."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from switchbench.errors import ConfigurationError
+from switchbench.results.summary import Summary, schema
+from switchbench.verdict.clauses import canonical, clauses_sha256, parse_clause
+from switchbench.verdict.measures import MEASURES
+from switchbench.verdict.overall import exit_status
+from synthetic import about, frame_side, make_run, make_site, make_trial, pair_records
+
+SITE = make_site()
+
+
+def judge(records: list[dict[str, Any]], *clauses: dict[str, Any], **changes: Any) -> Any:
+    run = make_run(SITE, make_trial(SITE, **changes), expectations=clauses)
+    summary = Summary(run)
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    return summary.finish(about(), [])
+
+
+def clause(measure: str, require: str, over: str = "flow", **where: Any) -> dict[str, Any]:
+    return {"id": "4.2", "measure": measure, "require": require, "over": over, "where": where}
+
+
+@pytest.mark.parametrize(
+    ("measure", "require", "over", "verdict", "value"),
+    [
+        ("lost_frames", "== 0", "flow", "refused", 10),
+        ("lost_frames", "<= 10", "flow", "accepted", 10),
+        ("lost_frames", "<= 10", "port", "accepted", 10),
+        ("lost_frames", "< 10", "plan", "refused", 10),
+        ("lost_frames", "<= 10", "run", "accepted", 10),
+        ("throughput", ">= 92.6", "flow", "refused", 92.52),
+        ("throughput", ">= 92.5", "phase", "accepted", 92.58),
+        ("throughput_min", "> 92.5", "phase", "accepted", 92.52),
+        ("percent_of_line", ">= 95", "port", "refused", 94.86384),
+        ("duplicated_frames", "== 0", "run", "refused", 2),
+        ("start_skew_us", "< 5000", "phase", "accepted", 120.5),
+        ("loss_percent", "< 0.1 %", "flow", "refused", 0.125),
+        ("loss_percent", "< 0.063", "port", "accepted", 0.0625),
+        ("uniformity_percent", ">= 99.9 %", "port", "accepted", 99.935191),
+        ("uniformity_percent", ">= 99.94", "phase", "refused", 99.935191),
+        ("elapsed_s", "<= 2", "plan", "accepted", 1.5),
+    ],
+)
+def test_verdicts(measure: str, require: str, over: str, verdict: str, value: float) -> None:
+    result = judge(pair_records(), clause(measure, require, over))
+    (judged,) = result["expectations"]
+    assert (judged["verdict"], judged["value"]) == (verdict, value)
+    assert result["exit_status"] == {"accepted": 0, "refused": 1}[verdict]
+
+
+def test_the_worst_flow_is_named() -> None:
+    (judged,) = judge(pair_records(), clause("lost_frames", "== 0"))["expectations"]
+    assert judged["of"] == "node2:e0 -> node1:e0 in trial 0 pairs phase 0"
+    assert (judged["judged"], judged["failed"]) == (2, 1)
+    at = {"trial": 0, "repeat": 0, "pattern": "pairs", "network": "lab", "phase": 0,
+          "src": "node2:e0", "dst": "node1:e0", "port": None}  # fmt: skip
+    assert judged["at"] == at
+    assert (judged["margin"], judged["margin_percent"], judged["unit"]) == (-10, None, "frames")
+    assert judged["failures"] == [{"value": 10, "margin": -10, "of": judged["of"], "at": at}]
+
+
+@pytest.mark.parametrize(
+    ("measure", "require", "over", "margin", "percent", "of"),
+    [
+        ("throughput_min", ">= 90", "run", 2.52, 2.8, "trial 0 pairs phase 0"),
+        ("percent_of_line", ">= 95 %", "port", -0.13616, -0.143326, "node1:e0 in trial 0 pairs"),
+        ("start_skew_us", "< 241", "plan", 120.5, 50.0, "trial 0 pairs phase 0"),
+        ("lost_frames", "!= 0", "run", 10, None, "trial 0 pairs phase 0"),
+        ("lost_frames", "== 8", "run", -2, -25.0, "trial 0 pairs phase 0"),
+    ],
+)
+def test_margin_and_place(
+    measure: str, require: str, over: str, margin: float, percent: float | None, of: str
+) -> None:
+    (judged,) = judge(pair_records(), clause(measure, require, over))["expectations"]
+    assert (judged["margin"], judged["margin_percent"]) == (margin, percent)
+    assert judged["of"].startswith(of)
+    assert (judged["trials"], judged["trials_measured"], judged["unobserved"]) == (1, 1, 0)
+
+
+def test_a_sum_over_phases_is_of_no_one_phase() -> None:
+    """Two phases lose ten frames each; the greatest of both is of one, the sum of none."""
+    second = [
+        record | {"phase": 1}
+        for record in pair_records()
+        if record["type"] not in ("hello", "trial")
+    ]
+    records = pair_records()
+    records[-2:-2] = second
+    total, worst = judge(
+        records,
+        clause("lost_frames", "<= 25", "plan"),
+        clause("loss_percent", "< 1", "run"),
+        phases=2,
+        flows=4,
+    )["expectations"]
+    assert (total["value"], total["of"]) == (20, "trial 0 pairs")
+    assert (total["at"]["trial"], total["at"]["phase"]) == (0, None)
+    assert (worst["value"], worst["of"]) == (0.0625, "trial 0 pairs phase 0")
+
+
+def test_only_the_worst_failures_are_named() -> None:
+    """Of 40 ports that lost 0 to 39 frames those are named that lost the most."""
+    site = make_site(40)
+    records = []
+    for i, port in enumerate(site.ports):
+        ends = (port.name, site.ports[i ^ 1].name)
+        sent = frame_side("source", *ends, 8000, 7720)
+        records += [sent, frame_side("destination", *ends, 8000 - i, 7710)]
+    run = make_run(site, make_trial(site, flows=40), expectations=(clause("lost_frames", "== 0"),))
+    summary = Summary(run)
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    (judged,) = summary.finish(about(), [])["expectations"]
+    assert (judged["judged"], judged["failed"]) == (40, 39)
+    assert [failure["value"] for failure in judged["failures"]] == list(range(39, 19, -1))
+
+
+def test_the_whole_verdict() -> None:
+    """Refused wins over inconclusive, and in a run that is not complete nothing is accepted."""
+    fine, bad = clause("lost_frames", "<= 10"), clause("lost_frames", "== 0")
+    tested = {"switches": [{"vendor": "Example", "model": "X48", "serial": "7", "firmware": "4.2"}]}
+
+    def verdict(*clauses: dict[str, Any], faults: tuple[str, ...] = ()) -> Any:
+        run = make_run(SITE, make_trial(SITE), expectations=clauses, about=tested)
+        summary = Summary(run)
+        for line, record in enumerate(pair_records(), start=1):
+            summary.feed(line, record)
+        result = summary.finish(about(), faults)
+        jsonschema.validate(result, schema())
+        assert result["run"]["about"] == tested
+        return result["verdict"]
+
+    accepted = verdict(fine)
+    switch = "Example X48 (serial 7, firmware 4.2)"
+    assert accepted["sentence"] == f"{switch} is accepted: its one clause holds"
+    assert accepted["clauses_sha256"] == clauses_sha256([fine])
+    assert verdict(fine, bad)["sentence"] == f"{switch} is refused: 1 of 2 clauses does not hold"
+    partial = verdict(fine, faults=("node2 died",))
+    assert partial["verdict"] == "inconclusive"
+    assert partial["sentence"].endswith("nothing was refused, but the run is not complete")
+    assert verdict(fine, bad, faults=("node2 died",))["verdict"] == "refused"
+    assert judge(pair_records())["verdict"] is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The switch conforms to RFC 2544",
+        "complies fully with the requirements of IEEE 802.3",
+        "RFC 2889 compliance",
+        "certified to ITU-T Y.1564",
+        "Meets RFC 8239",
+    ],
+)
+def test_no_clause_claims_conformance(words: str) -> None:
+    spec = clause("lost_frames", "== 0") | {"clause": words}
+    with pytest.raises(ConfigurationError, match="no suite of that standard is run"):
+        parse_clause(spec)
+
+
+def test_a_clause_may_cite_a_standard() -> None:
+    words = (
+        "Throughput as RFC 1242, 3.17 defines it: no frame is lost at 95 % load (RFC 2544, 26.1)"
+    )
+    spec = clause("lost_frames", "== 0") | {"clause": words, "source": "RFC 2544, 26.1"}
+    assert parse_clause(spec).limit == 0
+    (judged,) = judge(pair_records(), spec)["expectations"]
+    assert (judged["clause"], judged["source"]) == (words, "RFC 2544, 26.1")
+
+
+def test_canonical_form() -> None:
+    """Keys in order, no spaces, what is usual written out, what was not given left out."""
+    spec = {"require": "== 0", "measure": "lost_frames", "id": None, "clause": "Größe",
+            "where": {"ranks": [2, 4], "load": "95%"}}  # fmt: skip
+    text = (
+        '[{"clause":"Größe","measure":"lost_frames","over":"run","require":"== 0",'
+        '"where":{"load":"95%","ranks":[2,4]}}]'
+    )
+    assert canonical([spec]) == text.encode()
+    assert clauses_sha256([spec]) == hashlib.sha256(text.encode()).hexdigest()
+    assert clauses_sha256([spec | {"require": "== 1"}]) != clauses_sha256([spec])
+
+
+@pytest.mark.parametrize("require", ["== 0", "<= 10"])
+def test_a_limiting_host_makes_loss_inconclusive(require: str) -> None:
+    records = pair_records()
+    records[6] |= {"dropped_send": 7}
+    result = judge(records, clause("lost_frames", require), clause("start_skew_us", "< 1", "phase"))
+    loss, skew = result["expectations"]
+    assert loss["verdict"] == "inconclusive"
+    assert loss["reason"] == "node1:e0: 7 frames dropped in the host"
+    assert skew["verdict"] == "refused"  # no business of the host's drops
+    assert result["exit_status"] == 1
+
+
+def test_unobserved_values_are_inconclusive() -> None:
+    records = pair_records()
+    del records[5]  # the destination of the second flow
+    (judged,) = judge(records, clause("lost_frames", "== 0"))["expectations"]
+    assert judged["verdict"] == "inconclusive"
+    assert judged["reason"] == "1 of 2 values could not be observed"
+
+
+def test_unmeasured_trial_is_inconclusive_not_accepted() -> None:
+    result = judge([], clause("lost_frames", "== 0"))
+    assert result["expectations"][0]["verdict"] == "inconclusive"
+    assert result["exit_status"] == 3
+
+
+def test_where_selects() -> None:
+    where = {"pattern": "pairs", "transport": "dpdk", "load": "95%", "partners": "neighbours",
+             "frame_size": 1518, "ranks": [2, 4], "network": "lab"}  # fmt: skip
+    (judged,) = judge(pair_records(), clause("lost_frames", "== 10", "run", **where))[
+        "expectations"
+    ]
+    assert judged["verdict"] == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (clause("lost_frames", "== 0", pattern="aapc"), "holds for no trial"),
+        (clause("lost_frames", "== 0", load="94%"), "holds for no trial"),
+        (clause("lost_frames", "== 0", colour="red"), "holds for no trial"),
+        (clause("speed", "== 0"), "'speed' is none of throughput"),
+        (clause("start_skew_us", "== 0", "flow"), "is judged over phase, plan, run"),
+        (clause("lost_frames", "0"), "is not a comparison"),
+        (clause("lost_frames", "== 0e"), "is not a comparison"),
+        (clause("lost_frames", "=> 0"), "is not a comparison"),
+        (clause("round_trip_p99_us", "<= 5 ms"), "is in ms, but round_trip_p99_us is in us"),
+    ],
+)
+def test_bad_clauses_are_refused_before_traffic(spec: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"expect 4\.2") as caught:
+        Summary(make_run(SITE, make_trial(SITE), expectations=(spec,)))
+    assert words in str(caught.value)
+
+
+def test_every_measure_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "doc" / "measures.md").read_text("utf-8")
+    clauses = text.split("## Clauses")[1].split("## Like names")[0]
+    for name in MEASURES:
+        assert f"`{name}`" in clauses, name
+
+
+def test_every_key_of_the_summary_is_documented() -> None:
+    """Each property of the schema says what it means, or is a definition that does."""
+
+    def undescribed(place: str, node: Any) -> Iterator[str]:
+        for name, value in node.get("properties", {}).items():
+            said = {"description", "$ref", "const", "enum", "oneOf", "items"} & value.keys()
+            if not said and not value.get("properties"):
+                yield f"{place}.{name}"
+            yield from undescribed(f"{place}.{name}", value)
+
+    lacking = list(undescribed("", schema()))
+    for name, definition in schema()["$defs"].items():
+        lacking += undescribed(name, definition)
+    assert set(lacking) <= {"trial.records.repeat", "trial.records.network", "trial.records.phase"}
+
+
+def test_precedence_of_exit_status() -> None:
+    refused, doubtful, fine = (
+        {"verdict": word} for word in ("refused", "inconclusive", "accepted")
+    )
+    assert exit_status("partial", [refused]) == 3
+    assert exit_status("failed", [fine]) == 3
+    assert exit_status("complete", [doubtful, refused]) == 1
+    assert exit_status("complete", [doubtful, fine]) == 4
+    assert exit_status("complete", [fine]) == 0
