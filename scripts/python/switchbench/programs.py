@@ -36,8 +36,8 @@ class Program:
         found = shutil.which(self.name)
         if found is None:
             raise self.missing(
-                f"{self.name} is not here: install it (doc/install.md), build it (`meson setup build "
-                f"&& ninja -C build` in the source tree), or name it in {self.variable}"
+                f"{self.name} is not here: install it (doc/install.md), build it in the source "
+                f"tree (`meson setup build && ninja -C build`), or name it in {self.variable}"
             )
         return Path(found)
 
