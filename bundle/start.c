@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Starts the engine of a folder that brings everything with it:
+ * Starts a program of a folder that brings everything with it, the engine above all:
  *
- *   switchbench-node          this program
+ *   switchbench-node          this program, by the name of what it starts
  *   libexec/switchbench-node  the engine
  *   lib/loader, lib/...       the C library's loader, and all libraries
  *   lib/dpdk/, lib/verbs/     what DPDK and libibverbs load while they run
+ *   lib/bpf/                  what libxdp gives to the kernel
  *
  * File capabilities, if any, stand on this program: on the loader they would be everybody's, and on
  * the engine the kernel would look at the loader's. So it hands them on as ambient capabilities
@@ -30,17 +31,20 @@
 #define LIBRARIES "lib"
 #define DRIVERS "lib/dpdk"
 #define PROVIDERS "lib/verbs"
-#define ENGINE "libexec/switchbench-node"
+#define XDP_PROGRAMS "lib/bpf"
 
 #define FAILED 127 /* as a shell that can't find a program */
 
+static char program[NAME_MAX + 1];                       /* "switchbench-node" */
+static char started[sizeof "libexec/" + sizeof program]; /* "libexec/switchbench-node" */
+
 static int fail(const char *what, const char *path, int code)
 {
-    fprintf(stderr, "switchbench-node: %s %s: %s\n", what, path, strerror(code));
+    fprintf(stderr, "%s: %s %s: %s\n", program, what, path, strerror(code));
     return FAILED;
 }
 
-/* The folder that this program is in, whatever it was called by. */
+/* The folder that this program is in, and its name there, whatever it was called by. */
 static int find_folder(char *folder, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", folder, size - 1);
@@ -53,6 +57,8 @@ static int find_folder(char *folder, size_t size)
     if (slash == NULL)
         return -ENOTDIR;
     *slash = '\0';
+    snprintf(program, sizeof program, "%s", slash + 1);
+    snprintf(started, sizeof started, "libexec/%s", program);
     return 0;
 }
 
@@ -69,17 +75,15 @@ static int check_owner(const char *folder, const char *name)
         return fail("can't look at", path, errno);
     if (status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
         return 0;
-    fprintf(stderr,
-            "switchbench-node: %s can be written by others than root: it is not run with "
-            "capabilities\n",
-            path);
+    fprintf(stderr, "%s: %s can be written by others than root: it is not run with capabilities\n",
+            program, path);
     return FAILED;
 }
 
 static int check_owners(const char *folder)
 {
     static const char *const names[] = {".",       LIBRARIES, LOADER, DRIVERS,
-                                        PROVIDERS, "libexec", ENGINE};
+                                        PROVIDERS, "libexec", started};
     int rc = 0;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0] && rc == 0; i++)
@@ -173,23 +177,45 @@ static int name_providers(const char *folder)
     return rc;
 }
 
-/* --- the engine --- */
+/* Sets a variable to a folder in ours, where there is one: a caller's own choice wins. */
+static int name_folder(const char *variable, const char *folder, const char *name)
+{
+    char path[PATH_MAX];
 
-static int run_engine(const char *folder, int argc, char **argv)
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (access(path, F_OK) != 0)
+        return 0;
+    return setenv(variable, path, 0) == 0 ? 0 : -errno;
+}
+
+/* The engine takes its drivers from there (engine/dpdk/eal.c). */
+static int name_bundle(const char *folder)
+{
+    char drivers[PATH_MAX];
+
+    snprintf(drivers, sizeof drivers, "%s/%s", folder, DRIVERS);
+    if (access(drivers, F_OK) != 0)
+        return unsetenv("SWITCHBENCH_BUNDLE");
+    return setenv("SWITCHBENCH_BUNDLE", folder, 1) == 0 ? 0 : -errno;
+}
+
+/* --- the program --- */
+
+static int run_program(const char *folder, int argc, char **argv)
 {
     /* The host's cache of libraries is another C library's. */
-    static char no_cache[] = "--inhibit-cache", path[] = "--library-path", name[] = "--argv0",
-                node[] = "switchbench-node";
-    char loader[PATH_MAX], libraries[PATH_MAX], engine[PATH_MAX];
-    char *own[] = {loader, no_cache, path, libraries, name, node, engine};
+    static char no_cache[] = "--inhibit-cache", path[] = "--library-path", name[] = "--argv0";
+    char loader[PATH_MAX], libraries[PATH_MAX], self[PATH_MAX], file[PATH_MAX];
+    char *own[] = {loader, no_cache, path, libraries, name, self, file};
     size_t count = sizeof own / sizeof own[0];
     char **words = calloc(count + (size_t)argc + 1, sizeof *words);
 
     if (words == NULL)
-        return fail("can't start", ENGINE, ENOMEM);
+        return fail("can't start", started, ENOMEM);
     snprintf(loader, sizeof loader, "%s/%s", folder, LOADER);
     snprintf(libraries, sizeof libraries, "%s/%s", folder, LIBRARIES);
-    snprintf(engine, sizeof engine, "%s/%s", folder, ENGINE);
+    snprintf(self, sizeof self, "%s/%s", folder, program);
+    snprintf(file, sizeof file, "%s/%s", folder, started);
     memcpy(words, own, sizeof own);
     for (int i = 1; i < argc; i++)
         words[count + (size_t)i - 1] = argv[i];
@@ -213,9 +239,11 @@ int main(int argc, char **argv)
     unsetenv("LD_LIBRARY_PATH");
     unsetenv("LD_PRELOAD");
     rc = name_providers(folder);
-    if (rc == 0 && setenv("SWITCHBENCH_BUNDLE", folder, 1) != 0)
-        rc = -errno;
+    if (rc == 0)
+        rc = name_bundle(folder);
+    if (rc == 0)
+        rc = name_folder("LIBXDP_OBJECT_PATH", folder, XDP_PROGRAMS);
     if (rc < 0)
         return fail("can't prepare", folder, -rc);
-    return run_engine(folder, argc, argv);
+    return run_program(folder, argc, argv);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -154,3 +155,63 @@ class TestCapabilities:
             )
         finally:
             shutil.rmtree(place)
+
+
+def test_nothing_of_the_host_is_looked_for(collection: Collection) -> None:
+    """Providers and programs for the kernel are those of the folder."""
+    places = {piece.place for piece in collection.pieces}
+    for library, pattern, ours in (
+        ("lib/libibverbs.so", rb"\0/(usr|etc)/[^\0]*(rdmav|libibverbs\.d)", "lib/verbs/librxe-"),
+        ("lib/libxdp.so", None, "lib/bpf/xdp-dispatcher.o"),
+    ):
+        found = [piece for piece in collection.pieces if piece.place.startswith(library)]
+        if not found:
+            continue  # a build without it
+        assert any(place.startswith(ours) for place in places)
+        assert pattern is None or re.search(pattern, found[0].content) is None
+
+
+def test_a_folder_is_collected_again(
+    collection: Collection, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As `push` does it where Switchbench itself came as a bundle: the engine, as it is."""
+    (tmp_path / "switchbench-node").symlink_to(folder / "switchbench-node")
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "switchbench-node"))
+    (folder / "switchbench-other").touch()
+    try:
+        again = collect.collect()
+    finally:
+        (folder / "switchbench-other").unlink()
+    assert again == collection
+
+
+def test_other_programs(tmp_path: Path) -> None:
+    """Any program can be started so, with its own name and arguments."""
+    try:
+        gathered = collect.gather(Path("/usr/bin/printenv"))
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+    gathered.write(tmp_path / "folder")
+    command = [tmp_path / "folder" / "printenv", "PATH", "SWITCHBENCH_BUNDLE"]
+    environment = {"PATH": "/here", "SWITCHBENCH_BUNDLE": "/elsewhere"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (done.stdout, done.stderr, done.returncode) == ("/here\n", "", 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
+def test_where_there_is_nothing_else(folder: Path, tmp_path: Path) -> None:
+    """A root file system without loader, C library or shell."""
+    shutil.copytree(folder, tmp_path / "opt", symlinks=True)
+    request = "plan: {ranks: 4, pattern: {name: chain}, seed: 1}\n...\n"
+    (tmp_path / "proc").mkdir()  # where the start program looks for itself
+    command = f"mount -t proc proc '{tmp_path}/proc' && exec chroot '{tmp_path}' /opt/{{}}"
+    for words, told in (
+        ("switchbench-node --version", f"switchbench-node {__version__}\n"),
+        ("switchbench-node --plan", '"type":"plan"'),
+    ):
+        done = subprocess.run(
+            ["unshare", "--mount", "--net", "sh", "-c", command.format(words)],
+            input=request, capture_output=True, text=True, check=False, env=os.environ,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert told in done.stdout

@@ -51,6 +51,7 @@ class Program:
         for parent in _PARENTS:
             yield parent / "build" / self.folder
             yield parent / "bin"
+            yield parent / "libexec" / "switchbench"
 
 
 def configurations() -> Path:

@@ -7,6 +7,7 @@
     lib/*.so.*                what the engine and the drivers are linked with
     lib/dpdk/                 DPDK's drivers
     lib/verbs/                rdma-core's providers
+    lib/bpf/                  what libxdp gives to the kernel
     VERSION, SHA256SUMS       which build it is; the sums are in the form of `sha256sum -c`
 
 The kernel and its modules are the host's own. The folder is the same bytes for the same build.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import platform
 import re
 import subprocess
@@ -125,24 +127,59 @@ def _entry(piece: Piece, folder: str) -> tarfile.TarInfo:
     return entry
 
 
-def collect() -> Collection:
-    """The engine that `run` would use here; ConfigurationError where something of it is missing."""
+def collect(*others: Path) -> Collection:
+    """The engine that `run` would use here, and other programs of its build; ConfigurationError
+    where something of it is missing."""
     engine = find_engine()
-    needed = libraries([engine])
+    if is_collected(engine):
+        return _again(engine, others)
+    return gather(engine, *others)
+
+
+def gather(*programs: Path, loaded: Sequence[Path] = ()) -> Collection:
+    """Programs of this machine, and what those files need that they load while they run."""
+    needed = libraries([*programs, *loaded])
     drivers = _drivers() if _has(needed, "librte_eal.so") else []
     providers = _providers(needed) if _has(needed, "libibverbs.so") else []
     needed |= libraries([*drivers, *providers])
-    pieces = [
-        _piece(BINARY, _START.find(), _PROGRAM),
-        _piece(f"libexec/{BINARY}", engine, _PROGRAM),
-        *(_library(name, path, drivers) for name, path in needed.items()),
-        *(_piece(f"lib/dpdk/{path.name}", path) for path in drivers),
-        *(_piece(f"lib/verbs/{path.name}", path) for path in providers),
-        Piece(VERSION, f"{__version__} {platform.machine()}\n".encode()),
-    ]
-    return Collection(
-        __version__, platform.machine(), tuple(sorted(pieces, key=lambda one: one.place))
+    start = _START.find()
+    return _sorted(
+        [
+            *(_piece(path.name, start, _PROGRAM) for path in programs),
+            *(_piece(f"libexec/{path.name}", path, _PROGRAM) for path in programs),
+            *(_library(name, path, drivers) for name, path in needed.items()),
+            *(_piece(f"lib/dpdk/{path.name}", path) for path in drivers),
+            *(_piece(f"lib/verbs/{path.name}", path) for path in providers),
+            *(_piece(f"lib/bpf/{path.name}", path) for path in _xdp_programs(needed)),
+            Piece(VERSION, f"{__version__} {platform.machine()}\n".encode()),
+        ]
     )
+
+
+def is_collected(program: Path) -> bool:
+    """Whether it starts a program of such a folder, as an installed bundle has it."""
+    real = program.resolve()
+    return (real.parent / "libexec" / real.name).is_file() and (real.parent / SUMS).is_file()
+
+
+def _again(engine: Path, others: Sequence[Path]) -> Collection:
+    """The folder that the engine is in, with those of its programs."""
+    folder = engine.resolve().parent
+    wanted = {BINARY, *(path.name for path in others)}
+    pieces = []
+    for path in sorted(folder.rglob("*")):
+        place = path.relative_to(folder)
+        program = place.name if place.parent in (Path(), Path("libexec")) else None
+        if path.is_dir() or (program not in (None, VERSION) and program not in wanted):
+            continue
+        piece = _piece(str(place), path, path.stat().st_mode & 0o777)
+        pieces.append(replace(piece, link=os.readlink(path)) if path.is_symlink() else piece)
+    return _sorted(pieces)
+
+
+def _sorted(pieces: list[Piece]) -> Collection:
+    ordered = tuple(sorted(pieces, key=lambda one: one.place))
+    return Collection(__version__, platform.machine(), ordered)
 
 
 def libraries(programs: Sequence[Path]) -> dict[str, Path]:
@@ -183,6 +220,8 @@ def _library(name: str, path: Path, drivers: Sequence[Path]) -> Piece:
         return replace(piece, link=f"dpdk/{driver.name}")
     if name.startswith("librte_eal.so"):
         return replace(piece, content=_without_own_drivers(piece.content))
+    if name.startswith("libibverbs.so"):
+        return replace(piece, content=_without_own_providers(piece.content))
     return piece
 
 
@@ -229,7 +268,36 @@ def _without_own_drivers(eal: bytes) -> bytes:
 # --- rdma-core -----------------------------------------------------------------------------------
 
 
+_PROVIDER_FOLDER = re.compile(rb"(?<=\0)/[^\0]+(?=/lib%s-rdmav[0-9]+\.so\0)")
+_PROVIDER_LIST = re.compile(rb"(?<=\0)/[^\0]+/libibverbs\.d(?=\0)")
+
+
+def _without_own_providers(verbs: bytes) -> bytes:
+    """libibverbs without the folders in which it looks for the host's providers: one of them beside
+    ours would serve the same devices (load_drivers; ours are named in the environment). Instead: a
+    folder that never is one, and, as libibverbs complains of a missing one, one without files."""
+    for pattern, instead in ((_PROVIDER_FOLDER, b"/dev/null"), (_PROVIDER_LIST, b"/sys/class")):
+        verbs = pattern.sub(lambda found, to=instead: to.ljust(len(found[0]), b"/"), verbs)  # type: ignore[misc]
+    return verbs
+
+
 def _providers(needed: dict[str, Path]) -> list[Path]:
     """libibverbs' providers, from beside it."""
     (verbs,) = (path for name, path in needed.items() if name.startswith("libibverbs.so"))
     return sorted((verbs.resolve().parent / "libibverbs").glob("lib*-rdmav*.so"))
+
+
+# --- AF_XDP --------------------------------------------------------------------------------------
+
+_XDP_FOLDER = re.compile(rb"(?<=\0)/usr/[^\0]+/bpf(?=\0)")
+_XDP_PROGRAMS = ("xdp-dispatcher.o", "xsk_def_xdp_prog*.o")
+
+
+def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
+    """The programs that libxdp gives to the kernel, from where it says that they are."""
+    for name, path in needed.items():
+        folder = _XDP_FOLDER.search(path.read_bytes()) if name.startswith("libxdp.so") else None
+        if folder is not None:
+            place = Path(os.fsdecode(folder[0]))
+            return [found for one in _XDP_PROGRAMS for found in sorted(place.glob(one))]
+    return []
