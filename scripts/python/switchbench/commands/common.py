@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from ..compile import compile_run
 from ..config import Request, read
 from ..config.profiles import PROFILES
 from ..model import Run
 from ..programs import configurations
+
+FILE_COLUMNS = 160
 
 
 def add_command(subparsers: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
@@ -62,3 +67,8 @@ def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:
     """Reads and compiles the configuration that the arguments name, without some hosts."""
     asked = Request(args.conf, args.assignments, args.site, args.profile, without)
     return compile_run(read(asked))
+
+
+def make_console() -> Console:
+    """The terminal; a file or a pipe gets long lines instead of folded ones."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_COLUMNS)

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
-from rich.console import Console
 
 from .. import documents, plan
 from ..compile import refuse_too_long
 from ..model import Run
-from .common import add_command, add_configuration, load_run
-
-FILE_COLUMNS = 160
+from .common import add_command, add_configuration, load_run, make_console
 
 EXAMPLES = """\
 examples:
@@ -70,7 +67,7 @@ def main(args: argparse.Namespace) -> int:
         json.dump(plan.as_json(run, choice), sys.stdout, indent=1)
         print()
     else:
-        plan.show(run, choice, _console())
+        plan.show(run, choice, make_console())
     refuse_too_long(run)
     return 0
 
@@ -86,8 +83,3 @@ def _ranges(text: str) -> list[int]:
         return [int(number) for number in RangeSet(text)]
     except (RangeSetException, ValueError):
         raise argparse.ArgumentTypeError(f"{text!r} is not ranges such as 0-3,7") from None
-
-
-def _console() -> Console:
-    """The terminal; a file or a pipe gets long lines instead of folded ones."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_COLUMNS)

@@ -44,3 +44,11 @@ def parse_bytes(value: object) -> int:
     if found is None or isinstance(value, bool):
         raise ValueError(f"{value!r} is not a size such as 128KiB")
     return int(found[1]) * _UNITS[found[2]]
+
+
+def human_rate(bps: float) -> str:
+    """`9.6 Gbit/s`: four digits that count, with the unit that leaves the fewest zeros."""
+    for unit in ("T", "G", "M", "k"):
+        if bps >= _UNITS[unit]:
+            return f"{bps / _UNITS[unit]:.4g} {unit}bit/s"
+    return f"{bps:.4g} bit/s"

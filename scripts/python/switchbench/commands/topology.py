@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench topology`: what a network can be expected to do, before anything is sent."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ..errors import ConfigurationError
+from ..fabric import from_topology
+from ..fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
+from ..fabric.drawing import draw
+from ..lab import topology
+from ..lab.units import human_rate
+from .common import add_command, make_console
+
+EXAMPLES = """\
+examples:
+  switchbench topology conf/labs/tree.yaml
+  switchbench topology two-modules --svg two-modules.svg
+  switchbench topology tree --prices prices.yaml --json
+
+a price table, in any one currency:
+  nic: 20
+  cable: 4
+  switches: {8: 90, 24: 300, 48: 900}     by number of ports
+
+--json writes one object: hosts, switches, cables, diameter and mean_distance in links, access_bps,
+bisection {least_bps, most_bps, method},
+levels [{level, switches, down_bps, up_bps, across_bps, worst}], cost"""
+
+
+class _PriceFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    nic: Annotated[float, Field(ge=0)] = 0.0
+    cable: Annotated[float, Field(ge=0)] = 0.0
+    switches: dict[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0)]]
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers, "topology", "a network's diameter, bisection, oversubscription, cost", EXAMPLES
+    )
+    parser.add_argument("topology", metavar="FILE", help="a topology file, or a lab's name")
+    parser.add_argument("--prices", metavar="FILE", type=Path, help="what parts cost")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the arithmetic, and draws when asked."""
+    prices = _prices(args.prices) if args.prices else None
+    try:
+        read = topology.load(args.topology)
+    except topology.TopologyError as error:
+        raise ConfigurationError(str(error)) from None
+    fabric = from_topology(read)
+    figures = arithmetic(fabric)
+    price = cost(fabric, prices) if prices else None
+    if args.svg:
+        args.svg.write_text(draw(fabric), encoding="utf-8")
+    if args.json:
+        json.dump(_document(figures, price), sys.stdout, indent=1)
+        print()
+    else:
+        _show(fabric.name, figures, price, make_console())
+    return 0
+
+
+def _prices(path: Path) -> Prices:
+    """The price table; ConfigurationError with what is wrong in it."""
+    try:
+        file = _PriceFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the price table"
+        raise ConfigurationError(f"{path}: {key}: {first['msg'].lower()}") from None
+    return Prices(file.nic, file.cable, file.switches)
+
+
+def _document(figures: Arithmetic, price: Cost | None) -> dict[str, Any]:
+    document = asdict(figures)
+    document["full_bisection_bps"] = figures.full_bps
+    if price is not None:
+        document["cost"] = asdict(price) | {"total": price.total}
+    return document
+
+
+def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) -> None:
+    table = Table("", name, box=box.SIMPLE_HEAD)
+    table.add_row("hosts, switches, cables", _counts(figures))
+    table.add_row("diameter", f"{figures.diameter} links (mean {figures.mean_distance:.2f})")
+    table.add_row("a host's access", human_rate(figures.access_bps))
+    table.add_row("bisection, one way", _bisection(figures))
+    for level in figures.levels:
+        table.add_row(f"level {level.level}, switches: {level.switches}", _level(level))
+    if price is not None:
+        bought = ", ".join(f"{n} of {ports} ports" for ports, n in sorted(price.bought.items()))
+        parts = f"NICs {price.nics:g}, cables {price.cables:g}, switches {price.switches:g}"
+        table.add_row("cost", f"{price.total:g}: {parts} ({bought})")
+        table.add_row("cost a host", f"{price.total / figures.hosts:g}")
+    console.print(table)
+
+
+def _level(level: Level) -> str:
+    """Where its frames can go, and how much wider it is below."""
+    ways = {"up": level.up_bps, "across": level.across_bps}
+    rates = [f"{human_rate(bps)} {way}" for way, bps in ways.items() if bps]
+    worst = [f"oversubscribed {level.worst:.4g} to 1"] if level.worst is not None else []
+    return ", ".join([f"{human_rate(level.down_bps)} down", *rates, *worst])
+
+
+def _counts(figures: Arithmetic) -> str:
+    return f"{figures.hosts}, {figures.switches}, {figures.cables}"
+
+
+def _bisection(figures: Arithmetic) -> str:
+    cut = figures.bisection
+    half = figures.hosts // 2
+    shares = [bps / figures.full_bps for bps in (cut.least_bps, cut.most_bps)]
+    if cut.exact:
+        each = human_rate(cut.least_bps / half)
+        return f"{human_rate(cut.least_bps)}, {each} a host of one half, {shares[0]:.1%} of full"
+    return (
+        f"{human_rate(cut.least_bps)} to {human_rate(cut.most_bps)}, {shares[0]:.1%} to "
+        f"{shares[1]:.1%} of full ({cut.method})"
+    )

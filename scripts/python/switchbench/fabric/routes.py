@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which links a flow takes: shortest paths, with equal ones dealt out by destination.
+
+A direction of a link is a resource with a number; a path is a row of them. Frames to one host
+take one way from any place, as a forwarding table by destination makes them (for several equal
+ways the d-mod-k rule of InfiniBand's fat trees: the destination's rank modulo their number).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from .graph import Fabric, FabricError
+
+Ranks = npt.NDArray[np.int64]
+Paths = npt.NDArray[np.int32]
+"""One row a flow: numbers of resources in their order, and `Routes.nothing` where there is none."""
+Rates = npt.NDArray[np.float64]
+
+
+class Routes:
+    """The resources of a fabric and the paths over them.
+
+    A host on one cable is its cable and the place at the other end; only places (switches, and
+    hosts of several cables) have a table, so that thousands of hosts fit.
+    """
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+        ends = [(link.a, link.b) for link in fabric.links]
+        self.resources: list[tuple[str, str]] = [*ends, *((b, a) for a, b in ends)]
+        """Each direction of each link, by number: from where, to where."""
+        self.capacity_bps: Rates = np.array(
+            [link.rate_bps for link in fabric.links] * 2, dtype=np.float64
+        )
+        """Of each resource, at layer 1."""
+        self.nothing = len(self.resources)
+        """Fills the path that is shorter than others: a resource without a limit."""
+        self._number = {ends: number for number, ends in enumerate(self.resources)}
+        self._places = [*fabric.switches, *(h for h in fabric.hosts if not self._is_leaf(h))]
+        self._place = {name: number for number, name in enumerate(self._places)}
+        self._gate, self._up, self._down = self._attached()
+        self._ways = self._walked(self._next_places())
+
+    def paths(self, sources: Ranks, destinations: Ranks) -> Paths:
+        """The path of each flow, by ranks; a flow to itself has none."""
+        if np.any(sources == destinations):
+            rank = int(sources[sources == destinations][0])
+            raise FabricError(
+                [f"{self.fabric.name}: a flow from rank {rank} to itself has no path"]
+            )
+        between = self._ways[self._gate[sources], destinations]
+        ends = (self._up[sources, None], between, self._down[destinations, None])
+        found: Paths = np.concatenate(ends, axis=1)
+        return found
+
+    def hops(self, sources: Ranks, destinations: Ranks) -> npt.NDArray[np.int64]:
+        """How many links each flow takes."""
+        counts: npt.NDArray[np.int64] = np.sum(
+            self.paths(sources, destinations) != self.nothing, axis=1
+        )
+        return counts
+
+    def opposite(self, paths: Paths) -> Paths:
+        """The other direction of each resource of these paths."""
+        half = len(self.fabric.links)
+        turned: Paths = np.where(paths < half, paths + half, paths - half).astype(np.int32)
+        turned[paths == self.nothing] = self.nothing
+        return turned
+
+    def _is_leaf(self, host: str) -> bool:
+        """Whether a host is on one cable to a switch."""
+        neighbours = list(self.fabric.graph.neighbors(host))
+        return len(neighbours) == 1 and neighbours[0] in self.fabric.switches
+
+    def _attached(self) -> tuple[Paths, Paths, Paths]:
+        """By rank: the place where frames enter, the cable to it and back (a place has none)."""
+        count = len(self.fabric.hosts)
+        gate = np.zeros(count, dtype=np.int32)
+        up, down = (np.full(count, self.nothing, dtype=np.int32) for _ in range(2))
+        for rank, host in enumerate(self.fabric.hosts):
+            if host in self._place:
+                gate[rank] = self._place[host]
+                continue
+            switch = next(iter(self.fabric.graph.neighbors(host)))
+            gate[rank] = self._place[switch]
+            up[rank] = self._number[host, switch]
+            down[rank] = self._number[switch, host]
+        return gate, up, down
+
+    def _next_places(self) -> Paths:
+        """For each place and destination the place that comes next; itself when it has come."""
+        own = np.arange(len(self._places), dtype=np.int32)
+        following: Paths = np.repeat(own[:, None], len(self._gate), axis=1)
+        for goal in (int(place) for place in np.unique(self._gate)):
+            bound = np.flatnonzero(self._gate == goal)
+            distance = self._distances(goal)
+            for place, away in distance.items():
+                nearer = self._nearer(place, away, distance)
+                if nearer:
+                    following[place, bound] = np.array(nearer)[bound % len(nearer)]
+        return following
+
+    def _nearer(self, place: int, away: int, distance: dict[int, int]) -> list[int]:
+        """The neighbours that are one link nearer to the goal and let frames pass."""
+        return [
+            near
+            for near in self._neighbours(place)
+            if distance.get(near) == away - 1
+            and (away == 1 or self._places[near] in self.fabric.transit)
+        ]
+
+    def _walked(self, following: Paths) -> Paths:
+        """The resources from each place to each destination's, going from place to place."""
+        shape = following.shape
+        at = np.repeat(np.arange(shape[0], dtype=np.int32)[:, None], shape[1], axis=1)
+        link = np.full((shape[0], shape[0]), self.nothing, dtype=np.int32)
+        for (a, b), number in self._number.items():
+            if a in self._place and b in self._place:
+                link[self._place[a], self._place[b]] = number
+        ranks = np.arange(shape[1])
+        steps = []
+        while True:
+            then = following[at, ranks]
+            if np.array_equal(then, at):
+                break
+            steps.append(link[at, then])
+            at = then
+        self._refuse_stranded(at != self._gate)
+        ways: Paths = np.stack(steps, axis=2) if steps else np.empty((*shape, 0), dtype=np.int32)
+        return ways
+
+    def _refuse_stranded(self, stranded: npt.NDArray[np.bool_]) -> None:
+        """FabricError where a host has no way to another, which no router makes good."""
+        for source, destination in np.argwhere(stranded[self._gate])[:1]:
+            ends = f"{self.fabric.hosts[source]} to {self.fabric.hosts[destination]}"
+            raise FabricError([f"{self.fabric.name}: there is no way from {ends}"])
+
+    def _neighbours(self, place: int) -> list[int]:
+        names = sorted(self.fabric.graph.neighbors(self._places[place]))
+        return [self._place[name] for name in names if name in self._place]
+
+    def _distances(self, goal: int) -> dict[int, int]:
+        """Links from each place to `goal`, over what frames may pass through."""
+        distance = {goal: 0}
+        waiting = deque([goal])
+        while waiting:
+            place = waiting.popleft()
+            if place != goal and self._places[place] not in self.fabric.transit:
+                continue
+            for neighbour in self._neighbours(place):
+                if neighbour not in distance:
+                    distance[neighbour] = distance[place] + 1
+                    waiting.append(neighbour)
+        return distance

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A network's arithmetic and routes, against what is counted by hand and the papers' formulas."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from switchbench.cli import main
+from switchbench.fabric import Fabric, FabricError, Link, Routes
+from switchbench.fabric.arithmetic import (
+    Prices,
+    arithmetic,
+    cost,
+    salmon_largest,
+    salmon_per_node,
+)
+from switchbench.fabric.bisection import bisection
+from switchbench.fabric.drawing import draw
+
+GIG = 10**9
+
+
+def star(hosts: int, rate_bps: int = GIG) -> Fabric:
+    """Hosts on one switch."""
+    names = tuple(f"h{i}" for i in range(hosts))
+    return Fabric("star", names, ("sw",), tuple(Link(name, "sw", rate_bps) for name in names))
+
+
+def leaves(switches: int, hosts: int, up_bps: int, spines: int = 1) -> Fabric:
+    """Leaf switches with hosts, each joined to every spine."""
+    names = tuple(f"h{i}" for i in range(switches * hosts))
+    access = [Link(name, f"leaf{i // hosts}", GIG) for i, name in enumerate(names)]
+    ups = [Link(f"leaf{i}", f"spine{j}", up_bps) for i in range(switches) for j in range(spines)]
+    places = (*(f"leaf{i}" for i in range(switches)), *(f"spine{j}" for j in range(spines)))
+    return Fabric("leaves", names, places, (*access, *ups))
+
+
+def routed(groups: int = 4, nodes: int = 9) -> Fabric:
+    """Salmon's testbed: groups behind switches, their nodes joined one to one by cables."""
+    names = tuple(f"g{g}n{i}" for g in range(groups) for i in range(nodes))
+    links = [Link(name, f"sw{name[1]}", 100) for name in names]
+    free = {g: [f"g{g}n{i}" for i in range(nodes)] for g in range(groups)}
+    for a, b in combinations(range(groups), 2):
+        for _ in range(nodes // (groups - 1)):
+            links.append(Link(free[a].pop(0), free[b].pop(0), 100))
+    switches = tuple(f"sw{g}" for g in range(groups))
+    return Fabric("routed", names, switches, tuple(links), routers=frozenset(names))
+
+
+def by_hand_bps(fabric: Fabric) -> int:
+    """The bisection by trying all sides of everything; for very small networks."""
+    places = [*fabric.hosts, *fabric.switches]
+    half = len(fabric.hosts) // 2
+    best = None
+    for bits in range(1 << len(places)):
+        side = {name for i, name in enumerate(places) if bits >> i & 1}
+        if len(side & set(fabric.hosts)) == half:
+            cut = sum(x.rate_bps for x in fabric.links if (x.a in side) != (x.b in side))
+            best = cut if best is None else min(best, cut)
+    assert best is not None
+    return best
+
+
+@pytest.mark.parametrize(
+    "fabric",
+    [star(4), star(5), leaves(2, 3, GIG), leaves(3, 3, 2 * GIG), leaves(2, 3, GIG, spines=2)],
+    ids=["star", "odd star", "two leaves", "three leaves", "two spines"],
+)
+def test_the_bisection_is_that_of_all_divisions(fabric: Fabric) -> None:
+    found = bisection(fabric)
+    assert found.exact
+    assert found.least_bps == by_hand_bps(fabric)
+
+
+def test_of_a_large_network_the_bounds_hold_its_bisection() -> None:
+    """16 leaves of 8 hosts on 8 spines: between two halves of the leaves, half of all uplinks."""
+    found = bisection(leaves(16, 8, GIG, spines=8))
+    assert not found.exact
+    assert 0 < found.least_bps <= 64 * GIG
+    assert found.most_bps == 64 * GIG
+
+
+def test_the_oversubscription_of_each_level() -> None:
+    figures = arithmetic(leaves(4, 12, 4 * GIG))
+    assert [level.switches for level in figures.levels] == [4, 1]
+    assert figures.levels[0].worst == pytest.approx(3.0)
+    assert figures.levels[1].worst is None
+    assert figures.bisection.least_bps == 8 * GIG
+    assert figures.full_bps == 24 * GIG
+    assert (figures.diameter, figures.cables) == (4, 52)
+
+
+def test_salmons_network_has_the_hops_that_the_paper_counts() -> None:
+    """Of 35 others 9 are reached in one hop, 14 in two and 12 in three (section 3)."""
+    fabric = routed()
+    routes = Routes(fabric)
+    np.arange(1, 36)
+    paths = routes.paths(np.zeros(35, dtype=np.int64), np.arange(1, 36))
+    steps = [[routes.resources[r] for r in path if r != routes.nothing] for path in paths]
+    # Two links through a switch are one hop of the paper.
+    hops = [sum(not end.startswith("sw") for _, end in step) for step in steps]
+    assert np.bincount(hops).tolist() == [0, 9, 14, 12]
+
+
+def test_the_papers_formulas_hold_for_the_graph() -> None:
+    """(C/4)(L/(L-1)) counts the cables between two halves of the groups; P(PC+1) the largest."""
+    fabric = routed()
+    one = {f"g{g}n{i}" for g in (0, 1) for i in range(9)}
+    across = sum(
+        (link.a in one) != (link.b in one) for link in fabric.links if "sw" not in link.a + link.b
+    )
+    assert across / 36 == pytest.approx(salmon_per_node(cables=1, groups=4))
+    assert salmon_per_node(cables=3, groups=8) > 0.75
+    assert salmon_largest(ports=9, cables=1) == 90
+    full = routed(groups=4, nodes=3)  # L = PC + 1: one cable between each two groups
+    assert len(full.hosts) == salmon_largest(ports=3, cables=1)
+
+
+def test_equal_ways_are_dealt_out_by_destination() -> None:
+    routes = Routes(leaves(2, 4, GIG, spines=2))
+    paths = routes.paths(np.zeros(4, dtype=np.int64), np.array([4, 5, 6, 7]))
+    spines = [routes.resources[path[1]][1] for path in paths]
+    assert spines == ["spine0", "spine1", "spine0", "spine1"]
+
+
+def test_a_path_goes_from_its_source_to_its_destination() -> None:
+    fabric = leaves(3, 4, GIG, spines=2)
+    routes = Routes(fabric)
+    for source, destination in combinations(range(12), 2):
+        (path,) = routes.paths(np.array([source]), np.array([destination]))
+        steps = [routes.resources[r] for r in path if r != routes.nothing]
+        assert steps[0][0] == fabric.hosts[source]
+        assert steps[-1][1] == fabric.hosts[destination]
+        assert all(a[1] == b[0] for a, b in pairwise(steps))
+
+
+def test_two_hosts_on_one_cable() -> None:
+    routes = Routes(Fabric("pair", ("a", "b"), (), (Link("a", "b", GIG),)))
+    assert routes.hops(np.array([0, 1]), np.array([1, 0])).tolist() == [1, 1]
+
+
+def test_prices_take_the_cheapest_switch_with_ports_enough() -> None:
+    prices = Prices(nic=20, cable=4, switches={8: 90, 24: 300, 48: 250})
+    price = cost(leaves(2, 10, GIG), prices)
+    assert price.bought == {48: 2, 8: 1}  # 11 ports each: 48 cost less than 24
+    assert price.total == 20 * 20 + 22 * 4 + 2 * 250 + 90
+
+
+@pytest.mark.parametrize(
+    ("hosts", "switches", "links", "words"),
+    [
+        (("a", "b"), ("s",), (Link("a", "s", 1),), "b is not connected to anything"),
+        (("a",), ("s",), (Link("a", "s", 1),), "at least two"),
+        (("a", "b"), ("s",), (Link("a", "s", 0), Link("b", "s", 1)), "must be positive"),
+        (("a", "b"), ("s",), (Link("a", "s", -5), Link("b", "s", 1)), "-5 bit/s"),
+        (("a", "b"), ("s",), (Link("a", "s", 1), Link("b", "t", 1)), "there is no t"),
+        (
+            ("a", "b", "c", "d"),
+            ("s", "t"),
+            (Link("a", "s", 1), Link("b", "s", 1), Link("c", "t", 1), Link("d", "t", 1)),
+            "is in parts: there is no way from a to c and 1 more",
+        ),
+        (("a", "b"), ("s",), (Link("a", "s", 1), Link("s", "a", 1), Link("b", "s", 1)), "2 links"),
+    ],
+)
+def test_a_graph_that_is_no_network(
+    hosts: tuple[str, ...], switches: tuple[str, ...], links: tuple[Link, ...], words: str
+) -> None:
+    with pytest.raises(FabricError, match="bad: .*" + words.replace("(", r"\(")):
+        Fabric("bad", hosts, switches, links)
+
+
+def test_hosts_that_do_not_forward_are_no_way() -> None:
+    """a - m - b, where m is a host on two cables: only as a router it lets frames pass."""
+    links = (Link("a", "m", 1), Link("m", "b", 1))
+    with pytest.raises(FabricError, match="no way from a to b"):
+        Fabric("line", ("a", "m", "b"), (), links)
+    line = Fabric("line", ("a", "m", "b"), (), links, routers=frozenset({"m"}))
+    assert Routes(line).hops(np.array([0]), np.array([2])).tolist() == [2]
+
+
+def test_everything_is_drawn_once() -> None:
+    fabric = leaves(2, 3, GIG, spines=2)
+    picture = draw(fabric)
+    assert picture.count('class="host"') == 6
+    assert picture.count('class="switch"') == 4
+    assert picture.count('class="link"') == len(fabric.links)
+    assert "<title>h0 to leaf0: 1,000 Mbit/s each way</title>" in picture
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("nic: 10\ncable: 1\nswitches: {8: 50, 48: 400}\n")
+    drawn = tmp_path / "tree.svg"
+    arguments = ["tree", "--prices", str(prices), "--json", "--svg", str(drawn)]
+    assert main(["topology", *arguments]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["bisection"]["least_bps"] == 20e6
+    assert document["levels"][0]["worst"] == 4.0
+    assert document["cost"]["total"] == 16 * 10 + 20 + 5 * 50
+    assert drawn.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nic: 1", "switches: field required"),
+        ("switches: {4: 1}", "needs 5 ports, and the price table's largest switch has 4"),
+        ("switches: {0: 1}", "greater than or equal to 1"),
+        ("[1", "is not YAML"),
+    ],
+)
+def test_a_price_table_that_does_not_fit(
+    text: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(text)
+    assert main(["topology", "tree", "--prices", str(prices)]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+def test_a_network_without_rates_has_no_arithmetic(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topology", "open"]) == 2
+    assert "the rate of node1 is not limited" in capsys.readouterr().err
