@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The resource-constrained model of Zhu, Lastovetsky, Ali and Riesen 2012 (Algorithm 1).
+
+Equation numbers are the paper's. Its vectors of three resources (rack, sender's NIC, receiver's
+NIC) become the whole path of a flow: the same for two racks, and any tree or routed network else.
+A resource is one direction of a link; what crosses it is the flow's with-flow set S (1), and what
+crosses the other direction of the same link its contra-flow set (3).
+
+The paper prints lines 23 and 24 of the algorithm, and the sets E' and E'' of its function, with
+the roles of calculated and not yet calculated flows changed in places; here they are as its text
+says: E' are calculated, E'' are not. As published, a flow's rate comes from its most congested
+resources alone; so the sum over another one can come out above what that can carry.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..fabric.routes import Paths, Rates, Routes
+
+_EQUAL = 1e-9
+
+
+@dataclass
+class _Flow:
+    """A logical link e with what the algorithm asks of it."""
+
+    number: int
+    along: list[int]
+    """The resources of its path."""
+    against: list[int]
+    """Their other directions; one is dropped when it turns out not to hold the flow back."""
+
+
+@dataclass
+class _State:
+    routes: Routes
+    crossing: dict[int, list[int]]
+    """The flows over each resource."""
+    bps: dict[int, float] = field(default_factory=dict)
+    """Of those that are calculated."""
+
+    def congestion(self, resources: list[int]) -> float:
+        """k of (2) and (4): the time that each flow's bit would need where most share."""
+        times = (self._beta(r) * len(self.crossing[r]) for r in resources)
+        return max(times, default=0.0)
+
+    def _beta(self, resource: int) -> float:
+        return 1.0 / float(self.routes.capacity_bps[resource])
+
+    def key(self, flow: _Flow) -> tuple[float, float, float, int]:
+        """(7), greatest first as heapq has it; the flow's number makes it unique."""
+        k, contra = self.congestion(flow.along), self.congestion(flow.against)
+        return (-max(k, contra), -k, -contra, flow.number)
+
+    def fairly(self, flow: _Flow) -> float:
+        """Lines 7 to 10: what the most congested resources of its path leave to the flow."""
+        k = self.congestion(flow.along)
+        full = [r for r in flow.along if _same(self._beta(r) * len(self.crossing[r]), k)]
+        return min(self._share(r, flow) for r in full)
+
+    def _share(self, resource: int, flow: _Flow) -> float:
+        """`inverseBandwidth`, lines 26 to 32, as a bandwidth."""
+        flows = self.crossing[resource]
+        used = sum(self.bps[f] for f in flows if f in self.bps)
+        waiting = sum(f not in self.bps for f in flows)
+        alone = min(float(self.routes.capacity_bps[r]) for r in flow.along)
+        return min(alone, (float(self.routes.capacity_bps[resource]) - used) / waiting)
+
+    def asymmetrically(self, flow: _Flow) -> float | None:
+        """Lines 12 to 20; None when the flow has to be looked at again without a resource."""
+        contra = self.congestion(flow.against)
+        full = [r for r in flow.against if _same(self._beta(r) * len(self.crossing[r]), contra)]
+        rates = []
+        for resource in full:
+            known = [self.bps[f] for f in self.crossing[resource] if f in self.bps]
+            if _same(sum(known), float(self.routes.capacity_bps[resource])):
+                rates.append(max(known))
+            else:
+                flow.against.remove(resource)
+        return min(rates) if rates else None
+
+
+def _same(a: float, b: float) -> bool:
+    return abs(a - b) <= _EQUAL * max(abs(a), abs(b))
+
+
+def constrained_bps(routes: Routes, paths: Paths, asymmetric: bool = True) -> Rates:
+    """The rate of each flow at layer 1; without `asymmetric`, by the fairness property alone."""
+    state = _State(routes, defaultdict(list))
+    flows = []
+    for number, (along, against) in enumerate(zip(paths, routes.opposite(paths), strict=True)):
+        ways = [[int(r) for r in way if r != routes.nothing] for way in (along, against)]
+        flows.append(_Flow(number, ways[0], ways[1] if asymmetric else []))
+        for resource in ways[0]:
+            state.crossing[resource].append(number)
+    queue = [state.key(flow) for flow in flows]
+    heapq.heapify(queue)
+    while queue:
+        flow = flows[heapq.heappop(queue)[-1]]
+        if state.congestion(flow.along) >= state.congestion(flow.against) * (1 - _EQUAL):
+            bps: float | None = state.fairly(flow)
+        else:
+            bps = state.asymmetrically(flow)
+        if bps is None:
+            heapq.heappush(queue, state.key(flow))
+        else:
+            state.bps[flow.number] = bps
+    return np.array([state.bps[number] for number in range(len(flows))])
