@@ -16,6 +16,7 @@ HEADINGS = {
     "test": "to test",
     "guests": "for guests",
     "launch": "for launchers",
+    "labs": "for labs of kind ovs",
 }
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -284,7 +285,7 @@ def test_an_unknown_node_lists_the_known() -> None:
     ("changes", "sentence"),
     [
         ({"model": {"seed": 1}}, "model: goes with `kind: model` only"),
-        ({"kind": "modle"}, "kind: is 'modle'; it can be 'bridges' or 'model'"),
+        ({"kind": "modle"}, "kind: is 'modle'; it can be 'bridges', 'model' or 'ovs'"),
         ({"kind": "model", "model": {"sed": 1}}, "model.sed: is not a key that a topology"),
         ({"kind": "model", "model": {"capacity": "fast"}}, "'fast' is not a rate"),
         (
@@ -308,6 +309,12 @@ def test_an_unknown_node_lists_the_known() -> None:
 def test_modelled_refused(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(TopologyError, match=re.escape(sentence)):
         parse(document(**changes), name="lab")
+
+
+def test_the_same_file_runs_on_another_switch() -> None:
+    bridges, ovs = load("two-modules"), load("two-modules", {"kind": "ovs"})
+    assert (bridges.kind, ovs.kind) == ("bridges", "ovs")
+    assert dataclasses.replace(ovs, kind="bridges") == bridges
 
 
 def test_modelled_keys_are_added_to_the_files() -> None:

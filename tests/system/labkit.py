@@ -15,7 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from switchbench.lab import LabError, LabNode, missing, namespaces, rootless, switches
+from switchbench.lab import (
+    Lab,
+    LabError,
+    LabNode,
+    missing,
+    namespaces,
+    openvswitch,
+    rootless,
+    switches,
+)
 
 PREFIX = f"test{os.getpid()}"
 """Of every lab's name in this run, so that two runs of the tests don't meet."""
@@ -40,6 +49,7 @@ def _why_no_switch() -> str:
 
 
 needs_lab = pytest.mark.skipif(bool(_why_no_lab()), reason=_why_no_lab() or "-")
+needs_ovs = pytest.mark.skipif(bool(openvswitch.missing()), reason=openvswitch.missing() or "-")
 needs_switch = pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch() or "-")
 
 
@@ -145,3 +155,34 @@ def sending(senders: list[Sender]) -> Iterator[None]:
 def python(code: str, *arguments: str) -> list[str]:
     """The command that runs `code` in an interpreter like this one."""
     return [sys.executable, "-c", code, *arguments]
+
+
+HOLD = """
+import sys
+from switchbench.lab import load, session
+with session(load(sys.argv[1], {"kind": (*sys.argv, "bridges")[3]}), sys.argv[2]):
+    print("up", flush=True)
+    sys.stdin.read()
+"""
+"""Its first line is `up` once there is a lab of a topology under a name; the kind of
+its switch may follow."""
+
+
+def heard(lab: Lab, a: str, b: str, attribute: str) -> bool:
+    """Whether a datagram gets from node to node between their addresses of that kind."""
+    family = socket.AF_INET6 if attribute == "ipv6" else socket.AF_INET
+
+    def bound(name: str) -> socket.socket:
+        node = lab.node(name)
+
+        def make() -> socket.socket:
+            sock = socket.socket(family, socket.SOCK_DGRAM)
+            sock.bind((getattr(node, attribute), 7600))
+            sock.settimeout(3)
+            return sock
+
+        return namespaces.inside(node.namespace, make)
+
+    with bound(a) as source, bound(b) as destination:
+        source.sendto(b"ping", (getattr(lab.node(b), attribute), 7600))
+        return destination.recv(64) == b"ping"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit import PREFIX, leftovers, needs_lab, packet_socket, python
+from labkit import HOLD, PREFIX, heard, leftovers, needs_lab, packet_socket, python
 from switchbench.lab import (
     Lab,
     LabBusyError,
@@ -36,14 +36,6 @@ pytestmark = needs_lab
 
 TOPOLOGIES = ["one-switch", "two-modules", "tree", "open", "sixty-four"]
 
-HOLD = """
-import sys
-from switchbench.lab import load, session
-with session(load(sys.argv[1]), sys.argv[2]):
-    print("up", flush=True)
-    sys.stdin.read()
-"""
-
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
@@ -57,26 +49,6 @@ def nothing_left() -> Iterator[None]:
 def lab() -> Iterator[Lab]:
     with session(load("tree"), f"{PREFIX}-lab") as made:
         yield made
-
-
-def heard(lab: Lab, a: str, b: str, attribute: str) -> bool:
-    """Whether a datagram gets from node to node between their addresses of that kind."""
-    family = socket.AF_INET6 if attribute == "ipv6" else socket.AF_INET
-
-    def bound(name: str) -> socket.socket:
-        node = lab.node(name)
-
-        def make() -> socket.socket:
-            sock = socket.socket(family, socket.SOCK_DGRAM)
-            sock.bind((getattr(node, attribute), 7600))
-            sock.settimeout(3)
-            return sock
-
-        return namespaces.inside(node.namespace, make)
-
-    with bound(a) as source, bound(b) as destination:
-        source.sendto(b"ping", (getattr(lab.node(b), attribute), 7600))
-        return destination.recv(64) == b"ping"
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)

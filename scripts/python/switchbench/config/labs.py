@@ -24,7 +24,7 @@ GUEST_PCI = "0000:00:03.0"  # its eth0
 GUEST_RDMA = "rxe0/1"  # a guest's Soft-RoCE device on its eth0
 GUEST_KEYS = ("guests", "memory", "cpus", "nic")
 TOPOLOGY_KEYS = (
-    *("nodes", "rate", "queue", "burst", "mtu", "modules", "trunks", "overrides", "model"),
+    *("kind", "nodes", "rate", "queue", "burst", "mtu", "modules", "trunks", "overrides", "model"),
     *GUEST_KEYS,
 )
 

@@ -299,6 +299,7 @@ class LabSite(RankOrder):
     control: LabControl | None = None
     bind: Bind | None = None  # of guests
     # the topology's
+    kind: Any = None
     nodes: Any = None
     rate: Any = None
     queue: Any = None

@@ -8,6 +8,7 @@
       control: bridge ctl -- c1 ========================== ctl0, never shaped
 
 In a lab of `kind: model` there are p1 and ctl alone, and a process a module instead of the bridges.
+In one of `kind: ovs` Open vSwitch has the bridges (openvswitch.py).
 
 All of it goes through one thread and one netlink socket a namespace: 64 nodes take about a second.
 """
@@ -33,10 +34,10 @@ from typing import Any
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from switchbench.lab import namespaces, shaper, state, switches, wiring
+from switchbench.lab import namespaces, openvswitch, shaper, state, switches, wiring
 from switchbench.lab.shaper import Shaper
 from switchbench.lab.state import LabError
-from switchbench.lab.topology import UNSHAPED, Node, Topology, Trunk
+from switchbench.lab.topology import OVS, UNSHAPED, Node, Topology, Trunk
 
 _BRIDGE_PORTS = 1023  # net/bridge/br_private.h: BR_PORT_BITS
 _FORWARDING = 3  # linux/if_bridge.h: BR_STATE_FORWARDING
@@ -226,6 +227,7 @@ def _remove(lab: Lab) -> None:
     for name in names:
         namespaces.remove(name)
     switches.release(lab.name, lab.topology)
+    openvswitch.release(lab.name)
     state.forget(lab.name)
 
 
@@ -271,6 +273,8 @@ def _build(lab: Lab) -> None:
         _set_sysctls(_SWITCH_SYSCTLS)
         with IPRoute() as netlink:
             _build_switch(netlink, lab.topology, nodes)
+            if lab.topology.kind == OVS:
+                openvswitch.start(lab.name, lab.topology)
             for lab_node, fd in zip(lab.nodes, nodes, strict=True):
                 namespaces.setns(fd, namespaces.CLONE_NEWNET)
                 _build_node(lab_node)
@@ -286,20 +290,29 @@ def _set_sysctls(values: dict[str, int]) -> None:
 
 
 def _build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> None:
-    bridges = {module: _BRIDGE_INDEX + i for i, module in enumerate(topology.modules)}
     _add_bridge(netlink, _CONTROL_BRIDGE_INDEX, "ctl", "control")
     if topology.model is not None:
         for node, fd in zip(topology.nodes, nodes, strict=True):
             _add_plain_port(netlink, topology, node, fd)
             _add_control_port(netlink, node, fd)
         return
-    for i, (module, index) in enumerate(bridges.items()):
-        _add_bridge(netlink, index, f"b{i}", module)
+    add_bridges = openvswitch.add_wires if topology.kind == OVS else _add_bridges
+    masters = add_bridges(netlink, topology)
     for node, fd in zip(topology.nodes, nodes, strict=True):
-        _add_port(netlink, topology, node, bridges[node.module], fd)
+        _add_port(netlink, topology, node, masters[wiring.switch_port(node)], fd)
         _add_control_port(netlink, node, fd)
     for i in range(len(topology.trunks)):
-        _add_trunk(netlink, topology, i, bridges)
+        _add_trunk(netlink, topology, i, masters)
+
+
+def _add_bridges(netlink: IPRoute, topology: Topology) -> dict[str, int]:
+    """A bridge for each module; to which of them each interface of the switch belongs."""
+    masters: dict[str, int] = {}
+    for number, module in enumerate(topology.modules):
+        index = _BRIDGE_INDEX + number
+        _add_bridge(netlink, index, f"b{number}", module)
+        masters |= dict.fromkeys(wiring.module_ports(topology, module), index)
+    return masters
 
 
 def _add_bridge(netlink: IPRoute, index: int, name: str, alias: str) -> None:
@@ -392,7 +405,7 @@ def _add_control_port(netlink: IPRoute, node: Node, namespace: int) -> None:
 
 
 def _add_trunk(
-    netlink: IPRoute, topology: Topology, position: int, bridges: dict[str, int]
+    netlink: IPRoute, topology: Topology, position: int, masters: dict[str, int]
 ) -> None:
     trunk = topology.trunks[position]
     index = _TRUNK_INDEX + 2 * position
@@ -406,7 +419,7 @@ def _add_trunk(
         mtu=topology.mtu,
         peer={"ifname": b, "mtu": topology.mtu},
     )
-    ends = {index: bridges[trunk.a], socket.if_nametoindex(b): bridges[trunk.b]}
+    ends = {index: masters[a], socket.if_nametoindex(b): masters[b]}
     for end, bridge in ends.items():
         netlink.link("set", index=end, master=bridge, state="up")
         if trunk.rate_bps != UNSHAPED:

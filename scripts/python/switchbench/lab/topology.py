@@ -30,6 +30,9 @@ MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop aro
 LAYER1_OVERHEAD = 24
 """FCS 4, preamble and start delimiter 8, gap 12: what a frame costs beyond what Linux counts."""
 
+BRIDGES, MODEL, OVS = "bridges", "model", "ovs"
+"""What a lab's switch is: Linux bridges, the modelled switch, or Open vSwitch."""
+
 MAX_GUESTS = 64
 MEMORY_RANGE_MIB = (128, 16384)
 
@@ -104,9 +107,10 @@ class Topology:
     guests: Guests | None = None
     """None: the nodes are network namespaces."""
     model: dict[str, Any] | None = None
-    """How the modelled switch behaves (`Behaviour.plain`); None: the modules are Linux bridges."""
+    """How the modelled switch behaves (`Behaviour.plain`); None: it is another kind."""
     burst_bytes: int | None = None
     """What may pass a shaper at once after silence, in layer-1 bytes; None: 16 ms of line."""
+    kind: str = BRIDGES
 
     @property
     def frame_layer1_bytes(self) -> int:
@@ -169,7 +173,7 @@ class _File(_Strict):
     nodes: Annotated[dict[str, _Nodes | None], Field(min_length=1)]
     trunks: list[_Trunk] = []
     overrides: dict[str, _Override] = {}
-    kind: Literal["bridges", "model"] = "bridges"
+    kind: Literal["bridges", "model", "ovs"] = "bridges"
     model: Behaviour | None = None
 
 
@@ -336,7 +340,7 @@ def _resolve(file: _File, name: str) -> Topology:
     trunks = _trunks(file, mistakes)
     if not mistakes:
         mistakes += _graph_mistakes(file.modules, trunks)
-    model = (file.model or Behaviour()).plain() if file.kind == "model" else None
+    model = (file.model or Behaviour()).plain() if file.kind == MODEL else None
     topology = Topology(
         name,
         file.description,
@@ -346,6 +350,7 @@ def _resolve(file: _File, name: str) -> Topology:
         file.mtu,
         model=model,
         burst_bytes=file.burst,
+        kind=file.kind,
     )
     mistakes += _queue_mistakes(topology)
     mistakes += _burst_mistakes(file, topology)
@@ -356,7 +361,7 @@ def _resolve(file: _File, name: str) -> Topology:
 
 
 def _model_mistakes(file: _File, topology: Topology) -> list[str]:
-    if file.kind != "model":
+    if file.kind != MODEL:
         return ["model: goes with `kind: model` only"] if file.model is not None else []
     mistakes = []
     for module in topology.modules:
@@ -501,7 +506,7 @@ def _graph_mistakes(modules: list[str], trunks: list[Trunk]) -> list[str]:
 def _burst_mistakes(file: _File, topology: Topology) -> list[str]:
     if file.burst is None:
         return []
-    if file.kind == "model":
+    if file.kind == MODEL:
         return ["burst: a modelled switch lets none pass: leave it out"]
     least = 2 * topology.frame_layer1_bytes
     if file.burst < least:

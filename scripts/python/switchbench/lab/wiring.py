@@ -94,6 +94,15 @@ def trunk_ends(position: int) -> tuple[str, str]:
     return f"t{position}a", f"t{position}b"
 
 
+def module_ports(topology: Topology, module: str) -> list[str]:
+    """The interfaces of the switch's namespace that belong to one module."""
+    ports = [switch_port(node) for node in topology.nodes if node.module == module]
+    for position, trunk in enumerate(topology.trunks):
+        ends = zip((trunk.a, trunk.b), trunk_ends(position), strict=True)
+        ports += [end for of, end in ends if of == module]
+    return ports
+
+
 def lab_node(lab: str, node: Node) -> LabNode:
     """The addresses and names of one node."""
     i = node.index
