@@ -137,8 +137,14 @@ def collect(*others: Path) -> Collection:
 
 
 def gather(*programs: Path, loaded: Sequence[Path] = ()) -> Collection:
-    """Programs of this machine, and what those files need that they load while they run."""
-    needed = libraries([*programs, *loaded])
+    """Programs of this machine, and what those files need that they load while they run. What such
+    files find among themselves stays there."""
+    own = {path.resolve() for path in loaded}
+    needed = {
+        name: path
+        for name, path in libraries([*programs, *loaded]).items()
+        if path.resolve() not in own
+    }
     drivers = _drivers() if _has(needed, "librte_eal.so") else []
     providers = _providers(needed) if _has(needed, "libibverbs.so") else []
     needed |= libraries([*drivers, *providers])
