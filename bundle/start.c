@@ -94,15 +94,14 @@ static int check_owners(const char *folder)
 /* Libraries heed the environment: with capabilities only what the guard asks for stays. */
 static int clean_environment(void)
 {
+    static char kept[256];
     const char *connection = getenv("SSH_CONNECTION");
-    char *kept = connection != NULL ? strdup(connection) : NULL;
 
-    if (connection != NULL && kept == NULL)
-        return -ENOMEM;
+    if (connection != NULL)
+        snprintf(kept, sizeof kept, "%s", connection);
     clearenv();
-    if (kept != NULL && setenv("SSH_CONNECTION", kept, 1) != 0)
+    if (connection != NULL && setenv("SSH_CONNECTION", kept, 1) != 0)
         return -errno;
-    free(kept);
     return setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1) == 0 ? 0 : -errno;
 }
 
