@@ -7,6 +7,7 @@ import os
 import platform
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from switchbench.compile import compile_run
 from switchbench.config import Request, read
 from switchbench.controller import Interrupt
 from switchbench.errors import ConfigurationError, RunError
-from switchbench.launch import openssh, survey
+from switchbench.launch import openssh, standing, survey
 from switchbench.launch.errand import Result, errands, side_by_side
 from switchbench.launch.fan import Answer, fan_out
 from switchbench.launch.nodesets import chosen
@@ -102,11 +103,57 @@ def test_what_is_fixed_comes_first_and_what_the_site_says_is_there(tmp_path: Pat
     assert {"User=bench", "Port=2222", "Compression=no", "ConnectTimeout=3"} <= set(found)
     assert not any(option.startswith("StrictHostKeyChecking") for option in found)
     assert words[-3:-1] == ["--", "node3"]
-    assert shlex.split(words[-1]) == ["exec", "/opt/a b/switchbench-node", "--name", "node3"]
-    with_sudo = OpenSsh.of(site(tmp_path, ssh={"privilege": "sudo"})).node("node1", ["--version"])
-    assert with_sudo[-1] == (
-        'exec sudo -n switchbench-node --version --connection "$SSH_CONNECTION"'
-    )
+    assert shlex.split(words[-1]) == [
+        "exec", "sh", "-c", "e='/opt/a b/switchbench-node'; exec \"$e\" \"$@\"", "sh",
+        "--name", "node3",
+    ]  # fmt: skip
+
+
+def engine_in(folder: Path) -> Path:
+    """An engine that says where it is and what it was told."""
+    path = folder / "switchbench-node"
+    path.parent.mkdir(parents=True)
+    path.write_text('#!/bin/sh\necho "$0 $*"\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was pushed into the home folder, then into the shared one, then what is in the path;
+    sudo never takes what the user can write."""
+    shared = tmp_path / "opt"
+    for name in ("_FIND", "_FIND_SHARED"):
+        text = getattr(openssh, name).replace(openssh.SHARED_FOLDER, str(shared))
+        monkeypatch.setattr(openssh, name, text)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
+    (tmp_path / "bin").mkdir()
+    sudo = tmp_path / "bin" / "sudo"
+    sudo.write_text('#!/bin/sh\nshift; exec "$@"\n')
+    sudo.chmod(0o755)
+
+    def said(privilege: str, engine: str = "switchbench-node") -> list[str]:
+        words = openssh.engine_words(engine, privilege, ["--name", "a b"], announced=True)
+        path = f"{sudo.parent}:{tmp_path}/path:/usr/bin:/bin"
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=False, env=os.environ | {"PATH": path}
+        )
+        return done.stdout.replace(f"{tmp_path}/", "").splitlines()
+
+    plain = engine_in(tmp_path / "path")
+    assert said("none") == [
+        "path/switchbench-node --version", "path/switchbench-node --name a b"
+    ]  # fmt: skip
+    engine_in(shared / "current")
+    assert said("none")[0] == "opt/current/switchbench-node --version"
+    engine_in(tmp_path / "home" / openssh.HOME_FOLDER / "current")
+    assert said("none")[0].startswith("home/.local/lib/switchbench/current/switchbench-node ")
+    for privilege in ("sudo", "setcap"):
+        assert said(privilege)[0] == "opt/current/switchbench-node --version"
+    told = "--connection 192.0.2.1 1 192.0.2.2 22"
+    assert said("sudo")[1] == f"opt/current/switchbench-node --name a b {told}"
+    assert said("setcap")[1] == "opt/current/switchbench-node --name a b"
+    assert said("none", str(plain))[1] == "path/switchbench-node --name a b"
 
 
 def test_no_option_that_is_fixed_is_taken_from_a_site(tmp_path: Path) -> None:
@@ -258,7 +305,10 @@ def fake_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("fake_ssh")
 def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
-    found = survey.survey(site(tmp_path))
+    reached = site(tmp_path)
+    launcher = SshLauncher(reached)
+    with standing(launcher):
+        found = launcher.gather(reached.processes)
     assert [host.host for host in found] == ["node2", "node3", "node4"]
     refused, denied, lacking = (host.reason for host in found)
     assert refused == (
@@ -336,35 +386,56 @@ def test_an_engine_that_fails_by_itself_is_no_refusal(answer: Answer) -> None:
     assert openssh.refusal("n", answer, "x") is None
 
 
-@pytest.mark.usefixtures("fake_ssh")
-def test_a_node_that_ends_says_how(tmp_path: Path) -> None:
-    reached = site(tmp_path)
+def test_a_node_that_ends_says_how(tmp_path: Path, fake_ssh: Path) -> None:
+    script = fake_ssh.read_text().replace("exit 0;;", "read job; exit 0;;")
+    greeting = f'node2|node4) echo "switchbench-node {__version__}"; read job;;&\n'
+    fake_ssh.write_text(script.replace("#!/bin/sh", "#!/bin/bash").replace(
+        "case $2 in\n", f"case $2 in\n{greeting}"
+    ))  # fmt: skip
+    reached = site(tmp_path, without="node3")
     ends = {}
-    for process in reached.processes:
-        with SshLauncher(reached) as launcher:
-            popen = launcher.start(process, ["switchbench-node", "--name", process.name])
-        assert popen.stdin is not None
-        assert popen.stdout is not None
-        assert popen.stderr is not None
-        log = popen.stderr.read().decode().splitlines()
-        popen.wait()
-        for pipe in (popen.stdin, popen.stdout, popen.stderr):
-            pipe.close()
-        ends[process.name] = popen.lost(log)  # type: ignore[attr-defined]
+    launcher = SshLauncher(reached)
+    with standing(launcher):
+        assert launcher.gather(reached.processes) == []
+        for process in reached.processes:
+            popen = launcher.start(process, [])
+            assert popen.stdin is not None
+            assert popen.stderr is not None
+            popen.stdin.close()
+            log = popen.stderr.read().decode().splitlines()
+            popen.wait()
+            for pipe in (popen.stdout, popen.stderr):
+                assert pipe is not None
+                pipe.close()
+            ends[process.name] = popen.lost(log)  # type: ignore[attr-defined]
     assert ends["node1"] is None
     assert ends["node2"] is not None
     assert "Connection refused" in ends["node2"]
     assert ends["node4"] is None  # the loader's word is the last one in the log
 
 
+def test_nodes_that_nobody_takes_are_ended(tmp_path: Path, fake_ssh: Path) -> None:
+    fake_ssh.write_text(
+        f"#!/bin/sh\necho $$ >> {tmp_path}/pids\necho switchbench-node {__version__}\nread job\n"
+        "exec sleep 60\n"
+    )
+    reached = site(tmp_path)
+    launcher = SshLauncher(reached)
+    with standing(launcher):
+        assert launcher.gather(reached.processes) == []
+        pids = [int(line) for line in (tmp_path / "pids").read_text().split()]
+        assert len(pids) == 4
+        assert all(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
 def test_without_ssh_there_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reached = site(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     for ask in (
-        lambda: survey.survey(reached),
+        lambda: SshLauncher(reached).gather(reached.processes),
         lambda: errands(reached, {"node1": ["--restore"]}, 1),
         lambda: alike.survey(reached, []),
-        lambda: SshLauncher(reached).__enter__(),
     ):
         with pytest.raises(ConfigurationError, match="there is no ssh here"):
             ask()
@@ -419,6 +490,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
     folder.mkdir()
     made = Slurm(folder)
     made.program("srun", "#!/bin/sh\n")
+    made.program("sinfo", "#!/bin/sh\n")
     made.program("scancel", f'#!/bin/sh\necho "$@" >> {folder}/noted\n')
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
@@ -429,13 +501,17 @@ def test_an_allocation_is_given_back(
     tmp_path: Path, slurm: Slurm, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slurm.program("salloc", FAKE_SALLOC.format(then=GRANTED))
-    with SlurmLauncher(site(tmp_path, launch="slurm")):
+    reached = site(tmp_path, launch="slurm")
+    launcher = SlurmLauncher(reached)
+    with standing(launcher):
+        assert len(launcher.gather(reached.processes)) == 4  # an srun without a word
         assert slurm.cancelled() == []
     assert slurm.cancelled() == ["--quiet 7"]
     assert capsys.readouterr().err == "slurm: Pending job allocation 7\n"
     slurm.program("scancel", "#!/bin/sh\nexit 1\n")
-    with SlurmLauncher(site(tmp_path, launch="slurm")):
-        pass
+    launcher = SlurmLauncher(reached)
+    with standing(launcher):
+        launcher.gather(reached.processes)
     said = capsys.readouterr().err.splitlines()
     assert said[-1] == "slurm: job 7 could not be given back: scancel 7"
 
@@ -445,26 +521,38 @@ def test_a_signal_ends_the_wait_for_slurm(
     number: signal.Signals, tmp_path: Path, slurm: Slurm
 ) -> None:
     slurm.program("salloc", FAKE_SALLOC.format(then=f"kill -{number} {os.getpid()}\n{WAITS}"))
-    with Interrupt() as interrupt:
+    with Interrupt():
         before = signal.getsignal(number)
-        with (
-            pytest.raises(RunError, match=rf"interrupted \({number.name}\)"),
-            SlurmLauncher(site(tmp_path, launch="slurm")),
-        ):
-            pass
+        reached = site(tmp_path, launch="slurm")
+        with pytest.raises(RunError, match=rf"interrupted \({number.name}\)"):
+            SlurmLauncher(reached).gather(reached.processes)
         assert signal.getsignal(number) == before
-        assert interrupt.name == number.name
     assert slurm.cancelled() == ["--quiet 7"]
 
 
 def test_a_request_that_failed_leaves_no_job(tmp_path: Path, slurm: Slurm) -> None:
     slurm.program("salloc", FAKE_SALLOC.format(then="echo 'salloc: error: no way' >&2; exit 1"))
-    with (
-        pytest.raises(ConfigurationError, match=r"no allocation of node\[1-4\]: no way"),
-        SlurmLauncher(site(tmp_path, launch="slurm")),
-    ):
-        pass
+    reached = site(tmp_path, launch="slurm")
+    with pytest.raises(ConfigurationError, match=r"no allocation of node\[1-4\]: no way"):
+        SlurmLauncher(reached).gather(reached.processes)
     assert slurm.cancelled() == ["--quiet 7"]
+
+
+def test_hosts_that_slurm_can_not_give_are_not_waited_for(tmp_path: Path, slurm: Slurm) -> None:
+    slurm.program("sinfo", "#!/bin/sh\nprintf '%s\\n' 'node1|idle|none' 'node2|down*|No answer' "
+                           "'node3|drained|broken fan' 'node4|allocated|none'\n")  # fmt: skip
+    salloc = f'#!/bin/sh\necho "$@" > {slurm.folder}/asked\n{GRANTED}\n'
+    slurm.program("salloc", salloc)
+    slurm.program("srun", f"#!/bin/sh\necho switchbench-node {__version__}; read job\n")
+    reached = site(tmp_path, launch="slurm")
+    launcher = SlurmLauncher(reached)
+    with standing(launcher):
+        missing = launcher.gather(reached.processes)
+        assert [str(host) for host in missing] == [
+            "node2: Slurm can't give it (it is down*: No answer)",
+            "node3: Slurm can't give it (it is drained: broken fan)",
+        ]
+    assert "--nodelist=node[1,4] --nodes=2" in (slurm.folder / "asked").read_text()
 
 
 # --- side by side --------------------------------------------------------------------------------
@@ -497,7 +585,9 @@ def test_the_survey_is_quick(tmp_path: Path, fake_ssh: Path) -> None:
     fake_ssh.write_text(f"#!/bin/sh\nsleep 0.2\necho 'switchbench-node {__version__}'\n")
     many = site(tmp_path, hosts="node[1-64]", groups={})
     began_s = time.monotonic()
-    assert survey.survey(many) == []
+    launcher = SshLauncher(many)
+    with standing(launcher):
+        assert launcher.gather(many.processes) == []
     assert time.monotonic() - began_s < 64 * 0.2 / 2
 
 

@@ -316,5 +316,40 @@ def test_no_engine_there(cluster: Cluster, tmp_path: Path) -> None:
     with cluster.started(tmp_path, configuration(cluster.site(engine="/no/such/node"))) as run:
         result = run.end()
     assert result.status == 3
-    assert " could not start the engine (" in underway.sentence(result.errors)
+    said = underway.sentence(result.errors)
+    assert said.startswith("4 hosts can't take part (node1, node2, node3, node4): node1: there is")
+    assert "no /no/such/node (" in said
+    assert not result.directory.exists()
+    no_jobs(cluster)
+
+
+def test_the_run_goes_on_without_them(cluster: Cluster, tmp_path: Path) -> None:
+    """One that Slurm has as down, and one that dies as soon as it has its job."""
+    engine = tmp_path / "mortal-node"
+    engine.write_text(
+        '#!/bin/sh\n[ "$*" != "--name node2" ] || { read -r job; exit 7; }\n'
+        f'exec {find_engine()} "$@"\n'
+    )
+    engine.chmod(0o755)
+    for above in (tmp_path, tmp_path.parent):
+        above.chmod(0o755)
+    cluster.output("scontrol", "update", "nodename=node4", "state=down", "reason=broken fan")
+    try:
+        site = cluster.site(engine=str(engine))
+        with cluster.started(tmp_path, configuration(site)) as run:
+            result = run.end()
+        assert result.status == 3
+        said = underway.sentence(result.errors)
+        assert said == "node4: Slurm can't give it (it is down: broken fan)"
+        asked = configuration(site, tests=[ALL_TO_ALL], on_missing="exclude")
+        with cluster.started(tmp_path / "exclude", asked) as run:
+            result = run.end()
+    finally:
+        cluster.output("scontrol", "update", "nodename=node4", "state=resume")
+    assert result.status == 0, result.errors
+    first, second = result.summary["run"]["left_out"]
+    assert first == {"host": "node4", "reason": "Slurm can't give it (it is down: broken fan)"}
+    assert second["host"] == "node2"
+    assert second["reason"].startswith("it ended with status 7; its last words: ")
+    assert [node["node"] for node in result.summary["run"]["nodes"]] == ["node1", "node3"]
     no_jobs(cluster)

@@ -276,6 +276,39 @@ def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> No
     assert underway.sentence(few.errors).startswith("without node5 the run can't be planned: ")
 
 
+def dies(tmp_path: Path, address: str, kill: str) -> str:
+    """An engine that on one host ends once it was told what to do."""
+    path = tmp_path / "mortal-node"
+    path.write_text(
+        f'#!/bin/sh\ncase "$1 $SSH_CONNECTION" in "--name "*" {address} "*) read -r job; {kill};; '
+        f'esac\nexec {find_engine()} "$@"\n'
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("kill", "why"),
+    [("kill -9 $$", "it was ended by a signal there"), ("exit 7", "it ended with status 7")],
+)
+def test_the_run_goes_on_without_one_that_dies_at_once(
+    kill: str, why: str, hosts: sshkit.Hosts, tmp_path: Path
+) -> None:
+    site = hosts.site("node1", "node2", "node3", "node4", engine=dies(tmp_path, "100.64.0.3", kill))
+    asked = configuration(site, tests=[ALL_TO_ALL])
+    result = hosts.run(tmp_path / "stop", asked)
+    assert result.status == 3
+    assert underway.sentence(result.errors) == f"node3 {why.removeprefix('it ')}"
+    result = hosts.run(tmp_path / "exclude", asked | {"on_missing": "exclude"})
+    assert result.status == 0, result.errors
+    run = result.summary["run"]
+    assert run["left_out"] == [{"host": "node3", "reason": why}]
+    assert [node["node"] for node in run["nodes"]] == ["node1", "node2", "node4"]
+    assert f"left out: node3: {why}" in result.errors
+    assert {record["node"] for record in result.records("hello")} == {"node1", "node2", "node4"}
+    assert len(list(result.records("bye"))) == 3
+
+
 # --- gateways ------------------------------------------------------------------------------------
 
 

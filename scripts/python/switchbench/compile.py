@@ -116,7 +116,7 @@ def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
     lacking = {t.transport for t in trials if t.traffic == "pingpong"} - set(_PINGPONG)
     for transport in sorted(lacking):
         yield f"traffic: pingpong over {transport}"
-    if reading.model.on_missing == "exclude" and reading.site.launch != "ssh":
+    if reading.model.on_missing == "exclude" and reading.site.launch not in ("ssh", "slurm"):
         yield f"on_missing: exclude with launch: {reading.site.launch}"
 
 

@@ -10,7 +10,7 @@ import secrets
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,18 @@ from .. import __version__, cores, timing
 from ..compile import refuse_too_long, refuse_unbuilt
 from ..controller import Controller, Interrupt, Outcome
 from ..documents import job_document
-from ..errors import ConfigurationError, SwitchbenchError
-from ..launch import Launcher, launcher_for, survey
+from ..errors import SwitchbenchError
+from ..launch import Launcher, launcher_for, standing
 from ..launch.engine import find_engine
 from ..launch.lab import LabLauncher
+from ..launch.survey import Unreached
 from ..model import Run
 from ..results import figures
 from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.progress import make_progress
 from ..results.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
 from ..results.table import Report, make_console
+from .attendance import Attendance
 from .common import add_command, add_configuration, load_run
 
 EXAMPLES = """\
@@ -71,7 +73,7 @@ class _Place:
     directory: RunDirectory
     quiet: bool
     dealt: cores.Deal
-    left_out: tuple[survey.Unreached, ...]  # hosts that the run goes on without
+    left_out: tuple[Unreached, ...]  # hosts that the run goes on without
 
 
 def main(args: argparse.Namespace) -> int:
@@ -80,18 +82,30 @@ def main(args: argparse.Namespace) -> int:
     refuse_unbuilt(run)
     refuse_too_long(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
-    run, left_out = _with_all_or_without(run, args)
-    dealt = cores.deal(run)
     launcher = launcher_for(run.site)
+    with standing(launcher):
+        return _measure(run, args, launcher)
+
+
+def _measure(run: Run, args: argparse.Namespace, launcher: Launcher) -> int:
+    attendance = Attendance(args, launcher)
+    run = attendance.take(run)
+    dealt = cores.deal(run)
     engine = find_engine()
     name = args.conf.stem if args.conf else Path(args.site).stem
     directory = RunDirectory(args.out or default_path(name))
-    place = _Place(_run_id(), engine, directory, args.quiet, dealt, left_out)
+    place = _Place(_run_id(), engine, directory, args.quiet, dealt, attendance.left_out)
     if not args.quiet:
         _announce(run)
     about = _about(run, place)
     began_s = time.monotonic()
     outcome = _conduct(run, launcher, place, about)
+    while (fewer := attendance.after(run, outcome)) is not None:
+        run = fewer
+        directory.start_over()
+        place = replace(place, dealt=cores.deal(run), left_out=attendance.left_out)
+        about |= _about(run, place) | {"started": about["started"]}
+        outcome = _conduct(run, launcher, place, about)
     about["elapsed_s"] = round(time.monotonic() - began_s, 3)
     summary = gather(run, place.directory.path)
     result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
@@ -102,28 +116,6 @@ def main(args: argparse.Namespace) -> int:
     for fault in outcome.faults:
         print(f"switchbench: {fault}", file=sys.stderr)
     return outcome.status or int(result["exit_status"])
-
-
-def _with_all_or_without(
-    run: Run, args: argparse.Namespace
-) -> tuple[Run, tuple[survey.Unreached, ...]]:
-    """The run, planned again without the hosts that can't take part where it says `exclude`."""
-    unreached = tuple(survey.survey(run.site))
-    if run.on_missing != "exclude" or len(unreached) == len(run.site.processes):
-        survey.refuse(unreached)
-    if not unreached:
-        return run, ()
-    names = tuple(host.host for host in unreached)
-    for host in unreached:
-        print(f"left out: {host}", file=sys.stderr)
-    try:
-        run = load_run(args, without=names)
-        Summary(run)
-    except ConfigurationError as error:
-        raise ConfigurationError(
-            f"without {', '.join(names)} the run can't be planned: {error}"
-        ) from None
-    return run, unreached
 
 
 def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any]) -> Outcome:

@@ -69,6 +69,16 @@ class Outcome:
 
     faults: list[str] = field(default_factory=list)
     status: int = 0  # of the command, as far as the nodes are concerned
+    lost: dict[str, str] = field(default_factory=dict)  # before anything was sent: node, and why
+
+
+class LostError(RunError):
+    """Nodes that are not there any more, or don't answer."""
+
+    def __init__(self, text: str, nodes: Mapping[str, str]) -> None:
+        """What a person is told, and of each node what has become of it."""
+        super().__init__(text)
+        self.nodes = dict(nodes)
 
 
 class Controller:
@@ -89,6 +99,7 @@ class Controller:
         self._outcome = Outcome()
         self._missed: Node | None = None  # by the others, which ended the run
         self._ending = False
+        self._has_begun = False  # all have met in the first barrier
         self._disk_is_full = False
 
     def conduct(
@@ -155,6 +166,8 @@ class Controller:
             lost = node.popen.lost(node.last_words)
             if lost is not None:
                 self._outcome.faults[0] = f"{node.place} {lost}"
+                if node.name in self._outcome.lost:
+                    self._outcome.lost[node.name] = lost
 
     def _greet(self, talk: _Talk) -> None:
         talk.tell_all([to_yaml("job", dict(self._job))])
@@ -169,6 +182,7 @@ class Controller:
         hellos = [node.said["hello"] for node in self._nodes]
         talk.tell_all([to_yaml("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))])
         talk.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
+        self._has_begun = True
 
     def _measure(self, talk: _Talk) -> None:
         """All trials are told at once, up to the next repeat that may not be needed."""
@@ -257,7 +271,10 @@ class Controller:
         text = record.get("text") or f"did not reach barrier {record.get('barrier')}"
         if not self._ending:
             self._missed = node
-        return _error(f"{place} {text.removeprefix(f'{who} ')}", record)
+        said = text.removeprefix(f"{who} ")
+        if node is None or record.get("status") == 2:
+            return _error(f"{place} {said}", record)
+        return LostError(f"{place} {said}", {node.name: said})
 
     def _fault(self, error: SwitchbenchError) -> None:
         """While the nodes are being ended, what they say is a consequence, not a cause."""
@@ -265,6 +282,8 @@ class Controller:
             raise error
 
     def _note(self, error: SwitchbenchError) -> None:
+        if isinstance(error, LostError) and not self._has_begun and not self._outcome.faults:
+            self._outcome.lost = error.nodes
         self._outcome.faults.append(str(error))
         self._outcome.status = self._outcome.status or error.status
 
@@ -295,11 +314,13 @@ class _Talk:
             self._heed_interrupt()
             gone = next((node for node in left if node.name not in self.pump.speaking), None)
             if gone is not None:
-                raise RunError(f"{gone.place} {self._reap(gone)}")
+                why = self._reap(gone)
+                raise LostError(f"{gone.place} {why}", {gone.name: why})
             oldest_s = time.monotonic() - limit_s
             late = [node for node in left if max(begin_s, node.heard_s) < oldest_s]
             if late:
-                raise RunError(_late(late, what, limit_s))
+                silent = f"was silent for {limit_s:.0f} s"
+                raise LostError(_late(late, what, limit_s), {node.name: silent for node in late})
             self.pump.turn()
             self._watcher.turn()
 

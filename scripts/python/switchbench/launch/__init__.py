@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ..errors import ConfigurationError
 from ..model import Site
-from .base import Launcher
+from .base import FarLauncher, Launcher
 from .guests import GuestLauncher
 from .lab import LabLauncher
 from .slurm import SlurmLauncher
@@ -32,4 +33,14 @@ def launcher_for(site: Site) -> Launcher:
     )
 
 
-__all__ = ["Launcher", "launcher_for"]
+@contextmanager
+def standing(launcher: Launcher) -> Iterator[None]:
+    """While inside, a launcher of real hosts keeps what it has gathered for the next run on it."""
+    try:
+        yield
+    finally:
+        if isinstance(launcher, FarLauncher):
+            launcher.close()
+
+
+__all__ = ["FarLauncher", "Launcher", "launcher_for", "standing"]

@@ -6,9 +6,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from ..model import Process
+
+if TYPE_CHECKING:
+    from .survey import Unreached
 
 
 class Launcher(Protocol):
@@ -31,6 +34,20 @@ class Launcher(Protocol):
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Starts one node with pipes for its standard streams, in a session of its own: a
         person's Ctrl-C must reach the controller alone, which ends the nodes in order."""
+
+
+@runtime_checkable
+class FarLauncher(Launcher, Protocol):
+    """One whose hosts may be missing: its nodes are started before the run is planned to its end.
+
+    It can be entered again, after some of its hosts were lost.
+    """
+
+    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
+        """Starts the nodes of these, and says who can't take part; `start` hands out the others."""
+
+    def close(self) -> None:
+        """Gives back all that `gather` has made or started, and that was not taken."""
 
 
 class FarProcess(subprocess.Popen[bytes]):

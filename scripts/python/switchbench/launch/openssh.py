@@ -76,14 +76,41 @@ class OpenSsh:
         """Runs a line there, as the user's login shell reads it."""
         return ["ssh", *self.settings(host), "--", host, remote]
 
-    def node(self, host: str, words: Sequence[str]) -> list[str]:
-        """Runs the engine there. `exec`: its status is ssh's, and no shell stays beside it."""
-        line = shlex.join([self.engine, *words])
-        if self.privilege == "sudo":
-            # The guard asks where the controller sits (doc/safety.md); sudo would forget it. The
-            # engine is sudo's own command: what sudoers allows is the one program.
-            line = f'sudo -n {line} --connection "$SSH_CONNECTION"'
+    def node(self, host: str, words: Sequence[str], announced: bool = False) -> list[str]:
+        """Runs the engine there; `announced`: it says its version first, on a line of its own."""
+        line = shlex.join(engine_words(self.engine, self.privilege, words, announced))
         return self.command(host, f"exec {line}")
+
+
+# --- the engine there ----------------------------------------------------------------------------
+
+
+# Where `push` leaves the engine, in the home folder of the one who logs in and for all.
+HOME_FOLDER = ".local/lib/switchbench"
+SHARED_FOLDER = "/opt/switchbench"
+CURRENT = "current"  # the one that was pushed last
+
+# For the engine that no site names: what was pushed, else the one in the path. What sudo runs is
+# never in a folder that the user can write.
+_FIND_SHARED = f'e={SHARED_FOLDER}/{CURRENT}/{BINARY}; [ -x "$e" ] || e={BINARY}; '
+_FIND = f'e="$HOME/{HOME_FOLDER}/{CURRENT}/{BINARY}"; [ -x "$e" ] || {{ {_FIND_SHARED}}}; '
+
+# By privilege. The guard asks where the controller sits (doc/safety.md); sudo would forget it. The
+# engine is sudo's own command: what sudoers allows is the one program.
+_RUN = {"none": '"$e" "$@"', "sudo": 'sudo -n "$e" "$@" --connection "$SSH_CONNECTION"'}
+_ASK = {"none": '"$e" --version', "sudo": 'sudo -n "$e" --version'}
+
+
+def engine_words(engine: str, privilege: str, words: Sequence[str], announced: bool) -> list[str]:
+    """A command that runs the engine. `exec`: its status is the command's, and no shell stays
+    beside it."""
+    how = "sudo" if privilege == "sudo" else "none"
+    if engine == BINARY:
+        find = _FIND if privilege == "none" else _FIND_SHARED
+    else:
+        find = f"e={shlex.quote(engine)}; "
+    first = f"{_ASK[how]} && " if announced else ""
+    return ["sh", "-c", f"{find}{first}exec {_RUN[how]}", "sh", *words]
 
 
 def find_client() -> None:
@@ -165,7 +192,8 @@ _FAILURES = tuple(
 
 
 _NO_ENGINE = (
-    "there is no {engine} ({last}): install it there, or say where it is: `ssh: {{engine: PATH}}`"
+    "there is no {engine} ({last}): bring it there by `switchbench push`, or say where it is: "
+    "`engine: PATH` below `ssh` or `slurm`"
 )
 _NO_PROGRAM = "{engine} can't be executed there ({last})"
 _NO_LIBRARY = "{engine} lacks a library there ({last}): install it as doc/dependencies.md has it"

@@ -22,12 +22,18 @@ from ..errors import ConfigurationError, RunError
 from ..model import Process, Site
 from ..signals import Handled
 from .base import FarProcess, popen_options
+from .fan import Answer
+from .muster import Muster
 from .nodesets import folded
+from .openssh import engine_words
+from .survey import Unreached, lack
 
 JOB = "SLURM_JOB_ID"
-_PROGRAMS = ("srun", "salloc", "scancel")
+_PROGRAMS = ("srun", "salloc", "scancel", "sinfo")
 _ALLOCATION = re.compile(r"(Pending|Granted) job allocation (\d+)")
 _GIVE_BACK_LIMIT_S = 60.0
+_STEPS = 64  # asked for at a time
+_STEP_LIMIT_S = 60.0  # slurmctld takes its time for each
 _SIGNALLED = 128  # srun's status for a task that a signal ended, plus the signal
 
 # A node has its host to itself: it binds its workers, and the step gets what the job has.
@@ -38,11 +44,8 @@ class SlurmProcess(FarProcess):
     """A step's srun."""
 
     def lost(self, log: Sequence[str]) -> str | None:
-        """srun says of a step that never ran, of a node that failed and of a signal's work."""
+        """srun says of a node that failed and of a signal's work."""
         status = self.returncode or 0
-        missing = next((line for line in log if "execve():" in line), None)
-        if missing is not None:
-            return f"could not start the engine ({_bare(missing)}); see `slurm: {{engine: PATH}}`"
         if status > _SIGNALLED:
             return f"was ended by signal {status - _SIGNALLED} there ({_signal(status)})"
         said = [line for line in log if line.startswith("srun: error:") and " task " not in line]
@@ -55,22 +58,14 @@ class SlurmLauncher:
     def __init__(self, site: Site) -> None:
         """Reads what the site says; asks nobody."""
         keys: Mapping[str, Any] = site.effective["slurm"]
-        self._hosts = [process.name for process in site.processes]
         self._engine: str = keys["engine"]
         self._options: list[str] = keys.get("options", [])
         self._job = os.environ.get(JOB)
         self._asked = False  # for an allocation of our own
+        self._muster = Muster(self._step, self._lack, _STEPS, _STEP_LIMIT_S)
 
     def __enter__(self) -> Self:
-        """Has an allocation with these hosts, or refuses."""
-        for program in _PROGRAMS:
-            if shutil.which(program) is None:
-                raise ConfigurationError(
-                    f"launch: slurm: there is no {program} here: run where Slurm's commands are"
-                )
-        if self._job is None:
-            self._job = _allocate(self._hosts, self._options)
-            self._asked = True
+        """Nothing: the nodes stand ready."""
         return self
 
     def __exit__(
@@ -79,15 +74,70 @@ class SlurmLauncher:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Gives the allocation back, if it is ours."""
-        if self._asked and self._job is not None:
-            _give_back(self._job)
+        """Nothing: the controller has ended the nodes, and another run may want the allocation."""
+
+    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
+        """Has an allocation with these hosts, but for those that Slurm can't give, and starts a
+        step on each."""
+        for program in _PROGRAMS:
+            if shutil.which(program) is None:
+                raise ConfigurationError(
+                    f"launch: slurm: there is no {program} here: run where Slurm's commands are"
+                )
+        missing: list[Unreached] = []
+        if self._job is None:
+            missing = _down([process.name for process in processes])
+            gone = {host.host for host in missing}
+            processes = [process for process in processes if process.name not in gone]
+            if not processes:
+                return missing
+            self._job = _allocate([process.name for process in processes], self._options)
+            self._asked = True
+        return missing + self._muster.gather(processes)
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Starts the node on its host."""
+        """Hands out the node of a host."""
+        return self._muster.take(process)
+
+    def close(self) -> None:
+        """Ends the nodes that were not taken, and gives the allocation back, if it is ours."""
+        self._muster.dismiss()
+        if self._asked and self._job is not None:
+            _give_back(self._job)
+            self._job, self._asked = None, False
+
+    def _step(self, process: Process) -> SlurmProcess:
         place = [f"--jobid={self._job}", f"--nodelist={process.name}", "--chdir=/"]
-        words = ["srun", *place, *_STEP, self._engine, *command[1:]]
-        return SlurmProcess(words, **popen_options())
+        node = engine_words(self._engine, "none", ["--name", process.name], announced=True)
+        return SlurmProcess(["srun", *place, *_STEP, *node], **popen_options())
+
+    def _lack(self, host: str, answer: Answer) -> str | None:
+        own = [line for line in answer.errors if line.startswith("srun: ")]
+        theirs = [line for line in answer.errors if line not in own]
+        if answer.status == 1 and own and not theirs:
+            return f"Slurm starts nothing there ({_bare(own[-1])})"
+        return lack(host, Answer(answer.status, answer.output, theirs), self._engine)
+
+
+# Of a node that takes no job, as sinfo has them in a long list.
+_DOWN = ("down", "drain", "fail", "unk", "inval", "power", "maint", "future", "reboot")
+
+
+def _down(hosts: Sequence[str]) -> list[Unreached]:
+    """The hosts for which salloc would wait until somebody repairs them."""
+    words = ["sinfo", "--noheader", "--Node", f"--nodes={folded(hosts)}", "--format=%N|%T|%E"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    states = {}
+    for line in said.stdout.splitlines():
+        host, _, state = line.strip().partition("|")
+        states[host] = state
+    found = []
+    for host in hosts:
+        state, _, reason = states.get(host, "").partition("|")
+        if state.startswith(_DOWN) or state.endswith("*"):  # `*`: it does not answer
+            why = f": {reason}" if reason and reason != "none" else ""
+            found.append(Unreached(host, f"Slurm can't give it (it is {state}{why})"))
+    return found
 
 
 class _Waiting(Handled):
@@ -105,11 +155,10 @@ class _Waiting(Handled):
         if self.signal is not None:
             salloc.send_signal(signal.SIGINT)
 
-    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
         self.signal = signal.Signals(number).name
         if self._salloc is not None:
             self._salloc.send_signal(signal.SIGINT)
-        self.previous(number, frame)
 
 
 def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
@@ -118,7 +167,7 @@ def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
     words += [f"--nodelist={folded(hosts)}", f"--nodes={len(hosts)}"]
     with _Waiting() as waiting:
         status, job, last = _request(words, waiting)
-    if status == 0 and job is not None:
+    if status == 0 and job is not None and waiting.signal is None:
         return job
     if job is not None:
         _give_back(job)

@@ -16,8 +16,13 @@ from typing import Any, Self
 
 from ..model import Process, Site
 from .base import FarProcess, popen_options
-from .fan import UNASKED
+from .fan import UNASKED, Answer
+from .muster import Muster
 from .openssh import FAILED, OpenSsh, failure, find_client
+from .survey import Unreached, lack
+
+# Beyond ConnectTimeout: logging in, and loading the program from a cold disk.
+_LOGIN_S = 20.0
 
 
 class SshProcess(FarProcess):
@@ -37,15 +42,16 @@ class SshProcess(FarProcess):
 
 
 class SshLauncher:
-    """Starts nodes by ssh; there is nothing to make, and nothing to give back."""
+    """Starts nodes by ssh; there is nothing to make."""
 
     def __init__(self, site: Site) -> None:
         """Reads how hosts are reached."""
         self._way = OpenSsh.of(site)
+        limit_s = self._way.timeout_s + _LOGIN_S
+        self._muster = Muster(self._login, self._lack, self._way.fanout, limit_s)
 
     def __enter__(self) -> Self:
-        """Refuses where there is no ssh."""
-        find_client()
+        """Nothing: the nodes stand ready."""
         return self
 
     def __exit__(
@@ -56,8 +62,23 @@ class SshLauncher:
     ) -> None:
         """Nothing: the controller has ended the nodes."""
 
+    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
+        """Logs in at each host; refuses where there is no ssh."""
+        find_client()
+        return self._muster.gather(processes)
+
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Starts the node on its host; the engine there is the site's."""
-        words = self._way.node(process.name, command[1:])
+        """Hands out the node of a host; the engine there is the site's."""
+        return self._muster.take(process)
+
+    def close(self) -> None:
+        """Ends the nodes that were not taken."""
+        self._muster.dismiss()
+
+    def _login(self, process: Process) -> SshProcess:
+        words = self._way.node(process.name, ["--name", process.name], announced=True)
         environment = os.environ | UNASKED
         return SshProcess(process.name, words, env=environment, **popen_options())
+
+    def _lack(self, host: str, answer: Answer) -> str | None:
+        return lack(host, answer, self._way.engine)

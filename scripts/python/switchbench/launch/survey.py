@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from .. import __version__
 from ..config.words import some
 from ..errors import RunError
-from ..model import Site
-from .fan import Answer, fan_out
-from .openssh import OpenSsh, find_client, refusal
+from .fan import Answer
+from .openssh import refusal
 
-# Beyond ConnectTimeout: logging in, and loading the program from a cold disk.
-_SLACK_S = 20.0
+GREETING = "switchbench-node "
 
 
 @dataclass(frozen=True)
@@ -26,22 +24,6 @@ class Unreached:
 
     def __str__(self) -> str:
         return f"{self.host}: {self.reason}"
-
-
-def survey(site: Site) -> list[Unreached]:
-    """The hosts of a site that can't take part; nothing is looked at but by ssh."""
-    if site.launch != "ssh":
-        return []
-    find_client()
-    way = OpenSsh.of(site)
-    hosts = [process.name for process in site.processes]
-    commands = {host: way.node(host, ["--version"]) for host in hosts}
-    answers = fan_out(commands, way.fanout, way.timeout_s + _SLACK_S)
-    return [
-        Unreached(host, reason)
-        for host in hosts
-        if (reason := _lack(host, answers[host], way.engine)) is not None
-    ]
 
 
 def refuse(unreached: Sequence[Unreached]) -> None:
@@ -64,11 +46,12 @@ def _of_each_kind(unreached: Sequence[Unreached]) -> list[Unreached]:
     return list(kinds.values())
 
 
-def _lack(host: str, answer: Answer, engine: str) -> str | None:
+def lack(host: str, answer: Answer, engine: str) -> str | None:
+    """What a host lacks that was asked for its engine's version; None: nothing."""
     reason = refusal(host, answer, engine)
     if reason is not None:
         return reason
-    wanted = f"switchbench-node {__version__}"
+    wanted = f"{GREETING}{__version__}"
     if answer.output == [wanted]:
         return None
     if wanted in answer.output:
@@ -76,12 +59,12 @@ def _lack(host: str, answer: Answer, engine: str) -> str | None:
             f"its login writes text of its own ({answer.output[0][:60]!r}), which a node's records "
             "would be mixed with: shell start files must be silent without a terminal"
         )
-    found = next((line for line in answer.output if line.startswith("switchbench-node ")), None)
+    found = next((line for line in answer.output if line.startswith(GREETING)), None)
     if found is not None:
-        version = found.removeprefix("switchbench-node ")
+        version = found.removeprefix(GREETING)
         return (
             f"it has version {version} (its {engine}), this command {__version__}: "
-            "install the same one on all hosts"
+            "bring the same one to all hosts, by `switchbench push`"
         )
     last = (answer.errors or answer.output or ["no word"])[-1]
     return f"{engine} --version ended with status {answer.status} ({last.strip()})"

@@ -71,6 +71,11 @@ class RunDirectory:
             with suppress(OSError):
                 self.path.rmdir()
 
+    def start_over(self) -> None:
+        """Forgets what nodes said that never sent anything; their log stays."""
+        for name in (RECORDS, SAMPLE_LINES):
+            (self.path / name).unlink(missing_ok=True)
+
     def open_lines(self, name: str, late: bool = False) -> LineFile:
         """A file of the directory to append lines to; `late`: made by its first line."""
         return LineFile(self.path / name, late)
