@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -13,9 +14,11 @@ import jsonschema
 import pytest
 import yaml
 
+from switchbench import remake
 from switchbench.cli import build_parser
 from switchbench.commands import run as command
 from switchbench.commands import table
+from switchbench.controller import Controller, Outcome
 from switchbench.errors import ConfigurationError, RunError
 from switchbench.guests import image
 from switchbench.lab import LabError, switches
@@ -25,6 +28,7 @@ from switchbench.model import Run
 from switchbench.programs import configurations
 from switchbench.results.directory import RunDirectory, load_summary
 from switchbench.results.summary import NOT_ENDED, schema
+from switchbench.verdict.clauses import clauses_sha256
 from synthetic import make_run, make_site, make_trial
 from test_controller import FAKE, FakeLauncher
 
@@ -57,6 +61,8 @@ class Stage:
             interim=False,
             latency=False,
             site=None,
+            junit=None,
+            sign=None,
         )
         return command.main(args)
 
@@ -80,7 +86,8 @@ def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[
     assert stage.main(quiet=False) == 0
     out = stage.path / "out"
     names = {path.name for path in out.iterdir()}
-    assert names == {"configuration.yaml", "records.ndjson", "nodes.log", "summary.json"}
+    written = {"configuration.yaml", "records.ndjson", "nodes.log", "summary.json"}
+    assert names == {*written, "manifest.json"}
     assert yaml.safe_load((out / "configuration.yaml").read_text()) == {"switchbench": 1}
     result = stage.summary()
     assert result["status"] == "complete"
@@ -109,6 +116,27 @@ def test_exit_status_of_clauses(stage: Stage, clause: dict[str, Any], status: in
     stage.run = one_run(expectations=(clause,))
     assert stage.main() == status
     assert stage.summary()["exit_status"] == status
+    out = stage.path / "out"
+    sha256 = clauses_sha256([clause])
+    assert hashlib.sha256((out / "clauses.json").read_bytes()).hexdigest() == sha256
+    first, *_ = (out / "records.ndjson").read_text().splitlines()
+    assert json.loads(first)["sha256"] == sha256  # before any node said anything
+    assert (out / "verdict.xml").exists()
+
+
+def test_clauses_that_change_while_traffic_runs_are_found(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def conduct(*_: Any) -> Outcome:
+        clauses = stage.path / "out" / "clauses.json"
+        clauses.write_bytes(clauses.read_bytes().replace(b"== 1", b"== 0"))
+        return Outcome()
+
+    stage.run = one_run(expectations=({"measure": "lost_frames", "require": "== 1"},))
+    monkeypatch.setattr(Controller, "conduct", conduct)
+    assert stage.main() == 3
+    assert "clauses.json is not what was fixed before traffic" in capsys.readouterr().err
+    assert "clauses.json is not" in stage.summary()["faults"][0]
 
 
 def test_a_dead_node_ends_with_3_and_keeps_what_was_measured(
@@ -167,8 +195,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     (out / "summary.json").write_text(json.dumps(killed))
     with (out / "records.ndjson").open("ab") as records:
         records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
-    monkeypatch.setattr(table, "compile_run", lambda _reading: stage.run)
-    monkeypatch.setattr(table, "read", lambda _request: None)
+    monkeypatch.setattr(table, "run_of", lambda _directory: stage.run)
     args = argparse.Namespace(
         directory=out, all=False, again=True, interim=False, latency=False, svg=None
     )
@@ -176,8 +203,8 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     result = stage.summary()
     assert result["status"] == "partial"
     assert len(result["trials"]) == 1
-    assert result["faults"] == [table.KILLED]
-    assert table.KILLED in capsys.readouterr().out
+    assert result["faults"] == [remake.KILLED]
+    assert remake.KILLED in capsys.readouterr().out
 
 
 def test_table_of_what_is_no_run(tmp_path: Path) -> None:

@@ -151,7 +151,9 @@ def test_the_whole_verdict() -> None:
     assert verdict(fine, bad)["sentence"] == f"{switch} is refused: 1 of 2 clauses does not hold"
     partial = verdict(fine, faults=("node2 died",))
     assert partial["verdict"] == "inconclusive"
-    assert partial["sentence"].endswith("nothing was refused, but the run is not complete")
+    assert partial["sentence"].endswith(
+        "is neither accepted nor refused: the run is not complete, though no clause was refused"
+    )
     assert verdict(fine, bad, faults=("node2 died",))["verdict"] == "refused"
     assert judge(pair_records())["verdict"] is None
 

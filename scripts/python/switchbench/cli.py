@@ -15,7 +15,10 @@ from .errors import SwitchbenchError
 
 # Modules of `commands`, in the order of --help. Each has add_parser(subparsers), which also says
 # by set_defaults(main=main) what runs: main(args) -> exit status.
-COMMANDS = ("run", "table", "plan", "topology", "lab", "bind", "restore", "doctor")
+COMMANDS = (
+    *("run", "table", "verify", "sign", "plan", "topology"),
+    *("lab", "bind", "restore", "doctor"),
+)
 
 DESCRIPTION = "Does this network still hold when every port is busy at once, and where not?"
 EXAMPLES = """\

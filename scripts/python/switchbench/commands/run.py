@@ -19,7 +19,7 @@ from .. import __version__, cores, timing
 from ..compile import refuse_too_long, refuse_unbuilt
 from ..controller import Controller, Interrupt, Outcome
 from ..documents import job_document
-from ..errors import SwitchbenchError
+from ..errors import RunError, SwitchbenchError
 from ..launch import Launcher, launcher_for, standing
 from ..launch.engine import find_engine
 from ..launch.lab import LabLauncher
@@ -30,6 +30,9 @@ from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.progress import make_progress
 from ..results.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
 from ..results.table import Report, make_console
+from ..verdict.clauses import clauses_sha256
+from ..verdict.record import Record
+from ..verdict.seal import changed_clauses, fix_clauses
 from .attendance import Attendance
 from .common import add_command, add_configuration, load_run
 
@@ -39,9 +42,11 @@ examples:
   switchbench run conf/four-matrices.yaml --set window=5s --set loads=[50%,95%] --out /data/run1
   switchbench run --site two-modules --profile quick
   switchbench run results/20260101-120000-four-matrices/configuration.yaml     once more
+  switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519 --junit verdict.xml
 
 The results directory holds configuration.yaml (as understood; it can be run again),
-records.ndjson (all that the nodes said), nodes.log and summary.json (doc/measures.md)."""
+records.ndjson (all that the nodes said), nodes.log and summary.json (doc/measures.md); with
+clauses to judge, verdict.xml; and manifest.json, which `switchbench verify` reads."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -61,6 +66,12 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--latency", action="store_true", help="all times that were measured (doc/latency.md)"
     )
+    parser.add_argument(
+        "--junit", metavar="FILE", type=Path, help="the verdict as JUnit XML, for CI, here too"
+    )
+    parser.add_argument(
+        "--sign", metavar="KEY", type=Path, help="sign the results: of ssh-keygen or minisign"
+    )
     parser.set_defaults(main=main)
 
 
@@ -79,6 +90,7 @@ class _Place:
 def main(args: argparse.Namespace) -> int:
     """Runs the configuration; its exit status is the summary's, or a refusal's."""
     run = load_run(args)
+    Record(args.junit, args.sign).try_out(run)
     refuse_unbuilt(run)
     refuse_too_long(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
@@ -107,15 +119,28 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher) -> int:
         about |= _about(run, place) | {"started": about["started"]}
         outcome = _conduct(run, launcher, place, about)
     about["elapsed_s"] = round(time.monotonic() - began_s, 3)
-    summary = gather(run, place.directory.path)
-    result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
-    _write(place.directory, result, outcome)
+    result = _summarize(run, place, about, outcome)
     options = [name for name in ("interim", "latency") if getattr(args, name)]
     report = Report(result, make_console(), every_phase=args.all, options=options)
     report.print(str(place.directory.path))
+    try:
+        Record(args.junit, args.sign).write(place.directory.path, result)
+    except SwitchbenchError as error:
+        outcome.fail(error)
     for fault in outcome.faults:
         print(f"switchbench: {fault}", file=sys.stderr)
     return outcome.status or int(result["exit_status"])
+
+
+def _summarize(run: Run, place: _Place, about: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+    """What the records amount to, written; what is not as it was left is one more fault."""
+    changed = changed_clauses(run, place.directory.path)
+    if changed:
+        outcome.fail(RunError(changed))
+    summary = gather(run, place.directory.path)
+    result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
+    _write(place.directory, result, outcome)
+    return result
 
 
 def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any]) -> Outcome:
@@ -135,6 +160,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any])
             with launcher:
                 place.directory.write_configuration(run.effective)
                 place.directory.write_summary(Summary(run).finish(about, [NOT_ENDED]))
+                fix_clauses(run, place.directory)
                 outcome = controller.conduct(launcher, command, interrupt)
                 if isinstance(launcher, LabLauncher):
                     launcher.keep_truth(place.directory.path)
@@ -143,8 +169,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any])
                 place.directory.discard_if_unused()
                 raise
             # What was measured is there: that its place did not end well is one more fault.
-            outcome.faults.append(str(error))
-            outcome.status = outcome.status or error.status
+            outcome.fail(error)
     return outcome
 
 
@@ -153,8 +178,7 @@ def _write(directory: RunDirectory, result: dict[str, Any], outcome: Outcome) ->
     try:
         directory.write_summary(result)
     except SwitchbenchError as error:
-        outcome.faults.append(str(error))
-        outcome.status = outcome.status or error.status
+        outcome.fail(error)
 
 
 def _announce(run: Run) -> None:
@@ -163,6 +187,9 @@ def _announce(run: Run) -> None:
     print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
     for note in run.notes:
         print(note, file=sys.stderr)
+    if run.expectations:
+        clauses = figures.of(len(run.expectations), "clause")
+        print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)
 
 
 def _run_id() -> str:

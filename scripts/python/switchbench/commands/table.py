@@ -7,14 +7,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..compile import compile_run
-from ..config import Request, read
-from ..results.directory import CONFIGURATION, SUMMARY, load_summary, replace_json
-from ..results.summary import NOT_ENDED, REFUSED_RUN, gather
+from ..remake import remade, run_of
+from ..results.directory import SUMMARY, load_summary, replace_json
 from ..results.table import Report, make_canvas, make_console
+from ..verdict.record import Record
 from .common import add_command
-
-KILLED = "the run's command was killed: what was measured until then is here"
 
 EXAMPLES = """\
 examples:
@@ -48,11 +45,9 @@ def main(args: argparse.Namespace) -> int:
     """Prints the table; its exit status is the run's."""
     summary = load_summary(args.directory)
     if args.again:
-        run = compile_run(read(Request(args.directory / CONFIGURATION)))
-        faults = [KILLED if fault == NOT_ENDED else fault for fault in summary["faults"]]
-        refused = summary["exit_status"] == REFUSED_RUN
-        summary = gather(run, args.directory).finish(summary["run"], faults, refused)
+        summary = remade(run_of(args.directory), args.directory, summary)
         replace_json(args.directory / SUMMARY, summary)
+        Record().write(args.directory, summary)
     console = make_canvas() if args.svg else make_console()
     options = [name for name in ("interim", "latency") if getattr(args, name)]
     Report(summary, console, every_phase=args.all, options=options).print(str(args.directory))

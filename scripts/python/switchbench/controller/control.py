@@ -71,6 +71,11 @@ class Outcome:
     status: int = 0  # of the command, as far as the nodes are concerned
     lost: dict[str, str] = field(default_factory=dict)  # before anything was sent: node, and why
 
+    def fail(self, error: SwitchbenchError) -> None:
+        """One more fault; the first one's status stays."""
+        self.faults.append(str(error))
+        self.status = self.status or error.status
+
 
 class LostError(RunError):
     """Nodes that are not there any more, or don't answer."""
@@ -284,8 +289,7 @@ class Controller:
     def _note(self, error: SwitchbenchError) -> None:
         if isinstance(error, LostError) and not self._has_begun and not self._outcome.faults:
             self._outcome.lost = error.nodes
-        self._outcome.faults.append(str(error))
-        self._outcome.status = self._outcome.status or error.status
+        self._outcome.fail(error)
 
 
 class _Talk:

@@ -2,18 +2,22 @@
 """The results directory of one run: what is in it, and how it is written so that it stays valid.
 
 configuration.yaml   the configuration as understood; `switchbench run` takes it again
+clauses.json         the clauses that are judged, in the form whose SHA-256 is their hash
 records.ndjson       every record as the nodes wrote it, as it came
 nodes.log            what the nodes wrote on standard error
 switch.ndjson        what a modelled switch did (doc/model.md), in a lab that has one
 samples.parquet      single times of messages, where they were kept (doc/messages.md)
 switch-counters-*.txt  what the switch said before and after, where a command asks it
 summary.json         what it amounts to (results/schema/summary.schema.json)
+verdict.xml          the verdict as JUnit XML, for continuous integration
+manifest.json        SHA-256 of each of these files; what is signed (doc/acceptance.md)
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -31,6 +35,11 @@ NODES_LOG = "nodes.log"
 SAMPLES = "samples.parquet"
 SAMPLE_LINES = "samples.ndjson"  # as they came, until they are stored
 SUMMARY = "summary.json"
+CLAUSES = "clauses.json"
+JUNIT = "verdict.xml"
+
+SCHEMA = "switchbench-summary/1"
+_KEYS = ("status", "exit_status", "faults", "run", "trials", "plans", "ports", "expectations")
 
 
 class _Dumper(yaml.SafeDumper):
@@ -58,7 +67,7 @@ class RunDirectory:
     def write_configuration(self, effective: Mapping[str, Any]) -> None:
         """The configuration as understood, every default filled in."""
         text = yaml.dump(dict(effective), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-        _replace(self.path / CONFIGURATION, text)
+        replace_bytes(self.path / CONFIGURATION, text.encode())
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Writes the summary whole or not at all."""
@@ -139,25 +148,47 @@ def default_path(conf_name: str) -> Path:
 
 
 def load_summary(path: Path) -> dict[str, Any]:
-    """The summary of a finished run."""
+    """The summary of a run; ConfigurationError for one that is not there, damaged or newer."""
+    file = path / SUMMARY
     try:
-        loaded: dict[str, Any] = json.loads((path / SUMMARY).read_text("utf-8"))
+        loaded = json.loads(file.read_text("utf-8"))
     except OSError as error:
         raise ConfigurationError(f"no results in {path}: {error.strerror}: {SUMMARY}") from error
     except ValueError as error:
-        raise ConfigurationError(f"{path / SUMMARY} is damaged: {error}") from error
-    return loaded
+        raise ConfigurationError(f"{file} is damaged: {error}") from error
+    refuse_other_form(loaded, SCHEMA, file)
+    lacking = [key for key in _KEYS if key not in loaded]
+    if lacking:
+        raise ConfigurationError(f"{file} is damaged: it has no {lacking[0]}")
+    result: dict[str, Any] = loaded
+    return result
+
+
+def refuse_other_form(loaded: object, schema: str, file: Path) -> None:
+    """Refuses what is not of this form, and says so where it is of a newer one."""
+    name, _, version = schema.partition("/")
+    found = loaded.get("schema") if isinstance(loaded, dict) else None
+    if found == schema:
+        return
+    form = re.fullmatch(rf"{name}/([0-9]+)", str(found))
+    if form and int(form[1]) > int(version):
+        raise ConfigurationError(
+            f"{file} is of a newer form ({found}; this version reads {schema}): "
+            "read it with the version that made it, which stands in it under `versions`"
+        )
+    raise ConfigurationError(f"{file} is damaged: it does not begin as {schema} does")
 
 
 def replace_json(path: Path, value: Mapping[str, Any]) -> None:
     """Writes a JSON file whole or not at all."""
-    _replace(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    replace_bytes(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_bytes(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all."""
     fresh = path.with_name(f".{path.name}.new")
     try:
-        fresh.write_text(text, "utf-8")
+        fresh.write_bytes(content)
         fresh.replace(path)
     except OSError as error:
         with suppress(OSError):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..errors import ConfigurationError
 from .latency import Histogram
 
 Record = dict[str, Any]
@@ -198,12 +199,23 @@ def node_phase_of(record: Record) -> NodePhase:
 def read_records(path: Path) -> Iterator[tuple[int, Record]]:
     """All records of a file with their line numbers, from 1.
 
-    A last line without its end (the disk was full, the machine died) is left out.
+    A last line without its end (the disk was full, the machine died) is left out; a line that is
+    no record is a ConfigurationError.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n"):
-                yield number, json.loads(line)
+                yield number, _parsed(line, f"{path}:{number}")
+
+
+def _parsed(line: bytes, where: str) -> Record:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or not isinstance(record.get("type"), str):
+        raise ConfigurationError(f"{where} is damaged: the line is no record")
+    return record
 
 
 def _count(record: Record, prefix: str) -> Count:

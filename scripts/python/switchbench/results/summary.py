@@ -21,7 +21,7 @@ from ..verdict.overall import exit_status, overall
 from . import measures as m
 from . import scatter, sweep
 from .clocks import ClockTable
-from .directory import RECORDS
+from .directory import RECORDS, SCHEMA
 from .disorder import add_disorder, disorder_entry
 from .entries import (
     Cpu,
@@ -61,7 +61,6 @@ from .switch_counters import compare_counters
 from .transports import compare
 from .whereabouts import whereabouts
 
-SCHEMA = "switchbench-summary/1"
 REFUSED_RUN = 2  # the exit status
 PROBE = -1  # as a phase's number
 NOT_ENDED = (

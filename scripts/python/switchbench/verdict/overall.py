@@ -37,18 +37,20 @@ def overall(
 
 
 def _sentence(verdict: str, counts: Mapping[str, int], tested: str) -> str:
-    every = sum(counts.values())
-    clauses = f"{every} clauses" if every > 1 else "1 clause"
+    every, failed, open_ = sum(counts.values()), counts[REFUSED], counts[INCONCLUSIVE]
+    one = every == 1
     if verdict == ACCEPTED:
-        how = f"all {clauses} hold" if every > 1 else "its one clause holds"
+        how = "its one clause holds" if one else f"all {every} clauses hold"
     elif verdict == REFUSED:
-        failed = counts[REFUSED]
-        how = f"{failed} of {clauses} {'do' if failed > 1 else 'does'} not hold"
-    elif counts[INCONCLUSIVE]:
-        how = f"of {clauses} none was refused, and {counts[INCONCLUSIVE]} could not be concluded"
+        do = "do" if failed > 1 else "does"
+        how = f"{'its one clause' if one else f'{failed} of {every} clauses'} {do} not hold"
+    elif open_:
+        of = "its one clause" if one else f"{open_} of {every} clauses"
+        how = f"{of} could not be concluded, none was refused"
     else:
-        how = "nothing was refused, but the run is not complete"
-    return f"{tested} is {verdict}: {how}"
+        how = "the run is not complete, though no clause was refused"
+    words = "neither accepted nor refused" if verdict == INCONCLUSIVE else verdict
+    return f"{tested} is {words}: {how}"
 
 
 def _tested(about: Mapping[str, Any]) -> str:

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The summary of a results directory made anew, from its configuration and its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .compile import compile_run
+from .config import Request, read
+from .errors import ConfigurationError
+from .model import Run
+from .results.directory import CONFIGURATION, RECORDS
+from .results.summary import NOT_ENDED, REFUSED_RUN, gather
+
+KILLED = "the run's command was killed: what was measured until then is here"
+
+
+def run_of(directory: Path) -> Run:
+    """The run that a results directory's configuration describes."""
+    return compile_run(read(Request(directory / CONFIGURATION)))
+
+
+def remade(run: Run, directory: Path, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What the records amount to. `summary`: the one that is there, for what no record says."""
+    faults = [KILLED if fault == NOT_ENDED else fault for fault in summary["faults"]]
+    refused = summary["exit_status"] == REFUSED_RUN
+    try:
+        return gather(run, directory).finish(summary["run"], faults, refused)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{directory / RECORDS} does not fit {CONFIGURATION}: {type(error).__name__} {error}; "
+            "one of them is damaged or from elsewhere"
+        ) from None

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether a results directory is what was measured: hashes, signature, clauses, verdict.
+
+Each check is one line for a person. What does not hold is named by file; what can still be checked
+then is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import ConfigurationError
+from ..remake import remade, run_of
+from ..results import figures
+from ..results.directory import RECORDS, SUMMARY, load_summary
+from ..results.summary import NOT_ENDED
+from . import manifest, signature
+from .clauses import clauses_sha256
+from .seal import changed_clauses
+
+
+@dataclass(frozen=True)
+class Check:
+    """What came out of one check. `holds` is None where nothing could or had to be checked."""
+
+    name: str
+    holds: bool | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be checked."""
+
+    allowed: Path | None = None  # whose signatures are good; then there has to be one
+    clauses: str | None = None  # the hash that was agreed on
+    again: bool = True  # whether the verdict is made anew, which needs the engine
+
+
+def verify(directory: Path, asked: Asked) -> Iterator[Check]:
+    """All checks in order; ConfigurationError where there is nothing that can be checked."""
+    if not directory.is_dir():
+        raise ConfigurationError(f"{directory} is no results directory")
+    sealed = manifest.load(directory)
+    differences = list(manifest.differences(directory, sealed["files"]))
+    yield from _files(directory, sealed, differences)
+    yield from _signatures(directory, asked.allowed)
+    if differences:
+        yield Check("verdict", None, "not made anew: files were changed")
+        return
+    if not _is_whole(directory, sealed):
+        yield Check("manifest", False, f"{manifest.MANIFEST} was changed")
+        return
+    summary = load_summary(directory)
+    if NOT_ENDED in summary["faults"]:
+        yield Check("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
+        return
+    if asked.again:
+        yield from _verdict(directory, summary)
+    yield from _agreed(summary, asked.clauses)
+
+
+def _files(directory: Path, sealed: Mapping[str, Any], differences: list[str]) -> Iterator[Check]:
+    files = sealed["files"]
+    if differences:
+        yield from (Check("file", False, words) for words in differences)
+    else:
+        size = sum(entry["bytes"] for entry in files.values())
+        yield Check("files", True, f"{figures.of(len(files), 'file')}, {size:,} bytes, as sealed")
+    for name in manifest.files_of(directory):
+        if name not in files:
+            yield Check("file", None, f"{name} is not sealed: it came later")
+
+
+def _is_whole(directory: Path, sealed: Mapping[str, Any]) -> bool:
+    """Whether the manifest is, byte by byte, what these files make."""
+    wanted = manifest.content(directory, sealed["files"])
+    return (directory / manifest.MANIFEST).read_bytes() == wanted
+
+
+def _signatures(directory: Path, allowed: Path | None) -> Iterator[Check]:
+    found = {
+        kind: name for kind, name in manifest.SIGNATURES.items() if (directory / name).exists()
+    }
+    trusted = []
+    for kind in found:
+        try:
+            signed = signature.check(directory, kind, allowed)
+        except ConfigurationError as error:
+            yield Check("signature", False, str(error))
+            continue
+        trusted.append(signed.trusted)
+        yield Check("signature", True if signed.trusted else None, signed.words)
+    if not found:
+        holds = None if allowed is None else False
+        yield Check("signature", holds, f"{directory} is not signed")
+    elif allowed is not None and trusted and not any(trusted):
+        yield Check("signature", False, f"no signature here is of the kind that {allowed} is for")
+
+
+def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
+    """The clauses as they were fixed, and the verdict from the records."""
+    run = run_of(directory)
+    changed = changed_clauses(run, directory)
+    if changed:
+        yield Check("clauses", False, changed)
+    elif run.expectations:
+        count = figures.of(len(run.expectations), "clause")
+        words = f"{count}, SHA-256 {clauses_sha256(run.expectations)}, fixed before traffic"
+        yield Check("clauses", True, words)
+    again = remade(run, directory, summary)
+    different = [key for key in _compared(summary) if again.get(key) != summary.get(key)]
+    if different:
+        words = f"{SUMMARY} is not what {RECORDS} amounts to: {', '.join(different)}"
+        yield Check("verdict", False, words)
+    else:
+        yield Check("verdict", True, f"as the records have it: {_outcome(summary)}")
+
+
+def _compared(summary: Mapping[str, Any]) -> list[str]:
+    """All of the summary; another version may know more, but not judge otherwise."""
+    if summary["run"]["versions"].get("switchbench") == __version__:
+        return list(summary)
+    return ["status", "exit_status", "verdict"]
+
+
+def _outcome(summary: Mapping[str, Any]) -> str:
+    verdict = summary.get("verdict")
+    return verdict["sentence"] if verdict else f"a {summary['status']} run without clauses"
+
+
+def _agreed(summary: Mapping[str, Any], wanted: str | None) -> Iterator[Check]:
+    if wanted is None:
+        return
+    verdict = summary.get("verdict")
+    found = verdict["clauses_sha256"] if verdict else "none"
+    holds = found == wanted.lower()
+    words = "are those agreed on" if holds else f"are not those agreed on ({wanted}): {found}"
+    yield Check("clauses", holds, words)

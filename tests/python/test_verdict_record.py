@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The run record: manifest, signatures, verification, and what is said of a damaged one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from switchbench.cli import main
+from switchbench.errors import ConfigurationError
+from switchbench.model import Run
+from switchbench.results.directory import RECORDS, RunDirectory
+from switchbench.results.summary import NOT_ENDED, gather
+from switchbench.verdict import manifest, signature, verify
+from switchbench.verdict.clauses import clauses_sha256
+from switchbench.verdict.record import Record
+from switchbench.verdict.seal import fix_clauses
+from synthetic import about, make_run, make_site, make_trial, pair_records
+
+CLAUSE = {"id": "4.2", "measure": "lost_frames", "require": "== 0", "over": "flow"}
+SITE = make_site()
+
+
+def measured(path: Path, *clauses: dict[str, Any]) -> Run:
+    """A results directory as a run leaves it."""
+    run = make_run(SITE, make_trial(SITE), expectations=clauses)
+    directory = RunDirectory(path)
+    directory.write_configuration(run.effective)
+    fix_clauses(run, directory)
+    with directory.open_lines(RECORDS) as records:
+        for record in pair_records():
+            records.write(json.dumps(record).encode() + b"\n")
+    summary = gather(run, path).finish(about(), [])
+    directory.write_summary(summary)
+    Record().write(path, summary)
+    return run
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One with a clause that was refused."""
+    path = tmp_path / "results"
+    run = measured(path, CLAUSE)
+    monkeypatch.setattr(verify, "run_of", lambda _directory: run)
+    return path
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    """A key of OpenSSH without a passphrase; `allowed` beside it lets it sign."""
+    path = tmp_path / "key"
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)]
+    subprocess.run(command, check=True)
+    (tmp_path / "allowed").write_text(f"lab@example {path.with_suffix('.pub').read_text()}")
+    return path
+
+
+@pytest.fixture
+def minisign_key(tmp_path: Path) -> Path:
+    """A key of minisign without a password; its public one is `mini.pub`."""
+    if shutil.which("minisign") is None:
+        pytest.skip("minisign is not installed")
+    path = tmp_path / "mini.key"
+    command = ["minisign", "-G", "-W", "-p", str(tmp_path / "mini.pub"), "-s", str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+def checks(directory: Path, **asked: Any) -> list[verify.Check]:
+    return list(verify.verify(directory, verify.Asked(**asked)))
+
+
+def failures(directory: Path, **asked: Any) -> list[str]:
+    return [check.words for check in checks(directory, **asked) if check.holds is False]
+
+
+def flip(path: Path, position: int) -> None:
+    """Changes one bit of one byte."""
+    content = bytearray(path.read_bytes())
+    content[position] ^= 0x01
+    path.write_bytes(content)
+
+
+# --- what holds ----------------------------------------------------------------------------------
+
+
+def test_all_of_it_holds(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(directory)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["ok", "files"], ["-", "signature"], ["ok", "clauses"], ["ok", "verdict"],
+    ]  # fmt: skip
+    assert "What was tested is refused: its one clause does not hold" in lines[-1]
+
+
+def test_a_run_without_clauses_is_verified_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = measured(tmp_path / "results")
+    monkeypatch.setattr(verify, "run_of", lambda _directory: run)
+    assert failures(tmp_path / "results") == []
+    assert not (tmp_path / "results" / "verdict.xml").exists()
+
+
+def test_the_clauses_that_were_agreed_on(directory: Path) -> None:
+    agreed = clauses_sha256([CLAUSE])
+    assert failures(directory, clauses=agreed.upper()) == []
+    (words,) = failures(directory, clauses="00" * 32)
+    assert words.startswith("are not those agreed on")
+
+
+def test_signed_by_ssh(directory: Path, key: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sign", str(directory), "--key", str(key)]) == 0
+    assert capsys.readouterr().out.strip() == str(directory / "manifest.json.sig")
+    allowed = key.parent / "allowed"
+    (found,) = [c for c in checks(directory, allowed=allowed) if c.name == "signature"]
+    assert found.holds
+    assert found.words.startswith("lab@example with ED25519 key SHA256:")
+    (found,) = [c for c in checks(directory) if c.name == "signature"]
+    assert found.holds is None
+    assert "whose owner is not checked" in found.words
+
+
+def test_signed_by_minisign(directory: Path, minisign_key: Path) -> None:
+    assert main(["sign", str(directory), "--key", str(minisign_key)]) == 0
+    assert failures(directory, allowed=minisign_key.parent / "mini.pub") == []
+    flip(directory / "manifest.json.minisig", 120)
+    (words,) = failures(directory, allowed=minisign_key.parent / "mini.pub")
+    assert "manifest.json.minisig" in words
+
+
+def test_both_kinds_stand_side_by_side(directory: Path, key: Path, minisign_key: Path) -> None:
+    for signer in (key, minisign_key):
+        assert main(["sign", str(directory), "--key", str(signer)]) == 0
+    for allowed in ("allowed", "mini.pub"):
+        assert failures(directory, allowed=key.parent / allowed) == []
+
+
+def test_what_is_put_in_before_signing_is_sealed(directory: Path, key: Path) -> None:
+    (directory / "photographs").mkdir()
+    photograph = directory / "photographs" / "rack.jpg"
+    photograph.write_bytes(b"\xff\xd8cables")
+    (late,) = [check for check in checks(directory) if check.name == "file"]
+    assert late.words == "photographs/rack.jpg is not sealed: it came later"
+    assert main(["sign", str(directory), "--key", str(key)]) == 0
+    assert failures(directory) == []
+    flip(photograph, 3)
+    assert failures(directory) == ["photographs/rack.jpg was changed"]
+
+
+# --- what does not -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["clauses.json", "configuration.yaml", "records.ndjson", "summary.json", "verdict.xml"],
+)
+@pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
+def test_each_changed_byte_is_named_by_file(
+    directory: Path, name: str, place: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = directory / name
+    flip(path, round(place * (path.stat().st_size - 1)))
+    assert main(["verify", str(directory)]) == 2
+    said = capsys.readouterr()
+    assert f"NO file       {name} was changed\n" in said.out
+    assert said.err == f"switchbench: {directory} can't be relied on: {name} was changed\n"
+
+
+def test_each_byte_of_the_manifest_counts(directory: Path) -> None:
+    """One by one: what it says, its hashes, its spaces."""
+    path = directory / "manifest.json"
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 7):
+        flip(path, position)
+        try:
+            found = failures(directory, again=False)
+        except ConfigurationError as error:
+            found = [str(error)]
+        assert found, f"byte {position}: {whole[position : position + 1]!r}"
+        path.write_bytes(whole)
+    assert failures(directory) == []
+
+
+def test_a_missing_and_a_shortened_file(directory: Path) -> None:
+    (directory / "nodes.log").write_text("")
+    manifest.seal(directory)
+    (directory / "nodes.log").unlink()
+    records = directory / "records.ndjson"
+    records.write_bytes(records.read_bytes()[:-1])
+    first, second = failures(directory)
+    assert first == "nodes.log is missing"
+    assert second.startswith("records.ndjson was changed: ")
+
+
+def test_who_changes_the_manifest_too_is_found_by_the_signature(directory: Path, key: Path) -> None:
+    main(["sign", str(directory), "--key", str(key)])
+    records = directory / "records.ndjson"
+    better = records.read_bytes().replace(b'"frames": 7990', b'"frames": 8000')
+    assert better != records.read_bytes()
+    records.write_bytes(better)
+    (directory / "manifest.json").write_bytes(
+        manifest.content(directory, manifest.files_of(directory))
+    )
+    (words, *_) = failures(directory, allowed=key.parent / "allowed")
+    assert "manifest.json.sig does not fit manifest.json" in words
+
+
+def test_a_verdict_that_the_records_do_not_give(directory: Path) -> None:
+    """Somebody without a signature to fear writes summary and manifest anew."""
+    summary = json.loads((directory / "summary.json").read_text())
+    summary["expectations"][0]["verdict"] = summary["verdict"]["verdict"] = "accepted"
+    summary["exit_status"] = 0
+    (directory / "summary.json").write_text(json.dumps(summary, indent=1))
+    manifest.seal(directory)
+    (words,) = failures(directory)
+    assert words == (
+        "summary.json is not what records.ndjson amounts to: exit_status, expectations, verdict"
+    )
+
+
+def test_other_clauses_than_were_fixed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configuration's are milder than those that were hashed before traffic."""
+    mild = make_run(SITE, make_trial(SITE), expectations=({**CLAUSE, "require": "<= 10"},))
+    monkeypatch.setattr(verify, "run_of", lambda _directory: mild)
+    first, second = failures(directory)
+    assert first == (
+        "clauses.json is not what was fixed before traffic: the clauses were changed since"
+    )
+    assert "expectations" in second
+
+
+@pytest.mark.parametrize("kind", ["other", "none", "text"])
+def test_wrong_keys(
+    kind: str, directory: Path, key: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A signature by somebody else, by nobody, and a file that names no key."""
+    allowed = key.parent / "others"
+    other = key.with_suffix(".pub").read_text().split()
+    allowed.write_text(f"x@example {other[0]} {other[1][:-8]}AAAAAAAA\n")
+    words = "is not signed"
+    if kind != "none":
+        main(["sign", str(directory), "--key", str(key)])
+        words = "was made with a key that"
+    if kind == "text":
+        allowed.write_text("lab@example\n")
+        words = "is neither an allowed_signers file"
+    capsys.readouterr()
+    assert main(["verify", str(directory), "--allowed-signers", str(allowed)]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert words in sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "can't be read: No such file or directory"),
+        (b"hello", "is no secret key of ssh-keygen or minisign"),
+        (b"\xff\xfe", "is no key: it is not text"),
+        (b"untrusted comment: minisign public key 1\nRWQ\n", "is a public key: name the secret"),
+        (b"-----BEGIN OPENSSH PRIVATE KEY-----\nAA\n-----END OPENSSH PRIVATE KEY-----\n",
+         "can't sign: "),
+    ],
+)  # fmt: skip
+def test_what_can_not_sign(
+    content: bytes | None, words: str, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = directory.parent / "bad"
+    if content is not None:
+        path.write_bytes(content)
+        path.chmod(0o600)
+    assert main(["sign", str(directory), "--key", str(path)]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert words in sentence
+    assert not (directory / "manifest.json.sig").exists()
+
+
+def test_missing_programs(
+    directory: Path, key: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["sign", str(directory), "--key", str(key)])
+    capsys.readouterr()
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert main(["verify", str(directory), "--allowed-signers", str(key.parent / "allowed")]) == 2
+    assert "ssh-keygen is not installed: it is in Debian's package openssh-client" in (
+        capsys.readouterr().err
+    )
+
+
+def test_nobody_signs_what_was_changed_or_over_another(
+    directory: Path, key: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = (directory / "records.ndjson").read_bytes()
+    flip(directory / "records.ndjson", 5)
+    assert main(["sign", str(directory), "--key", str(key)]) == 2
+    assert "is not signed: records.ndjson was changed" in capsys.readouterr().err
+    (directory / "records.ndjson").write_bytes(whole)
+    assert main(["sign", str(directory), "--key", str(key)]) == 0
+    assert main(["sign", str(directory), "--key", str(key)]) == 2
+    assert "is signed already: manifest.json.sig" in capsys.readouterr().err
+
+
+# --- directories that are none -------------------------------------------------------------------
+
+
+def half_written(directory: Path) -> None:
+    """As a run's command leaves it that was killed."""
+    run = make_run(SITE, make_trial(SITE), expectations=(CLAUSE,))
+    (directory / "summary.json").write_text(
+        json.dumps(gather(run, directory).finish(about(), [NOT_ENDED]))
+    )
+    (directory / "manifest.json").unlink()
+
+
+def newer(name: str) -> Any:
+    def change(directory: Path) -> None:
+        path = directory / f"{name}.json"
+        path.write_text(path.read_text().replace(f"switchbench-{name}/1", f"switchbench-{name}/2"))
+        if name == "summary":
+            (directory / "manifest.json").unlink()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (half_written, "its run has not ended or was killed (`switchbench table"),
+        (newer("manifest"), "manifest.json is of a newer form (switchbench-manifest/2; this"),
+        (newer("summary"), "summary.json is of a newer form (switchbench-summary/2; this"),
+        (lambda d: (d / "manifest.json").write_text("{"), "manifest.json is damaged"),
+        (lambda d: (d / "manifest.json").write_text("[]"), "manifest.json is damaged"),
+        (lambda d: shutil.rmtree(d), "is no results directory"),
+        (lambda d: [path.unlink() for path in d.iterdir()], "no results in"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_verified(
+    damage: Any, words: str, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(directory)
+    assert main(["verify", str(directory)]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert words in sentence
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [(b"not json\n", "records.ndjson:14 is damaged: the line is no record"),
+     (b"[1]\n", "records.ndjson:14 is damaged: the line is no record"),
+     (b'{"type":"flow","node":"node1"}\n', "records.ndjson does not fit configuration.yaml")],
+)  # fmt: skip
+def test_damaged_records(
+    line: bytes, words: str, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (directory / "records.ndjson").open("ab") as file:
+        file.write(line)
+    manifest.seal(directory)
+    assert main(["verify", str(directory)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_link_is_not_sealed(directory: Path) -> None:
+    (directory / "elsewhere").symlink_to("/etc/hostname")
+    with pytest.raises(ConfigurationError, match="elsewhere is no file"):
+        manifest.seal(directory)
+
+
+def test_a_signed_manifest_is_not_renewed(directory: Path, key: Path) -> None:
+    signature.sign(directory, key)
+    before = (directory / "manifest.json").read_bytes()
+    (directory / "report.html").write_text("<html>")
+    manifest.renew(directory)
+    assert (directory / "manifest.json").read_bytes() == before
+    (directory / "manifest.json.sig").unlink()
+    manifest.renew(directory)
+    assert "report.html" in json.loads((directory / "manifest.json").read_text())["files"]
