@@ -1,17 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a results directory holds, read once for a report.
 
-From the directory alone: nothing is asked of engine, site or lab. What can't be read is said in
-`damage`, a sentence each, and what can be is there.
+From the directory alone: nothing is asked of site or lab. What can't be read is said in `damage`, a
+sentence each, and what can be is there.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..results.directory import load_summary
+import yaml
+from jsonschema import Draft202012Validator
+
+from ..compile import compile_run
+from ..config import Request, read
+from ..config.order import Names
+from ..errors import ConfigurationError, SwitchbenchError
+from ..model import Port
+from ..results.bottleneck import group_of_port
+from ..results.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary
+from ..results.summary import NOT_ENDED, SCHEMA, gather, schema
+from .columns import Columns, PlanKey
+
+Entry = dict[str, Any]
+
+_EMPTY: dict[str, Any] = {"array": [], "object": {}}
 
 
 @dataclass
@@ -22,10 +40,152 @@ class Measured:
     summary: dict[str, Any]  # results/schema/summary.schema.json
     damage: list[str] = field(default_factory=list)  # what could not be read, a sentence each
     modules: dict[str, str] = field(default_factory=dict)  # by port, where the wiring is known
+    ports: list[str] = field(default_factory=list)  # module by module, else as the site has them
+    records: Columns = field(default_factory=lambda: Columns([]))
 
     @classmethod
-    def load(cls, directory: Path) -> Measured:
-        """Reads a results directory; ConfigurationError where nothing in it can be shown."""
+    def load(cls, directory: Path, records: bool = True) -> Measured:
+        """Reads a results directory; ConfigurationError where nothing in it can be shown.
+
+        `records`: false leaves them unread, where the summary is enough.
+        """
+        damage: list[str] = []
+        summary = _checked(_summary(directory, damage), damage)
+        modules = _modules(directory, summary)
+        ports = _in_order(summary, modules)
+        columns = Columns(ports)
+        if records:
+            columns.read(directory / RECORDS)
+        return cls(directory, summary, damage + columns.damage, modules, ports, columns)
+
+    def phases_of(self, plan: Entry) -> list[Entry]:
+        """The phases of one of the summary's plans, in order."""
+        return self._phases.get(plan_key(plan), [])
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What people are shown for each of `ports`: its host, where each has the same one port."""
+        same = len({port.partition(":")[2] for port in self.ports}) == 1
+        return [port.partition(":")[0] if same else port for port in self.ports]
+
+    @cached_property
+    def _phases(self) -> dict[PlanKey, list[Entry]]:
+        found: dict[PlanKey, list[Entry]] = {}
+        for entry in self.summary["trials"]:
+            found.setdefault(plan_key(entry), []).append(entry)
+        return found
+
+
+def plan_key(entry: Mapping[str, Any]) -> PlanKey:
+    """Which plan an entry of trials or plans belongs to."""
+    return PlanKey(entry["trial"], entry["repeat"], entry["network"])
+
+
+# --- the summary -------------------------------------------------------------------------------
+
+
+def _summary(directory: Path, damage: list[str]) -> Entry:
+    """As it is, or made again of the records where it is not whole."""
+    try:
         summary = load_summary(directory)
-        modules = {port["port"]: port["switch"] for port in summary["ports"] if port["switch"]}
-        return cls(directory, summary, modules=modules)
+        if not isinstance(summary, dict):
+            raise ConfigurationError(f"{directory / SUMMARY} is damaged: it is no mapping")
+        if NOT_ENDED not in summary.get("faults", []):
+            return summary
+        reason = NOT_ENDED
+    except ConfigurationError as error:
+        if not (directory / RECORDS).exists():
+            raise
+        summary, reason = {}, str(error)
+    damage.append(reason)
+    try:
+        again = _again(directory, summary)
+    except SwitchbenchError as error:
+        if not summary:
+            raise ConfigurationError(f"{reason}; nor can it be made again: {error}") from error
+        return summary
+    damage.append("figures and tables are of the records alone")
+    return again
+
+
+def _again(directory: Path, summary: Entry) -> Entry:
+    run = compile_run(read(Request(directory / CONFIGURATION)))
+    return gather(run, directory).finish(summary.get("run", _about(directory)), [])
+
+
+def _about(directory: Path) -> Entry:
+    """What a summary says of its run, where only the records are left."""
+    unknown = {"host": "unknown", "system": "unknown", "cpus": 0, "cpu": None}
+    return {
+        "id": directory.name,
+        "started": "unknown",
+        "elapsed_s": None,
+        "command": [],
+        "launch": "hand",
+        "lab": None,
+        "left_out": [],
+        "versions": {},
+        "machine": unknown | {"memory_bytes": None},
+    }
+
+
+def _checked(summary: Entry, damage: list[str]) -> Entry:
+    """Only what is of the form that this version knows; the rest is empty, and is said."""
+    said = summary.get("schema")
+    if said != SCHEMA:
+        damage.append(
+            f"{SUMMARY} is of another version, {said}, and this command knows {SCHEMA}: what has "
+            "another form is left out; use the version that wrote it to see all"
+        )
+    form = schema()
+    known: Entry = {}
+    for name, part in form["properties"].items():
+        known[name] = summary.get(name, _EMPTY.get(str(part.get("type"))))
+        if name not in summary or name == "schema":
+            continue  # older summaries lack what was thought of later
+        validator = Draft202012Validator(part | {"$defs": form["$defs"]})
+        if not validator.is_valid(summary[name]):
+            damage.append(f"{SUMMARY}: `{name}` has a form that is not known, and is left out")
+            known[name] = _EMPTY.get(str(part.get("type")))
+    return known
+
+
+# --- ports and modules -------------------------------------------------------------------------
+
+
+def _modules(directory: Path, summary: Entry) -> dict[str, str]:
+    """By port: the switch or module that it is wired to, else the site's group that it is in."""
+    wired = {port["port"]: port["switch"] for port in summary["ports"] if port["switch"]}
+    return wired or _groups(directory, [port["port"] for port in summary["ports"]])
+
+
+def _groups(directory: Path, ports: list[str]) -> dict[str, str]:
+    try:
+        effective = yaml.safe_load((directory / CONFIGURATION).read_text("utf-8"))
+        groups = effective["site"]["groups"]
+        names = Names([Port(port, port.partition(":")[0], "", (), {}) for port in ports])
+        members = {
+            name: [
+                port.name
+                for text in (texts if isinstance(texts, list) else [texts])
+                for port in names.ports(text)
+            ]
+            for name, texts in groups.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        return {}  # a site that names no groups, or is in a file of its own
+    return group_of_port(members)
+
+
+def _in_order(summary: Entry, modules: Mapping[str, str]) -> list[str]:
+    """Module by module; within one by name, as people count: node2 before node10."""
+    names = list(dict.fromkeys(port["port"] for port in summary["ports"]))
+    if not modules:
+        return names
+    first = {module: place for place, module in reversed(list(enumerate(modules.values())))}
+    last = len(modules)
+    return sorted(names, key=lambda name: (first.get(modules.get(name, ""), last), _natural(name)))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -34,7 +34,29 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 # Of equal steps to the eye, with and without colour vision, and in grey (Nunez et al., 2018).
-SCALE = "cividis"
+SCALE = "Cividis"
+# Above the drawing, so that long names take nothing from its width.
+LEGEND = {
+    "orientation": "h",
+    "x": 0,
+    "y": 1.02,
+    "yanchor": "bottom",
+    "traceorder": "normal",
+}
+# A logarithmic axis of times or rates: a tick each power of ten, written out.
+LOGARITHMIC = {"type": "log", "dtick": 1, "exponentformat": "none", "separatethousands": True}
+COUNTS = {"exponentformat": "none", "separatethousands": True, "rangemode": "tozero"}
+
+
+def named_rows(names: list[str]) -> dict[str, Any]:
+    """A vertical axis of names, the first one at the top."""
+    return {
+        "type": "category",
+        "autorange": "reversed",
+        "automargin": True,
+        "categoryorder": "array",
+        "categoryarray": names,
+    }
 
 
 @dataclass(frozen=True)

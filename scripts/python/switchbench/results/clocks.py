@@ -78,18 +78,30 @@ class ClockTable:
     def _corrected(
         self, times: Histogram, clocks: Mapping[str, NodeClock], ends: tuple[str, str]
     ) -> Histogram:
+        shift = self._shift(clocks, ends)
+        return times if shift is None else times.moved_by(*shift)
+
+    def shift_ns(self, moment: Moment, ends: tuple[str, str]) -> int:
+        """By how much the one-way delays of one flow (source, destination) are to be moved."""
+        shift = self._shift(self._phases.get(moment, {}), ends)
+        return 0 if shift is None else shift[0]
+
+    def _shift(
+        self, clocks: Mapping[str, NodeClock], ends: tuple[str, str]
+    ) -> tuple[int, int] | None:
+        """By how much, and within which bound that is known; None: the clocks are not known."""
         src, dst = (self._nodes.get(end, "") for end in ends)
         if src == dst:
-            return times.moved_by(0, 0)
+            return 0, 0
         source, destination = clocks.get(src), clocks.get(dst)
         if source is None or destination is None:
-            return times
+            return None
         if self._one_clock(src, dst):  # what each thought of it cancels out
-            return times.moved_by(source.used_ns - destination.used_ns, 0)
+            return source.used_ns - destination.used_ns, 0
         shift_ns = (destination.offset_ns - destination.used_ns) - (
             source.offset_ns - source.used_ns
         )
-        return times.moved_by(shift_ns, source.bound_ns + destination.bound_ns)
+        return shift_ns, source.bound_ns + destination.bound_ns
 
     def _one_clock(self, one: str, other: str) -> bool:
         """Whether two nodes share a clock, and nobody asked to measure it all the same."""

@@ -7,9 +7,21 @@ from collections.abc import Callable, Iterator
 
 from ..data import Measured
 from ..figure import Figure
-from . import nodes
+from . import course, cpu, heat, latency, loss, messages, nodes, pairs, plans, scatter, skew
 
-_KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (nodes.figures,)
+_KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
+    nodes.figures,
+    pairs.figures,
+    plans.figures,
+    heat.figures,
+    course.figures,
+    messages.figures,
+    scatter.figures,
+    latency.figures,
+    loss.figures,
+    skew.figures,
+    cpu.figures,
+)
 
 
 def figures(measured: Measured) -> Iterator[Figure]:

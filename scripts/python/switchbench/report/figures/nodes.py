@@ -8,7 +8,7 @@ from typing import Any
 
 from ...results.figures import Unit, unit_for
 from ..data import Measured
-from ..figure import NODES, Figure, gaps, line_style, packed, rows
+from ..figure import LEGEND, NODES, Figure, gaps, line_style, packed, rows
 from .series import Series, by, group, rates, sentence
 
 DEFINITION = (
@@ -43,6 +43,7 @@ def _figure(pattern: str, common: str, series: Sequence[Series]) -> Figure:
             "xaxis": {"title": {"text": "Nodes"}, "tickvals": counts, "rangemode": "tozero"},
             "yaxis": {"title": {"text": f"Payload per flow, {unit.name}"}, "rangemode": "tozero"},
             "showlegend": len(series) > 1,
+            "legend": LEGEND,
         },
         section=NODES,
     )

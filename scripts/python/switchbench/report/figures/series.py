@@ -25,13 +25,14 @@ def _together(entry: Entry) -> str:
     return f"network {entry['network']}" + (" with others" if networks else "")
 
 
+_TRAFFIC = {"stream": "", "transfer": "transfer", "pingpong": "there and back"}
 _FACETS: dict[str, Callable[[Entry], str]] = {
     "pattern": words.pattern,
     "ranks": lambda entry: words.of(entry["ranks"], "node"),
     "transport": lambda entry: str(entry["transport"]),
     "size": words.size,
     "load": load_words,
-    "traffic": lambda entry: "" if entry["traffic"] == "stream" else str(entry["traffic"]),
+    "traffic": lambda entry: _TRAFFIC[entry["traffic"]],
     "network": _together,
 }
 

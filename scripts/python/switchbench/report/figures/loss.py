@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What went missing: how much in which phase, and where: in a host or in the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...results import measures as m
+from ..data import Measured
+from ..figure import COUNTS, LEGEND, LOSS, PALETTE, Figure, gaps, line_style, named_rows, packed
+from .plans import phase_axis
+from .series import Entry, Series, by, group, sentence
+
+PLACES_ARE = (
+    "Frames that sources offered and that did not arrive, over all phases and repeats of a "
+    "setting, by where they went missing, as the ports' own counters before and after each phase "
+    "say: in the sender's host (sent by our worker, never left by the port), in the network, in "
+    "the receiver's host (reached the port, not our worker). On hover: percent of those offered."
+)
+PHASES_ARE = (
+    "Frames of a phase that were offered and did not arrive, after the drain, in percent of those "
+    "offered: of all flows (solid marker) and of the worst flow (open marker); of repeats the "
+    "greatest."
+)
+AGAIN_IS = (
+    "TCP segments that the senders' kernels sent again in a phase (TCP_INFO): what was lost, or "
+    "believed to be. TCP repeats what is lost, so no bytes are missing; the sum over repeats."
+)
+_PLACES = (
+    ("sender_host", "sender's host", "/"),
+    ("network", "network", ""),
+    ("receiver_host", "receiver's host", "x"),
+)
+_SHOWN = 30  # settings, those that lost the most
+_OVERLAID = 6
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """By place and by phase, where anything was lost; segments sent again, where TCP did so."""
+    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] != "pingpong"]
+    lossy = [one for one in group(streams).series if _lost(one)]
+    if lossy:
+        yield _places(measured, lossy, group(streams).common)
+    yield from _by_phase(measured, lossy, "worst_loss_percent")
+    again = [one for one in group(streams).series if _resent(measured, one)]
+    yield from _by_phase(measured, again, "retransmitted_segments")
+
+
+def _lost(series: Series) -> int:
+    return int(m.total_known(plan["lost_frames"] for plan in series.entries) or 0)
+
+
+def _resent(measured: Measured, series: Series) -> bool:
+    return any(phase["retransmitted_segments"] for phase in _of(measured, series))
+
+
+def _of(measured: Measured, series: Series) -> list[Entry]:
+    return [phase for plan in series.entries for phase in measured.phases_of(plan)]
+
+
+def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Figure:
+    shown = sorted(lossy, key=_lost, reverse=True)[:_SHOWN]
+    phases = [_of(measured, one) for one in shown]
+    labels = [one.label or "all" for one in shown]
+    offered = [m.total_int(phase["offered_frames"] for phase in some) for some in phases]
+    data = []
+    for number, (key, name, hatch) in enumerate(_PLACES):
+        counts = [m.total_known(phase["whereabouts"][key] for phase in some) for some in phases]
+        data.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": name,
+                "y": labels,
+                "x": packed(gaps(counts)),
+                "marker": {"color": PALETTE[number], "pattern": {"shape": hatch}},
+                "customdata": [
+                    [100 * count / sent if count is not None and sent else None]
+                    for count, sent in zip(counts, offered, strict=True)
+                ],
+                "hovertemplate": (
+                    f"%{{x:,}} frames in the {name}, %{{customdata[0]:.3g}} % of those offered"
+                    "<extra></extra>"
+                ),
+            }
+        )
+    return Figure(
+        name="loss-by-place",
+        title=sentence("where frames went missing", common),
+        definition=PLACES_ARE,
+        data=data,
+        layout={
+            "barmode": "stack",
+            "xaxis": COUNTS | {"title": {"text": "Lost frames"}},
+            "yaxis": named_rows(labels),
+            "showlegend": True,
+            "legend": LEGEND,
+        },
+        section=LOSS,
+        height=170 + 28 * len(shown),
+    )
+
+
+# --- by phase ----------------------------------------------------------------------------------
+
+_TITLES = {
+    "worst_loss_percent": ("loss by phase", "Lost frames, %", PHASES_ARE),
+    "retransmitted_segments": ("segments sent again by phase", "Segments sent again", AGAIN_IS),
+}
+
+
+def _by_phase(measured: Measured, series: Sequence[Series], measure: str) -> Iterator[Figure]:
+    """Of plans of several phases."""
+    several = [one for one in series if one.entries[0]["phases"] > 1]
+    plans = group(plan for one in several for plan in one.entries)
+    for first in range(0, len(plans.series), _OVERLAID):
+        some = plans.series[first : first + _OVERLAID]
+        number = f"-{1 + first // _OVERLAID}" if len(plans.series) > _OVERLAID else ""
+        yield _phases(measured, measure, number, some, plans.common)
+
+
+def _phases(
+    measured: Measured, measure: str, number: str, series: Sequence[Series], common: str
+) -> Figure:
+    title, axis, definition = _TITLES[measure]
+    data: list[dict[str, Any]] = []
+    for place, one in enumerate(series):
+        phases = _of(measured, one)
+        if measure == "worst_loss_percent":
+            data.append(_line(place, one.label, phases, "loss_percent", m.greatest))
+            data.append(_line(place, one.label, phases, "worst_loss_percent", m.greatest))
+            data[-1]["marker"] = data[-1].get("marker", {}) | {
+                "symbol": f"{_symbol(data[-1])}-open"
+            }
+            data[-1]["line"] = data[-1]["line"] | {"width": 1}
+            data[-1]["name"] = f"{one.label}, worst flow" if one.label else "worst flow"
+            data[-2]["name"] = one.label or "all flows"
+        else:
+            data.append(_line(place, one.label, phases, measure, m.total_known))
+    return Figure(
+        name=f"{measure.replace('_', '-')}{number}",
+        title=sentence(title, common),
+        definition=definition,
+        data=data,
+        layout={
+            "xaxis": phase_axis(
+                max(phase["phase"] for one in series for phase in _of(measured, one))
+            ),
+            "yaxis": COUNTS | {"title": {"text": axis}},
+            "showlegend": len(data) > 1,
+            "legend": LEGEND,
+        },
+        section=LOSS,
+    )
+
+
+def _symbol(trace: dict[str, Any]) -> str:
+    return str(trace["marker"].get("symbol", "circle"))
+
+
+def _line(
+    place: int, label: str, phases: Sequence[Entry], measure: str, over: Any
+) -> dict[str, Any]:
+    points = dict(sorted(by(phases, "phase").items()))
+    unit = " %" if measure.endswith("percent") else ""
+    return line_style(place, len(points)) | {
+        "type": "scatter",
+        "name": label,
+        "x": packed([phase + 1 for phase in points]),
+        "y": packed(gaps([over(phase[measure] for phase in some) for some in points.values()])),
+        "customdata": [[some[0]["phase_name"] or ""] for some in points.values()],
+        "hovertemplate": f"phase %{{x}} (%{{customdata[0]}}): %{{y:.4g}}{unit}",
+    }
