@@ -57,6 +57,8 @@ class Stage:
             conf=Path("mine.yaml"),
             out=self.path / out,
             quiet=quiet,
+            no_live=False,
+            metrics=None,
             all=False,
             interim=False,
             latency=False,

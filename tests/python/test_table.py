@@ -11,7 +11,6 @@ from rich.console import Console
 
 from switchbench.model import Part, Repeats, Run
 from switchbench.results import figures
-from switchbench.results.progress import Course, LiveProgress, PlainProgress
 from switchbench.results.summary import Summary
 from switchbench.results.table import Report
 from synthetic import (
@@ -249,54 +248,6 @@ def test_units() -> None:
 def test_spark() -> None:
     assert figures.spark([0, 50, 100, 200, None], 100.0, ascii_only=False) == "▁▄██ "
     assert figures.spark([0, 50, 100], 100.0, ascii_only=True) == "037"
-
-
-def test_plain_progress_is_at_most_a_line_a_second() -> None:
-    run = make_run(SITE, make_trial(SITE, phases=3))
-    stream = io.StringIO()
-    progress = PlainProgress(run, Console(file=stream, width=120))
-    progress.stage("measuring")
-    for phase in range(3):
-        progress.record({"type": "progress", "node": "node1", "trial": 0, "phase": phase,
-                         "step": "window", "delivered_bps": 95e6})  # fmt: skip
-        progress.record(phase_record("node1", phase=phase))
-        progress.record(phase_record("node2", phase=phase))
-    first, second = stream.getvalue().splitlines()
-    assert first == "measuring"
-    assert second.startswith(
-        "1/1 pairs neighbours, dpdk, 2 ranks, phase 1/3 done, 95.00 Mbit/s, about"
-    )
-
-
-def test_live_progress_is_one_line_that_goes_away() -> None:
-    run = make_run(SITE, make_trial(SITE, phases=3))
-    stream = io.StringIO()
-    console = Console(file=stream, width=120, force_terminal=True, color_system=None)
-    with LiveProgress(run, console) as progress:
-        progress.stage("first barrier")
-        record = {"type": "progress", "node": "node1", "trial": 0, "phase": 1,
-                  "step": "window", "delivered_bps": 95e6}  # fmt: skip
-        progress.record(phase_record("node1"))
-        progress.record(record)
-        progress.turn()
-    text = stream.getvalue()
-    assert "first barrier" in text
-    assert "1/1 pairs neighbours, dpdk, 2 ranks, phase 2/3 window" in text
-    assert "95.00 Mbit/s" in text
-    assert " s left" in text
-    assert text.endswith("\x1b[2K")  # the line erased
-
-
-def test_course_counts_phases_once_and_forgets_ended_trials() -> None:
-    course = Course(make_run(SITE, make_trial(SITE), make_trial(SITE, 1)))
-    assert course.left_s == 4.0
-    assert course.take(phase_record("node1", phase=-1)) is False  # the probe
-    assert course.take(phase_record("node1")) is True
-    assert course.take(phase_record("node2")) is False
-    for node in ("node1", "node2"):
-        course.take(trial_record(node))
-    assert course.phases_done == 1
-    assert 0 < course.left_s <= 2.0
 
 
 # --- how sure, where lost, how low ---------------------------------------------------------------

@@ -24,10 +24,10 @@ from ..launch import Launcher, launcher_for, standing
 from ..launch.engine import find_engine
 from ..launch.lab import LabLauncher
 from ..launch.survey import Unreached
+from ..live import Watch, Wish, offer_metrics, watch
 from ..model import Run
 from ..results import figures
 from ..results.directory import CONFIGURATION, RunDirectory, default_path
-from ..results.progress import make_progress
 from ..results.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
 from ..results.table import Report, make_console
 from ..verdict.clauses import clauses_sha256
@@ -58,6 +58,16 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
+        "--no-live",
+        action="store_true",
+        help="progress in plain lines, on a terminal too (doc/live.md)",
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="[HOST]:PORT",
+        help="metrics for Prometheus while the run lasts, at http://HOST:PORT/metrics",
+    )
+    parser.add_argument(
         "--all", action="store_true", help="every phase in the table, not a plan's five worst"
     )
     parser.add_argument(
@@ -82,7 +92,7 @@ class _Place:
     run_id: str
     engine: Path
     directory: RunDirectory
-    quiet: bool
+    shown: Watch
     dealt: cores.Deal
     left_out: tuple[Unreached, ...]  # hosts that the run goes on without
 
@@ -95,18 +105,21 @@ def main(args: argparse.Namespace) -> int:
     refuse_too_long(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
     launcher = launcher_for(run.site)
-    with standing(launcher):
-        return _measure(run, args, launcher)
+    shown = watch(run, _run_id(), Wish(args.quiet, not args.no_live, args.metrics))
+    with offer_metrics(args.metrics, shown) as metrics, standing(launcher):
+        if metrics is not None and not args.quiet:
+            print(f"metrics at {metrics}", file=sys.stderr)
+        return _measure(run, args, launcher, shown)
 
 
-def _measure(run: Run, args: argparse.Namespace, launcher: Launcher) -> int:
+def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch) -> int:
     attendance = Attendance(args, launcher)
     run = attendance.take(run)
     dealt = cores.deal(run)
     engine = find_engine()
     name = args.conf.stem if args.conf else Path(args.site).stem
     directory = RunDirectory(args.out or default_path(name))
-    place = _Place(_run_id(), engine, directory, args.quiet, dealt, attendance.left_out)
+    place = _Place(shown.run_id, engine, directory, shown, dealt, attendance.left_out)
     if not args.quiet:
         _announce(run)
     about = _about(run, place)
@@ -145,17 +158,17 @@ def _summarize(run: Run, place: _Place, about: dict[str, Any], outcome: Outcome)
 
 def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any]) -> Outcome:
     """Brings up, measures, brings down. Nothing is left running when it returns or raises."""
-    progress = make_progress(run, place.quiet)
     job = job_document(run, place.run_id, place.dealt)
-    controller = Controller(run, job, place.directory, progress)
+    controller = Controller(run, job, place.directory, place.shown)
     cores.keep_off(place.dealt.polled)
 
     def command(name: str) -> list[str]:
         return [str(place.engine), "--name", name]
 
     outcome: Outcome | None = None
-    with Interrupt() as interrupt, progress:
-        progress.stage(f"making the {run.site.launch}")
+    shown = place.shown.of(run)
+    with Interrupt() as interrupt, shown:
+        shown.stage(f"making the {run.site.launch}")
         try:
             with launcher:
                 place.directory.write_configuration(run.effective)

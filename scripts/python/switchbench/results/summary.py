@@ -139,6 +139,10 @@ class Summary:
         """Whether the trial is to be run, as far as the repeats before it tell."""
         return self._repeats.needed(trial)
 
+    def findings(self) -> list[dict[str, Any]]:
+        """What went wrong in the trials that have ended so far."""
+        return self._findings.summary()
+
     def take_scatter(self, entries: list[dict[str, Any]]) -> None:
         """What single times amount to; they do not come as records."""
         self._scatter = entries

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far a run is, in lines that stay: for files, pipes, and whoever wants no screen."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+
+from ..results import figures
+from .loss import PhaseLoss
+from .state import State, rate
+
+_PLAIN_S = 1.0  # at most one line of progress in so long
+
+
+class Plain:
+    """One line for each phase, at most one a second, and one for each finding that is new."""
+
+    def __init__(self, state: State, console: Console) -> None:
+        """Lines go to `console`."""
+        self._state = state
+        self._console = console
+        self._last_s = 0.0
+        self._told: set[str] = set()
+
+    def stage(self) -> None:
+        """A line."""
+        self._say(self._state.stage)
+
+    def ended(self, phase: PhaseLoss) -> None:
+        """A line when a phase has ended, unless there was one just now."""
+        if time.monotonic() - self._last_s < _PLAIN_S:
+            return
+        self._last_s = time.monotonic()
+        state = self._state
+        left = figures.seconds(state.left_s)
+        lost = f", {phase.lost.total():,} frames lost" if phase.lost.total() else ""
+        self._say(f"{state.words} done, {rate(state.delivered_bps)}{lost}, about {left} left")
+
+    def turn(self) -> None:
+        """Says what was found meanwhile."""
+        for finding in self._state.findings:
+            if finding["sentence"] not in self._told:
+                self._told.add(finding["sentence"])
+                self._say(f"found: {finding['sentence']}")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)

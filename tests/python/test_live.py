@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is shown of a run while it runs: the state, the screen as lines, plain lines, metrics."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import socket
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+
+from switchbench.errors import ConfigurationError
+from switchbench.live import loss, metrics
+from switchbench.live.plain import Plain
+from switchbench.live.screen import Screen
+from switchbench.live.state import State
+from switchbench.live.watch import Watch, Wish
+from switchbench.live.worst import worst_first
+from synthetic import frame_side, make_run, make_site, make_trial, phase_record, trial_record
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = make_site()
+ENDS = ("node1:e0", "node2:e0")
+
+
+@dataclass
+class Shown:
+    """What metrics ask."""
+
+    state: State
+    run_id: str = "run"
+
+
+def progress_record(node: str, offered: float | None, delivered: float | None, **more: Any) -> Any:
+    """One node of one port, in the window."""
+    record = {
+        "type": "progress",
+        "node": node,
+        "trial": 0,
+        "repeat": 0,
+        "phase": 0,
+        "step": "window",
+        "offered_bps": offered or 0,
+        "delivered_bps": delivered or 0,
+        "ports": [[f"{node}:e0", offered, delivered]],
+    }
+    return record | more
+
+
+def flows(sent: int, came: int, phase: int = 0) -> list[Any]:
+    """Both sides of one flow."""
+    return [
+        frame_side("source", *ENDS, sent, sent, phase=phase),
+        frame_side("destination", *ENDS, came, came, phase=phase),
+    ]
+
+
+def fed(state: State, *records: Any) -> State:
+    """The state after these records."""
+    for record in records:
+        state.take(record)
+    return state
+
+
+def one_trial(**changes: Any) -> State:
+    """A state of one trial that has not begun."""
+    return State(make_run(SITE, make_trial(SITE, **changes)))
+
+
+def text_of(screen: Screen, width: int = 100, height: int = 24) -> list[str]:
+    """The screen's lines as plain text, as wide and as high as the terminal at most."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, height=height, color_system=None)
+    console.print(screen, end="")
+    return stream.getvalue().split("\n")
+
+
+def many(count: int) -> State:
+    """Ports of 100 Mbit/s that all send and receive 95, one that receives half of it."""
+    site = make_site(count)
+    state = State(make_run(site, make_trial(site, phases=3)))
+    for number in range(1, count + 1):
+        slow = number == count // 2
+        state.take(progress_record(f"node{number}", 95e6, 47e6 if slow else 95e6))
+    return state
+
+
+# --- the state -----------------------------------------------------------------------------------
+
+
+def test_phases_count_once_and_ended_trials_are_forgotten() -> None:
+    state = State(make_run(SITE, make_trial(SITE), make_trial(SITE, 1)))
+    assert state.left_s == 4.0
+    assert state.take(phase_record("node1", phase=-1)) is None  # the probe
+    assert state.take(phase_record("node1")) is None
+    assert isinstance(state.take(phase_record("node2")), loss.PhaseLoss)
+    fed(state, *(trial_record(node) for node in ("node1", "node2")))
+    assert state.phases_done == 1
+    assert 0 < state.left_s <= 2.0
+
+
+def test_rates_are_of_the_window_and_go_with_the_phase() -> None:
+    state = one_trial(phases=2)
+    fed(state, progress_record("node1", 50e6, 50e6, step="warmup"))
+    port = state.ports["node1:e0"]
+    assert (port.offered_bps, port.step) == (50e6, "warmup")
+    fed(state, progress_record("node1", 95e6, 94e6))
+    fed(state, progress_record("node1", 10e6, 20e6, step="drain"))
+    assert (port.offered_bps, port.delivered_bps, port.step) == (95e6, 94e6, "drain")
+    fed(state, progress_record("node2", 90e6, None, phase=1))
+    assert port.offered_bps == 95e6  # node1 has not said that it is in the next phase
+    fed(state, phase_record("node1", phase=1))
+    assert (port.offered_bps, port.step) == (None, "")
+    assert state.ports["node2:e0"].delivered_bps is None
+
+
+def test_loss_is_known_when_all_nodes_have_told() -> None:
+    state = one_trial()
+    fed(state, *flows(1000, 990), phase_record("node1"))
+    port = state.ports["node2:e0"]
+    assert (port.lost, port.phase_lost) == (0, None)
+    fed(state, phase_record("node2"))
+    assert (port.lost, port.sent, port.phase_lost_percent) == (10, 1000, 1.0)
+    assert state.lost == (10, 1000)
+    assert list(state.events) == [
+        "trial 0, phase 0: of 1,000 frames 10 lost; 10 lost were for node2:e0"
+    ]
+
+
+def test_what_was_under_way_when_a_phase_was_stopped_is_not_lost() -> None:
+    state = fed(one_trial(), *flows(1000, 10), phase_record("node1", state="stopped"))
+    fed(state, phase_record("node2"))
+    assert state.lost == (0, 0)
+
+
+def test_findings_come_with_the_end_of_a_trial() -> None:
+    run = make_run(SITE, make_trial(SITE), make_trial(SITE, 1))
+    state = fed(State(run), *flows(1000, 900), phase_record("node1"), phase_record("node2"))
+    state.turn()
+    assert state.findings == []
+    fed(state, trial_record("node1"), trial_record("node2"))
+    state.turn()
+    (finding,) = state.findings
+    assert (finding["kind"], finding["count"]) == ("loss", 100)
+
+
+def test_the_worst_come_first() -> None:
+    state = many(40)
+    losing = state.ports["node7:e0"]
+    losing.phase_lost, losing.phase_sent = 5, 1000
+    idle = state.ports["node1:e0"]
+    idle.offered_bps = idle.delivered_bps = None
+    names = [port.name for port in worst_first(state.ports.values())]
+    assert names[:3] == ["node20:e0", "node7:e0", "node2:e0"]
+    assert names[-1] == "node1:e0"
+
+
+# --- the screen ----------------------------------------------------------------------------------
+
+
+def test_the_screen_says_what_runs_and_how_each_port_fares() -> None:
+    state = fed(one_trial(phases=3), progress_record("node1", 95e6, 94e6, phase=1))
+    fed(state, progress_record("node2", None, 95e6, phase=1))
+    lines = text_of(Screen(state))
+    assert lines[0] == "1/1 pairs neighbours, dpdk, 2 ranks, phase 1 of 0-2, window"
+    assert "0/3 phases" in lines[1]
+    assert lines[1].endswith(" left")
+    assert lines[2] == "offered 95.00 Mbit/s, delivered 189.0 Mbit/s"
+    rows = {line.split()[0]: line.split() for line in lines if line.startswith("node")}
+    assert rows["node1:e0"][1:7] == ["95.00", "94.00", "-", "-", "1", "window"]
+    assert rows["node2:e0"][1:3] == ["-", "95.00"]
+
+
+def test_a_thousand_ports_fit_on_a_screen() -> None:
+    state = many(1000)
+    screen = Screen(state)
+    lines = text_of(screen, 120, 40)
+    assert len(lines) <= 40
+    named = [line.split()[0] for line in lines if line.startswith("node")]
+    assert named[0] == "node500:e0"
+    assert named[1:] == [f"node{number}:e0" for number in range(1, len(named))]
+    assert any(line.startswith(f"{1000 - len(named)} others") for line in lines)
+    bars = "".join(re.findall("[▁▂▃▄▅▆▇█]{20,}", "\n".join(lines)))
+    assert len(bars) in (1000, 500, 334, 250)  # all ports are in the strip
+    assert bars.count("▄") == 1
+    assert "page 1 of" in lines[-1]
+
+
+def test_pages_show_every_port_once() -> None:
+    state = many(100)
+    screen = Screen(state)
+    seen: list[str] = []
+    for _ in range(100):
+        lines = text_of(screen, 80, 24)
+        seen += [line.split()[0] for line in lines if line.startswith("node")]
+        if re.search(r"page (\d+) of \1,", lines[-1]):
+            break
+        screen.turn_page(1)
+    assert sorted(seen) == sorted(state.ports)
+    screen.by_rank = True
+    screen.turn_page(-1000)
+    assert text_of(screen, 80, 24)[5].startswith("node1:e0")
+
+
+@pytest.mark.parametrize("height", [1, 2, 5, 8, 24, 200])
+@pytest.mark.parametrize("width", [1, 10, 33, 80, 400])
+def test_any_size_of_terminal_does(width: int, height: int) -> None:
+    state = many(60)
+    for phase in range(3):
+        for node in state.run.site.processes:
+            state.take(phase_record(node.name, phase=phase))
+    fed(state, {"type": "event", "node": "node1", "what": "link-down", "port": "node1:e0"})
+    lines = text_of(Screen(state), width, height)
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+
+
+def test_what_happened_is_shown_the_last_first() -> None:
+    state = many(2)
+    for what in ("link-down", "link-up"):
+        fed(state, {"type": "event", "node": "node1", "what": what, "port": "node1:e0"})
+    lines = text_of(Screen(state))
+    at = lines.index("0 findings, 2 events")
+    assert lines[at + 1 : at + 3] == ["node1:e0: link-up", "node1:e0: link-down"]
+
+
+# --- plain lines ---------------------------------------------------------------------------------
+
+
+def test_plain_lines_are_at_most_one_a_second() -> None:
+    state = one_trial(phases=3)
+    stream = io.StringIO()
+    plain = Plain(state, Console(file=stream, width=120))
+    state.stage = "measuring"
+    plain.stage()
+    for phase in range(3):
+        fed(state, progress_record("node1", 95e6, 95e6, phase=phase), *flows(100, 99, phase))
+        for node in ("node1", "node2"):
+            ended = state.take(phase_record(node, phase=phase))
+            if ended is not None:
+                plain.ended(ended)
+    first, second = stream.getvalue().splitlines()
+    assert first == "measuring"
+    assert second.startswith(
+        "1/1 pairs neighbours, dpdk, 2 ranks, phase 0 of 0-2 done, 95.00 Mbit/s, 1 frames lost, "
+    )
+
+
+def test_plain_lines_tell_each_finding_once() -> None:
+    state = fed(one_trial(), *flows(1000, 900))
+    fed(
+        state, *(make(node) for make in (phase_record, trial_record) for node in ("node1", "node2"))
+    )
+    stream = io.StringIO()
+    plain = Plain(state, Console(file=stream, width=120))
+    for _ in range(3):
+        state.turn()
+        plain.turn()
+    (line,) = stream.getvalue().splitlines()
+    assert line.startswith("found: node1:e0 -> node2:e0: 100 frames lost")
+
+
+def test_a_pipe_and_a_dumb_terminal_get_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for terminal, name in ((False, "xterm"), (True, "dumb")):
+        monkeypatch.setenv("TERM", name)
+        stream = io.StringIO()
+        console = Console(file=stream, force_terminal=terminal, color_system=None)
+        with Watch(one_trial().run, "run", Wish(), console) as shown:
+            shown.stage("measuring")
+        assert stream.getvalue() == "measuring\n"
+
+
+# --- metrics -------------------------------------------------------------------------------------
+
+
+def scrape(address: object) -> dict[str, list[Any]]:
+    """The samples by name."""
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    samples: dict[str, list[Any]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            samples.setdefault(sample.name, []).append(sample)
+    return samples
+
+
+def test_metrics_say_what_the_state_says() -> None:
+    state = one_trial(phases=2)
+    fed(state, *flows(1000, 990), phase_record("node1"), phase_record("node2"))
+    fed(state, progress_record("node1", 80e6, None, phase=1))
+    with metrics.Metrics(metrics.Address.parse("127.0.0.1:0"), Shown(state, "run-7")) as server:
+        samples = scrape(server.address)
+    (offered,) = samples["switchbench_port_offered_bytes_per_second"]
+    assert offered.value == 10e6
+    assert offered.labels == {"port": "node1:e0", "node": "node1", "network": "lab"}
+    assert "switchbench_port_delivered_bytes_per_second" not in samples  # not 0: unknown
+    lost = {s.labels["port"]: s.value for s in samples["switchbench_port_lost_frames_total"]}
+    assert lost == {"node1:e0": 0, "node2:e0": 10}
+    values = {name: found[0].value for name, found in samples.items() if len(found) == 1}
+    assert values["switchbench_run_phase"] == 1
+    assert values["switchbench_run_repeat"] == 0
+    assert values["switchbench_run_completed_phases_total"] == 1
+    assert values["switchbench_run_lost_frames_total"] == 10
+    assert samples["switchbench_run_info"][0].labels["run"] == "run-7"
+    assert samples["switchbench_build_info"][0].labels["version"]
+    steps = {s.labels["switchbench_step"]: s.value for s in samples["switchbench_step"]}
+    assert [name for name, value in steps.items() if value] == ["window"]
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection((server.address.host, server.address.port), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [(":9469", "0.0.0.0", 9469), ("[::1]:0", "::1", 0), ("localhost:80", "localhost", 80)],
+)
+def test_addresses(text: str, host: str, port: int) -> None:
+    assert metrics.Address.parse(text) == metrics.Address(host, port)
+
+
+@pytest.mark.parametrize("text", ["", "9469", ":", ":x", ":65536", "::1:80", "[::1]", ":-1", "a:²"])
+def test_addresses_that_are_none(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"--metrics .*for example :9469"):
+        metrics.Address.parse(text)
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = metrics.Address("127.0.0.1", other.getsockname()[1])
+        with pytest.raises(ConfigurationError, match=rf"{address}: Address already in use; name"):
+            metrics.Metrics(address, Shown(one_trial()))
+    with pytest.raises(ConfigurationError, match=r"no-such-host\.invalid"):
+        metrics.Metrics(metrics.Address("no-such-host.invalid", 0), Shown(one_trial()))
+
+
+def exported() -> set[str]:
+    """The names of all metrics, as Prometheus has them, with something in each."""
+    state = one_trial(phases=2)
+    fed(state, *flows(1000, 990), *(phase_record(node) for node in ("node1", "node2")))
+    fed(state, *(progress_record(node, 80e6, 80e6, phase=1) for node in ("node1", "node2")))
+    families = metrics.StateCollector(Shown(state)).collect()
+    return {sample.name for family in families for sample in family.samples}
+
+
+def test_names_follow_the_conventions() -> None:
+    for family in metrics.StateCollector(Shown(one_trial())).collect():
+        assert family.name.startswith("switchbench_")
+        assert family.documentation.endswith(".")
+        assert not re.search(r"_(bps|bits|ms|us|percent|total)\b", family.name)
+
+
+def test_each_metric_of_the_dashboard_exists() -> None:
+    dashboard = json.loads((ROOT / "conf/grafana-switchbench.json").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    asked.append(dashboard["templating"]["list"][-1]["query"])
+    used = {name for text in asked for name in re.findall(r"\bswitchbench_\w+", text)}
+    assert len(used) > 12
+    labels = {"switchbench_step"}  # a label has the metric's name
+    assert used - labels <= exported()
+
+
+def test_each_metric_is_documented() -> None:
+    text = (ROOT / "doc/live.md").read_text()
+    documented = set(re.findall(r"^\| `(switchbench_\w+)", text, re.M))
+    assert documented == exported()
