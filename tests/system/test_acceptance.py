@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From the clauses of conf/acceptance.yaml to a verdict: a good switch is accepted, one whose
+fabric is too small is refused; and what was signed is told from what was changed afterwards."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import labkit
+import runs
+from switchbench import programs
+from switchbench.cli import main
+
+pytestmark = [labkit.needs_lab, labkit.needs_switch]
+
+CONF = programs.configurations() / "acceptance.yaml"
+# Half of its ports, and shorter: 40 Mbit/s in all.
+SHORT = ("site.nodes=4", "window=1s", "warmup=300ms")
+TOO_SMALL = "site.model.capacity=25M"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Two finished runs and the key that signed them."""
+
+    key: Path
+    allowed: Path
+    good: runs.Result
+    bad: runs.Result
+
+
+def execute(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        runs.command(*words), capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def run(out: Path, *words: str) -> runs.Result:
+    """conf/acceptance.yaml as a person runs it."""
+    settings = [word for setting in SHORT for word in ("--set", setting)]
+    done = execute("run", str(CONF), "--out", str(out), *settings, *words)
+    return runs.Result(done.returncode, done.stdout, done.stderr, out)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    folder = tmp_path_factory.mktemp("acceptance")
+    key = folder / "key"
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)]
+    subprocess.run(command, check=True)
+    allowed = folder / "allowed"
+    allowed.write_text(f"lab@example {key.with_suffix('.pub').read_text()}")
+    good = run(folder / "good", "--sign", str(key), "--junit", str(folder / "good.xml"))
+    bad = run(folder / "bad", "--sign", str(key), "--set", TOO_SMALL)
+    yield Bench(key, allowed, good, bad)
+    assert labkit.leftovers() == []
+
+
+def verify(directory: Path, bench: Bench) -> subprocess.CompletedProcess[str]:
+    return execute("verify", str(directory), "--allowed-signers", str(bench.allowed))
+
+
+def verdicts(result: runs.Result) -> dict[str, str]:
+    return {clause["id"]: clause["verdict"] for clause in result.summary["expectations"]}
+
+
+def test_a_good_switch_is_accepted(bench: Bench) -> None:
+    result = bench.good
+    assert result.status == 0, result.output + result.errors
+    assert set(verdicts(result).values()) == {"accepted"}
+    sentence = "X8, modelled (serial SN-0012, firmware 1.0.3) is accepted: all 6 clauses hold"
+    assert sentence in " ".join(result.output.split())
+    (suite,) = ElementTree.parse(bench.key.parent / "good.xml").getroot()
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["7", "0", "0"]
+
+
+def test_one_whose_fabric_is_too_small_is_refused(bench: Bench) -> None:
+    result = bench.bad
+    assert result.status == 1, result.output + result.errors
+    refused = {name for name, verdict in verdicts(result).items() if verdict == "refused"}
+    assert {"B.1", "B.2", "B.3"} <= refused
+    throughput = result.summary["expectations"][0]
+    # 25 of the 40 Mbit/s that four ports have.
+    assert throughput["value"] == pytest.approx(62.5, abs=4)
+    assert throughput["margin"] == pytest.approx(throughput["value"] - 90)
+    assert throughput["at"]["port"].startswith("node")
+    lost = result.summary["expectations"][2]
+    assert lost["failed"] == lost["judged"] == 16  # 4 flows of pairs and 3 times 4 of aapc
+    (suite,) = ElementTree.parse(result.directory / "verdict.xml").getroot()
+    assert int(suite.get("failures", "0")) == len(refused)
+
+
+def test_the_hash_is_known_before_and_the_same_in_both(bench: Bench) -> None:
+    planned = json.loads(execute("plan", str(CONF), "--json").stdout)["clauses_sha256"]
+    for result in (bench.good, bench.bad):
+        assert result.summary["verdict"]["clauses_sha256"] == planned
+        assert planned in result.errors  # said when the run begins
+
+
+def test_both_are_as_they_were_signed(bench: Bench) -> None:
+    for result, word in ((bench.good, "accepted"), (bench.bad, "refused")):
+        done = verify(result.directory, bench)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "lab@example with ED25519 key" in done.stdout
+        assert f"is {word}:" in done.stdout.splitlines()[-1]
+
+
+def test_a_changed_byte_in_any_file_is_named(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [path.name for path in bench.good.directory.iterdir()]
+    assert {"records.ndjson", "configuration.yaml", "switch.ndjson", "manifest.json"} <= set(names)
+    for name in names:
+        copy = tmp_path / "copy"
+        shutil.copytree(bench.good.directory, copy)
+        path = copy / name
+        content = bytearray(path.read_bytes() or b" ")
+        content[len(content) // 2] ^= 0x02
+        path.write_bytes(content)
+        assert main(["verify", str(copy), "--allowed-signers", str(bench.allowed)]) == 2, name
+        (sentence,) = capsys.readouterr().err.splitlines()
+        assert name in sentence.removeprefix(f"switchbench: {copy}")
+        shutil.rmtree(copy)
+
+
+def test_the_refused_ones_summary_does_not_pass_for_the_good_ones(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """All of the good run's files but its records, sealed anew without a signature."""
+    forged = tmp_path / "forged"
+    shutil.copytree(bench.good.directory, forged)
+    shutil.copy(bench.bad.directory / "records.ndjson", forged)
+    for signature in forged.glob("manifest.json*"):
+        signature.unlink()
+    assert execute("sign", str(forged), "--key", str(bench.key)).returncode == 0
+    done = verify(forged, bench)
+    assert done.returncode == 2
+    assert "summary.json is not what records.ndjson amounts to" in done.stderr
+
+
+def test_a_summary_made_again_is_the_same(bench: Bench, tmp_path: Path) -> None:
+    copy = tmp_path / "again"
+    shutil.copytree(bench.bad.directory, copy)
+    assert execute("table", str(copy), "--again").returncode == 1
+    for name in ("summary.json", "verdict.xml", "manifest.json"):
+        assert (copy / name).read_bytes() == (bench.bad.directory / name).read_bytes()
+
+
+def test_what_is_refused_before_any_traffic(tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "out"))
+    for words, sentence in (
+        (("--set", "expect.0.where.pattern=ring"), "no trial of this run has ring (B.1)"),
+        (("--set", "about.cables=~"), "about.cables: is missing: profile acceptance needs"),
+        (("--sign", str(tmp_path / "none")), "none can't be read: No such file or directory"),
+        (("--junit", str(tmp_path / "no" / "x.xml")), "--junit: there is no folder"),
+    ):
+        done = execute("run", str(CONF), *out, *words)
+        assert done.returncode == 2, words
+        (line,) = done.stderr.splitlines()
+        assert sentence in line
+        assert not (tmp_path / "out").exists()
