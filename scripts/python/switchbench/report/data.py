@@ -7,6 +7,7 @@ sentence each, and what can be is there.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from ..errors import ConfigurationError, SwitchbenchError
 from ..model import Port
 from ..results.bottleneck import group_of_port
 from ..results.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary
-from ..results.summary import NOT_ENDED, SCHEMA, gather, schema
+from ..results.summary import NOT_ENDED, gather, schema
 from .columns import Columns, PlanKey
 
 Entry = dict[str, Any]
@@ -86,26 +87,36 @@ def plan_key(entry: Mapping[str, Any]) -> PlanKey:
 
 def _summary(directory: Path, damage: list[str]) -> Entry:
     """As it is, or made again of the records where it is not whole."""
+    summary: Entry = {}
     try:
         summary = load_summary(directory)
-        if not isinstance(summary, dict):
-            raise ConfigurationError(f"{directory / SUMMARY} is damaged: it is no mapping")
-        if NOT_ENDED not in summary.get("faults", []):
+        if NOT_ENDED not in summary["faults"]:
             return summary
-        reason = NOT_ENDED
+        damage.append(NOT_ENDED)
     except ConfigurationError as error:
-        if not (directory / RECORDS).exists():
+        other = _of_another_form(directory)
+        if other is None and not (directory / RECORDS).exists():
             raise
-        summary, reason = {}, str(error)
-    damage.append(reason)
+        damage.append(str(error))
+        if other is not None:
+            return other
     try:
         again = _again(directory, summary)
     except SwitchbenchError as error:
         if not summary:
-            raise ConfigurationError(f"{reason}; nor can it be made again: {error}") from error
+            raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
         return summary
-    damage.append("figures and tables are of the records alone")
+    damage.append("what is shown here was made of the records that there are")
     return again
+
+
+def _of_another_form(directory: Path) -> Entry | None:
+    """A summary of which something may be known all the same."""
+    try:
+        found = json.loads((directory / SUMMARY).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and "trials" in found else None
 
 
 def _again(directory: Path, summary: Entry) -> Entry:
@@ -131,18 +142,12 @@ def _about(directory: Path) -> Entry:
 
 def _checked(summary: Entry, damage: list[str]) -> Entry:
     """Only what is of the form that this version knows; the rest is empty, and is said."""
-    said = summary.get("schema")
-    if said != SCHEMA:
-        damage.append(
-            f"{SUMMARY} is of another version, {said}, and this command knows {SCHEMA}: what has "
-            "another form is left out; use the version that wrote it to see all"
-        )
     form = schema()
     known: Entry = {}
     for name, part in form["properties"].items():
         known[name] = summary.get(name, _EMPTY.get(str(part.get("type"))))
         if name not in summary or name == "schema":
-            continue  # older summaries lack what was thought of later
+            continue  # older ones lack what was thought of later; of another form it is said
         validator = Draft202012Validator(part | {"$defs": form["$defs"]})
         if not validator.is_valid(summary[name]):
             damage.append(f"{SUMMARY}: `{name}` has a form that is not known, and is left out")

@@ -30,8 +30,8 @@ SECTIONS = (NODES, PAIRS, ALL_TO_ALL, WHOM, COURSE, MESSAGES, LATENCY, LOSS, SKE
 
 # Okabe and Ito (2008): told apart by all kinds of colour vision; black is left to the page.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
-# Their numbers share no divisor with the palette's: series of one colour differ in both.
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+# Eight each, to seven colours: series of one colour differ in both.
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "12px,3px", "2px,6px")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 # Of equal steps to the eye, with and without colour vision, and in grey (Nunez et al., 2018).
 SCALE = "Cividis"
@@ -44,8 +44,9 @@ LEGEND = {
     "traceorder": "normal",
 }
 # A logarithmic axis of times or rates: a tick each power of ten, written out.
-LOGARITHMIC = {"type": "log", "dtick": 1, "exponentformat": "none", "separatethousands": True}
-COUNTS = {"exponentformat": "none", "separatethousands": True, "rangemode": "tozero"}
+_WRITTEN_OUT = {"exponentformat": "none", "separatethousands": True, "automargin": True}
+LOGARITHMIC: dict[str, Any] = {"type": "log", "dtick": 1} | _WRITTEN_OUT
+COUNTS: dict[str, Any] = {"rangemode": "tozero"} | _WRITTEN_OUT
 
 
 def named_rows(names: list[str]) -> dict[str, Any]:
@@ -111,6 +112,8 @@ def packed(values: ArrayLike) -> Any:
     array: NDArray[Any] = np.asarray(values)
     if array.size <= _PLAIN:
         return _nulls(array.tolist())
+    if array.dtype.name not in _TYPES:  # JavaScript has no whole numbers of 64 bits
+        array = array.astype(np.float64 if abs(array).max() >= 1 << 31 else np.int32)
     kind = _TYPES[array.dtype.name]
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     found = {"dtype": kind, "bdata": base64.b64encode(little.tobytes()).decode("ascii")}

@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report's figures: the numbers in their traces are the summary's and the records'."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from simulated import SPANS, Choice, simulate
+from switchbench.errors import ConfigurationError
+from switchbench.report import figure as fig
+from switchbench.report.columns import PlanKey, Spans, Times
+from switchbench.report.data import Measured, plan_key
+from switchbench.report.figure import Figure, packed, unpacked
+from switchbench.report.figures import figures, heat, messages, scatter
+from switchbench.results.directory import CONFIGURATION, RECORDS, SUMMARY
+from switchbench.results.summary import schema
+
+RANKS = 16
+Trace = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    choice = Choice(ranks=RANKS, repeats=2)
+    return simulate(tmp_path_factory.mktemp("simulated") / "run", choice)
+
+
+@pytest.fixture(scope="module")
+def measured(directory: Path) -> Measured:
+    return Measured.load(directory)
+
+
+@pytest.fixture(scope="module")
+def drawn(measured: Measured) -> dict[str, Figure]:
+    return {one.name: one for one in figures(measured)}
+
+
+def trace(one: Figure, *words: str) -> Trace:
+    """The first trace whose name has all of these words."""
+    return next(t for t in one.data if all(word in t["name"] for word in words))
+
+
+def plans_of(measured: Measured, **wanted: Any) -> list[dict[str, Any]]:
+    return [
+        plan
+        for plan in measured.summary["plans"]
+        if all(plan[key] == value for key, value in wanted.items())
+    ]
+
+
+# --- all of them -------------------------------------------------------------------------------
+
+
+def test_a_simulated_summary_is_of_the_schema(directory: Path) -> None:
+    summary = json.loads((directory / SUMMARY).read_text())
+    assert list(Draft202012Validator(schema()).iter_errors(summary)) == []
+    assert summary["status"] == "complete"
+
+
+def test_every_kind_is_drawn_that_the_run_has_data_for(drawn: dict[str, Figure]) -> None:
+    sections = [one.section for one in drawn.values()]
+    assert sections == sorted(sections, key=fig.SECTIONS.index)
+    assert set(sections) == set(fig.SECTIONS) - {fig.MESSAGES}
+
+
+def test_figures_are_values_of_json_with_a_definition(drawn: dict[str, Figure]) -> None:
+    for one in drawn.values():
+        assert json.loads(json.dumps([one.data, one.layout], allow_nan=False))
+        assert len(one.definition) > 60
+        assert "title" not in one.layout
+        for axis in ("xaxis", "yaxis"):
+            assert axis in one.layout
+
+
+def test_series_of_a_figure_differ_without_colour(drawn: dict[str, Figure]) -> None:
+    for one in drawn.values():
+        lines = [t for t in one.data if t["type"] == "scatter" and "lines" in t["mode"]]
+        styles = [
+            (t["line"].get("dash"), t["line"].get("width"), str(t.get("marker"))) for t in lines
+        ]
+        per_group = len({t.get("legendgroup") for t in lines}) if one.name[:6] == "phases" else 0
+        assert len(set(styles)) >= (per_group or len(styles))
+
+
+def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
+    choice = Choice(ranks=8, transports=("tcp",), patterns=("pairs",), times_every=0)
+    measured = Measured.load(simulate(tmp_path / "run", choice))
+    assert [one.name for one in figures(measured)] == ["pairs", "course-1", "skew"]
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+def test_throughput_by_number_of_nodes(measured: Measured, drawn: dict[str, Figure]) -> None:
+    for transport in ("dpdk", "tcp"):
+        one = trace(drawn["nodes-chain"], transport)
+        assert one["x"] == [RANKS // 4, RANKS // 2, RANKS]
+        for ranks, mean in zip(one["x"], unpacked(one["y"]), strict=True):
+            plans = plans_of(measured, pattern="chain", transport=transport, ranks=ranks)
+            assert len(plans) == 2
+            rates = [plan["throughput"]["mean"] for plan in plans]
+            assert mean == pytest.approx(np.mean(rates))
+
+
+def test_table_of_pairs(measured: Measured, drawn: dict[str, Figure]) -> None:
+    for transport in ("dpdk", "tcp"):
+        one = trace(drawn["pairs"], transport)
+        plans = plans_of(measured, pattern="pairs", transport=transport)
+        mean = np.mean([plan["throughput"]["mean"] for plan in plans])
+        least = min(plan["throughput"]["min"] for plan in plans)
+        assert unpacked(one["x"]) == pytest.approx([mean])
+        assert unpacked(one["error_x"]["arrayminus"]) == pytest.approx([mean - least])
+
+
+def test_time_and_throughput_of_whole_plans(measured: Measured, drawn: dict[str, Figure]) -> None:
+    times, rates = (t for t in drawn["plans"].data if t["name"] == "tcp")
+    place = next(i for i, label in enumerate(times["y"]) if "aapc" in label)
+    plan = plans_of(measured, pattern="aapc", transport="tcp")[0]
+    assert unpacked(times["x"])[place] == pytest.approx(plan["elapsed_s"])
+    assert unpacked(rates["x"])[place] == pytest.approx(plan["throughput"]["mean"], rel=1e-3)
+
+
+def test_minimum_mean_and_maximum_by_phase(measured: Measured, drawn: dict[str, Figure]) -> None:
+    one = drawn["phases-1"]
+    repeats = [measured.phases_of(plan) for plan in plans_of(measured, pattern="aapc")]
+    both = [repeat for repeat in repeats if repeat[0]["transport"] == "dpdk"]
+    for name, key, choose in (
+        ("minimum", "min", np.min),
+        ("mean", "mean", np.mean),
+        ("maximum", "max", np.max),
+    ):
+        line = trace(one, "dpdk", name)
+        assert unpacked(line["x"]).tolist() == list(range(1, RANKS))
+        wanted = [
+            choose([phase["throughput"][key] for phase in same]) for same in zip(*both, strict=True)
+        ]
+        assert unpacked(line["y"]) == pytest.approx(wanted)
+
+
+def rate_of(directory: Path, plan: PlanKey, src: str, dst: str) -> float:
+    """A flow's throughput in Mbit/s, by hand."""
+    for line in (directory / RECORDS).read_text().splitlines():
+        record = json.loads(line)
+        if record["type"] != "flow" or record["side"] != "destination":
+            continue
+        if (record["trial"], record["repeat"], record["network"]) != plan:
+            continue
+        if (record["src"], record["dst"]) == (src, dst):
+            return 8e3 * float(record["window_payload_bytes"]) / float(record["window_ns"])
+    raise KeyError(src, dst)
+
+
+def test_heat_map_has_each_flow_at_its_place(
+    directory: Path, measured: Measured, drawn: dict[str, Figure]
+) -> None:
+    one = drawn["heat-map-1"].data[0]
+    cells = unpacked(one["z"])
+    assert cells.shape == (RANKS, RANKS)
+    assert np.isnan(np.diag(cells)).all()
+    plans = plans_of(measured, pattern="aapc", transport="dpdk")
+    for src, dst in (("node1", "node2"), ("node3", "node12"), ("node16", "node1")):
+        by_hand = [rate_of(directory, plan_key(p), f"{src}:e0", f"{dst}:e0") for p in plans]
+        shown = cells[one["y"].index(src), one["x"].index(dst)]
+        assert shown == pytest.approx(np.mean(by_hand), rel=1e-6)
+
+
+def test_heat_map_is_ordered_by_module(measured: Measured, drawn: dict[str, Figure]) -> None:
+    assert [measured.modules[port] for port in measured.ports] == sorted(measured.modules.values())
+    assert measured.names == [f"node{number + 1}" for number in range(RANKS)]
+    layout = drawn["heat-map-1"].layout
+    assert [note["text"] for note in layout["annotations"]] == [f"module{i}" for i in range(1, 5)]
+    between = sorted({s["x0"] for s in layout["shapes"] if s["x0"] == s["x1"]})
+    assert between == [3.5, 7.5, 11.5]
+
+
+def test_modules_come_together_whatever_the_sites_order() -> None:
+    from switchbench.report.data import _in_order
+
+    ports = ["node10:e0", "node1:e0", "node2:e0", "node3:e0"]
+    modules = {"node10:e0": "a", "node1:e0": "b", "node2:e0": "a", "node3:e0": "b"}
+    summary = {"ports": [{"port": port} for port in ports]}
+    assert _in_order(summary, modules) == ["node2:e0", "node10:e0", "node1:e0", "node3:e0"]
+    assert _in_order(summary, {}) == ports
+
+
+def test_loss_map_adds_up_to_the_summary(measured: Measured) -> None:
+    for plan in plans_of(measured, transport="dpdk"):
+        flows = measured.records.flows(plan_key(plan))
+        assert flows is not None
+        assert flows.lost.sum() == plan["lost_frames"]
+        assert flows.offered.sum() == plan["offered_frames"]
+
+
+def test_many_ranks_share_cells_that_show_the_worst() -> None:
+    axis = heat._Axis(np.arange(4), ["a to b", "c to d"], [], 2)
+    cells = np.arange(16.0).reshape(4, 4)
+    assert axis.folded(cells, np.fmin).tolist() == [[0.0, 2.0], [8.0, 10.0]]
+    assert axis.folded(cells, np.fmax).tolist() == [[5.0, 7.0], [13.0, 15.0]]
+    assert heat._block(2 * 1024 * 1024) == 1
+    assert heat._block(4 * 1024 * 1024) == 2
+
+
+def test_course_shows_the_span_in_which_all_fell(measured: Measured) -> None:
+    plan = plans_of(measured, pattern="pairs", transport="tcp")[0]
+    spans = measured.records.spans(plan_key(plan))
+    assert spans is not None
+    assert len(spans.src) == RANKS * SPANS
+    last = spans.to_ms == spans.to_ms.max()
+    least = measured.phases_of(plan)[0]["interim"]["least"]
+    assert spans.mbps[last].min() == pytest.approx(least, rel=1e-4)
+    assert spans.mbps[last].max() < spans.mbps[~last].min()
+
+
+def test_course_of_a_transfer_ends_with_its_data() -> None:
+    zeros = np.zeros(4, dtype=np.int32)
+    ends = np.array([0, 0, 0, 1], dtype=np.int32)
+    to_ms = np.array([10.0, 20.0, 30.0, 10.0])
+    spans = Spans(zeros, zeros, ends, to_ms - 10, to_ms, np.array([5.0, 3.0, 0.0, 7.0]))
+    assert spans.until_done().to_ms.tolist() == [10.0]
+
+
+def test_distribution_agrees_with_the_summarys_percentiles(
+    measured: Measured, drawn: dict[str, Figure]
+) -> None:
+    plan = plans_of(measured, pattern="pairs", transport="dpdk")[0]
+    times = measured.records.times(plan_key(plan), "one_way")
+    assert times is not None
+    latency = measured.phases_of(plan)[0]["latency"]["one_way"]
+    assert times.counts.sum() == latency["count"]
+    for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999)):
+        assert times.quantile_ns(share) / 1e3 == pytest.approx(latency[name], rel=0.01)
+    curve = trace(drawn["latency-one-way"], "pairs")
+    assert unpacked(curve["y"])[-1] == pytest.approx(100)
+    assert (np.diff(unpacked(curve["y"])) >= 0).all()
+
+
+def test_places_of_loss_add_up(measured: Measured, drawn: dict[str, Figure]) -> None:
+    one = drawn["loss-by-place"]
+    lost = sum(unpacked(t["x"]).sum() for t in one.data)
+    assert lost == sum(plan["lost_frames"] or 0 for plan in measured.summary["plans"])
+    assert lost > 0
+
+
+def test_loss_by_phase(measured: Measured, drawn: dict[str, Figure]) -> None:
+    line = trace(drawn["worst-loss-percent"], "aapc", "worst")
+    plans = plans_of(measured, pattern="aapc", transport="dpdk")
+    phases = [measured.phases_of(plan) for plan in plans]
+    wanted = [max(p["worst_loss_percent"] for p in same) for same in zip(*phases, strict=True)]
+    assert unpacked(line["y"]) == pytest.approx(wanted)
+
+
+def test_skew_has_every_phase(measured: Measured, drawn: dict[str, Figure]) -> None:
+    for end in ("start", "stop"):
+        said = unpacked(trace(drawn["skew"], end)["y"])
+        assert said.tolist() == [phase[f"{end}_skew_us"] for phase in measured.summary["trials"]]
+
+
+def test_cpu_parts_add_up(measured: Measured, drawn: dict[str, Figure]) -> None:
+    whole = sum(unpacked(t["x"]) for t in drawn["cpu"].data)
+    said = [
+        one["cpu_s_per_gb"]
+        for entry in measured.summary["comparisons"]
+        for one in entry["transports"]
+    ]
+    assert whole == pytest.approx(said)
+
+
+# --- messages ----------------------------------------------------------------------------------
+
+
+def curve(transport: str, ranks: int) -> dict[str, Any]:
+    times = {"min": 10.0, "p50": 19.0, "p99": 50.0, "max": 90.0}
+    points = [
+        {"size": size, "bandwidth_mbps": 2.0 * size, "latency_us": times | {"mean": 20.0 + size}}
+        for size in (4, 1024, 1 << 20)
+    ]
+    about = {"pattern": "pairs", "parameters": {"partners": "neighbours"}, "network": "lab"}
+    return about | {
+        "transport": transport, "ranks": ranks, "points": points, "peak_mbps": 2.0 * (1 << 20)
+    }  # fmt: skip
+
+
+def test_messages_by_size_overlay_the_transports() -> None:
+    curves = [curve(transport, ranks) for transport in ("tcp", "dpdk") for ranks in (2, 4)]
+    measured = Measured(Path(), {"messages": {"curves": curves}})
+    bandwidth, latency = messages.figures(measured)
+    for one in (bandwidth, latency):
+        assert [t["name"] for t in one.data] == [
+            "tcp, 2 nodes", "tcp, 4 nodes", "dpdk, 2 nodes", "dpdk, 4 nodes"
+        ]  # fmt: skip
+        assert len({(t["line"]["dash"], t["marker"]["symbol"]) for t in one.data}) == 4
+        assert one.layout["xaxis"]["type"] == one.layout["yaxis"]["type"] == "log"
+        assert one.layout["xaxis"]["ticktext"][:2] == ["4 B", "16 B"]
+    assert latency.data[0]["y"] == [24.0, 1044.0, 20.0 + (1 << 20)]
+    # In Gbit/s: the largest is beyond 10,000 Mbit/s.
+    assert bandwidth.data[0]["y"] == pytest.approx([0.008, 2.048, 2.0 * (1 << 20) / 1000])
+
+
+def test_thinning_keeps_every_outlier() -> None:
+    random = np.random.default_rng(1)
+    size = np.exp(random.uniform(np.log(4), np.log(1 << 18), 200_000))
+    fit_us = 100 + size / 10
+    time_us = fit_us * random.lognormal(0, 0.1, len(size))
+    far = np.arange(0, len(size), 1000)
+    time_us[far] *= 30
+    chosen = scatter.thinned(size, time_us, fit_us, 5000)
+    assert set(far) <= set(chosen)
+    assert 4000 < len(chosen) <= 5000 + len(far)
+    assert len(np.unique(chosen)) == len(chosen)
+
+
+def test_few_times_are_all_drawn() -> None:
+    size = np.array([4.0, 8.0, 16.0])
+    assert scatter.thinned(size, size, size, 10).tolist() == [0, 1, 2]
+
+
+# --- what a directory may be like --------------------------------------------------------------
+
+
+@pytest.fixture
+def copy(directory: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(directory, tmp_path / "copy"))
+
+
+def test_damaged_lines_are_said_and_left_out(copy: Path) -> None:
+    lines = (copy / RECORDS).read_bytes().splitlines(keepends=True)
+    place = next(i for i, line in enumerate(lines) if line.startswith(b'{"type":"flow"'))
+    lines[place] = lines[place][:60] + b"\n"
+    lines[0] = b"\xff\x00\n"
+    (copy / RECORDS).write_bytes(b"".join(lines) + b'{"type":"flow","no')
+    measured = Measured.load(copy)
+    assert measured.damage == [f"{RECORDS}: 2 lines are damaged and left out"]
+    assert any(one.name == "heat-map-1" for one in figures(measured))
+
+
+def test_without_records_the_summarys_figures_are_there(copy: Path) -> None:
+    (copy / RECORDS).unlink()
+    measured = Measured.load(copy)
+    assert measured.damage == [f"{RECORDS} can't be read: No such file or directory"]
+    names = {one.name for one in figures(measured)}
+    assert {"nodes-chain", "pairs", "plans", "phases-1", "skew", "cpu"} <= names
+    assert not any(name.startswith(("heat", "course", "latency")) for name in names)
+
+
+def test_a_newer_form_is_said_and_what_is_known_is_shown(copy: Path) -> None:
+    summary = json.loads((copy / SUMMARY).read_text())
+    summary["schema"] = "switchbench-summary/9"
+    summary["comparisons"] = {"of": "another form"}
+    (copy / SUMMARY).write_text(json.dumps(summary))
+    measured = Measured.load(copy)
+    assert "switchbench-summary/9" in measured.damage[0]
+    assert "`comparisons` has a form that is not known" in measured.damage[1]
+    names = {one.name for one in figures(measured)}
+    assert "plans" in names
+    assert "cpu" not in names
+
+
+def test_nothing_to_show_is_refused(copy: Path) -> None:
+    (copy / SUMMARY).write_text("{")
+    (copy / CONFIGURATION).write_text("no: configuration")
+    with pytest.raises(ConfigurationError, match=r"is damaged.*nor can it be made again"):
+        Measured.load(copy)
+    (copy / RECORDS).unlink()
+    with pytest.raises(ConfigurationError, match="is damaged"):
+        Measured.load(copy)
+
+
+# --- arrays ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(100, dtype=np.float64) / 3,
+        np.arange(100, dtype=np.int64),
+        np.array([1 << 40] * 30),
+        np.arange(60, dtype=np.float32).reshape(6, 10),
+        np.array([1.5, 2.5]),
+    ],
+)
+def test_packed_arrays_come_back(values: Any) -> None:
+    assert unpacked(json.loads(json.dumps(packed(values)))) == pytest.approx(values)
+
+
+def test_what_was_not_observed_is_null_in_short_lists() -> None:
+    assert packed(np.array([1.0, np.nan])) == [1.0, None]
+
+
+def test_times_of_plans_add_up() -> None:
+    one = Times(np.array([10.0, 20.0]), np.array([1, 2]))
+    both = Times.merged([one, Times(np.array([20.0, 30.0]), np.array([3, 4]))])
+    assert both.values_ns.tolist() == [10.0, 20.0, 30.0]
+    assert both.counts.tolist() == [1, 5, 4]
+    assert both.quantile_ns(0.5) == 20.0
+
+
+def test_one_way_delays_are_put_right_as_in_the_summary(copy: Path) -> None:
+    """Of nodes whose clocks were estimated, by what was learned of them later."""
+    lines = (copy / RECORDS).read_text().splitlines(keepends=True)
+    others = [line for line in lines if '"clock":"shared"' not in line]
+    clocks = [json.loads(line) for line in lines if '"clock":"shared"' in line]
+    said = {"clock": "estimated", "clock_why": "boot ids differ"}
+    ready = [clock | said | {"clock_id": clock["node"]} for clock in clocks]
+    moment = {"trial": 0, "repeat": 0, "phase": 0, "clock": "estimated", "bound_ns": 100}
+    later = [
+        {"type": "clock", "node": f"node{node}", "offset_ns": 0, "shift_ns": 1000 * node} | moment
+        for node in range(1, RANKS + 1)
+    ]
+    text = "".join(json.dumps(r, separators=(",", ":")) + "\n" for r in (*ready, *later))
+    (copy / RECORDS).write_text("".join(others) + text)
+    times = Measured.load(copy).records.times(PlanKey(0, 0, "lab"), "one_way")
+    before = Measured.load(copy).records.times(PlanKey(2, 1, "lab"), "one_way")
+    assert times is not None
+    assert before is not None
+    # A chain's flow goes to the next node, which was off by 1 µs more than its source.
+    assert times.values_ns.tolist() == (before.values_ns + 1000).tolist()
