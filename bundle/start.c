@@ -33,6 +33,8 @@
 #define PROVIDERS "lib/verbs"
 #define XDP_PROGRAMS "lib/bpf"
 
+#define FOLDER_MAX (PATH_MAX - 2 * NAME_MAX) /* what is named in it fits into a path */
+
 #define FAILED 127 /* as a shell that can't find a program */
 
 static char program[NAME_MAX + 1];                       /* "switchbench-node" */
@@ -225,7 +227,7 @@ static int run_program(const char *folder, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    char folder[PATH_MAX - 64];
+    char folder[FOLDER_MAX];
     int rc = find_folder(folder, sizeof folder);
 
     if (rc < 0)
