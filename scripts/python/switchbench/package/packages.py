@@ -7,6 +7,8 @@ and no pip are needed, and what is installed is what was tested.
 
 from __future__ import annotations
 
+import compileall
+import py_compile
 import re
 import shutil
 from collections.abc import Iterator
@@ -78,6 +80,16 @@ def copy(folder: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
     shutil.copytree(_SOURCE, folder / NAME, ignore=shutil.ignore_patterns("__pycache__"))
+    compile_all(folder)
+
+
+def compile_all(folder: Path) -> None:
+    """Compiles what is below a folder, to be used as it is: archives and packages change the times
+    by which Python would know whether it is still right, and who runs it may not write there."""
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    compileall.compile_dir(
+        folder, quiet=2, workers=0, ddir=folder.name, invalidation_mode=unchecked
+    )
 
 
 def _is_wanted(file: metadata.PackagePath, name: str) -> bool:
@@ -86,5 +98,7 @@ def _is_wanted(file: metadata.PackagePath, name: str) -> bool:
     if name == NAME:
         return file.parts[0].endswith(".dist-info") and file.name in ("METADATA", "RECORD")
     if _LEFT_OUT.intersection(file.parts[:-1]) or file.suffix in _LEFT_OUT_SUFFIXES:
+        return False
+    if "__pycache__" in file.parts:
         return False
     return not (".so" in file.name and _LEFT_OUT_LIBRARIES.search(file.name))

@@ -34,7 +34,17 @@ sys.path.append(os.path.join(sys.prefix, "packages"))
 
 # What a command without windows and without a compiler does not need.
 _LEFT_OUT = (
-    *("ensurepip", "idlelib", "lib2to3", "test", "tests", "tkinter", "turtledemo", "venv"),
+    *(
+        "__pycache__",
+        "ensurepip",
+        "idlelib",
+        "lib2to3",
+        "test",
+        "tests",
+        "tkinter",
+        "turtledemo",
+        "venv",
+    ),
     *("dist-packages", "site-packages", "config-*", "sitecustomize.py", "LICENSE.txt"),
     *("_tkinter*.so", "_dbm*.so", "_gdbm*.so", "nis*.so", "_test*.so", "_xxtest*.so"),
 )
@@ -55,6 +65,7 @@ def write(folder: Path) -> Path:
         place = Path(name)
         shutil.copytree(library, place / "lib", ignore=shutil.ignore_patterns(*_LEFT_OUT))
         (place / "lib" / "sitecustomize.py").write_text(_SITE)
+        packages.compile_all(place / "lib")
         packages.copy(place / "packages")
         modules = [path for path in sorted(place.rglob("*.so*")) if path.is_file()]
         collect.gather(interpreter, loaded=modules).write(folder)
