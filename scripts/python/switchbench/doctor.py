@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from . import rdma
@@ -78,7 +79,8 @@ _OPTIONAL = (("dpdk", "librte_eal", "libdpdk-dev"), ("verbs", "libibverbs", "lib
 
 def _built_with(engine: Path) -> Check:
     try:
-        libraries = _output(["ldd", str(engine)])
+        # What ldd does, but for an engine that brings its own loader too.
+        libraries = _output(["env", "LD_TRACE_LOADED_OBJECTS=1", str(engine)])
     except (OSError, subprocess.SubprocessError):
         libraries = ""
     names = [name for name, library, _ in _OPTIONAL if library in libraries]
@@ -130,12 +132,24 @@ def _drivers() -> Iterator[Check]:
 
 
 def _driver_files() -> Iterator[Path]:
+    own = _own_drivers()
+    if own is not None:
+        yield from own.glob("librte_net_*.so*")
+        return
     for pattern in _PMD_FOLDERS:
         yield from Path("/").glob(f"{pattern[1:]}/librte_net_*.so")
 
 
+def _own_drivers() -> Path | None:
+    """Those that came with the engine (package/collect.py)."""
+    with suppress(ConfigurationError):
+        folder = find_engine().resolve().parent / "lib" / "dpdk"
+        return folder if folder.is_dir() else None
+    return None
+
+
 def _driver_name(path: Path) -> str:
-    return path.name.removeprefix("librte_net_").removesuffix(".so")
+    return path.name.removeprefix("librte_net_").partition(".so")[0]
 
 
 def _packet_sockets() -> Iterator[Check]:

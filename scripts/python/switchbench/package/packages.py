@@ -26,7 +26,7 @@ _EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
 # Parts that are for those who build on a package or test it: half of what numpy and pyarrow weigh.
 _LEFT_OUT = {"tests", "include"}
 _LEFT_OUT_SUFFIXES = {".a", ".c", ".h", ".hpp", ".pxd", ".pyi", ".pyx"}
-_LEFT_OUT_LIBRARIES = re.compile(r"_(flight|substrait)\.")  # Arrow's servers and query plans
+_LEFT_OUT_LIBRARIES = re.compile(r"_flight\.")  # servers of Arrow, which nothing else needs
 
 
 def distributions() -> list[metadata.Distribution]:
