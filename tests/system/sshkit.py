@@ -49,6 +49,7 @@ PermitRootLogin yes
 PermitUserEnvironment no
 MaxStartups 200
 LogLevel INFO
+SetEnv HOME={folder}/home-{name}
 """
 
 CLIENT_HOST = """\
@@ -96,6 +97,10 @@ class Hosts:
             "ports": {"e0": {"network": "lab", "iface": "eth0", "line_rate": "20Mbit"}},
             "ssh": {"config": str(self.folder / "config"), "engine": str(find_engine()), **ssh},
         }
+
+    def home(self, name: str) -> Path:
+        """Of who logs in there: the hosts share this machine's disks, but not that."""
+        return self.folder / f"home-{name}"
 
     def log(self, name: str) -> str:
         """What the host's sshd has written."""
@@ -204,6 +209,7 @@ def hosts(topology: Path | str, folder: Path, **overrides: Any) -> Iterator[Host
         ways = [CLIENT_HOST.format(name=n.name, address=n.control_ipv4) for n in lab.nodes]
         (folder / "config").write_text("".join(ways) + CLIENT_ALL.format(port=PORT, folder=folder))
         for node in lab.nodes:
+            made.home(node.name).mkdir()
             made.servers[node.name] = stack.enter_context(_server(made, node))
         underway.wait_until(
             lambda: all("listening on" in made.log(name) for name in made.names), "all listen", 30

@@ -17,7 +17,7 @@ from .errors import SwitchbenchError
 # by set_defaults(main=main) what runs: main(args) -> exit status.
 COMMANDS = (
     *("run", "table", "verify", "sign", "plan", "topology"),
-    *("lab", "bind", "restore", "doctor", "bundle"),
+    *("lab", "push", "bind", "restore", "doctor", "bundle"),
 )
 
 DESCRIPTION = "Does this network still hold when every port is busy at once, and where not?"

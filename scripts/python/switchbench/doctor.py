@@ -159,7 +159,7 @@ def _packet_sockets() -> Iterator[Check]:
     yield _try_socket(
         "AF_XDP",
         _AF_XDP,
-        "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock",
+        "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock,cap_sys_admin",
         "CONFIG_XDP_SOCKETS",
     )
 

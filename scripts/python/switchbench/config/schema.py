@@ -274,7 +274,7 @@ class Ssh(Strict):
     config: Name | None = None  # a file for ssh -F
     options: dict[str, Any] | None = None  # of ssh_config(5), by keyword
     engine: Name | None = None
-    privilege: Literal["none", "sudo"] | None = None
+    privilege: Literal["none", "setcap", "sudo"] | None = None
     fanout: Annotated[int, whole(1, 4096, "a fan-out")] | None = None
     timeout: Duration | None = None
     topology: Name | None = None  # ClusterShell's, with the gateways

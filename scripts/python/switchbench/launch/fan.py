@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ClusterShell.Event import EventHandler
@@ -30,18 +31,27 @@ class Answer:
     errors: list[str] = field(default_factory=list)
 
 
+# A command whose standard input is a file: its name, then the command's words.
+_FED = ("sh", "-c", 'exec "$@" <"$0"')
+
+
 def fan_out(
-    commands: Mapping[str, Sequence[str]], fanout: int, timeout_s: float
+    commands: Mapping[str, Sequence[str]],
+    fanout: int,
+    timeout_s: float,
+    given: Path | None = None,
 ) -> dict[str, Answer]:
     """Runs each host's command here (one that goes there, as `ssh`); all answers, by host.
 
-    At most `fanout` run at a time, each at most `timeout_s`. Their standard input is empty.
+    At most `fanout` run at a time, each at most `timeout_s`. Their standard input is the file
+    `given`, or empty.
     """
+    fed = [*_FED, str(given)] if given is not None else []
     task = task_self()
     task.set_info("fanout", fanout)
     answers = {host: Answer() for host in commands}
     for host, words in commands.items():
-        worker = _Worker(host, _Ear(answers), timeout_s, command=list(words), stderr=True)
+        worker = _Worker(host, _Ear(answers), timeout_s, command=[*fed, *words], stderr=True)
         task.schedule(worker)
         worker.set_write_eof()
     try:

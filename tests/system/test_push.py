@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench push` for real: over ssh to hosts of their own home folders, and runs on what came
+there."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labkit
+import runs
+import sshkit
+import underway
+from switchbench.errors import ConfigurationError
+from switchbench.launch import openssh
+from switchbench.package.collect import Collection, collect
+
+pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
+
+PLACE = f"{openssh.HOME_FOLDER}/{openssh.CURRENT}"
+PAIRS = {"pattern": "pairs"}
+QUICK: dict[str, Any] = {"warmup": "100ms", "window": "200ms", "load": "50%", "repeat": 1}
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshkit.Hosts]:
+    """Four hosts on one slow switch."""
+    folder = tmp_path_factory.mktemp("push")
+    topology = underway.write_topology(folder, *(f"node{i}" for i in range(1, 5)))
+    with sshkit.hosts(topology, folder / "keys") as made:
+        yield made
+    assert labkit.leftovers() == []
+
+
+@pytest.fixture(scope="module")
+def collection() -> Collection:
+    """What must come there."""
+    try:
+        return collect()
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+
+
+def site_of(hosts: sshkit.Hosts, *names: str, **ssh: Any) -> dict[str, Any]:
+    """A site that names no engine."""
+    site = hosts.site(*names, **ssh)
+    if "engine" not in ssh:
+        del site["ssh"]["engine"]
+    return site
+
+
+def push(
+    hosts: sshkit.Hosts, folder: Path, site: dict[str, Any], *words: str
+) -> subprocess.CompletedProcess[str]:
+    path = hosts.write(folder, {"site": site, "tests": [PAIRS]})
+    return hosts.command("push", str(path), *words)
+
+
+def test_from_nothing_to_a_run(hosts: sshkit.Hosts, collection: Collection, tmp_path: Path) -> None:
+    config = hosts.rewrite(tmp_path, "Host node4\n  Port 22023")
+    done = push(hosts, tmp_path, site_of(hosts, config=str(config)))
+    print(done.stdout)
+    assert done.returncode == 3
+    lines = {line.partition(": ")[0]: line.partition(": ")[2] for line in done.stdout.splitlines()}
+    for name in ("node1", "node2", "node3"):
+        where = hosts.home(name) / openssh.HOME_FOLDER
+        assert re.fullmatch(rf"copied, [\d.]+ MB: {collection.name} in {where}", lines[name])
+        assert os.readlink(where / "current") == collection.name
+        assert sorted(path.name for path in where.iterdir()) == [collection.name, "current"]
+    assert lines["node4"].startswith("it can't be reached (connect to host 100.64.0.4 port 22023")
+    again = push(hosts, tmp_path, site_of(hosts))
+    assert again.returncode == 0, again.stdout + again.stderr
+    said = sorted(re.sub(r" in \S+", "", line) for line in again.stdout.splitlines())
+    assert said[:3] == [f"node{i}: has it already: {collection.name}" for i in (1, 2, 3)]
+    assert said[3].startswith("node4: copied, ")
+    asked = {"site": site_of(hosts), "transports": ["dpdk", "tcp"], **QUICK, "tests": [PAIRS]}
+    with hosts.started(tmp_path / "run", asked) as run:
+        underway.wait_until(
+            lambda: sum(record["type"] == "hello" for record in run.records()) == 4,
+            "all said hello",
+            limit_s=60,
+        )
+        loaders = {os.readlink(f"/proc/{run.pid(name)}/exe") for name in hosts.names}
+        result = run.end()
+    assert result.status == 0, result.errors
+    assert loaders == {
+        str(hosts.home(name) / openssh.HOME_FOLDER / collection.name / "lib" / "loader")
+        for name in hosts.names
+    }
+
+
+def test_what_was_changed_there_is_brought_again(
+    hosts: sshkit.Hosts, collection: Collection, tmp_path: Path
+) -> None:
+    site = site_of(hosts, "node1", "node2")
+    assert push(hosts, tmp_path, site).returncode == 0
+    engine = hosts.home("node2") / PLACE / "switchbench-node"
+    engine.write_text("#!/bin/sh\necho switchbench-node 0.0.9\n")
+    asked = {"site": site, "transport": "tcp", **QUICK, "tests": [PAIRS]}
+    result = hosts.run(tmp_path / "run", asked)
+    assert result.status == 3
+    said = underway.sentence(result.errors)
+    assert said.startswith("node2: it has version 0.0.9 (its switchbench-node), this command ")
+    assert said.endswith("by `switchbench push`")
+    done = push(hosts, tmp_path, site)
+    assert re.search(rf"^node2: copied, [\d.]+ MB: {collection.name}", done.stdout, re.M)
+    assert "node1: has it already" in done.stdout
+    assert hosts.run(tmp_path / "again", asked).status == 0
+
+
+@pytest.mark.slow
+def test_through_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    topology = tmp_path / "topology.conf"
+    here = platform.node().partition(".")[0]
+    topology.write_text(f"[routes]\n{here}: node1\nnode1: node[2-3]\n")
+    before = hosts.log("node3")
+    site = site_of(hosts, "node2", "node3", topology=str(topology))
+    done = push(hosts, tmp_path, site, "--to", str(tmp_path / "there"), "--nodes", "node3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    log = hosts.log("node3").removeprefix(before)
+    assert "Accepted publickey for root from 100.64.0.1 " in log
+    assert f"from {sshkit.CONTROLLER} " not in log
+    engine = tmp_path / "there" / "current" / "switchbench-node"
+    note = f"the site names another engine: give it `ssh: {{engine: {engine}}}`"
+    assert done.stdout.splitlines()[-1] == note
+    site["ssh"]["engine"] = str(engine)
+    assert "another engine" not in push(hosts, tmp_path, site, "--to", f"{tmp_path}/there").stdout
+
+
+@pytest.mark.slow
+def test_many_hosts_with_one_disk(
+    hosts: sshkit.Hosts, collection: Collection, tmp_path: Path
+) -> None:
+    done = push(hosts, tmp_path, site_of(hosts), "--to", str(tmp_path / "shared"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(path.name for path in (tmp_path / "shared").iterdir()) == [
+        collection.name, "current",
+    ]  # fmt: skip
+
+
+def test_where_nothing_can_be_written(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    done = push(hosts, tmp_path, site_of(hosts, "node1", "node2"), "--to", "/proc/nowhere")
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[0] == "node[1-2]: /proc/nowhere can't be made"
+    done = push(hosts, tmp_path, site_of(hosts), "--to", "here")
+    assert done.returncode == 2
+    assert "a full path is needed" in underway.sentence(done.stderr)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can reach: capabilities are for who is not root."""
+    folder = Path("/run") / f"switchbench-push-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def by_nobody(folder: Path, engine: Path) -> str:
+    """Starts the engine as a user without any right, of the group that pushed."""
+    path = folder / "nobody-node"
+    words = "--reuid=65534 --regid=0 --clear-groups --inh-caps=-all"
+    path.write_text(f'#!/bin/sh\nexec setpriv {words} -- {engine} "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("setcap"), reason="needs setcap: apt-get install libcap2-bin")
+def test_capabilities_do_for_who_is_not_root(
+    hosts: sshkit.Hosts, open_folder: Path, tmp_path: Path
+) -> None:
+    site = site_of(hosts, "node1", "node2")
+    engine = open_folder / "current" / "switchbench-node"
+    asked = {"transports": ["dpdk", "tcp"], **QUICK, "tests": [PAIRS]}
+    for privilege in ("none", "setcap"):
+        done = push(hosts, tmp_path, site, "--to", str(open_folder), "--privilege", privilege)
+        assert done.returncode == 0, done.stdout + done.stderr
+        site["ssh"]["engine"] = by_nobody(open_folder, engine)
+        result = hosts.run(tmp_path / privilege, asked | {"site": site})
+        if privilege == "none":
+            assert result.status == 2
+            assert "need the capabilities CAP_NET_RAW and" in underway.sentence(result.errors)
+    assert result.status == 0, result.errors
+    assert (engine.stat().st_mode & 0o777, engine.stat().st_uid) == (0o750, 0)
+    site["ports"]["e0"]["driver"] = "af_xdp"
+    push(hosts, tmp_path, site, "--to", str(open_folder), "--privilege", "setcap")
+    result = hosts.run(tmp_path / "af_xdp", asked | {"site": site, "transports": ["dpdk"]})
+    assert result.status == 0, result.errors
+
+
+@pytest.mark.slow
+def test_sudo_runs_what_root_owns(hosts: sshkit.Hosts, open_folder: Path, tmp_path: Path) -> None:
+    if shutil.which("sudo") is None:
+        pytest.skip("there is no sudo")
+    engine = open_folder / "current" / "switchbench-node"
+    site = site_of(hosts, "node1", "node2", privilege="sudo", engine=str(engine))
+    done = push(hosts, tmp_path, site, "--to", str(open_folder))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[0].endswith(f" in {open_folder}, run by sudo")
+    asked: runs.Record = {"site": site, "transport": "tcp", **QUICK, "tests": [PAIRS]}
+    assert hosts.run(tmp_path, asked).status == 0
+
+
+def test_no_capabilities_for_devices_of_roots(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    site = site_of(hosts) | {"ports": {"e0": {"network": "n", "pci": "0000:3b:00.0"}}}
+    done = push(hosts, tmp_path, site, "--privilege", "setcap")
+    assert done.returncode == 2
+    assert "does not do for ports with `pci` (node1:e0)" in underway.sentence(done.stderr)
+    assert not (hosts.home("node1") / openssh.SHARED_FOLDER.lstrip("/")).exists()
