@@ -58,12 +58,17 @@ class Terminal:
 
     def turn(self, limit_s: float = _TURN_S) -> bool:
         """Shows what was written meanwhile; whether anything was."""
+        text = self.take(limit_s)
+        self._stream.feed(text)
+        return bool(text)
+
+    def take(self, limit_s: float) -> bytes:
+        """Keeps what was written meanwhile, unshown: for who has no time to look."""
         if not select.select([self._master], [], [], limit_s)[0]:
-            return False
+            return b""
         text = os.read(self._master, _CHUNK)
         self.raw += text
-        self._stream.feed(text)
-        return True
+        return text
 
     def until(self, seen: Callable[[], object], what: str, limit_s: float = 60) -> None:
         """Looks on until something is seen."""
