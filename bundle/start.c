@@ -202,11 +202,13 @@ static int name_bundle(const char *folder)
 
 /* --- the program --- */
 
+enum { ROOM = PATH_MAX + 320 }; /* a folder's path, and a program's name in it */
+
 static int run_program(const char *folder, int argc, char **argv)
 {
     /* The host's cache of libraries is another C library's. */
     static char no_cache[] = "--inhibit-cache", path[] = "--library-path", name[] = "--argv0";
-    char loader[PATH_MAX], libraries[PATH_MAX], self[PATH_MAX], file[PATH_MAX];
+    char loader[ROOM], libraries[ROOM], self[ROOM], file[ROOM];
     char *own[] = {loader, no_cache, path, libraries, name, self, file};
     size_t count = sizeof own / sizeof own[0];
     char **words = calloc(count + (size_t)argc + 1, sizeof *words);
