@@ -24,7 +24,8 @@ def _has_a_lab(path: Path) -> bool:
 
 
 EXAMPLES = sorted(path for path in CONF.glob("*.yaml") if _has_a_lab(path))
-LONG = {"paper-sokolowski"}  # a sweep of 96 trials: two minutes however short its windows
+# Many trials or ranks: 15 s to two minutes however short their windows.
+LONG = {"paper-sokolowski", "paper-salmon", "paper-switchbench-table1", "sixty-four", "tree"}
 DONE = (0, 1, 4)  # times this short may fail a clause, or leave it open
 
 pytestmark = labkit.needs_lab

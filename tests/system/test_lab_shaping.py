@@ -138,9 +138,8 @@ def test_every_frame_is_delivered_or_dropped(senders: int) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("pairs", "share"), [pytest.param(7, 1.0, marks=pytest.mark.slow), (12, 8 / 12)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("pairs", "share"), [(7, 1.0), (12, 8 / 12)])
 def test_a_trunk_is_shared(pairs: int, share: float) -> None:
     with session(load("two-modules"), f"{PREFIX}-trunk") as lab:
         left, right = lab.nodes[:12][:pairs], lab.nodes[12:][:pairs]

@@ -100,6 +100,7 @@ def test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees(
         assert received[f"{name}:e0"] == port.frames_to_node, name
 
 
+@pytest.mark.slow
 def test_tcp_gets_what_the_line_can_carry(tmp_path: Path) -> None:
     result = runs.run(
         tmp_path,
@@ -159,6 +160,7 @@ def _crossing(result: runs.Result, trial: dict[str, Any], module: dict[str, int]
     ]
 
 
+@pytest.mark.slow
 def test_aapc_shows_the_trunk_at_each_distance(tmp_path: Path) -> None:
     result = runs.run(
         tmp_path,
@@ -182,6 +184,7 @@ def test_aapc_shows_the_trunk_at_each_distance(tmp_path: Path) -> None:
         assert mean == pytest.approx(share, rel=0.03), distance
 
 
+@pytest.mark.slow
 def test_aapc_shows_the_uplinks_of_a_tree(tmp_path: Path) -> None:
     result = runs.run(
         tmp_path,
@@ -253,6 +256,7 @@ def test_a_chain_is_as_fast_as_its_slowest_link(tmp_path: Path, transport: str) 
         assert 0.48 <= tail.delivered_l1_bps / 100e6 <= 0.505  # a busy machine makes it slower
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "size"), [("10M", 1518), ("1M", 64)])
 def test_64_ranks_in_four_processes_lose_nothing(tmp_path: Path, rate: str, size: int) -> None:
     result = runs.run(
