@@ -287,6 +287,7 @@ static const cyaml_schema_field_t plan_fields[] = {
     CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_plan, phases, &u32_entry, 0,
                          LIST_MAX),
     CYAML_FIELD_BOOL_PTR("headline", POINTER | OPTIONAL, struct doc_plan, headline),
+    CYAML_FIELD_BOOL_PTR("packed", POINTER | OPTIONAL, struct doc_plan, packed),
     CYAML_FIELD_END,
 };
 

@@ -197,6 +197,7 @@ struct doc_plan {
     uint32_t *phases; /* NULL: all */
     unsigned phases_count;
     bool *headline; /* true: only the totals */
+    bool *packed;   /* true: not as records, but as numbers in memory */
 };
 
 enum document_kind {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define FLOWS_A_PART 30 /* so that a record stays below 1,000 bytes with 5-digit ranks */
@@ -23,7 +25,7 @@ struct lister {
     int rc;        /* of writing */
 };
 
-static size_t own_flows(struct lister *lister, uint32_t rank)
+static size_t own_flows(const struct lister *lister, uint32_t rank)
 {
     return pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, lister->flows,
                          lister->n);
@@ -117,6 +119,38 @@ static void list_headline(struct lister *lister)
     record_send(lister->records, record);
 }
 
+/* A phase as `packed` has it: its number, how many flows, and their sources and destinations. */
+static bool write_phase(const struct lister *lister)
+{
+    uint32_t head[2] = {htole32(lister->phase), 0};
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < lister->n; rank++)
+        count += (uint32_t)pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, NULL, 0);
+    head[1] = htole32(count);
+    if (fwrite(head, sizeof head, 1, stdout) != 1)
+        return false;
+    for (uint32_t rank = 0; rank < lister->n; rank++) {
+        size_t own = own_flows(lister, rank);
+
+        for (size_t i = 0; i < own; i++) {
+            uint32_t ends[2] = {htole32(lister->flows[i].src), htole32(lister->flows[i].dst)};
+
+            if (fwrite(ends, sizeof ends, 1, stdout) != 1)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void show_phase(struct lister *lister, bool packed)
+{
+    if (!packed)
+        list_phase(lister);
+    else if (!write_phase(lister))
+        lister->rc = -EIO;
+}
+
 static int make_plan(struct pattern_plan **plan, const struct doc_plan *doc, struct err *err)
 {
     struct pattern_ranks *groups = calloc(doc->pattern.groups_count + 1, sizeof *groups);
@@ -136,6 +170,7 @@ static int list_phases(struct lister *lister, const struct doc_plan *doc, struct
 {
     uint32_t phases = pattern_phases(lister->plan);
     uint32_t count = doc->phases != NULL ? doc->phases_count : phases;
+    bool packed = doc->packed != NULL && *doc->packed;
 
     if (doc->headline != NULL && *doc->headline)
         return 0;
@@ -144,11 +179,11 @@ static int list_phases(struct lister *lister, const struct doc_plan *doc, struct
         if (lister->phase >= phases)
             return err_set(err, -EINVAL, "plan.phases: %u: the plan has phases 0 to %u",
                            lister->phase, phases - 1);
-        list_phase(lister);
+        show_phase(lister, packed);
         if (lister->rc < 0)
             return err_set(err, lister->rc, "standard output can't be written");
     }
-    return 0;
+    return fflush(stdout) == 0 ? 0 : err_set(err, -errno, "standard output can't be written");
 }
 
 int plan_print(struct records *records, const struct doc_plan *doc, struct err *err)
@@ -164,7 +199,8 @@ int plan_print(struct records *records, const struct doc_plan *doc, struct err *
     if (lister.flows == NULL) {
         rc = err_set(err, -ENOMEM, "out of memory");
     } else {
-        list_headline(&lister);
+        if (doc->packed == NULL || !*doc->packed)
+            list_headline(&lister);
         rc = list_phases(&lister, doc, err);
     }
     free(lister.flows);

@@ -14,12 +14,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import yaml
 
 from .errors import ConfigurationError, RunError
 from .launch.engine import find_engine
 
 _TIMEOUT_S = 60
+
+Flows = npt.NDArray[np.int64]
 
 
 class PlanRefused(ConfigurationError):
@@ -57,13 +61,17 @@ class PlanRequest:
         """From a pattern's mapping."""
         return cls(ranks, json.dumps(pattern, sort_keys=True), seed)
 
-    def document(self, phases: Sequence[int] | None, headline: bool) -> str:
+    def document(
+        self, phases: Sequence[int] | None, headline: bool = False, packed: bool = False
+    ) -> str:
         """The request as the engine reads it."""
         plan: dict[str, Any] = {
             "ranks": self.ranks,
             "pattern": json.loads(self.pattern),
             "seed": self.seed,
         }
+        if packed:
+            plan["packed"] = True
         if headline:
             plan["headline"] = True
         elif phases is not None:
@@ -96,15 +104,35 @@ def plan_phases(request: PlanRequest, phases: Sequence[int] | None = None) -> li
     return list(found.values())
 
 
+def plan_flows(
+    request: PlanRequest, phases: Sequence[int] | None = None
+) -> Iterator[tuple[int, Flows]]:
+    """Each phase's number and its flows, as rows of source and destination by rank number.
+
+    What `plan_phases` is for people, this is for computing: plans of many million flows.
+    """
+    packed = np.frombuffer(_asked(request.document(phases, packed=True)), dtype="<u4")
+    at = 0
+    while at < packed.size:
+        phase, count = (int(number) for number in packed[at : at + 2])
+        yield phase, packed[at + 2 : at + 2 + 2 * count].reshape(count, 2).astype(np.int64)
+        at += 2 + 2 * count
+
+
 def _records(
     request: PlanRequest, phases: Sequence[int] | None = None, headline: bool = False
 ) -> Iterator[dict[str, Any]]:
+    text = _asked(request.document(phases, headline)).decode()
+    yield from (json.loads(line) for line in text.splitlines())
+
+
+def _asked(document: str) -> bytes:
+    """What the engine answers to a `plan` document; PlanRefused or RunError if it does not."""
     try:
         result = subprocess.run(
             [str(find_engine()), "--plan"],
-            input=request.document(phases, headline),
+            input=document.encode(),
             capture_output=True,
-            text=True,
             timeout=_TIMEOUT_S,
             check=False,
         )
@@ -112,14 +140,15 @@ def _records(
         raise RunError(f"switchbench-node can't be started: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise RunError(f"switchbench-node made no plan within {_TIMEOUT_S} s") from None
-    records = [json.loads(line) for line in result.stdout.splitlines()]
     if result.returncode != 0:
-        raise _refusal(records, result.stderr, result.returncode)
-    yield from records
+        log = result.stderr.decode(errors="replace")
+        raise _refusal(result.stdout, log, result.returncode)
+    return result.stdout
 
 
-def _refusal(records: list[dict[str, Any]], log: str, status: int) -> Exception:
+def _refusal(output: bytes, log: str, status: int) -> Exception:
     """The engine's own sentence: its error record, else the last line of its log."""
+    records = [json.loads(line) for line in output.splitlines() if line.startswith(b"{")]
     texts = [str(record["text"]) for record in records if record.get("type") == "error"]
     lines = log.strip().splitlines()
     text = texts[-1] if texts else (lines[-1] if lines else f"ended with status {status}")
