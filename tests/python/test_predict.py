@@ -3,13 +3,24 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from configs import PROJECT, needs_engine
+from switchbench.cli import main
+from switchbench.engine import PlanRefused, PlanRequest, plan_flows, plan_phases
 from switchbench.fabric import Fabric, Link, Routes
 from switchbench.fabric.routes import Rates
+from switchbench.model import Part, Port
 from switchbench.predict.constrained import constrained_bps
 from switchbench.predict.fair import max_min_bps
+from switchbench.predict.measured import fits
+from switchbench.predict.models import MODELS, Flows
+from switchbench.predict.outlook import Outlook
+from switchbench.predict.proportional import proportional_bps
 
 NIC = 940e6
 """What the paper's Gigabit links carry."""
@@ -123,3 +134,98 @@ def test_the_model_gives_every_flow_something() -> None:
             bps = constrained_bps(routes, paths, asymmetric)
             assert (bps > 0).all()
             assert (bps <= NIC * (1 + 1e-9)).all()
+
+
+def test_a_demand_is_not_exceeded_and_what_it_leaves_goes_to_others() -> None:
+    routes = racks(15, 9.4e9)
+    ranks = np.array([(1, 0), (2, 0), (3, 0)])
+    paths = routes.paths(ranks[:, 0], ranks[:, 1])
+    demand = np.array([100e6, np.inf, np.inf])
+    assert max_min_bps(routes, paths, demand) / 1e6 == pytest.approx([100, 420, 420])
+
+
+def test_drop_tail_serves_who_sends_more() -> None:
+    """Two senders of 900 and 100 on a link of 940: each loses the same share of its frames."""
+    routes = racks(15, 9.4e9)
+    ranks = np.array([(1, 0), (2, 0)])
+    paths = routes.paths(ranks[:, 0], ranks[:, 1])
+    found = proportional_bps(routes, paths, np.array([900e6, 100e6]))
+    assert found / 1e6 == pytest.approx([846, 94])
+
+
+def test_what_was_lost_before_does_not_fill_the_next_link() -> None:
+    """Four into a backbone of 940: 235 each arrive; the one that meets another at its NIC loses
+    only what 235 and 900 are above 940."""
+    routes = racks(15, NIC)
+    ranks = np.array([*((i, 15 + i) for i in range(4)), (20, 15)])
+    paths = routes.paths(ranks[:, 0], ranks[:, 1])
+    found = proportional_bps(routes, paths, np.array([NIC, NIC, NIC, NIC, 900e6])) / 1e6
+    share = 940 / (235 + 900)
+    assert found == pytest.approx([235 * share, 235, 235, 235, 900 * share])
+
+
+def test_models_that_see_no_inside() -> None:
+    """Hockney's sees the narrowest link of a path, LogGP's how many share an end."""
+    routes = racks(15, NIC / 2)
+    ranks = np.array([(0, 15), (1, 16), (2, 16), (3, 4)])
+    flows = Flows.of(routes, ranks, np.full(4, np.inf))
+    assert MODELS["hockney"](flows) / 1e6 == pytest.approx([470, 470, 470, 940])
+    assert MODELS["loggp"](flows) / 1e6 == pytest.approx([940, 470, 470, 940])
+
+
+@needs_engine
+def test_packed_plans_are_the_plans_that_people_see() -> None:
+    for pattern in (
+        {"name": "pairs"},
+        {"name": "aapc", "order": "pairwise"},
+        {"name": "ring", "count": 3},
+        {"name": "chain"},
+    ):
+        request = PlanRequest.of(6, pattern, 5)
+        packed = [(phase, flows.tolist()) for phase, flows in plan_flows(request)]
+        shown = [
+            (phase.number, [[s, d] for s, d, _ in phase.flows]) for phase in plan_phases(request)
+        ]
+        assert packed == shown
+    with pytest.raises(PlanRefused, match="rank"):
+        list(plan_flows(PlanRequest.of(1, {"name": "pairs"}, 1)))
+
+
+@needs_engine
+def test_the_command_foretells_the_trunk(capsys: pytest.CaptureFixture[str]) -> None:
+    """conf/two-modules.yaml: 7, 8, 9 and 12 pairs over a trunk of eight links."""
+    conf = str(PROJECT / "conf" / "two-modules.yaml")
+    assert main(["predict", conf, "--models", "max-min", "--json"]) == 0
+    trials = json.loads(capsys.readouterr().out)["trials"]
+    across = [trial["models"]["max-min"]["mean_bps"] / 10e6 for trial in trials[:4]]
+    assert across == pytest.approx([1.0, 1.0, 8 / 9, 8 / 12], rel=1e-3)
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["conf/two-modules.yaml", "--topology", "one-switch"], "one-switch has no host node9"),
+        (["conf/verbs-site.yaml"], "give --topology FILE"),
+        (["conf/two-modules.yaml", "--topology", "open"], "is not limited"),
+    ],
+)
+def test_a_topology_that_does_not_fit(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(PROJECT / arguments[0]), *arguments[1:]]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_error_is_that_of_the_time() -> None:
+    """Foretold 10, measured 5: the time was foretold as half, -50 %, as the paper counts."""
+    ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("tcp",), {}) for i in range(3))
+    part = Part("lab", ports)
+    ranks = np.array([(0, 1), (1, 2)])
+    outlook = Outlook(part, 0, ranks, {"good": np.array([10.0, 5.5]), "bad": np.array([20.0, 10])})
+    seen = {(0, "lab", 0): {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 5.0}}
+    found = fits(SimpleNamespace(point=0), [outlook], seen)  # type: ignore[arg-type]
+    assert [fit.model for fit in found] == ["good", "bad"]
+    assert found[0].errors == pytest.approx([0.0, -1 / 11])
+    assert found[1].errors == pytest.approx([-0.5, -0.5])
+    assert [fit.close for fit in found] == [1.0, 0.0]

@@ -15,10 +15,11 @@ from ..fabric.routes import Paths, Rates, Routes
 _EQUAL = 1e-9  # what rounding may make of two rates that are one
 
 
-def max_min_bps(routes: Routes, paths: Paths) -> Rates:
-    """The rate of each flow at layer 1, all flows having always something to send."""
+def max_min_bps(routes: Routes, paths: Paths, demand_bps: Rates | None = None) -> Rates:
+    """The rate of each flow at layer 1; a flow without a demand has always something to send."""
     capacity = np.append(routes.capacity_bps, np.inf)
     left = capacity.copy()
+    wanted = np.full(len(paths), np.inf) if demand_bps is None else demand_bps
     rates = np.zeros(len(paths))
     going = np.arange(len(paths))
     while going.size:
@@ -27,8 +28,9 @@ def max_min_bps(routes: Routes, paths: Paths) -> Rates:
         share = np.full(capacity.size, np.inf)
         np.divide(left, load, out=share, where=load > 0)
         share[routes.nothing] = np.inf
-        level = share.min()
+        level = min(share.min(), wanted[going].min())
         stopped = (share[there] <= level * (1 + _EQUAL)).any(axis=1)
+        stopped |= wanted[going] <= level * (1 + _EQUAL)
         rates[going[stopped]] = level
         taken = np.bincount(there[stopped].ravel(), minlength=capacity.size)
         left = np.maximum(left - taken * level, 0.0)

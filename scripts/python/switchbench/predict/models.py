@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The models by name: each says every flow's rate, given paths and what each would like to send.
+
+Two know nothing of a network's inside and are the measure of the others: Hockney's sees a single
+message on an empty network, LogGP's sees the end points, for whose gap all flows of a port wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..fabric.routes import Paths, Ranks, Rates, Routes
+from .constrained import constrained_bps
+from .fair import max_min_bps
+from .proportional import proportional_bps
+
+
+@dataclass(frozen=True)
+class Flows:
+    """The flows of one phase in one network."""
+
+    routes: Routes
+    sources: Ranks
+    destinations: Ranks
+    demand_bps: Rates
+    """At layer 1, as offered."""
+    paths: Paths
+
+    @classmethod
+    def of(cls, routes: Routes, ranks: Ranks, demand_bps: Rates) -> Flows:
+        """From rows of source and destination."""
+        sources, destinations = ranks[:, 0], ranks[:, 1]
+        return cls(routes, sources, destinations, demand_bps, routes.paths(sources, destinations))
+
+
+Model = Callable[[Flows], Rates]
+
+
+def hockney(flows: Flows) -> Rates:
+    """The narrowest link of its path, as if nothing else were sent (Hockney 1994)."""
+    capacity = np.append(flows.routes.capacity_bps, np.inf)
+    rate: Rates = np.minimum(capacity[flows.paths].min(axis=1), flows.demand_bps)
+    return rate
+
+
+def loggp(flows: Flows) -> Rates:
+    """The end points' gap a byte, shared by the flows of a port (Alexandrov et al. 1995)."""
+    routes, paths = flows.routes, flows.paths
+    capacity = np.append(routes.capacity_bps, np.inf)
+    first, last = paths[np.arange(len(paths)), _ends(routes, paths)]
+    load = np.bincount(np.concatenate([first, last]), minlength=capacity.size)
+    rate: Rates = np.minimum(capacity[first] / load[first], capacity[last] / load[last])
+    return np.minimum(rate, flows.demand_bps)
+
+
+def _ends(routes: Routes, paths: Paths) -> tuple[Ranks, Ranks]:
+    """The columns of each path's first and last resource."""
+    there = paths != routes.nothing
+    return there.argmax(axis=1), paths.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
+
+
+MODELS: dict[str, Model] = {
+    "hockney": hockney,
+    "loggp": loggp,
+    "max-min": lambda flows: max_min_bps(flows.routes, flows.paths, flows.demand_bps),
+    "proportional": lambda flows: proportional_bps(flows.routes, flows.paths, flows.demand_bps),
+    "constrained": lambda flows: np.minimum(
+        constrained_bps(flows.routes, flows.paths), flows.demand_bps
+    ),
+    "constrained-fair": lambda flows: np.minimum(
+        constrained_bps(flows.routes, flows.paths, asymmetric=False), flows.demand_bps
+    ),
+}
+"""In the order of print. The last two cost a step in Python for each flow."""
+
+SLOW = ("constrained", "constrained-fair")

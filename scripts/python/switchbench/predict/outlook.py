@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run foretold: the flows of its plans, on its network, by each model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..engine import PlanRequest, plan_flows
+from ..errors import ConfigurationError
+from ..fabric import Fabric, Routes, from_topology
+from ..fabric.routes import Ranks, Rates
+from ..lab import topology as topologies
+from ..model import Part, Run, Trial
+from ..results.measures import TCP_SEGMENT_OVERHEAD, TCP_SEGMENT_PAYLOAD
+from .models import MODELS, SLOW, Flows
+
+MOST_SLOW_FLOWS = 200_000
+"""Models that go through flows one by one are left out of plans with more."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is expected of one phase in one network."""
+
+    part: Part
+    phase: int
+    ranks: Ranks
+    """A row a flow: its source and destination in the part."""
+    rates: dict[str, Rates]
+    """By model, at layer 1."""
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The flows by their ports' names."""
+        names = [port.name for port in self.part.ranks]
+        return [(names[source], names[destination]) for source, destination in self.ranks]
+
+
+def fabric_of(run: Run, topology: str | None) -> Fabric:
+    """The network of a run: its lab's, or the topology file that describes a site."""
+    if topology is None and run.site.lab is None:
+        raise ConfigurationError(
+            "a site of real hosts says nothing of its switches: give --topology FILE "
+            "(doc/topology.md)"
+        )
+    try:
+        if topology is not None:
+            return from_topology(topologies.load(topology))
+        return from_topology(topologies.load(str(run.site.lab), run.site.lab_overrides))
+    except topologies.TopologyError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def points(run: Run) -> list[Trial]:
+    """One trial of each setting: repeats are foretold alike."""
+    found: dict[int, Trial] = {}
+    for trial in run.trials:
+        found.setdefault(trial.point, trial)
+    return list(found.values())
+
+
+class Oracle:
+    """Foretells trials on one network."""
+
+    def __init__(self, fabric: Fabric, models: Sequence[str] = tuple(MODELS)) -> None:
+        self.fabric = fabric
+        self._models = models
+        self._routes = Routes(fabric)
+        self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
+
+    def models_for(self, trial: Trial) -> list[str]:
+        """Those that can be asked for a plan of this size."""
+        fast = trial.flows > MOST_SLOW_FLOWS
+        return [name for name in self._models if not (fast and name in SLOW)]
+
+    def foretell(self, trial: Trial) -> Iterator[Outlook]:
+        """Each phase of each network of a trial."""
+        models = self.models_for(trial)
+        for part in trial.parts:
+            places = self._places(part)
+            request = PlanRequest.of(len(part.ranks), trial.pattern, trial.document["seed"])
+            for phase, ranks in plan_flows(request):
+                if not len(ranks):
+                    continue
+                demand = demand_bps(trial, part, ranks)
+                flows = Flows.of(self._routes, places[ranks], demand)
+                yield Outlook(part, phase, ranks, {name: MODELS[name](flows) for name in models})
+
+    def _places(self, part: Part) -> Ranks:
+        """Where in the fabric each rank is; refused where the two don't fit together."""
+        hosts = [port.host for port in part.ranks]
+        unknown = [host for host in hosts if host not in self._rank]
+        if unknown:
+            raise ConfigurationError(
+                f"topology {self.fabric.name} has no host {unknown[0]}, which network "
+                f"{part.network} has; it has {self.fabric.hosts[0]} to {self.fabric.hosts[-1]}"
+            )
+        twice = [host for host in dict.fromkeys(hosts) if hosts.count(host) > 1]
+        if twice:
+            raise ConfigurationError(
+                f"{twice[0]} has several ports in network {part.network}; a topology knows one"
+            )
+        return np.array([self._rank[host] for host in hosts], dtype=np.int64)
+
+
+def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
+    """What each flow is offered at layer 1: the load of its port, shared by the port's flows."""
+    if trial.traffic != "stream":
+        return np.full(len(ranks), np.inf)
+    lines = np.array([port.line_rate_bps or np.inf for port in part.ranks])
+    if trial.load.percent is not None:
+        offered = lines * trial.load.percent / 100.0
+    elif trial.load.bps is not None:
+        offered = np.full(len(lines), float(trial.load.bps))
+    else:
+        bits = 8.0 * line_bytes(trial) * float(trial.load.fps or 0.0)
+        offered = np.full(len(lines), bits)
+    sources = ranks[:, 0]
+    shared = np.bincount(sources, minlength=len(lines))
+    demand: Rates = (np.minimum(offered, lines) / np.maximum(shared, 1))[sources]
+    return demand
+
+
+def line_bytes(trial: Trial) -> float:
+    """A frame or message of the trial on the line, at layer 1."""
+    mean = sum(trial.sizes) / len(trial.sizes)
+    if trial.size_unit == "frame":
+        return mean + 20
+    return mean * (1 + TCP_SEGMENT_OVERHEAD / TCP_SEGMENT_PAYLOAD)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Drop-tail queues in order of arrival: what an output can't carry is lost by all in proportion.
+
+What senders without congestion control get, raw frames above all: a flow's share of a full output
+is its share of what comes in there, so that who sends more gets more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..fabric.routes import Paths, Rates, Routes
+
+_ROUNDS = 200
+_STILL = 1e-9
+
+
+def proportional_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
+    """What arrives of each flow's demand, at layer 1.
+
+    Each resource passes the same share of all that enters it. What enters depends on what was
+    passed before; in a tree the shares are found after as many rounds as the longest path has
+    links, and with a ring of full links they converge.
+    """
+    capacity = np.append(routes.capacity_bps, np.inf)
+    passed = np.ones(capacity.size)
+    for _ in range(_ROUNDS):
+        entering = np.zeros(capacity.size)
+        rate = demand_bps.astype(np.float64)
+        for resources in paths.T:
+            entering += np.bincount(resources, rate, minlength=capacity.size)
+            rate = rate * passed[resources]
+        new = np.minimum(1.0, capacity / np.maximum(entering, 1.0))
+        new[routes.nothing] = 1.0
+        still = bool(np.abs(new - passed).max() <= _STILL)
+        passed = new
+        if still:
+            break
+    arrived: Rates = demand_bps * passed[paths].prod(axis=1)
+    return arrived
