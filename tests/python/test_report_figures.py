@@ -333,10 +333,13 @@ def test_damaged_lines_are_said_and_left_out(copy: Path) -> None:
     lines = (copy / RECORDS).read_bytes().splitlines(keepends=True)
     place = next(i for i, line in enumerate(lines) if line.startswith(b'{"type":"flow"'))
     lines[place] = lines[place][:60] + b"\n"
+    lines[place + 1] = lines[place + 1].replace(b'"frames":', b'"frames":"many","was":')
+    place = next(i for i, line in enumerate(lines) if line.startswith(b'{"type":"interim"'))
+    lines[place] = lines[place].replace(b'"at_ms":[', b'"at_ms":["')
     lines[0] = b"\xff\x00\n"
     (copy / RECORDS).write_bytes(b"".join(lines) + b'{"type":"flow","no')
     measured = Measured.load(copy)
-    assert measured.damage == [f"{RECORDS}: 2 lines are damaged and left out"]
+    assert measured.damage == [f"{RECORDS}: 4 lines are damaged and left out"]
     assert any(one.name == "heat-map-1" for one in figures(measured))
 
 

@@ -106,6 +106,10 @@ _HISTOGRAM = {
     "trial": "int32", "repeat": "int32", "network": "string", "phase": "int32",
     "src": "string", "dst": "string", "kind": "string", "buckets": "string",
 }  # fmt: skip
+_INTERIM = {
+    "trial": "int32", "repeat": "int32", "network": "string", "phase": "int32", "dst": "string",
+    "from_ms": "float64", "at_ms": ["float64"], "flows": [{"src": "string", "counts": ["int64"]}],
+}  # fmt: skip
 
 
 @dataclass
@@ -126,11 +130,11 @@ class Columns:
         self.damage: list[str] = []
         self._places = {name: place for place, name in enumerate(ports)}
         self._sides: dict[tuple[PlanKey, str], _Chunks] = {}
-        self._spans: dict[PlanKey, list[tuple[float, ...]]] = {}
+        self._spans: dict[PlanKey, _Chunks] = {}
         self._times: dict[tuple[PlanKey, str], _Chunks] = {}
         self._opened: dict[str, str] = {}  # node by port
         self._ready: list[Record] = []
-        self._clocks: list[Record] = []
+        self._clocks: list[list[bytes]] = []  # lines, until it is known whether they matter
         self._waiting: list[bytes] = []  # histograms, until all clocks are known
         self._bad = 0
 
@@ -142,7 +146,7 @@ class Columns:
             b"inte": self._take_spans,
             b"port": self._take_ports,
             b"read": lambda lines: self._ready.extend(self._each(lines)),
-            b"cloc": lambda lines: self._clocks.extend(self._each(lines)),
+            b"cloc": self._clocks.append,
         }
         try:
             with path.open("rb") as file:
@@ -172,12 +176,8 @@ class Columns:
 
     def spans(self, plan: PlanKey) -> Spans | None:
         """The plan's interim results; None: there are none."""
-        rows = self._spans.get(plan)
-        if not rows:
-            return None
-        table = np.array(rows, dtype=np.float64)
-        phase, src, dst = (table[:, i].astype(np.int32) for i in range(3))
-        return Spans(phase, src, dst, table[:, 3], table[:, 4], table[:, 5])
+        found = self._spans.get(plan)
+        return None if found is None else Spans(*found.columns())
 
     def times(self, plan: PlanKey, kind: str) -> Times | None:
         """The plan's times of one kind of results.latency.KINDS; None: none were measured."""
@@ -209,21 +209,29 @@ class Columns:
                 continue
             yield record
 
-    def _table(self, text: bytes, columns: Mapping[str, str]) -> Any:
+    def _table(self, text: bytes, columns: Mapping[str, Any]) -> Any:
         """The named keys of lines as an Arrow table; damaged lines are counted and left out."""
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
-        schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()])
+        schema = pa.schema([(name, _arrow(kind)) for name, kind in columns.items()])
         options = arrow_json.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="ignore"
         )
         try:
             return arrow_json.read_json(io.BytesIO(text), parse_options=options)
         except pa.ArrowInvalid:
-            whole = self._each(text.splitlines(keepends=True))
-            kept = [{name: record.get(name) for name in columns} for record in whole]
-            return pa.Table.from_pylist(kept, schema=schema)
+            return pa.concat_tables(list(self._rows(text, schema)) or [schema.empty_table()])
+
+    def _rows(self, text: bytes, schema: Any) -> Iterator[Any]:
+        """The same line by line: those that can be read."""
+        import pyarrow as pa
+
+        for record in self._each(text.splitlines(keepends=True)):
+            try:
+                yield pa.Table.from_pylist([record], schema=schema)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError):
+                self._bad += 1
 
     # --- flows -----------------------------------------------------------------------------
 
@@ -249,7 +257,10 @@ class Columns:
 
     def _ends(self, table: Any, name: str) -> Ints:
         """Places of ports; -1 for one that is not in the list."""
-        coded = table[name].combine_chunks().dictionary_encode()
+        return self._places_of(table[name].combine_chunks())
+
+    def _places_of(self, names: Any) -> Ints:
+        coded = names.dictionary_encode()
         places = [self._places.get(port, -1) for port in coded.dictionary.to_pylist()]
         codes = coded.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
         found: Ints = np.array([*places, -1], dtype=np.int32)[codes]
@@ -258,18 +269,31 @@ class Columns:
     # --- interim results -------------------------------------------------------------------
 
     def _take_spans(self, lines: list[bytes]) -> None:
-        for record in self._each(lines):
-            dst = self._places.get(record["dst"], -1)
-            marks = [record["from_ms"], *record["at_ms"]]
-            plan = PlanKey(record["trial"], record.get("repeat") or 0, record["network"])
-            rows = self._spans.setdefault(plan, [])
-            for name, counts in record["flows"]:
-                ends = record["phase"], self._places.get(name, -1), dst
-                rows += [
-                    (*ends, marks[i], marks[i + 1], count)
-                    for i, count in enumerate(counts)
-                    if marks[i + 1] > marks[i]
-                ]
+        table = self._table(_as_mappings(b"".join(lines)), _INTERIM)
+        flows = table["flows"].combine_chunks()
+        counts = flows.flatten().field("counts")
+        record = _owners(flows)  # of each flow
+        flow = _owners(counts)  # of each span
+        place = np.arange(len(flow)) - counts.offsets.to_numpy()[flow]  # of a span in its flow
+        marks = table["at_ms"].combine_chunks()
+        first = marks.offsets.to_numpy()[record[flow]]
+        at_ms = marks.flatten().to_numpy(zero_copy_only=False)
+        begin = _numbers(table, "from_ms")[record[flow]]
+        from_ms = np.where(place > 0, at_ms[np.maximum(first + place - 1, 0)], begin)
+        columns = [
+            _numbers(table, "phase").astype(np.int32)[record[flow]],
+            self._places_of(flows.flatten().field("src"))[flow],
+            self._ends(table, "dst")[record[flow]],
+            from_ms,
+            at_ms[first + place],
+            counts.flatten().to_numpy(zero_copy_only=False).astype(np.float64),
+        ]
+        right = (columns[1] >= 0) & (columns[2] >= 0) & (columns[4] > columns[3])
+        for plan, chosen in _plans(table):
+            mine = right & chosen[record[flow]]
+            if mine.any():
+                part = tuple(column[mine] for column in columns)
+                self._spans.setdefault(plan, _Chunks()).parts.append(part)
 
     # --- times -----------------------------------------------------------------------------
 
@@ -302,8 +326,9 @@ class Columns:
         table = ClockTable(Site("", nodes))
         for record in self._ready:
             table.take_ready(record)
-        for record in self._clocks:
-            table.take(record)
+        for lines in self._clocks:
+            for record in self._each(lines):
+                table.take(record)
         return table
 
     def _shifts(self, clocks: ClockTable | None, table: Any) -> NDArray[np.float64] | None:
@@ -338,11 +363,36 @@ def _plans(table: Any) -> Iterator[tuple[PlanKey, NDArray[np.bool_]]]:
     coded = table["network"].combine_chunks().dictionary_encode()
     network = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
     names = coded.dictionary.to_pylist()
-    codes = np.stack([trial, repeat, network.astype(np.float64)])
-    for key in np.unique(codes, axis=1).T:
-        chosen = (codes == key[:, None]).all(axis=0) & (phase >= 0)
+    codes = (trial.astype(np.int64) << 32) + (repeat.astype(np.int64) << 16) + network
+    for code in np.unique(codes).tolist():
+        chosen = (codes == code) & (phase >= 0)
         if chosen.any():
-            yield PlanKey(int(key[0]), int(key[1]), names[int(key[2])]), chosen
+            yield PlanKey(code >> 32, code >> 16 & 0xFFFF, names[code & 0xFFFF]), chosen
+
+
+def _arrow(kind: Any) -> Any:
+    """An Arrow type: by its name, a list of one, a mapping of several."""
+    import pyarrow as pa
+
+    if isinstance(kind, list):
+        return pa.list_(_arrow(kind[0]))
+    if isinstance(kind, dict):
+        return pa.struct([(name, _arrow(part)) for name, part in kind.items()])
+    return getattr(pa, kind)()
+
+
+def _as_mappings(text: bytes) -> bytes:
+    """Lines of `interim` records with `["node1:e0", [1, 2]]` as a mapping: Arrow's lists are of one
+    type. Nodes write no blanks; lines with some are read one by one, and so are damaged ones."""
+    for old, new in ((b'["', b'{"src":"'), (b'",[', b'","counts":['), (b"]]", b"]}")):
+        text = text.replace(old, new)
+    return text
+
+
+def _owners(lists: Any) -> NDArray[np.int64]:
+    """For each element of an Arrow array of lists: which list it is in."""
+    lengths = np.diff(lists.offsets.to_numpy())
+    return np.repeat(np.arange(len(lists)), lengths)
 
 
 def _joined(
