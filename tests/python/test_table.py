@@ -195,9 +195,7 @@ def test_verdict_faults_alarms_and_gaps() -> None:
     text = printed(summarise(records, run, "node2 died"))
     words = " ".join(text.split())
     assert "refused 4.2 No frame lost lost_frames of each flow == 0: 10 frames at node2:e0" in words
-    assert (
-        "in trial 0 pairs phase 0, 10 frames on the wrong side it does not hold for 1 of" in words
-    )
+    assert "in trial 0 pairs phase 0, 10 frames off it does not hold for 1 of 2" in words
     assert "inconclusive 4.3 throughput of each flow >= 90: 92.52 Mbit/s at" in words
     assert "2.520 Mbit/s, 2.800 % to spare" in words
     assert "What was tested is refused: 1 of 2 clauses does not hold." in words

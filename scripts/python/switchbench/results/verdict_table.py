@@ -14,6 +14,7 @@ from . import figures
 
 Entry = Mapping[str, Any]
 
+_WRONG = {">": "too little", "<": "too much"}  # by how a requirement begins
 _STYLES = {"accepted": "green", "refused": "bold red", "inconclusive": "yellow"}
 
 
@@ -65,7 +66,7 @@ def _margin(clause: Entry, unit: str) -> str:
         return ""
     share = clause["margin_percent"]
     percent = "" if share is None or unit == " %" else f", {figures.digits(abs(share))} %"
-    side = "to spare" if margin > 0 else "on the wrong side"
+    side = "to spare" if margin > 0 else _WRONG.get(clause["require"].lstrip()[0], "off")
     return f", {_number(abs(margin))}{unit}{percent} {side}"
 
 
