@@ -88,7 +88,7 @@ def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[
     assert stage.main(quiet=False) == 0
     out = stage.path / "out"
     names = {path.name for path in out.iterdir()}
-    written = {"configuration.yaml", "records.ndjson", "nodes.log", "summary.json"}
+    written = {"configuration.yaml", "records.ndjson", "nodes.log", "summary.json", "report.html"}
     assert names == {*written, "manifest.json"}
     assert yaml.safe_load((out / "configuration.yaml").read_text()) == {"switchbench": 1}
     result = stage.summary()
@@ -101,6 +101,19 @@ def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[
     assert f"results    {out}" in printed.out
     assert "1 trial on 2 ports, about 2 s" in printed.err
     assert "first barrier" in printed.err
+
+
+def test_a_report_that_fails_spoils_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(path: Path) -> Path:
+        raise KeyError("what nobody thought of")
+
+    monkeypatch.setattr(command.build, "write", fail)
+    assert stage.main() == 0
+    errors = capsys.readouterr().err
+    assert "no report.html was made" in errors
+    assert f"switchbench report {stage.path / 'out'}" in errors
 
 
 def test_quiet_shows_no_progress(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,7 @@ from ..launch.lab import LabLauncher
 from ..launch.survey import Unreached
 from ..live import Watch, Wish, offer_metrics, watch
 from ..model import Run
+from ..report import build
 from ..results import figures
 from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
@@ -45,8 +46,9 @@ examples:
   switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519 --junit verdict.xml
 
 The results directory holds configuration.yaml (as understood; it can be run again),
-records.ndjson (all that the nodes said), nodes.log and summary.json (doc/measures.md); with
-clauses to judge, verdict.xml; and manifest.json, which `switchbench verify` reads."""
+records.ndjson (all that the nodes said), nodes.log, summary.json (doc/measures.md) and report.html,
+which any browser opens (doc/report.md); with clauses to judge, verdict.xml; and manifest.json,
+which `switchbench verify` reads."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -136,6 +138,7 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
     options = [name for name in ("interim", "latency") if getattr(args, name)]
     report = Report(result, make_console(), every_phase=args.all, options=options)
     report.print(str(place.directory.path))
+    _write_report(place.directory, args.quiet)
     try:
         Record(args.junit, args.sign).write(place.directory.path, result)
     except SwitchbenchError as error:
@@ -192,6 +195,19 @@ def _write(directory: RunDirectory, result: dict[str, Any], outcome: Outcome) ->
         directory.write_summary(result)
     except SwitchbenchError as error:
         outcome.fail(error)
+
+
+def _write_report(directory: RunDirectory, quiet: bool) -> None:
+    """Writes report.html; whatever is wrong with it, the run has its results and its status."""
+    try:
+        path = build.write(directory.path)
+    except (Exception, KeyboardInterrupt) as error:
+        again = f"switchbench report {shlex.quote(str(directory.path))}"
+        reason = str(error) or type(error).__name__
+        print(f"no {build.REPORT} was made: {reason}; `{again}` makes it", file=sys.stderr)
+    else:
+        if not quiet:
+            print(f"report     {path}", file=sys.stderr)
 
 
 def _announce(run: Run) -> None:

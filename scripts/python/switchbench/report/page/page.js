@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The report's life: data that is unpacked when it is needed, figures that are drawn when they come
+// into sight, light and dark, and what a number means when the pointer rests on it.
+"use strict";
+
+const MOST_DRAWN = 24; // figures; those longest out of sight are taken away beyond that
+const HOVER_MS = 350;
+const root = document.documentElement;
+
+/** What a block of the page holds: gzip in base64. */
+async function unpacked(id) {
+  const block = document.getElementById(id);
+  const binary = atob(block.textContent);
+  const bytes = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text();
+}
+
+// --- light and dark -------------------------------------------------------------------------------
+
+const dusk = matchMedia("(prefers-color-scheme: dark)");
+
+function isDark() {
+  return root.dataset.theme ? root.dataset.theme === "dark" : dusk.matches;
+}
+
+function colours(dark) {
+  return dark
+    ? { ink: "#e6e8ea", soft: "#a3abb2", line: "#3a4248", ground: "#171b1f" }
+    : { ink: "#1c2226", soft: "#5b646b", line: "#d9dee2", ground: "#ffffff" };
+}
+
+function themed(layout, dark) {
+  const { ink, soft, line, ground } = colours(dark);
+  const axis = {
+    gridcolor: line, linecolor: soft, zerolinecolor: soft, tickcolor: soft, automargin: true,
+    title: { font: { color: ink } }, tickfont: { color: ink },
+  };
+  const base = {
+    font: { family: 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif', size: 13, color: ink },
+    paper_bgcolor: ground, plot_bgcolor: ground,
+    xaxis: axis, yaxis: axis,
+    polar: { bgcolor: ground, radialaxis: axis, angularaxis: axis },
+    legend: { font: { color: ink } },
+    coloraxis: { colorbar: { tickfont: { color: ink } } },
+    hoverlabel: { font: { family: "system-ui, sans-serif" }, align: "left" },
+    annotationdefaults: { font: { color: ink } },
+    margin: { l: 64, r: 24, t: 24, b: 56 },
+  };
+  const { title, ...rest } = structuredClone(layout); // the title stands above, in the page
+  return { ...rest, template: { layout: base }, autosize: true };
+}
+
+function applyTheme() {
+  document.getElementById("theme").setAttribute("aria-pressed", String(isDark()));
+  for (const figure of figures.values()) figure.redraw();
+}
+
+// --- figures --------------------------------------------------------------------------------------
+
+let plotly = null;
+
+function needPlotly() {
+  plotly ??= unpacked("plotly").then((code) => {
+    const script = document.createElement("script");
+    script.textContent = code;
+    document.head.append(script);
+    return window.Plotly;
+  });
+  return plotly;
+}
+
+class Drawn {
+  constructor(place) {
+    this.place = place;
+    this.name = place.dataset.figure;
+    this.inSight = false;
+    this.seen = 0;
+    this.state = "empty"; // drawn, failed
+    this.drawing = null;
+  }
+
+  async content() {
+    this.parsed ??= unpacked(`data-${this.name}`).then(JSON.parse);
+    return this.parsed;
+  }
+
+  /** Draws it unless it is drawn; the promise is of the drawing that goes on. */
+  draw() {
+    if (this.state !== "drawn") this.drawing ??= this.drawNow().finally(() => { this.drawing = null; });
+    return this.drawing;
+  }
+
+  async drawNow() {
+    try {
+      const [Plotly, { data, layout }] = await Promise.all([needPlotly(), this.content()]);
+      const height = layout.height ?? 420;
+      this.place.style.minHeight = `${height}px`;
+      const dark = isDark();
+      await Plotly.newPlot(this.place, data, { ...themed(layout, dark), height }, this.config());
+      this.state = "drawn";
+      if (dark !== isDark()) this.redraw(); // it was changed meanwhile
+    } catch (error) {
+      this.state = "failed";
+      this.place.textContent = `This figure can't be drawn here: ${error.message}`;
+      console.error(error);
+    }
+    this.place.dataset.state = this.state;
+  }
+
+  config() {
+    const image = (format) => ({
+      name: format,
+      title: `Save as ${format.toUpperCase()}, in light colours`,
+      icon: window.Plotly.Icons.camera,
+      click: () => this.save(format),
+    });
+    return {
+      responsive: true,
+      displaylogo: false,
+      modeBarButtonsToRemove: ["toImage", "sendDataToCloud", "lasso2d", "select2d"],
+      modeBarButtonsToAdd: [image("png"), image("svg")],
+    };
+  }
+
+  async image(format, width = 1000) {
+    const [Plotly, { data, layout }] = await Promise.all([needPlotly(), this.content()]);
+    const height = Math.max(layout.height ?? 420, 420);
+    const title = { text: this.place.dataset.title, x: 0.02, xanchor: "left", font: { size: 16 } };
+    const margin = { ...layout.margin, t: Math.max(layout.margin?.t ?? 0, 64) };
+    const figure = { data: structuredClone(data), layout: { ...themed(layout, false), title, margin } };
+    return Plotly.toImage(figure, { format, width, height, scale: format === "png" ? 2 : 1 });
+  }
+
+  async save(format) {
+    const link = element("a");
+    link.href = await this.image(format);
+    link.download = `${this.name}.${format}`;
+    link.click();
+  }
+
+  redraw() {
+    if (this.state !== "drawn") return;
+    this.remove();
+    if (this.inSight) this.draw();
+  }
+
+  remove() {
+    window.Plotly.purge(this.place);
+    this.place.replaceChildren();
+    this.state = "empty";
+    delete this.place.dataset.state;
+  }
+}
+
+const figures = new Map();
+
+function watchFigures() {
+  const watch = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      const figure = figures.get(entry.target.dataset.figure);
+      figure.inSight = entry.isIntersecting;
+      figure.seen = performance.now();
+      if (entry.isIntersecting) figure.draw();
+    }
+    const drawn = [...figures.values()].filter((figure) => figure.state === "drawn" && !figure.inSight);
+    drawn.sort((a, b) => b.seen - a.seen).slice(MOST_DRAWN).forEach((figure) => figure.remove());
+  }, { rootMargin: "400px" });
+  for (const place of document.querySelectorAll("[data-figure]")) {
+    figures.set(place.dataset.figure, new Drawn(place));
+    watch.observe(place);
+  }
+}
+
+// --- tables ---------------------------------------------------------------------------------------
+
+const tables = new Map();
+
+function watchTables() {
+  const watch = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (!isIntersecting) continue;
+      watch.unobserve(target);
+      drawTable(target);
+    }
+  }, { rootMargin: "400px" });
+  for (const place of document.querySelectorAll("[data-table]")) watch.observe(place);
+}
+
+function drawTable(place) {
+  if (!tables.has(place.id)) {
+    tables.set(place.id, unpacked(`data-${place.id}`).then((text) => new LongTable(place, JSON.parse(text))));
+  }
+  return tables.get(place.id);
+}
+
+// --- what a number means --------------------------------------------------------------------------
+
+const hint = element("div");
+hint.id = "hint";
+hint.setAttribute("role", "tooltip");
+hint.hidden = true;
+let hovering = 0;
+
+/** The words for what the pointer or the focus is on: [heading, definition], or null. */
+async function meaning(target) {
+  const own = target.closest("[data-definition]");
+  if (own) return [own.dataset.name ?? "", own.dataset.definition];
+  const cell = target.closest("td[data-column], th button[data-column]");
+  const place = target.closest("[data-table]");
+  if (!cell || !place) return null;
+  const table = await tables.get(place.id);
+  const column = table.columns[Number(cell.dataset.column)];
+  const unit = column.unit ? `, ${column.unit}` : "";
+  const words = cell.classList.contains("unknown") ? `Not observed. ${column.definition}` : column.definition;
+  const cut = cell.scrollWidth > cell.clientWidth ? `${cell.textContent}: ` : "";
+  return [`${column.title}${unit}`, cut + words];
+}
+
+async function showHint(target) {
+  const found = await meaning(target);
+  if (!found || !found[1]) return;
+  hint.replaceChildren(element("strong", "", found[0]), element("span", "", found[1]));
+  hint.hidden = false;
+  const box = target.getBoundingClientRect();
+  const { width, height } = hint.getBoundingClientRect();
+  const left = Math.min(Math.max(8, box.left), innerWidth - width - 8);
+  const below = box.bottom + 6 + height < innerHeight;
+  hint.style.left = `${left}px`;
+  hint.style.top = `${below ? box.bottom + 6 : Math.max(8, box.top - height - 6)}px`;
+}
+
+function hideHint() {
+  clearTimeout(hovering);
+  hint.hidden = true;
+}
+
+function watchHints() {
+  document.body.append(hint);
+  const begin = (event) => {
+    hideHint();
+    const target = event.target.closest("[data-definition], td[data-column], th button[data-column]");
+    if (target) hovering = setTimeout(() => showHint(target), event.type === "focusin" ? 0 : HOVER_MS);
+  };
+  document.addEventListener("mouseover", begin);
+  document.addEventListener("focusin", begin);
+  document.addEventListener("focusout", hideHint);
+  document.addEventListener("scroll", () => { hint.hidden = true; }, { passive: true, capture: true });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hideHint());
+}
+
+// --- paper ----------------------------------------------------------------------------------------
+
+/** Draws all there is, in light colours, and prints. */
+async function printAll() {
+  const theme = root.dataset.theme;
+  root.dataset.theme = "light";
+  applyTheme();
+  for (const place of document.querySelectorAll("[data-table]")) await drawTable(place);
+  for (const figure of figures.values()) await figure.draw();
+  print();
+  if (theme) root.dataset.theme = theme;
+  else delete root.dataset.theme;
+  applyTheme();
+}
+
+async function eachTable(act) {
+  for (const made of [...tables.values()]) act(await made);
+}
+
+// --- beginning ------------------------------------------------------------------------------------
+
+function begin() {
+  if (!("DecompressionStream" in window)) {
+    document.body.prepend(element("p", "notice", "This browser is too old to unpack the tables and figures: it needs DecompressionStream (Chrome 80, Firefox 113, Safari 16.4 or newer)."));
+    return;
+  }
+  document.getElementById("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    applyTheme();
+  });
+  document.getElementById("print").addEventListener("click", printAll);
+  dusk.addEventListener("change", applyTheme);
+  addEventListener("beforeprint", () => eachTable((table) => table.print(true)));
+  addEventListener("afterprint", () => eachTable((table) => table.print(false)));
+  watchFigures();
+  watchTables();
+  watchHints();
+  applyTheme();
+}
+
+// For those who take the figures out of the page (report/export_figures.py).
+window.switchbench = {
+  figures: () => [...figures.keys()],
+  image: (name, format) => figures.get(name).image(format),
+};
+
+begin();

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report but for its browser: words, tables, what damaged results give, the tidy table."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+
+import reports
+from switchbench import cli
+from switchbench.report import browser, build, definitions, markup, overview, table, tables, tidy
+from switchbench.report.data import Measured
+from switchbench.report.table import Column, make
+from switchbench.results.directory import SUMMARY, load_summary
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One results directory for the tests that only read it."""
+    return reports.make_directory(tmp_path_factory.mktemp("results") / "run")
+
+
+def block(page: str, name: str) -> Any:
+    """The data of one table or figure, as the page's script unpacks it."""
+    found = re.search(rf'id="data-{name}">([^<]+)</script>', page)
+    assert found, f"no block {name}"
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def report(directory: Path, *options: str) -> int:
+    return cli.main(["report", str(directory), *options])
+
+
+# --- definitions ---------------------------------------------------------------------------------
+
+
+def test_definitions_are_those_of_the_page() -> None:
+    """Made anew by: python -m switchbench.report.definitions doc/measures.md"""
+    stored = json.loads((Path(definitions.__file__).with_name(definitions.WORDS)).read_text())
+    assert stored == definitions.parse((ROOT / "doc" / "measures.md").read_text())
+    assert len(stored) > 60
+
+
+def test_a_definition_is_description_and_formula() -> None:
+    words = definitions.definition("throughput.least_percent_of_line")
+    assert words == "The least of these ports. Formula: the least of these ports" or (
+        "Formula: the least of these ports" in words
+    )
+    assert "RFC 2285" in definitions.definition("offered_load")
+    assert definitions.definition("no such key") == ""
+
+
+def test_every_number_has_a_definition(directory: Path) -> None:
+    summary = load_summary(directory)
+    for makers in tables.BY_SECTION.values():
+        for maker in makers:
+            made = maker(summary)
+            for column in made.columns if made else ():
+                assert column.definition, f"{maker.__name__}: {column.title}"
+    for variable in tidy.VARIABLES:
+        assert variable.meaning, variable.name
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+COLUMNS = (
+    Column("name", "name", "text"),
+    Column("same", "same", "count", fold=True),
+    Column("rate", "deep.rate", unit=table.RATE),
+    Column("never", "never"),
+)
+ENTRIES = [
+    {"name": "a", "same": 3, "deep": {"rate": 25_000.0}},
+    {"name": "b", "same": 3, "deep": {"rate": None}},
+]
+
+
+def test_what_all_rows_share_is_said_once() -> None:
+    made = make("t", "T", "", COLUMNS, ENTRIES)
+    assert made is not None
+    assert [column.title for column in made.columns] == ["name", "rate"]
+    assert (made.shared, made.unseen) == (
+        "In all rows: same 3.",
+        "Not observed in any row: never.",
+    )
+    assert made.columns[1].unit == "Gbit/s"
+    assert made.values == [["a", "b"], [25.0, None]]
+
+
+def test_one_row_keeps_its_columns() -> None:
+    made = make("t", "T", "", COLUMNS, ENTRIES[:1])
+    assert made is not None
+    assert [column.title for column in made.columns] == ["name", "same", "rate"]
+
+
+def test_no_entries_no_table() -> None:
+    assert make("t", "T", "", COLUMNS, []) is None
+
+
+def test_the_loss_is_in_the_table_of_losses(directory: Path) -> None:
+    made = tables.losses(load_summary(directory))
+    assert made is not None
+    titles = [column.title for column in made.columns]
+    lost = made.values[titles.index("lost frames")]
+    assert sum(value or 0 for value in lost) == reports.LOST_FRAMES
+    assert lost.count(None) == reports.RANKS - 1  # tcp's phases see no frames
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_text_is_escaped() -> None:
+    assert markup.tag("p", "a < b & c", markup.tag("b", "x"), title='"') == (
+        '<p title="&quot;">a &lt; b &amp; c<b>x</b></p>'
+    )
+
+
+def test_page_is_whole_and_alone(directory: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    assert report(directory, "--out", str(out)) == 0
+    page = out.read_text()
+    assert "{{" not in re.sub(r"(?s)<script>.*", "", page)
+    # What a browser would fetch: none of it.
+    assert re.findall(r"<(?:link|img|iframe|object)\b", page) == []
+    assert re.findall(r"<script[^>]+src=", page) == []
+    assert "&lt;b&gt;&amp;amp;" in page  # the configuration, as text
+    assert block(page, "table-phases")["values"][0]
+    assert len(block(page, "table-skew")["values"][0]) == reports.PHASES
+    assert out.stat().st_size < 4_000_000
+
+
+def test_report_lies_beside_the_results(tmp_path: Path) -> None:
+    directory = reports.make_directory(tmp_path / "run")
+    assert report(directory) == 0
+    assert (directory / build.REPORT).exists()
+
+
+@pytest.mark.parametrize("word", ["accepted", "refused", "inconclusive"])
+def test_the_verdict_is_the_summary_s(word: str) -> None:
+    verdict = {
+        "verdict": word, "sentence": "Sentence.", "scope": "Scope.", "reservations": ["Less."],
+        "clauses_sha256": "00",
+    }  # fmt: skip
+    text = overview.verdict({"status": "complete", "verdict": verdict})
+    assert f'data-verdict="{word}"' in text
+    assert all(words in text for words in (word.capitalize(), "Sentence.", "Scope.", "Less."))
+
+
+def test_no_verdict_without_clauses() -> None:
+    assert "No verdict" in overview.verdict({"status": "complete", "verdict": None})
+
+
+# --- results that are not whole ------------------------------------------------------------------
+
+
+def test_a_summary_of_other_shape_is_shown_as_far_as_it_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = reports.make_directory(tmp_path / "run")
+    reports.change_summary(directory, ports=[{"port": "node1:e0", "switch": None}])
+    assert report(directory) == 2
+    errors = capsys.readouterr().err
+    page = (directory / build.REPORT).read_text()
+    assert "This report is not whole." in page
+    assert errors == (
+        "switchbench: summary.json: `ports` has a form that is not known, and is left out\n"
+    )
+    assert block(page, "table-phases")["values"][0]  # and the rest is there
+
+
+def test_a_newer_summary_is_said_to_be_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = reports.make_directory(tmp_path / "run")
+    reports.change_summary(directory, schema="switchbench-summary/2")
+    assert report(directory) == 2
+    errors = capsys.readouterr().err
+    assert len(errors.splitlines()) == 1
+    assert "is of a newer form (switchbench-summary/2" in errors
+    assert "data-table-skew" in (directory / build.REPORT).read_text()
+
+
+def test_what_nobody_thought_of_leaves_the_rest(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(summary: Any) -> None:
+        raise KeyError("of another time")
+
+    monkeypatch.setitem(tables.BY_SECTION, tables.PORTS, (fail,))
+    made = build.make(Measured.load(directory))
+    assert len(made.damage) == 1
+    assert "the table of fail can't be shown" in made.damage[0]
+    assert "of another time" in made.damage[0]
+    assert block(made.text, "table-phases")["values"][0]
+
+
+def test_a_signed_directory_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = reports.make_directory(tmp_path / "run")
+    (directory / "manifest.json.sig").touch()
+    assert report(directory) == 2
+    assert "is signed: name a file elsewhere with --out" in capsys.readouterr().err
+    assert not (directory / build.REPORT).exists()
+    assert report(directory, "--out", str(tmp_path / "report.html")) == 0
+
+
+def test_no_results_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(tmp_path / "nowhere") == 2
+    errors = capsys.readouterr().err
+    assert len(errors.splitlines()) == 1
+    assert "no results in" in errors
+
+
+def test_out_that_can_t_be_written(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(directory, "--out", str(directory / SUMMARY / "x.html")) == 3
+    assert "can't write" in capsys.readouterr().err
+
+
+def test_without_a_browser_one_sentence(
+    directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv(browser.VARIABLE, raising=False)
+    assert report(directory, "--out", str(tmp_path / "r"), "--figures", str(tmp_path / "f")) == 2
+    errors = capsys.readouterr().err
+    assert "install Chromium" in errors
+    assert len(errors.splitlines()) == 1
+    assert not (tmp_path / "f").exists()
+
+
+# --- the tidy table ------------------------------------------------------------------------------
+
+
+def test_tidy_table_by_hand(directory: Path, tmp_path: Path) -> None:
+    assert report(directory, "--out", str(tmp_path / "r"), "--table", str(tmp_path / "t")) == 0
+    rows = parquet.read_table(tmp_path / "t" / "flows.parquet").to_pylist()
+    assert len(rows) == reports.FLOWS
+    phase, port = reports.LOST
+    lossy = [row for row in rows if row["lost_frames"]]
+    assert [(row["phase"], row["dst"], row["lost_frames"]) for row in lossy] == [
+        (phase, port, reports.LOST_FRAMES)
+    ]
+    first = next(row for row in rows if (row["trial"], row["phase"]) == (0, 0))
+    # 8,000 frames of 1,500 B in a second.
+    assert first["throughput_mbps"] == pytest.approx(8000 * 1500 * 8 / 1e6)
+    assert (first["pattern"], first["parameters"], first["size"]) == ("aapc", "shift", "1518")
+    assert first["phase_name"] == "distance 1"
+    tcp = next(row for row in rows if row["trial"] == 1)
+    assert (tcp["offered_frames"], tcp["lost_frames"], tcp["transport"]) == (None, None, "tcp")
+
+
+def test_tidy_table_agrees_with_the_summary(directory: Path) -> None:
+    summary = load_summary(directory)
+    flows = tidy.tidy(directory, summary).to_pylist()
+    for entry in summary["trials"]:
+        mine = [
+            flow["throughput_mbps"]
+            for flow in flows
+            if (flow["trial"], flow["phase"]) == (entry["trial"], entry["phase"])
+        ]
+        assert min(mine) == pytest.approx(entry["throughput"]["min"], abs=1e-5)
+        assert sum(mine) == pytest.approx(entry["throughput"]["total"], abs=1e-4)
+
+
+def test_codebook_has_every_column(directory: Path, tmp_path: Path) -> None:
+    paths = tidy.write(directory, load_summary(directory), tmp_path)
+    assert [path.name for path in paths] == ["flows.csv", "flows.parquet", "codebook.csv"]
+    with (tmp_path / "codebook.csv").open(newline="") as file:
+        book = list(csv.DictReader(file))
+    with (tmp_path / "flows.csv").open(newline="") as file:
+        columns = next(csv.reader(file))
+    schema = parquet.read_schema(tmp_path / "flows.parquet")
+    assert [row["column"] for row in book] == columns == schema.names
+    for row in book:
+        field = schema.field(row["column"])
+        assert row["type"] == str(field.type)
+        assert field.metadata[b"meaning"].decode() == row["meaning"] != ""
+        assert field.metadata[b"unit"].decode() == row["unit"]
+
+
+def test_half_a_last_line_is_left_out(tmp_path: Path) -> None:
+    directory = reports.make_directory(tmp_path / "run")
+    with (directory / "records.ndjson").open("a") as file:
+        file.write('{"type": "flow", "tri')
+    rows = tidy.tidy(directory, load_summary(directory)).num_rows
+    assert rows == reports.FLOWS
+
+
+def test_damaged_records_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = reports.make_directory(tmp_path / "run")
+    with (directory / "records.ndjson").open("a") as file:
+        file.write("\x00\x00 not JSON\n")
+    assert report(directory, "--table", str(tmp_path / "t")) == 2
+    assert "records.ndjson is damaged" in capsys.readouterr().err

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report as a reader has it: opened from disk in headless Chromium, in light and dark."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reports
+from switchbench import cli
+from switchbench.errors import ConfigurationError
+from switchbench.report import browser, build
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+try:
+    CHROMIUM = browser.find()
+except ConfigurationError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+DRAWN_MS = 20_000  # patience, on a busy machine
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results directory with its report.html."""
+    made = reports.make_directory(tmp_path_factory.mktemp("results") / "run")
+    build.write(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """One browser for all tests of the module."""
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@dataclass
+class Opened:
+    """A page, and all that it asked for or complained of."""
+
+    page: Any
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def table(self, name: str) -> Any:
+        """A table of the page, brought into sight."""
+        place = self.page.locator(f"#table-{name}")
+        place.scroll_into_view_if_needed()
+        place.locator("tbody tr:not(.spacer)").first.wait_for(timeout=DRAWN_MS)
+        return place
+
+    def column(self, name: str, title: str) -> list[str]:
+        """The texts of a column's rows that are in the document."""
+        place = self.table(name)
+        titles = place.locator("thead tr:first-child button")
+        number = [text.split("\n")[0].strip() for text in titles.all_inner_texts()].index(title)
+        cells = place.locator(f"tbody tr:not(.spacer) td:nth-child({number + 1})")
+        found: list[str] = cells.all_inner_texts()
+        return found
+
+
+def open_page(chromium: Any, path: Path, **options: Any) -> Opened:
+    context = chromium.new_context(viewport={"width": 1300, "height": 900}, **options)
+    opened = Opened(context.new_page())
+    opened.page.on("request", lambda request: opened.requests.append(request.url))
+    opened.page.on("console", lambda message: opened.complaints.append(message.text))
+    opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    opened.page.goto(path.as_uri())
+    return opened
+
+
+@pytest.fixture
+def opened(chromium: Any, directory: Path) -> Iterator[Opened]:
+    """The report, opened; whatever a test does, nothing is fetched and nothing complains."""
+    page = open_page(chromium, directory / build.REPORT, offline=True)
+    yield page
+    asked = [url for url in page.requests if not url.startswith(("data:", "blob:"))]
+    page.page.context.close()
+    assert asked == [(directory / build.REPORT).as_uri()]
+    assert page.complaints == []
+
+
+def test_every_figure_draws_when_it_comes_into_sight(opened: Opened) -> None:
+    figures = opened.page.locator("[data-figure]")
+    assert figures.count() >= 1
+    for number in range(figures.count()):
+        figure = figures.nth(number)
+        figure.scroll_into_view_if_needed()
+        opened.page.wait_for_function(
+            "place => place.dataset.state", arg=figure.element_handle(), timeout=DRAWN_MS
+        )
+        assert figure.get_attribute("data-state") == "drawn", figure.get_attribute("data-figure")
+        assert figure.locator(".main-svg").count() > 0
+
+
+def test_what_is_out_of_sight_is_not_drawn(opened: Opened) -> None:
+    opened.table("nodes")
+    last = opened.page.locator("[data-table]").last
+    assert last.locator("table").count() == 0
+
+
+def test_anchors_are_unique_and_lead_somewhere(opened: Opened) -> None:
+    names = opened.page.locator("[id]").evaluate_all("places => places.map(place => place.id)")
+    assert len(names) == len(set(names))
+    links = opened.page.locator("nav a")
+    targets = links.evaluate_all("links => links.map(link => link.hash.slice(1))")
+    assert len(targets) > 10
+    assert set(targets) <= set(names)
+
+
+def test_sorting_up_and_down(opened: Opened) -> None:
+    skews = opened.column("skew", "start skew")
+    assert skews[:2] == ["111.0", "118.0"]  # the last of twelve nodes, by phase
+    press = opened.table("skew").get_by_role("button", name="start skew")
+    press.click()
+    up = [float(text) for text in opened.column("skew", "start skew")]
+    assert up == sorted(up)
+    press.click()
+    down = [float(text) for text in opened.column("skew", "start skew")]
+    assert down == sorted(down, reverse=True)
+    heading = opened.table("skew").locator("th[aria-sort=descending]")
+    assert "start skew" in heading.inner_text()
+    press.click()
+    assert opened.column("skew", "start skew") == skews
+
+
+def test_words_sort_by_the_numbers_in_them(opened: Opened) -> None:
+    opened.table("ports").get_by_role("button", name="port", exact=True).click()
+    ports = opened.column("ports", "port")
+    assert ports[:4] == ["node1:e0", "node1:e0", "node2:e0", "node2:e0"]
+    assert ports[-1] in ("node12:e0", "node9:e0")  # what is in sight, in the order of numbers
+    numbers = [int(name[4:].split(":")[0]) for name in ports]
+    assert numbers == sorted(numbers)
+
+
+def test_filters_find_the_loss(opened: Opened) -> None:
+    losses = opened.table("losses")
+    losses.get_by_label("Filter by lost frames").fill(">0")
+    phase, _ = reports.LOST
+    assert opened.column("losses", "phase") == [f"distance {phase + 1}"]
+    assert opened.column("losses", "lost frames") == [f"{reports.LOST_FRAMES:,}"]
+    rows = reports.PHASES
+    assert losses.locator(".tally").inner_text() == f"1 of {rows} rows"
+    losses.get_by_role("button", name="Show all").click()
+    assert losses.locator(".tally").inner_text() == f"{rows} rows"
+    losses.get_by_label("Filter by lost frames").fill("-")  # not observed
+    assert set(opened.column("losses", "transport")) == {"tcp"}
+
+
+def test_a_word_is_chosen_from_a_list(opened: Opened) -> None:
+    skew = opened.table("skew")
+    skew.get_by_label("Filter by transport").select_option("tcp")
+    assert set(opened.column("skew", "transport")) == {"tcp"}
+
+
+def test_numbers_say_what_they_are(opened: Opened) -> None:
+    skew = opened.table("skew")
+    cell = skew.locator("tbody td.number").first
+    cell.hover()
+    hint = opened.page.locator("#hint")
+    hint.wait_for(state="visible")
+    assert "start skew, µs" in hint.inner_text()
+    assert "latest less earliest real start" in hint.inner_text()
+    opened.page.keyboard.press("Escape")
+    assert hint.is_hidden()
+    skew.get_by_role("button", name="stop skew").focus()  # without a pointer
+    hint.wait_for(state="visible")
+    assert "stop skew" in hint.inner_text()
+
+
+def test_figures_say_values_under_the_pointer(opened: Opened) -> None:
+    figure = opened.page.locator("[data-figure=nodes-chain]")
+    figure.scroll_into_view_if_needed()
+    point = figure.locator(".scatterlayer .point").first
+    point.wait_for(timeout=DRAWN_MS)
+    box = point.bounding_box()
+    opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+    said = figure.locator(".hoverlayer .hovertext, .hoverlayer .legend").first
+    said.wait_for(timeout=DRAWN_MS)
+    assert "95.7" in (said.text_content() or "")  # 7,980 frames of 1,500 B in a second, Mbit/s
+
+
+@pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
+def test_light_and_dark(chromium: Any, directory: Path, scheme: str, other: str) -> None:
+    opened = open_page(chromium, directory / build.REPORT, color_scheme=scheme)
+    figure = opened.page.locator("[data-figure]").first
+
+    def is_light() -> tuple[bool, bool]:
+        """The page and the figure on it."""
+        figure.scroll_into_view_if_needed()
+        figure.locator(".main-svg").first.wait_for(timeout=DRAWN_MS)
+        ground = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        paper = figure.locator(".main-svg").first.evaluate("svg => svg.style.background")
+        return brightness(ground) > 128, brightness(paper) > 128
+
+    assert is_light() == ((scheme == "light"),) * 2
+    opened.page.locator("#theme").click()
+    assert is_light() == ((other == "light"),) * 2
+    assert opened.complaints == []
+    opened.page.context.close()
+
+
+def brightness(colour: str) -> float:
+    """Of `rgb(23, 27, 31)`."""
+    parts = colour.partition("(")[2].rstrip(")").split(",")[:3]
+    return sum(float(part) for part in parts) / 3
+
+
+def test_saved_table_is_what_is_shown(opened: Opened) -> None:
+    losses = opened.table("losses")
+    losses.get_by_label("Filter by lost frames").fill(">0")
+    with opened.page.expect_download() as download:
+        losses.get_by_role("button", name="Save as CSV").click()
+    assert download.value.suggested_filename == "losses.csv"
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert len(lines) == 2
+    assert str(reports.LOST_FRAMES) in lines[1].split(",")
+
+
+def test_paper_has_all_figures_and_rows(opened: Opened) -> None:
+    opened.page.evaluate(
+        """() => { window.print = () => {
+            const figures = [...document.querySelectorAll("[data-figure]")];
+            window.printed = figures.map((figure) => figure.dataset.state);
+        }; }"""
+    )
+    opened.page.locator("#print").click()
+    opened.page.wait_for_function("window.printed", timeout=2 * DRAWN_MS)
+    states = opened.page.evaluate("window.printed")
+    assert set(states) == {"drawn"}
+    opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    rows = opened.page.locator("#table-losses tbody tr:not(.spacer)")
+    opened.page.wait_for_function(
+        "n => document.querySelectorAll('#table-losses tbody tr:not(.spacer)').length === n",
+        arg=reports.PHASES,
+    )
+    assert rows.count() == reports.PHASES
+
+
+def test_a_hundred_thousand_rows_scroll(chromium: Any, directory: Path) -> None:
+    opened = open_page(chromium, directory / build.REPORT)
+    opened.page.evaluate(
+        """() => {
+            const place = document.createElement("div");
+            place.id = "many";
+            document.querySelector("main").prepend(place);
+            const values = [...Array(100000).keys()];
+            const columns = [{title: "n", kind: "count", unit: "", definition: "d"}];
+            new LongTable(place, {columns, values: [values]});
+        }"""
+    )
+    view = opened.page.locator("#many .table-view")
+    assert opened.page.locator("#many tbody tr").count() < 100
+    view.evaluate("view => { view.scrollTop = view.scrollHeight; }")
+    opened.page.locator("#many td", has_text="99,999").wait_for()
+    opened.page.locator("#many th button").click()
+    opened.page.locator("#many th button").click()
+    assert opened.page.locator("#many td").first.inner_text() == "99,999"
+    opened.page.context.close()
+
+
+def test_an_old_browser_is_told_so(chromium: Any, directory: Path) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    page.add_init_script("delete window.DecompressionStream")
+    page.goto((directory / build.REPORT).as_uri())
+    assert "too old" in page.locator("p.notice").first.inner_text()
+    context.close()
+
+
+def test_figures_as_files(directory: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    shutil.copy(directory / build.REPORT, out)
+    assert cli.main(["report", str(directory), "--out", str(out), "--figures", str(tmp_path)]) == 0
+    pictures = sorted(path.stem for path in tmp_path.glob("*.png"))
+    assert pictures
+    assert pictures == sorted(path.stem for path in tmp_path.glob("*.svg"))
+    for name in pictures:
+        head = (tmp_path / f"{name}.png").read_bytes()[:24]
+        assert head[:8] == b"\x89PNG\r\n\x1a\n"
+        assert struct.unpack(">I", head[16:20])[0] == 2000  # pixels: 1,000 at twice the density
+        assert ET.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
