@@ -228,11 +228,43 @@ def test_other_clauses_than_were_fixed(directory: Path, monkeypatch: pytest.Monk
     """The configuration's are milder than those that were hashed before traffic."""
     mild = make_run(SITE, make_trial(SITE), expectations=({**CLAUSE, "require": "<= 10"},))
     monkeypatch.setattr(verify, "run_of", lambda _directory: mild)
-    first, second = failures(directory)
-    assert first == (
-        "clauses.json is not what was fixed before traffic: the clauses were changed since"
-    )
-    assert "expectations" in second
+    (words,) = failures(directory)
+    assert "is not what records.ndjson amounts to" in words
+    assert "expectations" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "words"),
+    [
+        ("clauses.json", "== 0", "<= 9", "clauses.json is not what was fixed before traffic"),
+        ("records.ndjson", '"sha256":"', '"sha256":"0', "the first line of records.ndjson has"),
+        ("records.ndjson", '"type":"clauses"', '"type":"other"', "does not begin with the clauses"),
+    ],
+)
+def test_clauses_that_do_not_fit_each_other(
+    name: str, before: str, after: str, words: str, directory: Path
+) -> None:
+    """Also where the manifest was made to fit."""
+    path = directory / name
+    path.write_text(path.read_text().replace(before, after, 1))
+    manifest.seal(directory)
+    found = failures(directory, again=False)
+    assert len(found) == 1
+    assert words in found[0]
+
+
+def test_without_the_engine_the_rest_is_checked(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(_directory: Path) -> Run:
+        raise ConfigurationError("switchbench-node is not here")
+
+    monkeypatch.setattr(verify, "run_of", missing)
+    assert main(["verify", str(directory)]) == 2
+    said = capsys.readouterr()
+    assert "ok clauses" in said.out
+    assert said.err.startswith("switchbench: the verdict can't be made anew here (--no-again")
+    assert main(["verify", str(directory), "--no-again"]) == 0
 
 
 @pytest.mark.parametrize("kind", ["other", "none", "text"])

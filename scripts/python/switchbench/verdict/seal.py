@@ -8,6 +8,7 @@ words afterwards.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,26 +36,25 @@ def fix_clauses(run: Run, directory: RunDirectory) -> None:
         records.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
 
 
-def changed_clauses(run: Run, directory: Path) -> str | None:
-    """What is no longer as it was fixed before traffic, in a sentence; None: all is."""
-    if not run.expectations:
+def changed_clauses(sha256: str | None, directory: Path) -> str | None:
+    """What is no longer as it was fixed before traffic, in a sentence; None: all is.
+
+    `sha256`: what the clauses' hash is; None: there are none.
+    """
+    if sha256 is None:
         return None
-    wanted = canonical(run.expectations)
-    if _read(directory / CLAUSES) != wanted:
+    try:
+        found = hashlib.sha256((directory / CLAUSES).read_bytes()).hexdigest()
+    except OSError:
+        found = ""
+    if found != sha256:
         return f"{CLAUSES} is not what was fixed before traffic: the clauses were changed since"
     first = _read_first_line(directory / RECORDS)
     if first is None or first.get("type") != RECORD:
         return f"{RECORDS} does not begin with the clauses' hash, which was its first line"
-    if first.get("sha256") != clauses_sha256(run.expectations):
+    if first.get("sha256") != sha256:
         return f"the first line of {RECORDS} has the hash of other clauses"
     return None
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
 
 
 def _read_first_line(path: Path) -> dict[str, object] | None:

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, SwitchbenchError
 from ..remake import remade, run_of
 from ..results import figures
 from ..results.directory import RECORDS, SUMMARY, load_summary
 from ..results.summary import NOT_ENDED
 from . import manifest, signature
-from .clauses import clauses_sha256
 from .seal import changed_clauses
 
 
@@ -59,6 +58,7 @@ def verify(directory: Path, asked: Asked) -> Iterator[Check]:
     if NOT_ENDED in summary["faults"]:
         yield Check("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
         return
+    yield from _clauses(directory, summary)
     if asked.again:
         yield from _verdict(directory, summary)
     yield from _agreed(summary, asked.clauses)
@@ -102,16 +102,25 @@ def _signatures(directory: Path, allowed: Path | None) -> Iterator[Check]:
         yield Check("signature", False, f"no signature here is of the kind that {allowed} is for")
 
 
-def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
-    """The clauses as they were fixed, and the verdict from the records."""
-    run = run_of(directory)
-    changed = changed_clauses(run, directory)
+def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
+    """The clauses as they were fixed, and those that the summary judged."""
+    sha256 = (summary.get("verdict") or {}).get("clauses_sha256")
+    changed = changed_clauses(sha256, directory)
     if changed:
         yield Check("clauses", False, changed)
-    elif run.expectations:
-        count = figures.of(len(run.expectations), "clause")
-        words = f"{count}, SHA-256 {clauses_sha256(run.expectations)}, fixed before traffic"
-        yield Check("clauses", True, words)
+    elif sha256:
+        count = figures.of(len(summary["expectations"]), "clause")
+        yield Check("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
+
+
+def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
+    """The verdict, and all that it rests on, from configuration and records."""
+    try:
+        run = run_of(directory)
+    except SwitchbenchError as error:
+        raise ConfigurationError(
+            f"the verdict can't be made anew here (--no-again leaves that out): {error}"
+        ) from None
     again = remade(run, directory, summary)
     different = [key for key in _compared(summary) if again.get(key) != summary.get(key)]
     if different:
