@@ -163,6 +163,8 @@ def on_screen(words: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Calla
     with ptykit.on_terminal(words, 160, 50) as terminal:
         yield terminal.process, lambda: terminal.take(LOOK_S)
         terminal.end(RUN_TIMEOUT_S)
+        if b"delivered" not in terminal.raw:
+            raise SystemExit("no screen was drawn")
 
 
 WAYS = {"plain": piped, "metrics": scraped, "screen": on_screen}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The error messages of the command and the engine, as their sources have them.
+
+Python: the first argument of every error of the project's own classes, as far as it is text. C: the
+format of every `err_set`. What varies is `…`.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "scripts/python/switchbench"
+C_FOLDERS = ("engine", "verbs", "patterns", "model")
+VARIES = "…"
+
+# In these a mistake is found without knowing where it stands; it is told with its line elsewhere.
+PLACELESS = {"config": {"ValueError"}, "lab": {"TopologyError", "ValueError"}}
+
+_ERR_SET = re.compile(r'\berr_set\(\s*[^;]*?((?:"(?:[^"\\]|\\.)*"\s*(?:PRI\w+\s*)?)+)')
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"|(PRI\w+)')
+_CONVERSION = re.compile(r"%(?:%|[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh|h|ll|l|z|j|t)?[a-zA-Z])")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message, and where it is made."""
+
+    text: str
+    file: str  # below the project's root
+    line: int
+
+
+def collect() -> list[Message]:
+    """All of them."""
+    return [*_python(), *_c()]
+
+
+def squeezed(text: str) -> str:
+    """As documented: in one line, what varies once at a time."""
+    text = re.sub(r"\s+", " ", text.replace("`", "'")).strip()
+    return re.sub(rf"{VARIES}(?:[ ,:;]*{VARIES})+", VARIES, text)
+
+
+def _python() -> Iterator[Message]:
+    trees = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+    errors = _error_classes(list(trees.values()))
+    for path, tree in trees.items():
+        names = errors | PLACELESS.get(path.parent.name, set())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and _name(node.func) in names and node.args:
+                text = squeezed(_template(node.args[0]))
+                if re.search(r"\w{2}", text):
+                    yield Message(text, str(path.relative_to(ROOT)), node.lineno)
+
+
+def _error_classes(trees: list[ast.Module]) -> set[str]:
+    """`SwitchbenchError`, what is made of it, and the errors that others are made into."""
+    known = {"SwitchbenchError", "LabError", "GuestError"}
+    bases: dict[str, set[str]] = {}
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                bases[node.name] = {_name(base) for base in node.bases}
+    while more := {name for name, of in bases.items() if of & known} - known:
+        known |= more
+    return known
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _template(node: ast.expr) -> str:
+    """Text as far as it is written there."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_template(part) for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _template(node.left) + _template(node.right)
+    return VARIES
+
+
+def _c() -> Iterator[Message]:
+    for folder in C_FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.c")):
+            source = path.read_text()
+            for found in _ERR_SET.finditer(source):
+                text = squeezed(_c_text(found[1]))
+                if re.search(r"\w{2}", text):
+                    line = source.count("\n", 0, found.start()) + 1
+                    yield Message(text, str(path.relative_to(ROOT)), line)
+
+
+def _c_text(literals: str) -> str:
+    parts = [literal for literal, _ in _LITERAL.findall(literals)]
+    text = "".join(parts).replace('\\"', '"').replace("\\n", " ")
+    return _CONVERSION.sub(lambda one: "%" if one[0] == "%%" else VARIES, text)
+
+
+@functools.cache
+def literals() -> str:
+    """All texts of the sources, each in one piece as it is written, in one long text."""
+    found: list[str] = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant | ast.JoinedStr):
+                found.append(squeezed(_template(node)))
+    for folder in C_FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.c")):
+            joined = re.finditer(r'(?:"(?:[^"\\]|\\.)*"\s*(?:PRI\w+\s*)?)+', path.read_text())
+            found += [squeezed(_c_text(one[0])) for one in joined]
+    return "\n".join(found)
