@@ -16,7 +16,7 @@ from .errors import SwitchbenchError
 # Modules of `commands`, in the order of --help. Each has add_parser(subparsers), which also says
 # by set_defaults(main=main) what runs: main(args) -> exit status.
 COMMANDS = (
-    *("run", "table", "report", "verify", "sign", "plan", "topology", "predict"),
+    *("run", "table", "report", "compare", "verify", "sign", "plan", "topology", "predict"),
     *("lab", "push", "bind", "restore", "doctor", "bundle"),
 )
 

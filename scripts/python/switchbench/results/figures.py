@@ -49,6 +49,13 @@ def digits(value: float | None) -> str:
     return f"{value:,.{max(places, 0)}f}"
 
 
+def scientific(value: float | None) -> str:
+    """Four significant digits, in powers of ten where there would be many zeros."""
+    if value is None or value == 0 or 1e-3 <= abs(value) < 1e6:
+        return digits(value)
+    return f"{value:.3e}"
+
+
 def percent(value: float | None) -> str:
     """Two decimals: half a frame in a second at 100M is 0.006 %."""
     return UNKNOWN if value is None else f"{value:.2f}"

@@ -82,7 +82,7 @@ def compare(
         _entry(row, reason)
         for sharing in matrices.values()
         if len({plan["transport"] for plan in sharing}) > 1
-        for row in _rows(list(_series(sharing)))
+        for row in rows(list(series(sharing)))
     ]
 
 
@@ -93,7 +93,8 @@ def _matrix(trial: Trial, network: str) -> str:
     return json.dumps([trial.pattern, parts, network, seed, trial.traffic], sort_keys=True)
 
 
-def _series(plans: Iterable[Entry]) -> Iterator[Series]:
+def series(plans: Iterable[Entry]) -> Iterator[Series]:
+    """The plans of one matrix, by transport and setting."""
     found: dict[str, Series] = {}
     for plan in plans:
         own = {key: value for key, value in plan["parameters"].items() if "." in key}
@@ -102,10 +103,10 @@ def _series(plans: Iterable[Entry]) -> Iterator[Series]:
     yield from found.values()
 
 
-def _rows(series: list[Series]) -> Iterator[list[Series]]:
+def rows(every: list[Series]) -> Iterator[list[Series]]:
     """What stands side by side: for each message size and load, each transport's settings."""
-    messages = [one for one in series if one.plans[0]["size_unit"] == "message"]
-    frames = [one for one in series if one.plans[0]["size_unit"] == "frame"]
+    messages = [one for one in every if one.plans[0]["size_unit"] == "message"]
+    frames = [one for one in every if one.plans[0]["size_unit"] == "frame"]
     for size in sorted({one.message_bytes for one in messages if one.message_bytes}):
         equal = [one for one in messages if one.message_bytes == size]
         row = equal + _frames_for(size, frames)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ratios as in Figure 5 of Saini et al. 2005 (HPCC and IMB), and what each is worth at 1.
+
+Every throughput is of all flows together and is divided by the system's HPL; of a latency the
+reciprocal counts, and is not divided; and each axis is scaled so that the best result is 1. Without
+HPL nothing is divided, and the chart compares networks alone, not their balance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..config.quantities import Quantity
+from ..errors import ConfigurationError
+from ..results import measures as m
+from .match import Match
+from .measures import time_of, with_times
+from .subjects import Case, Subject
+
+_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+HPL = Quantity(
+    "HPL's speed", "1.2TFlop/s", {f"{prefix}Flop/s": factor for prefix, factor in _PREFIXES.items()}
+)
+STREAM = Quantity(
+    "STREAM's bandwidth", "90GB/s", {f"{prefix}B/s": factor for prefix, factor in _PREFIXES.items()}
+)
+_KINDS = {"hpl": HPL, "stream": STREAM}
+
+LEAST_AXES = 3  # fewer make no area
+
+
+@dataclass(frozen=True)
+class Compute:
+    """What a whole system computes: all its nodes together."""
+
+    hpl: float | None = None  # Flop/s
+    stream: float | None = None  # STREAM Copy, B/s
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One ratio of all results; `values` are absolute, in the results' order."""
+
+    name: str
+    title: str
+    unit: str
+    values: tuple[float, ...]
+
+    @property
+    def most(self) -> float:
+        """What 1 stands for (Table 2 of the paper)."""
+        return max(self.values)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The best is 1."""
+        return tuple(value / self.most for value in self.values)
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The chart's axes; and why something is not in it."""
+
+    axes: list[Axis]
+    divided: bool  # by HPL
+    reason: str | None
+
+
+def balance(matches: Sequence[Match], compute: Sequence[Compute]) -> Balance:
+    """`compute`: of each result, the baseline's first, as the matches have the others."""
+    hpl = [one.hpl for one in compute]
+    divisors = [value for value in hpl if value is not None]
+    divided = len(divisors) == len(hpl)
+    axes = list(_compute_axes(compute)) if divided else []
+    every = list(_in_all(matches))
+    for cases in every:
+        axes += _throughput_axis(cases, divisors if divided else None)
+    for cases in _of_latency(every):
+        axes += _latency_axis(cases, matches)
+    reason = None
+    if len(axes) < LEAST_AXES:
+        reason = f"a chart takes at least {LEAST_AXES} ratios that all results have: {len(axes)}"
+    return Balance(axes, divided, reason)
+
+
+def _compute_axes(compute: Sequence[Compute]) -> Iterator[Axis]:
+    hpl = [one.hpl for one in compute if one.hpl is not None]
+    yield Axis("hpl", "HPL", "Flop/s", tuple(hpl))
+    stream = [one.stream for one in compute if one.stream is not None]
+    if len(stream) == len(hpl):
+        shares = (part / whole for part, whole in zip(stream, hpl, strict=True))
+        yield Axis("stream", "STREAM Copy / HPL", "B/Flop", tuple(shares))
+
+
+def _in_all(matches: Sequence[Match]) -> Iterator[list[Case]]:
+    """The baseline's cases that stand beside one of each other result, with these."""
+    for pair in matches[0].pairs:
+        beside = [
+            next((one.other for one in match.pairs if one.base is pair.base), None)
+            for match in matches
+        ]
+        known = [case for case in beside if case is not None]
+        if len(known) == len(matches):
+            yield [pair.base, *known]
+
+
+def _of_latency(every: Sequence[list[Case]]) -> list[list[Case]]:
+    """The rings, whose latency the paper takes; else messages there and back; else all."""
+    wanted = (("pattern", "ring"), ("traffic", "pingpong"))
+    for name, value in wanted:
+        found = [cases for cases in every if cases[0].settings[name] == value]
+        if found:
+            return found
+    return list(every)
+
+
+def _title(cases: Sequence[Case]) -> str:
+    same = len({case.title for case in cases}) == 1
+    return cases[0].title if same else f"{cases[0].matrix}, {cases[0].ranks}"
+
+
+def _throughput_axis(cases: Sequence[Case], hpl: Sequence[float] | None) -> Iterator[Axis]:
+    title = _title(cases)
+    rates = [rate for case in cases if (rate := _total_bytes(case))]
+    if len(rates) < len(cases):
+        return
+    if hpl is None:
+        yield Axis("throughput", title, "B/s", tuple(rates))
+        return
+    ratios = (rate / speed for rate, speed in zip(rates, hpl, strict=True))
+    yield Axis("throughput", f"{title} / HPL", "B/Flop", tuple(ratios))
+
+
+def _latency_axis(cases: Sequence[Case], matches: Sequence[Match]) -> Iterator[Axis]:
+    subjects = [matches[0].base, *(match.other for match in matches)]
+    times = [_round_trip_us(subject, case) for subject, case in zip(subjects, cases, strict=True)]
+    trips = [1.0 / time for time in times if time]
+    if len(trips) == len(cases):
+        yield Axis("latency", f"1 / round trip, {_title(cases)}", "1/us", tuple(trips))
+
+
+def _total_bytes(case: Case) -> float | None:
+    """Payload a second of all flows together, the mean over repeats."""
+    mbps = m.mean(plan["throughput"]["total"] for plan in case.plans)
+    return None if mbps is None else mbps * m.MEGA / 8
+
+
+def _round_trip_us(subject: Subject, case: Case) -> float | None:
+    """The median of the slowest phase, the mean over repeats."""
+    plans = [with_times(plan, subject.measured.phases_of(plan)) for plan in case.plans]
+    for kind in ("pingpong", "round_trip"):
+        found = m.mean(time_of(plan, kind, "p50") for plan in plans)
+        if found is not None:
+            return found
+    return None
+
+
+# --- compute figures -----------------------------------------------------------------------------
+
+
+def read_compute(
+    file: Path | None, options: Mapping[str, Sequence[str]], names: Sequence[str]
+) -> list[Compute]:
+    """Of each result, from a YAML file and from options, which win; `options`: words of `hpl` and
+    `stream`, `NAME=VALUE` or a value for all results."""
+    found: dict[str, dict[str, float]] = {name: {} for name in names}
+    for name, kind, value in _of_file(file, names) if file else ():
+        found[name][kind] = value
+    for kind, words in options.items():
+        for word in words:
+            head, _, rest = word.rpartition("=")
+            if head and head not in found:
+                raise ConfigurationError(_nobody(f"--{kind} {word}", head, names))
+            for name in [head] if head else names:
+                found[name][kind] = _parsed(kind, rest, f"--{kind} {word}")
+    compute = [Compute(**found[name]) for name in names]
+    for kind in _KINDS:
+        _refuse_gaps(kind, compute, names)
+    if any(one.stream is not None and one.hpl is None for one in compute):
+        raise ConfigurationError("STREAM is shown as a share of HPL, and HPL is not given")
+    return compute
+
+
+def _refuse_gaps(kind: str, compute: Sequence[Compute], names: Sequence[str]) -> None:
+    has = [getattr(one, kind) is not None for one in compute]
+    if any(has) and not all(has):
+        lacking = names[has.index(False)]
+        raise ConfigurationError(
+            f"{kind} of {lacking} is missing: a balance needs it of every result "
+            f"(--{kind} '{lacking}={_KINDS[kind].example}')"
+        )
+
+
+def _of_file(file: Path, names: Sequence[str]) -> Iterator[tuple[str, str, float]]:
+    try:
+        loaded = yaml.safe_load(file.read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise ConfigurationError(f"{file} can't be read: {reason}") from error
+    given = loaded.get("compute") if isinstance(loaded, dict) else None
+    if not isinstance(given, dict):
+        raise ConfigurationError(f"{file}: needs a key `compute`: results' names with hpl, stream")
+    for name, values in given.items():
+        if name not in names:
+            raise ConfigurationError(_nobody(f"{file}: compute.{name}", str(name), names))
+        if not isinstance(values, dict) or not values.keys() <= _KINDS.keys():
+            raise ConfigurationError(f"{file}: compute.{name}: takes hpl and stream, no more")
+        for kind, value in values.items():
+            yield name, kind, _parsed(kind, value, f"{file}: compute.{name}.{kind}")
+
+
+def _parsed(kind: str, value: Any, where: str) -> float:
+    try:
+        number = float(_KINDS[kind].parse(value))
+    except ValueError as error:
+        raise ConfigurationError(f"{where}: {error}") from error
+    if number <= 0:
+        raise ConfigurationError(f"{where}: 0 is no speed")
+    return number
+
+
+def _nobody(where: str, name: str, names: Sequence[str]) -> str:
+    return f"{where}: no result is called {name!r} (results: {', '.join(names)})"

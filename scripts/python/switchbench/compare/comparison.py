@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One comparison from its subjects to all its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import ConfigurationError
+from . import settings
+from .balance import Balance, Compute, balance
+from .differences import Row, phase_rows, phases_of, plan_rows
+from .flows import flow_table, places_of
+from .match import Match, match
+from .settings import Differing
+from .subjects import Subject
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How to compare."""
+
+    confidence: float = 0.95
+    question: frozenset[str] = frozenset()  # settings that may differ
+    most_flows: int | None = 20  # of each measure of each pair; None: all
+
+
+@dataclass
+class Compared:
+    """One result beside the baseline."""
+
+    match: Match
+    plans: list[Row] = field(default_factory=list)
+    phases: list[Row] = field(default_factory=list)
+    flows: list[Row] = field(default_factory=list)
+    flow_count: int = 0  # compared, of which `flows` are the first
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that a comparison found."""
+
+    subjects: list[Subject]  # the baseline first
+    asked: Asked
+    question: list[Differing]  # what differs and is the question
+    compared: list[Compared]
+    compute: list[Compute]
+    balance: Balance
+
+    @property
+    def differing(self) -> list[Differing]:
+        """Settings that make other measurements of what is beside each other."""
+        return list(dict.fromkeys(d for one in self.compared for d in one.match.differing))
+
+    @property
+    def damage(self) -> list[str]:
+        """What could not be read, with where."""
+        found: dict[str, None] = {}
+        for subject in self.subjects:
+            for sentence in subject.measured.damage:
+                where = "" if str(subject.directory) in sentence else f"{subject.directory}: "
+                found[f"{where}{sentence}"] = None
+        return list(found)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all could be compared that both sides have."""
+        some = all(one.match.pairs for one in self.compared)
+        return some and not self.differing and not self.damage
+
+
+def compare(subjects: Sequence[Subject], compute: Sequence[Compute], asked: Asked) -> Comparison:
+    """All others beside the first."""
+    base = subjects[0]
+    known = {name for subject in subjects for case in subject.cases for name in case.settings}
+    for name in sorted(asked.question - known):
+        raise ConfigurationError(
+            f"--question {name}: there is no setting {name!r} in any of the results "
+            f"(there are: {', '.join(sorted(known))})"
+        )
+    chosen = {name for subject in subjects for name in subject.chosen}
+    allowed = set(asked.question) | chosen
+    compared = [_compared(match(base, other, allowed), asked) for other in subjects[1:]]
+    return Comparison(
+        list(subjects),
+        asked,
+        list(_question(subjects, compared, allowed)),
+        compared,
+        list(compute),
+        balance([one.match for one in compared], compute),
+    )
+
+
+def _compared(found: Match, asked: Asked) -> Compared:
+    one = Compared(found)
+    for number, pair in enumerate(found.pairs):
+        one.plans += plan_rows(number, found, asked.confidence)
+        one.phases += phase_rows(number, found, asked.confidence)
+        one.notes += _phase_notes(found, number)
+        table = flow_table(found, pair)
+        if table is not None:
+            one.flow_count += len(table.codes)
+            one.flows += table.rows(number, asked.confidence, asked.most_flows)
+    one.notes += _flow_notes(found)
+    return one
+
+
+def _phase_notes(found: Match, number: int) -> Iterator[str]:
+    base, other = phases_of(found, found.pairs[number])
+    common = len(base.keys() & other.keys())
+    if common < max(len(base), len(other)):
+        title = found.pairs[number].base.title
+        yield f"{title}: {common} phases are in both, of {len(base)} and {len(other)}"
+
+
+def _flow_notes(found: Match) -> Iterator[str]:
+    base, other = found.base.measured.ports, found.other.measured.ports
+    if places_of(found) is None:
+        counts = f"{found.base.name} has {len(base)} ports and {found.other.name} {len(other)}"
+        yield f"flows are not compared: {counts}"
+    elif set(base) != set(other):
+        yield (
+            f"the ports have other names in {found.other.name}: flows are compared by the ports' "
+            f"places, {base[0]} with {other[0]} and so on"
+        )
+
+
+def _question(
+    subjects: Sequence[Subject], compared: Sequence[Compared], allowed: set[str]
+) -> Iterator[Differing]:
+    """What the results were made on, and what may differ and does."""
+    yield from settings.differing("", [subject.settings for subject in subjects], set())
+    named = {name for subject in subjects for name in subject.chosen}
+    words = [
+        {name: _all_of(subject, name) for name in (settings.TRANSPORT, settings.NETWORK, *allowed)}
+        for subject in subjects
+    ]
+    if any(one.match.pairs for one in compared):
+        yield from settings.differing("", words, named)
+
+
+def _all_of(subject: Subject, name: str) -> str:
+    values = dict.fromkeys(case.settings.get(name, settings.ABSENT) for case in subject.cases)
+    return ", ".join(values)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A comparison as one value for other programs; its form is schema/comparison.schema.json."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from .balance import Axis
+from .comparison import Compared, Comparison
+from .differences import Row
+from .settings import Differing
+from .subjects import Case, Subject
+
+SCHEMA = "switchbench-comparison/1"
+
+Value = dict[str, Any]
+
+
+def document(comparison: Comparison, status: int) -> Value:
+    """`status`: the command's."""
+    asked = comparison.asked
+    return {
+        "schema": SCHEMA,
+        "exit_status": status,
+        "confidence_percent": 100 * asked.confidence,
+        "baseline": comparison.subjects[0].name,
+        "results": [
+            _result(subject) | {"hpl_flops": compute.hpl, "stream_bytes_per_s": compute.stream}
+            for subject, compute in zip(comparison.subjects, comparison.compute, strict=True)
+        ],
+        "question": [_differing(one) for one in comparison.question],
+        "comparisons": [_compared(one) for one in comparison.compared],
+        "balance": {
+            "divided_by_hpl": comparison.balance.divided,
+            "reason": comparison.balance.reason,
+            "axes": [_axis(axis) for axis in comparison.balance.axes],
+        },
+        "damage": comparison.damage,
+    }
+
+
+@cache
+def schema() -> Value:
+    """The JSON Schema (draft 2020-12) of the document."""
+    text = files(__package__).joinpath("schema/comparison.schema.json").read_text("utf-8")
+    loaded: Value = json.loads(text)
+    return loaded
+
+
+def _result(subject: Subject) -> Value:
+    run = subject.measured.summary.get("run") or {}
+    return {
+        "name": subject.name,
+        "directory": str(subject.directory),
+        "id": run.get("id"),
+        "started": run.get("started"),
+        "status": subject.measured.summary.get("status"),
+        "settings": subject.settings,
+    }
+
+
+def _differing(one: Differing) -> Value:
+    return {"of": one.of or None, "setting": one.setting, "values": list(one.values)}
+
+
+def _compared(one: Compared) -> Value:
+    return {
+        "result": one.match.other.name,
+        "pairs": [
+            {"baseline": _case(pair.base), "other": _case(pair.other)} for pair in one.match.pairs
+        ],
+        "plans": [_row(row) for row in one.plans],
+        "phases": [_row(row) for row in one.phases],
+        "flows": [_row(row) for row in one.flows],
+        "flows_compared": one.flow_count,
+        "differing": [_differing(differing) for differing in one.match.differing],
+        "alone": one.match.alone,
+        "notes": one.notes,
+    }
+
+
+def _case(case: Case) -> Value:
+    trials = [plan["trial"] for plan in case.plans]
+    return {"title": case.title, "settings": case.settings, "trials": trials}
+
+
+def _row(row: Row) -> Value:
+    return {
+        "pair": row.pair,
+        "of": row.of or None,
+        "measure": row.measure.name,
+        "unit": row.measure.unit,
+        "better": "more" if row.measure.better > 0 else "less",
+        "baseline": _rounded(row.base),
+        "other": _rounded(row.other),
+        "repeats": list(row.counts),
+        "difference": _rounded(row.difference),
+        "percent": _rounded(row.percent),
+        "low": _rounded(row.low),
+        "high": _rounded(row.high),
+        "degrees_of_freedom": _rounded(row.freedom),
+        "p": row.p,
+        "p_adjusted": row.p_adjusted,
+        "dependent": row.dependent,
+        "verdict": row.verdict,
+        "reason": row.reason,
+    }
+
+
+def _axis(axis: Axis) -> Value:
+    return {
+        "name": axis.name,
+        "title": axis.title,
+        "unit": axis.unit,
+        "most": axis.most,
+        "values": list(axis.values),
+        "shares": [round(share, 6) for share in axis.shares],
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

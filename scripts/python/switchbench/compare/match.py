@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which case of one result stands beside which of another, and what keeps the others apart.
+
+Two cases are beside each other if matrix, size, load and transport are the same, but for what is
+the question. Where the transport is, frames stand beside messages as in the summary's comparisons
+(results/transports.py): at equal payload, else the largest frames, and each at its own load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ..results import transports
+from . import settings
+from .settings import Differing, Settings
+from .subjects import Case, Subject
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cases beside each other."""
+
+    base: Case
+    other: Case
+
+    @property
+    def title(self) -> str:
+        """For a person: what both measured."""
+        if self.base.title == self.other.title:
+            return self.base.title
+        both = f"{self.base.setting} → {self.other.setting}"
+        return f"{self.base.matrix}, {self.base.ranks}: {both}"
+
+    @property
+    def repeats(self) -> tuple[int, ...]:
+        """How many there are of each; one number where they are the same."""
+        return tuple(dict.fromkeys((len(self.base.plans), len(self.other.plans))))
+
+
+@dataclass
+class Match:
+    """What of one result stands beside the baseline."""
+
+    base: Subject
+    other: Subject
+    pairs: list[Pair] = field(default_factory=list)
+    differing: list[Differing] = field(default_factory=list)  # that make them other measurements
+    alone: list[str] = field(default_factory=list)  # a sentence for each case of one alone
+
+
+def match(base: Subject, other: Subject, question: set[str]) -> Match:
+    """`question`: the settings that may differ."""
+    found = Match(base, other)
+    asked = question | _own_question(base, other)
+    if settings.TRANSPORT in asked and _transports(base).isdisjoint(_transports(other)):
+        found.pairs = list(_by_transport(base, other))
+        asked |= {settings.SIZE, settings.LOAD}
+    else:
+        found.pairs = list(_equal(base, other, asked))
+    for pair in found.pairs:
+        found.differing += _differing(pair.base, pair.other, asked | set(_options(pair)))
+    _name_the_rest(found, asked)
+    return found
+
+
+def _own_question(base: Subject, other: Subject) -> set[str]:
+    """What differs so wholly that it can only be the question: one switch's network has another
+    name; one was run over other transports."""
+    found = set()
+    networks = [{case.settings[settings.NETWORK] for case in one.cases} for one in (base, other)]
+    if networks[0].isdisjoint(networks[1]) and len(networks[0]) == len(networks[1]) == 1:
+        found.add(settings.NETWORK)
+    if _transports(base).isdisjoint(_transports(other)):
+        found.add(settings.TRANSPORT)
+    return found
+
+
+def _transports(subject: Subject) -> set[str]:
+    return {case.settings[settings.TRANSPORT] for case in subject.cases}
+
+
+def _options(pair: Pair) -> Iterator[str]:
+    """Of two transports each has options that the other has not."""
+    if pair.base.settings[settings.TRANSPORT] == pair.other.settings[settings.TRANSPORT]:
+        return
+    for name in pair.base.settings.keys() | pair.other.settings.keys():
+        if name.partition(".")[0] in transports.BASELINES or name.startswith("latency"):
+            yield name
+
+
+def _identity(case: Case, asked: set[str]) -> tuple[tuple[str, str], ...]:
+    chosen = settings.matrix(case.settings, case.plans[0])
+    return tuple(sorted((name, word) for name, word in chosen.items() if name not in asked))
+
+
+def _equal(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pair]:
+    """Each case of the one beside the case of the other that is most like it."""
+    for case in base.cases:
+        alike = [one for one in other.cases if _identity(one, asked) == _identity(case, asked)]
+        if alike:
+            yield Pair(case, min(alike, key=lambda one: _distance(case, one)))
+
+
+def _distance(case: Case, other: Case) -> int:
+    return sum(1 for _ in settings.differing("", [case.settings, other.settings], set()))
+
+
+def _by_transport(base: Subject, other: Subject) -> Iterator[Pair]:
+    """Rows of transports side by side: the baseline's best setting beside each of the other's."""
+    asked = {settings.TRANSPORT, settings.SIZE, settings.LOAD} | _own_question(base, other)
+    matrices: dict[tuple[tuple[str, str], ...], list[Case]] = {}
+    for case in (*base.cases, *other.cases):
+        matrices.setdefault(_identity(_without_options(case), asked), []).append(case)
+    for cases in matrices.values():
+        of = {id(case.plans[0]): case for case in cases}
+        mine = _transports(base)
+        for row in transports.rows(list(transports.series(p for c in cases for p in c.plans))):
+            own = [one for one in row if one.transport in mine]
+            beside = [one for one in row if one.transport not in mine]
+            if own:
+                best = max(own, key=lambda one: one.rate or 0.0)
+                yield from (Pair(of[id(best.plans[0])], of[id(one.plans[0])]) for one in beside)
+
+
+def _without_options(case: Case) -> Case:
+    """Its identity is that of its matrix: what a sweep chose of the transport is none of it."""
+    kept = {name: word for name, word in case.settings.items() if "." not in name}
+    return Case(kept, case.plans)
+
+
+# --- what is not beside each other ---------------------------------------------------------------
+
+
+def _differing(base: Case, other: Case, asked: set[str]) -> Iterator[Differing]:
+    both = [base.settings, other.settings]
+    yield from settings.differing(Pair(base, other).title, both, asked)
+
+
+def _name_the_rest(found: Match, asked: set[str]) -> None:
+    """Cases without a partner: with the settings that keep them from the nearest, if there is one
+    of their pattern that has no partner either."""
+    taken = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
+    left = [case for case in found.base.cases if id(case) not in taken]
+    right = [case for case in found.other.cases if id(case) not in taken]
+    for case in left:
+        near = [one for one in right if one.settings["pattern"] == case.settings["pattern"]]
+        if not near:
+            found.alone.append(f"{case.title}: only in {found.base.name}")
+            continue
+        nearest = min(near, key=lambda one: _distance(case, one))
+        right.remove(nearest)
+        found.differing += _apart(case, nearest, asked)
+    found.alone += [f"{case.title}: only in {found.other.name}" for case in right]
+
+
+def _apart(case: Case, nearest: Case, asked: set[str]) -> Iterable[Differing]:
+    pairs: list[Settings] = [case.settings, nearest.settings]
+    return settings.differing(f"{case.matrix}, {case.plans[0]['transport']}", pairs, asked)

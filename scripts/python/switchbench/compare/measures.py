@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The figures that are compared, of plans, phases and flows; formulas are in doc/measures.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure; `better`: +1 when more of it is better, -1 when less is."""
+
+    name: str
+    title: str
+    unit: str
+    better: int
+    of: Callable[[Entry], float | None]
+
+
+def _rate(name: str) -> Callable[[Entry], float | None]:
+    return lambda entry: _number(entry["throughput"][name])
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _loss(entry: Entry) -> float | None:
+    lost, offered = entry["lost_frames"], entry["offered_frames"]
+    return None if lost is None or not offered else 100.0 * lost / offered
+
+
+def time_of(entry: Entry, kind: str, name: str) -> float | None:
+    """A percentile of one kind of times, in microseconds."""
+    return _number(((entry.get("latency") or {}).get(kind) or {}).get(name))
+
+
+def _time(kind: str, name: str) -> Callable[[Entry], float | None]:
+    return lambda entry: time_of(entry, kind, name)
+
+
+def _cpu(entry: Entry) -> float | None:
+    seconds, delivered = entry["cpu_s"], entry["delivered_bytes"]
+    return None if seconds is None or not delivered else seconds / (delivered / 1e9)
+
+
+_RATES = (
+    Measure("mean_rate", "mean flow", "Mbit/s", +1, _rate("mean")),
+    Measure("slowest_rate", "slowest flow", "Mbit/s", +1, _rate("min")),
+    Measure("of_line", "of line", "%", +1, _rate("percent_of_line")),
+    Measure("loss", "lost", "%", -1, _loss),
+    Measure("cpu", "CPU", "s/GB", -1, _cpu),
+)
+_TIMES = tuple(
+    Measure(f"{kind}_{name}", f"{title} {name}", "us", -1, _time(kind, name))
+    for kind, title in (("round_trip", "round trip"), ("one_way", "one way"),
+                        ("pingpong", "there and back"))
+    for name in ("p50", "p99")
+)  # fmt: skip
+# A stream's phases last as long as they were asked to.
+_ELAPSED = Measure(
+    "elapsed", "time", "s", -1,
+    lambda entry: _number(entry["elapsed_s"]) if entry["traffic"] == "transfer" else None,
+)  # fmt: skip
+MEASURES = (*_RATES, _ELAPSED, *_TIMES)
+FLOW_RATE = Measure("rate", "rate", "Mbit/s", +1, lambda _: None)
+FLOW_LOSS = Measure("loss", "lost", "%", -1, lambda _: None)
+
+
+def with_times(plan: Entry, phases: Sequence[Entry]) -> Entry:
+    """A plan with the longest of its phases' times: of each percentile the worst phase's."""
+    latency = {
+        kind: {name: _longest(phases, kind, name) for name in ("p50", "p99")}
+        for kind in ("round_trip", "one_way", "pingpong")
+    }
+    return {**plan, "latency": latency}
+
+
+def _longest(phases: Sequence[Entry], kind: str, name: str) -> float | None:
+    times = [time_of(phase, kind, name) for phase in phases]
+    return max((time for time in times if time is not None), default=None)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is compared: results directories or, with `--by`, parts of one; and what each measured.
+
+A case is one matrix at one setting: its plans are its repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import ConfigurationError
+from ..report.data import Measured
+from ..results import figures
+from ..results.directory import CONFIGURATION
+from ..results.transports import BASELINES
+from . import settings
+from .settings import Settings
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One matrix at one setting."""
+
+    settings: Settings
+    plans: list[Entry]  # one for each repeat, in their order
+
+    @property
+    def title(self) -> str:
+        """For a person: who sends to whom, and of what."""
+        return f"{self.matrix}, {self.ranks}: {self.setting}"
+
+    @property
+    def setting(self) -> str:
+        """How it was carried."""
+        plan = self.plans[0]
+        load = "" if plan["asked_load"] is None else f", {plan['asked_load']:g} %"
+        return f"{plan['transport']}, {figures.size(plan)}{load}"
+
+    @property
+    def ranks(self) -> str:
+        """How many there were."""
+        return figures.of(self.plans[0]["ranks"], "rank")
+
+    @property
+    def matrix(self) -> str:
+        """Who sends to whom."""
+        return figures.pattern(self.plans[0])
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One result, or the part of one that `--by` takes."""
+
+    name: str
+    measured: Measured
+    cases: list[Case]
+    configuration: Entry  # as the run understood it; empty where it can't be read
+    chosen: dict[str, str] = field(default_factory=dict)  # `--by`'s setting and value
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the run was made on."""
+        return settings.of_run(self.measured.summary, self.configuration) | self.chosen
+
+    @property
+    def directory(self) -> Path:
+        """Where it is."""
+        return self.measured.directory
+
+
+def load(words: Sequence[str], by: str | None) -> list[Subject]:
+    """The subjects that a command names: `DIR` or `NAME=DIR`, each divided by the setting `by`."""
+    named = [_named(word) for word in words]
+    subjects = [_read(name, directory) for name, directory in named]
+    if by is not None:
+        several = len(subjects) > 1
+        subjects = [part for whole in subjects for part in _divided(whole, by, several)]
+    return _told_apart(subjects)
+
+
+def _named(word: str) -> tuple[str, Path]:
+    name, equals, rest = word.partition("=")
+    if equals and name and not Path(word).exists():
+        return name, Path(rest)
+    return "", Path(word)
+
+
+def _read(name: str, directory: Path) -> Subject:
+    if not directory.is_dir():
+        raise ConfigurationError(f"no results in {directory}: there is no such directory")
+    measured = Measured.load(directory)
+    configuration = _configuration(measured)
+    tests = configuration.get("tests")
+    cases = list(_cases(measured, tests if isinstance(tests, list) else []))
+    if not cases:
+        raise ConfigurationError(f"no results in {directory}: nothing was measured in that run")
+    return Subject(name, measured, cases, configuration)
+
+
+def _configuration(measured: Measured) -> Entry:
+    try:
+        loaded = yaml.safe_load((measured.directory / CONFIGURATION).read_text("utf-8"))
+        if isinstance(loaded, dict):
+            return loaded
+        reason = "is no mapping"
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = f"can't be read: {' '.join(str(error).split())}"
+    measured.damage.append(
+        f"{measured.directory / CONFIGURATION} {reason}: of the settings only those of the matrix "
+        "are compared"
+    )
+    return {}
+
+
+def _cases(measured: Measured, tests: list[Any]) -> Iterator[Case]:
+    found: dict[tuple[Any, ...], Case] = {}
+    for plan in measured.summary["plans"]:
+        known = settings.of_plan(plan, tests)
+        key = (plan["test"], *known.items())
+        found.setdefault(key, Case(known, [])).plans.append(plan)
+    for case in found.values():
+        case.plans.sort(key=lambda plan: int(plan["repeat"]))
+        yield case
+
+
+def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
+    """A subject for each value of the setting."""
+    values = list(dict.fromkeys(case.settings[by] for case in whole.cases if by in case.settings))
+    if len(values) < 2 and not several:
+        raise ConfigurationError(_undivided(whole, by, values))
+    if by == settings.TRANSPORT:
+        values.sort(key=BASELINES.index)
+    for value in values:
+        cases = [case for case in whole.cases if case.settings.get(by) == value]
+        name = f"{whole.name} {value}".strip() if several else value
+        yield Subject(name, whole.measured, cases, whole.configuration, {by: value})
+
+
+def _undivided(whole: Subject, by: str, values: list[str]) -> str:
+    several = [
+        name
+        for name in dict.fromkeys(name for case in whole.cases for name in case.settings)
+        if len({case.settings.get(name) for case in whole.cases}) > 1
+    ]
+    have = f"has only {by} {values[0]}" if values else f"has no setting {by!r}"
+    return (
+        f"{whole.directory} {have}, so there is nothing to compare by it "
+        f"(what differs there: {', '.join(several) or 'nothing'})"
+    )
+
+
+def with_baseline(subjects: list[Subject], name: str | None) -> list[Subject]:
+    """The one of that name first."""
+    if name is None:
+        return subjects
+    for i, subject in enumerate(subjects):
+        if subject.name == name:
+            return [subject, *subjects[:i], *subjects[i + 1 :]]
+    known = ", ".join(subject.name for subject in subjects)
+    raise ConfigurationError(f"--baseline {name}: no result is called so (results: {known})")
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def _told_apart(subjects: list[Subject]) -> list[Subject]:
+    """With names: given ones, else the switches', else the directories', else numbered."""
+    makers = (_switch, lambda subject: subject.directory.resolve().name)
+    for maker in makers:
+        names = [subject.name or maker(subject) for subject in subjects]
+        if all(names) and len(set(names)) == len(names):
+            return _renamed(subjects, names)
+    return _renamed(subjects, [f"{name} {i}" for i, name in enumerate(names, start=1)])
+
+
+def _renamed(subjects: list[Subject], names: list[str]) -> list[Subject]:
+    return [
+        Subject(name, one.measured, one.cases, one.configuration, one.chosen)
+        for name, one in zip(names, subjects, strict=True)
+    ]
+
+
+def _switch(subject: Subject) -> str:
+    """The switch as `about` has it: its name, or its model and firmware."""
+    about = subject.configuration.get("about")
+    switches = about.get("switches") if isinstance(about, dict) else None
+    if not isinstance(switches, list) or not switches or not isinstance(switches[0], dict):
+        return ""
+    switch = switches[0]
+    words = [switch.get("name") or switch.get("model"), switch.get("firmware")]
+    return " ".join(str(word) for word in words if word)

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A comparison on the terminal: what is compared, what differs, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
+
+from ..results import figures
+from .comparison import Compared, Comparison
+from .differences import BETTER, DIFFERS, NO_SPREAD, ONE_REPEAT, SAME, UNSURE, WORSE, Row
+from .match import Match
+
+MOST = 10  # phases and flows, without --all
+TIMES = 5.0  # from there on ratios are shown, not percents
+SAME_PERCENT = 0.5  # frames and streams are read into a window at their own grain
+
+_STYLES = {BETTER: "green", WORSE: "bold red", DIFFERS: "yellow"}
+
+
+def show(comparison: Comparison, console: Console, everything: bool = False) -> None:
+    """Prints it all; `everything`: every phase and flow that was compared."""
+    _Page(comparison, console, everything).print()
+
+
+class _Page:
+    def __init__(self, comparison: Comparison, console: Console, everything: bool) -> None:
+        self._comparison = comparison
+        self._console = console
+        self._everything = everything
+
+    def print(self) -> None:
+        self._results()
+        self._question()
+        for one in self._comparison.compared:
+            self._compared(one)
+        self._balance()
+        self._obstacles()
+
+    def _results(self) -> None:
+        self._heading("Results")
+        table = _table("", "of", "measured")
+        for i, subject in enumerate(self._comparison.subjects):
+            run = subject.measured.summary.get("run") or {}
+            name = f"{subject.name} (baseline)" if i == 0 else subject.name
+            cells = (name, str(subject.directory), str(run.get("started")))
+            table.add_row(*map(escape, cells))
+        self._console.print(table)
+
+    def _question(self) -> None:
+        question = self._comparison.question
+        if not question:
+            self._say("\nSwitch, site and versions are the same as far as they were written down.")
+            return
+        self._heading("What differs, and is the question")
+        table = _table("", *(subject.name for subject in self._comparison.subjects))
+        for one in question:
+            table.add_row(*map(escape, (one.setting, *one.values)))
+        self._console.print(table)
+
+    # --- one result beside the baseline ----------------------------------------------------------
+
+    def _compared(self, one: Compared) -> None:
+        names = f"{one.match.base.name} → {one.match.other.name}"
+        if not one.match.pairs:
+            return
+        self._heading(f"By pattern: {names}")
+        self._rows(one.match, _without_line(one.plans), one.plans)
+        if one.phases:
+            chosen = self._foremost(one.phases)
+            self._heading(f"By phase: {names}{_share(len(chosen), len(one.phases), 'figure')}")
+            self._rows(one.match, chosen, one.phases)
+        if one.flows:
+            chosen = self._foremost(one.flows)
+            of = f"the foremost of {one.flow_count:,} flows"
+            self._heading(f"By flow: {names}, {of}")
+            self._rows(one.match, chosen, one.flows)
+        for note in one.notes:
+            self._say(f"  {note}", "dim")
+
+    @property
+    def _sure(self) -> str:
+        return f"{100 * self._comparison.asked.confidence:g} % sure"
+
+    def _foremost(self, rows: Sequence[Row]) -> list[Row]:
+        """The surest differences, then the largest; as they come with everything asked for."""
+        if self._everything:
+            return list(rows)
+        told = [row for row in rows if row.difference is not None]
+        return sorted(told, key=_weight)[:MOST]
+
+    def _rows(self, match: Match, rows: Sequence[Row], every: Sequence[Row]) -> None:
+        """A table for each thing, below its name, all with the same columns."""
+        cells = [_cells(row) for row in rows]
+        heads = ("", match.base.name, match.other.name, "differs by", "", self._sure, "")
+        widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+        self._print(_table(*heads, widths=widths))
+        together = zip(rows, cells, strict=True)
+        for title, group in groupby(together, key=lambda pair: _title(match, pair[0])):
+            self._say(title, "bold")
+            table = _table(*heads, widths=widths, header=False)
+            for row, words in group:
+                table.add_row(*map(escape, words), style=_STYLES.get(row.verdict))
+            self._print(table)
+        for note in _below(every):
+            self._say(f"  {note}", "dim")
+
+    # --- balance and what is in the way ----------------------------------------------------------
+
+    def _balance(self) -> None:
+        balance = self._comparison.balance
+        if balance.reason is not None:
+            return
+        by = "divided by HPL, " if balance.divided else ""
+        self._heading(f"Ratios, {by}the best of each is 1 (Saini et al. 2005, Figure 5)")
+        table = _table("", *(subject.name for subject in self._comparison.subjects), "1 is")
+        table.add_column("")
+        for axis in balance.axes:
+            shares = [f"{share:.3f}" for share in axis.shares]
+            most = figures.scientific(axis.most)
+            table.add_row(escape(axis.title), *shares, most, axis.unit.replace("us", "µs"))
+        self._console.print(table)
+        if not balance.divided:
+            self._say(
+                "  not divided by HPL, which was not given: networks alone, not their balance with "
+                "computing",
+                "dim",
+            )
+
+    def _obstacles(self) -> None:
+        comparison = self._comparison
+        alone = [sentence for one in comparison.compared for sentence in one.match.alone]
+        self._listed("Not compared", alone, "yellow")
+        self._listed("Damaged", comparison.damage, "bold red")
+        differing = [one.sentence for one in comparison.differing]
+        self._listed("Not the same measurement", differing, "bold red")
+
+    def _listed(self, title: str, sentences: Sequence[str], style: str) -> None:
+        if not sentences:
+            return
+        self._heading(title)
+        shown = sentences if self._everything else sentences[:MOST]
+        for sentence in shown:
+            self._say(f"  {sentence}", style)
+        if len(shown) < len(sentences):
+            self._say(f"  and {len(sentences) - len(shown)} more (--all)", style)
+
+    def _print(self, table: Table) -> None:
+        """As wide as it is: on a narrow terminal its lines are cut by nobody but that."""
+        width = Measurement.get(self._console, self._console.options, table).maximum
+        self._console.print(table, width=max(width, self._console.width), soft_wrap=True)
+
+    def _heading(self, text: str) -> None:
+        self._say(f"\n{text}", "bold")
+
+    def _say(self, text: str, style: str | None = None) -> None:
+        self._console.print(escape(text), style=style, highlight=False, soft_wrap=True)
+
+
+def _title(match: Match, row: Row) -> str:
+    pair = match.pairs[row.pair]
+    title = f"{pair.title}, {row.of}" if row.of else pair.title
+    return f"{title}; {' and '.join(map(str, pair.repeats))} repeats"
+
+
+def _weight(row: Row) -> tuple[float, float]:
+    known = 1.0 if row.p_adjusted is None else row.p_adjusted
+    return known, -abs(row.percent or 0.0)
+
+
+def _share(shown: int, of: int, noun: str) -> str:
+    return "" if shown == of else f", the foremost {shown} of {figures.of(of, noun)} (--all)"
+
+
+def _plus(value: float | None) -> str:
+    if value is None:
+        return figures.UNKNOWN
+    return figures.digits(value) if value <= 0 else f"+{figures.digits(value)}"
+
+
+def _below(rows: Sequence[Row]) -> list[str]:
+    """What the words and gaps of a table mean, of those that it has."""
+    reasons = {row.reason for row in rows}
+    verdicts = {row.verdict for row in rows}
+    notes = []
+    if ONE_REPEAT in reasons:
+        notes.append(
+            "one repeat on a side: nobody knows how far the next one would differ, so there is no "
+            "interval (`repeat: 5` in the configuration makes one)"
+        )
+    if NO_SPREAD in reasons and verdicts & {SAME, DIFFERS}:
+        notes.append("same, differs: every repeat of a side gave the same, so there is no interval")
+    if UNSURE in verdicts:
+        notes.append("not sure: repeats of one side differ as much by themselves")
+    if any(row.dependent for row in rows):
+        notes.append("repeats that follow each other made an interval wider")
+    return notes
+
+
+def _table(*titles: str, widths: Sequence[int] = (), header: bool = True) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False, show_header=header
+    )
+    for number, title in enumerate(titles):
+        table.add_column(
+            escape(title),
+            justify="left" if number == 0 else "right",
+            min_width=widths[number] if widths else None,
+            no_wrap=bool(widths),
+        )
+    return table
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    shown = figures.UNKNOWN if row.low is None else f"{_plus(row.low)} to {_plus(row.high)}"
+    return (
+        f"  {row.measure.title}, {row.measure.unit}".replace("us", "µs"),
+        figures.digits(row.base),
+        figures.digits(row.other),
+        _plus(row.difference),
+        _relative(row),
+        shown,
+        row.verdict,
+    )
+
+
+def _relative(row: Row) -> str:
+    """In percent of the baseline; how many times as much where that is easier to read."""
+    if row.percent is None:
+        return ""
+    times = 1.0 + row.percent / 100.0
+    return f"x {figures.digits(times)}" if times >= TIMES else f"{row.percent:+.1f} %"
+
+
+def _without_line(rows: Sequence[Row]) -> list[Row]:
+    """Where all lines have one rate, percent of line says what the rate says."""
+    rates = {row.pair: row.percent for row in rows if row.measure.name == "mean_rate"}
+
+    def says_more(row: Row) -> bool:
+        rate = rates.get(row.pair)
+        return rate is None or row.percent is None or abs(row.percent - rate) > SAME_PERCENT
+
+    return [row for row in rows if row.measure.name != "of_line" or says_more(row)]

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How sure a difference of two means is: Welch's t (Welch 1947) over repeats, many pairs at once.
+
+Arrays have a row for each repeat and a column for each pair; NaN is what was not measured. Degrees
+of freedom are Welch's and Satterthwaite's, no whole number, so the probability comes from the
+incomplete beta function (DLMF 8.17.22, by Lentz's method).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..results.statistics import LEAST_FOR_CORRELATION, MOST_CORRELATION, greatest_by_chance
+
+Floats = NDArray[np.float64]
+
+_TINY = 1e-300
+_ROUNDS = 400
+_PRECISION = 1e-14
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The repeats of one result: mean, and the variance of that mean, of each pair."""
+
+    count: Floats
+    mean: Floats
+    variance_of_mean: Floats  # NaN with less than two repeats
+    dependent: NDArray[np.bool_]  # repeats follow their neighbours beyond chance
+
+    @classmethod
+    def of(cls, values: Floats) -> Sample:
+        """Repeats that depend on each other are worth fewer (results/statistics.py)."""
+        known = ~np.isnan(values)
+        count = known.sum(axis=0).astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.where(known, values, 0.0).sum(axis=0) / count
+            left = np.where(known, values - mean, 0.0)
+            squares = (left**2).sum(axis=0)
+            # What summing in another order would change is no spread.
+            squares = np.where(squares <= count * (1e-12 * np.abs(mean)) ** 2, 0.0, squares)
+            variance = squares / (count - 1) / count
+            correlation = (left[1:] * left[:-1]).sum(axis=0) / squares
+        dependent = np.zeros(values.shape[1], dtype=bool)
+        if len(values) >= LEAST_FOR_CORRELATION:
+            whole = known.all(axis=0) & (squares > 0)
+            dependent = whole & (correlation > greatest_by_chance(len(values)))
+        bounded = np.minimum(np.where(dependent, correlation, 0.0), MOST_CORRELATION)
+        variance = np.where(count > 1, variance, np.nan) * (1 + bounded) / (1 - bounded)
+        return cls(count, mean, variance, dependent)
+
+
+@dataclass(frozen=True)
+class Test:
+    """Differences of means, `other` less `base`; NaN where repeats can't tell."""
+
+    base: Sample
+    other: Sample
+    difference: Floats
+    error: Floats  # standard error of the difference
+    freedom: Floats
+    p: Floats  # of a difference at least as large, if there were none
+
+    def half_width(self, confidence: float, chosen: NDArray[np.int64]) -> Floats:
+        """Of the differences' confidence intervals, of the chosen columns."""
+        return t_quantile(confidence, self.freedom[chosen]) * self.error[chosen]
+
+
+def test(base: Floats, other: Floats) -> Test:
+    """Welch's test of each column."""
+    a, b = Sample.of(base), Sample.of(other)
+    difference = b.mean - a.mean
+    variance = a.variance_of_mean + b.variance_of_mean
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = a.variance_of_mean**2 / (a.count - 1) + b.variance_of_mean**2 / (b.count - 1)
+        freedom = np.where(variance > 0, variance**2 / parts, np.nan)
+        error = np.where(variance > 0, np.sqrt(variance), np.nan)
+        p = t_tail(np.abs(difference / error), freedom)
+    return Test(a, b, difference, error, freedom, p)
+
+
+def holm(p: Floats) -> Floats:
+    """The probabilities as Holm (1979) corrects them for how many were asked at once; NaN is none.
+
+    Of a hundred equal flows five would else differ `at 95 %`.
+    """
+    adjusted = np.full(len(p), np.nan)
+    asked = np.flatnonzero(~np.isnan(p))
+    order = asked[np.argsort(p[asked], kind="stable")]
+    weighted = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(weighted))
+    return adjusted
+
+
+# --- Student's t -------------------------------------------------------------------------------
+
+
+def t_tail(t: Floats, freedom: Floats) -> Floats:
+    """P(|T| > t) of Student's t with any degrees of freedom above 0."""
+    with np.errstate(invalid="ignore"):
+        return _beta_ratio(freedom / 2, np.full_like(freedom, 0.5), freedom / (freedom + t**2))
+
+
+def t_quantile(confidence: float, freedom: Floats) -> Floats:
+    """The t with P(|T| <= t) = confidence: the two-sided critical value."""
+    low, high = np.zeros_like(freedom), np.ones_like(freedom)
+    while True:
+        short = t_tail(high, freedom) > 1.0 - confidence  # false for NaN
+        if not short.any():
+            break
+        low, high = np.where(short, high, low), np.where(short, 2 * high, high)
+    for _ in range(60):
+        middle = (low + high) / 2
+        short = t_tail(middle, freedom) > 1.0 - confidence
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return np.where(np.isnan(freedom), np.nan, (low + high) / 2)
+
+
+def _beta_ratio(a: Floats, b: Floats, x: Floats) -> Floats:
+    """The regularized incomplete beta function I_x(a, b)."""
+    # The fraction converges quickly on this side of the mean; on the other by symmetry.
+    mirrored = x > (a + 1) / (a + b + 2)
+    p, q = np.where(mirrored, b, a), np.where(mirrored, a, b)
+    y = np.where(mirrored, 1 - x, x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = _log_gamma(p + q) - _log_gamma(p) - _log_gamma(q)
+        front = np.exp(scale + p * np.log(y) + q * np.log1p(-y)) / p
+        part = np.where(y > 0, front * _fraction(p, q, y), np.where(np.isnan(y), np.nan, 0.0))
+    return np.where(mirrored, 1 - part, part)
+
+
+def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:
+    """The continued fraction of the incomplete beta function."""
+    value = np.ones_like(x)
+    c = np.ones_like(x)
+    d = np.zeros_like(x)
+    for i in range(_ROUNDS):
+        m = i // 2
+        if i == 0:
+            numerator = np.ones_like(x)
+        elif i % 2 == 0:
+            numerator = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        else:
+            numerator = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 / _not_zero(1 + numerator * d)
+        c = _not_zero(1 + numerator / c)
+        step = c * d
+        value = value * step
+        if not (np.abs(step - 1) > _PRECISION).any():
+            break
+    return value - 1
+
+
+def _not_zero(values: Floats) -> Floats:
+    return np.where(np.abs(values) < _TINY, _TINY, values)
+
+
+def _log_gamma(values: Floats) -> Floats:
+    found = [math.nan if math.isnan(value) else math.lgamma(value) for value in values.tolist()]
+    return np.array(found, dtype=np.float64)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Small results directories made by hand, whose differences are known, for the tests of compare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import synthetic
+from switchbench.model import Load, Trial
+from switchbench.results.directory import RECORDS, RunDirectory
+from switchbench.results.summary import Summary
+
+WINDOW_S = 1.0
+FIRST, SECOND = ("node1:e0", "node2:e0"), ("node2:e0", "node1:e0")
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Pairs of two nodes: frames that each flow delivered in the window, repeat by repeat."""
+
+    windows: Sequence[tuple[int, int]]
+    lost: int = 0  # frames of the second flow, each repeat
+    load: float = 95.0
+    pattern: str = "pairs"
+    settings: dict[str, Any] = field(default_factory=dict)  # as understood
+
+
+def rate_mbps(frames: float) -> float:
+    """Payload of so many frames of a window."""
+    return frames * synthetic.FRAME_PAYLOAD * 8 / WINDOW_S / 1e6
+
+
+def make(
+    path: Path, *tests: Repeats, hosts: Sequence[str] = ("node1", "node2"), **configuration: Any
+) -> Path:
+    """A results directory; `configuration`: more of the configuration as understood."""
+    site = synthetic.make_site()
+    trials = list(_trials(site, tests))
+    understood = {
+        "switchbench": 1,
+        "site": {"lab": "one-switch"},
+        "tests": [{"pattern": t.pattern, "window": "1s", "seed": 1, **t.settings} for t in tests],
+    } | configuration
+    directory = RunDirectory(path)
+    directory.write_configuration(understood)
+    summary = Summary(synthetic.make_run(site, *(trial for trial, _ in trials)))
+    names = dict(zip(("node1", "node2"), hosts, strict=True))
+    with (path / RECORDS).open("w") as file:
+        for number, record in enumerate(_records(trials), start=1):
+            summary.feed(number, record)
+            text = json.dumps(record, separators=(",", ":"))
+            file.write(_renamed(text, names) + "\n")
+    made = json.dumps(summary.finish(synthetic.about(), []))
+    directory.write_summary(json.loads(_renamed(made, names)))
+    return path
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    for old, new in names.items():
+        text = text.replace(f'"{old}', f'"{new}')
+    return text
+
+
+def _trials(site: Any, tests: Sequence[Repeats]) -> Any:
+    number = 0
+    for place, test in enumerate(tests):
+        for repeat, window in enumerate(test.windows):
+            trial = synthetic.make_trial(site, number, test=place, repeat=repeat)
+            pattern = {"name": test.pattern, "partners": "neighbours"}
+            yield replace(trial, pattern=pattern, load=Load(percent=test.load)), (test, window)
+            number += 1
+
+
+def _records(trials: Sequence[tuple[Trial, tuple[Repeats, tuple[int, int]]]]) -> Any:
+    yield from (synthetic.hello(node) for node in ("node1", "node2"))
+    for port in ("node1:e0", "node2:e0"):
+        yield {
+            "type": "port-open", "node": port[:5], "port": port, "transport": "dpdk",
+            "network": "lab", "line_rate_bps": synthetic.LINE_BPS,
+        }  # fmt: skip
+    for trial, (test, window) in trials:
+        place: dict[str, Any] = {"trial": trial.id, "repeat": trial.repeat}
+        for ends, frames in zip((FIRST, SECOND), window, strict=True):
+            lost = test.lost if ends == SECOND else 0
+            yield synthetic.frame_side("source", *ends, frames + 300 + lost, frames, **place)
+            yield synthetic.frame_side("destination", *ends, frames + 300, frames, **place)
+        for node in ("node1", "node2"):
+            yield synthetic.port_record(f"{node}:e0", **place)
+            yield synthetic.phase_record(node, **place)
+            yield synthetic.trial_record(node, **place)

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench compare` on results made by hand: what differs, how sure, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from compared import Repeats, make, rate_mbps
+from simulated import Choice, simulate
+from switchbench.cli import main
+from switchbench.compare import document
+
+SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
+FAST = Repeats([(7700, 7710), (7720, 7690), (7710, 7700)])
+
+
+def result(capsys: pytest.CaptureFixture[str], *words: object, status: int = 0) -> dict[str, Any]:
+    """What the command writes as JSON, which is of its form."""
+    assert main(["compare", *map(str, words), "--json", "-"]) == status
+    value: dict[str, Any] = json.loads(capsys.readouterr().out)
+    Draft202012Validator(document.schema()).validate(value)
+    return value
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """The one sentence of a command that compares nothing."""
+    assert main(["compare", *map(str, words)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    return said.err.removeprefix("switchbench: ").strip()
+
+
+def row(rows: list[dict[str, Any]], measure: str, of: str | None = None) -> dict[str, Any]:
+    """The only row of that measure."""
+    (found,) = [one for one in rows if one["measure"] == measure and one["of"] == of]
+    return found
+
+
+# --- differences ---------------------------------------------------------------------------------
+
+
+def test_a_difference_of_two_switches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = make(tmp_path / "old", SLOW), make(tmp_path / "new", FAST)
+    found = result(capsys, old, new)
+    assert [one["name"] for one in found["results"]] == ["old", "new"]
+    (comparison,) = found["comparisons"]
+    mean = row(comparison["plans"], "mean_rate")
+    assert mean["baseline"] == pytest.approx(rate_mbps(6900), abs=1e-5)
+    assert mean["other"] == pytest.approx(rate_mbps(7705), abs=1e-5)
+    assert mean["difference"] == pytest.approx(rate_mbps(805), abs=1e-5)
+    assert mean["percent"] == pytest.approx(100 * 805 / 6900, abs=1e-4)
+    assert mean["low"] < mean["difference"] < mean["high"]
+    assert mean["repeats"] == [3, 3]
+    assert mean["verdict"] == "better"
+    assert row(comparison["plans"], "slowest_rate")["baseline"] == pytest.approx(rate_mbps(6800))
+    flows = {one["of"]: one for one in comparison["flows"] if one["measure"] == "rate"}
+    assert comparison["flows_compared"] == 2
+    first = flows["node1:e0 → node2:e0"]
+    assert first["difference"] == pytest.approx(rate_mbps(7710 - 7000), abs=1e-5)
+    assert first["verdict"] == "better"
+
+
+def test_the_interval_is_welchs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the first flow: variances 100 and 100 frames squared, 3 repeats each: 4 degrees."""
+    a = make(tmp_path / "a", Repeats([(7000, 7000), (7010, 7000), (6990, 7000)]))
+    b = make(tmp_path / "b", Repeats([(7100, 7000), (7110, 7000), (7090, 7000)]))
+    (comparison,) = result(capsys, a, b)["comparisons"]
+    flows = [one for one in comparison["flows"] if one["of"] == "node1:e0 → node2:e0"]
+    assert flows[0]["degrees_of_freedom"] == pytest.approx(4.0)
+    half = 2.776445 * (100 / 3 + 100 / 3) ** 0.5
+    assert flows[0]["low"] == pytest.approx(rate_mbps(100 - half), abs=1e-4)
+    assert flows[0]["high"] == pytest.approx(rate_mbps(100 + half), abs=1e-4)
+
+
+def test_without_repeats_there_is_no_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = (make(tmp_path / name, Repeats([window])) for name, window in
+            (("a", (7000, 7000)), ("b", (7700, 7700))))  # fmt: skip
+    (comparison,) = result(capsys, a, b)["comparisons"]
+    mean = row(comparison["plans"], "mean_rate")
+    assert mean["difference"] == pytest.approx(rate_mbps(700), abs=1e-5)
+    assert [mean[key] for key in ("low", "high", "p", "p_adjusted")] == [None] * 4
+    assert (mean["verdict"], mean["reason"]) == ("not known", "one repeat: no interval")
+    assert main(["compare", str(a), str(b)]) == 0
+    assert "one repeat on a side: nobody knows how far" in capsys.readouterr().out
+
+
+def test_no_spread_is_no_certainty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    still = Repeats([(7000, 7000)] * 3)
+    a, b = make(tmp_path / "a", still), make(tmp_path / "b", Repeats(still.windows, lost=70))
+    (comparison,) = result(capsys, a, b)["comparisons"]
+    assert row(comparison["plans"], "mean_rate")["verdict"] == "same"
+    loss = row(comparison["plans"], "loss")
+    assert loss["other"] == pytest.approx(100 * 70 / (2 * 7300 + 70), abs=1e-5)
+    assert (loss["low"], loss["verdict"]) == (None, "differs")
+    lossy = [one for one in comparison["flows"] if one["measure"] == "loss" and one["difference"]]
+    assert [one["of"] for one in lossy] == ["node2:e0 → node1:e0"]
+
+
+def test_noise_is_not_taken_for_a_difference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two runs of 16 ranks that differ by chance alone: of hundreds of flows and phases none."""
+    choice = Choice(16, transports=("dpdk",), patterns=("aapc",), repeats=4)
+    a = simulate(tmp_path / "a", choice)
+    b = simulate(tmp_path / "b", Choice(**{**vars(choice), "seed": 2}))
+    (comparison,) = result(capsys, a, b, "--all")["comparisons"]
+    rates = [one for one in comparison["flows"] if one["measure"] == "rate"]
+    assert len(rates) == comparison["flows_compared"] == 16 * 15
+    known = [one for one in rates if one["p"] is not None]
+    assert len(known) > 100
+    assert sum(one["verdict"] in ("better", "worse") for one in known) <= 1
+    assert sum(one["p"] < 0.05 for one in known) > 0  # as chance has it, without correction
+
+
+# --- what is beside what -------------------------------------------------------------------------
+
+
+def test_by_transport_within_one_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = simulate(tmp_path / "run", Choice(8, patterns=("pairs", "aapc"), repeats=3))
+    found = result(capsys, one, "--by", "transport")
+    assert [subject["name"] for subject in found["results"]] == ["tcp", "dpdk"]
+    assert {"of": None, "setting": "transport", "values": ["tcp", "dpdk"]} in found["question"]
+    (comparison,) = found["comparisons"]
+    titles = [pair["baseline"]["title"] for pair in comparison["pairs"]]
+    assert [title.partition(",")[0] for title in titles] == ["pairs neighbours", "aapc shift"]
+    summary = json.loads((one / "summary.json").read_text())
+    for entry, pair in zip(summary["comparisons"], comparison["pairs"], strict=True):
+        rates = {side["transport"]: side["throughput"]["mean"] for side in entry["transports"]}
+        number = comparison["pairs"].index(pair)
+        rows = [one for one in comparison["plans"] if one["pair"] == number]
+        assert row(rows, "mean_rate")["baseline"] == pytest.approx(rates["tcp"], abs=1e-4)
+        assert row(rows, "mean_rate")["other"] == pytest.approx(rates["dpdk"], abs=1e-4)
+
+
+def test_tcp_in_one_directory_against_dpdk_in_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = (
+        simulate(tmp_path / name, Choice(8, transports=(name,), patterns=("pairs",), repeats=2))
+        for name in ("tcp", "dpdk")
+    )
+    (comparison,) = result(capsys, a, b)["comparisons"]
+    assert len(comparison["pairs"]) == 1
+    assert comparison["differing"] == []
+
+
+def test_other_names_of_the_hosts_are_compared_by_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = make(tmp_path / "a", SLOW), make(tmp_path / "b", FAST, hosts=("east1", "east2"))
+    (comparison,) = result(capsys, a, b)["comparisons"]
+    assert comparison["flows_compared"] == 2
+    assert "node1:e0 with east1:e0" in comparison["notes"][0]
+
+
+def test_switch_and_firmware_are_named_and_do_not_hinder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    switch = {"model": "SN2100", "serial": "MT1"}
+    a, b = (
+        make(tmp_path / firmware, FAST, about={"switches": [switch | {"firmware": firmware}]})
+        for firmware in ("1.0", "1.1")
+    )
+    found = result(capsys, a, b)
+    assert [one["name"] for one in found["results"]] == ["SN2100 1.0", "SN2100 1.1"]
+    assert found["question"] == [
+        {"of": None, "setting": "about.switches.0.firmware", "values": ["1.0", "1.1"]}
+    ]
+
+
+def test_several_results_and_another_baseline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"{name}={make(tmp_path / name, test)}" for name, test in
+             (("x", SLOW), ("y", FAST), ("z", FAST))]  # fmt: skip
+    found = result(capsys, *words, "--baseline", "y")
+    assert found["baseline"] == "y"
+    assert [one["result"] for one in found["comparisons"]] == ["x", "z"]
+    verdicts = [row(one["plans"], "mean_rate")["verdict"] for one in found["comparisons"]]
+    assert verdicts == ["worse", "same"]
+
+
+# --- what can't be compared ----------------------------------------------------------------------
+
+
+def test_other_loads_are_other_measurements(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = make(tmp_path / "a", FAST, Repeats(SLOW.windows, load=50.0, pattern="ring"))
+    b = make(
+        tmp_path / "b", Repeats(FAST.windows, load=80.0), Repeats(SLOW.windows, 0, 50.0, "ring")
+    )
+    (comparison,) = result(capsys, a, b, status=2)["comparisons"]
+    assert [one["baseline"]["settings"]["pattern"] for one in comparison["pairs"]] == ["ring"]
+    assert [(one["setting"], one["values"]) for one in comparison["differing"]] == [
+        ("load", ["95%", "80%"])
+    ]
+    assert main(["compare", str(a), str(b)]) == 2
+    said = capsys.readouterr()
+    assert "a and b are not the same measurement: load differs; what can be compared" in said.err
+    assert "pairs neighbours, dpdk: load is 95% and 80%" in said.out
+    assert "ring neighbours, 2 ranks" in said.out  # what can be compared
+    assert result(capsys, a, b, "--question", "load")["comparisons"][0]["differing"] == []
+
+
+def test_another_window_or_seed_is_said_and_the_figures_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = make(tmp_path / "a", FAST)
+    b = make(tmp_path / "b", Repeats(FAST.windows, settings={"window": "5s", "seed": 2}))
+    (comparison,) = result(capsys, a, b, status=2)["comparisons"]
+    assert {one["setting"] for one in comparison["differing"]} == {"window", "seed"}
+    assert row(comparison["plans"], "mean_rate")["difference"] == 0
+    question = ("--question", "window", "--question", "seed")
+    assert result(capsys, a, b, *question)["exit_status"] == 0
+
+
+def test_a_pattern_that_only_one_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = make(tmp_path / "a", FAST, Repeats(SLOW.windows, pattern="ring"))
+    b = make(tmp_path / "b", FAST)
+    (comparison,) = result(capsys, a, b)["comparisons"]
+    assert comparison["alone"] == ["ring neighbours, 2 ranks: dpdk, 1518 B frames, 95 %: only in a"]
+    c = make(tmp_path / "c", Repeats(SLOW.windows, pattern="ring"))
+    assert main(["compare", str(b), str(c)]) == 2
+    assert "nothing of b and c can be compared: no pattern is in both" in capsys.readouterr().err
+
+
+def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = make(tmp_path / "one", FAST)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert f"no results in {tmp_path}/none: there is no such" in refused(
+        capsys, one, tmp_path / "none"
+    )
+    assert f"no results in {empty}: No such file" in refused(capsys, one, empty)
+    assert "there is one result only: name a second" in refused(capsys, one)
+    assert "has only transport dpdk, so there is nothing" in refused(
+        capsys, one, "--by", "transport"
+    )
+    assert "has no setting 'colour'" in refused(capsys, one, "--by", "colour")
+    assert "no result is called so (results: a, b)" in refused(
+        capsys, f"a={one}", f"b={one}", "--baseline", "c"
+    )
+    assert "no setting 'lode' in any of the results" in refused(
+        capsys, one, one, "--question", "lode"
+    )
+    assert "takes 50 to less than 100 %" in refused(capsys, one, one, "--confidence", "100")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"schema": "switchbench-summary/9"}', "newer"),
+        ("{", "is damaged"),
+    ],
+)
+def test_damaged_or_newer(
+    text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make(tmp_path / "one", FAST)
+    bad = Path(shutil.copytree(one, tmp_path / "bad"))
+    (bad / "summary.json").write_text(text)
+    (bad / "records.ndjson").unlink()
+    said = refused(capsys, one, bad)
+    assert sentence in said
+    assert str(bad) in said
+    assert "\n" not in said
+
+
+def test_half_written_records_are_said_and_the_rest_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make(tmp_path / "one", FAST)
+    half = Path(shutil.copytree(one, tmp_path / "half"))
+    lines = (half / "records.ndjson").read_text().splitlines(keepends=True)
+    (half / "records.ndjson").write_text("".join(lines[:-1]) + "no JSON\n")
+    found = result(capsys, one, half, status=2)
+    assert "1 line is damaged" in found["damage"][0]
+    assert str(half) in found["damage"][0]
+    assert row(found["comparisons"][0]["plans"], "mean_rate")["difference"] == 0
+
+
+# --- balance -------------------------------------------------------------------------------------
+
+
+def three(tmp_path: Path) -> list[str]:
+    """Two results with four matrices."""
+    tests = [Repeats(FAST.windows, load=load) for load in (95.0, 80.0, 60.0)]
+    slow = [Repeats(SLOW.windows, load=load) for load in (95.0, 80.0, 60.0)]
+    return [f"a={make(tmp_path / 'a', *tests)}", f"b={make(tmp_path / 'b', *slow)}"]
+
+
+def test_ratios_as_in_the_papers_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The best of each axis is 1; throughputs are divided by HPL, of which b has half as much."""
+    options = ["--hpl", "a=2GFlop/s", "--hpl", "b=1GFlop/s", "--stream", "4GB/s"]
+    axes = result(capsys, *three(tmp_path), *options)["balance"]["axes"]
+    assert [axis["unit"] for axis in axes[:3]] == ["Flop/s", "B/Flop", "B/Flop"]
+    assert axes[0]["shares"] == [1.0, 0.5]
+    assert axes[1]["values"] == [2.0, 4.0]
+    total_bytes = 2 * rate_mbps(7705) * 1e6 / 8
+    assert axes[2]["values"][0] == pytest.approx(total_bytes / 2e9, rel=1e-6)
+    assert axes[2]["shares"] == [pytest.approx(7705 / 6900 / 2, rel=1e-5), 1.0]
+    assert all(max(axis["shares"]) == 1.0 for axis in axes)
+
+
+def test_compute_figures_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = three(tmp_path)
+    file = tmp_path / "compute.yaml"
+    file.write_text("compute:\n  a: {hpl: 2GFlop/s}\n  b: {hpl: 500 MFlop/s}\n")
+    found = result(capsys, *words, "--compute", file, "--hpl", "b=1GFlop/s")
+    assert [one["hpl_flops"] for one in found["results"]] == [2e9, 1e9]
+    for text, sentence in (
+        ("compute: {c: {hpl: 1GFlop/s}}", "compute.c: no result is called 'c' (results: a, b)"),
+        ("compute: {a: {hpl: 1GB}}", 'compute.a.hpl: "1GB": GB is no unit of HPL\'s speed'),
+        ("compute: {a: {lapack: 1}}", "compute.a: takes hpl and stream, no more"),
+        ("speed: 1", "needs a key `compute`"),
+        ("compute: {a: {hpl: 1GFlop/s}}", "hpl of b is missing"),
+    ):
+        file.write_text(text)
+        assert sentence in refused(capsys, *words, "--compute", file)
+
+
+def test_without_hpl_nothing_is_divided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = three(tmp_path)
+    balance = result(capsys, *words)["balance"]
+    assert balance["divided_by_hpl"] is False
+    assert {axis["unit"] for axis in balance["axes"]} == {"B/s"}
+    assert main(["compare", *words]) == 0
+    assert "not divided by HPL, which was not given" in capsys.readouterr().out
