@@ -41,8 +41,6 @@ _SECTIONS = (
     _CONFIGURATION,
     _MEANINGS,
 )
-_MOST_ENTRIES = 12  # of a section in the list of contents
-
 # What a summary of another version, or a damaged one, may make of code that reads it.
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
 
@@ -205,7 +203,7 @@ def _block(name: str, value: Any) -> Html:
 
 def _contents(section: _Section) -> Html:
     entries = [tag("li", tag("a", title, href=f"#{name}")) for name, title in section.entries]
-    within = tag("ol", *entries) if 1 < len(entries) <= _MOST_ENTRIES else None
+    within = tag("ol", *entries) if len(entries) > 1 else None
     return tag("li", tag("a", section.title, href=f"#{section.name}"), within)
 
 

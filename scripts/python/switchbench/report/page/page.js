@@ -195,6 +195,18 @@ function drawTable(place) {
   return tables.get(place.id);
 }
 
+// --- where the reader is --------------------------------------------------------------------------
+
+/** In the list of contents only the section that is read shows what it has. */
+function watchSections() {
+  const links = new Map();
+  for (const link of document.querySelectorAll("nav > ol > li > a")) links.set(link.hash.slice(1), link.parentElement);
+  const watch = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) links.get(target.id)?.classList.toggle("here", isIntersecting);
+  }, { rootMargin: "-20% 0px -79% 0px" }); // one line, a fifth down the window
+  for (const section of document.querySelectorAll("main > section")) watch.observe(section);
+}
+
 // --- what a number means --------------------------------------------------------------------------
 
 const hint = element("div");
@@ -286,6 +298,7 @@ function begin() {
   addEventListener("afterprint", () => eachTable((table) => table.print(false)));
   watchFigures();
   watchTables();
+  watchSections();
   watchHints();
   applyTheme();
 }
