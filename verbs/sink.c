@@ -284,28 +284,39 @@ static unsigned take_places(struct verbs_in *in, uint32_t places, int64_t now_ns
     return taken;
 }
 
-/* One is missing: if a later one is there, an unreliable service (which keeps the order) has lost
- * those before it. */
-static unsigned look_further(struct verbs_in *in, int64_t now_ns)
+/* How many of the next `most` messages come before the first that is there; `most`: none is. */
+static uint32_t missing_before(const struct verbs_in *in, uint32_t most)
 {
-    uint32_t slots = in->end.pair->need.slots;
     struct verbs_cursor at = in->check.at;
     uint32_t place = in->place;
 
-    for (uint32_t i = 1; i < slots; i++) {
+    for (uint32_t i = 0; i < most; i++) {
+        if (has_come(in, &at, place))
+            return i;
         verbs_cursor_next(&at, &in->end.script);
         place = after(in, place);
-        if (!has_come(in, &at, place))
-            continue;
-        verbs_check_skip(&in->check, i);
-        for (; i > 0; i--) { /* their places are ready for their next messages */
-            in->place = after(in, in->place);
-            make_place_ready(in);
-        }
-        take_message(in, message_at(in, place), at.length, now_ns);
-        return 1;
     }
-    return 0;
+    return most;
+}
+
+/* One is missing: if a later one is there, an unreliable service (which keeps the order) has lost
+ * those before it, unless they have come since they were looked at: hence the second look. */
+static unsigned look_further(struct verbs_in *in, int64_t now_ns)
+{
+    uint32_t slots = in->end.pair->need.slots;
+    uint32_t missing = missing_before(in, slots);
+
+    if (missing == slots)
+        return 0;
+    atomic_thread_fence(memory_order_acquire);
+    missing = missing_before(in, missing);
+    verbs_check_skip(&in->check, missing);
+    for (; missing > 0; missing--) { /* their places are ready for their next messages */
+        in->place = after(in, in->place);
+        make_place_ready(in);
+    }
+    take_message(in, message_at(in, in->place), in->check.at.length, now_ns);
+    return 1;
 }
 
 static unsigned take_written(struct verbs_in *in, int64_t now_ns)
@@ -315,8 +326,10 @@ static unsigned take_written(struct verbs_in *in, int64_t now_ns)
 
     take_completions(in, now_ns);
     taken = take_places(in, slots, now_ns);
-    if (taken == 0 && !in->marked && in->end.pair->control->mark.kind == VERBS_KIND_END)
-        read_mark(in, &in->end.pair->control->mark);
+    /* Messages come before the mark: those that came since the look above are there now. */
+    if (taken == 0 && !in->marked && in->end.pair->control->mark.kind == VERBS_KIND_END &&
+        read_mark(in, &in->end.pair->control->mark))
+        taken = take_places(in, slots, now_ns);
     if (taken == 0 && !in->end.lane->reliable && !in->end.ended)
         taken = look_further(in, now_ns);
     return taken;
