@@ -38,8 +38,11 @@ static int read_answer(struct tcp_lane *lane, struct tcp_out *out, size_t size, 
     if (got < 0)
         return refuse_out(lane, out, -errno, strerror(errno), err);
     if (got == 0)
-        return refuse_out(lane, out, -EPROTO,
-                          "it was closed by the partner, which does not know this run's key", err);
+        return refuse_out(
+            lane, out, -EPROTO,
+            "it was closed by the partner: it does not know this run's key, or has not "
+            "heard from us in time",
+            err);
     out->answer_bytes += (unsigned)got;
     if (out->answer_bytes < size)
         return 0;
@@ -144,6 +147,15 @@ static int advance_out(struct tcp_lane *lane, struct tcp_out *out, struct err *e
 
 /* --- connections in --- */
 
+/* A probe's that had been given up calls after all. */
+static void find_again(struct tcp_lane *lane, struct tcp_in *in)
+{
+    in->lost = false;
+    in->sink.ended = false;
+    lane->ins_ready--;
+    lane->ins_whole--;
+}
+
 /* The place of an arrival in this lane; NULL: there is none, or it is taken. */
 static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *place)
 {
@@ -153,7 +165,7 @@ static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *pl
         struct tcp_in *in = &lane->ins[i];
 
         if (in->flow->src == place->src && in->flow->dst == place->dst)
-            return in->fd < 0 && !in->lost ? in : NULL;
+            return in->fd < 0 ? in : NULL;
     }
     return NULL;
 }
@@ -172,6 +184,8 @@ static int adopt(struct tcp_lane *lane, struct tcp_arrival *arrival, struct err 
         close(arrival->fd);
         return 0;
     }
+    if (in->lost)
+        find_again(lane, in);
     in->fd = arrival->fd;
     rc = tcp_socket_buffer(lane, in->fd, SO_RCVBUF, lane->lane.request.phase->tcp.receive_buffer,
                            err);
@@ -247,6 +261,15 @@ static int await_partner(const struct tcp_lane *lane, int64_t waited_ns, struct 
     return -EAGAIN;
 }
 
+/* Not even the partner's kernel answers; or the partner itself does not, for longer than it waits
+ * for our call. */
+static bool is_late(const struct tcp_out *out, int64_t waited_ns, int64_t limit_ns)
+{
+    if (out->state >= TCP_OUT_READY)
+        return false;
+    return waited_ns >= limit_ns + limit_ns / 2 || is_unanswered(out);
+}
+
 /* Probes only: gives up those who do not answer, or did not call. These had a little longer: their
  * own patience has ended before. A probe is a trial's first phase, so nobody is a phase behind. */
 static void lose_late(struct tcp_lane *lane, int64_t waited_ns)
@@ -258,10 +281,16 @@ static void lose_late(struct tcp_lane *lane, int64_t waited_ns)
     struct err why = {0};
 
     for (unsigned i = 0; waited_ns >= limit_ns && i < lane->out_count; i++) {
-        if (!is_unanswered(&lane->outs[i]))
+        struct tcp_out *out = &lane->outs[i];
+
+        if (!is_late(out, waited_ns, limit_ns))
             continue;
-        (void)time_out(lane, &lane->outs[i], -ETIMEDOUT, &why);
-        lose_out(lane, &lane->outs[i], &why);
+        (void)(is_unanswered(out) ? time_out(lane, out, -ETIMEDOUT, &why)
+                                  : refuse_out(lane, out, -ETIMEDOUT,
+                                               "timed out; it is connected, "
+                                               "but the partner does not answer",
+                                               &why));
+        lose_out(lane, out, &why);
     }
     for (unsigned i = 0; waited_ns >= limit_ns + limit_ns / 4 && i < lane->in_count; i++) {
         struct tcp_in *in = &lane->ins[i];

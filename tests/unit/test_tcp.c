@@ -579,6 +579,62 @@ static void probes_find_all_that_have_no_way(void **state)
     }
 }
 
+/* Something in the middle that opens at a time. */
+struct gate {
+    struct detour detour;
+    int64_t opens_ns;
+};
+
+static void pump_gate(void *context)
+{
+    struct gate *gate = context;
+
+    if (clock_now() >= gate->opens_ns)
+        detour_pump(&gate->detour);
+}
+
+/* The probe of a flow whose connection comes when the gate opens, and of one without a gate. */
+static void probe_by_gate(struct gate *gate, int64_t opens_ns)
+{
+    struct world_flow *flow = world_add(world, 0, 1, PATTERN_GENERATE);
+
+    world_add(world, 1, 0, PATTERN_GENERATE);
+    detour_open(&gate->detour, &world->ranks[1].blob);
+    gate->opens_ns = clock_now() + opens_ns;
+    flow->detour = &gate->detour.blob;
+    world->pump = pump_gate;
+    world->way = gate;
+    world->phase.traffic = TRAFFIC_PROBE;
+    world->phase.probes = 3;
+    world->phase.probe_patience_ns = 400 * NS_PER_MS;
+    assert_int_equal(world_prepare(world), 0);
+    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_true(world_run(world, LIMIT_NS));
+    assert_no_error();
+    assert_int_equal(world->flows[1].destination.live.messages, 3);
+    detour_close(&gate->detour);
+}
+
+/* Its place was given up (500 ms), while its source was still patient (600 ms). */
+static void probe_that_calls_late(void **state)
+{
+    static struct gate gate;
+
+    (void)state;
+    probe_by_gate(&gate, 550 * NS_PER_MS);
+    assert_int_equal(world->flows[0].destination.live.messages, 3);
+}
+
+/* Its partner's kernel answers for it, and nobody else ever does. */
+static void probe_that_nobody_takes(void **state)
+{
+    static struct gate gate;
+
+    (void)state;
+    probe_by_gate(&gate, LIMIT_NS);
+    assert_int_equal(world->flows[0].destination.live.messages, 0);
+}
+
 /* Who forwards has nothing to send on; but it ends, and so does the next one. */
 static void probe_of_a_chain_without_a_way(void **state)
 {
@@ -833,6 +889,8 @@ int main(void)
         TEST(nobody_listens),
         TEST(probes_find_all_that_have_no_way),
         TEST(probe_of_a_chain_without_a_way),
+        TEST(probe_that_calls_late),
+        TEST(probe_that_nobody_takes),
         TEST(partner_a_phase_ahead),
         TEST(partner_gave_up),
         TEST(partner_is_silent),
