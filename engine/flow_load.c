@@ -5,6 +5,8 @@
 
 #define PROBE_NS (10 * NS_PER_MS) /* between probes */
 #define CATCH_UP_MOST 4e9         /* bytes: a pace counts them in 32 bits */
+#define PROBES_SHARE 0.001        /* of the line, by all probes that a port sends ... */
+#define PROBES_FPS 1000.0         /* ... and at most so many a flow */
 
 uint64_t flow_load_bytes(const struct phase *phase, const uint32_t *sizes, unsigned streams,
                          unsigned stream)
@@ -58,4 +60,20 @@ void flow_load_account(const struct lane *lane, const struct pace *pace, struct 
         side->intended = (uint64_t)pace_intended(pace, until_ns);
     if (side->intended < side->live.payload_bytes)
         side->intended = side->live.payload_bytes;
+}
+
+double flow_load_probe_rate(const struct lane_request *request, double line_bytes)
+{
+    double asked = request->phase->latency.probe_fps;
+    double share_fps;
+
+    if (request->phase->traffic != TRAFFIC_STREAM || asked == 0)
+        return 0;
+    if (asked > 0)
+        return asked;
+    if (request->line_rate_bps == 0 || request->send_count == 0)
+        return PROBES_FPS;
+    share_fps =
+        PROBES_SHARE * (double)request->line_rate_bps / (8 * line_bytes) / request->send_count;
+    return share_fps < PROBES_FPS ? share_fps : PROBES_FPS;
 }

@@ -30,4 +30,9 @@ void flow_load_pace(struct pace *pace, const struct phase *phase, double rate, d
 void flow_load_account(const struct lane *lane, const struct pace *pace, struct flow_side *side,
                        int64_t now_ns);
 
+/* Messages a second that probe the round trip of each of the lane's flows beside a stream, each of
+ * so many bytes at layer 1; 0: none. Whether there are any depends on the phase alone, so that both
+ * ends of a flow agree. */
+double flow_load_probe_rate(const struct lane_request *request, double line_bytes);
+
 #endif

@@ -123,7 +123,8 @@ struct verbs_in {
     struct ibv_send_wr *works; /* reads: VERBS_BATCH, linked */
 };
 
-struct verbs_pingpong; /* pingpong.c: what a lane has whose messages go there and back */
+struct pingpong;     /* ../engine/pingpong.h */
+struct verbs_probes; /* probes.h: round trips beside a load */
 
 struct verbs_lane {
     struct lane lane;
@@ -133,12 +134,17 @@ struct verbs_lane {
     unsigned streams; /* per flow */
     uint16_t mtu;     /* path MTU at most */
     bool reliable;
+    bool forwards;
     bool events;
     bool armed; /* a completion makes the port's channel readable */
     struct verbs_flow *flows;
-    struct verbs_out *outs;          /* of what it sends, then the ways back of what it receives */
-    struct verbs_in *ins;            /* of what it receives, then the ways back of what it sends */
-    struct verbs_pingpong *pingpong; /* NULL: there are no ways back */
+    struct verbs_out *outs;       /* of what it sends, then the ways back of what it receives */
+    struct verbs_in *ins;         /* of what it receives, then the ways back of what it sends */
+    struct lane_flow *backs;      /* back.c: the ways back of what it sends, then of what it */
+    struct flow_side *back_sides; /* receives, and their counts; NULL: there are none */
+    struct pingpong *pingpong;    /* NULL: they are not timed one by one */
+    struct verbs_probes *probes;  /* beside it; NULL: none are sent */
+    struct verbs_probes *carries; /* whose lane it is itself; NULL: a lane of the phase */
     unsigned out_count, outs_ended;
     unsigned in_count, ins_ended;
     unsigned ready;   /* ends that are connected */
@@ -210,12 +216,25 @@ void verbs_in_variant(struct verbs_in *in);
 int64_t verbs_stream_send(struct verbs_lane *lane, int64_t now_ns);
 int64_t verbs_pingpong_send(struct verbs_lane *lane, int64_t now_ns);
 
-/* pingpong.c: refuses what can't go there and back; makes and frees what a lane needs for it; the
- * way back of one of its flows, those that it sends first. */
+/* A lane of the phase, or that of the probes beside one. 0 or a refusal. */
+int verbs_lane_make(struct verbs_lane **lane, const struct lane_request *request,
+                    struct verbs_probes *carries, struct err *err);
+/* One round of the worker over the lane's own streams; returns when it is to look again. */
+int64_t verbs_lane_work(struct verbs_lane *lane, int64_t now_ns);
+/* Bytes at layer 1 that a message of so many takes. */
+double verbs_line_bytes(const struct verbs_lane *lane, uint32_t bytes);
+
+/* back.c: makes the ways back of a lane's flows; answers what came; ends the streams that are
+ * through. */
+int verbs_backs_make(struct verbs_lane *lane);
+void verbs_backs_free(struct verbs_lane *lane);
+void verbs_backs_answer(struct verbs_lane *lane, int64_t now_ns);
+void verbs_backs_end(struct verbs_lane *lane, int64_t now_ns);
+
+/* pingpong.c: refuses what can't go there and back; makes and frees what a lane needs for it. */
 int verbs_pingpong_check(const struct verbs_lane *lane, struct err *err);
 int verbs_pingpong_make(struct verbs_lane *lane);
 void verbs_pingpong_free(struct verbs_lane *lane);
-struct lane_flow *verbs_pingpong_back(const struct verbs_lane *lane, uint32_t place);
 
 /* Writes a word or the end mark to the partner's control words. */
 struct verbs_post {

@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Messages there and back (doc/messages.md, ../engine/pingpong.h). Each flow has a stream there, as
- * any flow, and a second one for the way back, from its destination to its source, on a queue pair
- * of its own: for each message that came (its wrong bytes are counted) the destination sends as
- * many bytes of its own. A round trip's time is taken before the message is posted and behind the
- * verification of what came back.
+ * any flow, and a way back (back.c). A round trip's time is taken before the message is posted and
+ * behind the verification of what came back.
  *
- * With one message under way nobody sends what the other has no place for, so no credits are told.
  * On an unreliable service a message or its answer may be lost: then the source gives it up and
  * goes on with the next, whose number tells the destination what it has missed.
  */
 #include "pingpong.h"
 #include "clock.h"
-#include "lane.h"
+#include "probes.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-struct verbs_pingpong {
-    struct pingpong game;
-    struct lane_flow *backs; /* the ways back of what the lane sends, then of what it receives */
-    struct flow_side *sides; /* their counts */
-};
 
 /* --- preparation --- */
 
@@ -52,71 +43,25 @@ int verbs_pingpong_check(const struct verbs_lane *lane, struct err *err)
     return 0;
 }
 
-/* One way back: as the flow, but its counts are its own. */
-static void begin_back(struct verbs_pingpong *pingpong, uint32_t place,
-                       const struct lane_flow *flow)
-{
-    pingpong->backs[place] = *flow;
-    pingpong->backs[place].side = &pingpong->sides[place];
-}
-
 int verbs_pingpong_make(struct verbs_lane *lane)
 {
-    const struct lane_request *request = &lane->lane.request;
-    struct verbs_pingpong *pingpong = calloc(1, sizeof *pingpong);
-    size_t count = (size_t)request->send_count + request->receive_count + 1;
-    int rc;
-
-    if (pingpong == NULL)
-        return -ENOMEM;
-    lane->pingpong = pingpong;
-    rc = pingpong_make(&pingpong->game, &lane->lane);
-    pingpong->backs = calloc(count, sizeof *pingpong->backs);
-    pingpong->sides = calloc(count, sizeof *pingpong->sides);
-    if (rc != 0 || pingpong->backs == NULL || pingpong->sides == NULL)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < request->send_count; i++)
-        begin_back(pingpong, i, &request->sends[i]);
-    for (uint32_t i = 0; i < request->receive_count; i++)
-        begin_back(pingpong, request->send_count + i, &request->receives[i]);
-    return 0;
-}
-
-struct lane_flow *verbs_pingpong_back(const struct verbs_lane *lane, uint32_t place)
-{
-    return &lane->pingpong->backs[place];
+    lane->pingpong = calloc(1, sizeof *lane->pingpong);
+    return lane->pingpong != NULL ? pingpong_make(lane->pingpong, &lane->lane) : -ENOMEM;
 }
 
 void verbs_pingpong_free(struct verbs_lane *lane)
 {
     if (lane->pingpong == NULL)
         return;
-    pingpong_free(&lane->pingpong->game);
-    free(lane->pingpong->backs);
-    free(lane->pingpong->sides);
+    pingpong_free(lane->pingpong);
     free(lane->pingpong);
-}
-
-/* --- the destination's end --- */
-
-/* What came is answered one for one; what an unreliable service lost is not. */
-static void answer(const struct verbs_in *in, struct verbs_out *out, int64_t now_ns)
-{
-    uint64_t due = in->check.at.sequence - out->at.sequence;
-
-    if (due > 1 && !in->end.lane->reliable)
-        verbs_out_skip(out, due - 1);
-    while (out->at.sequence < in->check.at.sequence && verbs_out_post(out, 1, now_ns) > 0)
-        ;
-    if (in->end.ended && out->at.sequence == in->check.at.sequence)
-        out->stopping = true;
 }
 
 /* --- the source's end --- */
 
 static bool is_lost(const struct verbs_lane *lane, const struct pingpong_turn *turn, int64_t now_ns)
 {
-    const struct pingpong *game = &lane->pingpong->game;
+    const struct pingpong *game = lane->pingpong;
 
     return !lane->reliable &&
            now_ns - turn->begun_ns > pingpong_patience_ns(game, pingpong_bytes(game, turn));
@@ -125,7 +70,7 @@ static bool is_lost(const struct verbs_lane *lane, const struct pingpong_turn *t
 /* Goes on with the message under way; true: it has ended. */
 static bool await_return(struct verbs_lane *lane, struct pingpong_turn *turn, int64_t now_ns)
 {
-    struct pingpong *game = &lane->pingpong->game;
+    struct pingpong *game = lane->pingpong;
     struct verbs_out *out = &lane->outs[turn->flow];
     const struct verbs_in *in = &lane->ins[lane->lane.request.receive_count + turn->flow];
     struct flow_side *side = in->end.flow->side;
@@ -147,37 +92,27 @@ static void play(struct verbs_lane *lane, struct pingpong_turn *turn, int64_t no
 {
     if (turn->under_way && !await_return(lane, turn, now_ns))
         return;
-    if (pingpong_begin(&lane->pingpong->game, turn))
+    if (pingpong_begin(lane->pingpong, turn))
         verbs_out_post(&lane->outs[turn->flow], 1, now_ns);
 }
 
 /* --- the worker's call --- */
 
-static void end_stream(struct verbs_lane *lane, struct verbs_out *out, int64_t now_ns)
-{
-    if (!out->end.ended && out->stopping)
-        verbs_out_finish(out, now_ns);
-    lane->outs_ended += out->end.ended && !out->closed;
-    out->closed = out->end.ended;
-}
-
 int64_t verbs_pingpong_send(struct verbs_lane *lane, int64_t now_ns)
 {
-    struct verbs_pingpong *pingpong = lane->pingpong;
+    struct pingpong *game = lane->pingpong;
     const struct lane_request *request = &lane->lane.request;
 
-    for (uint32_t i = 0; i < request->receive_count; i++)
-        answer(&lane->ins[i], &lane->outs[request->send_count + i], now_ns);
-    for (uint32_t i = 0; i < pingpong->game.turn_count; i++)
-        play(lane, &pingpong->game.turns[i], now_ns);
+    verbs_backs_answer(lane, now_ns);
+    for (uint32_t i = 0; i < game->turn_count; i++)
+        play(lane, &game->turns[i], now_ns);
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct flow_side *side = request->sends[i].side;
 
         side->intended = side->live.payload_bytes;
-        lane->outs[i].stopping |= pingpong_ended(&pingpong->game, i);
+        lane->outs[i].stopping |= pingpong_ended(game, i);
     }
-    for (unsigned i = 0; i < lane->out_count; i++)
-        end_stream(lane, &lane->outs[i], now_ns);
+    verbs_backs_end(lane, now_ns);
     return CLOCK_NEVER;
 }
 
@@ -188,8 +123,10 @@ bool verbs_lane_latency(struct lane *lane, const struct lane_flow *flow, enum la
 {
     const struct verbs_lane *l = (const struct verbs_lane *)lane;
 
+    if (kind == LATENCY_ROUND_TRIP)
+        return verbs_probes_latency(l, flow, sum);
     return kind == LATENCY_PINGPONG && l->pingpong != NULL &&
-           pingpong_latency(&l->pingpong->game, flow, sum);
+           pingpong_latency(l->pingpong, flow, sum);
 }
 
 size_t verbs_lane_samples(struct lane *lane, const struct sample **samples)
@@ -198,6 +135,6 @@ size_t verbs_lane_samples(struct lane *lane, const struct sample **samples)
 
     if (l->pingpong == NULL)
         return 0;
-    *samples = l->pingpong->game.samples;
-    return l->pingpong->game.sample_count;
+    *samples = l->pingpong->samples;
+    return l->pingpong->sample_count;
 }

@@ -6,6 +6,8 @@
 #include "cm.h"
 #include "lane.h"
 #include "pingpong.h"
+#include "prober.h"
+#include "probes.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +22,10 @@
 #define PINGPONG_SLOTS 4u /* late ones of an unreliable service need a place, too */
 #define QUEUE_PAIRS_MOST 64
 #define DEPTH_MOST 16384
+#define PROBE_STREAM 128 /* of the queue pairs of probes: behind all that a flow can have */
+#define PROBE_PAIRS 2u   /* of each flow */
+static_assert(QUEUE_PAIRS_MOST < PROBE_STREAM && PROBE_STREAM + PROBE_PAIRS <= UINT8_MAX,
+              "a message's header has 8 bits for its stream");
 
 /* --- checks --- */
 
@@ -175,7 +181,7 @@ static int check_forward(const struct verbs_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
 
-    if (!forwards(request))
+    if (!lane->forwards)
         return 0;
     if (request->send_count != 1 || request->receive_count != 1)
         return err_set(err, -EINVAL,
@@ -245,7 +251,7 @@ static void name_variant(struct verbs_lane *lane)
 
     snprintf(lane->lane.variant, sizeof lane->lane.variant, "%s %s%s%s, %s, %s%s",
              service_names[o->service], operation_names[o->operation],
-             o->immediate ? " immediate" : "", forwards(&lane->lane.request) ? " forward" : "",
+             o->immediate ? " immediate" : "", lane->forwards ? " forward" : "",
              o->connect == VERBS_CONNECT_CM ? "cm" : "exchange", lane->events ? "event" : "poll",
              lane->port->memory.huge ? ", hugepages" : "");
 }
@@ -279,27 +285,31 @@ static unsigned out_count(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
 
-    return request->send_count * lane->streams +
-           (lane->pingpong != NULL ? request->receive_count : 0);
+    return request->send_count * lane->streams + (lane->backs != NULL ? request->receive_count : 0);
 }
 
 static unsigned in_count(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
 
-    return request->receive_count * lane->streams +
-           (lane->pingpong != NULL ? request->send_count : 0);
+    return request->receive_count * lane->streams + (lane->backs != NULL ? request->send_count : 0);
 }
 
-/* Places in a sink's ring: two depths, or a few where one message is under way; within the bytes
+static uint32_t slots_wanted(const struct verbs_lane *lane)
+{
+    if (lane->carries != NULL)
+        return VERBS_PROBES_OUT + 1; /* the end mark takes one */
+    return lane->pingpong != NULL ? PINGPONG_SLOTS : lane->options.depth * SLOTS_BY_DEPTH;
+}
+
+/* Places in a sink's ring: two depths, or a few where few messages are under way; within the bytes
  * above, but never less than two, and no more than the device's queues hold. A rank may have no
  * flow at all. */
 static uint32_t slots_of(const struct verbs_lane *lane)
 {
     uint64_t ends = out_count(lane) + in_count(lane);
     uint64_t most = lane->port->memory.most / LANE_SHARE / (ends > 0 ? ends : 1);
-    uint64_t slots =
-        lane->pingpong != NULL ? PINGPONG_SLOTS : (uint64_t)lane->options.depth * SLOTS_BY_DEPTH;
+    uint64_t slots = slots_wanted(lane);
     uint32_t stride = stride_of(lane);
     uint64_t device = (uint64_t)lane->port->limits.max_qp_wr;
 
@@ -390,7 +400,7 @@ static void begin_end(struct verbs_lane *lane, struct verbs_end *end, struct lan
         .size_count = phase->size_count,
         .drawn = pingpong_drawn(phase, flow),
         .total = flow_load_bytes(phase, lane->sizes, lane->streams, stream),
-        .stream = (uint16_t)stream,
+        .stream = (uint16_t)(stream + (lane->carries != NULL ? PROBE_STREAM : 0)),
         .tag = phase->tag,
         .src = (uint16_t)(end->back ? flow->dst : flow->src),
         .dst = (uint16_t)(end->back ? flow->src : flow->dst),
@@ -407,7 +417,7 @@ static void begin_out_end(struct verbs_lane *lane, unsigned index)
 
     out->end.source = true;
     if (place >= lane->lane.request.send_count) {
-        begin_end(lane, &out->end, verbs_pingpong_back(lane, place), lane->streams);
+        begin_end(lane, &out->end, &lane->backs[place], lane->streams);
         return;
     }
     group = &lane->flows[place];
@@ -443,8 +453,8 @@ static int begin_in(struct verbs_lane *lane, unsigned index)
     const struct lane_request *request = &lane->lane.request;
     uint32_t place = index / lane->streams;
     bool back = place >= request->receive_count;
-    struct lane_flow *flow = back ? verbs_pingpong_back(lane, place - request->receive_count)
-                                  : &request->receives[place];
+    struct lane_flow *flow =
+        back ? &lane->backs[place - request->receive_count] : &request->receives[place];
     size_t slots;
 
     begin_end(lane, &in->end, flow, back ? lane->streams : index % lane->streams);
@@ -457,7 +467,7 @@ static int begin_in(struct verbs_lane *lane, unsigned index)
         .whole = phase->traffic != TRAFFIC_STREAM,
     };
     verbs_check_start(&in->check);
-    if (forwards(&lane->lane.request))
+    if (lane->forwards)
         in->onward = &lane->outs[index];
     slots = in->end.need.slots;
     in->receives = calloc(slots, sizeof *in->receives);
@@ -467,13 +477,30 @@ static int begin_in(struct verbs_lane *lane, unsigned index)
     return in->receives != NULL && in->scatters != NULL && in->works != NULL ? 0 : -ENOMEM;
 }
 
+/* Chooses how it sends; with that goes whether its flows have ways back. */
+static int choose(struct verbs_lane *lane)
+{
+    bool pingpong = lane->lane.request.phase->traffic == TRAFFIC_PINGPONG;
+    int rc = 0;
+
+    lane->send = lane->carries != NULL ? verbs_probes_send
+                 : pingpong            ? verbs_pingpong_send
+                                       : verbs_stream_send;
+    if (pingpong)
+        rc = verbs_pingpong_make(lane);
+    if (rc == 0 && (pingpong || lane->carries != NULL))
+        rc = verbs_backs_make(lane);
+    return rc;
+}
+
 static int allocate(struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
     unsigned outs, ins;
-    int rc = lane->lane.request.phase->traffic == TRAFFIC_PINGPONG ? verbs_pingpong_make(lane) : 0;
+    int rc = choose(lane);
 
-    lane->send = lane->pingpong != NULL ? verbs_pingpong_send : verbs_stream_send;
+    if (rc < 0)
+        return rc;
     outs = out_count(lane);
     ins = in_count(lane);
 
@@ -526,7 +553,8 @@ static int make_pairs(struct verbs_lane *lane, struct err *err)
     return rc;
 }
 
-int verbs_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err)
+int verbs_lane_make(struct verbs_lane **lane, const struct lane_request *request,
+                    struct verbs_probes *carries, struct err *err)
 {
     struct verbs_lane *l = calloc(1, sizeof *l);
     int rc;
@@ -535,6 +563,8 @@ int verbs_lane_prepare(struct lane **lane, const struct lane_request *request, s
         return err_set(err, -ENOMEM, "%s: out of memory", request->port->label);
     l->lane.request = *request;
     l->port = request->port;
+    l->carries = carries;
+    l->forwards = forwards(request);
     l->options = request->phase->verbs;
     l->reliable = l->options.service == VERBS_RC;
     rc = check(l, err);
@@ -546,7 +576,22 @@ int verbs_lane_prepare(struct lane **lane, const struct lane_request *request, s
     }
     if (rc == 0)
         rc = make_pairs(l, err);
+    if (rc < 0)
+        verbs_lane_finish(&l->lane);
+    else
+        *lane = l;
+    return rc;
+}
+
+int verbs_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err)
+{
+    struct verbs_lane *l = NULL;
+    int rc = verbs_lane_make(&l, request, NULL, err);
+
+    if (l == NULL)
+        return rc;
     name_variant(l);
+    rc = verbs_probes_make(l, err);
     if (rc < 0)
         verbs_lane_finish(&l->lane);
     else
@@ -569,6 +614,14 @@ static bool is_clean(const struct verbs_lane *lane, struct verbs_end *end)
            !end->control_busy;
 }
 
+/* With the queue pairs of its load a flow keeps those of its probes. */
+static size_t keeps(const struct verbs_lane *lane)
+{
+    bool probes = lane->probes != NULL || lane->carries != NULL;
+
+    return (size_t)lane->options.reuse * (probes ? 1 + PROBE_PAIRS : 1);
+}
+
 static void let_go(struct verbs_lane *lane, struct verbs_end *end, uint32_t messages)
 {
     struct verbs_pair *pair = end->pair;
@@ -581,7 +634,7 @@ static void let_go(struct verbs_lane *lane, struct verbs_end *end, uint32_t mess
         return;
     }
     pair->turn += messages;
-    verbs_pair_keep(pair, lane->options.reuse);
+    verbs_pair_keep(pair, keeps(lane));
 }
 
 static void finish_end(struct verbs_lane *lane, struct verbs_end *end, uint32_t messages)
@@ -615,7 +668,9 @@ void verbs_lane_finish(struct lane *lane)
         free(in->scatters);
         free(in->works);
     }
+    verbs_probes_free(l);
     verbs_pingpong_free(l);
+    verbs_backs_free(l);
     free(l->flows);
     free(l->outs);
     free(l->ins);

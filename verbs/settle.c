@@ -9,7 +9,7 @@
  */
 #include "clock.h"
 #include "cm.h"
-#include "lane.h"
+#include "probes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -196,9 +196,8 @@ static int await_partner(struct verbs_lane *lane, int64_t waited_ns, struct err 
                        : "has not offered its queue pair for this phase");
 }
 
-int verbs_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
+static int settle_ends(struct verbs_lane *l, int64_t now_ns, struct err *err)
 {
-    struct verbs_lane *l = (struct verbs_lane *)lane;
     unsigned count = l->out_count + l->in_count;
     int rc = 0;
 
@@ -222,6 +221,23 @@ int verbs_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
     if (l->ready == count)
         return 0;
     return await_partner(l, now_ns - l->settle_since_ns, err);
+}
+
+int verbs_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
+{
+    struct verbs_lane *l = (struct verbs_lane *)lane;
+    struct verbs_lane *probes = verbs_probes_lane(l);
+    int rc = settle_ends(l, now_ns, err);
+    struct err beside = {""};
+    int probes_rc;
+
+    if (probes == NULL || (rc < 0 && rc != -EAGAIN))
+        return rc;
+    probes_rc = settle_ends(probes, now_ns, &beside);
+    if (probes_rc == 0 || (probes_rc == -EAGAIN && rc == -EAGAIN))
+        return rc;
+    *err = beside;
+    return probes_rc;
 }
 
 int verbs_port_settle_fd(struct transport_port *port)

@@ -109,8 +109,8 @@ static bool credit_is_due(const struct verbs_in *in, uint64_t credit, int64_t no
     const struct verbs_lane *lane = in->end.lane;
     bool again = !lane->reliable && now_ns - in->told_ns >= RETELL_NS;
 
-    /* Messages there and back need none; that the end has come must be told. */
-    if (lane->pingpong != NULL)
+    /* What is answered needs none; that the end has come must be told. */
+    if (lane->backs != NULL)
         return again && in->end.ended;
     if (credit - in->told > in->end.pair->need.slots / 4)
         return true;

@@ -123,7 +123,7 @@ static bool is_numbered(const struct verbs_out *out)
 {
     const struct verbs_lane *lane = out->end.lane;
 
-    return lane->options.service == VERBS_UD && lane->pingpong != NULL;
+    return lane->options.service == VERBS_UD && lane->backs != NULL;
 }
 
 void verbs_out_variant(struct verbs_out *out)
@@ -148,7 +148,7 @@ void verbs_out_connected(struct verbs_out *out)
     out->allowed = theirs->slots - end_takes_one;
     if (options->operation == VERBS_READ)
         out->allowed = out->span;
-    if (out->end.lane->pingpong != NULL)
+    if (out->end.lane->backs != NULL)
         out->allowed = UINT64_MAX;
     for (uint32_t i = 0; i < VERBS_BATCH; i++) {
         struct ibv_send_wr *work = &out->works[i];

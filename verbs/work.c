@@ -3,9 +3,9 @@
  * The worker's calls: one round over the streams of a lane.
  */
 #include "clock.h"
-#include "lane.h"
 #include "look.h"
 #include "pingpong.h"
+#include "probes.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@
  * Ethernet: preamble to gap and FCS 38, IPv4 20 or IPv6 40, UDP 8; transport 12 and the checksum 4;
  * InfiniBand: local header 8, both checksums 6. First or only packets hold what the operation
  * needs (16); datagrams 8. */
-static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
+double verbs_line_bytes(const struct verbs_lane *lane, uint32_t bytes)
 {
     const struct verbs_gid *gid = lane->port->gid;
     double packet = 12 + 6 + 8;
@@ -39,7 +39,7 @@ static double payload_share(const struct verbs_lane *lane)
 
     for (uint32_t i = 0; i < lane->lane.request.phase->size_count; i++) {
         payload += lane->sizes[i];
-        line += line_bytes(lane, lane->sizes[i]);
+        line += verbs_line_bytes(lane, lane->sizes[i]);
     }
     return payload / line;
 }
@@ -171,10 +171,14 @@ static void note_wake(struct verbs_lane *lane)
 {
     bool quiet = lane->lane.error.text[0] != '\0' ||
                  (lane->lane.sent_all && lane->lane.received_all) || lane->lane.started_ns == 0;
+    struct verbs_lane *probes = verbs_probes_lane(lane);
+    bool armed = lane->armed || (probes != NULL && probes->armed);
 
-    if (lane->events && (lane->armed || quiet))
+    if (lane->events && (armed || quiet))
         drain_events(lane);
     lane->armed = false;
+    if (probes != NULL)
+        probes->armed = false;
 }
 
 /* From now on completions wake the worker; those that have come meanwhile are taken here. */
@@ -192,38 +196,38 @@ void verbs_lane_start(struct lane *lane, int64_t now_ns)
 {
     struct verbs_lane *l = (struct verbs_lane *)lane;
 
-    (void)now_ns;
     lane->stop_ns = lane->request.phase->stop_ns;
     lane->sent_all = l->out_count == 0;
     lane->received_all = l->in_count == 0;
     l->opens_ns = pingpong_opens_ns(lane->request.phase);
-    for (uint32_t i = 0; i < lane->request.send_count && l->pingpong == NULL; i++)
+    for (uint32_t i = 0; i < lane->request.send_count && l->backs == NULL; i++)
         set_pace(l, &l->flows[i]);
     for (unsigned i = 0; i < l->out_count; i++)
         l->outs[i].moved_ns = lane->request.phase->start_ns;
+    verbs_probes_start(l, now_ns);
 }
 
+/* The lane is through when its probes are, too. */
 static void note_ends(struct verbs_lane *l, int64_t now_ns)
 {
+    const struct verbs_lane *probes = verbs_probes_lane(l);
+    bool sent = l->outs_ended == l->out_count;
     struct lane *lane = &l->lane;
 
-    lane->received_all = l->ins_ended == l->in_count;
-    lane->sent_all = l->outs_ended == l->out_count;
-    if (lane->stopped_ns == 0 && lane->sent_all && (l->out_count > 0 || now_ns >= lane->stop_ns))
+    if (lane->stopped_ns == 0 && sent && (l->out_count > 0 || now_ns >= lane->stop_ns))
         lane->stopped_ns = now_ns;
+    lane->sent_all = sent && (probes == NULL || probes->lane.sent_all);
+    lane->received_all =
+        l->ins_ended == l->in_count && (probes == NULL || probes->lane.received_all);
 }
 
-int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns)
+int64_t verbs_lane_work(struct verbs_lane *l, int64_t now_ns)
 {
-    struct verbs_lane *l = (struct verbs_lane *)lane;
+    struct lane *lane = &l->lane;
     int64_t send_ns = CLOCK_NEVER;
     int64_t look_ns;
-    bool moved;
+    bool moved = look_once(l, now_ns);
 
-    note_wake(l);
-    if (lane->error.text[0] != '\0')
-        return CLOCK_NEVER;
-    moved = look_once(l, now_ns);
     if (now_ns < l->opens_ns)
         return l->opens_ns;
     if (lane->started_ns == 0)
@@ -237,4 +241,19 @@ int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns)
         return now_ns;
     look_ns = look_next(&l->look_ns, moved, now_ns);
     return send_ns > now_ns && send_ns < look_ns ? send_ns : look_ns;
+}
+
+int64_t verbs_lane_poll(struct lane *lane, int64_t now_ns)
+{
+    struct verbs_lane *l = (struct verbs_lane *)lane;
+    int64_t probe_ns = CLOCK_NEVER;
+    int64_t work_ns;
+
+    note_wake(l);
+    if (lane->error.text[0] != '\0')
+        return CLOCK_NEVER;
+    if (l->probes != NULL)
+        probe_ns = verbs_probes_poll(l, now_ns);
+    work_ns = verbs_lane_work(l, now_ns);
+    return probe_ns < work_ns ? probe_ns : work_ns;
 }

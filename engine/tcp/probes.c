@@ -17,8 +17,6 @@
 #include <unistd.h>
 
 #define PROBE_LINE_BYTES 154.0 /* a probe at layer 1: IPv4, with timestamps */
-#define AUTO_SHARE 0.001       /* of the line, by all probes that a port sends ... */
-#define AUTO_FPS 1000.0        /* ... and at most so many a flow */
 #define UNDER_WAY 1024u        /* probes of a flow that may be */
 #define BEHIND 8               /* intervals: what is due beyond them is given up */
 
@@ -44,18 +42,7 @@ struct tcp_probes {
 
 double tcp_probes_rate(const struct lane_request *request)
 {
-    double asked = request->phase->latency.probe_fps;
-    double share_fps;
-
-    if (request->phase->traffic != TRAFFIC_STREAM || asked == 0)
-        return 0;
-    if (asked > 0)
-        return asked;
-    if (request->line_rate_bps == 0 || request->send_count == 0)
-        return AUTO_FPS;
-    share_fps =
-        AUTO_SHARE * (double)request->line_rate_bps / (8 * PROBE_LINE_BYTES) / request->send_count;
-    return share_fps < AUTO_FPS ? share_fps : AUTO_FPS;
+    return flow_load_probe_rate(request, PROBE_LINE_BYTES);
 }
 
 void tcp_probes_script(struct tcp_script *script)

@@ -94,46 +94,6 @@ static const struct battery_refusal refusals[] = {
     {too_large_a_buffer, "net.core.wmem_max"},
 };
 
-/* A load's round trips: probes come back, and count in nobody's bytes. */
-static void look_at_probes(struct battery_run *run, uint32_t rank, struct lane *lane)
-{
-    struct latency *times = calloc(1, sizeof *times);
-
-    (void)rank;
-    assert_non_null(times);
-    for (uint32_t i = 0; i < lane->request.send_count; i++)
-        assert_true(
-            transport_tcp.latency(lane, &lane->request.sends[i], LATENCY_ROUND_TRIP, times));
-    if (lane->request.send_count > 0) {
-        /* 200 a second in half of the time, by all flows. */
-        uint64_t most =
-            lane->request.send_count * (uint64_t)(run->duration_ns / 2) * 200 / NS_PER_S;
-
-        assert_int_equal(times->sent, times->histogram.count);
-        assert_in_range(times->histogram.count, most / 2, most + 2 * lane->request.send_count);
-        assert_true(times->histogram.least_ns > 1000);
-    }
-    free(times);
-}
-
-static void probes_beside_a_load(void)
-{
-    struct battery_run run;
-
-    battery_begin(&run);
-    run.phase.latency.probe_fps = 200;
-    run.duration_ns = NS_PER_S;
-    run.look = look_at_probes;
-    battery_add(&run, 0, 1, PATTERN_GENERATE);
-    battery_add(&run, 0, 2, PATTERN_GENERATE);
-    battery_add(&run, 1, 0, PATTERN_GENERATE);
-    battery_play(&run);
-    battery_whole(&run, 100);
-    /* 8 Mbit/s of port 0 by two flows: not a byte of a probe among them. */
-    for (size_t i = 0; i < run.flow_count; i++)
-        assert_true(run.flows[i].source.live.payload_bytes <= run.flows[i].source.intended);
-}
-
 /* As fast as it goes, both ways at once, and the ports' own counters say that it went there. */
 static void unlimited(struct transport_port **ports, const struct port_conf *confs)
 {
@@ -142,7 +102,6 @@ static void unlimited(struct transport_port **ports, const struct port_conf *con
     struct battery_run run;
 
     (void)confs;
-    probes_beside_a_load();
     battery_begin(&run);
     run.phase.load = (struct load){.unlimited = true};
     run.phase.sizes[0] = 65536;

@@ -135,6 +135,7 @@ static void plain_back(struct phase *phase)
 {
     phase->traffic = TRAFFIC_PINGPONG;
     phase->verbs.service = VERBS_UC;
+    phase->verbs.connect = VERBS_CONNECT_EXCHANGE;
     phase->verbs.operation = VERBS_WRITE;
     phase->verbs.immediate = false;
     phase->verbs.queue_pairs = 1;

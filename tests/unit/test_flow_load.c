@@ -98,6 +98,27 @@ static void intended_is_the_schedule_up_to_the_stop(void **state)
     assert_int_equal(intended(&phase, 1e6, 1, half_ns), 1000);
 }
 
+static void a_flows_probes_share_a_thousandth_of_the_line(void **state)
+{
+    struct phase phase = phase_of(TRAFFIC_STREAM);
+    struct lane_request request = {.phase = &phase, .send_count = 4, .line_rate_bps = 100000000};
+
+    (void)state;
+    assert_float_equal(flow_load_probe_rate(&request, 150), 0, 0);
+    phase.latency.probe_fps = 250;
+    assert_float_equal(flow_load_probe_rate(&request, 150), 250, 0);
+    phase.latency.probe_fps = -1;
+    assert_float_equal(flow_load_probe_rate(&request, 125), 25, 1e-9);
+    request.line_rate_bps = UINT64_C(100000000000);
+    assert_float_equal(flow_load_probe_rate(&request, 125), 1000, 0);
+    request.line_rate_bps = 0; /* not known */
+    assert_float_equal(flow_load_probe_rate(&request, 125), 1000, 0);
+    request.send_count = 0; /* its partner's end must expect them all the same */
+    assert_true(flow_load_probe_rate(&request, 125) > 0);
+    phase.traffic = TRAFFIC_TRANSFER;
+    assert_float_equal(flow_load_probe_rate(&request, 125), 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +126,7 @@ int main(void)
         cmocka_unit_test(probes_take_the_sizes_in_turn),
         cmocka_unit_test(flows_share_the_ports_load),
         cmocka_unit_test(intended_is_the_schedule_up_to_the_stop),
+        cmocka_unit_test(a_flows_probes_share_a_thousandth_of_the_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,7 @@ def test_three_transports_on_the_same_port(tmp_path: Path) -> None:
         "warmup": "200ms",
         "window": "1s",
         "verbs": {"timeout": 18},
+        "latency": {"probes": "50/s"},
         "tests": [{"pattern": "pairs"}],
     }
     result = runs.run(tmp_path, configuration, RUN_LIMIT_S)
@@ -77,6 +78,10 @@ def test_three_transports_on_the_same_port(tmp_path: Path) -> None:
         assert trial["state"] == "complete"
         for flow in result.flows(trial):
             assert flow.delivered_payload_bps > 1e6, flow.name
+        trip = trial["latency"]["round_trip"]
+        assert trip["count"] > 10, transport  # of 100, less what an emulated machine was away
+        assert trip["lost"] == 0, transport
+        assert 10 < trip["min"] <= trip["p50"] <= trip["max"], transport
     assert "Transports side by side" in result.output
 
 

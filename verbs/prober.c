@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "prober.h"
+
+#include "clock.h"
+#include "draw.h"
+
+/* 0 to below 1. */
+static double draw(struct verbs_prober *prober)
+{
+    return (double)(draw_bits(prober->seed, prober->drawn++) >> 11) * 0x1p-53;
+}
+
+void verbs_prober_begin(struct verbs_prober *prober, int64_t from_ns)
+{
+    prober->next_ns = from_ns + (int64_t)(draw(prober) * prober->gap_ns);
+}
+
+/* Even to a half of their distance: additive random sampling (RFC 2330 11.1). What its sender was
+ * too late for is left out. */
+static void step(struct verbs_prober *prober, int64_t now_ns)
+{
+    int64_t from_ns = prober->next_ns;
+
+    if ((double)(now_ns - from_ns) > prober->gap_ns)
+        from_ns = now_ns;
+    prober->next_ns = from_ns + (int64_t)((0.5 + draw(prober)) * prober->gap_ns);
+}
+
+static uint32_t place_of(uint64_t sequence)
+{
+    return (uint32_t)(sequence % VERBS_PROBES_OUT);
+}
+
+static bool has_room(const struct verbs_prober *prober)
+{
+    return prober->out < prober->most && prober->begun_ns[place_of(prober->sent)] == 0;
+}
+
+static void forget_lost(struct verbs_prober *prober, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < VERBS_PROBES_OUT; i++) {
+        if (prober->begun_ns[i] == 0 || now_ns - prober->begun_ns[i] < prober->patience_ns)
+            continue;
+        prober->begun_ns[i] = 0;
+        prober->out--;
+    }
+}
+
+bool verbs_prober_due(struct verbs_prober *prober, int64_t now_ns)
+{
+    if (now_ns < prober->next_ns)
+        return false;
+    step(prober, now_ns);
+    if (!has_room(prober))
+        forget_lost(prober, now_ns);
+    return has_room(prober);
+}
+
+void verbs_prober_sent(struct verbs_prober *prober, int64_t begun_ns, bool counts)
+{
+    uint32_t place = place_of(prober->sent);
+    uint64_t bit = UINT64_C(1) << place;
+
+    prober->begun_ns[place] = begun_ns;
+    prober->counts = counts ? prober->counts | bit : prober->counts & ~bit;
+    prober->measured += counts;
+    prober->sent++;
+    prober->out++;
+}
+
+/* Takes in what was under way of those seen; at_ns 0: their times are worth nothing. */
+static void take(struct verbs_prober *prober, uint64_t due, uint64_t seen, int64_t at_ns)
+{
+    for (; seen != 0; seen &= seen - 1) {
+        uint64_t behind = (uint64_t)__builtin_ctzll(seen) + 1;
+        uint64_t sequence = due - behind;
+        uint32_t place = place_of(sequence);
+
+        /* The place of one that was given up may be another's by now. */
+        if (behind > due || sequence + VERBS_PROBES_OUT < prober->sent ||
+            prober->begun_ns[place] == 0)
+            continue;
+        if (at_ns != 0 && (prober->counts >> place & 1) != 0)
+            histogram_add(&prober->times, (uint64_t)(at_ns - prober->begun_ns[place]));
+        prober->begun_ns[place] = 0;
+        prober->out--;
+    }
+}
+
+void verbs_prober_back(struct verbs_prober *prober, uint64_t due, uint64_t seen, int64_t at_ns)
+{
+    take(prober, due, seen, at_ns);
+}
+
+void verbs_prober_spoilt(struct verbs_prober *prober, uint64_t due, uint64_t seen)
+{
+    take(prober, due, seen, 0);
+}
+
+bool verbs_prober_waits(struct verbs_prober *prober, int64_t now_ns)
+{
+    if (prober->out > 0)
+        forget_lost(prober, now_ns);
+    return prober->out > 0;
+}

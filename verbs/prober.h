@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A flow's probes at its source, without any device: when the next one is due, which are under way,
+ * and how long those took that came back. A probe that is late does not hold up the next one (else
+ * a slow moment would be probed less, and look shorter than it was); but no more may be under way
+ * than both ends have places for.
+ */
+#ifndef VERBS_PROBER_H
+#define VERBS_PROBER_H
+
+#include "histogram.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VERBS_PROBES_OUT 64u /* under way at most: as many as a verifying end remembers */
+
+struct verbs_prober {
+    double gap_ns; /* from one to the next, in the mean */
+    uint64_t seed; /* their distances are drawn by it */
+    uint64_t drawn;
+    int64_t next_ns;
+    int64_t patience_ns; /* one that is out for so long is lost; CLOCK_NEVER: none ever is */
+    uint32_t most;       /* under way; at most VERBS_PROBES_OUT */
+    uint32_t out;
+    uint64_t sent;                      /* also the next one's sequence */
+    uint64_t measured;                  /* of those sent the ones that count */
+    int64_t begun_ns[VERBS_PROBES_OUT]; /* by sequence; 0: none is under way there */
+    uint64_t counts;                    /* bit by sequence: whether it does */
+    struct histogram times;             /* of those that count and came back */
+};
+
+/* Sets the first one's time: within a gap from `from_ns` on, so that flows do not probe all at
+ * once. The rest of *prober is all zero but for gap_ns, seed, patience_ns and most. */
+void verbs_prober_begin(struct verbs_prober *prober, int64_t from_ns);
+
+/* Whether a probe is to be sent now. One whose time has come while there is no room is left out. */
+bool verbs_prober_due(struct verbs_prober *prober, int64_t now_ns);
+/* It was sent, and counts if it is one of those to be measured. */
+void verbs_prober_sent(struct verbs_prober *prober, int64_t begun_ns, bool counts);
+
+/* What has come back, as the verifying end knows it: the sequence that is due next, and bit i of
+ * `seen` for the one i + 1 before it. One that was looked at before counts no second time. */
+void verbs_prober_back(struct verbs_prober *prober, uint64_t due, uint64_t seen, int64_t at_ns);
+/* The same of answers that were not whole: they are lost. */
+void verbs_prober_spoilt(struct verbs_prober *prober, uint64_t due, uint64_t seen);
+
+/* Whether an answer may still come. */
+bool verbs_prober_waits(struct verbs_prober *prober, int64_t now_ns);
+
+#endif
