@@ -149,6 +149,7 @@ def test_the_whole_verdict() -> None:
     assert accepted["sentence"] == f"{switch} is accepted: its one clause holds"
     assert accepted["clauses_sha256"] == clauses_sha256([fine])
     assert verdict(fine, bad)["sentence"] == f"{switch} is refused: 1 of 2 clauses does not hold"
+    assert accepted["reservations"] == []
     partial = verdict(fine, faults=("node2 died",))
     assert partial["verdict"] == "inconclusive"
     assert partial["sentence"].endswith(
@@ -156,6 +157,21 @@ def test_the_whole_verdict() -> None:
     )
     assert verdict(fine, bad, faults=("node2 died",))["verdict"] == "refused"
     assert judge(pair_records())["verdict"] is None
+
+
+def test_who_was_left_out_is_a_reservation() -> None:
+    run = make_run(
+        SITE,
+        make_trial(SITE),
+        expectations=(clause("lost_frames", "<= 10"),),
+        reservations=("test 0 was shorter",),
+    )
+    left_out = {"left_out": [{"host": "node3", "reason": "it does not answer"}]}
+    verdict = Summary(run).finish(about() | left_out, [])["verdict"]
+    assert verdict["reservations"] == [
+        "test 0 was shorter",
+        "node3 was left out: it does not answer",
+    ]
 
 
 @pytest.mark.parametrize(

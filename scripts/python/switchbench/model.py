@@ -150,7 +150,7 @@ class Run:
     effective: dict[str, Any]  # the configuration as understood, every default filled in
     expectations: tuple[dict[str, Any], ...] = ()
     about: dict[str, Any] = field(default_factory=dict)  # what is tested, as its user says
-    reservations: tuple[str, ...] = ()  # in what the tests are less than their profile asks
+    reservations: tuple[str, ...] = ()  # what a verdict has to be read with
     time_limit_s: float | None = None
     on_missing: str = "stop"  # stop | exclude
     worker: str = "auto"  # the `job` document's

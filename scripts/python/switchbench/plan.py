@@ -93,8 +93,7 @@ def show(run: Run, choice: Choice, console: Console) -> None:
 
 
 def _notes(run: Run) -> list[str]:
-    less = [f"less than profile acceptance asks: {words}" for words in run.reservations]
-    return [*run.notes, *less, *([run.not_alternated] if run.not_alternated else [])]
+    return [*run.notes, *run.reservations, *([run.not_alternated] if run.not_alternated else [])]
 
 
 def _site_line(run: Run) -> str:

@@ -38,7 +38,7 @@ examples:
                flows: [[source, destination, "generate" or "forward"]], idle: [names]}]}]}]
   configuration  as understood, every default written out: itself a configuration
   clauses      as understood, each with the numbers of its trials; clauses_sha256; about
-  reservations in what tests for acceptance are less than their profile asks
+  reservations in what tests with profile acceptance are less than it asks
   notes, not_built   sentences; what is not built yet can be planned but not run"""
 
 

@@ -65,7 +65,8 @@ def reservations(site: Site, tests: Iterable[Test]) -> Iterator[str]:
         usual = profiles.defaults(site, test.pattern, test.transport, PROFILE)
         less = list(_less(test, usual))
         if less:
-            yield f"test {number} ({test.pattern}, {test.transport}): {', '.join(less)}"
+            which = f"test {number} ({test.pattern}, {test.transport})"
+            yield f"{which} was less than profile {PROFILE} asks: {', '.join(less)}"
 
 
 def _less(test: Test, usual: dict[str, Any]) -> Iterator[str]:

@@ -182,7 +182,7 @@ class Summary:
                 for (node, transport, kind), times in self._floors.items()
             ],
             "expectations": expectations,
-            "verdict": self._verdict(expectations, status),
+            "verdict": self._verdict(expectations, status, about),
             "findings": self._findings.summary(),
             "alarms": self._alarms,
             "not_measured": missing + self._notes + list(_left_out(about)),
@@ -190,12 +190,14 @@ class Summary:
         rounded: dict[str, Any] = _rounded(result)
         return rounded
 
-    def _verdict(self, expectations: list[dict[str, Any]], status: str) -> dict[str, Any] | None:
+    def _verdict(
+        self, expectations: list[dict[str, Any]], status: str, about: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
         if not expectations:
             return None
         words = overall(expectations, status, self._run.about)
         return words | {
-            "reservations": list(self._run.reservations),
+            "reservations": [*self._run.reservations, *_left_out(about)],
             "clauses_sha256": clauses_sha256(self._run.expectations),
         }
 
