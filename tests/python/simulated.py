@@ -62,6 +62,7 @@ class Choice:
     transports: tuple[str, ...] = ("dpdk", "tcp")
     patterns: tuple[str, ...] = ("chain", "pairs", "aapc", "ring")
     times_every: int = 1  # in how many phases one has histograms; 0: none has
+    summary_every: int = 1  # of how many batches of phases one is summarized; see `_Writer`
     repeats: int = 1
     seed: int = 1
 
@@ -160,7 +161,7 @@ def run_of(choice: Choice) -> Run:
 class _Result:
     """What a phase's flows came to."""
 
-    names: list[str]  # of all ports
+    names: list[str]  # by rank
     phase: Phase
     number: int
     trial: Trial
@@ -200,7 +201,7 @@ def rates_bps(choice: Choice, phase: Phase, random: np.random.Generator) -> tupl
 
 def _result(choice: Choice, trial: Trial, number: int, phase: Phase, clock: _Clock) -> _Result:
     offered, delivered = rates_bps(choice, phase, clock.random)
-    names = [process.ports[0].name for process in site_of(choice).processes]
+    names = [port.name for port in trial.parts[0].ranks]
     if trial.transport == "dpdk":
         counts = [(rate / 8 / LAYER1).astype(np.int64) for rate in (offered, delivered)]
     else:
@@ -316,10 +317,10 @@ def _phase_lines(result: _Result, nodes: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _lines(result: _Result, times_every: int, nodes: Sequence[str]) -> Iterator[str]:
+def _lines(result: _Result, choice: Choice, nodes: Sequence[str]) -> Iterator[str]:
     yield from _interim_lines(result)
     yield from _flow_lines(result)
-    if times_every and result.number % times_every == 0:
+    if choice.times_every and result.number % choice.times_every == 0:
         yield from _time_lines(result)
     yield from _port_lines(result)
     yield from _phase_lines(result, nodes)
@@ -331,7 +332,9 @@ def _lines(result: _Result, times_every: int, nodes: Sequence[str]) -> Iterator[
 @dataclass
 class _Writer:
     """Writes records, and has them summarized some phases at a time: those of 1,024 ranks do not
-    fit in memory at once."""
+    fit in memory at once, and take minutes. Where only one batch of several is summarized, the
+    summary's entries of the others are those of the last one that was, under other numbers: of the
+    right form and size, but not what their records say."""
 
     run: Run
     file: BinaryIO
@@ -341,11 +344,16 @@ class _Writer:
     entries: dict[tuple[int, int], list[Json]] = field(default_factory=dict)  # phases by trial
     ended: dict[tuple[int, int], dict[str, Json]] = field(default_factory=dict)
 
-    def write(self, lines: Iterable[str]) -> Iterator[tuple[int, Json]]:
-        """Writes them, and gives them with their numbers, as the file is read."""
+    def write(self, lines: Iterable[str]) -> None:
+        """Writes them."""
         for text in lines:
             self.line += 1
             self.file.write(text.encode())
+
+    def taken(self, lines: Iterable[str]) -> Iterator[tuple[int, Json]]:
+        """Writes them, and gives them with their numbers, as the file is read."""
+        for text in lines:
+            self.write([text])
             yield self.line, json.loads(text)
 
     def begin(self, nodes: Sequence[str], ports: Sequence[Port]) -> None:
@@ -358,25 +366,35 @@ class _Writer:
             records += [{"type": "port-open"} | place | kind | opened for kind in kinds]
         ready = {"clock": "shared", "clock_why": "boot ids are equal", "clock_id": "one"}
         records += [{"type": "ready", "node": node} | ready for node in nodes]
-        self.head = list(self.write(_text(record) for record in records))
+        self.head = list(self.taken(_text(record) for record in records))
 
-    def add(self, trial: Trial, nodes: Sequence[str], lines: Iterator[str], last: bool) -> None:
-        """Some phases of a trial; `last`: the nodes then say that it is over."""
+    def add(self, trial: Trial, lines: Iterable[str]) -> None:
+        """Some phases of a trial, summarized."""
         summary = Summary(self.run)
-        for line, record in (*self.head, *self.write(lines)):
+        for line, record in (*self.head, *self.taken(lines)):
             summary.feed(line, record)
-        key = (trial.id, trial.repeat)
-        if last:
-            words = {"repeat": trial.repeat, "phases": trial.phases, "state": "complete"}
-            took_ns = trial.phases * 2_000_000_000
-            said = [
-                {"type": "trial", "node": node, "trial": trial.id, "elapsed_ns": took_ns} | words
-                for node in nodes
-            ]
-            self.ended[key] = dict(zip(nodes, said, strict=True))
-            list(self.write(map(_text, said)))
         self.parts.append(summary.finish(about(), []))
-        self.entries.setdefault(key, []).extend(self.parts[-1]["trials"])
+        self.entries.setdefault((trial.id, trial.repeat), []).extend(self.parts[-1]["trials"])
+
+    def repeat(
+        self, trial: Trial, phases: Iterable[tuple[int, Phase]], lines: Iterable[str]
+    ) -> None:
+        """Some phases of a trial, whose entries repeat those before them."""
+        self.write(lines)
+        known = self.entries[trial.id, trial.repeat]
+        for (number, phase), entry in zip(phases, list(known), strict=False):
+            known.append(entry | {"phase": number, "phase_name": phase.name})
+
+    def end(self, trial: Trial, nodes: Sequence[str]) -> None:
+        """The trial is over."""
+        words = {"repeat": trial.repeat, "phases": trial.phases, "state": "complete"}
+        took_ns = trial.phases * 2_000_000_000
+        said = [
+            {"type": "trial", "node": node, "trial": trial.id, "elapsed_ns": took_ns} | words
+            for node in nodes
+        ]
+        self.ended[trial.id, trial.repeat] = dict(zip(nodes, said, strict=True))
+        self.write(map(_text, said))
 
     def summary(self) -> Json:
         """All parts together; the plans of all their phases."""
@@ -415,11 +433,15 @@ def simulate(path: Path, choice: Choice) -> Path:
         for trial in run.trials:
             ranks = len(trial.parts[0].ranks)
             phases = phases_of(trial.pattern["name"], ranks, choice.seed)
-            for first in range(0, len(phases), _BATCH):
-                some = enumerate(phases[first : first + _BATCH], start=first)
+            for batch, first in enumerate(range(0, len(phases), _BATCH)):
+                some = list(enumerate(phases))[first : first + _BATCH]
                 results = (_result(choice, trial, *numbered, clock) for numbered in some)
-                lines = (line for one in results for line in _lines(one, choice.times_every, nodes))
-                writer.add(trial, nodes, lines, last=first + _BATCH >= len(phases))
+                lines = (line for one in results for line in _lines(one, choice, nodes))
+                if batch % choice.summary_every == 0:
+                    writer.add(trial, lines)
+                else:
+                    writer.repeat(trial, some, lines)
+            writer.end(trial, nodes)
     directory.write_summary(writer.summary())
     return path
 
@@ -431,9 +453,13 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--patterns", default="chain,pairs,aapc,ring")
     parser.add_argument("--times-every", type=int, default=1)
+    parser.add_argument("--summary-every", type=int, default=1)
     args = parser.parse_args()
     choice = Choice(
-        args.ranks, patterns=tuple(args.patterns.split(",")), times_every=args.times_every
+        args.ranks,
+        patterns=tuple(args.patterns.split(",")),
+        times_every=args.times_every,
+        summary_every=args.summary_every,
     )
     simulate(args.directory, choice)
 

@@ -18,7 +18,7 @@ from switchbench.report import figure as fig
 from switchbench.report.columns import PlanKey, Spans, Times
 from switchbench.report.data import Measured, plan_key
 from switchbench.report.figure import Figure, packed, unpacked
-from switchbench.report.figures import figures, heat, messages, scatter
+from switchbench.report.figures import cpu, figures, heat, messages, scatter
 from switchbench.results.directory import CONFIGURATION, RECORDS, SUMMARY
 from switchbench.results.summary import schema
 
@@ -316,9 +316,29 @@ def test_thinning_keeps_every_outlier() -> None:
     assert len(np.unique(chosen)) == len(chosen)
 
 
+def test_thin_fields_are_thinned_evenly_too() -> None:
+    random = np.random.default_rng(1)
+    size = np.exp(random.uniform(np.log(4), np.log(1 << 18), 2000))
+    time_us = random.uniform(90, 110, 2000)
+    assert len(scatter.thinned(size, time_us, np.full(2000, 100.0), 1500)) == 1500
+
+
 def test_few_times_are_all_drawn() -> None:
     size = np.array([4.0, 8.0, 16.0])
     assert scatter.thinned(size, size, size, 10).tolist() == [0, 1, 2]
+
+
+def test_computing_alone_and_beside_messages() -> None:
+    about = {"transport": "tcp", "trial": 3, "parameters": {"scatter": {"partners": "random"}}}
+    entry = {
+        "alone_mflops": 100.0, "beside_mflops": 84.0, "slower_percent": 16.0,
+        "slowest_node": "node3", "slowest_percent": 64.0,
+    }  # fmt: skip
+    summary = {"comparisons": [], "messages": {"computing": [about | entry]}}
+    (one,) = cpu.figures(Measured(Path(), summary))
+    assert [t["x"] for t in one.data] == [[100.0], [84.0]]
+    assert one.data[0]["y"] == ["tcp, random partners, trial 3"]
+    assert one.data[0]["customdata"] == [[16.0, "node3: 64.0 % slower"]]
 
 
 # --- what a directory may be like --------------------------------------------------------------

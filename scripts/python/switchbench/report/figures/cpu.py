@@ -8,7 +8,7 @@ from typing import Any
 
 from ...results import figures as words
 from ..data import Measured
-from ..figure import CPU, LEGEND, PALETTE, Figure, gaps, packed
+from ..figure import CPU, LEGEND, PALETTE, Figure, gaps, named_rows, packed, rows
 from .series import Entry, sentence
 
 COST_IS = (
@@ -16,6 +16,11 @@ COST_IS = (
     "repeats. Own processes: what the nodes' processes used, system calls included. The rest: "
     "interrupts, softirq, kernel threads, and what else the machines did. Workers that poll burn a "
     "core each, whatever comes (said on hover)."
+)
+COMPUTING_IS = (
+    "Floating-point operations of one thread in a second while it computed, the mean over all "
+    "nodes: alone, and beside messages. Less beside them is what messages cost computing. On "
+    "hover: the node that was slowed down the most. (Salmon, Stein and Sterling 1998, Figure 7)"
 )
 _PARTS = (("own processes", ""), ("the rest: kernel and all else", "/"))
 
@@ -30,6 +35,13 @@ def figures(measured: Measured) -> Iterator[Figure]:
     ]
     if len({one["transport"] for _, one in sides}) > 1:
         yield _figure(sides)
+    computing = [
+        entry
+        for entry in measured.summary["messages"].get("computing", [])
+        if entry["alone_mflops"] is not None and entry["beside_mflops"] is not None
+    ]
+    if computing:
+        yield _computing(computing)
 
 
 def _figure(sides: Sequence[tuple[Entry, Entry]]) -> Figure:
@@ -87,3 +99,55 @@ def _said(one: Entry) -> list[Any]:
     parts = [] if ratio is None else [f"{ratio:.2f} times the baseline's"]
     parts += ["workers poll"] if one["polling"] else []
     return [", ".join(parts)]
+
+
+# --- computing beside messages -----------------------------------------------------------------
+
+
+def _computing(entries: Sequence[Entry]) -> Figure:
+    labels = [_scatter_words(entry) for entry in entries]
+    slower = gaps([entry["slower_percent"] for entry in entries])
+    worst = [
+        f"{entry['slowest_node']}: {entry['slowest_percent']:.1f} % slower"
+        if entry["slowest_percent"] is not None
+        else "no node is known"
+        for entry in entries
+    ]
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "y": labels,
+            "x": packed(gaps([entry[key] for entry in entries])),
+            "marker": {"color": PALETTE[number], "pattern": {"shape": hatch}},
+            "customdata": [[*share, node] for share, node in zip(rows(slower), worst, strict=True)],
+            "hovertemplate": (
+                f"{name}: %{{x:.4g}} Mflop/s<br>%{{customdata[0]:.3g}} % slower beside messages; "
+                "most, %{customdata[1]}<extra></extra>"
+            ),
+        }
+        for number, (key, name, hatch) in enumerate(
+            (("alone_mflops", "alone", ""), ("beside_mflops", "beside messages", "/"))
+        )
+    ]
+    return Figure(
+        name="computing",
+        title=sentence("computing alone and beside messages"),
+        definition=COMPUTING_IS,
+        data=data,
+        layout={
+            "barmode": "group",
+            "legend": LEGEND,
+            "xaxis": {"title": {"text": "Mflop/s of one thread"}, "rangemode": "tozero"},
+            "yaxis": named_rows(labels),
+        },
+        section=CPU,
+        height=150 + 48 * len(labels),
+    )
+
+
+def _scatter_words(entry: Entry) -> str:
+    asked = entry["parameters"].get("scatter")
+    partners = f"{asked['partners']} partners" if isinstance(asked, dict) else "messages"
+    return f"{entry['transport']}, {partners}, trial {entry['trial']}"

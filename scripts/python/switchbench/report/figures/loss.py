@@ -27,6 +27,14 @@ AGAIN_IS = (
     "TCP segments that the senders' kernels sent again in a phase (TCP_INFO): what was lost, or "
     "believed to be. TCP repeats what is lost, so no bytes are missing; the sum over repeats."
 )
+PACKETS_ARE = (
+    "RDMA packets that the devices sent again in a phase, by their own counters; the sum over "
+    "ports and repeats."
+)
+MESSAGES_ARE = (
+    "Messages that were offered in a phase and did not arrive, after the drain: services that "
+    "repeat nothing (uc, ud) may lose some. The sum over flows and repeats."
+)
 _PLACES = (
     ("sender_host", "sender's host", "/"),
     ("network", "network", ""),
@@ -43,16 +51,17 @@ def figures(measured: Measured) -> Iterator[Figure]:
     if lossy:
         yield _places(measured, lossy, group(streams).common)
     yield from _by_phase(measured, lossy, "worst_loss_percent")
-    again = [one for one in group(streams).series if _resent(measured, one)]
-    yield from _by_phase(measured, again, "retransmitted_segments")
+    for measure in _EVENTS:
+        some = [one for one in group(streams).series if _happened(measured, one, measure)]
+        yield from _by_phase(measured, some, measure)
 
 
 def _lost(series: Series) -> int:
     return int(m.total_known(plan["lost_frames"] for plan in series.entries) or 0)
 
 
-def _resent(measured: Measured, series: Series) -> bool:
-    return any(phase["retransmitted_segments"] for phase in _of(measured, series))
+def _happened(measured: Measured, series: Series, measure: str) -> bool:
+    return any(phase[measure] for phase in _of(measured, series))
 
 
 def _of(measured: Measured, series: Series) -> list[Entry]:
@@ -104,9 +113,16 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Figure:
 
 # --- by phase ----------------------------------------------------------------------------------
 
+_EVENTS = ("retransmitted_segments", "retransmitted_packets", "lost_messages")
 _TITLES = {
     "worst_loss_percent": ("loss by phase", "Lost frames, %", PHASES_ARE),
     "retransmitted_segments": ("segments sent again by phase", "Segments sent again", AGAIN_IS),
+    "retransmitted_packets": (
+        "RDMA packets sent again by phase",
+        "Packets sent again",
+        PACKETS_ARE,
+    ),
+    "lost_messages": ("messages lost by phase", "Lost messages", MESSAGES_ARE),
 }
 
 

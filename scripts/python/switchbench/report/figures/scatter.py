@@ -143,7 +143,7 @@ def thinned(size: Floats, time_us: Floats, fit_us: Floats, most: int) -> NDArray
         each += 1
     near = np.flatnonzero(rank < each)
     if len(near) > most:  # even one of each field is too much
-        near = near[:: -(-len(near) // most)]
+        near = _spread(near, most)
     else:
         near = np.concatenate([near, _spread(np.flatnonzero(rank == each), most - len(near))])
     chosen: NDArray[np.int64] = np.union1d(near, far)
