@@ -152,6 +152,7 @@ static const cyaml_schema_field_t pattern_fields[] = {
     CYAML_FIELD_BOOL("forward", OPTIONAL, struct doc_pattern, forward),
     CYAML_FIELD_UINT("shift", OPTIONAL, struct doc_pattern, shift),
     CYAML_FIELD_UINT("count", OPTIONAL, struct doc_pattern, count),
+    CYAML_FIELD_UINT("degree", OPTIONAL, struct doc_pattern, degree),
     CYAML_FIELD_BOOL_PTR("natural", POINTER | OPTIONAL, struct doc_pattern, natural),
     CYAML_FIELD_BOOL("there_and_back", OPTIONAL, struct doc_pattern, there_and_back),
     CYAML_FIELD_SEQUENCE("list", POINTER | OPTIONAL, struct doc_pattern, list, &u32_entry, 0,
@@ -535,6 +536,7 @@ void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t
         .forward = pattern->forward,
         .shift = pattern->shift,
         .count = pattern->count,
+        .degree = pattern->degree,
         .natural =
             pattern->natural != NULL ? *pattern->natural : strcmp(pattern->name, "ring") == 0,
         .list = {pattern->list, pattern->list_count},

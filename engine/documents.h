@@ -82,6 +82,7 @@ struct doc_pattern {
     bool forward;
     uint32_t shift;
     uint32_t count;
+    uint32_t degree;
     bool *natural; /* NULL: true */
     bool there_and_back;
     uint32_t *list;

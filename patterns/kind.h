@@ -19,6 +19,7 @@ enum pattern_param {
     PATTERN_PARAM_NATURAL = 1 << 6,
     PATTERN_PARAM_LIST = 1 << 7,
     PATTERN_PARAM_GROUPS = 1 << 8,
+    PATTERN_PARAM_DEGREE = 1 << 9,
 };
 
 /* Where the sentence of a refusal goes. */
@@ -65,6 +66,7 @@ extern const struct pattern_kind pattern_chain;
 extern const struct pattern_kind pattern_pairs;
 extern const struct pattern_kind pattern_aapc;
 extern const struct pattern_kind pattern_ring;
+extern const struct pattern_kind pattern_random;
 
 /* Writes the sentence and returns -EINVAL. */
 int pattern_refuse(struct pattern_why *why, const char *format, ...)

@@ -12,20 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAIN, PAIRS, AAPC, RING, KINDS };
+enum { CHAIN, PAIRS, AAPC, RING, RANDOM, KINDS };
 
 static const char *const names[KINDS + 1] = {
-    [CHAIN] = "chain",
-    [PAIRS] = "pairs",
-    [AAPC] = "aapc",
-    [RING] = "ring",
+    [CHAIN] = "chain", [PAIRS] = "pairs", [AAPC] = "aapc", [RING] = "ring", [RANDOM] = "random",
 };
 
 static const struct pattern_kind *const kinds[KINDS] = {
-    [CHAIN] = &pattern_chain,
-    [PAIRS] = &pattern_pairs,
-    [AAPC] = &pattern_aapc,
-    [RING] = &pattern_ring,
+    [CHAIN] = &pattern_chain, [PAIRS] = &pattern_pairs,   [AAPC] = &pattern_aapc,
+    [RING] = &pattern_ring,   [RANDOM] = &pattern_random,
 };
 
 static const struct {
@@ -36,7 +31,7 @@ static const struct {
     {PATTERN_PARAM_DIRECTIONS, "directions"}, {PATTERN_PARAM_FORWARD, "forward"},
     {PATTERN_PARAM_SHIFT, "shift"},           {PATTERN_PARAM_COUNT, "count"},
     {PATTERN_PARAM_NATURAL, "natural"},       {PATTERN_PARAM_LIST, "list"},
-    {PATTERN_PARAM_GROUPS, "groups"},
+    {PATTERN_PARAM_GROUPS, "groups"},         {PATTERN_PARAM_DEGREE, "degree"},
 };
 
 const char *const *pattern_names(void)
@@ -87,7 +82,8 @@ static unsigned params_set(const struct pattern_request *request)
            (request->count != 0 ? PATTERN_PARAM_COUNT : 0u) |
            (request->natural ? PATTERN_PARAM_NATURAL : 0u) |
            (request->list.count != 0 ? PATTERN_PARAM_LIST : 0u) |
-           (request->group_count != 0 ? PATTERN_PARAM_GROUPS : 0u);
+           (request->group_count != 0 ? PATTERN_PARAM_GROUPS : 0u) |
+           (request->degree != 0 ? PATTERN_PARAM_DEGREE : 0u);
 }
 
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,

@@ -8,7 +8,7 @@
  * that 65,536 ranks cost no one an n x n table. The same request gives the same plan on every
  * machine: integers only, no libc random numbers.
  *
- * Sources: Switchbench (Rauch 2005) 4.1 to 4.3; HPCC's natural and random rings.
+ * Sources: Switchbench (Rauch 2005) 4.1 to 4.3; HPCC's natural and random rings; Zhu et al. 2012.
  */
 #ifndef PATTERNS_PATTERN_H
 #define PATTERNS_PATTERN_H
@@ -42,7 +42,7 @@ struct pattern_ranks {
 /* What is asked of a pattern. Strings are the configuration's words (doc/configuration.md);
  * NULL or 0 means the pattern's default. Parameters that a pattern does not know must be unset. */
 struct pattern_request {
-    const char *name;       /* chain | pairs | aapc | ring */
+    const char *name;       /* chain | pairs | aapc | ring | random */
     uint32_t n;             /* ranks, 2..PATTERN_RANKS_MAX */
     uint64_t seed;          /* for everything that is drawn */
     const char *order;      /* aapc: shift (default) | pairwise | xor | naive */
@@ -51,7 +51,9 @@ struct pattern_request {
     const char *directions; /* ring: both (default) | forward */
     bool forward;           /* chain: middle ranks forward what they receive */
     uint32_t shift;         /* pairs, partners shift: k; 2k divides n */
-    uint32_t count;         /* pairs: at most so many pairs; ring: so many random rings */
+    uint32_t count;         /* pairs: at most so many pairs; ring: so many random rings; random:
+                               so many phases */
+    uint32_t degree;        /* random: how often a rank draws a partner, 1 (default) to 16 */
     bool natural;           /* ring: the natural ring as phase 0 (the configuration's default) */
     bool there_and_back;    /* any: of two flows of a phase that are each other's way back there is
                                only    the lower rank's, for its messages come back by themselves */

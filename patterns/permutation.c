@@ -24,11 +24,14 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+uint64_t random_word(uint64_t seed, uint64_t stream)
+{
+    return mix(mix(seed + GOLDEN_RATIO) + GOLDEN_RATIO * (stream + 1));
+}
+
 struct permutation permutation_draw(uint32_t n, uint64_t seed, uint64_t stream)
 {
-    uint64_t key = mix(mix(seed + GOLDEN_RATIO) + GOLDEN_RATIO * (stream + 1));
-
-    return (struct permutation){.key = key, .n = n};
+    return (struct permutation){.key = random_word(seed, stream), .n = n};
 }
 
 /* What a round draws: which pairs it makes, and a bit for each of them by multiply-shift hashing

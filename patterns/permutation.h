@@ -14,6 +14,9 @@ struct permutation {
     uint32_t n;
 };
 
+/* 64 random bits: the `stream`th word that is drawn from a seed. */
+uint64_t random_word(uint64_t seed, uint64_t stream);
+
 /* `stream` numbers the permutations that are drawn from one seed. n is at least 1. */
 struct permutation permutation_draw(uint32_t n, uint64_t seed, uint64_t stream);
 

@@ -46,7 +46,7 @@ REFUSED = {
     ),
     "unknown word": (
         one_test("{pattern: chian}"),
-        '4: tests.0.pattern: found "chian"; possible are chain, pairs, aapc or ring; '
+        '4: tests.0.pattern: found "chian"; possible are chain, pairs, aapc, ring or random; '
         'did you mean "chain"?',
     ),
     "unknown transport": (
@@ -333,7 +333,7 @@ REFUSED = {
     ),
     "an unknown pattern in a clause": (
         clause_of("{measure: lost_frames, over: flow, require: '== 0', where: {pattern: aacp}}"),
-        '5: expect.0.where.pattern: found "aacp"; possible are chain, pairs, aapc or ring; '
+        '5: expect.0.where.pattern: found "aacp"; possible are chain, pairs, aapc, ring or random; '
         'did you mean "aapc"?',
     ),
 }

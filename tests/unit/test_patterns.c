@@ -112,6 +112,8 @@ static void senders_and_receivers_agree(void **state)
             .name = "ring", .n = n, .natural = true, .count = 2, .seed = n});
         check_views(&(struct pattern_request){
             .name = "ring", .n = n, .count = 2, .directions = "forward", .seed = n});
+        check_views(&(struct pattern_request){
+            .name = "random", .n = n, .count = 2, .degree = 1 + n % 16, .seed = n});
     }
 }
 
@@ -771,6 +773,76 @@ static void plans_of_many_ranks_are_small(void **state)
     }
 }
 
+/* --- random --------------------------------------------------------------------------------- */
+
+/* Flows of all phases by destination; how many in all. */
+static size_t count_drawn(uint32_t n, uint32_t degree, uint32_t phases, size_t by_destination[])
+{
+    struct pattern_plan *plan = plan_of(&(struct pattern_request){
+        .name = "random", .n = n, .count = phases, .degree = degree, .seed = 17});
+    struct pattern_flow flows[16];
+    size_t all = 0;
+
+    assert_int_equal(pattern_phases(plan), phases);
+    for (uint32_t phase = 0; phase < phases; phase++) {
+        size_t before = all;
+
+        for (uint32_t rank = 0; rank < n; rank++) {
+            size_t count = pattern_flows(plan, phase, rank, PATTERN_SENDS, flows, 16);
+
+            assert_in_range(count, 0, degree);
+            for (size_t i = 0; i < count; i++)
+                by_destination[flows[i].dst]++;
+            all += count;
+        }
+        assert_true(all > before);
+    }
+    pattern_plan_free(plan);
+    return all;
+}
+
+/* Half of the draws count, each other rank being as likely: over 30,000 draws the sum has a
+ * standard deviation of 87, and a rank's share of 500 one of 22. */
+static void random_patterns_draw_half_of_the_ranks_evenly(void **state)
+{
+    size_t by_destination[30] = {0};
+    size_t all = count_drawn(30, 1, 1000, by_destination);
+
+    (void)state;
+    assert_in_range(all, 15000 + 500 - 400, 15000 + 500 + 400); /* one a phase always sends */
+    for (uint32_t rank = 0; rank < 30; rank++)
+        assert_in_range(by_destination[rank], all / 30 - 110, all / 30 + 110);
+}
+
+/* Of three draws some are of one partner, which counts once. */
+static void random_patterns_of_a_higher_degree_have_more_flows(void **state)
+{
+    size_t by_destination[30] = {0};
+    size_t all = count_drawn(30, 3, 1000, by_destination);
+
+    (void)state;
+    assert_in_range(all, 3 * 15000 - 1500, 3 * 15000 + 500);
+}
+
+static void random_patterns_are_named_and_differ(void **state)
+{
+    struct pattern_plan *plan =
+        plan_of(&(struct pattern_request){.name = "random", .n = 64, .count = 2, .seed = 1});
+    struct pattern_flow first[1] = {0}, second[1] = {0};
+    unsigned alike = 0;
+
+    (void)state;
+    assert_phase_name(plan, 1, "random 2");
+    for (uint32_t rank = 0; rank < 64; rank++) {
+        size_t counts[] = {pattern_flows(plan, 0, rank, PATTERN_SENDS, first, 1),
+                           pattern_flows(plan, 1, rank, PATTERN_SENDS, second, 1)};
+
+        alike += counts[0] == counts[1] && first->dst == second->dst;
+    }
+    assert_in_range(alike, 0, 40);
+    pattern_plan_free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -791,6 +863,9 @@ int main(void)
         cmocka_unit_test(plan_copies_what_it_was_given),
         cmocka_unit_test(random_pairs_follow_the_seed),
         cmocka_unit_test(random_rings_are_pinned),
+        cmocka_unit_test(random_patterns_draw_half_of_the_ranks_evenly),
+        cmocka_unit_test(random_patterns_of_a_higher_degree_have_more_flows),
+        cmocka_unit_test(random_patterns_are_named_and_differ),
         cmocka_unit_test(room_limits_what_is_written),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(plans_of_many_ranks_are_small),

@@ -29,7 +29,8 @@ static const struct pattern_ranks three_and_five[] = {{ranks, 3}, {ranks + 3, 5}
 static const struct refusal refusals[] = {
     {{.n = 8}, "the pattern has no name"},
     {{.name = "star", .n = 8},
-     "pattern \"star\" is not known: it is one of chain, pairs, aapc, ring"},
+     "pattern \"star\" is not known: it is one of chain, pairs, aapc, ring, "
+     "random"},
     {{.name = "chain", .n = 0}, "chain: 0 ranks: a pattern needs 2 to 65536"},
     {{.name = "chain", .n = 1}, "chain: 1 rank: a pattern needs 2 to 65536"},
     {{.name = "aapc", .n = 65537}, "aapc: 65537 ranks: a pattern needs 2 to 65536"},
@@ -52,6 +53,12 @@ static const struct refusal refusals[] = {
     {{.name = "ring", .n = 8, .count = 65537}, "ring: count 65537 is more than 65536"},
     {{.name = "ring", .n = 8, .natural = true, .directions = "backward"},
      "directions \"backward\" is not known: it is one of both, forward"},
+
+    {{.name = "random", .n = 8}, "random: count 0: it is how many patterns are drawn, 1 to 65536"},
+    {{.name = "random", .n = 8, .count = 65537},
+     "random: count 65537: it is how many patterns are drawn, 1 to 65536"},
+    {{.name = "random", .n = 8, .count = 1, .degree = 17}, "random: degree 17 is more than 16"},
+    {{.name = "ring", .n = 8, .count = 1, .degree = 1}, "ring takes no degree"},
 
     {PAIRS(.partners = "friends"),
      "partners \"friends\" is not known: it is one of neighbours, halves, shift, inside, across, "
@@ -128,18 +135,19 @@ static void a_short_room_cuts_the_sentence(void **state)
 
 static void names_are_those_of_the_table(void **state)
 {
-    static const char *const expected[] = {"chain", "pairs", "aapc", "ring"};
+    static const char *const expected[] = {"chain", "pairs", "aapc", "ring", "random"};
     const char *const *names = pattern_names();
 
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         struct pattern_request request = {.name = names[i], .n = 8};
 
         assert_string_equal(names[i], expected[i]);
         request.natural = strcmp(names[i], "ring") == 0;
+        request.count = strcmp(names[i], "random") == 0;
         pattern_plan_free(plan_of(&request));
     }
-    assert_null(names[4]);
+    assert_null(names[5]);
 }
 
 static void freeing_no_plan_is_fine(void **state)

@@ -18,6 +18,7 @@ RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # RFC 2544, section 9.1
 JUMBO_SIZE = 9018
 DEFAULT_MESSAGE_BYTES = 64 * 1024
 DEFAULT_RINGS = 10
+DEFAULT_DRAWS = 40
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "pairs": {"partners": "neighbours"},
     "aapc": {"order": "shift", "sync": "barrier"},
     "ring": {"natural": True, "count": DEFAULT_RINGS, "directions": "both"},
+    "random": {"degree": 1, "count": DEFAULT_DRAWS},
 }
 
 # Options that always mean something; those below depend on the header.

@@ -39,10 +39,10 @@ from .fields import (
 )
 from .words import shown
 
-PATTERNS = ("chain", "pairs", "aapc", "ring")
+PATTERNS = ("chain", "pairs", "aapc", "ring", "random")
 TRANSPORTS = ("dpdk", "verbs", "tcp")
 
-Pattern = Literal["chain", "pairs", "aapc", "ring"]
+Pattern = Literal["chain", "pairs", "aapc", "ring", "random"]
 Transport = Literal["dpdk", "tcp", "verbs"]
 Profile = Literal["quick", "standard", "acceptance"]
 
@@ -135,6 +135,7 @@ class Settings(Strict):
     shift: Annotated[int, whole(1, 32768, "shift")] | None = None
     groups: Groups | None = None
     count: Annotated[int, whole(0, 65536, "count")] | None = None
+    degree: Annotated[int, whole(1, 16, "degree")] | None = None
     order: Literal["shift", "pairwise", "xor", "naive"] | None = None
     sync: Literal["barrier", "none"] | None = None
     natural: bool | None = None

@@ -31,6 +31,7 @@ PATTERN_KEYS = {
     "pairs": ("partners", "count", "shift", "groups"),
     "aapc": ("order", "sync"),
     "ring": ("natural", "count", "directions"),
+    "random": ("degree", "count"),
 }
 # Parameters of pairs that only some partners have.
 PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}

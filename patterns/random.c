@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Random: in each phase every rank draws a partner `degree` times and sends to it with a chance of
+ * one half (Zhu et al. 2012, section 7). Draws are independent, so that several may send to one;
+ * a partner that is drawn again counts once. One rank, by turns, always sends: no phase is empty.
+ *
+ * Who sends to a rank is known by drawing for all of them: time grows with n times the degree.
+ */
+#include "kind.h"
+#include "permutation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PHASES_MAX 65536u
+#define DEGREE_MAX 16u
+
+struct random {
+    uint32_t degree;
+};
+
+static int make(struct pattern_plan *plan, const struct pattern_request *request,
+                struct pattern_why *why)
+{
+    struct random *random = NULL;
+
+    if (request->count == 0 || request->count > PHASES_MAX)
+        return pattern_refuse(why, "random: count %u: it is how many patterns are drawn, 1 to %u",
+                              request->count, PHASES_MAX);
+    if (request->degree > DEGREE_MAX)
+        return pattern_refuse(why, "random: degree %u is more than %u", request->degree,
+                              DEGREE_MAX);
+    random = malloc(sizeof(*random));
+    if (random == NULL)
+        return -ENOMEM;
+    random->degree = request->degree > 0 ? request->degree : 1;
+    plan->phases = request->count;
+    plan->state = random;
+    return 0;
+}
+
+static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+{
+    (void)plan;
+    return snprintf(name, size, "random %u", phase + 1);
+}
+
+/* One draw of a rank: whether it sends, and to whom. */
+static bool draw(const struct pattern_plan *plan, uint32_t phase, uint32_t rank, uint32_t turn,
+                 uint32_t *partner)
+{
+    uint64_t stream = ((uint64_t)phase * DEGREE_MAX + turn) * PATTERN_RANKS_MAX + rank;
+    uint64_t word = random_word(plan->seed, stream);
+    uint32_t other = (uint32_t)(((word >> 32) * (plan->n - 1)) >> 32);
+
+    *partner = other < rank ? other : other + 1;
+    return (word & 1) != 0 || (turn == 0 && rank == phase % plan->n);
+}
+
+/* The different ranks that `rank` sends to, in the order of its draws. */
+static uint32_t partners(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                         uint32_t found[DEGREE_MAX])
+{
+    const struct random *random = plan->state;
+    uint32_t count = 0;
+
+    for (uint32_t turn = 0; turn < random->degree; turn++) {
+        uint32_t partner, i;
+
+        if (!draw(plan, phase, rank, turn, &partner))
+            continue;
+        for (i = 0; i < count && found[i] != partner; i++)
+            ;
+        if (i == count)
+            found[count++] = partner;
+    }
+    return count;
+}
+
+static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+{
+    uint32_t found[DEGREE_MAX], count;
+
+    if (list->side == PATTERN_SENDS) {
+        count = partners(plan, phase, list->rank, found);
+        for (uint32_t i = 0; i < count; i++)
+            pattern_add(list, found[i], PATTERN_GENERATE);
+        return;
+    }
+    for (uint32_t rank = 0; rank < plan->n; rank++) {
+        count = rank == list->rank ? 0 : partners(plan, phase, rank, found);
+        for (uint32_t i = 0; i < count; i++)
+            if (found[i] == list->rank)
+                pattern_add(list, rank, PATTERN_GENERATE);
+    }
+}
+
+const struct pattern_kind pattern_random = {
+    .knows = PATTERN_PARAM_COUNT | PATTERN_PARAM_DEGREE,
+    .make = make,
+    .phase_name = phase_name,
+    .flows = flows,
+};
