@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every command and every configuration that the documentation shows (docs.py says how)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import docs
+import labkit
+import runs
+from switchbench import cli
+from switchbench.config.schema import HostSite
+
+SHELL = docs.blocks("sh")
+FORMS = docs.blocks("form")
+YAML = docs.blocks("yaml")
+
+# What these do is everything: CI runs them, and they would run this test.
+WHOLE = {"scripts/setup", "scripts/demo", "scripts/test", "scripts/bench"}
+# Pages whose commands take some seconds alone, once the windows are short.
+QUICK = {"doc/live.md"}
+
+# What stands for one of a few words.
+PLACEHOLDERS = {"DRIVER": "vfio-pci"}
+
+# What a part of a configuration is tried within.
+BASE: dict[str, Any] = {
+    "switchbench": 1,
+    "site": {"lab": "one-switch", "nodes": 16},
+    "tests": [{"pattern": "pairs", "transport": "dpdk"}],
+}
+SITE: dict[str, Any] = {
+    "launch": "ssh",
+    "hosts": "node[01-64]",
+    "ports": {"e0": {"network": "rail0", "iface": "enp3s0"}},
+}
+# Documents of other programs, and of ours that the command makes itself.
+OTHERS = {"scrape_configs", "job", "peers", "trial", "plan", "switch", "topology", "prices"}
+
+
+def test_there_is_something_to_try() -> None:
+    assert len(SHELL) > 4
+    assert len(FORMS) > 15
+    assert len(YAML) > 12
+
+
+# --- commands are read ---------------------------------------------------------------------------
+
+
+def every_command() -> Iterator[Any]:
+    """Each `switchbench` of each page."""
+    for block in (*SHELL, *FORMS):
+        for line in docs.commands(block):
+            for words in docs.ours(line):
+                yield pytest.param(words, id=f"{block} {' '.join(words)[:60]}")
+
+
+@pytest.mark.parametrize("words", every_command())
+def test_the_parser_takes_it(words: list[str]) -> None:
+    if not words or words[0].startswith("..."):
+        return  # "switchbench ..." in prose
+    if {"--help", "--version"} & set(words):
+        with pytest.raises(SystemExit, match="0"):
+            cli.build_parser().parse_args(words)
+    else:
+        given = [PLACEHOLDERS.get(word, word) for word in words if word != "..."]
+        check_files(cli.build_parser().parse_args(given))
+
+
+def check_files(args: argparse.Namespace) -> None:
+    """A configuration of ours that is named is there."""
+    conf = getattr(args, "conf", None)
+    if isinstance(conf, Path) and conf.parts[0] == "conf":
+        assert (docs.ROOT / conf).exists(), conf
+
+
+@pytest.mark.parametrize("block", [b for b in FORMS if "switchbench-node" in b.text], ids=str)
+def test_the_engine_has_these_options(block: docs.Block) -> None:
+    shown = subprocess.run(
+        [str(runs_engine()), "--help"], capture_output=True, text=True, timeout=20, check=True
+    ).stdout
+    for option in re.findall(r"--[a-z]+", block.text):
+        assert option in shown, option
+
+
+def runs_engine() -> Path:
+    """The engine that runs would start."""
+    from switchbench.launch.engine import find_engine
+
+    return find_engine()
+
+
+# --- configurations are planned ------------------------------------------------------------------
+
+
+def planned(configuration: dict[str, Any], folder: Path) -> None:
+    """`switchbench plan` takes it."""
+    (folder / "sites").symlink_to(docs.ROOT / "conf/sites")
+    path = folder / "conf.yaml"
+    path.write_text(yaml.safe_dump(configuration, sort_keys=False, allow_unicode=True))
+    done = subprocess.run(
+        runs.command("plan", str(path)), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def completed(fragment: dict[str, Any]) -> dict[str, Any]:
+    """A whole configuration with the fragment in it."""
+    keys = set(fragment)
+    if "switchbench" in keys:
+        return fragment
+    if keys <= set(HostSite.model_fields):
+        return BASE | {"site": SITE | fragment}
+    where: dict[str, Any] = {}
+    for clause in fragment.get("expect", ()):
+        where |= clause.get("where", {})
+    tests = [{"pattern": where.pop("pattern", "pairs")}] if where else BASE["tests"]
+    return BASE | {"tests": tests} | where | fragment
+
+
+@pytest.mark.parametrize("block", YAML, ids=str)
+def test_the_configuration_is_planned(block: docs.Block, tmp_path: Path) -> None:
+    document = yaml.safe_load(block.text.replace("\n...", "\n---\n", 1).partition("\n---\n")[0])
+    assert isinstance(document, dict)
+    if set(document) <= OTHERS:
+        return
+    planned(completed(document), tmp_path)
+
+
+def configurations() -> list[str]:
+    """Those of conf/ that some command shows, without those of guests."""
+    named: set[str] = set()
+    for block in (*SHELL, *FORMS):
+        named |= set(re.findall(r"\bconf/[\w-]+\.yaml", block.text))
+    return sorted(named)
+
+
+@pytest.mark.parametrize("name", configurations())
+def test_the_configuration_that_a_command_names_is_planned(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        runs.command("plan", str(docs.ROOT / name)),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# --- commands are run ----------------------------------------------------------------------------
+
+SHIM = """\
+#!/bin/sh
+# The command, its windows short: what is tried is the command and not the network.
+if [ "$1" = run ]; then
+    shift
+    "{python}" -m switchbench run --set warmup=100ms --set window=150ms --set repeat=1 "$@"
+    status=$?
+    case $status in 1|4) exit 0 ;; esac
+    exit $status
+fi
+exec "{python}" -m switchbench "$@"
+"""
+
+
+def scratch(folder: Path) -> dict[str, str]:
+    """A folder that looks like the project's and takes what the commands write."""
+    for name in ("conf", "doc", ".venv", "build", "README.md"):
+        (folder / name).symlink_to(docs.ROOT / name)
+    scripts = folder / "scripts"
+    scripts.mkdir()
+    for path in (docs.ROOT / "scripts").iterdir():
+        if path.name != "switchbench":
+            (scripts / path.name).symlink_to(path)
+    shim = scripts / "switchbench"
+    shim.write_text(SHIM.format(python=sys.executable))
+    shim.chmod(0o755)
+    return os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "TERM": "dumb"}
+
+
+def to_run(line: str) -> bool:
+    """Whether it is for this machine, and not for a whole of minutes."""
+    return docs.NEEDS_HARDWARE not in line and line.split()[0] not in WHOLE
+
+
+def script_of(page: str) -> list[str]:
+    """A page's lines of shell."""
+    lines = [line for block in SHELL if block.page == page for line in docs.commands(block)]
+    return [line for line in lines if to_run(line)]
+
+
+PAGES = sorted({block.page for block in SHELL if script_of(block.page)})
+
+
+@labkit.needs_lab
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in PAGES],
+)
+def test_the_page_s_commands_run(page: str, tmp_path: Path) -> None:
+    environment = scratch(tmp_path)
+    lines = script_of(page)
+    text = "\n".join(["set -e", *lines])
+    try:
+        done = subprocess.run(
+            ["bash", "-c", text],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+    finally:
+        for name in re.findall(r"\blab up (\S+)", text):
+            subprocess.run(runs.command("lab", "down", name), capture_output=True, check=False)
+    assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+
+
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_what_is_too_long_to_be_run_here_is_a_program(name: str) -> None:
+    assert os.access(docs.ROOT / name, os.X_OK)
+    subprocess.run([shutil.which("bash") or "bash", "-n", str(docs.ROOT / name)], check=True)
