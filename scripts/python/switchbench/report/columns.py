@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ Record = dict[str, Any]
 
 _BATCH = 1 << 26  # bytes of lines in memory at a time
 _BEGIN = b'{"type":"'
+_KIND = len(_BEGIN) + 4  # bytes of a line that tell which type it is of
 _SHARED = "shared"
 
 
@@ -130,6 +132,7 @@ class Columns:
         self.damage: list[str] = []
         self._places = {name: place for place, name in enumerate(ports)}
         self._sides: dict[tuple[PlanKey, str], _Chunks] = {}
+        self._flows: dict[PlanKey, Flows | None] = {}  # those that were asked for
         self._spans: dict[PlanKey, _Chunks] = {}
         self._times: dict[tuple[PlanKey, str], _Chunks] = {}
         self._opened: dict[str, str] = {}  # node by port
@@ -151,8 +154,9 @@ class Columns:
         try:
             with path.open("rb") as file:
                 for kind, lines in self._batches(file):
-                    if kind in takers:
-                        takers[kind](lines)
+                    taker = takers.get(kind.removeprefix(_BEGIN))
+                    if taker is not None:
+                        taker(lines)
         except OSError as error:
             self.damage.append(f"{path.name} can't be read: {error.strerror}")
         self._take_histograms()
@@ -162,6 +166,11 @@ class Columns:
 
     def flows(self, plan: PlanKey) -> Flows | None:
         """The plan's flows, as their destinations saw them; None: there is no record."""
+        if plan not in self._flows:
+            self._flows[plan] = self._joined_sides(plan)
+        return self._flows[plan]
+
+    def _joined_sides(self, plan: PlanKey) -> Flows | None:
         came = self._sides.get((plan, "destination"))
         if came is None:
             return None
@@ -190,14 +199,15 @@ class Columns:
     # --- lines -----------------------------------------------------------------------------
 
     def _batches(self, file: io.BufferedReader) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Lines by the first letters of their type, many at a time."""
+        """Lines by what they begin with, up to the first letters of their type; many at a time."""
         while lines := file.readlines(_BATCH):
             if not lines[-1].endswith(b"\n"):
                 lines.pop()  # the disk was full, or the machine died
-            kinds: dict[bytes, list[bytes]] = {}
+            kinds: defaultdict[bytes, list[bytes]] = defaultdict(list)
             for line in lines:
-                kinds.setdefault(line[9:13] if line.startswith(_BEGIN) else b"", []).append(line)
-            self._bad += len(kinds.pop(b"", ()))
+                kinds[line[:_KIND]].append(line)
+            for kind in [kind for kind in kinds if not kind.startswith(_BEGIN)]:
+                self._bad += len(kinds.pop(kind))
             yield from kinds.items()
 
     def _each(self, lines: Sequence[bytes]) -> Iterator[Record]:
@@ -364,7 +374,8 @@ def _plans(table: Any) -> Iterator[tuple[PlanKey, NDArray[np.bool_]]]:
     network = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
     names = coded.dictionary.to_pylist()
     codes = (trial.astype(np.int64) << 32) + (repeat.astype(np.int64) << 16) + network
-    for code in np.unique(codes).tolist():
+    same = len(codes) > 0 and codes.min() == codes.max()  # as in most batches
+    for code in codes[:1].tolist() if same else np.unique(codes).tolist():
         chosen = (codes == code) & (phase >= 0)
         if chosen.any():
             yield PlanKey(code >> 32, code >> 16 & 0xFFFF, names[code & 0xFFFF]), chosen

@@ -149,10 +149,26 @@ def _checked(summary: Entry, damage: list[str]) -> Entry:
         if name not in summary or name == "schema":
             continue  # older ones lack what was thought of later; of another form it is said
         validator = Draft202012Validator(part | {"$defs": form["$defs"]})
-        if not validator.is_valid(summary[name]):
+        if not validator.is_valid(_distinct(summary[name])):
             damage.append(f"{SUMMARY}: `{name}` has a form that is not known, and is left out")
             known[name] = _EMPTY.get(str(part.get("type")))
     return known
+
+
+def _distinct(value: Any) -> Any:
+    """A list's entries of different shapes, one of each: a run of 1,024 ranks has thousands of
+    phases, and to look at all of them takes longer than all else."""
+    if not isinstance(value, list):
+        return value
+    return list({_shape(entry): entry for entry in value}.values())
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple((name, _shape(part)) for name, part in value.items())
+    if isinstance(value, list):
+        return (list, *dict.fromkeys(map(_shape, value)))
+    return type(value)
 
 
 # --- ports and modules -------------------------------------------------------------------------

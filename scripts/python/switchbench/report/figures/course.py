@@ -70,15 +70,19 @@ def _spans(measured: Measured, plan: Entry) -> Spans | None:
 
 
 def _figure(measured: Measured, name: str, plan: Entry, spans: Spans, left: int) -> Figure:
-    ends = np.stack([spans.src, spans.dst])
-    flows = np.unique(ends, axis=1)
+    size = len(measured.ports)
+    ends = np.unique(spans.src.astype(np.int64) * size + spans.dst)
     unit = unit_for([float(spans.mbps.max())])
     title = sentence("throughput over time", group([plan]).common)
     words = SPANS_ARE
     if left:
         words = f"{words}{left} settings in which no flow fell as far are left out. "
-    if plan["phases"] == 1 and flows.shape[1] <= _LINES:
-        data, layout, said = _lines(measured, spans, flows, unit), _lines_layout(unit), LINES
+    if plan["phases"] == 1 and len(ends) <= _LINES:
+        data, layout, said = (
+            _lines(measured, spans, np.divmod(ends, size), unit),
+            _lines_layout(unit),
+            LINES,
+        )
         height = 420
     else:
         cells = _Cells.of(measured, spans, one_phase=plan["phases"] == 1)
@@ -92,10 +96,10 @@ def _figure(measured: Measured, name: str, plan: Entry, spans: Spans, left: int)
 
 
 def _lines(
-    measured: Measured, spans: Spans, flows: NDArray[np.int32], unit: Unit
+    measured: Measured, spans: Spans, ends: tuple[NDArray[np.int64], ...], unit: Unit
 ) -> list[dict[str, Any]]:
     data = []
-    for number, (src, dst) in enumerate(flows.T):
+    for number, (src, dst) in enumerate(zip(*ends, strict=True)):
         mine = (spans.src == src) & (spans.dst == dst)
         label = f"{measured.names[src]} → {measured.names[dst]}"
         # A span's rate holds from the mark before it up to its own.
@@ -127,6 +131,13 @@ def _lines_layout(unit: Unit) -> dict[str, Any]:
 # --- many: a map -------------------------------------------------------------------------------
 
 
+def _numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct codes in order, and for each code its place among them; codes are small."""
+    known = np.zeros(int(codes.max()) + 1, dtype=bool)
+    known[codes] = True
+    return np.flatnonzero(known), (np.cumsum(known) - 1)[codes]
+
+
 class _Cells:
     """Rows: ports or flows; columns: spans one after the other; the least of each cell."""
 
@@ -146,9 +157,9 @@ class _Cells:
         step = float(np.median(spans.to_ms - spans.from_ms))
         place = np.floor((spans.from_ms + spans.to_ms) / 2 / step).astype(np.int64)
         number = spans.phase.astype(np.int64) * (int(place.max()) + 1) + place
-        columns, column = np.unique(number, return_inverse=True)
+        columns, column = _numbered(number)
         ends = spans.src.astype(np.int64) * len(measured.ports) if one_phase else 0
-        codes, row = np.unique(ends + spans.dst.astype(np.int64), return_inverse=True)
+        codes, row = _numbered(ends + spans.dst.astype(np.int64))
         cells = np.full(len(codes) * len(columns), np.inf)
         np.minimum.at(cells, row * len(columns) + column, spans.mbps)
         cells[np.isinf(cells)] = np.nan

@@ -20,7 +20,7 @@ PLACES_ARE = (
 )
 PHASES_ARE = (
     "Frames of a phase that were offered and did not arrive, after the drain, in percent of those "
-    "offered: of all flows (solid marker) and of the worst flow (open marker); of repeats the "
+    "offered: of all flows and of the worst flow (thin line, open marker); of repeats the "
     "greatest."
 )
 AGAIN_IS = (
@@ -146,10 +146,9 @@ def _phases(
         if measure == "worst_loss_percent":
             data.append(_line(place, one.label, phases, "loss_percent", m.greatest))
             data.append(_line(place, one.label, phases, "worst_loss_percent", m.greatest))
-            data[-1]["marker"] = data[-1].get("marker", {}) | {
-                "symbol": f"{_symbol(data[-1])}-open"
-            }
-            data[-1]["line"] = data[-1]["line"] | {"width": 1}
+            if "marker" in data[-1]:
+                data[-1]["marker"]["symbol"] += "-open"
+            data[-1]["line"] |= {"width": 1}
             data[-1]["name"] = f"{one.label}, worst flow" if one.label else "worst flow"
             data[-2]["name"] = one.label or "all flows"
         else:
@@ -169,10 +168,6 @@ def _phases(
         },
         section=LOSS,
     )
-
-
-def _symbol(trace: dict[str, Any]) -> str:
-    return str(trace["marker"].get("symbol", "circle"))
 
 
 def _line(
