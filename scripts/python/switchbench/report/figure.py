@@ -35,11 +35,12 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "12px,3p
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 # Of equal steps to the eye, with and without colour vision, and in grey (Nunez et al., 2018).
 SCALE = "Cividis"
-# Above the drawing, so that long names take nothing from its width.
+# Below the drawing, so that long names take nothing from its width, nor a title's room above it.
 LEGEND = {
     "orientation": "h",
     "x": 0,
-    "y": 1.02,
+    "y": 0,
+    "yref": "container",
     "yanchor": "bottom",
     "traceorder": "normal",
 }
