@@ -9,6 +9,7 @@
 #include "netns.h"
 #include "node.h"
 #include "plan.h"
+#include "reach.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,7 @@ struct options {
     bool bind;
     struct bind_request lend; /* its devices point into the arguments */
     const char *journal;
+    const char *reach; /* the control address that is tried; NULL: a run */
 };
 
 static const char usage[] =
@@ -53,6 +55,8 @@ static const char usage[] =
     "uio_pci_generic\n"
     "                 or igb_uio; with N hugepages of 2 MiB reserved for the time\n"
     "  --restore      give everything back as the journal has it (" BIND_JOURNAL ")\n"
+    "  --reach ADDRESS:PORT\n"
+    "                 try who is heard on this control address (switchbench doctor)\n"
     "\n"
     "The documents and records are described in doc/node-protocol.md. By hand at two hosts:\n"
     "  switchbench plan CONF --job job.yaml      # once; copy job.yaml to both, mode 0600\n"
@@ -85,6 +89,8 @@ static const char **text_of(struct options *options, int option)
         return &options->lend.driver;
     case 'j':
         return &options->journal;
+    case 'e':
+        return &options->reach;
     default:
         return NULL;
     }
@@ -103,6 +109,7 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
         {"restore", no_argument, NULL, 'r'},
         {"driver", required_argument, NULL, 'd'},
         {"journal", required_argument, NULL, 'j'},
+        {"reach", required_argument, NULL, 'e'},
         {"hugepages", required_argument, NULL, 'g'},
         {NULL, 0, NULL, 0},
     };
@@ -433,8 +440,9 @@ int main(int argc, char **argv)
 
     if (rc == 0)
         rc = note_connection(&options, &err);
-    if (rc == 0 && (options.bind || options.restore)) {
-        rc = lend_by_hand(&options, &err);
+    if (rc == 0 && (options.bind || options.restore || options.reach != NULL)) {
+        rc = options.reach != NULL ? reach_try(options.reach, stdin, stdout, &err)
+                                   : lend_by_hand(&options, &err);
         if (rc < 0)
             fprintf(stderr, "switchbench-node: %s\n", err.text);
         return rc < 0 ? node_status_for(rc) : 0;

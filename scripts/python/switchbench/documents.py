@@ -8,6 +8,7 @@ import secrets
 import socket
 import stat
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import yaml
 from . import cores
 from .compile import refuse_unbuilt
 from .errors import ConfigurationError
-from .model import ClockChoice, Port, Process, Run
+from .model import ClockChoice, Port, Process, Run, Site
 
 PROTOCOL = 1
 KEY_BYTES = 32
@@ -61,7 +62,7 @@ def job_document(
         "log": run.log,
         "clock": _clock(run.clock),
         "nodes": [
-            _node(process, used) | _cores(dealt.cores.get(process.name, ()))
+            _node(_placed(process, run.site), used) | _cores(dealt.cores.get(process.name, ()))
             for process in run.site.processes
         ],
     }
@@ -134,6 +135,14 @@ def hand_job(run: Run, run_id: str) -> str:
     return "".join([*documents, to_yaml("quit", True)])
 
 
+def _placed(process: Process, site: Site) -> Process:
+    """On real hosts with its numeric address: a node looks up no names (engine/address.h)."""
+    if site.launch not in ("ssh", "slurm"):
+        return process
+    address = numeric_address(process.name, process.control["address"])
+    return replace(process, control={**process.control, "address": address})
+
+
 def _fixed_address(run: Run, node: str, address: str) -> str:
     """A numeric address with a port that all can know before anybody starts."""
     host, _, port = address.rpartition(":")
@@ -145,15 +154,21 @@ def _fixed_address(run: Run, node: str, address: str) -> str:
             "control.udp_port: 0 leaves the port open, but the nodes of a job that is started by "
             "hand have to know it"
         )
+    return numeric_address(node, f"{host}:{number}")
+
+
+def numeric_address(node: str, address: str) -> str:
+    """`name:port` with the address that this machine knows for the name."""
+    host, _, port = address.rpartition(":")
     try:
-        found = socket.getaddrinfo(host.strip("[]"), number, type=socket.SOCK_DGRAM)[0]
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
     except OSError as error:
         raise ConfigurationError(
-            f"control.address: {host} of {node} can't be resolved ({error.strerror}): a job that "
-            "is started by hand needs the address itself (`control.addresses`)"
+            f"control.address: {host} of {node} can't be resolved here ({error.strerror}): give "
+            "the address itself (`control.addresses`), or a name that is known here"
         ) from None
     numeric = str(found[4][0])
-    return f"[{numeric}]:{number}" if ":" in numeric else f"{numeric}:{number}"
+    return f"[{numeric}]:{port}" if ":" in numeric else f"{numeric}:{port}"
 
 
 def write_private(path: Path, text: str) -> None:
