@@ -614,18 +614,27 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     (other / "operstate").write_text(Path("/sys/class/net/lo/operstate").read_text())
     fake_ssh.write_text(LOCAL_SSH.format(folder=other))
     engine = tmp_path / "engine"
-    engine.write_text(f"#!/bin/sh\necho switchbench-node {__version__}\n")
+    engine.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && echo switchbench-node {__version__} && exit\n'
+        "echo switchbench-node: no control port here >&2; exit 3\n"
+    )
     engine.chmod(0o755)
     ports = {"e0": {"network": "n", "iface": "lo", "line_rate": "1Gbit"}}
-    hosts = site(tmp_path, ports=ports, ssh={"engine": str(engine)})
-    rows, silent = alike.survey(hosts, chosen(hosts, None))
+    control = {"addresses": {f"node{i}": f"127.0.0.{i}" for i in range(1, 4)}}
+    hosts = site(tmp_path, ports=ports, ssh={"engine": str(engine)}, control=control)
+    survey = alike.survey(hosts, chosen(hosts, None))
+    rows, silent = survey.rows, survey.silent
     found = {row.name: row for row in rows}
     mtu = Path("/sys/class/net/lo/mtu").read_text().strip()
     assert found["e0 mtu"] == alike.Row("e0 mtu", mtu, {"node4": "1400"})
     assert found["engine"] == alike.Row("engine", __version__, {})
     assert found["kernel"] == alike.Row("kernel", platform.release(), {})
     assert found["e0 driver"] == alike.Row("e0 driver", "-", {})
-    assert [row.name for row in rows if row.differ] in (["e0 mtu"], ["e0 speed", "e0 mtu"])
+    heard = found["control port"]
+    assert heard.differ["node1"] == heard.differ["node2"] == "no control port here"
+    assert heard.differ["node4"].startswith("control.address: node4 of node4 can't be resolved")
+    differ = [row.name for row in rows if row.differ]
+    assert differ in (["e0 mtu", "control port"], ["e0 speed", "e0 mtu", "control port"])
     assert list(silent) == ["node3"]
     assert silent["node3"].startswith("it can't be reached (")
     with pytest.raises(ConfigurationError, match="hosts are asked by ssh"):

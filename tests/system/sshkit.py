@@ -49,7 +49,7 @@ PermitRootLogin yes
 PermitUserEnvironment no
 MaxStartups 200
 LogLevel INFO
-SetEnv HOME={folder}/home-{name}
+SetEnv HOME={folder}/home-{name} PATH={folder}/home-{name}/bin:/usr/sbin:/usr/bin:/sbin:/bin
 """
 
 CLIENT_HOST = """\

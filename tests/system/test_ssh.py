@@ -425,6 +425,8 @@ def test_the_host_that_differs_is_in_the_table(hosts: sshkit.Hosts, tmp_path: Pa
         assert [name for name, row in rows.items() if row["differ"]] == ["e0 mtu"]
         assert rows["kernel"]["most"] == platform.release()
         assert rows["engine"]["most"] == __version__
+        assert rows["control port"]["most"] == "heard by all"
+        assert rows["time"]["most"] == "within 0.1 s"
         path = str(hosts.write(tmp_path, {"site": reached, "tests": [PAIRS]}))
         done = hosts.command("doctor", path)
         print(done.stdout)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What hosts of a site have, side by side: a table of what differs from the majority.
 
-Nothing of ours but the engine is needed there: a host is asked for the engine's version, and for
-the text of files below /sys and /proc (by `head`); nothing is written.
+Nothing of ours but the engine is needed there: a host is asked for the engine's version, for the
+text of files below /sys and /proc (by `head`) and for what LLDP says; then the engines try whether
+they hear each other (`hearing`). Nothing is written.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from . import __version__, hearing, wiring
 from .errors import ConfigurationError
 from .launch.fan import Answer, fan_out
 from .launch.openssh import FAILED, OpenSsh, failure, find_client, refusal
@@ -26,11 +28,14 @@ _CPU = "/sys/devices/system/cpu"
 
 @dataclass(frozen=True)
 class Fact:
-    """A thing that hosts should have alike: the file that says it, and how it is read there."""
+    """A thing that hosts should have alike: the files that say it, and how they are read.
+
+    One that is not there is None; without any the host has not got the thing.
+    """
 
     name: str
-    path: str
-    read: Callable[[str], str]
+    paths: tuple[str, ...]
+    read: Callable[..., str]
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,22 @@ class Row:
     differ: Mapping[str, str]
 
 
-def survey(site: Site, processes: Sequence[Process]) -> tuple[list[Row], dict[str, str]]:
-    """The table, and why hosts could not be asked, by host."""
+@dataclass(frozen=True)
+class Survey:
+    """The hosts side by side."""
+
+    rows: list[Row]
+    silent: dict[str, str]  # why hosts could not be asked
+    doubts: list[str]  # about ranks, groups and cables
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether all that could be asked have the same, and nothing is doubtful."""
+        return not self.doubts and not any(row.differ for row in self.rows)
+
+
+def survey(site: Site, processes: Sequence[Process]) -> Survey:
+    """Asks them; what most have comes with who differs."""
     if site.launch != "ssh":
         raise ConfigurationError(
             f"doctor: hosts are asked by ssh, and this site says launch: {site.launch}"
@@ -60,30 +79,80 @@ def survey(site: Site, processes: Sequence[Process]) -> tuple[list[Row], dict[st
         host: why for host, answer in answers.items() if (why := _silent(host, answer)) is not None
     }
     values: dict[str, dict[str, str]] = {"engine": {}}
-    for host in facts:
+    seen: dict[str, Mapping[str, wiring.Neighbour]] = {}
+    for process in processes:
+        host = process.name
         if host in silent:
             continue
         values["engine"][host] = _engine(host, versions[host], way.engine)
         texts = _texts(answers[host].output)
         for fact in facts[host]:
-            text = texts.get(fact.path)
-            found = fact.read(text) if text is not None else NOT_THERE
-            values.setdefault(fact.name, {})[host] = found
-    return [_row(name, found) for name, found in values.items() if found], silent
+            values.setdefault(fact.name, {})[host] = _value(fact, texts)
+        seen[host] = wiring.neighbours(texts.get(_LLDP, ""))
+        for port in process.ports:
+            cable = wiring.compared(port, seen[host])
+            if cable is not None:
+                values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
+    _add_hearing(site, [one for one in processes if one.name not in silent], values)
+    rows = [_row(name, found) for name, found in values.items() if found]
+    return Survey(rows, silent, wiring.doubts(site, seen))
+
+
+def _add_hearing(
+    site: Site, processes: Sequence[Process], values: dict[str, dict[str, str]]
+) -> None:
+    """Who lacks the engine is in its row already."""
+    with_engine = [one for one in processes if values["engine"][one.name] == __version__]
+    if not with_engine:
+        return
+    heard = hearing.hear(site, with_engine)
+    values |= {
+        "control port": dict(heard.ports),
+        "clock": dict(heard.clocks),
+        "time": dict(heard.times),
+    }
 
 
 def _row(name: str, values: Mapping[str, str]) -> Row:
-    """Of values that are as frequent, that of the first host counts as most hosts'."""
-    ((most, _),) = Counter(values.values()).most_common(1)
+    """Of values that are as frequent, that of the first host counts as most hosts'. What has one
+    right value is compared with that."""
+    most = _RIGHT.get(name.rpartition(" ")[2] if name.endswith(" cable") else name)
+    if most is None:
+        ((most, _),) = Counter(values.values()).most_common(1)
     return Row(name, most, {host: value for host, value in values.items() if value != most})
+
+
+_RIGHT = {
+    "control port": hearing.ALL_HEARD,
+    "time": hearing.ONE_CLOCK,
+    "cable": wiring.AS_SAID,
+}
 
 
 # --- asking --------------------------------------------------------------------------------------
 
 
+# Beside files: what commands say, each under a name like a file's. A table of neighbours is not
+# everybody's to read; sudo is tried where it asks nobody.
+_LLDP, _DAEMONS, _GOVERNORS = "lldp", "daemons", "governors"
+_ASK = (
+    'PATH=$PATH:/usr/sbin:/sbin; head -v -n {lines} -- "$@"; '
+    "echo; echo '==> lldp <=='; lldpctl -f json 2>/dev/null || sudo -n lldpctl -f json 2>/dev/null "
+    "|| networkctl --no-pager --full lldp 2>/dev/null; "
+    "echo; echo '==> daemons <=='; cat /proc/[0-9]*/comm 2>/dev/null; "
+    "echo; echo '==> governors <=='; "
+    "cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null; true"
+)
+
+
 def _question(facts: Sequence[Fact]) -> str:
-    paths = dict.fromkeys(fact.path for fact in facts)
-    return f"exec {shlex.join(['head', '-v', '-n', str(_LINES), '--', *paths])}"
+    paths = dict.fromkeys(path for fact in facts for path in fact.paths if path.startswith("/"))
+    return f"exec {shlex.join(['sh', '-c', _ASK.format(lines=_LINES), 'sh', *paths])}"
+
+
+def _value(fact: Fact, texts: Mapping[str, str]) -> str:
+    found = [texts.get(path) for path in fact.paths]
+    return fact.read(*found) if any(text is not None for text in found) else NOT_THERE
 
 
 def _silent(host: str, answer: Answer) -> str | None:
@@ -130,23 +199,42 @@ def _after(key: str) -> Callable[[str], str]:
     return read
 
 
+def _all_of(text: str) -> str:
+    """Of many cores: what they have, `powersave, performance` where they differ."""
+    return ", ".join(sorted(set(text.split()))) or NOT_THERE
+
+
+# What keeps a clock right, by the names of processes; phc2sys brings a NIC's to the kernel's.
+_KEEPERS = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys", "timemaster")
+
+
+def _keepers(text: str) -> str:
+    running = set(text.split())
+    return ", ".join(name for name in _KEEPERS if name in running) or "none"
+
+
 def _gigabytes(text: str) -> str:
     """Two kernels keep different amounts for themselves: whole GiB are compared."""
     kib = _after("MemTotal")(text).partition(" ")[0]
     return f"{round(int(kib) / 2**20)} GiB" if kib.isdigit() else "none"
 
 
+def _one(name: str, path: str, read: Callable[[str], str]) -> Fact:
+    return Fact(name, (path,), read)
+
+
 _MACHINE = (
-    Fact("kernel", "/proc/sys/kernel/osrelease", _plain),
-    Fact("cpu", "/proc/cpuinfo", _after("model name")),
-    Fact("cores", f"{_CPU}/online", _plain),
-    Fact("isolated cores", f"{_CPU}/isolated", _plain),
-    Fact("governor", f"{_CPU}/cpu0/cpufreq/scaling_governor", _plain),
-    Fact(
+    _one("kernel", "/proc/sys/kernel/osrelease", _plain),
+    _one("cpu", "/proc/cpuinfo", _after("model name")),
+    _one("cores", f"{_CPU}/online", _plain),
+    _one("isolated cores", f"{_CPU}/isolated", _plain),
+    _one("governor", _GOVERNORS, _all_of),
+    _one(
         "clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", _plain
     ),
-    Fact("memory", "/proc/meminfo", _gigabytes),
-    Fact("hugepages", "/proc/meminfo", _after("HugePages_Total")),
+    _one("clock kept by", _DAEMONS, _keepers),
+    _one("memory", "/proc/meminfo", _gigabytes),
+    _one("hugepages", "/proc/meminfo", _after("HugePages_Total")),
 )
 
 
@@ -160,27 +248,45 @@ def _of_ports(ports: Sequence[Port]) -> Iterator[Fact]:
 
 def _iface(port: str, iface: str) -> Iterator[Fact]:
     folder = f"/sys/class/net/{iface}"
-    yield Fact(f"{port} link", f"{folder}/operstate", _plain)
-    yield Fact(f"{port} speed", f"{folder}/speed", _plain)
-    yield Fact(f"{port} mtu", f"{folder}/mtu", _plain)
-    yield Fact(f"{port} driver", f"{folder}/device/uevent", _after("DRIVER"))
-    yield Fact(f"{port} numa node", f"{folder}/device/numa_node", _plain)
+    yield _one(f"{port} link", f"{folder}/operstate", _plain)
+    yield _one(f"{port} speed", f"{folder}/speed", _plain)
+    yield _one(f"{port} mtu", f"{folder}/mtu", _plain)
+    yield _one(f"{port} driver", f"{folder}/device/uevent", _after("DRIVER"))
+    yield _one(f"{port} numa node", f"{folder}/device/numa_node", _plain)
 
 
 def _pci(port: str, address: str) -> Iterator[Fact]:
     folder = f"/sys/bus/pci/devices/{address}"
-    yield Fact(f"{port} driver", f"{folder}/uevent", _after("DRIVER"))
-    yield Fact(f"{port} numa node", f"{folder}/numa_node", _plain)
-    yield Fact(f"{port} pcie speed", f"{folder}/current_link_speed", _plain)
-    yield Fact(f"{port} pcie width", f"{folder}/current_link_width", _plain)
+    yield _one(f"{port} driver", f"{folder}/uevent", _after("DRIVER"))
+    yield _one(f"{port} numa node", f"{folder}/numa_node", _plain)
+    yield _one(f"{port} pcie speed", f"{folder}/current_link_speed", _plain)
+    yield _one(f"{port} pcie width", f"{folder}/current_link_width", _plain)
 
 
 def _rdma(port: str, device: str) -> Iterator[Fact]:
     name, _, number = device.partition("/")
     folder = f"/sys/class/infiniband/{name}"
-    yield Fact(f"{port} rdma firmware", f"{folder}/fw_ver", _plain)
+    yield _one(f"{port} rdma firmware", f"{folder}/fw_ver", _plain)
+    place = f"{folder}/ports/{number or 1}"
     for what in ("state", "rate", "link_layer"):
-        yield Fact(f"{port} rdma {what}", f"{folder}/ports/{number or 1}/{what}", _plain)
+        yield _one(f"{port} rdma {what}", f"{place}/{what}", _plain)
+    paths = [f"{place}/{kind}/{i}" for i in range(_GIDS) for kind in ("gids", "gid_attrs/types")]
+    yield Fact(f"{port} rdma gids", tuple(paths), _gids)
+
+
+_GIDS = 8  # the first of them: 0 to 3 are made by the kernel, and further ones by addresses
+_NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+_MAPPED = "0000:0000:0000:0000:0000:ffff:"  # an IPv4 address
+
+
+def _gids(*texts: str | None) -> str:
+    """Kinds by index: their values differ, but an index must mean the same on all hosts."""
+    found = []
+    for i, (gid, kind) in enumerate(zip(texts[::2], texts[1::2], strict=True)):
+        if gid and gid != _NO_GID:
+            family = "IPv4" if gid.startswith(_MAPPED) else "IPv6"
+            found.append(f"{i}: {kind} {family}" if kind else f"{i}: {family}")
+    return ", ".join(found) or "none"
 
 
 _OF_PORT: dict[str, Callable[[str, str], Iterator[Fact]]] = {

@@ -81,15 +81,17 @@ def _hosts(args: argparse.Namespace) -> int:
     if args.site is not None and args.profile is None:
         args.profile = "quick"  # a site alone is a configuration with a profile; nothing is run
     site = load_run(args).site
-    rows, silent = alike.survey(site, chosen(site, args.nodes))
+    found = alike.survey(site, chosen(site, args.nodes))
     if args.json:
-        json.dump({"rows": [asdict(row) for row in rows], "silent": silent}, sys.stdout, indent=1)
+        json.dump(asdict(found), sys.stdout, indent=1)
         print()
     else:
-        _show_hosts(rows, silent)
-    if silent:
+        _show_hosts(found.rows, found.silent)
+        for doubt in found.doubts:
+            print(doubt)
+    if found.silent:
         return CANNOT_RUN
-    return DIFFERENT if any(row.differ for row in rows) else 0
+    return 0 if found.is_alike else DIFFERENT
 
 
 def _show_hosts(rows: Sequence[alike.Row], silent: Mapping[str, str]) -> None:

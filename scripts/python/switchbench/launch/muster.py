@@ -83,7 +83,7 @@ class Muster:
                         if reason is not None:
                             reasons[arrival.process.name] = reason
             finally:
-                _end([arrival.popen for arrival in arriving.values()])
+                end([arrival.popen for arrival in arriving.values()])
         names = [process.name for process in processes]
         return [Unreached(name, reasons[name]) for name in names if name in reasons]
 
@@ -93,14 +93,14 @@ class Muster:
 
     def dismiss(self) -> None:
         """Ends the nodes that nobody has taken."""
-        _end(list(self._ready.values()))
+        end(list(self._ready.values()))
         self._ready.clear()
 
     def _begin(
         self, process: Process, arriving: dict[int, _Arrival], selector: selectors.BaseSelector
     ) -> None:
         popen = self._start(process)
-        fd = _output(popen).fileno()
+        fd = output(popen).fileno()
         arriving[fd] = _Arrival(process, popen, time.monotonic() + self._limit_s)
         selector.register(fd, selectors.EVENT_READ)
 
@@ -125,23 +125,24 @@ class Muster:
             if reason is None:
                 self._ready[name] = popen
                 return None
-            _end([popen])
+            end([popen])
             return reason
         late = arrival.limit_s <= time.monotonic()
         with suppress(subprocess.TimeoutExpired):
             popen.wait(0 if late else _LEAVE_S)
-        answer = Answer(popen.poll(), arrival.lines, _last_words(popen))
-        _end([popen])
+        answer = Answer(popen.poll(), arrival.lines, last_words(popen))
+        end([popen])
         return self._lack(name, answer)
 
 
-def _output(popen: FarProcess) -> IO[bytes]:
+def output(popen: FarProcess) -> IO[bytes]:
+    """Its standard output."""
     if popen.stdout is None:
         raise ValueError("a node needs three pipes")
     return popen.stdout
 
 
-def _last_words(popen: FarProcess) -> list[str]:
+def last_words(popen: FarProcess) -> list[str]:
     """What it has written on standard error until now."""
     if popen.stderr is None:
         return []
@@ -150,7 +151,7 @@ def _last_words(popen: FarProcess) -> list[str]:
     return text.decode(errors="replace").splitlines()
 
 
-def _end(popens: Sequence[FarProcess]) -> None:
+def end(popens: Sequence[FarProcess]) -> None:
     """Ends connections, and what stands at their other ends: its input is closed."""
     for popen in popens:
         if popen.stdin is not None:

@@ -22,7 +22,7 @@ from .openssh import FAILED, OpenSsh, failure, find_client
 from .survey import Unreached, lack
 
 # Beyond ConnectTimeout: logging in, and loading the program from a cold disk.
-_LOGIN_S = 20.0
+LOGIN_S = 20.0
 
 
 class SshProcess(FarProcess):
@@ -41,13 +41,19 @@ class SshProcess(FarProcess):
         return f"is out of reach: {why}" if why else "was ended by a signal there"
 
 
+def ssh_process(way: OpenSsh, host: str, words: Sequence[str]) -> SshProcess:
+    """Logs in and runs the engine there, which says its version first."""
+    line = way.node(host, words, announced=True)
+    return SshProcess(host, line, env=os.environ | UNASKED, **popen_options())
+
+
 class SshLauncher:
     """Starts nodes by ssh; there is nothing to make."""
 
     def __init__(self, site: Site) -> None:
         """Reads how hosts are reached."""
         self._way = OpenSsh.of(site)
-        limit_s = self._way.timeout_s + _LOGIN_S
+        limit_s = self._way.timeout_s + LOGIN_S
         self._muster = Muster(self._login, self._lack, self._way.fanout, limit_s)
 
     def __enter__(self) -> Self:
@@ -76,9 +82,7 @@ class SshLauncher:
         self._muster.dismiss()
 
     def _login(self, process: Process) -> SshProcess:
-        words = self._way.node(process.name, ["--name", process.name], announced=True)
-        environment = os.environ | UNASKED
-        return SshProcess(process.name, words, env=environment, **popen_options())
+        return ssh_process(self._way, process.name, ["--name", process.name])
 
     def _lack(self, host: str, answer: Answer) -> str | None:
         return lack(host, answer, self._way.engine)

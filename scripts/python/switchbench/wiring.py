@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cabling as switches tell it by LLDP, against what the site's `wiring` says; groups against
+both, and against the order of ranks."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from .model import Port, Site
+
+AS_SAID = "as the site says"
+UNKNOWN = "no LLDP"
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """What is at the other end of an interface's cable."""
+
+    switch: str
+    ports: tuple[str, ...]  # its port by number and in words: sites name either
+
+    def __str__(self) -> str:
+        return " ".join((self.switch, *self.ports[:1]))
+
+
+def neighbours(text: str) -> dict[str, Neighbour]:
+    """By interface, from `lldpctl -f json` or `networkctl lldp`; nothing where it is neither."""
+    if text.lstrip().startswith("{"):
+        try:
+            return dict(_of_lldpctl(json.loads(text)))
+        except (ValueError, AttributeError, TypeError):
+            return {}
+    return dict(_of_networkctl(text.splitlines()))
+
+
+def _of_lldpctl(said: Mapping[str, Any]) -> Iterator[tuple[str, Neighbour]]:
+    """One interface is a mapping, several are a list of them."""
+    interfaces = said.get("lldp", {}).get("interface", [])
+    for one in interfaces if isinstance(interfaces, list) else [interfaces]:
+        for name, seen in one.items():
+            chassis, port = seen.get("chassis", {}), seen.get("port", {})
+            # Without a name of its own it is known by its id alone.
+            switch = next(iter(chassis), "")
+            if switch == "id":
+                switch = chassis["id"].get("value", "")
+            words = [port.get("id", {}).get("value"), port.get("descr")]
+            if port.get("id", {}).get("type") == "mac":
+                words.reverse()  # an address says less
+            yield name, Neighbour(switch, tuple(str(word) for word in words if word))
+
+
+_COLUMNS = ("LINK", "SYSTEM-NAME", "PORT-ID", "PORT-DESCRIPTION")  # systemd changes their order
+
+
+def _of_networkctl(lines: Sequence[str]) -> Iterator[tuple[str, Neighbour]]:
+    """A table: each column begins below its name. The names vary in their dash."""
+    if not lines or not lines[0].startswith("LINK"):
+        return
+    head = lines[0].replace("SYSTEM NAME", "SYSTEM-NAME").replace("PORT ", "PORT-", 2)
+    starts = sorted(head.find(word) for word in head.split())
+    ends = dict(zip(starts, [*starts[1:], None], strict=True))
+    for line in lines[1:]:
+        if not line.strip():
+            return
+        cells = {
+            name: line[head.find(name) : ends[head.find(name)]].strip()
+            for name in _COLUMNS
+            if name in head
+        }
+        ports = (cells.get("PORT-ID"), cells.get("PORT-DESCRIPTION"))
+        yield (
+            cells["LINK"],
+            Neighbour(cells.get("SYSTEM-NAME", ""), tuple(word for word in ports if word)),
+        )
+
+
+def compared(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
+    """A port's cable in words; None where the site does not say where it should be."""
+    if port.switch is None:
+        return None
+    found = seen.get(str(port.engine.get("iface", "")))
+    if found is None:
+        return UNKNOWN
+    if found.switch == port.switch and port.switch_port in (None, *found.ports):
+        return AS_SAID
+    wanted = " ".join(word for word in (port.switch, port.switch_port) if word)
+    return f"at {found}, the site says {wanted}"
+
+
+# --- ranks and groups ----------------------------------------------------------------------------
+
+
+def doubts(site: Site, seen: Mapping[str, Mapping[str, Neighbour]]) -> list[str]:
+    """What a person may not have meant: of ranks, groups and switches; `seen` is by host."""
+    return [*_order(site), *_groups(site, seen)]
+
+
+def _order(site: Site) -> Iterator[str]:
+    """`neighbours`, `halves` and shifts go by rank: groups should follow each other whole."""
+    if site.effective.get("rank_order") in ("shuffled", "listed"):
+        return  # meant
+    group_of = {port: name for name, ports in site.groups.items() for port in ports}
+    for network, ports in site.networks.items():
+        runs = [name for name, _ in groupby(group_of.get(port.name) for port in ports)]
+        for name, count in Counter(runs).items():
+            if name is not None and count > 1:
+                yield (
+                    f"rank order: group {name} is in {count} pieces of network {network}'s ranks: "
+                    "neighbours, halves and shifts by rank do not follow groups"
+                )
+
+
+def _groups(site: Site, seen: Mapping[str, Mapping[str, Neighbour]]) -> Iterator[str]:
+    """Groups are mostly switches: who is on another one than most of its group."""
+    ports = {port.name: port for port in site.ports}
+    for name, members in site.groups.items():
+        switches = {
+            member: switch
+            for member in members
+            if (switch := _switch(ports[member], seen.get(ports[member].host, {}))) is not None
+        }
+        if len(switches) < 3:
+            continue
+        ((most, count),) = Counter(switches.values()).most_common(1)
+        if 2 * count <= len(switches):
+            continue  # a group of another kind
+        for member, switch in switches.items():
+            if switch != most:
+                yield f"group {name}: {member} is on {switch}, most of the group on {most}"
+
+
+def _switch(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
+    found = seen.get(str(port.engine.get("iface", "")))
+    return found.switch if found is not None else port.switch

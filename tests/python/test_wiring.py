@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What LLDP says against what a site says; groups, ranks and who hears whom."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from switchbench import hearing, wiring
+from switchbench.compile import compile_run
+from switchbench.config import Request, read
+from switchbench.model import Site
+from switchbench.wiring import Neighbour
+
+LEAF1 = {
+    "chassis": {"leaf1": {"id": {"type": "mac", "value": "02:00:00:00:00:01"}}},
+    "port": {"id": {"type": "ifname", "value": "Eth1/1"}, "descr": "to node1", "ttl": "120"},
+}
+LINUX = {
+    "chassis": {"tor": {"id": {"type": "mac", "value": "02:00:00:00:00:02"}}},
+    "port": {"id": {"type": "mac", "value": "02:00:00:00:00:03"}, "descr": "swp7"},
+}
+NAMELESS = {
+    "chassis": {"id": {"type": "mac", "value": "02:00:00:00:00:04"}},
+    "port": {"id": {"type": "local", "value": "7"}},
+}
+
+NETWORKCTL = """\
+LINK SYSTEM-NAME SYSTEM-DESCRIPTION CHASSIS-ID        PORT-ID PORT-DESCRIPTION CAPS
+eth0 leaf1       Arista EOS         02:00:00:00:00:01 Eth1/1  to node1         .b..r......
+eth1 tor         -                  02:00:00:00:00:02 swp7    -                .b.........
+
+Capability Flags:
+o - Other; p - Repeater;  b - Bridge
+"""
+
+
+def test_lldpctl_with_one_interface_and_with_several() -> None:
+    one = {"lldp": {"interface": {"eth0": LEAF1}}}
+    assert wiring.neighbours(json.dumps(one)) == {
+        "eth0": Neighbour("leaf1", ("Eth1/1", "to node1"))
+    }
+    several = {"lldp": {"interface": [{"eth0": LEAF1}, {"eth1": LINUX}, {"eth2": NAMELESS}]}}
+    found = wiring.neighbours(json.dumps(several))
+    assert found["eth1"] == Neighbour("tor", ("swp7", "02:00:00:00:00:03"))
+    assert str(found["eth2"]) == "02:00:00:00:00:04 7"
+    assert wiring.neighbours('{"lldp": {}}') == {}
+
+
+def test_networkctls_table() -> None:
+    found = wiring.neighbours(NETWORKCTL)
+    assert set(found) == {"eth0", "eth1"}
+    assert found["eth0"] == Neighbour("leaf1", ("Eth1/1", "to node1"))
+    assert found["eth1"].switch == "tor"
+
+
+@pytest.mark.parametrize("text", ["", "{", "No links", '{"lldp": 3}', "0 LLDP neighbors"])
+def test_what_is_neither(text: str) -> None:
+    assert wiring.neighbours(text) == {}
+
+
+def site(tmp_path: Path, **keys: Any) -> Site:
+    """Six hosts on two switches."""
+    cables = {f"node{i}:e0": ["leaf1" if i < 4 else "leaf2", f"Eth1/{i}"] for i in range(1, 7)}
+    path = tmp_path / "conf.yaml"
+    one = {
+        "launch": "ssh", "hosts": "node[1-6]", "wiring": cables,
+        "ports": {"e0": {"network": "n", "iface": "eth0", "line_rate": "1Gbit"}},
+        "groups": {"left": "node[1-3]", "right": "node[4-6]"},
+    } | keys  # fmt: skip
+    tests = [{"pattern": "pairs", "transport": "tcp", "repeat": 1}]
+    path.write_text(yaml.safe_dump({"switchbench": 1, "site": one, "tests": tests}))
+    return compile_run(read(Request(path))).site
+
+
+def test_a_cable_in_another_hole_is_seen(tmp_path: Path) -> None:
+    port = site(tmp_path).ports[0]
+    for words in (("Eth1/1",), ("02:00:00:00:00:01", "Eth1/1")):
+        assert wiring.compared(port, {"eth0": Neighbour("leaf1", words)}) == wiring.AS_SAID
+    assert wiring.compared(port, {"eth0": Neighbour("leaf2", ("Eth1/9",))}) == (
+        "at leaf2 Eth1/9, the site says leaf1 Eth1/1"
+    )
+    assert wiring.compared(port, {}) == wiring.UNKNOWN
+    (bare, *_) = site(tmp_path, wiring={}).ports
+    assert wiring.compared(bare, {"eth0": Neighbour("leaf1", ("Eth1/1",))}) is None
+
+
+def test_groups_that_follow_each_other_are_no_matter(tmp_path: Path) -> None:
+    assert wiring.doubts(site(tmp_path), {}) == []
+
+
+def test_ranks_that_mix_groups_are_named(tmp_path: Path) -> None:
+    groups = {"left": "node[1-2,5]", "right": "node[3-4,6]"}
+    said = wiring.doubts(site(tmp_path, groups=groups, wiring={}), {})
+    assert [text.partition(":")[0] for text in said] == ["rank order", "rank order"]
+    assert said[0].startswith("rank order: group left is in 2 pieces of network n's ranks: ")
+    shuffled = site(tmp_path, groups=groups, wiring={}, rank_order="shuffled")
+    assert wiring.doubts(shuffled, {}) == []
+
+
+def test_who_is_on_another_switch_than_its_group(tmp_path: Path) -> None:
+    seen = {"node2": {"eth0": Neighbour("leaf2", ("Eth1/9",))}}
+    assert wiring.doubts(site(tmp_path), seen) == [
+        "group left: node2:e0 is on leaf2, most of the group on leaf1"
+    ]
+    everyone = {"all": "node[1-6]"}
+    assert wiring.doubts(site(tmp_path, groups=everyone), {}) == []
+
+
+# --- who hears whom ------------------------------------------------------------------------------
+
+
+def answers(hosts: list[str], deaf: set[tuple[str, str]]) -> dict[str, Any]:
+    """As the engines say it: of each the places of those that answered it."""
+    return {
+        host: {"answered": [i for i, other in enumerate(hosts) if (host, other) not in deaf]}
+        for host in hosts
+    }
+
+
+def test_the_fewest_hosts_are_to_blame() -> None:
+    hosts = [f"node{i}" for i in range(1, 9)]
+    heard = dict.fromkeys(hosts, hearing.ALL_HEARD)
+    assert hearing._ports(hosts, answers(hosts, set())) == heard
+    mute = {(host, "node6") for host in hosts} | {("node6", host) for host in hosts}
+    assert hearing._ports(hosts, answers(hosts, mute)) == heard | {
+        "node6": "no UDP to and from all others"
+    }
+    one = {("node2", "node7"), ("node7", "node2"), ("node3", "node7"), ("node7", "node3")}
+    assert hearing._ports(hosts, answers(hosts, one)) == heard | {
+        "node7": "no UDP to and from node2, node3"
+    }
+    alone = hearing._ports(["node1"], answers(["node1"], {("node1", "node1")}))
+    assert alone == {"node1": "no UDP to and from node1"}

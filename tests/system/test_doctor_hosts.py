@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench doctor` over eight hosts, one of which has another MTU, one a cable in another
+hole, and one that the others can't hear."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyroute2 import IPRoute
+
+import labkit
+import sshkit
+import underway
+from switchbench.lab import namespaces, wiring
+
+pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
+
+PAIRS = {"pattern": "pairs"}
+needs_lldpd = pytest.mark.skipif(
+    not all(map(shutil.which, ("lldpd", "lldpctl"))), reason="needs lldpd: apt-get install lldpd"
+)
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshkit.Hosts]:
+    """Eight hosts on one switch."""
+    folder = tmp_path_factory.mktemp("doctor")
+    topology = underway.write_topology(folder, *(f"node{i}" for i in range(1, 9)))
+    with sshkit.hosts(topology, folder / "keys") as made:
+        yield made
+    assert labkit.leftovers() == []
+
+
+def change(hosts: sshkit.Hosts, name: str, what: Callable[[IPRoute], None]) -> None:
+    """Does something to a host's network."""
+
+    def inside() -> None:
+        with IPRoute() as netlink:
+            what(netlink)
+
+    namespaces.inside(namespaces.RUN_DIR / wiring.namespace_name(hosts.lab.name, name), inside)
+
+
+@contextmanager
+def mtu(hosts: sshkit.Hosts, name: str, wanted: int) -> Iterator[None]:
+    def put(value: int) -> None:
+        def to(netlink: IPRoute) -> None:
+            netlink.link("set", index=netlink.link_lookup(ifname="eth0")[0], mtu=value)
+
+        change(hosts, name, to)
+
+    put(wanted)
+    try:
+        yield
+    finally:
+        put(1500)
+
+
+@contextmanager
+def unheard(hosts: sshkit.Hosts, name: str) -> Iterator[None]:
+    """A host that sends nothing to the others: the controller is in another range."""
+
+    def route(verb: str) -> Callable[[IPRoute], None]:
+        return lambda netlink: netlink.route(verb, dst="100.64.0.0/24", type="blackhole")
+
+    change(hosts, name, route("add"))
+    try:
+        yield
+    finally:
+        change(hosts, name, route("del"))
+
+
+@contextmanager
+def daemon(hosts: sshkit.Hosts, place: str, interfaces: str) -> Iterator[Path]:
+    """An lldpd in a namespace of the lab; its socket."""
+    path = hosts.folder / f"lldpd-{place}.sock"
+    words = ["lldpd", "-d", "-u", str(path), "-I", interfaces]
+    null = subprocess.DEVNULL
+    process = hosts.lab.popen(place, words, stdin=null, stdout=null, stderr=null)
+    try:
+        asked = ["lldpcli", "-u", str(path), "show", "chassis"]
+        underway.wait_until(
+            lambda: subprocess.run(asked, capture_output=True, check=False).returncode == 0,
+            f"lldpd of {place} answers",
+            20,
+        )
+        yield path
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def lldpcli(path: Path, *words: str) -> str:
+    command = ["lldpcli", "-u", str(path), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@contextmanager
+def cables_are_told(hosts: sshkit.Hosts) -> Iterator[None]:
+    """LLDP between the switch, leaf1, and all hosts."""
+    with ExitStack() as stack:
+        switch = stack.enter_context(daemon(hosts, "switch", "p*"))
+        lldpcli(switch, "configure", "system", "hostname", "leaf1")
+        for name in hosts.names:
+            path = stack.enter_context(daemon(hosts, name, "eth0"))
+            wrapper = hosts.home(name) / "bin" / "lldpctl"
+            wrapper.parent.mkdir(exist_ok=True)
+            wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("lldpctl")} -u {path} "$@"\n')
+            wrapper.chmod(0o755)
+
+        def told() -> bool:
+            lldpcli(switch, "update")
+            paths = (hosts.folder / f"lldpd-{name}.sock" for name in hosts.names)
+            return all("leaf1" in lldpcli(path, "show", "neighbors") for path in paths)
+
+        underway.wait_until(told, "all hosts have heard of the switch", 60)
+        yield
+
+
+def doctor(hosts: sshkit.Hosts, folder: Path, site: dict[str, Any], status: int) -> Any:
+    path = str(hosts.write(folder, {"site": site, "tests": [PAIRS]}))
+    shown = hosts.command("doctor", path)
+    print(shown.stdout)
+    assert shown.returncode == status, shown.stdout + shown.stderr
+    done = hosts.command("doctor", path, "--json")
+    assert done.returncode == status
+    return json.loads(done.stdout)
+
+
+def test_a_host_that_is_not_heard(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    with mtu(hosts, "node3", 1400), unheard(hosts, "node6"):
+        found = doctor(hosts, tmp_path, hosts.site(), 1)
+    differ = {row["name"]: row["differ"] for row in found["rows"] if row["differ"]}
+    assert differ == {
+        "e0 mtu": {"node3": "1400"},
+        "control port": {"node6": "no UDP to and from all others"},
+    }
+    assert found["silent"] == {}
+
+
+def test_a_control_port_that_is_taken(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    place = namespaces.RUN_DIR / wiring.namespace_name(hosts.lab.name, "node2")
+    taken = namespaces.inside(place, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    address = next(node.control_ipv4 for node in hosts.lab.nodes if node.name == "node2")
+    with taken:
+        taken.bind((address, 7600))
+        found = doctor(hosts, tmp_path, hosts.site("node1", "node2", "node3"), 1)
+    (row,) = [row for row in found["rows"] if row["differ"]]
+    assert row["name"] == "control port"
+    said = f"the control address {address}:7600 can't be used: Address already in use"
+    assert row["differ"] == {"node2": said}
+
+
+@needs_lldpd
+def test_a_cable_in_another_hole(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    site = hosts.site()
+    site["wiring"] = {f"{name}:e0": ["leaf1", f"p{i}"] for i, name in enumerate(hosts.names, 1)}
+    site["wiring"]["node3:e0"] = ["leaf1", "p30"]
+    with cables_are_told(hosts):
+        found = doctor(hosts, tmp_path, site, 1)
+    (row,) = [row for row in found["rows"] if row["differ"]]
+    assert (row["name"], row["most"]) == ("e0 cable", "as the site says")
+    assert row["differ"] == {"node3": "at leaf1 p3, the site says leaf1 p30"}
