@@ -12,6 +12,7 @@ import secrets
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -339,3 +340,39 @@ def test_node1_beats_for_all_by_hand(pair: Pair) -> None:
     assert pair.nodes[1].wait(TIMEOUT_S) == 3
     assert pair.nodes[1].stdout is not None
     assert json.loads(pair.nodes[1].stdout.readlines()[-1])["reason"] == "deadman"
+
+
+def test_who_is_heard_on_the_control_network() -> None:
+    """Two that answer, one place where nobody listens, and one stranger without the token."""
+    here, there = free_ports()
+    token = "5" * 32
+    partners = f"127.0.0.1:{here}\n127.0.0.1:{there}\n127.0.0.1:9\n"
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    words = [str(find_engine()), "--reach"]
+    with (
+        subprocess.Popen([*words, f"127.0.0.1:{here}"], **pipes) as one,
+        subprocess.Popen([*words, f"127.0.0.1:{there}"], **pipes) as other,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
+    ):
+        said = []
+        for process in (one, other):
+            process.stdin.write(f"{token}\n{partners}\n")
+            process.stdin.flush()
+        for process in (one, other):
+            said.append(json.loads(process.stdout.readline()))
+        stranger.settimeout(0.3)
+        question = b"switchbench-ask\0"
+        stranger.sendto(question + b"6" * 32, ("127.0.0.1", here))
+        with pytest.raises(TimeoutError):
+            stranger.recv(64)
+        stranger.sendto(question + token.encode(), ("127.0.0.1", here))
+        assert stranger.recv(64) == b"switchbench-yes\0" + token.encode()
+        for process in (one, other):
+            process.stdin.close()
+            assert process.wait(TIMEOUT_S) == 0
+    assert [one["answered"] for one in said] == [[0, 1], [0, 1]]
+    assert all(abs(one["realtime_ns"] / 1e9 - time.time()) < 60 for one in said)
+    taken = node("--reach", "192.0.2.1:7600")
+    assert taken.returncode == 3
+    assert "the control address 192.0.2.1:7600 can't be used: " in taken.stderr
+    assert node("--reach", "nowhere").returncode == 2

@@ -80,8 +80,8 @@ def unheard(hosts: sshkit.Hosts, name: str) -> Iterator[None]:
 
 @contextmanager
 def daemon(hosts: sshkit.Hosts, place: str, interfaces: str) -> Iterator[Path]:
-    """An lldpd in a namespace of the lab; its socket."""
-    path = hosts.folder / f"lldpd-{place}.sock"
+    """An lldpd in a namespace of the lab; its socket, which a user of its own must reach."""
+    path = Path("/run") / f"{hosts.lab.name}-lldpd-{place}.sock"
     words = ["lldpd", "-d", "-u", str(path), "-I", interfaces]
     null = subprocess.DEVNULL
     process = hosts.lab.popen(place, words, stdin=null, stdout=null, stderr=null)
@@ -96,6 +96,7 @@ def daemon(hosts: sshkit.Hosts, place: str, interfaces: str) -> Iterator[Path]:
     finally:
         process.terminate()
         process.wait()
+        path.unlink(missing_ok=True)
 
 
 def lldpcli(path: Path, *words: str) -> str:
@@ -109,16 +110,17 @@ def cables_are_told(hosts: sshkit.Hosts) -> Iterator[None]:
     with ExitStack() as stack:
         switch = stack.enter_context(daemon(hosts, "switch", "p*"))
         lldpcli(switch, "configure", "system", "hostname", "leaf1")
+        paths = []
         for name in hosts.names:
             path = stack.enter_context(daemon(hosts, name, "eth0"))
             wrapper = hosts.home(name) / "bin" / "lldpctl"
             wrapper.parent.mkdir(exist_ok=True)
             wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("lldpctl")} -u {path} "$@"\n')
             wrapper.chmod(0o755)
+            paths.append(path)
 
         def told() -> bool:
             lldpcli(switch, "update")
-            paths = (hosts.folder / f"lldpd-{name}.sock" for name in hosts.names)
             return all("leaf1" in lldpcli(path, "show", "neighbors") for path in paths)
 
         underway.wait_until(told, "all hosts have heard of the switch", 60)
