@@ -37,6 +37,7 @@ WINDOW_NS = 1_000_000_000
 SPANS = 4  # interim results of a window
 LOAD = 0.95
 TCP_SHARE = 0.94  # payload of a full TCP stream by the line rate
+FEW = 128  # ranks whose records are written and summarized whole unless something else is said
 _BATCH = 32  # phases that are summarized at a time: their records are in memory together
 
 Ints = NDArray[np.int64]
@@ -61,10 +62,21 @@ class Choice:
     modules: int = 4
     transports: tuple[str, ...] = ("dpdk", "tcp")
     patterns: tuple[str, ...] = ("chain", "pairs", "aapc", "ring")
-    times_every: int = 1  # in how many phases one has histograms; 0: none has
-    summary_every: int = 1  # of how many batches of phases one is summarized; see `_Writer`
+    times_every: int | None = None  # in how many phases one has histograms; 0: none has
+    summary_every: int | None = None  # of how many batches of phases one is summarized: _Writer
     repeats: int = 1
     seed: int = 1
+
+    @property
+    def timed(self) -> int:
+        """`times_every`; unless said, each phase of few ranks has histograms, one in 16 of many."""
+        return (1 if self.ranks <= FEW else 16) if self.times_every is None else self.times_every
+
+    @property
+    def summarized(self) -> int:
+        """`summary_every`; unless said, all of few ranks, and the first phases of many."""
+        every = self.summary_every
+        return (1 if self.ranks <= FEW else 1 << 20) if every is None else every
 
 
 @dataclass
@@ -320,7 +332,7 @@ def _phase_lines(result: _Result, nodes: Sequence[str]) -> Iterator[str]:
 def _lines(result: _Result, choice: Choice, nodes: Sequence[str]) -> Iterator[str]:
     yield from _interim_lines(result)
     yield from _flow_lines(result)
-    if choice.times_every and result.number % choice.times_every == 0:
+    if choice.timed and result.number % choice.timed == 0:
         yield from _time_lines(result)
     yield from _port_lines(result)
     yield from _phase_lines(result, nodes)
@@ -437,7 +449,7 @@ def simulate(path: Path, choice: Choice) -> Path:
                 some = list(enumerate(phases))[first : first + _BATCH]
                 results = (_result(choice, trial, *numbered, clock) for numbered in some)
                 lines = (line for one in results for line in _lines(one, choice, nodes))
-                if batch % choice.summary_every == 0:
+                if batch % choice.summarized == 0:
                     writer.add(trial, lines)
                 else:
                     writer.repeat(trial, some, lines)
@@ -452,8 +464,8 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--patterns", default="chain,pairs,aapc,ring")
-    parser.add_argument("--times-every", type=int, default=1)
-    parser.add_argument("--summary-every", type=int, default=1)
+    parser.add_argument("--times-every", type=int)
+    parser.add_argument("--summary-every", type=int)
     args = parser.parse_args()
     choice = Choice(
         args.ranks,
