@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import subprocess
@@ -310,6 +311,21 @@ def test_what_can_not_sign(
     (sentence,) = capsys.readouterr().err.splitlines()
     assert words in sentence
     assert not (directory / "manifest.json.sig").exists()
+
+
+def test_a_password_that_nobody_can_give(
+    directory: Path, minisign_key: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same key as if it were encrypted, on no terminal."""
+    comment, content = minisign_key.read_text().splitlines()
+    encrypted = bytearray(base64.b64decode(content))
+    encrypted[2:4] = b"Sc"
+    minisign_key.write_text(f"{comment}\n{base64.b64encode(encrypted).decode()}\n")
+    assert main(["sign", str(directory), "--key", str(minisign_key)]) == 2
+    assert "it has a password, and nobody is there" in capsys.readouterr().err
+    minisign_key.write_text(f"{comment}\n")
+    assert main(["sign", str(directory), "--key", str(minisign_key)]) == 2
+    assert "is a damaged key of minisign" in capsys.readouterr().err
 
 
 def test_missing_programs(

@@ -16,6 +16,7 @@ from ..errors import ConfigurationError
 from ..model import Trial
 from ..results.measures import PhaseResult
 from .clauses import Clause, Spec, name_of, parse_clause, selected
+from .measures import Reducer
 
 ACCEPTED = "accepted"
 REFUSED = "refused"
@@ -60,6 +61,28 @@ class Sample(NamedTuple):
     at: At
 
 
+@dataclass(slots=True)
+class _Together:
+    """Several phases' values as one; `at` is where it was seen, if in one phase."""
+
+    value: float | None
+    at: At
+    unknown: bool  # whether one of them was not observed
+
+    def add(self, sample: Sample, reduce: Reducer) -> None:
+        """Takes one more phase's."""
+        self.unknown |= sample.value is None
+        value = reduce((self.value, sample.value))
+        if value == self.value:
+            return
+        self.value = value
+        if value == sample.value:
+            self.at = sample.at
+        else:
+            trial = At(*sample.at[:3]) if self.at[:3] == sample.at[:3] else At()
+            self.at = trial._replace(port=sample.at.port)
+
+
 @dataclass
 class _Seen:
     """What has been seen for one clause so far."""
@@ -72,7 +95,7 @@ class _Seen:
     worst: Sample | None = None
     worst_badness: float = 0.0
     failures: list[tuple[float, int, Sample]] = field(default_factory=list)  # a heap
-    gathered: dict[Any, list[Sample]] = field(default_factory=dict)
+    gathered: dict[Any, _Together] = field(default_factory=dict)
     limited: dict[str, str] = field(default_factory=dict)  # port: why its host is doubted first
     trials: set[TrialKey] = field(default_factory=set)
 
@@ -86,13 +109,20 @@ class _Seen:
             if self.clause.over in ("flow", "phase"):
                 self._judge(sample)
             else:
-                self.gathered.setdefault(self._group(sample.at), []).append(sample)
+                group = self._group(sample.at)
+                if group in self.gathered:
+                    self.gathered[group].add(sample, self.clause.measure.reduce)
+                else:
+                    self.gathered[group] = _Together(*sample, sample.value is None)
 
     def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> dict[str, Any]:
         """The clause's entry in the summary."""
         wanted = self.wanted - not_needed
-        for samples in self.gathered.values():
-            self._judge(self._together(samples))
+        for group in self.gathered.values():
+            value = group.value
+            if group.unknown and value is not None and self.clause.holds(value):
+                value = None  # what is known holds, but not all is known
+            self._judge(Sample(value, group.at))
         self.gathered = {}
         doubts = self._doubts(wanted, unsure)
         clause, worst = self.clause, self.worst
@@ -143,20 +173,6 @@ class _Seen:
     def _group(self, at: At) -> Any:
         """What values of several phases are put together by."""
         return {"port": at.port, "plan": at.trial}.get(self.clause.over)
-
-    def _together(self, samples: list[Sample]) -> Sample:
-        """Several phases' values as one; where it is the value of one of them, that phase."""
-        value = self.clause.measure.reduce(sample.value for sample in samples)
-        unknown = any(sample.value is None for sample in samples)
-        if unknown and value is not None and self.clause.holds(value):
-            value = None  # what is known holds, but not all is known
-        of_one = next((sample.at for sample in samples if sample.value == value), None)
-        if of_one is not None:
-            return Sample(value, of_one)
-        first = samples[0].at
-        same_trial = all(sample.at[:3] == first[:3] for sample in samples)
-        place = At(*first[:3]) if same_trial else At()
-        return Sample(value, place._replace(port=first.port))
 
     def _judge(self, sample: Sample) -> None:
         self.judged += 1

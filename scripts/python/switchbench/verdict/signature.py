@@ -7,6 +7,7 @@ so that one made for something else (a mail, a commit) never passes for a run's.
 
 from __future__ import annotations
 
+import base64
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -95,7 +96,9 @@ def _check_ssh(message: Path, signature: Path, allowed: Path | None) -> Signed:
 
 
 def _sign_minisign(message: Path, key: Path) -> bytes:
-    if sys.stdin.isatty() and "encrypted" in _read(key).splitlines()[0]:
+    if _has_password(key):
+        if not sys.stdin.isatty():
+            raise ConfigurationError(f"{key} can't sign: it has a password, and nobody is there")
         print(f"password of {key}, for minisign:", file=sys.stderr)  # its own prompt is captured
     with TemporaryDirectory(prefix="switchbench-") as folder:
         made = Path(folder) / "signature"
@@ -104,6 +107,15 @@ def _sign_minisign(message: Path, key: Path) -> bytes:
         if done.returncode:
             raise ConfigurationError(f"{key} can't sign: {_said(done)}")
         return made.read_bytes()
+
+
+def _has_password(key: Path) -> bool:
+    """By the key derivation that stands in it (minisign(1): `Sc`, or two zeros for none)."""
+    try:
+        content = base64.b64decode(_read(key).splitlines()[1], validate=True)
+    except (IndexError, ValueError):
+        raise ConfigurationError(f"{key} is a damaged key of minisign") from None
+    return content[2:4] == b"Sc"
 
 
 def _check_minisign(message: Path, signature: Path, allowed: Path | None) -> Signed:
@@ -185,4 +197,8 @@ def _said(done: subprocess.CompletedProcess[bytes], what: bytes | None = None) -
     text = (done.stderr if what is None else what).decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Signing data on")]
-    return lines[-1].rstrip(".") if lines else f"{done.args[0]} ended with {done.returncode}"
+    return (
+        lines[-1].removeprefix("Enter passphrase: ").rstrip(".")
+        if lines
+        else f"{done.args[0]} ended with {done.returncode}"
+    )
