@@ -19,7 +19,7 @@ examples:
   switchbench compare results/bridges results/ovs
   switchbench compare old=results/before new=results/after --all
   switchbench compare results/20260101-120000-four-matrices --by transport
-  switchbench compare a=results/a b=results/b --hpl a=1.2TFlop/s --hpl b=0.9TFlop/s
+  switchbench compare a=results/a b=results/b --hpl a=1.2TFlop/s --hpl b=0.9TFlop/s --html ab.html
   switchbench compare results/a results/b --question load --json -
 
 exit status: 0 all was compared, 2 settings differ that make them other measurements, or results are
@@ -53,6 +53,7 @@ def add_parser(subparsers: Any) -> None:
     )
     _add_compute(parser)
     parser.add_argument("--all", action="store_true", help="every phase and flow, not the foremost")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write the report, one HTML file")
     parser.add_argument(
         "--json", metavar="FILE", help="write everything as JSON; -: print it alone"
     )
@@ -73,7 +74,7 @@ def _add_compute(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Prints the comparison; 2 where not all could be compared."""
     # With Arrow, which takes longer to load than all else.
-    from ..compare import balance, comparison, document, subjects, terminal
+    from ..compare import balance, comparison, document, page, subjects, terminal
 
     if not 50.0 <= args.confidence < 100.0:
         raise ConfigurationError(f"--confidence {args.confidence:g}: takes 50 to less than 100 %")
@@ -90,6 +91,8 @@ def main(args: argparse.Namespace) -> int:
     asked = comparison.Asked(args.confidence / 100, frozenset(args.question), most)
     compared = comparison.compare(found, compute, asked)
     status = 0 if compared.whole else ConfigurationError.status
+    if args.html:
+        page.write(compared, args.html)
     value = document.document(compared, status)
     if args.json == "-":
         json.dump(value, sys.stdout, indent=1, ensure_ascii=False)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A comparison's figures (report/figure.py): the Kiviat chart of ratios, and differences with their
+intervals, by pattern and by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from textwrap import wrap
+from typing import Any
+
+from ..report.figure import LEGEND, Figure, line_style, marker
+from ..results import figures as words
+from .balance import Axis
+from .comparison import Compared, Comparison
+from .differences import Row
+from .subjects import Subject
+
+RATIOS, PATTERNS, PHASES = "Ratios", "By pattern", "By phase"
+
+_KIVIAT = (
+    "Ratios as in Figure 5 of Saini et al. (2005): on each axis the best result is 1. Of a pattern "
+    "the payload of all flows together counts, of a latency the reciprocal. "
+)
+_DIVIDED = (
+    "Throughputs are divided by the system's HPL, so that they say how communication balances "
+    "computing; HPL itself and latencies are not."
+)
+_NOT_DIVIDED = "HPL was not given, so nothing is divided: networks alone are compared."
+_DIFFERENCE = (
+    "Difference of the means over repeats, in percent of the baseline's. Bars are its confidence "
+    "interval (Welch); a point without one has too few repeats to tell. Rates are payload per "
+    "flow, one way: the mean of all flows, and the slowest."
+)
+_LETTERS, _TICK_LETTERS = 26, 44  # of a line around the chart, and beside one
+_DRAWN = ("mean_rate", "slowest_rate")  # measures of the differences' figures
+_APART = 0.14  # of a row: neither measure hides the other's interval
+_MOST_NAMES = 40  # of phases, below an axis
+
+
+def charts(comparison: Comparison) -> Iterator[Figure]:
+    """All figures of a comparison, in the page's order."""
+    balance = comparison.balance
+    if balance.reason is None:
+        yield kiviat(comparison.subjects, balance.axes, balance.divided)
+    for number, one in enumerate(comparison.compared):
+        if _drawn(one.plans, 0):
+            yield _patterns(number, one)
+        for pair in dict.fromkeys(row.pair for row in one.phases):
+            rows = [row for row in one.phases if row.pair == pair]
+            if _drawn(rows, 0):
+                yield _phases(f"phases-{number}-{pair}", one, rows)
+
+
+def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> Figure:
+    """One closed line for each result."""
+    spokes = [_lines(axis.title, _LETTERS) for axis in axes]
+    around = [*range(len(axes)), 0]  # the line is closed
+    traces = [
+        line_style(number)
+        | {
+            "type": "scatterpolar",
+            "name": _plain(subject.name),
+            "r": [round(axes[i].shares[number], 6) for i in around],
+            "theta": [spokes[i] for i in around],
+            "customdata": [[_worth(axes[i], number)] for i in around],
+            "hovertemplate": "%{theta}<br>%{r:.3f} of the best: %{customdata[0]}",
+            "fill": "toself",
+            "fillcolor": "rgba(127,127,127,0.08)",
+        }
+        for number, subject in enumerate(subjects)
+    ]
+    radial = {"range": [0, 1.02], "tickvals": [0.25, 0.5, 0.75, 1.0], "angle": 90, "tickangle": 90}
+    return Figure(
+        name="ratios",
+        title="Ratios, the best of each axis is 1",
+        definition=_KIVIAT + (_DIVIDED if divided else _NOT_DIVIDED),
+        data=traces,
+        layout={
+            "polar": {
+                "radialaxis": radial,
+                "angularaxis": {"direction": "clockwise", "rotation": 90},
+            },
+            "margin": {"l": 120, "r": 120, "t": 60, "b": 80},
+            "legend": LEGEND,
+        },
+        section=RATIOS,
+        height=600,
+    )
+
+
+def _worth(axis: Axis, number: int) -> str:
+    return f"{words.scientific(axis.values[number])} {axis.unit}".replace("1/us", "1/µs")
+
+
+def _patterns(number: int, one: Compared) -> Figure:
+    """A row for each pair of cases, with its mean and its slowest flow."""
+    pairs = list(dict.fromkeys(row.pair for row in one.plans))
+    return Figure(
+        name=f"patterns-{number}",
+        title=f"{_against(one)}, by pattern",
+        definition=_DIFFERENCE,
+        data=_traces(one.plans, "x", lambda row: pairs.index(row.pair)),
+        layout={
+            "xaxis": {"title": {"text": _axis(one)}, "zeroline": True},
+            "yaxis": {
+                "tickvals": list(range(len(pairs))),
+                "ticktext": [_lines(one.match.pairs[pair].title, _TICK_LETTERS) for pair in pairs],
+                "range": [len(pairs) - 0.5, -0.5],
+                "showgrid": False,
+                "zeroline": False,
+            },
+            "legend": LEGEND,
+        },
+        section=PATTERNS,
+        height=160 + 64 * max(len(pairs), 2),
+    )
+
+
+def _phases(name: str, one: Compared, rows: Sequence[Row]) -> Figure:
+    """Phase by phase of one pair of cases."""
+    phases = list(dict.fromkeys(row.of for row in rows))
+    places = {phase: place for place, phase in enumerate(phases)}
+    axis: dict[str, Any] = {"title": {"text": "Phase"}, "showgrid": False, "zeroline": False}
+    if len(phases) <= _MOST_NAMES:
+        axis |= {"tickvals": list(places.values()), "ticktext": [_plain(p) for p in phases]}
+    return Figure(
+        name=name,
+        title=f"{_against(one)}, {one.match.pairs[rows[0].pair].title}",
+        definition=_DIFFERENCE,
+        data=_traces(rows, "y", lambda row: places[row.of]),
+        layout={
+            "xaxis": axis,
+            "yaxis": {"title": {"text": _axis(one)}, "zeroline": True},
+            "legend": LEGEND,
+        },
+        section=PHASES,
+    )
+
+
+def _against(one: Compared) -> str:
+    return f"{one.match.other.name} against {one.match.base.name}"
+
+
+def _axis(one: Compared) -> str:
+    return _plain(f"Difference of {one.match.other.name}, % of {one.match.base.name}")
+
+
+def _drawn(rows: Sequence[Row], number: int) -> list[Row]:
+    """The rows of one drawn measure that have a difference to draw."""
+    name = _DRAWN[number]
+    return [row for row in rows if row.measure.name == name and row.percent is not None]
+
+
+def _traces(rows: Sequence[Row], along: str, place: Callable[[Row], int]) -> list[dict[str, Any]]:
+    """Percents with their intervals along one axis, at their places on the other."""
+    traces = []
+    for number in range(len(_DRAWN)):
+        drawn = _drawn(rows, number)
+        if not drawn:
+            continue
+        aside = _APART * (2 * number - 1)
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": drawn[0].measure.title,
+                "marker": marker(number, 9),
+                along: [row.percent for row in drawn],
+                "y" if along == "x" else "x": [place(row) + aside for row in drawn],
+                f"error_{along}": {"type": "data", "array": list(map(_half, drawn))},
+                "customdata": [[_plain(row.of), row.verdict, *_said(row)] for row in drawn],
+                "hovertemplate": (
+                    "%{customdata[0]} %{customdata[1]}<br>%{customdata[2]} → %{customdata[3]}<br>"
+                    f"%{{{along}:+.2f}} %"
+                ),
+            }
+        )
+    return traces
+
+
+def _half(row: Row) -> float | None:
+    """Half the interval, in percent of the baseline."""
+    if row.high is None or row.difference is None or not row.base:
+        return None
+    return 100.0 * (row.high - row.difference) / abs(row.base)
+
+
+def _said(row: Row) -> list[str]:
+    return [f"{words.digits(value)} {row.measure.unit}" for value in (row.base, row.other)]
+
+
+def _lines(text: str, letters: int) -> str:
+    """Lines of so many letters at the most, with numbers and their units kept together."""
+    for unit in ("%", "B", "KiB", "MiB", "ranks", "/ HPL", "HPL"):
+        text = text.replace(f" {unit}", f"\N{NO-BREAK SPACE}{unit}")
+    return "<br>".join(wrap(_plain(text), letters))
+
+
+def _plain(text: str) -> str:
+    """What Plotly would take for markup is text."""
+    return escape(text, quote=False)

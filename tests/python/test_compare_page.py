@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a comparison, drawn by headless Chromium from disk."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from compared import Repeats, make
+from switchbench.cli import main
+from switchbench.errors import ConfigurationError
+from switchbench.report import browser, export
+
+FAST = [(7700, 7710), (7720, 7690), (7710, 7700)]
+SLOW = [(7000, 6800), (7010, 6810), (6990, 6790)]
+LOADS = (95.0, 80.0, 60.0)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """Two results with three matrices, and what their systems compute."""
+    fast = make(tmp_path / "a", *(Repeats(FAST, load=load) for load in LOADS))
+    slow = make(tmp_path / "b", *(Repeats(SLOW, load=load) for load in LOADS))
+    path = tmp_path / "page.html"
+    options = ["--hpl", "new <1>=2GFlop/s", "--hpl", "old=1GFlop/s", "--html", str(path)]
+    assert main(["compare", f"new <1>={fast}", f"old={slow}", *options]) == 0
+    return path
+
+
+def test_the_page_is_one_file_that_asks_for_nothing(page: Path) -> None:
+    text = page.read_text()
+    assert "<h1>new &lt;1&gt; and old beside each other</h1>" in text
+    assert not re.search(r'(?:src|href)="(?!#)', text)
+    contents = text.split("<nav", 1)[1].split("</nav>", 1)[0]
+    titles = re.findall(r'href="#section-[^"]*">([^<]*)<', contents)
+    assert titles == [
+        "What is compared",
+        "Ratios",
+        "By pattern",
+        "By flow",
+        "What the numbers mean",
+    ]
+
+
+def test_figures_are_drawn(page: Path, tmp_path: Path) -> None:
+    try:
+        program = browser.find()
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+    written = export.write_figures(page, tmp_path / "figures", program)
+    assert {path.name for path in written} == {
+        f"{name}.{form}" for name in ("ratios", "patterns-0") for form in ("png", "svg")
+    }
+    ratios = (tmp_path / "figures" / "ratios.svg").read_text()
+    words = unescape(" ".join(re.findall(r">([^<>]+)</t", ratios)))
+    for word in ("HPL", "new <1>", "old", "pairs neighbours", "60\N{NO-BREAK SPACE}%"):
+        assert word in words
+    patterns = (tmp_path / "figures" / "patterns-0.svg").read_text()
+    assert patterns.count("xerror") >= 6  # an interval of each of three pairs and two measures
+
+
+def test_another_measurement_is_said_above_all(tmp_path: Path) -> None:
+    one = make(tmp_path / "a", Repeats(FAST))
+    two = make(tmp_path / "b", Repeats(FAST, settings={"window": "9s"}))
+    path = tmp_path / "page.html"
+    assert main(["compare", str(one), str(two), "--html", str(path)]) == 2
+    notice = path.read_text().split('role="alert"', 1)[1].split("</div>", 1)[0]
+    assert "window is 1s and 9s" in notice

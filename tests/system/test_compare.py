@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two real switches beside each other: the Linux bridge and Open vSwitch, one configuration."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labkit
+import runs
+
+pytestmark = [labkit.needs_lab, labkit.needs_ovs, pytest.mark.usefixtures("nothing_left")]
+
+CONFIGURATION: dict[str, Any] = {
+    "transports": ["dpdk", "tcp"],
+    "load": "80%",
+    "warmup": "200ms",
+    "window": "500ms",
+    "repeat": 3,
+    "tests": [{"pattern": "pairs", "partners": "neighbours"}, {"pattern": "ring", "count": 1}],
+}
+
+
+def compare(*words: str) -> subprocess.CompletedProcess[str]:
+    """`switchbench compare`, as a person would."""
+    command = runs.command("compare", *words)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_bridge_against_open_vswitch(topology: Path, tmp_path: Path) -> None:
+    found = {}
+    for kind in ("bridges", "ovs"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        site = {"lab": str(topology), "kind": kind}
+        found[kind] = runs.run(folder, {"site": site, **CONFIGURATION})
+        assert found[kind].status == 0, found[kind].errors
+        for trial in found[kind].trials():
+            assert trial["flows_observed"] == trial["flows"]
+    page, file = tmp_path / "page.html", tmp_path / "found.json"
+    names = [f"{kind}={result.directory}" for kind, result in found.items()]
+    done = compare(*names, "--html", str(page), "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    assert "By pattern: bridges → ovs" in done.stdout
+    assert page.stat().st_size > 1e5
+
+    value = json.loads(file.read_text())
+    assert {"of": None, "setting": "site.kind", "values": ["bridges", "ovs"]} in value["question"]
+    (comparison,) = value["comparisons"]
+    assert (len(comparison["pairs"]), comparison["differing"], comparison["alone"]) == (4, [], [])
+    # Both carry what is offered, more or less: shared cores and a switch that is a process.
+    rates = [row for row in comparison["plans"] if row["measure"] == "mean_rate"]
+    assert all(0.5 < row["other"] / row["baseline"] < 1.5 for row in rates)
+    # A frame's way through a process takes longer than one through the kernel.
+    trips = [
+        row
+        for row in comparison["plans"]
+        if row["measure"] == "round_trip_p50" and row["difference"] is not None
+    ]
+    assert trips
+    assert sum(row["difference"] > 0 for row in trips) >= len(trips) / 2
+
+    one = found["bridges"].directory
+    done = compare(str(one), "--by", "transport", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    by = json.loads(done.stdout)
+    assert [result["name"] for result in by["results"]] == ["tcp", "dpdk"]
+    assert len(by["comparisons"][0]["pairs"]) == 2
