@@ -36,7 +36,7 @@ def test_bridge_against_open_vswitch(topology: Path, tmp_path: Path) -> None:
     for kind in ("bridges", "ovs"):
         folder = tmp_path / kind
         folder.mkdir()
-        site = {"lab": str(topology), "kind": kind}
+        site = {"lab": str(topology), "kind": kind, "pack": 4}
         found[kind] = runs.run(folder, {"site": site, **CONFIGURATION})
         assert found[kind].status == 0, found[kind].errors
         for trial in found[kind].trials():

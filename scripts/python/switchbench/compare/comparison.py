@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import ConfigurationError
+from ..results import figures
 from . import settings
 from .balance import Balance, Compute, balance
 from .differences import Row, phase_rows, phases_of, plan_rows
@@ -103,7 +104,25 @@ def _compared(found: Match, asked: Asked) -> Compared:
             one.flow_count += len(table.codes)
             one.flows += table.rows(number, asked.confidence, asked.most_flows)
     one.notes += _flow_notes(found)
+    one.notes += _host_notes(found)
     return one
+
+
+def _host_notes(found: Match) -> Iterator[str]:
+    """A difference may be a host's and not the network's."""
+    for subject, cases in (
+        (found.base, [pair.base for pair in found.pairs]),
+        (found.other, [pair.other for pair in found.pairs]),
+    ):
+        plans = {id(plan): plan for case in cases for plan in case.plans}.values()
+        phases = [phase for plan in plans for phase in subject.measured.phases_of(plan)]
+        limited = sum(1 for phase in phases if phase["host_limited"])
+        if limited:
+            yield (
+                f"{subject.name}: in {limited} of {figures.of(len(phases), 'phase')} a host may "
+                f"have been the limit, not the network (`switchbench table {subject.directory}` "
+                "names it)"
+            )
 
 
 def _phase_notes(found: Match, number: int) -> Iterator[str]:
