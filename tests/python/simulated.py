@@ -370,7 +370,9 @@ class _Writer:
 
     def begin(self, nodes: Sequence[str], ports: Sequence[Port]) -> None:
         """What nodes say before the first trial."""
-        records: list[Json] = [hello(node) for node in nodes]
+        records: list[Json] = [
+            hello(node, host=node, boot=f"{number:016x}") for number, node in enumerate(nodes)
+        ]
         for port in ports:
             opened = {"link_bps": LINE_BPS, "line_rate_bps": LINE_BPS, "driver": "simulated"}
             place = {"node": port.host, "port": port.name, "network": "lab"}

@@ -123,6 +123,14 @@ def packed(values: ArrayLike) -> Any:
     return found
 
 
+def coarse(values: NDArray[Any]) -> NDArray[np.float32]:
+    """For maps of many cells: to 14 bits, 0.003 %, which no eye and no hover tells from all of
+    them, and which take half the room once they are compressed."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = np.where(np.isnan(values), bits, (bits + 0x100) & 0xFFFFFE00)
+    return rounded.astype(np.uint32).view(np.float32)
+
+
 def unpacked(values: Any) -> NDArray[np.float64]:
     """What `packed` was given, as numbers; null and a gap are NaN."""
     if not isinstance(values, Mapping):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...results.figures import Unit, unit_for
 from ..columns import Floats, Spans
 from ..data import Measured, plan_key
-from ..figure import COURSE, LEGEND, SCALE, Figure, line_style, named_rows, packed
+from ..figure import COURSE, LEGEND, SCALE, Figure, coarse, line_style, named_rows, packed
 from .series import Entry, group, sentence
 
 SPANS_ARE = (
@@ -180,7 +180,7 @@ class _Cells:
         when = "at %{x:.2f} s" if self.title != "Phase" else "in phase %{x:.2f}"
         return {
             "type": "heatmap",
-            "z": packed((self.mbps * unit.scale).astype(np.float32)),
+            "z": packed(coarse(self.mbps * unit.scale)),
             "x": packed(self.columns.astype(np.float32)),
             "y": self.rows,
             "zmin": 0,

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...results import figures as words
 from ..data import Measured
 from ..figure import CPU, LEGEND, PALETTE, Figure, gaps, named_rows, packed, rows
@@ -65,7 +67,7 @@ def _figure(sides: Sequence[tuple[Entry, Entry]]) -> Figure:
             ),
         }
         for number, ((name, hatch), values) in enumerate(
-            zip(_PARTS, (own, whole - own), strict=True)
+            zip(_PARTS, (own, np.maximum(0.0, whole - own)), strict=True)
         )
     ]
     return Figure(

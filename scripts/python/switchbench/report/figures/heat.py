@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...results.figures import unit_for
 from ..data import Measured, plan_key
-from ..figure import SCALE, WHOM, Figure, packed
+from ..figure import SCALE, WHOM, Figure, coarse, packed
 from .series import Entry, group, sentence
 
 Matrix = NDArray[np.float64]
@@ -28,7 +28,7 @@ LOSS_IS = (
 BY_MODULE = "Rows and columns are ordered by module or switch; lines part them. "
 BY_SITE = "Rows and columns are in the site's order: no wiring or groups are known. "
 
-_CELLS = 3_000_000  # of all heat maps of a report: 16 MB as text
+_CELLS = 6_500_000  # of all heat maps of a report: some 20 MB of it
 _MANY = 1.0  # a plan with more than so many pairs a rank has something to show
 _PIXELS = 640
 
@@ -215,7 +215,7 @@ def _loss(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figu
 def _map(cells: Matrix, axis: _Axis) -> dict[str, Any]:
     return {
         "type": "heatmap",
-        "z": packed(cells.astype(np.float32)),
+        "z": packed(coarse(cells)),
         "x": axis.names,
         "y": axis.names,
         "colorscale": SCALE,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...results import figures as words
 from ..data import Measured
-from ..figure import LEGEND, LOGARITHMIC, SKEW, Figure, gaps, line_style, packed
+from ..figure import LEGEND, LOGARITHMIC, SKEW, Figure, gaps, marker, packed
 from .series import Entry, sentence
 
 DEFINITION = (
@@ -19,6 +19,9 @@ DEFINITION = (
     "twice the bound within which the nodes' clocks were known. Phases are in the order in which "
     "they ran; 0 is not on a logarithmic axis."
 )
+FOLDED = " Of some phases that follow each other only the worst is drawn."
+_POINTS = 3000  # of a curve
+_LARGE = 400  # markers that have room to be seen
 _NAMED = 24  # trials named below the axis, at the most
 _WIDE = 100.0  # times the least: then the axis is logarithmic
 
@@ -34,26 +37,12 @@ def _figure(phases: list[Entry]) -> Figure:
     said = gaps([phase[f"{end}_skew_us"] for end in ("start", "stop") for phase in phases])
     positive = said[said > 0]
     wide = len(positive) > 0 and positive.max() > _WIDE * positive.min()
-    labels = [[_label(phase), phase["skew_bound_us"]] for phase in phases]
+    folded = FOLDED if len(phases) > _POINTS else ""
     return Figure(
         name="skew",
         title=sentence("skew of starts and stops by phase"),
-        definition=DEFINITION,
-        data=[
-            line_style(number, len(phases))
-            | {
-                "type": "scatter",
-                "mode": "markers" if len(phases) <= 400 else "lines",
-                "name": f"{end} skew",
-                "x": packed(np.arange(1, len(phases) + 1, dtype=np.int32)),
-                "y": packed(gaps([phase[f"{end}_skew_us"] for phase in phases])),
-                "customdata": labels,
-                "hovertemplate": (
-                    "%{y:.4g} µs<br>%{customdata[0]}<br>clocks known within %{customdata[1]:.3g} µs"
-                ),
-            }
-            for number, end in enumerate(("start", "stop"))
-        ],
+        definition=DEFINITION + folded,
+        data=[_trace(number, end, phases) for number, end in enumerate(("start", "stop"))],
         layout={
             "legend": LEGEND,
             "xaxis": _axis(phases),
@@ -64,6 +53,27 @@ def _figure(phases: list[Entry]) -> Figure:
         },
         section=SKEW,
     )
+
+
+def _trace(number: int, end: str, phases: list[Entry]) -> dict[str, Any]:
+    """Of many phases only the worst of some that follow each other."""
+    each = -(-len(phases) // _POINTS)
+    said = gaps([phase[f"{end}_skew_us"] for phase in phases])
+    known = np.nan_to_num(said, nan=-1.0)
+    firsts = range(0, len(phases), each)
+    worst = [first + int(np.argmax(known[first : first + each])) for first in firsts]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"{end} skew",
+        "x": packed(np.array(worst, dtype=np.int32) + 1),
+        "y": packed(said[worst]),
+        "marker": marker(number, 8 if len(worst) <= _LARGE else 4),
+        "customdata": [[_label(phases[place]), phases[place]["skew_bound_us"]] for place in worst],
+        "hovertemplate": (
+            "%{y:.4g} µs<br>%{customdata[0]}<br>clocks known within %{customdata[1]:.3g} µs"
+        ),
+    }
 
 
 def _axis(phases: list[Entry]) -> dict[str, Any]:
