@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
@@ -275,6 +276,20 @@ def test_a_pipe_and_a_dumb_terminal_get_lines(monkeypatch: pytest.MonkeyPatch) -
         with Watch(one_trial().run, "run", Wish(), console) as shown:
             shown.stage("measuring")
         assert stream.getvalue() == "measuring\n"
+
+
+def test_a_terminal_that_goes_away_ends_the_showing_and_not_the_run() -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+    console = Console(file=Gone(), force_terminal=False)
+    with Watch(one_trial().run, "run", Wish(), console) as shown:
+        shown.stage("measuring")
+        shown.turn()
+        shown.record(phase_record("node1"))
+        shown.record(phase_record("node2"))
+        assert shown.state.phases_done == 1
 
 
 # --- metrics -------------------------------------------------------------------------------------

@@ -56,6 +56,18 @@ class Terminal:
         """Types them; "\x03" is Ctrl-C."""
         os.write(self._master, keys.encode())
 
+    def hang_up(self) -> None:
+        """The window is closed: nobody reads or types any more."""
+        os.close(self._master)
+        os.close(self._slave)
+        self._master = self._slave = -1
+
+    def close(self) -> None:
+        """Lets go of it."""
+        for end in (self._master, self._slave):
+            if end >= 0:
+                os.close(end)
+
     def turn(self, limit_s: float = _TURN_S) -> bool:
         """Shows what was written meanwhile; whether anything was."""
         text = self.take(limit_s)
@@ -120,5 +132,4 @@ def on_terminal(words: Sequence[str], columns: int = 100, rows: int = 30) -> Ite
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        os.close(master)
-        os.close(slave)
+        terminal.close()

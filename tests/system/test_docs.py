@@ -31,6 +31,8 @@ WHOLE = {"scripts/setup", "scripts/demo", "scripts/test", "scripts/bench"}
 # Pages whose commands take some seconds alone, once the windows are short.
 QUICK = {"doc/live.md"}
 
+CANT = 77  # exit status: something is not here
+
 # What stands for one of a few words.
 PLACEHOLDERS = {"DRIVER": "vfio-pci"}
 
@@ -200,6 +202,15 @@ def script_of(page: str) -> list[str]:
     return [line for line in lines if to_run(line)]
 
 
+def need_guests() -> None:
+    """Skips where virtual machines can't be booted."""
+    words = [sys.executable, "-m", "switchbench.guests", "prepare"]
+    ready = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
+    if ready.returncode == CANT:
+        pytest.skip(ready.stdout.strip())
+    assert ready.returncode == 0, ready.stdout + ready.stderr
+
+
 PAGES = sorted({block.page for block in SHELL if script_of(block.page)})
 
 
@@ -209,8 +220,10 @@ PAGES = sorted({block.page for block in SHELL if script_of(block.page)})
     [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in PAGES],
 )
 def test_the_page_s_commands_run(page: str, tmp_path: Path) -> None:
-    environment = scratch(tmp_path)
     lines = script_of(page)
+    if any("guests" in line for line in lines):
+        need_guests()
+    environment = scratch(tmp_path)
     text = "\n".join(["set -e", *lines])
     try:
         done = subprocess.run(

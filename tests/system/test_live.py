@@ -108,6 +108,17 @@ def test_ctrl_c_leaves_the_terminal_sane(topology: Path, tmp_path: Path) -> None
     assert load_summary(tmp_path / "results")["status"] == "partial"
 
 
+def test_a_terminal_that_is_closed_costs_no_results(topology: Path, tmp_path: Path) -> None:
+    command = words(tmp_path, configuration(topology, window="30s"))
+    with ptykit.on_terminal(command) as terminal:
+        terminal.until(lambda: terminal.shows(", window"), "the load runs")
+        terminal.hang_up()
+        assert terminal.process.wait(30) == 3
+    summary = load_summary(tmp_path / "results")
+    assert summary["status"] == "partial"
+    assert summary["faults"] == ["interrupted (SIGHUP)"]
+
+
 def test_lines_on_a_terminal_for_those_who_want_them(topology: Path, tmp_path: Path) -> None:
     command = words(tmp_path, configuration(topology, window="1s"), "--no-live")
     with ptykit.on_terminal(command) as terminal:

@@ -9,6 +9,7 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 _CHUNK = 64
@@ -38,14 +39,18 @@ class Keys:
 
     def __exit__(self, *_: object) -> None:
         if self._fd >= 0:
-            termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
+            with suppress(termios.error):  # the terminal has gone
+                termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
             self._fd = -1
 
     def pressed(self) -> Iterator[str]:
         """The keys since the last time; never waits."""
         if self._fd < 0 or not select.select([self._fd], [], [], 0)[0]:
             return
-        text = os.read(self._fd, _CHUNK)
+        try:
+            text = os.read(self._fd, _CHUNK)
+        except OSError:
+            text = b""
         if not text:
             self._fd = -1  # hung up
         yield from text.decode("ascii", "ignore")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -14,7 +15,7 @@ from ..results.records import Record
 from .loss import PhaseLoss
 from .plain import Plain
 from .state import State
-from .terminal import Terminal
+from .terminal import Terminal, leave_lost
 
 
 class View(Protocol):
@@ -62,22 +63,20 @@ class Watch:
     def stage(self, text: str) -> None:
         """A new stage begins: in words."""
         self.state.stage = text
-        if self._view is not None:
-            self._view.stage()
+        self._show(lambda view: view.stage())
 
     def record(self, record: Record) -> None:
         """A node has said something."""
         if self._wish.quiet and self._wish.metrics is None:
             return
         ended = self.state.take(record)
-        if ended is not None and self._view is not None:
-            self._view.ended(ended)
+        if ended is not None:
+            self._show(lambda view: view.ended(ended))
 
     def turn(self) -> None:
         """Called some times a second."""
         self.state.turn()
-        if self._view is not None:
-            self._view.turn()
+        self._show(lambda view: view.turn())
 
     def __enter__(self) -> Self:
         if not self._wish.quiet:
@@ -86,9 +85,17 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._show(lambda view: view.close())
+        self._view = None
+        leave_lost()
+
+    def _show(self, act: Callable[[View], None]) -> None:
+        """A terminal that has gone must not end what is being measured."""
         if self._view is not None:
-            self._view.close()
-            self._view = None
+            try:
+                act(self._view)
+            except OSError:
+                self._view = None
 
 
 def can_show_screen(console: Console) -> bool:
