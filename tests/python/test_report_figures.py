@@ -198,6 +198,27 @@ def test_loss_map_adds_up_to_the_summary(measured: Measured) -> None:
         assert flows.offered.sum() == plan["offered_frames"]
 
 
+def test_a_pair_that_one_repeat_did_not_observe_has_the_others_mean() -> None:
+    code = np.array([1, 1, 2])
+    values = np.array([4.0, np.nan, np.nan])
+    sums = heat._sums(code, values, 2)
+    assert sums[0, 1] == 4.0
+    assert np.isnan(sums[1, 0])
+    assert np.isnan(sums[0, 0])
+    assert heat._sums(code, np.ones(3), 2, values)[0, 1] == 1.0
+
+
+def test_of_many_settings_the_most_uneven_have_a_map(
+    measured: Measured, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heat, "_MAPS", 1)
+    (one, *others) = heat.figures(measured)
+    maps = {name for name in drawn if name.startswith("heat-map") and "loss" not in name}
+    assert [other.name for other in others] in ([], ["heat-map-1-loss"])
+    assert f"{len(maps) - 1} settings whose pairs are more alike" in one.definition
+    assert "pairs are more alike" not in drawn["heat-map-1"].definition
+
+
 def test_many_ranks_share_cells_that_show_the_worst() -> None:
     axis = heat._Axis(np.arange(4), ["a to b", "c to d"], [], 2)
     cells = np.arange(16.0).reshape(4, 4)

@@ -16,6 +16,7 @@ from ..figure import SCALE, WHOM, Figure, coarse, packed
 from .series import Entry, group, sentence
 
 Matrix = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 RATE_IS = (
     "Payload that the destination verified in the window, one way, of the flow from the row's port "
@@ -29,6 +30,7 @@ BY_MODULE = "Rows and columns are ordered by module or switch; lines part them. 
 BY_SITE = "Rows and columns are in the site's order: no wiring or groups are known. "
 
 _CELLS = 6_500_000  # of all heat maps of a report: some 20 MB of it
+_MAPS = 24  # settings shown: the most uneven
 _MANY = 1.0  # a plan with more than so many pairs a rank has something to show
 _PIXELS = 640
 
@@ -41,6 +43,13 @@ class Cells:
     loss: Matrix  # percent
 
     @property
+    def evenness(self) -> float:
+        """The slowest pair's rate by that of all."""
+        if np.isnan(self.rate).all():
+            return 1.0
+        return float(np.nanmin(self.rate) / max(float(np.nanmean(self.rate)), 1e-9))
+
+    @property
     def lossy(self) -> bool:
         """Whether anything was lost."""
         return bool(np.nanmax(self.loss, initial=0.0) > 0)
@@ -48,14 +57,14 @@ class Cells:
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """One for each setting whose flows are more than one a rank, and one of its loss if any."""
-    shown = []
-    for plans in _settings(measured):
-        cells = _cells(measured, plans)
-        if cells is not None:
-            shown.append((plans, cells))
+    found = [(plans, _cells(measured, plans)) for plans in _settings(measured)]
+    every = [(plans, cells) for plans, cells in found if cells is not None]
+    most = sorted(cells.evenness for _, cells in every)[:_MAPS]
+    shown = [pair for pair in every if pair[1].evenness in most]
+    left = len(every) - len(shown)
     block = _block(sum(_size(cells) for _, cells in shown))
     for number, (plans, cells) in enumerate(shown, start=1):
-        axis = _Axis.of(measured, plans, block)
+        axis = _Axis.of(measured, plans, block, left)
         yield _rates(f"heat-map-{number}", plans, axis.folded(cells.rate, np.fmin), axis)
         if cells.lossy:
             loss = axis.folded(cells.loss, np.fmax)
@@ -84,16 +93,20 @@ def _cells(measured: Measured, plans: Sequence[Entry]) -> Cells | None:
         return values
 
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Cells(
-            _sums(code, column("mbps"), size) / _sums(code, np.ones(len(code)), size),
-            100 * _sums(code, column("lost"), size) / _sums(code, column("offered"), size),
-        )
+        ones = np.ones(len(code))
+        rate = _sums(code, column("mbps"), size) / _sums(code, ones, size, column("mbps"))
+        lost, offered = column("lost"), column("offered")
+        loss = 100 * _sums(code, lost, size) / _sums(code, offered, size, lost)
+    return Cells(rate, loss)
 
 
-def _sums(code: NDArray[np.int64], values: Matrix, size: int) -> Matrix:
-    """By pair of ports; NaN where there is no flow, or one that was not observed."""
-    sums = np.bincount(code, weights=values, minlength=size * size).astype(np.float64)
-    sums[np.bincount(code, minlength=size * size) == 0] = np.nan
+def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -> Matrix:
+    """By pair of ports, of those that were observed; NaN where none was. `where`: in which of them
+    something else was observed, too."""
+    known = ~np.isnan(values if where is None else where)
+    sums: Matrix = np.zeros(size * size)
+    sums += np.bincount(code[known], weights=values[known], minlength=size * size)
+    sums[np.bincount(code[known], minlength=size * size) == 0] = np.nan
     return sums.reshape(size, size)
 
 
@@ -117,9 +130,10 @@ class _Axis:
     names: list[str]
     bounds: list[tuple[str, float, float]]  # modules: name, where it begins and ends
     block: int
+    left: int = 0  # settings without a map
 
     @classmethod
-    def of(cls, measured: Measured, plans: Sequence[Entry], block: int) -> _Axis:
+    def of(cls, measured: Measured, plans: Sequence[Entry], block: int, left: int) -> _Axis:
         used = np.zeros(len(measured.ports), dtype=bool)
         for plan in plans:
             flows = measured.records.flows(plan_key(plan))
@@ -133,7 +147,7 @@ class _Axis:
         labels = (
             firsts if block == 1 else [f"{a} to {b}" for a, b in zip(firsts, lasts, strict=True)]
         )
-        return cls(places, labels, _bounds(measured, ports, block), block)
+        return cls(places, labels, _bounds(measured, ports, block), block, left)
 
     def folded(self, cells: Matrix, worst: Any) -> Matrix:
         """The cells of these ports; of those that share a place the worst."""
@@ -150,7 +164,9 @@ class _Axis:
         text = BY_MODULE if self.bounds else BY_SITE
         if self.block > 1:
             text += f"Each cell is {self.block} x {self.block} ports, and shows the worst of them. "
-        return text
+        if self.left:
+            text += f"{self.left} settings whose pairs are more alike have no map. "
+        return text.rstrip()
 
 
 def _bounds(measured: Measured, ports: Sequence[str], block: int) -> list[tuple[str, float, float]]:
