@@ -230,7 +230,33 @@ def test_summary_and_table() -> None:
     messages.show(found, Console(file=output, width=140))
     assert "64 B" in output.getvalue()
     assert "50.00" in output.getvalue()  # half of 100 us
-    assert "node1: 20.0 %" in output.getvalue()
+    assert "node1: 20.0 % slower" in output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("beside", "said"),
+    [
+        ((12_500_000, 12_510_000, 12_490_000), "20.0 % slower"),
+        ((8_000_000, 8_010_000, 7_990_000), "25.0 % faster"),
+        ((8_000_000, 12_500_000, 9_000_000), "1.7 % faster, within noise (± 57.2 %)"),
+        ((12_500_000,), "20.0 % slower"),
+    ],
+    ids=["slower", "faster", "noise", "one-node"],
+)
+def test_what_messages_did_to_computing_is_said_as_it_is(
+    beside: tuple[int, ...], said: str
+) -> None:
+    """Nodes that compute faster beside messages are not slower by less than nothing."""
+    table = scatter.ComputeTable()
+    for number, busy_ns in enumerate(beside):
+        table.feed(compute_record(f"node{number}", busy_ns))
+    trial = make_trial(make_site(), transport="tcp", sizes=(64,), traffic="pingpong",
+                       size_unit="message")  # fmt: skip
+    output = io.StringIO()
+    found = {"curves": [], "crossings": [], "scatter": []} | {"computing": table.summary([trial])}
+    messages.show(found, Console(file=output, width=160))
+    assert said in output.getvalue()
+    assert "-" not in output.getvalue()
 
 
 # --- the configuration -------------------------------------------------------------------------

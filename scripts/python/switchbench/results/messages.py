@@ -176,7 +176,7 @@ def _computing(entries: list[Entry], console: Console) -> None:
     if not entries:
         return
     _heading("Computing beside the messages: Mflop/s of one thread", console)
-    table = _table("", "share", "alone", "beside", "slower by", "worst node")
+    table = _table("", "share", "alone", "beside", "messages made it", "worst node")
     for title in ("piece p99 µs\nalone", "beside", "longest µs\nalone", "beside"):
         table.add_column(title, justify="right")
     for entry in entries:
@@ -186,16 +186,27 @@ def _computing(entries: list[Entry], console: Console) -> None:
             f"{100 * entry['share']:.0f} %",
             figures.digits(entry["alone_mflops"]),
             figures.digits(entry["beside_mflops"]),
-            _percent(entry["slower_percent"]),
-            f"{entry['slowest_node']}: {_percent(entry['slowest_percent'])}",
+            _effect(entry["slower_percent"], entry["slower_half_width_percent"]),
+            f"{entry['slowest_node']}: {_changed(entry['slowest_percent'])}",
             *(figures.digits(piece["p99"]) for piece in pieces),
             *(figures.digits(piece["most"]) for piece in pieces),
         )
     console.print(table)
 
 
-def _percent(value: float | None) -> str:
-    return figures.UNKNOWN if value is None else f"{value:.1f} %"
+def _changed(slower_percent: float | None) -> str:
+    """Slower or faster, and by how much."""
+    if slower_percent is None:
+        return figures.UNKNOWN
+    return f"{abs(slower_percent):.1f} % {'faster' if slower_percent < 0 else 'slower'}"
+
+
+def _effect(slower_percent: float | None, half_width: float | None) -> str:
+    """The same, unless the nodes differ so much among themselves that it may be nothing."""
+    changed = _changed(slower_percent)
+    if slower_percent is None or half_width is None or abs(slower_percent) > half_width:
+        return changed
+    return f"{changed}, within noise (± {half_width:.1f} %)"
 
 
 def _heading(text: str, console: Console) -> None:

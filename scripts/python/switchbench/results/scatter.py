@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from ..model import Trial
 from .directory import SAMPLE_LINES, SAMPLES
 from .records import Record
+from .statistics import interval
 
 LINES = SAMPLE_LINES
 
 _ROWS = 1 << 20  # of a row group: what is in memory at a time while storing
 _SAMPLE = np.dtype([("place", "<u8"), ("size", "<u4"), ("begun_us", "<u4")])
+_CONFIDENCE = 0.95  # that nodes compute slower, or faster, beside messages
 _TIME_BITS = np.uint64(48)
 _TIME_MASK = np.uint64((1 << 48) - 1)
 _COLUMNS = ("trial", "repeat", "phase", "network", "src", "dst", "size", "begun_us", "time_ns")
@@ -283,12 +285,14 @@ def _slowdown(records: Sequence[Record]) -> Entry:
     }
     known = {node: share for node, share in nodes.items() if share is not None}
     worst = max(known, key=lambda node: known[node], default=None)
+    spread = interval(list(known.values()), _CONFIDENCE)
     return {
         "nodes": len(nodes),
         "share": records[0]["share"],
         "alone_mflops": alone,
         "beside_mflops": beside,
         "slower_percent": slower(alone, beside),
+        "slower_half_width_percent": None if spread is None else spread.half_width,
         "slowest_node": worst,
         "slowest_percent": None if worst is None else known[worst],
         "piece_us": {
