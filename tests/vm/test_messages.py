@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pyarrow import parquet
+
 import runs
 from test_runs import DONE, RUN_LIMIT_S, pytestmark
 
@@ -40,3 +42,30 @@ def test_sweep_over_tcp_and_verbs(tmp_path: Path) -> None:
             assert 0 < point["latency_us"]["min"] <= point["latency_us"]["mean"]
     for words in ("Messages there and back", "half from", "Which path to use"):
         assert words in result.output
+
+
+def test_scatter_beside_computing_over_verbs(tmp_path: Path) -> None:
+    """Salmon's experiment by RDMA: every single time is kept, the fit and the computing said."""
+    count = 30
+    scatter = {"partners": "random", "sizes": [4, 16 << 10], "count": count, "compute": 0.5}
+    configuration = {
+        "site": {"lab": "verbs-guests", "guests": 3},
+        "transport": "verbs",
+        "traffic": "pingpong",
+        "verbs": {"timeout": 18},
+        "tests": [{"pattern": "aapc", "order": "naive", "scatter": scatter}],
+    }
+    result = runs.run(tmp_path, configuration, RUN_LIMIT_S)
+    print(result.output)
+    assert result.status in DONE, result.errors
+    samples = parquet.read_table(result.directory / "samples.parquet").to_pydict()
+    assert sorted(samples["src"]) == [rank for rank in range(3) for _ in range(count)]
+    assert all(a != b for a, b in zip(samples["src"], samples["dst"], strict=True))
+    assert all(4 <= size <= 16 << 10 for size in samples["size"])
+    assert all(time_ns > 1000 for time_ns in samples["time_ns"])
+    (fit,) = result.summary["messages"]["scatter"]
+    assert (fit["transport"], fit["messages"], fit["lost"]) == ("verbs", 3 * count, 0)
+    (computing,) = result.summary["messages"]["computing"]
+    assert computing["nodes"] == 3
+    assert computing["alone_mflops"] > 0
+    assert computing["beside_mflops"] > 0

@@ -24,6 +24,7 @@ from switchbench.launch.engine import find_engine
 CONF = Path(__file__).resolve().parents[2] / "conf"
 EXAMPLES = sorted(CONF.glob("*-guests.yaml"))
 RUN_LIMIT_S = 300
+LONG = {"paper-salmon-guests"}  # a minute however short its windows
 
 # How fast an emulator on a busy machine is decides clauses and nothing else.
 DONE = (0, 1, 4)
@@ -43,7 +44,13 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("conf", EXAMPLES, ids=lambda conf: conf.stem)
+@pytest.mark.parametrize(
+    "conf",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else [])
+        for path in EXAMPLES
+    ],
+)
 def test_example_runs(conf: Path, tmp_path: Path) -> None:
     configuration = yaml.safe_load(conf.read_text())
     short = {"warmup": "100ms", "window": "400ms", "repeat": 1}
