@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message.h"
 
+#include "differ.h"
+
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stddef.h>
@@ -42,17 +44,6 @@ void verbs_payload_fill(uint8_t *data, size_t bytes, uint32_t place)
     }
 }
 
-static uint64_t differing(const uint8_t *a, const uint8_t *b, size_t bytes)
-{
-    uint64_t count = 0;
-
-    if (memcmp(a, b, bytes) == 0)
-        return 0;
-    for (size_t i = 0; i < bytes; i++)
-        count += a[i] != b[i];
-    return count;
-}
-
 uint64_t verbs_payload_wrong(const uint8_t *data, size_t bytes, uint32_t place)
 {
     uint64_t wrong = 0;
@@ -60,8 +51,8 @@ uint64_t verbs_payload_wrong(const uint8_t *data, size_t bytes, uint32_t place)
     for (size_t done = 0; done < bytes; done += VERBS_PERIOD) {
         size_t left = bytes - done;
 
-        wrong += differing(data + done, sequence_bytes + place,
-                           left < VERBS_PERIOD ? left : VERBS_PERIOD);
+        wrong += differ_bytes(data + done, sequence_bytes + place,
+                              left < VERBS_PERIOD ? left : VERBS_PERIOD);
     }
     return wrong;
 }
@@ -299,7 +290,7 @@ bool verbs_check_message(struct verbs_check *check, const uint8_t *data, uint32_
     if (bytes != check->at.length)
         wrong = bytes;
     else
-        wrong = differing(data, (const uint8_t *)&due, head) +
+        wrong = differ_bytes(data, (const uint8_t *)&due, head) +
                 payload_wrong(check, data, bytes, ntohs(due.place));
     if (here.sequence != due.sequence &&
         (int32_t)(ntohl(here.sequence) - (uint32_t)check->at.sequence) < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stream.h"
 
+#include "differ.h"
 #include "payload.h"
 
 #include <arpa/inet.h>
@@ -114,17 +115,6 @@ struct tcp_end_mark tcp_source_end_mark(const struct tcp_source *source)
 
 /* --- sink --- */
 
-static uint64_t differing(const uint8_t *a, const uint8_t *b, size_t bytes)
-{
-    uint64_t count = 0;
-
-    if (memcmp(a, b, bytes) == 0)
-        return 0;
-    for (size_t i = 0; i < bytes; i++)
-        count += a[i] != b[i];
-    return count;
-}
-
 static void account(struct tcp_sink *sink, size_t bytes, uint64_t wrong)
 {
     sink->side->live.payload_bytes += bytes - wrong;
@@ -153,7 +143,7 @@ static void judge_header(struct tcp_sink *sink)
     uint32_t bytes = tcp_cursor_header_bytes(&sink->at);
 
     if (bytes < TCP_HEADER_BYTES || !is_misplaced(sink, &due)) {
-        account(sink, bytes, differing(sink->seen, (const uint8_t *)&due, bytes));
+        account(sink, bytes, differ_bytes(sink->seen, (const uint8_t *)&due, bytes));
         return;
     }
     sink->misplaced = true;
@@ -195,9 +185,9 @@ static size_t feed_payload(struct tcp_sink *sink, const uint8_t *data, size_t by
         account(sink, take, take);
     else
         account(sink, take,
-                differing(data,
-                          tcp_payload_at(sink->at.sequence, sink->script.stream, sink->at.position),
-                          take));
+                differ_bytes(
+                    data, tcp_payload_at(sink->at.sequence, sink->script.stream, sink->at.position),
+                    take));
     sink->at.position += take;
     return take;
 }

@@ -20,7 +20,7 @@ FUNCTION_LINES = 70
 # What a transport may include beside its own headers.
 LEAVES = {
     *("transport.h", "metrics.h", "pace.h", "clock.h", "draw.h", "err.h", "log.h", "netns.h"),
-    *("pattern.h", "pingpong.h", "flow_load.h", "histogram.h", "look.h"),
+    *("pattern.h", "pingpong.h", "flow_load.h", "histogram.h", "look.h", "differ.h"),
 }
 
 # ISO C and POSIX: all that patterns may use.

@@ -114,31 +114,31 @@ static void too_large_for_ud(struct phase *phase)
     phase->sizes[0] = 5000;
 }
 
-static void read_back(struct phase *phase)
+static void there_and_back(struct phase *phase, enum verbs_service service,
+                           enum verbs_operation operation)
 {
     phase->traffic = TRAFFIC_PINGPONG;
-    phase->verbs.service = VERBS_RC;
-    phase->verbs.operation = VERBS_READ;
+    phase->verbs.service = service;
+    phase->verbs.operation = operation;
+    phase->verbs.connect = VERBS_CONNECT_EXCHANGE;
     phase->verbs.immediate = false;
     phase->verbs.queue_pairs = 1;
 }
 
+static void read_back(struct phase *phase)
+{
+    there_and_back(phase, VERBS_RC, VERBS_READ);
+}
+
 static void several_pairs_back(struct phase *phase)
 {
-    phase->traffic = TRAFFIC_PINGPONG;
-    phase->verbs.service = VERBS_RC;
-    phase->verbs.operation = VERBS_SEND;
+    there_and_back(phase, VERBS_RC, VERBS_SEND);
     phase->verbs.queue_pairs = 2;
 }
 
 static void plain_back(struct phase *phase)
 {
-    phase->traffic = TRAFFIC_PINGPONG;
-    phase->verbs.service = VERBS_UC;
-    phase->verbs.connect = VERBS_CONNECT_EXCHANGE;
-    phase->verbs.operation = VERBS_WRITE;
-    phase->verbs.immediate = false;
-    phase->verbs.queue_pairs = 1;
+    there_and_back(phase, VERBS_UC, VERBS_WRITE);
 }
 
 static const struct battery_refusal refusals[] = {
