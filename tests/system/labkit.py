@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -25,9 +26,24 @@ from switchbench.lab import (
     rootless,
     switches,
 )
+from switchbench.lab.topology import PROJECT_LABS
 
 PREFIX = f"test{os.getpid()}"
 """Of every lab's name in this run, so that two runs of the tests don't meet."""
+
+_FOLDER = TemporaryDirectory(prefix="sb-tests-")  # gone with this process
+
+
+def own(name: str) -> str:
+    """One of the project's labs under a name of this run of the tests; what else is named is left
+    as it is."""
+    topology = PROJECT_LABS / f"{name}.yaml"
+    if not topology.is_file():
+        return name
+    copy = Path(_FOLDER.name) / f"{PREFIX}-{name}.yaml"
+    copy.write_bytes(topology.read_bytes())
+    return str(copy)
+
 
 SO_SNDBUFFORCE = 32  # asm-generic/socket.h
 

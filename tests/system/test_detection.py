@@ -12,15 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 
 import labkit
 import runs
-from switchbench import lab
 from switchbench.lab import switches
 
 Record = dict[str, Any]
@@ -90,14 +87,12 @@ class Row:
 
 
 TABLE: list[Row] = []
-LABS = Path(mkdtemp(prefix="sb-detection-"))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def table() -> Iterator[None]:
     """Prints the detection table after the last test, runs with no fault as one."""
     yield
-    rmtree(LABS)
     heads = "fault, planted, frames, found as, whose, switch, found, probes: switch, found"
     print(f"\n\n| {heads.replace(', ', ' | ')} |\n|{' --- |' * 9}")
     clean = [row for row in TABLE if row.fault == "none" and not row.truth and not row.found]
@@ -111,9 +106,7 @@ def table() -> Iterator[None]:
 
 def site(name: str = "model-good", nodes: int = 4, **model: Any) -> Record:
     """A modelled lab that counts by flow and phase, under a name of this run of the tests."""
-    copy = LABS / f"{labkit.PREFIX}-{name}.yaml"
-    copy.write_bytes((lab.topology.PROJECT_LABS / f"{name}.yaml").read_bytes())
-    return {"lab": str(copy), "nodes": nodes, "model": {"flows": "tags", **model}}
+    return {"lab": labkit.own(name), "nodes": nodes, "model": {"flows": "tags", **model}}
 
 
 def truth(result: runs.Result) -> list[Record]:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 import runs
-from labkit import PREFIX
+from labkit import PREFIX, own
 from switchbench import lab as labs
 from switchbench.lab import Lab, counters, namespaces, wiring
 
@@ -41,7 +41,7 @@ def write_topology(directory: Path, *nodes: str, rate: str = "20M") -> Path:
 @contextmanager
 def kept(topology: Path | str) -> Iterator[Lab]:
     """A lab that stays up around a run, so that it can be watched and hurt."""
-    lab = labs.up(labs.load(topology))
+    lab = labs.up(labs.load(own(str(topology))))
     try:
         yield lab
     finally:
