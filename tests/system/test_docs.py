@@ -48,7 +48,10 @@ SITE: dict[str, Any] = {
     "ports": {"e0": {"network": "rail0", "iface": "enp3s0"}},
 }
 # Documents of other programs, and of ours that the command makes itself.
-OTHERS = {"scrape_configs", "job", "peers", "trial", "plan", "switch", "topology", "prices"}
+OTHERS = {
+    *("scrape_configs", "job", "peers", "trial", "plan", "switch", "topology", "prices"),
+    "compute",
+}
 
 
 def test_there_is_something_to_try() -> None:
