@@ -11,7 +11,9 @@
 
 #define HALF_OPEN_MAX 64 /* more wait in the kernel's backlog */
 #define PROVEN_MAX 16384 /* for lanes to come */
-#define CLAIM_TIMEOUT_NS (2 * NS_PER_S)
+/* Connections of the next phase are made while this one fills the links: a few packets may have to
+ * be sent again. As long as a partner waits for the connection itself. */
+#define CLAIM_TIMEOUT_NS (10 * NS_PER_S)
 #define EVENTS 64
 
 static void stop_watching(struct transport_port *port, const struct tcp_arrival *arrival)
@@ -139,7 +141,7 @@ static void drop_slow(struct transport_port *port, int64_t now_ns)
     for (struct tcp_arrival *a = port->arrivals; a && port->half_open > 0; a = next) {
         next = a->next;
         if (!a->proven && now_ns >= a->deadline_ns)
-            drop_stranger(port, a, "it did not say who it is within 2 s");
+            drop_stranger(port, a, "it did not say who it is in time");
     }
 }
 
