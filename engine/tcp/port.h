@@ -23,7 +23,7 @@ struct tcp_arrival {
     struct tcp_arrival *next;
     int fd;
     bool proven;
-    int64_t deadline_ns; /* of a half-open one */
+    int64_t came_ns;
     struct sockaddr_storage from;
     struct tcp_challenge challenge;
     struct tcp_claim claim;

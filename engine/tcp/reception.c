@@ -12,8 +12,9 @@
 #define HALF_OPEN_MAX 64 /* more wait in the kernel's backlog */
 #define PROVEN_MAX 16384 /* for lanes to come */
 /* Connections of the next phase are made while this one fills the links: a few packets may have to
- * be sent again. As long as a partner waits for the connection itself. */
+ * be sent again. As long as a partner waits for the connection itself; less when others wait. */
 #define CLAIM_TIMEOUT_NS (10 * NS_PER_S)
+#define CLAIM_CROWDED_NS (2 * NS_PER_S)
 #define EVENTS 64
 
 static void stop_watching(struct transport_port *port, const struct tcp_arrival *arrival)
@@ -75,7 +76,7 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
     }
     arrival->fd = fd;
     arrival->from = *from;
-    arrival->deadline_ns = now_ns + CLAIM_TIMEOUT_NS;
+    arrival->came_ns = now_ns;
     arrival->next = port->arrivals;
     port->arrivals = arrival;
     port->half_open++;
@@ -136,11 +137,13 @@ static void read_claim(struct transport_port *port, struct tcp_arrival *arrival)
 
 static void drop_slow(struct transport_port *port, int64_t now_ns)
 {
+    bool crowded = port->half_open >= HALF_OPEN_MAX;
+    int64_t patience_ns = crowded ? CLAIM_CROWDED_NS : CLAIM_TIMEOUT_NS;
     struct tcp_arrival *next;
 
     for (struct tcp_arrival *a = port->arrivals; a && port->half_open > 0; a = next) {
         next = a->next;
-        if (!a->proven && now_ns >= a->deadline_ns)
+        if (!a->proven && now_ns - a->came_ns >= patience_ns)
             drop_stranger(port, a, "it did not say who it is in time");
     }
 }
