@@ -25,7 +25,10 @@ def _has_a_lab(path: Path) -> bool:
 
 EXAMPLES = sorted(path for path in CONF.glob("*.yaml") if _has_a_lab(path))
 # Many trials or ranks: 15 s to two minutes however short their windows.
-LONG = {"paper-sokolowski", "paper-salmon", "paper-switchbench-table1", "sixty-four", "tree"}
+LONG = {
+    *("paper-sokolowski", "paper-salmon", "paper-switchbench-table1", "paper-zhu"),
+    *("sixty-four", "tree"),
+}
 DONE = (0, 1, 4)  # times this short may fail a clause, or leave it open
 
 pytestmark = labkit.needs_lab
