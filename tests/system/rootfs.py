@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,12 +12,24 @@ from pathlib import Path
 
 import pytest
 
+from switchbench import __version__
+
 APPLETS = (
     *("sh", "cat", "cp", "env", "grep", "ls", "mkdir", "mv", "readlink", "rm", "sed"),
     *("sha256sum", "tar", "gzip", "uname"),
 )
+CONFIGURATION = """\
+switchbench: 1
+site: {lab: one-switch, nodes: 4}
+transports: [dpdk, tcp]
+window: 300ms
+tests:
+- {pattern: pairs, partners: neighbours}
+"""
+"""A short run over both transports that need no device."""
+
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-_LIMIT_S = 400
+_LIMIT_S = 580
 
 # The root becomes a mount of its own, as it is on a machine. $1 is the root, the rest a command.
 _ENTER = """
@@ -37,13 +50,15 @@ class Root:
     path: Path
 
     def run(
-        self, *command: str, folder: str = "/root", **variables: str
+        self, *command: str, network: bool = False, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        """A command in it, with a network namespace that has nothing but a loopback."""
-        spaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--ipc"]
+        """A command in it; unless it is given this machine's network, in a network namespace that
+        has nothing but a loopback."""
+        spaces = ["unshare", "--mount", "--pid", "--fork", "--ipc"]
+        spaces += [] if network else ["--net"]
         settings = [f"{key}={value}" for key, value in variables.items()]
         inner = ["env", "-i", f"PATH={_PATH}", "HOME=/root", *settings]
-        words = ["sh", "-c", f'cd {folder} && exec "$@"', "sh", *command]
+        words = ["sh", "-c", 'cd /root && exec "$@"', "sh", *command]
         return subprocess.run(
             [*spaces, "sh", "-ec", _ENTER, "sh", str(self.path), *inner, *words],
             capture_output=True,
@@ -51,6 +66,26 @@ class Root:
             timeout=_LIMIT_S,
             check=False,
         )
+
+
+def prove(root: Root, command: str) -> None:
+    """The installed command says its version, finds its drivers, and runs."""
+    assert root.run(command, "--version").stdout == f"switchbench {__version__}\n"
+    checks = json.loads(root.run(command, "doctor", "--json").stdout)["checks"]
+    found = {(check["part"], check["what"]): check for check in checks}
+    assert "tcp, dpdk" in found["engine", "libraries"]["detail"]
+    assert found["dpdk", "drivers"]["state"] == "ok"
+    (root.path / "root" / "conf.yaml").write_text(CONFIGURATION)
+    run = root.run(command, "run", "conf.yaml", "--out", "out")
+    assert run.returncode == 0, run.stderr
+    measured(root.path / "root" / "out")
+
+
+def measured(results: Path) -> None:
+    """What that run leaves."""
+    summary = json.loads((results / "summary.json").read_text())
+    assert {trial["transport"] for trial in summary["trials"]} == {"dpdk", "tcp"}
+    assert summary["faults"] == []
 
 
 def need_root() -> None:

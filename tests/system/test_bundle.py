@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -15,14 +14,6 @@ from switchbench import __version__
 from switchbench.package import bundle
 
 INSTALL = Path(bundle.__file__).with_name("install.sh")
-CONFIGURATION = """\
-switchbench: 1
-site: {lab: one-switch, nodes: 4}
-transports: [dpdk, tcp]
-window: 300ms
-tests:
-- {pattern: pairs, partners: neighbours}
-"""
 
 
 @pytest.fixture
@@ -125,21 +116,11 @@ def install_and_run(root: rootfs.Root, archive: Path) -> None:
     """Unpacks, installs, looks around and runs a lab, all in there."""
     target = root.path / "root" / "sb.tar.gz"
     target.write_bytes(archive.read_bytes())
-    (root.path / "root" / "conf.yaml").write_text(CONFIGURATION)
     installed = root.run("sh", "-c", "tar -xzf sb.tar.gz && switchbench-*/install")
     assert installed.returncode == 0, installed.stderr
     assert f"Switchbench {__version__} is in /opt/switchbench." in installed.stdout
     command = "/opt/switchbench/bin/switchbench"
-    assert root.run(command, "--version").stdout == f"switchbench {__version__}\n"
-    checks = json.loads(root.run(command, "doctor", "--json").stdout)["checks"]
-    found = {(check["part"], check["what"]): check for check in checks}
-    assert "tcp, dpdk" in found["engine", "libraries"]["detail"]
-    assert found["dpdk", "drivers"]["state"] == "ok"
-    run = root.run(command, "run", "conf.yaml", "--out", "out")
-    assert run.returncode == 0, run.stderr
-    summary = json.loads((root.path / "root/out/summary.json").read_text())
-    assert {trial["transport"] for trial in summary["trials"]} == {"dpdk", "tcp"}
-    assert summary["faults"] == []
+    rootfs.prove(root, command)
     pages = root.path / "opt/switchbench/share/man"
     assert (pages / "man1/switchbench-run.1").is_file()
     again = root.run(command, "bundle", "--out", "again.tar.gz")

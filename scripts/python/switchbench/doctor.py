@@ -137,7 +137,7 @@ def _driver_files() -> Iterator[Path]:
         yield from own.glob("librte_net_*.so*")
         return
     for pattern in _PMD_FOLDERS:
-        yield from Path("/").glob(f"{pattern[1:]}/librte_net_*.so")
+        yield from Path("/").glob(f"{pattern[1:]}/librte_net_*.so*")
 
 
 def _own_drivers() -> Path | None:
