@@ -80,7 +80,8 @@ def test_all_pages_are_rendered_without_a_warning(root: syntax.Command, tmp_path
     for page in pages(root):
         text = rendered(page, tmp_path)
         assert "NAME" in text
-        assert "`" not in text.replace("``", ""), page.file
+        filled = re.sub(r"^\.nf$.*?^\.fi$", "", page.render(), flags=re.MULTILINE | re.DOTALL)
+        assert "`" not in filled, page.file
 
 
 def test_a_programs_help(tmp_path: Path) -> None:

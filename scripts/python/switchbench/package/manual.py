@@ -113,22 +113,18 @@ def _sentence(text: str) -> str:
 
 def _add_epilog(page: Page, epilog: str) -> None:
     """What stands below the options in --help: `examples:` and the like begin sections."""
+    section = ""
     for block in re.split(r"\n\s*\n", epilog.strip("\n")):
         title, colon, rest = block.partition(":")
         if colon and title in _TITLES:
-            page.section(_TITLES[title])
-            _add_text(page, rest.removeprefix(" "))
+            section = _TITLES[title]
+            page.section(section)
+            _add_mixed(page, rest.lstrip(" ").strip("\n"))
         elif block.strip():
-            page.section("notes")
-            _add_text(page, block)
-
-
-def _add_text(page: Page, text: str) -> None:
-    """Indented lines stay as they are; others are filled."""
-    if any(line.startswith(" ") for line in text.strip("\n").splitlines()):
-        page.verbatim(text)
-    else:
-        page.paragraph(text)
+            if section != "NOTES":
+                section = "NOTES"
+                page.section(section)
+            _add_mixed(page, block)
 
 
 def program_page(name: str, help_text: str) -> Page:
