@@ -18,7 +18,7 @@ from switchbench.report import figure as fig
 from switchbench.report.columns import PlanKey, Spans, Times
 from switchbench.report.data import Measured, plan_key
 from switchbench.report.figure import Figure, packed, unpacked
-from switchbench.report.figures import cpu, figures, heat, messages, scatter, skew
+from switchbench.report.figures import cpu, figures, heat, messages, scatter, series, skew
 from switchbench.results.directory import CONFIGURATION, RECORDS, SUMMARY
 from switchbench.results.summary import schema
 
@@ -62,6 +62,12 @@ def test_a_simulated_summary_is_of_the_schema(directory: Path) -> None:
     summary = json.loads((directory / SUMMARY).read_text())
     assert list(Draft202012Validator(schema()).iter_errors(summary)) == []
     assert summary["status"] == "complete"
+
+
+@pytest.mark.parametrize("part", ["trial", "plan", "comparison"])
+def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> None:
+    known = schema()["$defs"][part]["properties"]["traffic"]["enum"]
+    assert set(known) == set(series._TRAFFIC) == {"stream", "transfer", "pingpong"}
 
 
 def test_every_kind_is_drawn_that_the_run_has_data_for(drawn: dict[str, Figure]) -> None:

@@ -101,7 +101,7 @@ def _summary(directory: Path, damage: list[str]) -> Entry:
         if other is not None:
             return other
     try:
-        again = _again(directory, summary)
+        again = _again(directory, summary, damage)
     except SwitchbenchError as error:
         if not summary:
             raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
@@ -119,9 +119,10 @@ def _of_another_form(directory: Path) -> Entry | None:
     return found if isinstance(found, dict) and "trials" in found else None
 
 
-def _again(directory: Path, summary: Entry) -> Entry:
+def _again(directory: Path, summary: Entry, faults: list[str]) -> Entry:
+    """Of the records; what was wrong with the summary makes the run a partial one."""
     run = compile_run(read(Request(directory / CONFIGURATION)))
-    return gather(run, directory).finish(summary.get("run", _about(directory)), [])
+    return gather(run, directory).finish(summary.get("run", _about(directory)), faults)
 
 
 def _about(directory: Path) -> Entry:
