@@ -13,9 +13,10 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
+import yaml
 
 import reports
-from switchbench import cli
+from switchbench import __version__, cli
 from switchbench.report import browser, build, definitions, markup, overview, table, tables, tidy
 from switchbench.report.data import Measured
 from switchbench.report.table import Column, make
@@ -306,3 +307,9 @@ def test_damaged_records_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixt
         file.write("\x00\x00 not JSON\n")
     assert report(directory, "--table", str(tmp_path / "t")) == 2
     assert "records.ndjson is damaged" in capsys.readouterr().err
+
+
+def test_citation_names_this_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["version"] == __version__
+    assert {"cff-version", "message", "title", "authors"} <= cited.keys()

@@ -76,13 +76,17 @@ class Frame:
         """Adds a table to a section; None adds nothing."""
         if table is None:
             return
+        about = paragraph(" ".join(filter(None, (table.about, table.shared))), "about")
+        if len(table.columns) < 2:  # all rows are alike: what they share is said
+            section.parts += [tag("h3", table.title), about]
+            return
         name = f"table-{table.name}"  # a figure may have the same
         self.blocks.append(_block(name, table.data()))
         for column in table.columns:
             self.meanings.setdefault(column.title, column.definition)
         section.parts += [
             tag("h3", table.title),
-            paragraph(" ".join(filter(None, (table.about, table.shared))), "about"),
+            about,
             tag("div", id=name, data_table=table.name, data_title=table.title),
             paragraph(table.unseen, "about"),
         ]

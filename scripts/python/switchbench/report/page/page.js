@@ -264,17 +264,29 @@ function watchHints() {
 
 // --- paper ----------------------------------------------------------------------------------------
 
-/** Draws all there is, in light colours, and prints. */
+/** Draws all there is, in light colours and as wide as paper, prints, and puts all back. */
 async function printAll() {
   const theme = root.dataset.theme;
   root.dataset.theme = "light";
-  applyTheme();
+  root.classList.add("paper");
   for (const place of document.querySelectorAll("[data-table]")) await drawTable(place);
-  for (const figure of figures.values()) await figure.draw();
-  print();
-  if (theme) root.dataset.theme = theme;
-  else delete root.dataset.theme;
-  applyTheme();
+  await drawAnew();
+  try {
+    print();
+  } finally {
+    if (theme) root.dataset.theme = theme;
+    else delete root.dataset.theme;
+    root.classList.remove("paper");
+    applyTheme();
+  }
+}
+
+async function drawAnew() {
+  for (const figure of figures.values()) {
+    await figure.drawing;
+    if (figure.state === "drawn") figure.remove();
+    await figure.draw();
+  }
 }
 
 async function eachTable(act) {

@@ -99,7 +99,8 @@ class LongTable {
     this.columns.forEach((column, number) => {
       const words = column.title.split(" ").map((word) => word.length);
       const unit = column.unit ? column.unit.length : 0;
-      let most = Math.max(...words, unit, Math.ceil(column.title.length / 2)) + 2;
+      const filter = this.rows > UNFILTERED_ROWS ? 7 : 0; // room for its placeholder
+      let most = Math.max(...words, unit, filter, Math.ceil(column.title.length / 2)) + 2;
       for (const value of this.values[number]) {
         const length = value === null ? 1 : shown(column, value).length;
         if (length > most) most = length;
