@@ -105,7 +105,7 @@ def test_every_figure_draws_when_it_comes_into_sight(opened: Opened) -> None:
 
 
 def test_what_is_out_of_sight_is_not_drawn(opened: Opened) -> None:
-    opened.table("nodes")
+    opened.table("plans")
     last = opened.page.locator("[data-table]").last
     assert last.locator("table").count() == 0
 
