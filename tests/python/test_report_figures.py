@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -409,6 +410,23 @@ def test_without_records_the_summarys_figures_are_there(copy: Path) -> None:
     names = {one.name for one in figures(measured)}
     assert {"nodes-chain", "pairs", "plans", "phases-1", "skew", "cpu"} <= names
     assert not any(name.startswith(("heat", "course", "latency")) for name in names)
+
+
+def test_what_was_not_observed_is_drawn_as_a_gap(copy: Path) -> None:
+    """A run that broke off: times unknown, throughput of whole phases unknown."""
+    text = (copy / RECORDS).read_text()
+    (copy / RECORDS).write_text(re.sub(r'"window_ns":\d+', '"window_ns":null', text))
+    summary = json.loads((copy / SUMMARY).read_text())
+    for plan in summary["plans"]:
+        plan["elapsed_s"] = None
+    for phase in summary["trials"][::2]:
+        phase["throughput"] |= dict.fromkeys(("min", "mean", "max", "total"))
+        phase |= dict.fromkeys(("start_skew_us", "lost_frames", "cpu_s"))
+    (copy / SUMMARY).write_text(json.dumps(summary))
+    made = {one.name: one for one in figures(Measured.load(copy))}
+    assert json.dumps([[one.data, one.layout] for one in made.values()], allow_nan=False)
+    assert not any(name.startswith("heat") for name in made)
+    assert trace(made["plans"], "tcp")["text"] == ["-"] * len(trace(made["plans"], "tcp")["y"])
 
 
 def test_a_newer_form_is_said_and_what_is_known_is_shown(copy: Path) -> None:

@@ -66,7 +66,8 @@ def _spans(measured: Measured, plan: Entry) -> Spans | None:
     spans = measured.records.spans(plan_key(plan))
     if spans is None or plan["traffic"] == "stream":
         return spans
-    return spans.until_done()
+    spans = spans.until_done()
+    return spans if len(spans.src) else None
 
 
 def _figure(measured: Measured, name: str, plan: Entry, spans: Spans, left: int) -> Figure:

@@ -45,8 +45,6 @@ class Cells:
     @property
     def evenness(self) -> float:
         """The slowest pair's rate by that of all."""
-        if np.isnan(self.rate).all():
-            return 1.0
         return float(np.nanmin(self.rate) / max(float(np.nanmean(self.rate)), 1e-9))
 
     @property
@@ -78,7 +76,7 @@ def _settings(measured: Measured) -> list[list[Entry]]:
 
 
 def _cells(measured: Measured, plans: Sequence[Entry]) -> Cells | None:
-    """None where the setting has no more than a flow a rank."""
+    """None where the setting has no more than a flow a rank, or nothing was observed."""
     some = [(plan, measured.records.flows(plan_key(plan))) for plan in plans]
     known = [flows for plan, flows in some if flows is not None]
     if not known:
@@ -97,7 +95,7 @@ def _cells(measured: Measured, plans: Sequence[Entry]) -> Cells | None:
         rate = _sums(code, column("mbps"), size) / _sums(code, ones, size, column("mbps"))
         lost, offered = column("lost"), column("offered")
         loss = 100 * _sums(code, lost, size) / _sums(code, offered, size, lost)
-    return Cells(rate, loss)
+    return None if np.isnan(rate).all() else Cells(rate, loss)
 
 
 def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -> Matrix:

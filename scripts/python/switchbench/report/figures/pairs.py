@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...results import figures as words
 from ...results.figures import Unit, unit_for
 from ..data import Measured
 from ..figure import LEGEND, MARKERS, PAIRS, PALETTE, Figure, gaps, named_rows, packed, rows
@@ -75,7 +76,7 @@ def _trace(number: int, transport: str, series: Sequence[Series], unit: Unit) ->
             "arrayminus": packed(mean - column("min")),
         },
         "marker": {"color": PALETTE[number], "symbol": MARKERS[number], "size": 10},
-        "text": [f"{value:.4g}" for value in mean],
+        "text": [words.digits(value) for (value,) in rows(mean)],
         "textposition": "top center",
         "cliponaxis": False,
         "customdata": rows(column("min"), column("max"), shares),

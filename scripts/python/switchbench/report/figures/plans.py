@@ -119,7 +119,7 @@ def _bars(
             "color": PALETTE[number % len(PALETTE)],
             "pattern": {"shape": _HATCHES[number % len(_HATCHES)]},
         },
-        "text": [f"{value:.4g}" for value in mean],
+        "text": [words.digits(value) for (value,) in rows(mean)],
         "textposition": "outside",
         "cliponaxis": False,
         "hovertemplate": f"%{{y}}<br>{said}<extra>{transport}</extra>",
