@@ -128,14 +128,11 @@ def test_a_wheel(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     data = f"switchbench-{__version__}.data/data/share/switchbench/conf"
-    assert f"{data}/labs/one-switch.yaml" in names
-    assert f"{data}/two-modules.yaml" in names
-    assert "switchbench/package/install.sh" in names
-    packages = {"__pycache__"} | {
-        path.name for path in (PROJECT / "scripts/python/switchbench").iterdir() if path.is_dir()
-    }
-    installed = {name.split("/")[1] for name in names if name.startswith("switchbench/")}
-    assert packages - {"__pycache__"} <= installed
+    examples = [path for path in (PROJECT / "conf").rglob("*") if path.is_file()]
+    assert {f"{data}/{path.relative_to(PROJECT / 'conf')}" for path in examples} <= set(names)
+    package = PROJECT / "scripts" / "python"
+    ours = [path for path in (package / "switchbench").rglob("*") if path.suffix != ".pyc"]
+    assert {str(path.relative_to(package)) for path in ours if path.is_file()} <= set(names)
     target = tmp_path / "target"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     subprocess.run([*pip, "--target", str(target), str(wheel)], check=True)
