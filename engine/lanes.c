@@ -199,6 +199,7 @@ static int set_load(const struct phase_run *run, struct phase_lane *lane, struct
         .rate_bps = port->line_rate_bps,
         .frames = strcmp(trial->transport->size_unit, "frame") == 0,
         .mean_size = phase_mean_size(&lane->phase),
+        .shared = port->doc->conf.shared,
     };
 
     if (run->template.traffic == TRAFFIC_PINGPONG) { /* the next message waits for the last one */

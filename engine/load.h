@@ -7,12 +7,15 @@
 
 #include "documents.h"
 
+#define LOAD_SHARED_PERCENT 95
+
 /* What a port's line carries, and what is to be sent on it. */
 struct load_line {
     const char *port;  /* its name, for sentences */
     uint64_t rate_bps; /* layer 1; 0: unknown */
     bool frames;       /* sizes are frames', which take FRAME_OVERHEAD_L1 more; false: messages */
     double mean_size;  /* bytes */
+    bool shared;       /* others' traffic has LOAD_SHARED_PERCENT's rest */
 };
 
 /* 0; -EINVAL with the sentence when the line can't carry it, or when its share was asked for and

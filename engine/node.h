@@ -86,6 +86,7 @@ struct node {
 
     struct node_port *ports;
     size_t port_count;
+    bool shares;               /* one of its ports carries other traffic, its own records too */
     bool lent;                 /* its PCI ports have left their kernel drivers, ... */
     bool owes;                 /* ... it was this node that took them, and it gives them back */
     int held_fd;               /* keeps others from doing that; -1: nothing held */

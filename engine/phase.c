@@ -393,6 +393,7 @@ static void hand_over(struct phase_run *run, const struct phase_run *last)
 {
     struct node *node = run->trial->node;
 
+    records_hold(node->records, node->shares);
     set_times(run, run->start_run_ns - run->offset_ns);
     begin_interims(run);
     deal_lanes(run);
@@ -441,6 +442,7 @@ static int see_through(struct sequence *sequence, size_t index)
 
     go_ahead(sequence, index);
     rc = await_workers(sequence, index);
+    records_hold(run->trial->node->records, false);
     if (run->compute != NULL)
         compute_stop(run->compute);
     lanes_gather(run);

@@ -191,6 +191,15 @@ static void interface_of_rdma(const char *rdma, char *name, size_t size)
     fclose(file);
 }
 
+/* The kernel and an RDMA device give each socket and each queue pair its own, and nobody else's. */
+static bool isolates_flows(const struct doc_port *doc)
+{
+    for (unsigned i = 0; i < doc->transports_count; i++)
+        if (strcmp(doc->transports[i], "tcp") != 0 && strcmp(doc->transports[i], "verbs") != 0)
+            return false;
+    return doc->transports_count > 0;
+}
+
 static int ask_guard(const struct doc_port *doc, struct err *err)
 {
     const struct port_conf *conf = &doc->conf;
@@ -202,6 +211,7 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
                   : conf->driver != NULL ? conf->driver
                                          : "af_packet",
         .shared = conf->shared,
+        .isolates_flows = isolates_flows(doc),
         .leaves_kernel = conf->pci != NULL,
     };
     int rc = 0;
@@ -259,6 +269,7 @@ int ports_survey(struct node *node)
 
     for (size_t i = 0; i < node->port_count && rc == 0; i++) {
         rc = check_transports(node->ports[i].doc, &err);
+        node->shares |= node->ports[i].doc->conf.shared;
         if (rc == 0)
             rc = ask_guard(node->ports[i].doc, &err);
     }

@@ -37,6 +37,7 @@ struct records {
     size_t queue_count;
     size_t queue_bytes;
     int64_t closing_ns; /* give up writing then; 0: not closing */
+    bool held;
     atomic_ullong dropped;
     atomic_bool broken;
 };
@@ -80,7 +81,7 @@ static struct line *take(struct records *records)
     struct line *line;
 
     pthread_mutex_lock(&records->lock);
-    while (STAILQ_EMPTY(&records->queue) && records->closing_ns == 0)
+    while ((STAILQ_EMPTY(&records->queue) || records->held) && records->closing_ns == 0)
         pthread_cond_wait(&records->filled, &records->lock);
     line = STAILQ_FIRST(&records->queue);
     if (line != NULL) {
@@ -205,6 +206,14 @@ void record_offer(struct records *records, json_t *record)
     enqueue(records, record, true);
 }
 
+void records_hold(struct records *records, bool hold)
+{
+    pthread_mutex_lock(&records->lock);
+    records->held = hold;
+    pthread_cond_signal(&records->filled);
+    pthread_mutex_unlock(&records->lock);
+}
+
 bool records_crowded(struct records *records)
 {
     bool crowded;
@@ -217,6 +226,7 @@ bool records_crowded(struct records *records)
 
 int records_await_room(struct records *records)
 {
+    records_hold(records, false);
     pthread_mutex_lock(&records->lock);
     while (records->queue_count > QUEUE_ROOM)
         pthread_cond_wait(&records->taken, &records->lock);

@@ -36,6 +36,10 @@ bool records_crowded(struct records *records);
  * output can't be written any more. */
 int records_await_room(struct records *records);
 
+/* Holds records back, or lets them go: a shared port carries them too, and what is measured there
+ * is not to meet them. Who closes or awaits room lets them go. */
+void records_hold(struct records *records, bool hold);
+
 /* Sets `key` to the value, or to null when it is below 0: not observed. */
 void record_set_count(json_t *record, const char *key, int64_t value);
 

@@ -3,10 +3,10 @@
 """From the command to the last hello over ssh: 64 hosts in namespaces on one machine, an sshd each.
 
 `switchbench run` as a person starts it, tcp. Both ends of all connections share this machine's
-cores: two logins a host, of which each costs a key exchange at both ends. The parts:
+cores: one login a host, which costs a key exchange at both ends. The parts:
 
-  reach   Python, the configuration, the plan; the engine's version of every host
-  nodes   64 ssh clients, 64 nodes, to the last hello
+  reach   Python, the configuration, the plan; 64 logins, of which each says its version and waits
+  nodes   the job to all, ports opened, to the last hello
   join    control endpoints, handshake, first barrier
 
 The peer is ClusterShell itself on the same hosts: one `switchbench-node --version` for each, as

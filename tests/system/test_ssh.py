@@ -345,6 +345,47 @@ def test_the_controllers_port_is_guarded(engine: Any, hosts: sshkit.Hosts, tmp_p
     assert sshkit.CONTROLLER in underway.sentence(result.errors)
 
 
+def over_control(hosts: sshkit.Hosts, **more: Any) -> runs.Record:
+    """A site whose port under test carries the controller's connection and the barriers, too."""
+    site = hosts.site("node1", "node2")
+    del site["control"]["deadman"]
+    addresses = {node.name: node.control_ipv4 for node in hosts.lab.nodes}
+    site["ports"]["e0"] |= {"iface": "ctl0", "shared": True, "line_rate": "50Mbit"} | more
+    site["overrides"] = {
+        name: {"e0": {"tcp_address": addresses[name]}} for name in ("node1", "node2")
+    }
+    return site
+
+
+def test_control_over_the_port_under_test(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    asked = configuration(over_control(hosts), window="1s", interim="100ms")
+    del asked["load"]
+    result = hosts.run(tmp_path, asked)
+    assert result.status == 0, result.errors
+    effective = yaml.safe_load((result.directory / "configuration.yaml").read_text())
+    assert effective["site"]["control"]["deadman"] == "5s"
+    (trial, *_) = result.summary["trials"]
+    assert trial["load"] == {"percent": 95.0}
+    flows = [record for record in result.records("flow") if record["side"] == "destination"]
+    assert flows
+    for record in flows:
+        bps = record["window_payload_bytes"] * 8e9 / record["window_ns"]
+        assert 0.5 * 50e6 < bps < 0.96 * 50e6
+    too_much = hosts.run(tmp_path / "more", asked | {"load": "96%"})
+    assert too_much.status == 2
+    assert "node1:e0 is shared, so at most 95% is for it" in too_much.errors
+
+
+def test_raw_frames_never_over_control(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    for driver in ("af_packet", "af_xdp"):
+        asked = configuration(over_control(hosts, driver=driver)) | {"transport": "dpdk"}
+        result = hosts.run(tmp_path / driver, asked)
+        assert result.status == 2
+        said = underway.sentence(result.errors)
+        assert "`shared: true` allows it only where the driver isolates flows" in said
+        assert f"which {driver} does not" in said
+
+
 def test_sudo_without_a_password(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     if shutil.which("sudo") is None:
         pytest.skip("there is no sudo")

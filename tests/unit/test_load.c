@@ -16,9 +16,9 @@
 #define FRAME 1518
 #define FRAMES_A_SECOND (LINE_BPS / 8.0 / (FRAME + FRAME_OVERHEAD_L1)) /* 8,127.4 */
 
-static const struct load_line frames = {"node1:e0", LINE_BPS, true, FRAME};
-static const struct load_line messages = {"node1:e0", LINE_BPS, false, 65536};
-static const struct load_line unknown = {"node1:e0", 0, true, FRAME};
+static const struct load_line frames = {"node1:e0", LINE_BPS, true, FRAME, false};
+static const struct load_line messages = {"node1:e0", LINE_BPS, false, 65536, false};
+static const struct load_line unknown = {"node1:e0", 0, true, FRAME, false};
 
 static struct load resolve(struct doc_load ask, const struct load_line *line)
 {
@@ -55,7 +55,7 @@ static void percent_is_of_the_line(void **state)
 
 static void messages_at_full_line_are_unlimited(void **state)
 {
-    static const struct load_line nameless = {"node1:e0", 0, false, 65536};
+    static const struct load_line nameless = {"node1:e0", 0, false, 65536, false};
 
     (void)state;
     assert_true(resolve((struct doc_load){.percent = 100}, &messages).unlimited);
@@ -93,7 +93,7 @@ static void without_a_line_rate_only_rates_are_possible(void **state)
 
 static void probes_are_slow(void **state)
 {
-    static const struct load_line slow = {"node1:e0", 1000000, true, FRAME};
+    static const struct load_line slow = {"node1:e0", 1000000, true, FRAME, false};
     struct load load;
 
     (void)state;
@@ -103,9 +103,26 @@ static void probes_are_slow(void **state)
     assert_float_equal(load.rate_fps, FRAMES_A_SECOND / 1000, 0.01);
     load_for_probe(&load, &unknown);
     assert_float_equal(load.rate_fps, 1000, 0);
-    load_for_probe(&load, &(struct load_line){"node1:e0", 100000000000, true, 64});
+    load_for_probe(&load, &(struct load_line){"node1:e0", 100000000000, true, 64, false});
     assert_float_equal(load.rate_fps, 1000, 0);
     assert_false(load.unlimited);
+}
+
+static void a_shared_line_is_left_to_others_too(void **state)
+{
+    struct load_line shared = frames;
+    struct load_line streams = messages;
+    struct load_line nameless = unknown;
+
+    (void)state;
+    shared.shared = streams.shared = nameless.shared = true;
+    assert_float_equal(resolve((struct doc_load){.percent = 95}, &shared).rate_bps, 95e6, 1);
+    resolve((struct doc_load){.fps = FRAMES_A_SECOND * 0.949}, &shared);
+    refused((struct doc_load){.percent = 96}, &shared, "is shared: a load of at most 95 %");
+    refused((struct doc_load){.fps = FRAMES_A_SECOND * 0.951}, &shared, "is shared");
+    refused((struct doc_load){.bps = 96e6}, &shared, "is shared");
+    refused((struct doc_load){.percent = 100}, &streams, "is shared");
+    refused((struct doc_load){.bps = 1e6}, &nameless, "set line_rate");
 }
 
 int main(void)
@@ -117,6 +134,7 @@ int main(void)
         cmocka_unit_test(above_the_line_is_refused),
         cmocka_unit_test(without_a_line_rate_only_rates_are_possible),
         cmocka_unit_test(probes_are_slow),
+        cmocka_unit_test(a_shared_line_is_left_to_others_too),
     };
 
     return cmocka_run_group_tests_name("load", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -258,6 +259,30 @@ static void unknown_is_null(void **state)
     json_decref(record);
 }
 
+static void records_that_are_held_come_later(void **state)
+{
+    struct scene scene;
+    struct pollfd ready;
+
+    (void)state;
+    set_scene(&scene);
+    ready = (struct pollfd){.fd = scene.reader, .events = POLLIN};
+    records_hold(scene.records, true);
+    say(&scene, "flow", 0);
+    say(&scene, "flow", 1);
+    assert_int_equal(poll(&ready, 1, 200), 0);
+    records_hold(scene.records, false);
+    scene.lines = fdopen(scene.reader, "r");
+    assert_int_equal(next_number(scene.lines, "flow"), 0);
+    assert_int_equal(next_number(scene.lines, "flow"), 1);
+    records_hold(scene.records, true);
+    say(&scene, "flow", 2);
+    close_records(&scene); /* lets them go */
+    assert_int_equal(next_number(scene.lines, "flow"), 2);
+    assert_int_equal(next_number(scene.lines, "flow"), -1);
+    fclose(scene.lines);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_is_noticed),
         cmocka_unit_test(who_may_wait_keeps_the_queue_short),
         cmocka_unit_test(long_lines_stay_whole),
+        cmocka_unit_test(records_that_are_held_come_later),
         cmocka_unit_test(unknown_is_null),
     };
 

@@ -15,6 +15,7 @@ from .config.acceptance import about_values, reservations
 from .config.effective import SWITCH_TIMEOUT_NS
 from .config.effective import text as written
 from .config.members import Members
+from .config.profiles import SHARED_PERCENT
 from .config.resolve import Point, Test, frame_limits, given, place, points, verbs_limits
 from .config.settings import PATTERN_KEYS, carries_messages
 from .config.words import listed
@@ -504,9 +505,27 @@ def latency_document(latency: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def _shared_refusal(point: Point, port: Port) -> str | None:
+    """What other traffic on the port's line needs is left to it."""
+    load, line_bps = point.load, port.line_rate_bps
+    percent = load.percent
+    if percent is None and line_bps:
+        mean_bytes = sum(point.sizes) / len(point.sizes)
+        if point.test.transport == "dpdk":
+            mean_bytes += LAYER1_OVERHEAD
+        wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
+        percent = 100 * wanted_bps / line_bps
+    if percent is None or percent <= SHARED_PERCENT:
+        return None
+    return f"{percent:g}% of line: {port.name} is shared, so at most {SHARED_PERCENT:g}% is for it"
+
+
 def _load_refusal(point: Point, port: Port) -> str | None:
     """Why a port can't be asked for this load, or None."""
     load, line_bps = point.load, port.line_rate_bps
+    shared = _shared_refusal(point, port) if port.engine.get("shared") else None
+    if shared is not None:
+        return shared
     if load.percent is not None:
         known = line_bps or port.network != "lab"
         if known or (point.test.transport != "dpdk" and load.percent == 100.0):

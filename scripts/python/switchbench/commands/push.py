@@ -22,10 +22,10 @@ examples:
 It needs nothing there but ssh, tar and gzip, and brings its own C library, DPDK's drivers and
 rdma-core's. Hosts that have this very build are left as they are. `run` finds it.
 
-privilege (the site's `ssh.privilege`):
+privilege, by default what the site says:
   none    into the home folder (~/{HOME_FOLDER}): enough for tcp, or for root
   setcap  into {SHARED_FOLDER}, by sudo -n once; the engine gets the capabilities of its ports
-  sudo    into {SHARED_FOLDER}, by sudo -n; `run` starts it by sudo -n too
+  sudo    into {SHARED_FOLDER}, by sudo -n; a run starts it by sudo -n too
 
 exit status: 0 when all have it, 3 when one has not"""
 

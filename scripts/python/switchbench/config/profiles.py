@@ -133,8 +133,14 @@ def _options(site: Site, transport: str) -> dict[str, Any]:
     return OPTION_DEFAULTS[transport] | by_site.get(transport, {}) | by_machine
 
 
+SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/load.h)
+
+
 def default_load(site: Site, transport: str) -> Load:
-    """Frames: below what clocks' differences allow (RFC 8239); tcp and verbs: all they can."""
+    """Frames: below what clocks' differences allow (RFC 8239); tcp and verbs: all they can. Where
+    a port is shared: what its other users leave."""
+    if any(port.engine.get("shared") for port in site.ports):
+        return Load(percent=SHARED_PERCENT)
     if transport != "dpdk":
         return Load(percent=100.0)
     return Load(percent=95.0 if site.launch == "lab" else 99.98)
