@@ -71,7 +71,7 @@ def every_command() -> Iterator[Any]:
                 yield pytest.param(words, id=f"{block} {' '.join(words)[:60]}")
 
 
-@pytest.mark.parametrize("words", every_command())
+@pytest.mark.parametrize("words", list(every_command()))
 def test_the_parser_takes_it(words: list[str]) -> None:
     if not words or words[0].startswith("..."):
         return  # "switchbench ..." in prose
