@@ -121,7 +121,7 @@ def _of_latency(every: Sequence[list[Case]]) -> list[list[Case]]:
 
 def _title(cases: Sequence[Case]) -> str:
     same = len({case.title for case in cases}) == 1
-    return cases[0].title if same else f"{cases[0].matrix}, {cases[0].ranks}"
+    return cases[0].title if same else f"{cases[0].matrix}, {cases[0].ranks}, {cases[0].size}"
 
 
 def _throughput_axis(cases: Sequence[Case], hpl: Sequence[float] | None) -> Iterator[Axis]:

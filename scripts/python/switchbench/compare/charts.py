@@ -35,6 +35,7 @@ _DIFFERENCE = (
 _LETTERS, _TICK_LETTERS = 26, 44  # of a line around the chart, and beside one
 _DRAWN = ("mean_rate", "slowest_rate")  # measures of the differences' figures
 _APART = 0.14  # of a row: neither measure hides the other's interval
+_MOST_AXES = 24  # of a chart that can be read
 _MOST_NAMES = 40  # of phases, below an axis
 
 
@@ -54,6 +55,10 @@ def charts(comparison: Comparison) -> Iterator[Figure]:
 
 def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> Figure:
     """One closed line for each result."""
+    left_out = ""
+    if len(axes) > _MOST_AXES:
+        left_out = f" Of {len(axes)} ratios the first {_MOST_AXES} are drawn: the table has all."
+        axes = axes[:_MOST_AXES]
     spokes = [_lines(axis.title, _LETTERS) for axis in axes]
     around = [*range(len(axes)), 0]  # the line is closed
     traces = [
@@ -74,7 +79,7 @@ def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> 
     return Figure(
         name="ratios",
         title="Ratios, the best of each axis is 1",
-        definition=_KIVIAT + (_DIVIDED if divided else _NOT_DIVIDED),
+        definition=_KIVIAT + (_DIVIDED if divided else _NOT_DIVIDED) + left_out,
         data=traces,
         layout={
             "polar": {

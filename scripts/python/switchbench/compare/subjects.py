@@ -42,7 +42,12 @@ class Case:
         """How it was carried."""
         plan = self.plans[0]
         load = "" if plan["asked_load"] is None else f", {plan['asked_load']:g} %"
-        return f"{plan['transport']}, {figures.size(plan)}{load}"
+        return f"{plan['transport']}, {self.size}{load}"
+
+    @property
+    def size(self) -> str:
+        """Of its frames or messages."""
+        return figures.size(self.plans[0])
 
     @property
     def ranks(self) -> str:

@@ -166,7 +166,9 @@ class _Page:
 def _title(match: Match, row: Row) -> str:
     pair = match.pairs[row.pair]
     title = f"{pair.title}, {row.of}" if row.of else pair.title
-    return f"{title}; {' and '.join(map(str, pair.repeats))} repeats"
+    *first, last = pair.repeats
+    counts = " and ".join([*map(str, first), figures.of(last, "repeat")])
+    return f"{title}; {counts}"
 
 
 def _weight(row: Row) -> tuple[float, float]:
