@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -102,14 +104,15 @@ def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The real one, as the command makes it."""
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The real one, as the command makes it; too large to be kept."""
     path = tmp_path_factory.mktemp("bundle") / "sb.tar.gz"
     done = subprocess.run(
         runs.command("bundle", "--out", str(path)), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return path
+    yield path
+    path.unlink()
 
 
 def install_and_run(root: rootfs.Root, archive: Path) -> None:
@@ -126,6 +129,7 @@ def install_and_run(root: rootfs.Root, archive: Path) -> None:
     again = root.run(command, "bundle", "--out", "again.tar.gz")
     assert again.returncode == 0, again.stderr
     assert (root.path / "root/again.tar.gz").stat().st_size > archive.stat().st_size / 2
+    shutil.rmtree(root.path)
 
 
 @pytest.mark.slow

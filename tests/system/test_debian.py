@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,8 @@ def _not_copied(folder: str, names: list[str]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The .deb."""
+def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The .deb. What it was built in is too large to be kept."""
     if shutil.which("dh") is None:
         pytest.skip("debhelper is not installed")
     source = tmp_path_factory.mktemp("debian") / "switchbench"
@@ -59,7 +60,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     (found,) = source.parent.glob(f"switchbench_{__version__}_*.deb")
-    return found
+    yield found
+    shutil.rmtree(source.parent)
 
 
 @pytest.mark.slow
@@ -106,3 +108,4 @@ def test_installed_in_a_new_system(package: Path, tmp_path: Path) -> None:
     removed = root.run("apt-get", "purge", "-qq", "-y", "switchbench")
     assert removed.returncode == 0, removed.stderr
     assert not (root.path / "usr/lib/switchbench").exists()
+    shutil.rmtree(root.path)

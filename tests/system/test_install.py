@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,8 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 @pytest.fixture(scope="module")
-def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where `meson install` has put everything, by DESTDIR and then moved."""
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where `meson install` has put everything, by DESTDIR and then moved; too large to be kept."""
     build = find_engine().resolve().parent.parent
     if not (build / "build.ninja").exists():
         pytest.skip(f"{build} is no build folder of Meson")
@@ -41,7 +42,8 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (usual,) = (one["value"] for one in options if one["name"] == "prefix")
     moved = place / "moved"
     shutil.move(place / usual.lstrip("/"), moved)
-    return moved
+    yield moved
+    shutil.rmtree(place)
 
 
 def without_sources(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -76,13 +78,14 @@ def test_what_is_where(prefix: Path) -> None:
         assert path.is_file(), path
 
 
-def test_a_run_without_the_source_tree(prefix: Path, tmp_path: Path) -> None:
+def test_a_run_without_the_source_tree(prefix: Path, tmp_path: Path, topology: Path) -> None:
     command = str(prefix / "bin" / "switchbench")
     shown = without_sources(command, "--version", folder=tmp_path)
     assert (shown.stdout, shown.stderr) == (f"switchbench {__version__}\n", "")
     planned = without_sources(command, "plan", "two-modules", "--json", folder=tmp_path)
     assert json.loads(planned.stdout)["trials"], planned.stderr
-    (tmp_path / "conf.yaml").write_text(rootfs.CONFIGURATION)
+    here = rootfs.CONFIGURATION.replace("one-switch, nodes: 4", str(topology))
+    (tmp_path / "conf.yaml").write_text(here)
     done = without_sources(command, "run", "conf.yaml", "--out", "out", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     rootfs.measured(tmp_path / "out")
