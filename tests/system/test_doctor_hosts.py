@@ -166,8 +166,9 @@ def test_a_cable_in_another_hole(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     site = hosts.site()
     site["wiring"] = {f"{name}:e0": ["leaf1", f"p{i}"] for i, name in enumerate(hosts.names, 1)}
     site["wiring"]["node3:e0"] = ["leaf1", "p30"]
-    with cables_are_told(hosts):
+    with cables_are_told(hosts), mtu(hosts, "node6", 1400), unheard(hosts, "node7"):
         found = doctor(hosts, tmp_path, site, 1)
-    (row,) = [row for row in found["rows"] if row["differ"]]
-    assert (row["name"], row["most"]) == ("e0 cable", "as the site says")
-    assert row["differ"] == {"node3": "at leaf1 p3, the site says leaf1 p30"}
+    rows = {row["name"]: row for row in found["rows"] if row["differ"]}
+    assert set(rows) == {"e0 mtu", "e0 cable", "control port"}
+    assert rows["e0 cable"]["most"] == "as the site says"
+    assert rows["e0 cable"]["differ"] == {"node3": "at leaf1 p3, the site says leaf1 p30"}
