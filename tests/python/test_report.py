@@ -79,6 +79,7 @@ COLUMNS = (
     Column("same", "same", "count", fold=True),
     Column("rate", "deep.rate", unit=table.RATE),
     Column("never", "never"),
+    Column("not here", "not_here", seldom=True),
 )
 ENTRIES = [
     {"name": "a", "same": 3, "deep": {"rate": 25_000.0}},

@@ -146,7 +146,9 @@ def _meanings(meanings: Mapping[str, str]) -> Html | None:
 
 def _plotly() -> bytes:
     """Plotly for browsers, as its Python package brings it."""
-    return files("plotly").joinpath("package_data/plotly.min.js").read_bytes()
+    code = files("plotly").joinpath("package_data/plotly.min.js").read_text("utf-8")
+    # A few Chinese letters in strings would make browsers hold and read all of it twice as wide.
+    return code.encode("ascii", "backslashreplace")
 
 
 def _asset(name: str) -> str:

@@ -35,7 +35,7 @@ def verdict(summary: Summary) -> Html:
         words = "The configuration has no clause to judge by (expect)."
         return tag("div", tag("b", "No verdict"), tag("p", f"{words} {ran}"), class_="verdict")
     word = found["verdict"]
-    said = tag("p", f"{found['sentence']} {ran}")
+    said = tag("p", f"{found['sentence'].rstrip('.')}. {ran}")
     head = tag("b", f"{_SIGNS[word]} {word.capitalize()}")
     return join(
         [

@@ -28,6 +28,7 @@ class Column:
     kind: str = "number"  # text, verdict, number (4 digits), percent (2 places), count
     unit: str = ""
     fold: bool = False  # said once where it is the same in all rows
+    seldom: bool = False  # does not apply to most runs: nothing is said where no row has it
     defined: str = ""  # the definition's key, where that is not `key`
     about: str = ""  # its definition, where no key has it
     value: Callable[[Entry], Any] | None = None  # made of the entry, where it does not hold it
@@ -89,7 +90,7 @@ def make(
     for column in columns:
         values = [_plain(column, column.of(entry)) for entry in rows]
         if all(value is None for value in values):
-            unseen.append(column.title)
+            unseen += [] if column.seldom else [column.title]
         elif column.fold and len(rows) > 1 and len(set(values)) == 1:
             shared.append(f"{column.title} {_said(column, values[0])}")
         else:

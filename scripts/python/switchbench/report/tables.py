@@ -54,8 +54,8 @@ _THROUGHPUT = (
 _MESSAGE = Column("message", "message_bytes", "count", "B")
 
 
-def _frames(title: str, key: str, fold: bool = True) -> Column:
-    return Column(title, key, "count", fold=fold)
+def _frames(title: str, key: str, fold: bool = True, seldom: bool = False) -> Column:
+    return Column(title, key, "count", fold=fold, seldom=seldom)
 
 
 def _per_gb(entry: Entry) -> float | None:
@@ -115,15 +115,15 @@ def losses(summary: Summary) -> Table | None:
         _frames("out of order", "reordered_frames"),
         _frames("late", "late_frames"),
         _frames("corrupted", "corrupted_frames"),
-        _frames("corrupted bytes", "corrupted_bytes"),
+        _frames("corrupted bytes", "corrupted_bytes", seldom=True),
         _frames("misdelivered", "misdelivered_frames"),
         _frames("foreign", "foreign_frames"),
         _frames("PAUSE frames", "pause_frames"),
-        _frames("retransmitted segments", "retransmitted_segments"),
-        _frames("lost messages", "lost_messages"),
-        _frames("retransmitted packets", "retransmitted_packets"),
-        _frames("ECN-marked packets", "ecn_marked_packets"),
-        _frames("congestion notices", "cnp_sent"),
+        _frames("retransmitted segments", "retransmitted_segments", seldom=True),
+        _frames("lost messages", "lost_messages", seldom=True),
+        _frames("retransmitted packets", "retransmitted_packets", seldom=True),
+        _frames("ECN-marked packets", "ecn_marked_packets", seldom=True),
+        _frames("congestion notices", "cnp_sent", seldom=True),
         _STATE,
     )
     about = (
@@ -334,9 +334,9 @@ def tuning(summary: Summary) -> Table | None:
         Column("cores", "cores", "text"),
         Column("offloads", "offloads", "text", fold=True),
         Column("hot paths", "variants", "text", fold=True),
-        Column("RDMA device", "rdma.rdma", "text"),
-        Column("RDMA link", "rdma.link_layer", "text", fold=True),
-        Column("RDMA MTU", "rdma.mtu", "count", "B", fold=True),
+        Column("RDMA device", "rdma.rdma", "text", seldom=True),
+        Column("RDMA link", "rdma.link_layer", "text", fold=True, seldom=True),
+        Column("RDMA MTU", "rdma.mtu", "count", "B", fold=True, seldom=True),
     )
     about = "What each port was sent and received through, as the nodes found it."
     return make("tuning", "Ports and their tuning", about, columns, summary.get("ports", []))
@@ -446,8 +446,8 @@ def findings(summary: Summary) -> Table | None:
         Column("kind", "kind", "text", about="Kinds: doc/measures.md, Findings"),
         Column("found", "sentence", "text", about="What was found, for a person"),
         Column("frames", "count", "count", about="Frames that it explains"),
-        Column("port", "port", "text"),
-        Column("groups", "groups", "text"),
+        Column("port", "port", "text", seldom=True),
+        Column("groups", "groups", "text", seldom=True),
         Column("transport", "transport", "text", fold=True),
         Column("trial", "trial", "count"),
         Column("phase", "phase", "count", about="From 0; empty: over the whole run"),
@@ -462,22 +462,22 @@ def clauses(summary: Summary) -> Table | None:
         Column("clause", "id", "text"),
         Column("verdict", "verdict", "verdict", about="Accepted: holds for every value. Refused: "
                "fails for one. Inconclusive: a host was in doubt, or a value is missing"),
-        Column("wording", "clause", "text"),
-        Column("source", "source", "text"),
         Column("measure", "measure", "text", about="doc/measures.md, Clauses"),
-        Column("over", "over", "text", about="What each value is of"),
         Column("required", "require", "text", about="As stated"),
         Column("worst value", "value", defined="expectations.value"),
         Column("unit", "unit", "text", about="Of worst value and margin"),
         Column("margin", "margin", defined="expectations.margin"),
-        Column("margin of limit", "margin_percent", "percent", "%"),
-        Column("of", "of", "text", defined="expectations.of"),
+        Column("margin of limit", "margin_percent", "percent", "%", seldom=True),
+        Column("of", "of", "text", defined="expectations.of", seldom=True),
+        Column("because", "reason", "text", defined="expectations.reason", seldom=True),
+        Column("wording", "clause", "text", seldom=True),
+        Column("source", "source", "text", seldom=True),
+        Column("over", "over", "text", about="What each value is of"),
         Column("looked at", "judged", "count"),
         Column("failed", "failed", "count"),
         Column("not observed", "unobserved", "count"),
         Column("trials", "trials", "count", defined="expectations.trials"),
         Column("trials measured", "trials_measured", "count"),
-        Column("because", "reason", "text", defined="expectations.reason"),
     )  # fmt: skip
     about = (
         "Each clause as stated, the worst value that was seen, and how far it is from the limit."

@@ -10,9 +10,9 @@ const root = document.documentElement;
 
 /** What a block of the page holds: gzip in base64. */
 async function unpacked(id) {
-  const block = document.getElementById(id);
-  const binary = atob(block.textContent);
-  const bytes = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
+  const binary = atob(document.getElementById(id).textContent);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
 }
@@ -94,6 +94,7 @@ class Drawn {
 
   async drawNow() {
     try {
+      await tablesFirst();
       const [Plotly, { data, layout }] = await Promise.all([needPlotly(), this.content()]);
       const height = layout.height ?? 420;
       this.place.style.minHeight = `${height}px`;
@@ -205,6 +206,12 @@ function watchSections() {
     for (const { target, isIntersecting } of entries) links.get(target.id)?.classList.toggle("here", isIntersecting);
   }, { rootMargin: "-20% 0px -79% 0px" }); // one line, a fifth down the window
   for (const section of document.querySelectorAll("main > section")) watch.observe(section);
+}
+
+/** A figure keeps the page busy for longer than a table: those in sight are there before it. */
+async function tablesFirst() {
+  await new Promise(requestAnimationFrame);
+  await Promise.all(tables.values());
 }
 
 // --- what a number means --------------------------------------------------------------------------

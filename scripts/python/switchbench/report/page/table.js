@@ -78,7 +78,7 @@ class LongTable {
     const clear = button("Show all", () => this.clear());
     const save = button("Save as CSV", () => this.save());
     save.title = "The rows that are shown, in their order";
-    bar.append(this.tally, clear, save);
+    bar.append(this.tally, ...(this.rows > UNFILTERED_ROWS ? [clear] : []), save);
     this.view = element("div", "table-view");
     this.view.tabIndex = 0;
     this.view.setAttribute("role", "region");
