@@ -31,7 +31,7 @@ WHOLE = {"scripts/setup", "scripts/demo", "scripts/test", "scripts/bench"}
 # Pages whose commands take some seconds alone, once the windows are short.
 QUICK = {"doc/live.md"}
 
-CANT = 77  # exit status: something is not here
+SKIPPED = 77  # exit status: something is not here
 
 # What stands for one of a few words.
 PLACEHOLDERS = {"DRIVER": "vfio-pci"}
@@ -209,7 +209,7 @@ def need_guests() -> None:
     """Skips where virtual machines can't be booted."""
     words = [sys.executable, "-m", "switchbench.guests", "prepare"]
     ready = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
-    if ready.returncode == CANT:
+    if ready.returncode == SKIPPED:
         pytest.skip(ready.stdout.strip())
     assert ready.returncode == 0, ready.stdout + ready.stderr
 
