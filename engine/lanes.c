@@ -208,7 +208,7 @@ static int set_load(const struct phase_run *run, struct phase_lane *lane, struct
     }
     if (!phase_is_probe(run))
         return load_resolve(&lane->phase.load, &trial->doc->load, &line, err);
-    load_for_probe(&lane->phase.load, &line);
+    load_for_probe(&lane->phase.load, &line, run->template.probes * (uint32_t)lane->send_count);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #define PROBE_PERCENT 10
 #define PROBE_FPS_MAX 1000.0
+#define PROBE_SPREAD_S 0.15 /* a partner whose cores are busy may begin so late */
 
 /* Bits on the line for one frame; for one message at least so many. */
 static double bits_each(const struct load_line *line)
@@ -57,11 +58,13 @@ int load_resolve(struct load *load, const struct doc_load *ask, const struct loa
     return 0;
 }
 
-void load_for_probe(struct load *load, const struct load_line *line)
+void load_for_probe(struct load *load, const struct load_line *line, uint32_t probes)
 {
     double fps = (double)line->rate_bps * PROBE_PERCENT / 100 / bits_each(line);
 
     if (line->rate_bps == 0 || fps > PROBE_FPS_MAX)
         fps = PROBE_FPS_MAX;
+    if (probes > 0 && fps > probes / PROBE_SPREAD_S)
+        fps = probes / PROBE_SPREAD_S;
     *load = (struct load){.rate_fps = fps};
 }

@@ -23,7 +23,8 @@ struct load_line {
 int load_resolve(struct load *load, const struct doc_load *ask, const struct load_line *line,
                  struct err *err);
 
-/* Slowly, since nobody knows yet where the frames go: 10 % of line, at most 1,000 a second. */
-void load_for_probe(struct load *load, const struct load_line *line);
+/* Slowly, since nobody knows yet where the frames go: 10 % of line, at most 1,000 a second; and the
+ * port's `probes` (0: not known) over 0.15 s at least, for partners that begin late. */
+void load_for_probe(struct load *load, const struct load_line *line, uint32_t probes);
 
 #endif

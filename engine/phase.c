@@ -54,10 +54,11 @@ static int64_t nominal_ns(const struct phase_run *run)
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct load *load = &run->lanes[i].phase.load;
         double frames = phase_is_probe(run)
-                            ? phase->probes
-                            : (double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1;
+                            ? (double)phase->probes * (double)run->lanes[i].send_count
+                            : ((double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1) *
+                                  (double)longest_flow_list(run);
         double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
-        double seconds = fps > 0 ? frames * (double)longest_flow_list(run) / fps : 0;
+        double seconds = fps > 0 ? frames / fps : 0;
 
         if (run->lanes[i].lane != NULL && seconds > slowest_s)
             slowest_s = seconds;

@@ -97,15 +97,27 @@ static void probes_are_slow(void **state)
     struct load load;
 
     (void)state;
-    load_for_probe(&load, &frames);
+    load_for_probe(&load, &frames, 3000);
     assert_float_equal(load.rate_fps, FRAMES_A_SECOND / 10, 0.1);
-    load_for_probe(&load, &slow);
+    load_for_probe(&load, &slow, 3000);
     assert_float_equal(load.rate_fps, FRAMES_A_SECOND / 1000, 0.01);
-    load_for_probe(&load, &unknown);
+    load_for_probe(&load, &unknown, 0);
     assert_float_equal(load.rate_fps, 1000, 0);
-    load_for_probe(&load, &(struct load_line){"node1:e0", 100000000000, true, 64, false});
+    load_for_probe(&load, &(struct load_line){"node1:e0", 100000000000, true, 64, false}, 3000);
     assert_float_equal(load.rate_fps, 1000, 0);
     assert_false(load.unlimited);
+}
+
+/* Three to one partner take as long as three to each of many: 0.15 s. */
+static void few_probes_are_spread(void **state)
+{
+    struct load load;
+
+    (void)state;
+    load_for_probe(&load, &frames, 3);
+    assert_float_equal(load.rate_fps, 20, 0.001);
+    load_for_probe(&load, &unknown, 30);
+    assert_float_equal(load.rate_fps, 200, 0.001);
 }
 
 static void a_shared_line_is_left_to_others_too(void **state)
@@ -134,6 +146,7 @@ int main(void)
         cmocka_unit_test(above_the_line_is_refused),
         cmocka_unit_test(without_a_line_rate_only_rates_are_possible),
         cmocka_unit_test(probes_are_slow),
+        cmocka_unit_test(few_probes_are_spread),
         cmocka_unit_test(a_shared_line_is_left_to_others_too),
     };
 

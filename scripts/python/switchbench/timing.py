@@ -11,7 +11,7 @@ from .model import Site
 # lab of 8 nodes on 2 cores; a few ms for each further node process that shares those cores.
 PHASE_S = 0.03
 PHASE_PER_NODE_S = 0.005
-PROBE_S = 0.1  # once for each trial that probes
+PROBE_S = 0.25  # once for each trial that probes
 QUEUE_PAIR_S = 0.005  # made, its partner's data fetched, connected: 1,000 in 5 s at most
 # Phases that follow by the clock (engine/phase.c): each is held for so long after its drain, and
 # the next one begins so long after that.
