@@ -66,6 +66,56 @@ class TestInstallScript:
         assert "share/text" in done.stderr
         assert not (tmp_path / "there").exists()
 
+    def test_sums_are_believed_in_every_language(self, unpacked: Path, tmp_path: Path) -> None:
+        """coreutils say OK in the caller's words: here in those of a sha256sum that always does."""
+        (tmp_path / "tools").mkdir()
+        tool = tmp_path / "tools" / "sha256sum"
+        tool.write_text(
+            '#!/bin/sh\n[ "${LC_ALL-}" = C ] || echo "share/text: RICHTIG"\n'
+            'exec /usr/bin/sha256sum "$@"\n'
+        )
+        tool.chmod(0o755)
+        command = ["env", f"PATH={tmp_path}/tools:/usr/bin:/bin", str(unpacked / "install")]
+        done = subprocess.run(
+            [*command, "--check"], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+    @pytest.mark.parametrize("end", ["/", "//"])
+    def test_a_slash_at_the_end(self, unpacked: Path, tmp_path: Path, end: str) -> None:
+        for _ in range(2):
+            done = install(unpacked, f"{tmp_path}/sb{end}")
+            assert (done.returncode, done.stderr) == (0, "")
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["sb", "unpacked"]
+            assert (tmp_path / "sb/share/text").read_text() == "as it was\n"
+
+    @pytest.mark.parametrize("prefix", ["/", "//", ".", "./", "..", "a/.."])
+    def test_what_is_no_folder_of_its_own(
+        self, unpacked: Path, tmp_path: Path, prefix: str
+    ) -> None:
+        done = install(unpacked, prefix)
+        assert done.returncode == 1
+        assert "PREFIX is a folder of its own" in done.stderr
+        assert [path.name for path in tmp_path.iterdir()] == ["unpacked"]
+
+    def test_the_former_one_stays_where_the_new_one_can_not_be_moved(
+        self, unpacked: Path, tmp_path: Path
+    ) -> None:
+        assert install(unpacked, "sb").returncode == 0
+        (tmp_path / "sb/share/old").touch()
+        (tmp_path / "tools").mkdir()
+        tool = tmp_path / "tools" / "mv"
+        tool.write_text('#!/bin/sh\ncase $1 in *.new.*) exit 1 ;; esac\nexec /bin/mv "$@"\n')
+        tool.chmod(0o755)
+        command = ["env", f"PATH={tmp_path}/tools:/usr/bin:/bin", str(unpacked / "install")]
+        done = subprocess.run(
+            [*command, f"{tmp_path}/sb"], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 1
+        assert "can't be moved to" in done.stderr
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["sb", "tools", "unpacked"]
+        assert (tmp_path / "sb/share/old").exists()
+
     def test_a_file_that_is_missing(self, unpacked: Path) -> None:
         (unpacked / "share" / "text").unlink()
         assert "share/text" in install(unpacked, "--check").stderr

@@ -25,9 +25,9 @@ usage() {
 
 verify() {
     command -v sha256sum >/dev/null || die "sha256sum is not here: the archive can't be verified"
-    # Files that are right are not worth a line each.
-    wrong=$(sha256sum -c SHA256SUMS 2>&1 | grep -v ': OK$' || true)
-    [ -z "$wrong" ] || die "the archive is damaged; get it again: $wrong"
+    # Files that are right are not worth a line each, and are said in English alone.
+    found=$(LC_ALL=C sha256sum -c SHA256SUMS 2>&1) ||
+        die "the archive is damaged; get it again: $(printf '%s\n' "$found" | grep -v ': OK$')"
 }
 
 is_former() { # PREFIX: a former installation?
@@ -57,7 +57,10 @@ verify
     exit 0
 }
 
+# "PREFIX/" and what is made beside it would be another folder's content.
+while [ "$prefix" != "${prefix%/}" ]; do prefix=${prefix%/}; done
 case $prefix in
+'' | . | .. | */. | */..) die "PREFIX is a folder of its own, by its name: not /, . or .." ;;
 /*) ;;
 *) prefix=$OLDPWD/$prefix ;;
 esac
@@ -67,14 +70,21 @@ fi
 
 # Beside it first, so that a copy that fails leaves what was there.
 new=$prefix.new.$$
-trap 'rm -rf "$new"' EXIT
+old=$prefix.old.$$
+put_back() {
+    rm -rf "$new"
+    [ ! -e "$old" ] || [ -e "$prefix" ] || mv "$old" "$prefix"
+}
+trap put_back EXIT
+trap 'exit 1' HUP INT TERM
 mkdir -p "$new" || die "$new can't be made: give a PREFIX that you may write"
 cp -RP bin engine python share CONTENTS SHA256SUMS "$new" || die "could not copy to $new"
 "$new/engine/switchbench-node" --version >/dev/null || die "the engine does not start here"
 "$new/bin/switchbench" --version >/dev/null || die "the command does not start here"
-rm -rf "$prefix"
-mv "$new" "$prefix"
-trap - EXIT
+[ ! -e "$prefix" ] || mv "$prefix" "$old" || die "$prefix can't be replaced"
+mv "$new" "$prefix" || die "$new can't be moved to $prefix"
+trap - EXIT HUP INT TERM
+rm -rf "$old"
 
 say "Switchbench $version is in $prefix. To have it in your path:"
 say "  PATH=$prefix/bin:\$PATH"
