@@ -5,6 +5,7 @@
  */
 #include "bind.h"
 #include "clock.h"
+#include "environment.h"
 #include "log.h"
 #include "netns.h"
 #include "node.h"
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -161,6 +163,14 @@ static int note_connection(const struct options *options, struct err *err)
     if (options->connection == NULL || setenv("SSH_CONNECTION", options->connection, 1) == 0)
         return 0;
     return err_set(err, -errno, "can't keep --connection: %s", strerror(errno));
+}
+
+/* With file capabilities it has more rights than whoever has set its environment. */
+static int distrust_environment(struct err *err)
+{
+    int rc = getauxval(AT_SECURE) != 0 ? environment_clean() : 0;
+
+    return rc < 0 ? err_set(err, rc, "can't clean the environment: %s", strerror(-rc)) : 0;
 }
 
 /* --- devices lent to DPDK and given back, without a run --- */
@@ -438,6 +448,8 @@ int main(int argc, char **argv)
     int status;
     int rc = parse_options(argc, argv, &options, &err);
 
+    if (rc == 0)
+        rc = distrust_environment(&err);
     if (rc == 0)
         rc = note_connection(&options, &err);
     if (rc == 0 && (options.bind || options.restore || options.reach != NULL)) {

@@ -186,7 +186,7 @@ static int load_driver(const char *folder, const char *name, struct err *err)
  * the EAL's -d, which would look at who may write in each folder above them, up to the root. */
 static int load_drivers(struct err *err)
 {
-    const char *bundle = getenv(BUNDLE_VARIABLE);
+    const char *bundle = secure_getenv(BUNDLE_VARIABLE);
     char folder[PATH_MAX];
     struct dirent *entry;
     DIR *drivers;
