@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from switchbench import __version__, alike, cli
+from switchbench import __version__, alike, cli, hearing
 from switchbench.compile import compile_run
 from switchbench.config import Request, read
 from switchbench.controller import Interrupt
@@ -639,3 +639,53 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     assert silent["node3"].startswith("it can't be reached (")
     with pytest.raises(ConfigurationError, match="hosts are asked by ssh"):
         alike.survey(site(tmp_path, launch="hand"), [])
+
+
+def doctors(tmp_path: Path, fake_ssh: Path, script: str) -> alike.Survey:
+    """Two hosts that are this one, with an engine that is this script."""
+    fake_ssh.write_text(LOCAL_SSH)
+    engine = tmp_path / "engine"
+    engine.write_text(f"#!/bin/sh\n{script}\n")
+    engine.chmod(0o755)
+    control = {"addresses": {f"node{i}": f"127.0.0.{i}" for i in (1, 2)}}
+    hosts = site(
+        tmp_path, hosts="node[1-2]", groups={}, ssh={"engine": str(engine)}, control=control
+    )
+    return alike.survey(hosts, chosen(hosts, None))
+
+
+VERSION = f'[ "$1" = --version ] && echo switchbench-node {__version__} && exit'
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("echo switchbench-node 0.0.9", "0.0.9"),
+        ("echo there is no such engine >&2; exit 3", "status 3"),
+    ],
+)
+def test_hosts_without_a_right_engine_are_not_alike(
+    tmp_path: Path, fake_ssh: Path, script: str, found: str
+) -> None:
+    survey = doctors(tmp_path, fake_ssh, script)
+    (row,) = (row for row in survey.rows if row.name == "engine")
+    assert row == alike.Row("engine", __version__, {"node1": found, "node2": found})
+    assert not survey.is_alike
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (f"{VERSION}; exec sleep 60", "its engine did not say within 1 s whom it heard"),
+        (f"{VERSION}; echo hello", "its engine says what is not understood ('hello')"),
+        (f"{VERSION}; echo '[]'", "its engine says what is not understood ('[]')"),
+    ],
+)
+def test_engines_that_do_not_say_whom_they_heard(
+    tmp_path: Path, fake_ssh: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
+) -> None:
+    monkeypatch.setattr(hearing, "_LIMIT_S", 1.0)
+    survey = doctors(tmp_path, fake_ssh, script)
+    (row,) = (row for row in survey.rows if row.name == "control port")
+    assert row.differ == {"node1": why, "node2": why}
+    assert not survey.is_alike

@@ -115,7 +115,7 @@ def _add_hearing(
 
 def _row(name: str, values: Mapping[str, str]) -> Row:
     """Of values that are as frequent, that of the first host counts as most hosts'. What has one
-    right value is compared with that."""
+    right value is compared with that, even where no host has it."""
     most = _RIGHT.get(name.rpartition(" ")[2] if name.endswith(" cable") else name)
     if most is None:
         ((most, _),) = Counter(values.values()).most_common(1)
@@ -123,6 +123,7 @@ def _row(name: str, values: Mapping[str, str]) -> Row:
 
 
 _RIGHT = {
+    "engine": __version__,
     "control port": hearing.ALL_HEARD,
     "time": hearing.ONE_CLOCK,
     "cable": wiring.AS_SAID,

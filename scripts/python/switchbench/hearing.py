@@ -29,6 +29,7 @@ ALL_HEARD = "heard by all"
 ONE_CLOCK = "within 0.1 s"
 _TOKEN_BYTES = 16
 _LIMIT_S = 10.0  # the engine asks for 3 s
+_SHOWN = 60  # bytes of what is not understood
 _CLOCK_S = 0.1  # more than a login's delay
 
 
@@ -104,6 +105,9 @@ def _converse(
                     _take(key.data, there[key.data], said, failed)
     finally:
         end(list(there.values()))
+    for host in there:
+        if host not in said:
+            failed.setdefault(host, f"its engine did not say within {_LIMIT_S:.0f} s whom it heard")
     return said, failed
 
 
@@ -120,9 +124,16 @@ def _take(host: str, popen: FarProcess, said: dict[str, Any], failed: dict[str, 
         words = last_words(popen)
         failed[host] = words[-1].removeprefix("switchbench-node: ") if words else "ended at once"
         return
-    said[host] = json.loads(line)
-    off_s = said[host]["realtime_ns"] / 1e9 - now_s
-    said[host]["off"] = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
+    try:
+        one = json.loads(line)
+        off_s = one["realtime_ns"] / 1e9 - now_s
+        heard = {"answered": set(one["answered"]), "synchronized": one["synchronized"]}
+    except (ValueError, LookupError, TypeError):
+        text = line[:_SHOWN].decode(errors="replace").strip()
+        failed[host] = f"its engine says what is not understood ({text!r})"
+        return
+    off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
+    said[host] = heard | {"off": off}
 
 
 def _kept(said: Mapping[str, Any]) -> str:
