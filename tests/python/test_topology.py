@@ -26,6 +26,7 @@ from switchbench.lab.topology import (
 SHIPPED = {
     "one-switch": (8, 100_000_000, (0, 0)),
     "two-modules": (24, 10_000_000, (1, 80_000_000)),
+    "two-racks": (30, 10_000_000, (1, 100_000_000)),
     "tree": (16, 10_000_000, (4, 40_000_000)),
     "open": (8, UNSHAPED, (0, 0)),
     "sixty-four": (64, 10_000_000, (0, 0)),

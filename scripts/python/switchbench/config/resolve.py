@@ -285,7 +285,7 @@ def _at(test: Test, combination: Values) -> Values:
     if "verbs" in values:
         kept = {key: v for key, v in values["verbs"].items() if f"verbs.{key}" not in idle}
         values["verbs"] = profiles.verbs_options(kept) | kept
-        if not any(form in values for form in settings.FAMILIES[3]):
+        if "scatter" not in values and not any(f in values for f in settings.FAMILIES[3]):
             values["message_sizes"] = [_message_bytes(values["verbs"], test.frame_max)]
     return values
 
