@@ -93,6 +93,19 @@ def test_capabilities_that_are_missing_are_named(
     assert f"setcap {wanted}+ep {engine}" in xdp.remedy
 
 
+def test_capabilities_are_put_on_the_file_that_a_link_leads_to(
+    engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As an installed bundle has it: setcap refuses a link."""
+    link = tmp_path / "bin" / "switchbench-node"
+    link.parent.mkdir()
+    link.symlink_to("../switchbench-node")
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(link))
+    monkeypatch.setattr(doctor, "_capable", lambda name: False)
+    monkeypatch.setattr(doctor, "_open_raw", lambda family: None)
+    assert f"+ep {engine}`" in found(doctor.examine(), "dpdk", "AF_PACKET").remedy
+
+
 def test_a_kernel_without_a_socket_family(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_family: int) -> None:
         raise OSError(97, os.strerror(97))

@@ -182,7 +182,7 @@ def _open_raw(family: int) -> None:
 
 def _no_capability(name: str, capabilities: str) -> Check:
     try:
-        engine = str(find_engine())
+        engine = str(find_engine().resolve())  # setcap follows no links
     except ConfigurationError:
         engine = "switchbench-node"
     remedy = f"run as root, or `sudo setcap {capabilities}+ep {engine}`"
