@@ -8,6 +8,8 @@ ever asked of a person: `sudo -n`.
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -54,7 +56,8 @@ class Order:
     def words(self, task: str) -> list[str]:
         """The command there: `ask` or `take`."""
         one = self.collection
-        what = [one.name, one.machine, self.privilege, ",".join(self.capabilities)]
+        digest = hashlib.sha256(one.sums.encode()).hexdigest()
+        what = [one.name, one.machine, self.privilege, ",".join(self.capabilities), digest]
         script = ["sh", "-c", _SCRIPT.read_text("utf-8"), "sh", task, self.folder, *what]
         return script if self.privilege == "none" else ["sh", "-c", _AS_ROOT, "sh", *script]
 
@@ -93,7 +96,7 @@ def push(site: Site, processes: Sequence[Process], wanted: Order) -> list[Result
     way = replace(OpenSsh.of(site), privilege=wanted.privilege)
     hosts = [process.name for process in processes]
     answers = _send(way, hosts, wanted, "ask", _ASK_S)
-    lacking = [host for host in hosts if answers[host].output == ["lack"]]
+    lacking = [host for host in hosts if _lacks(answers[host])]
     if lacking:
         with tempfile.NamedTemporaryFile(suffix=".tar.gz") as file:
             wanted.collection.archive(file)
@@ -120,11 +123,19 @@ def _send(
     return fan_out(commands, way.fanout, way.timeout_s + limit_s, archive)
 
 
+# A login may write text of its own around what receive.sh says. A run can't do with that, and
+# the engine's version is then answered by why (`lack`).
+_DONE = re.compile(r"(have|copied) (/.*)")
+
+
+def _lacks(answer: Answer) -> bool:
+    return answer.status == 0 and "lack" in answer.output
+
+
 def _done(answer: Answer) -> tuple[str, str] | None:
     """What it has done (`have`, `copied`), and the folder."""
-    last = answer.output[-1] if answer.output else ""
-    word, _, folder = last.partition(" ")
-    return (word, folder) if answer.status == 0 and word in ("have", "copied") else None
+    found = [done for line in answer.output if (done := _DONE.fullmatch(line))]
+    return (found[-1][1], found[-1][2]) if answer.status == 0 and found else None
 
 
 def _versions(

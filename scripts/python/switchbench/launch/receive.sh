@@ -3,15 +3,14 @@
 # What `switchbench push` runs on a host, by `sh -c`: see push.py. Whatever is said on standard
 # output is a word and what it is about; what fails says why on standard error.
 #
-#   sh ask|take TO NAME MACHINE PRIVILEGE CAPABILITIES
+#   sh ask|take TO NAME MACHINE PRIVILEGE CAPABILITIES SUM
 #
 # ask   "have" where the folder NAME is in TO and whole, which is then made the current one
+#       (SUM is the SHA-256 of its SHA256SUMS)
 # take  the same from an archive on standard input, "copied"
 set -eu
 umask 022
-task=$1 to=${2:-$HOME/.local/lib/switchbench} name=$3 machine=$4 privilege=$5 capabilities=$6
-folder=$to/$name
-program=$folder/switchbench-node
+task=$1 to=${2:-$HOME/.local/lib/switchbench} name=$3 machine=$4 privilege=$5 capabilities=$6 sum=$7
 
 fail() {
   echo "switchbench push: $*" >&2
@@ -19,7 +18,35 @@ fail() {
 }
 
 is_whole() {
-  [ -f "$1/SHA256SUMS" ] && (cd "$1" && sha256sum -c SHA256SUMS >/dev/null 2>&1)
+  [ -f "$1/SHA256SUMS" ] && [ "$(sha256sum <"$1/SHA256SUMS")" = "$sum  -" ] &&
+    (cd "$1" && sha256sum -c SHA256SUMS >/dev/null 2>&1)
+}
+
+# Who may write there, or rename a folder above it, decides what runs with root's rights.
+guard() {
+  place=$1 spared=
+  while :; do
+    mode=$(stat -L -c '%u %A' "$place/") || fail "$place can't be looked at"
+    case $mode in
+    "0 d"????-??-?) ;;
+    "0 d"????????[tT]) [ -n "$spared" ] || fail "$place is everybody's: $privilege wants one of root's" ;;
+    *) fail "$place can be written by others than root, and $privilege wants one of root's" ;;
+    esac
+    [ -n "$place" ] || return 0
+    place=${place%/*} spared=yes
+  done
+}
+
+# Both as it is named and as its links lead: from then on only that is used.
+settle_place() {
+  while [ "$to" != "${to%/}" ]; do to=${to%/}; done
+  there=$to
+  until [ -e "$there/" ]; do there=${there%/*}; done
+  guard "$there"
+  real=$(cd "$there/" && pwd -P)
+  real=${real%/}
+  guard "$real"
+  to=$real${to#"$there"}
 }
 
 # Another host may do the same in the same place at the same time: a home folder by NFS.
@@ -55,6 +82,9 @@ settle() {
 }
 
 [ "$(uname -m)" = "$machine" ] || fail "it is a $(uname -m), and this build is for $machine"
+[ "$privilege" = none ] || settle_place
+folder=$to/$name
+program=$folder/switchbench-node
 case $task in
 ask)
   is_whole "$folder" || { echo lack; exit 0; }

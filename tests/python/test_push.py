@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `push` says and does on a host, with an ssh that stays here; for real: tests/system."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from switchbench import __version__, push
+from switchbench.compile import compile_run
+from switchbench.config import Request, read
+from switchbench.launch.errand import FAILED, Result
+from switchbench.model import Site
+from switchbench.package.collect import Collection, Piece
+
+ENGINE = f"#!/bin/sh\necho switchbench-node {__version__}\n".encode()
+COLLECTION = Collection(
+    __version__, platform.machine(), (Piece("switchbench-node", ENGINE, 0o755),)
+)
+SSH = """\
+#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+{before}
+sh -c "$3"
+"""
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def ordered(folder: Path, privilege: str = "none", collection: Collection = COLLECTION) -> Any:
+    return push.Order(collection, privilege, str(folder))
+
+
+def site(tmp_path: Path) -> Site:
+    """Two hosts."""
+    path = tmp_path / "conf.yaml"
+    ports = {"e0": {"network": "n", "iface": "eth0", "line_rate": "1Gbit"}}
+    one = {"launch": "ssh", "hosts": "node[1-2]", "ports": ports}
+    tests = [{"pattern": "pairs", "transport": "tcp", "repeat": 1}]
+    path.write_text(yaml.safe_dump({"switchbench": 1, "site": one, "tests": tests}))
+    return compile_run(read(Request(path))).site
+
+
+@pytest.fixture
+def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An ssh to this machine."""
+    program = tmp_path / "bin" / "ssh"
+    program.parent.mkdir()
+    program.write_text(SSH.format(before=":"))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return program
+
+
+def pushed(tmp_path: Path) -> Result:
+    here = site(tmp_path)
+    (result,) = push.push(here, here.processes[:1], ordered(tmp_path / "there"))
+    return result
+
+
+@pytest.mark.usefixtures("ssh")
+def test_twice(tmp_path: Path) -> None:
+    said = f"{COLLECTION.name} in {tmp_path}/there"
+    assert pushed(tmp_path) == Result("node1", 0, (f"copied, 0.0 MB: {said}",))
+    assert pushed(tmp_path) == Result("node1", 0, (f"has it already: {said}",))
+
+
+def test_a_login_that_writes_text(tmp_path: Path, ssh: Path) -> None:
+    """A run can't do with it, so it is said in the same words."""
+    ssh.write_text(SSH.format(before="echo Welcome; echo have a nice day"))
+    for _ in range(2):
+        result = pushed(tmp_path)
+        assert result.status == FAILED
+        assert result.lines[0].startswith("its login writes text of its own ('Welcome'), which ")
+
+
+def receive(order: push.Order, task: str, archive: Path | None = None) -> Any:
+    """What is run on a host."""
+    with (archive or Path(os.devnull)).open("rb") as given:
+        return subprocess.run(
+            order.words(task), stdin=given, capture_output=True, text=True, check=False
+        )
+
+
+def test_a_folder_that_only_agrees_with_itself_is_not_the_build(tmp_path: Path) -> None:
+    order = ordered(tmp_path / "there")
+    other = Collection(
+        __version__, platform.machine(), (Piece("switchbench-node", b"#!/bin/sh\n", 0o755),)
+    )
+    other.write(tmp_path / "there" / COLLECTION.name)
+    assert receive(order, "ask").stdout == "lack\n"
+    archive = tmp_path / "archive"
+    with archive.open("wb") as file:
+        other.archive(file)
+    assert "what came is not what was sent" in receive(order, "take", archive).stderr
+    with archive.open("wb") as file:
+        COLLECTION.archive(file)
+    assert receive(order, "take", archive).stdout == f"copied {tmp_path}/there\n"
+    assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
+
+
+@needs_root
+class TestRootsFolder:
+    """Where the engine is started with root's rights."""
+
+    def test_of_roots_alone(self, tmp_path: Path) -> None:
+        done = receive(ordered(tmp_path / "new" / "there", "sudo"), "ask")
+        assert (done.stdout, done.stderr) == ("lack\n", "")
+
+    @pytest.mark.parametrize("which", [".", "..", "new"])
+    def test_somebody_elses(self, tmp_path: Path, which: str) -> None:
+        there = tmp_path / "above" / "there"
+        there.mkdir(parents=True)
+        os.chown(there if which != ".." else there.parent, 65534, 0)
+        to = there / "new" if which == "new" else there
+        done = receive(ordered(to, "setcap"), "ask")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "can be written by others than root, and setcap wants one of root's" in done.stderr
+        assert receive(ordered(to, "none"), "ask").stdout == "lack\n"
+
+    @pytest.mark.parametrize(("mode", "status"), [(0o775, 1), (0o757, 1), (0o1777, 1), (0o755, 0)])
+    def test_for_others_to_write(self, tmp_path: Path, mode: int, status: int) -> None:
+        (tmp_path / "there").mkdir()
+        (tmp_path / "there").chmod(mode)
+        assert receive(ordered(tmp_path / "there", "sudo"), "ask").returncode == status
+
+    def test_by_a_link_of_somebody_elses(self, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "theirs").mkdir()
+        (tmp_path / "theirs" / "link").symlink_to(tmp_path / "real")
+        to = tmp_path / "theirs" / "link"
+        assert receive(ordered(to, "sudo"), "ask").returncode == 0
+        os.chown(tmp_path / "theirs", 65534, 0)
+        assert receive(ordered(to, "sudo"), "ask").returncode == 1
