@@ -14,6 +14,7 @@ import pytest
 from switchbench.errors import ConfigurationError
 from switchbench.results.summary import Summary, schema
 from switchbench.verdict.clauses import canonical, clauses_sha256, parse_clause
+from switchbench.verdict.judge import At, Judge, _Seen, _Together
 from switchbench.verdict.measures import MEASURES
 from switchbench.verdict.overall import exit_status
 from synthetic import about, frame_side, make_run, make_site, make_trial, pair_records
@@ -237,6 +238,41 @@ def test_unmeasured_trial_is_inconclusive_not_accepted() -> None:
     result = judge([], clause("lost_frames", "== 0"))
     assert result["expectations"][0]["verdict"] == "inconclusive"
     assert result["exit_status"] == 3
+
+
+def test_a_clause_about_repeats_that_were_not_needed_is_not_accepted() -> None:
+    trial = make_trial(SITE)
+    judging = Judge([clause("lost_frames", "== 0")], [trial])
+    (judged,) = judging.verdicts({}, {(trial.id, trial.repeat)})
+    assert (judged["judged"], judged["verdict"]) == (0, "inconclusive")
+    assert judged["reason"] == "nothing was measured that it is about"
+
+
+@pytest.mark.parametrize(
+    ("measure", "require", "known", "verdict"),
+    [
+        ("throughput_max", ">= 95", 90.0, "inconclusive"),
+        ("throughput_max", "<= 80", 90.0, "refused"),
+        ("throughput_max", "== 80", 90.0, "refused"),
+        ("throughput_max", "== 95", 90.0, "inconclusive"),
+        ("throughput_max", "!= 90", 90.0, "inconclusive"),
+        ("throughput_min", "<= 80", 90.0, "inconclusive"),
+        ("throughput_min", ">= 95", 90.0, "refused"),
+        ("throughput_min", "== 95", 90.0, "refused"),
+        ("throughput_min", "== 80", 90.0, "inconclusive"),
+        ("throughput_min", ">= 80", 90.0, "inconclusive"),
+        ("start_skew_us", ">= 95", 90.0, "inconclusive"),
+        ("start_skew_us", "< 80", 90.0, "refused"),
+    ],
+)
+def test_a_part_that_was_not_observed_may_save_the_whole(
+    measure: str, require: str, known: float, verdict: str
+) -> None:
+    seen = _Seen(parse_clause(clause(measure, require, "run")), set())
+    seen.gathered[None] = _Together(known, At(), unknown=True)
+    judged = seen.verdict({}, set())
+    assert judged["verdict"] == verdict
+    assert judged["unobserved"] == (verdict == "inconclusive")
 
 
 def test_where_selects() -> None:

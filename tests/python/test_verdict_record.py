@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from switchbench.cli import main
-from switchbench.errors import ConfigurationError
+from switchbench.errors import ConfigurationError, RunError
 from switchbench.model import Run
 from switchbench.results.directory import RECORDS, RunDirectory
 from switchbench.results.summary import NOT_ENDED, gather
@@ -410,6 +411,32 @@ def test_damaged_records(
     manifest.seal(directory)
     assert main(["verify", str(directory)]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_name_that_is_not_utf8_is_refused(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange = directory / os.fsdecode(b"Kabel-\xfc.jpg")
+    strange.write_bytes(b"")
+    with pytest.raises(ConfigurationError, match=r"Kabel-\\udcfc\.jpg' is not UTF-8"):
+        manifest.seal(directory)
+    strange.unlink()
+    path = directory / "manifest.json"
+    path.write_text(path.read_text().replace('"records.ndjson"', '"\\ud800"'))
+    assert main(["verify", str(directory)]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert "manifest.json is damaged: at the file '\\ud800'" in sentence
+
+
+def test_a_bad_place_for_junit_costs_no_seal(directory: Path, tmp_path: Path) -> None:
+    run = verify.run_of(directory)
+    with pytest.raises(ConfigurationError, match="is a folder: name a file"):
+        Record(tmp_path).try_out(run)
+    (directory / "manifest.json").unlink()
+    summary = json.loads((directory / "summary.json").read_text())
+    with pytest.raises(RunError, match="can't write"):
+        Record(tmp_path / "gone" / "x.xml").write(directory, summary)
+    assert failures(directory) == []
 
 
 def test_a_link_is_not_sealed(directory: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
 from ..model import Trial
-from ..results.measures import PhaseResult
+from ..results.measures import PhaseResult, least
 from .clauses import Clause, Spec, name_of, parse_clause, selected
 from .measures import Reducer
 
@@ -120,8 +120,8 @@ class _Seen:
         wanted = self.wanted - not_needed
         for group in self.gathered.values():
             value = group.value
-            if group.unknown and value is not None and self.clause.holds(value):
-                value = None  # what is known holds, but not all is known
+            if group.unknown and value is not None and not self._is_past_saving(value):
+                value = None
             self._judge(Sample(value, group.at))
         self.gathered = {}
         doubts = self._doubts(wanted, unsure)
@@ -188,6 +188,21 @@ class _Seen:
         if self.worst is None or badness > self.worst_badness:
             self.worst, self.worst_badness = sample, badness
 
+    def _is_past_saving(self, known: float) -> bool:
+        """Whether what was not observed could not make good what is known of several phases."""
+        if self.clause.holds(known):
+            return False
+        if self.clause.sign in (">=", ">"):
+            return self._can_only_fall()
+        if self.clause.sign in ("<=", "<"):
+            return not self._can_only_fall()
+        too_low = known < self.clause.limit
+        return known != self.clause.limit and too_low == self._can_only_fall()
+
+    def _can_only_fall(self) -> bool:
+        """Whether one more value can lower those put together; else it can raise them."""
+        return self.clause.measure.reduce is least
+
     def _doubts(self, wanted: set[TrialKey], unsure: Mapping[TrialKey, str]) -> list[str]:
         """Why nothing can be concluded. A failure that nothing casts doubt on stays a failure."""
         doubts = []
@@ -204,6 +219,8 @@ class _Seen:
         missing = wanted - self.trials
         if missing:
             doubts.append(f"{len(missing)} of {len(wanted)} trials were not measured")
+        if not self.judged and not doubts:
+            doubts.append("nothing was measured that it is about")
         return doubts
 
 

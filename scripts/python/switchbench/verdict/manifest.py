@@ -29,9 +29,23 @@ def files_of(directory: Path) -> list[str]:
         name = path.relative_to(directory).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise ConfigurationError(f"{path} is no file: what is sealed has to lie there itself")
+        if not _is_utf8(name):
+            raise ConfigurationError(
+                f"{directory}: the name of the file {name!a} is not UTF-8, so that it can't be "
+                "sealed: rename it"
+            )
         if path.is_file() and name not in _OURS:
             names.append(name)
     return names
+
+
+def _is_utf8(name: str) -> bool:
+    """Whether it can be written into a manifest: other bytes are lone surrogates in Python."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def content(directory: Path, names: Iterable[str]) -> bytes:
@@ -76,9 +90,9 @@ def load(directory: Path) -> dict[str, Any]:
     if not isinstance(files, dict) or SUMMARY not in files:
         raise ConfigurationError(f"{path} is damaged: it lists no {SUMMARY}")
     for name, entry in files.items():
-        outside = name.startswith("/") or ".." in name.split("/")
-        if outside or not isinstance(entry, dict) or entry.keys() != {"bytes", "sha256"}:
-            raise ConfigurationError(f"{path} is damaged: at the file {name!r}")
+        strange = name.startswith("/") or ".." in name.split("/") or not _is_utf8(name)
+        if strange or not isinstance(entry, dict) or entry.keys() != {"bytes", "sha256"}:
+            raise ConfigurationError(f"{path} is damaged: at the file {name!a}")
     manifest: dict[str, Any] = loaded
     return manifest
 
