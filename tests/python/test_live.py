@@ -278,6 +278,31 @@ def test_a_pipe_and_a_dumb_terminal_get_lines(monkeypatch: pytest.MonkeyPatch) -
         assert stream.getvalue() == "measuring\n"
 
 
+def test_a_view_that_fails_is_closed_and_a_slow_terminal_keeps_it() -> None:
+    class Failing:
+        closed = 0
+        error: OSError = BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+        def turn(self) -> None:
+            raise self.error
+
+        def close(self) -> None:
+            self.closed += 1
+
+        def stage(self) -> None: ...
+
+        def ended(self, phase: loss.PhaseLoss) -> None: ...
+
+    view = Failing()
+    with Watch(one_trial().run, "run", Wish(quiet=True), Console(file=io.StringIO())) as shown:
+        shown._view = view
+        shown.turn()
+        assert (shown._view, view.closed) == (view, 0)
+        view.error = OSError(errno.EIO, "Input/output error")
+        shown.turn()
+        assert (shown._view, view.closed) == (None, 1)
+
+
 def test_a_terminal_that_goes_away_ends_the_showing_and_not_the_run() -> None:
     class Gone(io.StringIO):
         def write(self, text: str) -> int:
@@ -354,6 +379,8 @@ def test_a_port_that_is_taken_is_refused() -> None:
             metrics.Metrics(address, Shown(one_trial()))
     with pytest.raises(ConfigurationError, match=r"no-such-host\.invalid"):
         metrics.Metrics(metrics.Address("no-such-host.invalid", 0), Shown(one_trial()))
+    with pytest.raises(ConfigurationError, match=r"a\.\.b:9469: that is no name of a host"):
+        metrics.Metrics(metrics.Address("a..b", 9469), Shown(one_trial()))
 
 
 def exported() -> set[str]:

@@ -83,6 +83,8 @@ class Metrics:
                 f"--metrics {address}: {error.strerror or error}; name another port, or 0 for a "
                 "free one"
             ) from error
+        except UnicodeError:
+            raise ConfigurationError(f"--metrics {address}: that is no name of a host") from None
         self.address = Address(address.host, self._server.server_port)
 
     def __str__(self) -> str:

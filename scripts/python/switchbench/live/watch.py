@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -94,8 +94,12 @@ class Watch:
         if self._view is not None:
             try:
                 act(self._view)
+            except BlockingIOError:
+                pass  # a terminal that is read too slowly: the next turn shows it all again
             except OSError:
-                self._view = None
+                view, self._view = self._view, None
+                with suppress(OSError):
+                    view.close()  # a screen that stays would hide what comes after it
 
 
 def can_show_screen(console: Console) -> bool:
