@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; every failure that a person can act on is one sentence."""
+    _write_what_can_be()
     parser = build_parser()
     args = parser.parse_args(argv)
     command: Callable[[argparse.Namespace], int] = args.main
@@ -51,6 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone; Python must not complain about it when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _write_what_can_be() -> None:
+    """A character that a terminal's encoding lacks is shown as `?` and ends no run."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -62,7 +62,10 @@ class Finding:
         """As the summary has it."""
         src, dst = self.pair or (None, None)
         place = self.key._asdict() if self.key else dict.fromkeys(PhaseKey._fields)
-        what = SENTENCES[self.kind].format(count=f"{self.count:,}", port=self.port)
+        words = SENTENCES[self.kind]
+        if self.count == 1:
+            words = words.replace("{count} frames", "{count} frame")
+        what = words.format(count=f"{self.count:,}", port=self.port)
         return place | {
             "kind": self.kind,
             "transport": self.transport,
