@@ -63,7 +63,8 @@ def test_a_full_queue_is_seen_in_the_round_trip(tmp_path: Path) -> None:
     assert 0 <= guests <= sent["guest_sent"]  # one may have left before the phase's first look
     assert sent["probes_received"] == trip["count"]
     assert came["probes_received"] == came["probes_sent"] == sent["probes_sent"] - trip["lost"]
-    (found,) = result.summary["findings"]
+    # The lab's own kernel reorders a frame where a sender changes its core.
+    (found,) = (one for one in result.summary["findings"] if one["kind"] != "reorder")
     (trial,) = result.summary["trials"]
     assert found["kind"] == "loss"
     assert found["count"] == trial["lost_frames"] > 1000
