@@ -8,6 +8,7 @@ import csv
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import reports
 from switchbench import __version__, cli
 from switchbench.report import browser, build, definitions, markup, overview, table, tables, tidy
 from switchbench.report.data import Measured
+from switchbench.report.figure import Figure
 from switchbench.report.table import Column, make
 from switchbench.results.directory import SUMMARY, load_summary
 
@@ -314,3 +316,22 @@ def test_citation_names_this_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert cited["version"] == __version__
     assert {"cff-version", "message", "title", "authors"} <= cited.keys()
+
+
+def test_a_figure_that_fails_costs_no_other(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file cut short is read by one kind of figures; the kinds after it have theirs."""
+    whole = build.make(Measured.load(directory))
+    drawn = re.findall(r'id="data-(?!table)([^"]+)"', whole.text)
+    assert len(drawn) >= 2
+
+    def broken(_measured: Measured) -> Iterator[Figure]:
+        raise ValueError("cut short")
+        yield
+
+    monkeypatch.setattr(build, "KINDS", (broken, *build.KINDS))
+    made = build.make(Measured.load(directory))
+    assert re.findall(r'id="data-(?!table)([^"]+)"', made.text) == drawn
+    (said,) = made.damage
+    assert said.startswith("a figure of test_report can't be shown")

@@ -372,13 +372,16 @@ def test_computing_alone_and_beside_messages() -> None:
     about = {"transport": "tcp", "trial": 3, "parameters": {"scatter": {"partners": "random"}}}
     entry = {
         "alone_mflops": 100.0, "beside_mflops": 84.0, "slower_percent": 16.0,
-        "slowest_node": "node3", "slowest_percent": 64.0,
+        "slowest_node": "node3", "slowest_percent": 64.0, "slower_half_width_percent": 25.0,
     }  # fmt: skip
     summary = {"comparisons": [], "messages": {"computing": [about | entry]}}
     (one,) = cpu.figures(Measured(Path(), summary))
     assert [t["x"] for t in one.data] == [[100.0], [84.0]]
     assert one.data[0]["y"] == ["tcp, random partners, trial 3"]
-    assert one.data[0]["customdata"] == [[16.0, "node3: 64.0 % slower"]]
+    said = ["16.0 % slower, within noise (± 25.0 %)", "node3: 64.0 % slower"]
+    assert one.data[0]["customdata"] == [said]
+    assert one.data[1]["error_x"]["array"] == [pytest.approx(21.0)]
+    assert "error_x" not in one.data[0]
 
 
 # --- what a directory may be like --------------------------------------------------------------

@@ -16,7 +16,7 @@ from .. import __version__
 from ..results.directory import CONFIGURATION, replace_bytes
 from . import figure, overview, tables
 from .data import Measured
-from .figures import figures
+from .figures import KINDS
 from .frame import Frame, Section, Words
 from .markup import Html, tag
 
@@ -122,9 +122,12 @@ class _Page:
         sections[_CONFIGURATION].parts.append(_configuration(self.measured.directory))
 
     def _figures(self, sections: Mapping[str, Section]) -> None:
-        made = iter(figures(self.measured))
-        while (drawn := self._try(lambda: next(made, None), "a figure")) is not None:
-            self.frame.figure(sections[drawn.section], drawn)
+        """A kind whose data can't be read costs that kind, and no other."""
+        for kind in KINDS:
+            words = f"a figure of {kind.__module__.rpartition('.')[2]}"
+            made = kind(self.measured)
+            while (drawn := self._try(partial(next, made, None), words)) is not None:
+                self.frame.figure(sections[drawn.section], drawn)
 
 
 def _configuration(directory: Path) -> Html | None:

@@ -186,27 +186,27 @@ def _computing(entries: list[Entry], console: Console) -> None:
             f"{100 * entry['share']:.0f} %",
             figures.digits(entry["alone_mflops"]),
             figures.digits(entry["beside_mflops"]),
-            _effect(entry["slower_percent"], entry["slower_half_width_percent"]),
-            f"{entry['slowest_node']}: {_changed(entry['slowest_percent'])}",
+            effect(entry["slower_percent"], entry["slower_half_width_percent"]),
+            f"{entry['slowest_node']}: {changed(entry['slowest_percent'])}",
             *(figures.digits(piece["p99"]) for piece in pieces),
             *(figures.digits(piece["most"]) for piece in pieces),
         )
     console.print(table)
 
 
-def _changed(slower_percent: float | None) -> str:
+def changed(slower_percent: float | None) -> str:
     """Slower or faster, and by how much."""
     if slower_percent is None:
         return figures.UNKNOWN
     return f"{abs(slower_percent):.1f} % {'faster' if slower_percent < 0 else 'slower'}"
 
 
-def _effect(slower_percent: float | None, half_width: float | None) -> str:
+def effect(slower_percent: float | None, half_width: float | None) -> str:
     """The same, unless the nodes differ so much among themselves that it may be nothing."""
-    changed = _changed(slower_percent)
+    said = changed(slower_percent)
     if slower_percent is None or half_width is None or abs(slower_percent) > half_width:
-        return changed
-    return f"{changed}, within noise (± {half_width:.1f} %)"
+        return said
+    return f"{said}, within noise (± {half_width:.1f} %)"
 
 
 def _heading(text: str, console: Console) -> None:

@@ -9,7 +9,7 @@ from ..data import Measured
 from ..figure import Figure
 from . import course, cpu, heat, latency, loss, messages, nodes, pairs, plans, scatter, skew
 
-_KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
+KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     nodes.figures,
     pairs.figures,
     plans.figures,
@@ -22,9 +22,10 @@ _KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     skew.figures,
     cpu.figures,
 )
+"""In the order of SECTIONS."""
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """All figures that the run has data for, in the order of SECTIONS."""
-    for kind in _KINDS:
+    for kind in KINDS:
         yield from kind(measured)

@@ -113,7 +113,7 @@ def _lines(
                 "name": label,
                 "x": packed(at),
                 "y": packed(rate),
-                "hovertemplate": f"%{{y:.4g}} {unit.name} until %{{x:.3f}} s",
+                "hovertemplate": f"%{{y:,.4~r}} {unit.name} until %{{x:.3f}} s",
             }
         )
         data[-1]["line"] |= {"shape": "vh"}
@@ -189,7 +189,7 @@ class _Cells:
             "colorscale": SCALE,
             "hoverongaps": False,
             "colorbar": {"title": {"text": f"Payload, {unit.name}", "side": "right"}},
-            "hovertemplate": f"%{{y}}: %{{z:.4g}} {unit.name} {when}<extra></extra>",
+            "hovertemplate": f"%{{y}}: %{{z:,.4~r}} {unit.name} {when}<extra></extra>",
         }
 
     def layout(self) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...results import figures as words
+from ...results.messages import changed, effect
 from ..data import Measured
-from ..figure import CPU, LEGEND, PALETTE, Figure, gaps, named_rows, packed, rows
+from ..figure import CPU, LEGEND, PALETTE, Figure, gaps, named_rows, packed
 from .series import Entry, sentence
 
 COST_IS = (
@@ -21,8 +22,10 @@ COST_IS = (
 )
 COMPUTING_IS = (
     "Floating-point operations of one thread in a second while it computed, the mean over all "
-    "nodes: alone, and beside messages. Less beside them is what messages cost computing. On "
-    "hover: the node that was slowed down the most. (Salmon, Stein and Sterling 1998, Figure 7)"
+    "nodes: alone, and beside messages. Less beside them is what messages cost computing, unless "
+    "the line at the bar's end, by how much the nodes differ among themselves (95 %), reaches over "
+    "the difference. On hover: what that comes to, and the node that was slowed down the most. "
+    "(Salmon, Stein and Sterling 1998, Figure 7)"
 )
 _PARTS = (("own processes", ""), ("the rest: kernel and all else", "/"))
 
@@ -62,7 +65,7 @@ def _figure(sides: Sequence[tuple[Entry, Entry]]) -> Figure:
                 [total, *_said(one)] for total, (_, one) in zip(whole, sides, strict=True)
             ],
             "hovertemplate": (
-                f"{name}: %{{x:.4g}} s/GB of %{{customdata[0]:.4g}} s/GB<br>%{{customdata[1]}}"
+                f"{name}: %{{x:,.4~r}} s/GB of %{{customdata[0]:,.4~r}} s/GB<br>%{{customdata[1]}}"
                 "<extra></extra>"
             ),
         }
@@ -108,11 +111,13 @@ def _said(one: Entry) -> list[Any]:
 
 def _computing(entries: Sequence[Entry]) -> Figure:
     labels = [_scatter_words(entry) for entry in entries]
-    slower = gaps([entry["slower_percent"] for entry in entries])
-    worst = [
-        f"{entry['slowest_node']}: {entry['slowest_percent']:.1f} % slower"
-        if entry["slowest_percent"] is not None
-        else "no node is known"
+    said = [
+        [
+            effect(entry["slower_percent"], entry.get("slower_half_width_percent")),
+            f"{entry['slowest_node']}: {changed(entry['slowest_percent'])}"
+            if entry["slowest_percent"] is not None
+            else "no node is known",
+        ]
         for entry in entries
     ]
     data = [
@@ -123,9 +128,9 @@ def _computing(entries: Sequence[Entry]) -> Figure:
             "y": labels,
             "x": packed(gaps([entry[key] for entry in entries])),
             "marker": {"color": PALETTE[number], "pattern": {"shape": hatch}},
-            "customdata": [[*share, node] for share, node in zip(rows(slower), worst, strict=True)],
+            "customdata": said,
             "hovertemplate": (
-                f"{name}: %{{x:.4g}} Mflop/s<br>%{{customdata[0]:.3g}} % slower beside messages; "
+                f"{name}: %{{x:,.4~r}} Mflop/s<br>beside messages %{{customdata[0]}}; "
                 "most, %{customdata[1]}<extra></extra>"
             ),
         }
@@ -133,6 +138,7 @@ def _computing(entries: Sequence[Entry]) -> Figure:
             (("alone_mflops", "alone", ""), ("beside_mflops", "beside messages", "/"))
         )
     ]
+    data[1]["error_x"] = {"type": "data", "array": [_half_width(entry) for entry in entries]}
     return Figure(
         name="computing",
         title=sentence("computing alone and beside messages"),
@@ -147,6 +153,12 @@ def _computing(entries: Sequence[Entry]) -> Figure:
         section=CPU,
         height=150 + 48 * len(labels),
     )
+
+
+def _half_width(entry: Entry) -> float | None:
+    """Of what messages cost, as a length on the axis; None where nothing says it."""
+    share, beside = entry.get("slower_half_width_percent"), entry["beside_mflops"]
+    return None if share is None or beside is None else share / 100 * beside
 
 
 def _scatter_words(entry: Entry) -> str:

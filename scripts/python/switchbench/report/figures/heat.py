@@ -196,7 +196,7 @@ def _rates(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Fig
                 "zmin": 0,
                 "zmax": top,
                 "colorbar": bar,
-                "hovertemplate": f"%{{y}} to %{{x}}: %{{z:.4g}} {unit.name}<extra></extra>",
+                "hovertemplate": f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit.name}<extra></extra>",
             }
         ],
         layout=_layout(axis),
@@ -217,7 +217,7 @@ def _loss(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figu
                 "zmin": 0,
                 "reversescale": True,
                 "colorbar": bar,
-                "hovertemplate": "%{y} to %{x}: %{z:.4g} % lost<extra></extra>",
+                "hovertemplate": "%{y} to %{x}: %{z:,.4~r} % lost<extra></extra>",
             }
         ],
         layout=_layout(axis),

@@ -56,6 +56,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
     """Both curves of each kind of times that was measured."""
     for kind in KINDS:
         plans = [plan for plan in measured.summary["plans"] if _is_known(measured, plan, kind)]
+        few = sum(_has_few(measured, plan, kind) for plan in measured.summary["plans"])
         found = group(_smallest(plans))
         times = [_together(measured, one, kind) for one in found.series]
         shown = _longest(times)
@@ -65,7 +66,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
             places = shown[first : first + _OVERLAID]
             curves = [(found.series[place].label, times[place]) for place in places]
             for figure in (_cdf, _tail):
-                yield figure(kind, number, found.common, curves, left)
+                yield figure(kind, number, found.common, curves, _left_out(left, few))
 
 
 def _smallest(plans: Sequence[Entry]) -> list[Entry]:
@@ -105,13 +106,19 @@ def _is_known(measured: Measured, plan: Entry, kind: str) -> bool:
     return any(times and times["p50"] is not None for times in phases)
 
 
+def _has_few(measured: Measured, plan: Entry, kind: str) -> bool:
+    """Some of them, but too few for a curve."""
+    times = measured.records.times(plan_key(plan), kind)
+    return times is not None and 0 < times.counts.sum() < _LEAST
+
+
 def _together(measured: Measured, series: Series, kind: str) -> Times:
     """All repeats."""
     some = [measured.records.times(plan_key(plan), kind) for plan in series.entries]
     return Times.merged([times for times in some if times is not None])
 
 
-def _cdf(kind: str, number: str, common: str, curves: _Curves, left: int) -> Figure:
+def _cdf(kind: str, number: str, common: str, curves: _Curves, left: str) -> Figure:
     data = []
     for place, (label, times) in enumerate(curves):
         share = np.cumsum(times.counts) / times.counts.sum()
@@ -123,7 +130,7 @@ def _cdf(kind: str, number: str, common: str, curves: _Curves, left: int) -> Fig
                 "name": label or _NAMES[kind],
                 "x": packed((times.values_ns[kept] / 1e3).astype(np.float32)),
                 "y": packed((100 * share[kept]).astype(np.float32)),
-                "hovertemplate": "%{y:.4g} % within %{x:.4g} µs",
+                "hovertemplate": "%{y:,.4~r} % within %{x:,.4~r} µs",
             }
         )
         data[-1]["line"] |= {"shape": "hv"}
@@ -142,7 +149,7 @@ def _cdf(kind: str, number: str, common: str, curves: _Curves, left: int) -> Fig
     )
 
 
-def _tail(kind: str, number: str, common: str, curves: _Curves, left: int) -> Figure:
+def _tail(kind: str, number: str, common: str, curves: _Curves, left: str) -> Figure:
     data = []
     for place, (label, times) in enumerate(curves):
         beyond = _beyond(times)
@@ -156,7 +163,7 @@ def _tail(kind: str, number: str, common: str, curves: _Curves, left: int) -> Fi
                 "x": packed((100 * beyond[kept]).astype(np.float32)),
                 "y": packed((times.values_ns[kept] / 1e3).astype(np.float32)),
                 "customdata": packed((100 * (1 - beyond[kept])).astype(np.float64)),
-                "hovertemplate": "%{customdata:.6g} % within %{y:.4g} µs",
+                "hovertemplate": "%{customdata:,.6~r} % within %{y:,.4~r} µs",
             }
         )
     least = min(float(_beyond(times).min()) for _, times in curves)
@@ -182,9 +189,19 @@ def _tail(kind: str, number: str, common: str, curves: _Curves, left: int) -> Fi
     )
 
 
-def _definition(kind: str, curve: str, left: int) -> str:
-    words = _WHAT[kind] + _OF + curve
-    return f"{words} {left} settings with shorter tails (99 %) are left out." if left else words
+def _definition(kind: str, curve: str, left: str) -> str:
+    return f"{_WHAT[kind]}{_OF}{curve}{left}"
+
+
+def _left_out(shorter: int, few: int) -> str:
+    """Which settings have no curve, so that nobody compares what is here with what is not."""
+    reasons = ((shorter, "with shorter tails (99 %)"), (few, f"with fewer than {_LEAST} times"))
+    said = [
+        f"{count} {'setting' if count == 1 else 'settings'} {why}"
+        for count, why in reasons
+        if count
+    ]
+    return f" Left out: {' and '.join(said)}." if said else ""
 
 
 def _beyond(times: Times) -> Floats:

@@ -89,7 +89,7 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Figure:
                     for count, sent in zip(counts, offered, strict=True)
                 ],
                 "hovertemplate": (
-                    f"%{{x:,}} frames in the {name}, %{{customdata[0]:.3g}} % of those offered"
+                    f"%{{x:,}} frames in the {name}, %{{customdata[0]:,.3~r}} % of those offered"
                     "<extra></extra>"
                 ),
             }
@@ -181,5 +181,5 @@ def _line(
         "x": packed([phase + 1 for phase in points]),
         "y": packed(gaps([over(phase[measure] for phase in some) for some in points.values()])),
         "customdata": [[some[0]["phase_name"] or ""] for some in points.values()],
-        "hovertemplate": f"phase %{{x}} (%{{customdata[0]}}): %{{y:.4g}}{unit}",
+        "hovertemplate": f"phase %{{x}} (%{{customdata[0]}}): %{{y:,.4~r}}{unit}",
     }

@@ -52,7 +52,7 @@ def _bandwidth(number: int, pattern: str, curves: Sequence[Entry]) -> Figure:
             "x": packed(gaps([point["size"] for point in curve["points"]])),
             "y": packed(gaps([point["bandwidth_mbps"] for point in curve["points"]]) * unit.scale),
             "customdata": [[size_words(point["size"])] for point in curve["points"]],
-            "hovertemplate": f"%{{customdata[0]}}: %{{y:.4g}} {unit.name}",
+            "hovertemplate": f"%{{customdata[0]}}: %{{y:,.4~r}} {unit.name}",
         }
         for curve, style in _styled(curves)
     ]
@@ -88,9 +88,9 @@ def _latency(number: int, pattern: str, curves: Sequence[Entry]) -> Figure:
                     )
                 ],
                 "hovertemplate": (
-                    "%{customdata[0]}: mean %{y:.4g} µs<br>"
-                    "median %{customdata[1]:.4g}, 99 % %{customdata[2]:.4g} µs<br>"
-                    "least %{customdata[3]:.4g}, most %{customdata[4]:.4g} µs"
+                    "%{customdata[0]}: mean %{y:,.4~r} µs<br>"
+                    "median %{customdata[1]:,.4~r}, 99 % %{customdata[2]:,.4~r} µs<br>"
+                    "least %{customdata[3]:,.4~r}, most %{customdata[4]:,.4~r} µs"
                 ),
             }
         )

@@ -72,9 +72,9 @@ def _trace(number: int, series: Series, unit: Unit) -> dict[str, Any]:
             column("min"), column("max"), column("total"), column("percent_of_line", 1.0)
         ),
         "hovertemplate": (
-            f"%{{x}} nodes: mean %{{y:.4g}} {unit.name} per flow<br>"
-            f"slowest %{{customdata[0]:.4g}}, fastest %{{customdata[1]:.4g}} {unit.name}<br>"
-            f"all flows together %{{customdata[2]:.4g}} {unit.name}<br>"
+            f"%{{x}} nodes: mean %{{y:,.4~r}} {unit.name} per flow<br>"
+            f"slowest %{{customdata[0]:,.4~r}}, fastest %{{customdata[1]:,.4~r}} {unit.name}<br>"
+            f"all flows together %{{customdata[2]:,.4~r}} {unit.name}<br>"
             "%{customdata[3]:.2f} % of line"
         ),
     }

@@ -81,8 +81,8 @@ def _trace(number: int, transport: str, series: Sequence[Series], unit: Unit) ->
         "cliponaxis": False,
         "customdata": rows(column("min"), column("max"), shares),
         "hovertemplate": (
-            f"mean %{{x:.4g}} {unit.name} each way<br>"
-            f"slowest %{{customdata[0]:.4g}}, fastest %{{customdata[1]:.4g}} {unit.name}<br>"
+            f"mean %{{x:,.4~r}} {unit.name} each way<br>"
+            f"slowest %{{customdata[0]:,.4~r}}, fastest %{{customdata[1]:,.4~r}} {unit.name}<br>"
             "%{customdata[2]:.2f} % of line"
         ),
     }

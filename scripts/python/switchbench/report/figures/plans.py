@@ -91,10 +91,10 @@ def _bars(
     mine = [i for i, one in enumerate(series) if one.entries[0]["transport"] == transport]
     if what == "time":
         values = [[plan["elapsed_s"] for plan in series[i].entries] for i in mine]
-        scale, said = 1.0, "%{x:.4g} s"
+        scale, said = 1.0, "%{x:,.4~r} s"
     else:
         values = [[plan["throughput"]["mean"] for plan in series[i].entries] for i in mine]
-        scale, said = unit.scale, f"mean %{{x:.4g}} {unit.name} per flow"
+        scale, said = unit.scale, f"mean %{{x:,.4~r}} {unit.name} per flow"
     mean, most, least = (
         gaps([choose(some) for some in values]) * scale for choose in (m.mean, m.greatest, m.least)
     )
@@ -192,7 +192,7 @@ def _band(number: int, label: str, phases: Sequence[Entry], unit: Unit) -> Itera
         "y": packed(column("max")),
         "mode": "lines",
         "line": {"color": color, "width": 0.8},
-        "hovertemplate": f"%{{y:.4g}} {unit.name}",
+        "hovertemplate": f"%{{y:,.4~r}} {unit.name}",
     }
     yield (
         shared
@@ -203,7 +203,7 @@ def _band(number: int, label: str, phases: Sequence[Entry], unit: Unit) -> Itera
             "fill": "tonexty",
             "fillcolor": _faint(color),
             "customdata": [[_phase_name(some[0])] for some in points.values()],
-            "hovertemplate": f"%{{y:.4g}} {unit.name} (%{{customdata[0]}})",
+            "hovertemplate": f"%{{y:,.4~r}} {unit.name} (%{{customdata[0]}})",
         }
     )
     yield shared | {
@@ -213,7 +213,7 @@ def _band(number: int, label: str, phases: Sequence[Entry], unit: Unit) -> Itera
         "line": {"color": color, "dash": "dot", "width": 1.5},
         "customdata": rows(column("total"), gaps([v["percent_of_line"] for v in values])),
         "hovertemplate": (
-            f"%{{y:.4g}} {unit.name}, together %{{customdata[0]:.4g}} {unit.name}, "
+            f"%{{y:,.4~r}} {unit.name}, together %{{customdata[0]:,.4~r}} {unit.name}, "
             "%{customdata[1]:.2f} % of line"
         ),
     }

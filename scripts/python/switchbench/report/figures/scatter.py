@@ -190,7 +190,7 @@ def _points(number: int, cloud: _Cloud, chosen: NDArray[np.int64]) -> dict[str, 
         "x": packed(cloud.size[chosen].astype(np.uint32)),
         "y": packed(cloud.time_us[chosen].astype(np.float32)),
         "marker": marker(number, 4) | {"opacity": 0.55},
-        "hovertemplate": "%{x:,} B: %{y:.4g} µs",
+        "hovertemplate": "%{x:,} B: %{y:,.4~r} µs",
     }
 
 
@@ -210,5 +210,5 @@ def _line(number: int, cloud: _Cloud) -> dict[str, Any]:
             "dash": DASHES[(number + 1) % len(DASHES)],
             "width": 2,
         },
-        "hovertemplate": "fit: %{y:.4g} µs",
+        "hovertemplate": "fit: %{y:,.4~r} µs",
     }

@@ -71,7 +71,7 @@ def _trace(number: int, end: str, phases: list[Entry]) -> dict[str, Any]:
         "marker": marker(number, 8 if len(worst) <= _LARGE else 4),
         "customdata": [[_label(phases[place]), phases[place]["skew_bound_us"]] for place in worst],
         "hovertemplate": (
-            "%{y:.4g} µs<br>%{customdata[0]}<br>clocks known within %{customdata[1]:.3g} µs"
+            "%{y:,.4~r} µs<br>%{customdata[0]}<br>clocks known within %{customdata[1]:,.3~r} µs"
         ),
     }
 
