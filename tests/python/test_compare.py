@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from compared import Repeats, make, rate_mbps
 from simulated import Choice, simulate
 from switchbench.cli import main
-from switchbench.compare import document
+from switchbench.compare import differences, document, measures, terminal
 
 SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
 FAST = Repeats([(7700, 7710), (7720, 7690), (7710, 7700)])
@@ -89,7 +89,25 @@ def test_without_repeats_there_is_no_interval(
     assert [mean[key] for key in ("low", "high", "p", "p_adjusted")] == [None] * 4
     assert (mean["verdict"], mean["reason"]) == ("not known", "one repeat: no interval")
     assert main(["compare", str(a), str(b)]) == 0
-    assert "one repeat on a side: nobody knows how far" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "one repeat on a side: nobody knows how far" in said
+    assert "By flow" not in said  # nothing says which of them is the surest
+    assert main(["compare", str(a), str(b), "--all"]) == 0
+    assert "By flow" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "+0"), (-0.0, "+0"), (-1e-12, "+0"), (-0.0004, "-4.000e-04"), (0.197, "+0.197"),
+     (-12.345, "-12.35")],
+)  # fmt: skip
+def test_no_difference_is_a_signed_zero(value: float, text: str) -> None:
+    assert terminal._plus(value) == text
+
+
+def test_no_percent_is_a_signed_zero() -> None:
+    tiny = differences.Row(0, "", measures.MEASURES[0], 100.0, 99.99, (3, 3), difference=-0.01)
+    assert terminal._relative(tiny) == "+0.0 %"
 
 
 def test_no_spread_is_no_certainty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

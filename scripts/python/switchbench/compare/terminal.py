@@ -19,6 +19,7 @@ from .match import Match
 
 MOST = 10  # phases and flows, without --all
 TIMES = 5.0  # from there on ratios are shown, not percents
+LEAST = 1e-6  # the JSON has no more digits either
 SAME_PERCENT = 0.5  # frames and streams are read into a window at their own grain
 
 _STYLES = {BETTER: "green", WORSE: "bold red", DIFFERS: "yellow"}
@@ -72,12 +73,12 @@ class _Page:
             return
         self._heading(f"By pattern: {names}")
         self._rows(one.match, _without_line(one.plans), one.plans)
-        if one.phases:
-            chosen = self._foremost(one.phases)
+        chosen = self._foremost(one.phases)
+        if chosen:
             self._heading(f"By phase: {names}{_share(len(chosen), len(one.phases), 'figure')}")
             self._rows(one.match, chosen, one.phases)
-        if one.flows:
-            chosen = self._foremost(one.flows)
+        chosen = self._foremost(one.flows)
+        if chosen:
             of = f"the foremost of {one.flow_count:,} flows"
             self._heading(f"By flow: {names}, {of}")
             self._rows(one.match, chosen, one.flows)
@@ -89,9 +90,14 @@ class _Page:
         return f"{100 * self._comparison.asked.confidence:g} % sure"
 
     def _foremost(self, rows: Sequence[Row]) -> list[Row]:
-        """The surest differences, then the largest; as they come with everything asked for."""
+        """The surest differences, then the largest; as they come with everything asked for.
+
+        None where no row has an interval: then nothing says which is the surest.
+        """
         if self._everything:
             return list(rows)
+        if all(row.low is None for row in rows):
+            return []
         told = [row for row in rows if row.difference is not None]
         return sorted(told, key=_weight)[:MOST]
 
@@ -181,9 +187,13 @@ def _share(shown: int, of: int, noun: str) -> str:
 
 
 def _plus(value: float | None) -> str:
+    """With its sign; what three decimals would make -0.000 has four digits all the same."""
     if value is None:
         return figures.UNKNOWN
-    return figures.digits(value) if value <= 0 else f"+{figures.digits(value)}"
+    if abs(value) < LEAST:
+        return "+0"
+    shown = figures.digits(value) if abs(value) >= 1e-3 else figures.scientific(value)
+    return shown if value < 0 else f"+{shown}"
 
 
 def _below(rows: Sequence[Row]) -> list[str]:
@@ -237,7 +247,9 @@ def _relative(row: Row) -> str:
     if row.percent is None:
         return ""
     times = 1.0 + row.percent / 100.0
-    return f"x {figures.digits(times)}" if times >= TIMES else f"{row.percent:+.1f} %"
+    if times >= TIMES:
+        return f"x {figures.digits(times)}"
+    return f"{round(row.percent, 1) + 0.0:+.1f} %"
 
 
 def _without_line(rows: Sequence[Row]) -> list[Row]:

@@ -50,10 +50,10 @@ def digits(value: float | None) -> str:
 
 
 def scientific(value: float | None) -> str:
-    """Four significant digits, in powers of ten where there would be many zeros."""
-    if value is None or value == 0 or 1e-3 <= abs(value) < 1e6:
+    """Four significant digits, in powers of ten where there would be zeros to count."""
+    if value is None or value == 0 or 1 <= abs(value) < 1e6:
         return digits(value)
-    return f"{value:.3e}"
+    return f"{value:.4f}" if 0.1 <= abs(value) < 0.99995 else f"{value:.3e}"
 
 
 def percent(value: float | None) -> str:
