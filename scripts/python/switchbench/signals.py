@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from .errors import RunError
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -33,8 +35,17 @@ class Handled:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def previous(self, number: int, frame: FrameType | None) -> None:
-        """Does what the signal did before, where that was a function's."""
-        handler = self._previous.get(number)
-        if callable(handler):
-            handler(number, frame)
+
+class Deferred(Handled):
+    """While entered, the first signal is only noted; a second one ends what is being done."""
+
+    def __init__(self) -> None:
+        """Nothing is changed before it is entered."""
+        super().__init__(self._note)
+        self.name: str | None = None
+        """Of the signal that came."""
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self.name is not None:
+            raise RunError(f"interrupted ({self.name}, twice)")
+        self.name = signal.Signals(number).name

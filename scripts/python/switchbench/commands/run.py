@@ -31,6 +31,7 @@ from ..results import figures
 from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
 from ..results.table import Report, make_console
+from ..signals import Deferred
 from ..verdict.clauses import clauses_sha256
 from ..verdict.record import Record
 from ..verdict.seal import changed_clauses, fix_clauses
@@ -115,12 +116,16 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch) -> int:
-    attendance = Attendance(args, launcher)
-    run = attendance.take(run)
-    dealt = cores.deal(run)
     engine = find_engine()
     name = args.conf.stem if args.conf else Path(args.site).stem
     directory = RunDirectory(args.out or default_path(name))
+    attendance = Attendance(args, launcher)
+    try:
+        run = attendance.take(run)
+    except SwitchbenchError:
+        directory.discard_if_unused()
+        raise
+    dealt = cores.deal(run)
     place = _Place(shown.run_id, engine, directory, shown, dealt, attendance.left_out)
     if not args.quiet:
         _announce(run)
@@ -134,11 +139,27 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
         about |= _about(run, place) | {"started": about["started"]}
         outcome = _conduct(run, launcher, place, about)
     about["elapsed_s"] = round(time.monotonic() - began_s, 3)
+    with Deferred() as asked:  # what was measured is written first
+        return _conclude(run, args, place, about, outcome, asked)
+
+
+def _conclude(
+    run: Run,
+    args: argparse.Namespace,
+    place: _Place,
+    about: dict[str, Any],
+    outcome: Outcome,
+    asked: Deferred,
+) -> int:
+    """Summary, table, report and record of what was measured; the run's exit status."""
     result = _summarize(run, place, about, outcome)
     options = [name for name in ("interim", "latency") if getattr(args, name)]
     report = Report(result, make_console(), every_phase=args.all, options=options)
     report.print(str(place.directory.path))
-    _write_report(place.directory, args.quiet)
+    if asked.name is None:
+        _write_report(place.directory, args.quiet)
+    else:
+        print(f"{asked.name}: the results are kept; no report was made", file=sys.stderr)
     try:
         Record(args.junit, args.sign).write(place.directory.path, result)
     except SwitchbenchError as error:
