@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from switchbench import __version__
 from switchbench.model import Load, Part, Port, Process, Run, Site, Trial
 
 LINE_BPS = 100_000_000
@@ -59,7 +60,7 @@ def hello(node: str, **changes: Any) -> dict[str, Any]:
         "type": "hello",
         "node": node,
         "protocol": 1,
-        "version": "0.1.0",
+        "version": __version__,
         "host": "here",
         "boot": "00112233aabbccdd",
         "pid": 7,

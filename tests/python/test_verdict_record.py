@@ -226,6 +226,16 @@ def test_a_verdict_that_the_records_do_not_give(directory: Path) -> None:
     )
 
 
+def test_a_claim_of_another_version_does_not_pass_for_a_whole_check(directory: Path) -> None:
+    summary = json.loads((directory / "summary.json").read_text())
+    summary["run"]["versions"]["switchbench"] = "0.0.9"
+    summary["plans"][0]["throughput"] = {"min": 999.0}
+    (directory / "summary.json").write_text(json.dumps(summary))
+    manifest.seal(directory)
+    (said,) = (check for check in checks(directory) if check.name == "verdict")
+    assert said.holds is not True
+
+
 def test_other_clauses_than_were_fixed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The configuration's are milder than those that were hashed before traffic."""
     mild = make_run(SITE, make_trial(SITE), expectations=({**CLAUSE, "require": "<= 10"},))
