@@ -122,10 +122,10 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
     attendance = Attendance(args, launcher)
     try:
         run = attendance.take(run)
+        dealt = cores.deal(run)
     except SwitchbenchError:
         directory.discard_if_unused()
         raise
-    dealt = cores.deal(run)
     place = _Place(shown.run_id, engine, directory, shown, dealt, attendance.left_out)
     if not args.quiet:
         _announce(run)
