@@ -62,7 +62,7 @@ class Build:
 MATRIX = (
     Build("gcc", "gcc", suites=("unit",)),
     Build("clang", "clang", suites=("unit",)),
-    Build("no-dpdk", "gcc", ("-Ddpdk=disabled",)),
+    Build("no-dpdk", "gcc", ("-Ddpdk=disabled",), suites=("unit",)),
     Build(
         "sanitized",
         "gcc",

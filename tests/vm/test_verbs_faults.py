@@ -118,6 +118,7 @@ def test_no_device_of_that_name(rig: guests.Rig, tmp_path: Path) -> None:
     assert_all_ended(said)
 
 
+@pytest.mark.slow
 def test_no_device_at_all(rig: guests.Rig, tmp_path: Path) -> None:
     rig["node1"].output(["rdma", "link", "delete", "rxe0"])
     try:
