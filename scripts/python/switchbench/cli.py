@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from keyword import iskeyword
 from types import ModuleType
 
 from . import __version__
@@ -17,7 +18,8 @@ from .errors import SwitchbenchError
 # Modules of `commands`, in the order of --help. Each has add_parser(subparsers), which also says
 # by set_defaults(main=main) what runs: main(args) -> exit status.
 COMMANDS = (
-    *("run", "table", "report", "compare", "verify", "sign", "plan", "topology", "predict"),
+    *("run", "table", "report", "compare", "import", "verify", "sign", "plan", "topology"),
+    "predict",
     *("lab", "push", "bind", "restore", "doctor", "bundle"),
 )
 
@@ -78,7 +80,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f".commands.{name}", __package__)
+    module = f"{name}_" if iskeyword(name) else name
+    return importlib.import_module(f".commands.{module}", __package__)
 
 
 if __name__ == "__main__":

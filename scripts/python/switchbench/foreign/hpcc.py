@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""hpccoutf.txt of the HPC Challenge benchmark: the lines NAME=VALUE of its summary section.
+
+What each name is: P. Luszczek et al., Introduction to the HPC Challenge Benchmark Suite, 2005;
+prefixes: `Star` on all processes at once, of one of them; `Single` on one alone; `MPI` together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from .figure import Figure, Kind, Ours, Read, Source, of_version
+
+TOOL = "hpcc"
+_NEWEST = (1, 5)
+_BEGIN, _END = "Begin of Summary section.", "End of Summary section."
+_LATENCY_BYTES, _BANDWIDTH_BYTES = 8, 2_000_000  # bench_lat_bw, "Benchmark conditions"
+
+
+@dataclass(frozen=True)
+class _Output:
+    """One name; `ours`: measure, factor to its unit, and how."""
+
+    name: str
+    benchmark: str
+    unit: str
+    definition: str
+    size: int | None = None
+    ours: tuple[str, Callable[[int], float], str] | None = None
+    pair: bool = False  # two processes at a time, whatever their number
+
+
+def _times(factor: float) -> Callable[[int], float]:
+    return lambda _: factor
+
+
+def _all(factor: float) -> Callable[[int], float]:
+    return lambda ranks: factor * ranks
+
+
+_TOGETHER = "of one process times their number"
+_HALF_RING = "HPCC counts both of a process's flows: half of it, as one flow"
+
+
+def _local(kind: str, unit: str, what: str) -> Iterator[_Output]:
+    """A benchmark on all processes at once, and on one alone."""
+    for prefix, words in (("Star", "on all at once, mean of one process"),
+                          ("Single", "on one process, the others idle")):  # fmt: skip
+        yield _Output(
+            f"{prefix}{kind}", f"{prefix}{kind.partition('_')[0]}", unit, f"{what} {words}"
+        )
+
+
+_MESSAGE_TIME = ("pingpong_time", _times(1.0), "as it is")
+_MESSAGE_RATE = ("pingpong_rate", _times(8e3), "8,000 Mbit/s a GB/s")
+
+
+def _pingpong() -> Iterator[_Output]:
+    for word, what in (("Min", "least"), ("Avg", "mean"), ("Max", "greatest")):
+        mean = word == "Avg"
+        yield _Output(
+            f"{word}PingPongLatency_usec", "PingPong", "us",
+            f"half the round trip of 8 B, {what} over pairs",
+            _LATENCY_BYTES, _MESSAGE_TIME if mean else None, pair=True,
+        )  # fmt: skip
+        yield _Output(
+            f"{word}PingPongBandwidth_GBytes", "PingPong", "GB/s",
+            f"message / half the round trip of 2,000,000 B, {what} over pairs",
+            _BANDWIDTH_BYTES, _MESSAGE_RATE if mean else None, pair=True,
+        )  # fmt: skip
+
+
+def _rings() -> Iterator[_Output]:
+    for word, prefix, what in (
+        ("Naturally", "", "naturally ordered ring"),
+        ("Randomly", "random_", "geometric mean over randomly ordered rings"),
+    ):
+        yield _Output(
+            f"{word}OrderedRingLatency_usec", f"{word}OrderedRing", "us",
+            f"half the slowest process's time for 8 B to and from both neighbours, {what}",
+            _LATENCY_BYTES, (f"{prefix}ring_time", _times(1.0), "as it is"),
+        )  # fmt: skip
+        yield _Output(
+            f"{word}OrderedRingBandwidth_GBytes", f"{word}OrderedRing", "GB/s",
+            f"2 x 2,000,000 B / the slowest process's time for both neighbours, {what}",
+            _BANDWIDTH_BYTES, (f"{prefix}ring_rate", _times(4e3), _HALF_RING),
+        )  # fmt: skip
+
+
+_GLOBAL = (
+    _Output("HPL_Tflops", "HPL", "TFlop/s", "HPL of all processes",
+            ours=("hpl", _times(1e12), "as it is")),
+    _Output("PTRANS_GBs", "PTRANS", "GB/s", "transpose of a matrix over all processes",
+            ours=("ptrans", _times(1e9), "as it is")),
+    _Output("MPIRandomAccess_GUPs", "MPIRandomAccess", "GUpdate/s",
+            "random updates of a table over all processes",
+            ours=("random_access", _times(1e9), "as it is")),
+    _Output("MPIRandomAccess_LCG_GUPs", "MPIRandomAccess_LCG", "GUpdate/s",
+            "the same with linear congruential random numbers"),
+    _Output("MPIFFT_Gflops", "MPIFFT", "GFlop/s", "one FFT over all processes",
+            ours=("fft", _times(1e9), "as it is")),
+    _Output("StarDGEMM_Gflops", "StarDGEMM", "GFlop/s",
+            "matrix product on all at once, mean of one process",
+            ours=("dgemm", _all(1e9), _TOGETHER)),
+    _Output("StarSTREAM_Copy", "StarSTREAM", "GB/s",
+            "STREAM Copy on all at once, mean of one process",
+            ours=("stream_copy", _all(1e9), _TOGETHER)),
+)  # fmt: skip
+_LOCAL = (
+    ("DGEMM_Gflops", "GFlop/s", "matrix product"),
+    ("RandomAccess_GUPs", "GUpdate/s", "random updates of a process's own table"),
+    ("RandomAccess_LCG_GUPs", "GUpdate/s", "the same with linear congruential random numbers"),
+    ("FFT_Gflops", "GFlop/s", "FFT"),
+    *((f"STREAM_{name}", "GB/s", f"STREAM {name}") for name in ("Copy", "Scale", "Add", "Triad")),
+)
+
+
+def _outputs() -> dict[str, _Output]:
+    every = [one for kind in _LOCAL for one in _local(*kind)]
+    return {one.name: one for one in (*every, *_GLOBAL, *_pingpong(), *_rings())}
+
+
+_OUTPUTS = _outputs()
+
+
+def _knows(text: str) -> bool:
+    return "HPC Challenge Benchmark version" in text or _BEGIN in text
+
+
+def _read(source: Source) -> Read:
+    values = _summary(source)
+    if "VersionMajor" not in values or "CommWorldProcs" not in values:
+        raise source.refuse(
+            "its summary section lacks VersionMajor or CommWorldProcs: it is damaged"
+        )
+    version = ".".join(values[f"Version{part}"] for part in ("Major", "Minor", "Micro")
+                       if f"Version{part}" in values)  # fmt: skip
+    of_version(source, "HPCC", version, _NEWEST)
+    if version.startswith("0."):
+        raise source.refuse(f"HPCC {version} measured otherwise than 1.0 and later, which are read")
+    figures = list(_figures(source, values, version))
+    if not figures:
+        raise source.refuse("HPCC measured nothing in this run: each figure of its summary is -1")
+    return Read(figures, list(_warnings(source, values)))
+
+
+def _summary(source: Source) -> dict[str, str]:
+    """The last run's: HPCC appends to a file that is there."""
+    _, begin, rest = source.text.rpartition(_BEGIN)
+    inside, end, _ = rest.partition(_END)
+    if not begin:
+        raise source.refuse("it is cut before HPCC's summary section: the run has not ended")
+    if not end:
+        raise source.refuse("it is cut within HPCC's summary section")
+    return dict(re.findall(r"^([A-Za-z]\w*)=(.*?)\s*$", inside, re.MULTILINE))
+
+
+def _figures(source: Source, values: Mapping[str, str], version: str) -> Iterator[Figure]:
+    ranks = int(values["CommWorldProcs"])
+    for name, output in _OUTPUTS.items():
+        if name not in values:
+            continue
+        try:
+            value = float(values[name])
+        except ValueError as error:
+            raise source.refuse(f"{name} is {values[name]!r}, which is no number") from error
+        if value <= 0:  # was not run
+            continue
+        yield Figure(
+            TOOL, version, output.benchmark, ranks, output.size, name, value, output.unit,
+            output.definition, _ours(output, ranks, value),
+        )  # fmt: skip
+
+
+def _ours(output: _Output, ranks: int, value: float) -> Ours | None:
+    if output.ours is None:
+        return None
+    measure, factor, how = output.ours
+    at_once = 2 if output.pair else ranks
+    return Ours(measure, at_once, output.size, value * factor(ranks), how)
+
+
+def _warnings(source: Source, values: Mapping[str, str]) -> Iterator[str]:
+    if values.get("Success") == "0":
+        yield f"{source.name}: HPCC says that a check of its own failed (Success=0)"
+
+
+KIND = Kind(TOOL, "HPCC's hpccoutf.txt", _knows, _read)

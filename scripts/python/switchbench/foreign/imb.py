@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What IMB-MPI1 prints: a table for each benchmark and number of processes.
+
+The factors of its Mbytes/sec: Intel MPI Benchmarks User Guide, "Benchmark methodology"; PingPong,
+PingPing 1, Sendrecv 2, Exchange 4. A megabyte is 2^20 bytes up to 4.0, later 10^6.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .figure import MEGA, Figure, Kind, Ours, Read, Source, number, numbered, of_version
+from .measures import collective
+
+TOOL = "imb"
+_NEWEST = (2021,)
+_LAST_MEBI = (4, 0)
+_TITLE = re.compile(
+    r"(?:Intel ?\(R\) MPI Benchmarks?|PALLAS MPI Benchmark)(?: Suite)?\s+V?(\d[\d.]*)"
+    r"(?: Update (\d+))?, *([\w-]+) part"
+)
+_BENCHMARK = re.compile(r"# Benchmarking (\S+)")
+_PROCESSES = re.compile(r"# \(? ?#processes = (\d+)")
+_GROUPS = re.compile(r"(\d+) groups of (\d+) processes")
+_COLUMNS = re.compile(r"#?(?:bytes|repetitions)|t(?:_\w+)?\[usec\]|Mbytes/sec|Msg/sec|defects")
+_END = "# All processes entering MPI_Finalize"
+
+# Measure and how often IMB counts a flow's message.
+_RATES = {
+    "pingpong": ("pingpong_rate", 1),
+    "pingping": ("both_ways_rate", 1),
+    "sendrecv": ("sendrecv_rate", 2),
+    "exchange": ("ring_rate", 4),
+    "uniband": ("one_way_rate", 1),
+    "biband": ("both_ways_rate", 2),
+}
+_DEFINITIONS = {
+    "t[usec]": "time of a message: half the round trip (PingPong), or one way (PingPing)",
+    "t_min[usec]": "time of a call, mean over repetitions, least over ranks",
+    "t_max[usec]": "time of a call, mean over repetitions, greatest over ranks",
+    "t_avg[usec]": "time of a call, mean over repetitions, mean over ranks",
+    "Mbytes/sec": "bytes by IMB's count / the greatest time",
+    "Msg/sec": "messages a second",
+}
+
+
+@dataclass
+class _Table:
+    """The table that is being read."""
+
+    benchmark: str
+    ranks: int | None = None
+    columns: list[str] = field(default_factory=list)
+
+
+def _knows(text: str) -> bool:
+    return _TITLE.search(text) is not None or bool(_BENCHMARK.search(text) and "#bytes" in text)
+
+
+def _read(source: Source) -> Read:
+    version = _version(source)
+    figures = [one for row in _rows(source) for one in row.figures(version)]
+    if _END not in source.text:
+        raise source.refuse(
+            "it is cut: IMB's last line (All processes entering MPI_Finalize) is missing"
+        )
+    if not figures:
+        raise source.refuse("there is no table with results in it")
+    return Read(figures, [])
+
+
+def _version(source: Source) -> str | None:
+    title = _TITLE.search(source.text)
+    if title is None:
+        return None
+    of_version(source, "IMB", title[1], _NEWEST)
+    if title[3] != "MPI-1":
+        raise source.refuse(f"it is of IMB's part {title[3]}: only MPI-1 is read (IMB-MPI1)")
+    return title[1] + (f" Update {title[2]}" if title[2] else "")
+
+
+@dataclass(frozen=True)
+class _Row:
+    benchmark: str
+    ranks: int
+    size: int
+    values: Mapping[str, float]
+
+    def figures(self, version: str | None) -> Iterator[Figure]:
+        """One a column."""
+        for name, value in self.values.items():
+            unit = {"Mbytes/sec": _megabyte(version), "Msg/sec": "1/s"}.get(name, "us")
+            yield Figure(
+                TOOL, version, self.benchmark, self.ranks, self.size, name, value, unit,
+                _DEFINITIONS.get(name, name), self._ours(name, value, version),
+            )  # fmt: skip
+
+    def _ours(self, name: str, value: float, version: str | None) -> Ours | None:
+        function = self.benchmark.lower()
+        if name == "Mbytes/sec" and function in _RATES and value > 0:
+            measure, count = _RATES[function]
+            mbps = value * (1 << 20 if _mebi(version) else MEGA) * 8 / MEGA / count
+            share = "as it is" if count == 1 else f"IMB counts {count} messages: one of them"
+            return Ours(measure, self.ranks, self.size, mbps, f"{share}, in Mbit/s")
+        if name == "t[usec]" and function == "pingpong":
+            return Ours("pingpong_time", self.ranks, self.size, value, "as it is")
+        measured = collective(function) if name == "t_avg[usec]" else None
+        return (measured and Ours(measured, self.ranks, self.size, value, "as it is")) or None
+
+
+def _mebi(version: str | None) -> bool:
+    if version is None:
+        return False
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2]) <= _LAST_MEBI
+
+
+def _megabyte(version: str | None) -> str:
+    return "MiB/s" if _mebi(version) else "MB/s"
+
+
+def _rows(source: Source) -> Iterator[_Row]:
+    table: _Table | None = None
+    for line, text in numbered(source.text):
+        if found := _BENCHMARK.match(text.strip()):
+            table = _Table(found[1])
+        elif table is not None and (several := _GROUPS.search(text)):
+            table.ranks = int(several[1]) * int(several[2])
+        elif table is not None and (count := _PROCESSES.match(text.strip())):
+            table.ranks = int(count[1])
+        elif table is not None and ("[usec]" in text or "Mbytes/sec" in text):
+            table.columns = [name.lstrip("#") for name in _COLUMNS.findall(text)]
+        elif table is not None and table.columns and re.match(r"\s*\d", text):
+            row = _row(source, table, line, text.split())
+            if row is not None:
+                yield row
+
+
+def _row(source: Source, table: _Table, line: int, words: list[str]) -> _Row | None:
+    """None for a size that IMB left out, which it says in words."""
+    values = [number(word) for word in words]
+    if None in values[:2]:
+        return None
+    if len(words) != len(table.columns) or None in values:
+        raise source.refuse(
+            f"line {line}: {len(words)} values below {len(table.columns)} columns of "
+            f"{table.benchmark}: it is cut or damaged"
+        )
+    if table.ranks is None:
+        raise source.refuse(f"line {line}: {table.benchmark} does not say on how many processes")
+    named = {
+        name: value for name, value in zip(table.columns, values, strict=True) if value is not None
+    }
+    size = int(named.pop("bytes", 0))
+    for unused in ("repetitions", "defects"):
+        named.pop(unused, None)
+    return _Row(table.benchmark, table.ranks, size, named)
+
+
+KIND = Kind(TOOL, "IMB-MPI1's output", _knows, _read)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The printed table of other programs' figures, and what they are in our terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from . import figures
+
+_MOST = 3  # sizes of one benchmark that are all shown
+
+
+def show(summary: Mapping[str, Any], console: Console, everything: bool = False) -> None:
+    """Prints those that stand beside others' by definition, of many sizes the largest;
+    `everything`: all of them."""
+    entries = summary.get("imported") or []
+    if not entries:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for title in ("program", "benchmark", "ranks", "size", "figure", "value", "unit", "as ours"):
+        table.add_column(title, justify="right" if title in ("ranks", "size", "value") else "left")
+    for _, group in groupby(entries, key=_benchmark):
+        rows = list(group)
+        for entry in rows if everything else _foremost(rows):
+            table.add_row(*map(escape, _cells(entry)))
+    console.print(table)
+    joined = sum(1 for entry in entries if entry["ours"])
+    rest = "" if everything else "; --all shows all"
+    console.print(
+        f"{figures.of(len(entries), 'figure')}, {joined} by a definition that others share{rest}",
+        highlight=False,
+    )
+
+
+def _benchmark(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return entry["file"], entry["benchmark"], entry["ranks"]
+
+
+def _foremost(rows: list[Any]) -> list[Any]:
+    rows = [row for row in rows if row["ours"]]
+    sizes = {row["size"] for row in rows}
+    if len(sizes) <= _MOST:
+        return rows
+    largest = max(size for size in sizes if size is not None)
+    return [row for row in rows if row["size"] == largest]
+
+
+def _cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    ours, size = entry["ours"], entry["size"]
+    converted = ""
+    if ours:
+        value = figures.scientific(ours["value"])
+        converted = f"{value} {ours['unit']} ({ours['measure']})".replace(" us ", " µs ")
+    version = f" {entry['version']}" if entry["version"] else ""
+    return (
+        f"{entry['tool']}{version}",
+        entry["benchmark"],
+        figures.UNKNOWN if entry["ranks"] is None else str(entry["ranks"]),
+        figures.UNKNOWN if size is None else figures.binary(size) if size else "0 B",
+        entry["name"],
+        figures.scientific(entry["value"]),
+        entry["unit"].replace("us", "µs"),
+        converted,
+    )
