@@ -85,6 +85,10 @@ struct doc_pattern {
     uint32_t degree;
     bool *natural; /* NULL: true */
     bool there_and_back;
+    bool local;
+    uint64_t bytes;
+    char *algorithm;
+    char *method;
     uint32_t *list;
     unsigned list_count;
     struct doc_group *groups;

@@ -20,6 +20,10 @@ enum pattern_param {
     PATTERN_PARAM_LIST = 1 << 7,
     PATTERN_PARAM_GROUPS = 1 << 8,
     PATTERN_PARAM_DEGREE = 1 << 9,
+    PATTERN_PARAM_ALGORITHM = 1 << 10,
+    PATTERN_PARAM_BYTES = 1 << 11,
+    PATTERN_PARAM_LOCAL = 1 << 12,
+    PATTERN_PARAM_METHOD = 1 << 13,
 };
 
 /* Where the sentence of a refusal goes. */
@@ -39,7 +43,11 @@ struct pattern_flow_list {
     uint32_t phase;                    /* ... phase */
     const uint32_t *sought;            /* only look whether this peer is among them; NULL: no */
     bool found;
+    /* Is given each flow instead; NULL: they are listed. */
+    void (*visit)(struct pattern_flow_list *list, const struct pattern_flow *flow);
 };
+
+struct steps;
 
 struct pattern_plan {
     const struct pattern_kind *kind;
@@ -48,6 +56,11 @@ struct pattern_plan {
     uint64_t seed;
     bool there_and_back;
     void *state; /* the kind's own: one block that free() ends, or NULL */
+    /* Tells the schedule of steps->rank in `phase` (steps.h); NULL: the plan has none. */
+    void (*tell)(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
+    uint64_t bytes;        /* of a message; what that is exactly, the kind says */
+    uint32_t local_phases; /* the kind's own, that are steps of the plan's only phase; 0: none */
+    uint32_t iterations;   /* of an application kernel */
 };
 
 struct pattern_kind {
@@ -58,7 +71,8 @@ struct pattern_kind {
                 struct pattern_why *why);
     /* As pattern_phase_name. */
     int (*phase_name)(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
-    /* Adds the flows that list->rank has on list->side in `phase`. */
+    /* Adds the flows that list->rank has on list->side in `phase`. NULL: all plans of this kind
+     * are schedules, which tell them. */
     void (*flows)(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list);
 };
 
@@ -67,6 +81,9 @@ extern const struct pattern_kind pattern_pairs;
 extern const struct pattern_kind pattern_aapc;
 extern const struct pattern_kind pattern_ring;
 extern const struct pattern_kind pattern_random;
+
+/* As plan->tell, of an ordinary pattern whose phases are the steps of one. */
+void pattern_tell_local(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
 
 /* Writes the sentence and returns -EINVAL. */
 int pattern_refuse(struct pattern_why *why, const char *format, ...)

@@ -320,7 +320,9 @@ static int check_request(const struct way *way, const char *word,
 
     snprintf(who, sizeof(who), "partners %s", word);
     result = pattern_check_params(who, request,
-                                  PATTERN_PARAM_PARTNERS | PATTERN_PARAM_COUNT | way->knows, why);
+                                  PATTERN_PARAM_PARTNERS | PATTERN_PARAM_COUNT |
+                                      PATTERN_PARAM_LOCAL | PATTERN_PARAM_BYTES | way->knows,
+                                  why);
     if (result == 0 && way->check != NULL)
         result = way->check(request, why);
     if (result == 0 && request->count > way->possible(request))

@@ -4,9 +4,11 @@
  * it knows, refusing in one sentence.
  */
 #include "kind.h"
+#include "steps.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,8 @@ static const struct {
     {PATTERN_PARAM_SHIFT, "shift"},           {PATTERN_PARAM_COUNT, "count"},
     {PATTERN_PARAM_NATURAL, "natural"},       {PATTERN_PARAM_LIST, "list"},
     {PATTERN_PARAM_GROUPS, "groups"},         {PATTERN_PARAM_DEGREE, "degree"},
+    {PATTERN_PARAM_ALGORITHM, "algorithm"},   {PATTERN_PARAM_BYTES, "bytes"},
+    {PATTERN_PARAM_LOCAL, "local"},           {PATTERN_PARAM_METHOD, "method"},
 };
 
 const char *const *pattern_names(void)
@@ -83,7 +87,11 @@ static unsigned params_set(const struct pattern_request *request)
            (request->natural ? PATTERN_PARAM_NATURAL : 0u) |
            (request->list.count != 0 ? PATTERN_PARAM_LIST : 0u) |
            (request->group_count != 0 ? PATTERN_PARAM_GROUPS : 0u) |
-           (request->degree != 0 ? PATTERN_PARAM_DEGREE : 0u);
+           (request->degree != 0 ? PATTERN_PARAM_DEGREE : 0u) |
+           (request->algorithm != NULL ? PATTERN_PARAM_ALGORITHM : 0u) |
+           (request->bytes != 0 ? PATTERN_PARAM_BYTES : 0u) |
+           (request->local ? PATTERN_PARAM_LOCAL : 0u) |
+           (request->method != NULL ? PATTERN_PARAM_METHOD : 0u);
 }
 
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
@@ -100,6 +108,7 @@ int pattern_check_params(const char *who, const struct pattern_request *request,
 /* The index of the request's pattern, when what all patterns share is right. */
 static int check_request(const struct pattern_request *request, struct pattern_why *why)
 {
+    bool scheduled = request->local || request->method != NULL;
     int index, result;
 
     if (request->name == NULL)
@@ -110,8 +119,30 @@ static int check_request(const struct pattern_request *request, struct pattern_w
     if (request->n < 2 || request->n > PATTERN_RANKS_MAX)
         return pattern_refuse(why, "%s: %u rank%s: a pattern needs 2 to %u", request->name,
                               request->n, request->n == 1 ? "" : "s", PATTERN_RANKS_MAX);
-    result = pattern_check_params(request->name, request, kinds[index]->knows, why);
+    if (request->bytes > PATTERN_BYTES_MAX)
+        return pattern_refuse(why, "%s: bytes %" PRIu64 " is more than %" PRIu64, request->name,
+                              request->bytes, PATTERN_BYTES_MAX);
+    result = pattern_check_params(
+        request->name, request,
+        kinds[index]->knows | PATTERN_PARAM_LOCAL | (scheduled ? PATTERN_PARAM_BYTES : 0u), why);
     return result < 0 ? result : index;
+}
+
+/* What became of a plan whose phases depend on each other. */
+static int schedule(struct pattern_plan *plan, const struct pattern_request *request,
+                    struct pattern_why *why)
+{
+    if (request->local && plan->tell == NULL) {
+        plan->tell = pattern_tell_local;
+        plan->local_phases = plan->phases;
+        plan->phases = 1;
+    }
+    if (plan->tell != NULL && plan->there_and_back)
+        return pattern_refuse(why,
+                              "%s: there_and_back is for messages that come back by "
+                              "themselves, not for the steps of a schedule",
+                              request->name);
+    return 0;
 }
 
 int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *request, char *why,
@@ -130,7 +161,10 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
     made->n = request->n;
     made->seed = request->seed;
     made->there_and_back = request->there_and_back;
+    made->bytes = request->bytes;
     result = made->kind->make(made, request, &reason);
+    if (result == 0)
+        result = schedule(made, request, &reason);
     if (result < 0)
         goto cleanup;
     *plan = made;
@@ -156,6 +190,8 @@ uint32_t pattern_phases(const struct pattern_plan *plan)
 int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
 {
     assert(phase < plan->phases);
+    if (plan->local_phases > 1)
+        return snprintf(name, size, "%u phases", plan->local_phases);
     return plan->kind->phase_name(plan, phase, name, size);
 }
 
@@ -172,7 +208,10 @@ size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t r
     };
 
     assert(phase < plan->phases && rank < plan->n);
-    plan->kind->flows(plan, phase, &list);
+    if (plan->tell != NULL)
+        steps_flows(plan, phase, &list);
+    else
+        plan->kind->flows(plan, phase, &list);
     return list.count;
 }
 
@@ -195,20 +234,23 @@ static bool is_way_back(const struct pattern_flow_list *list, uint32_t peer)
 
 void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role)
 {
+    bool sends = list->side == PATTERN_SENDS;
+    struct pattern_flow flow;
+
     if (list->sought != NULL) {
         list->found = list->found || peer == *list->sought;
         return;
     }
     if (list->folded != NULL && is_way_back(list, peer))
         return;
-    if (list->count < list->room) {
-        bool sends = list->side == PATTERN_SENDS;
-
-        list->flows[list->count] = (struct pattern_flow){
-            .src = sends ? list->rank : peer,
-            .dst = sends ? peer : list->rank,
-            .role = role,
-        };
-    }
+    flow = (struct pattern_flow){
+        .src = sends ? list->rank : peer,
+        .dst = sends ? peer : list->rank,
+        .role = role,
+    };
+    if (list->visit != NULL)
+        list->visit(list, &flow);
+    else if (list->count < list->room)
+        list->flows[list->count] = flow;
     list->count++;
 }

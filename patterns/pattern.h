@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #define PATTERN_RANKS_MAX 65536u
+#define PATTERN_BYTES_MAX (UINT64_C(1) << 30)
 
 /* How a rank makes the traffic of a flow that it sends. */
 enum pattern_role {
@@ -57,6 +58,11 @@ struct pattern_request {
     bool natural;           /* ring: the natural ring as phase 0 (the configuration's default) */
     bool there_and_back;    /* any: of two flows of a phase that are each other's way back there is
                                only    the lower rank's, for its messages come back by themselves */
+    bool local;             /* any: the plan is one schedule (schedule.h), the phases are its steps;
+                               implied where it has no other form */
+    uint64_t bytes;         /* of a message in a schedule, 0 to PATTERN_BYTES_MAX */
+    const char *algorithm;  /* collectives: one of their own (doc/collectives.md) */
+    const char *method;     /* ring: each ring is a schedule, sendrecv | nonblocking */
     struct pattern_ranks list;          /* pairs, partners list */
     const struct pattern_ranks *groups; /* pairs, partners inside | across: disjoint */
     size_t group_count;

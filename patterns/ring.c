@@ -6,6 +6,7 @@
  */
 #include "kind.h"
 #include "permutation.h"
+#include "steps.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,10 +17,38 @@
 enum { BOTH, FORWARD };
 static const char *const direction_words[] = {[BOTH] = "both", [FORWARD] = "forward", NULL};
 
+enum { SENDRECV, NONBLOCKING };
+static const char *const method_words[] = {
+    [SENDRECV] = "sendrecv", [NONBLOCKING] = "nonblocking", NULL};
+
 struct ring {
     bool natural;
     bool both;
+    bool one_step; /* scheduled: both directions at once */
 };
+
+static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
+
+/* Each ring becomes a schedule. */
+static int take_method(struct pattern_plan *plan, const struct pattern_request *request,
+                       struct pattern_why *why)
+{
+    struct ring *ring = plan->state;
+    int method = pattern_choose("method", method_words, request->method, why);
+
+    if (method < 0)
+        return method;
+    if (!ring->both)
+        return pattern_refuse(why,
+                              "ring: method %s sends both ways: it takes no directions forward",
+                              method_words[method]);
+    if (request->local)
+        return pattern_refuse(why, "ring: method %s runs each ring alone: it takes no local",
+                              method_words[method]);
+    ring->one_step = method == NONBLOCKING;
+    plan->tell = tell;
+    return 0;
+}
 
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
@@ -40,7 +69,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     ring->both = directions == BOTH;
     plan->phases = (request->natural ? 1 : 0) + request->count;
     plan->state = ring;
-    return 0;
+    return request->method != NULL ? take_method(plan, request, why) : 0;
 }
 
 static bool is_natural(const struct ring *ring, uint32_t phase)
@@ -116,8 +145,35 @@ static void flows(const struct pattern_plan *plan, uint32_t phase, struct patter
         pattern_add(list, sends ? ranks.behind : ranks.ahead, PATTERN_GENERATE);
 }
 
+static void hold(const struct pattern_plan *plan, struct steps *steps, uint64_t at, uint32_t source)
+{
+    steps_hold(steps, source == steps->rank ? STEPS_INPUT : STEPS_RESULT,
+               &(struct content){.piece = {at, plan->bytes}, .source = source});
+}
+
+/* HPCC's exchange of a ring (b_eff): a message to each neighbour; by MPI_Sendrecv first ahead, then
+ * back, or all by non-blocking calls at once. */
+static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    const struct ring *ring = plan->state;
+    struct cycle cycle = cycle_of(plan, phase);
+    struct neighbours ranks = neighbours_of(&cycle, plan->n, steps->rank);
+    uint64_t bytes = plan->bytes;
+
+    hold(plan, steps, 0, steps->rank);
+    steps_send(steps, ranks.ahead, (struct piece){0, bytes});
+    steps_receive(steps, ranks.behind, (struct piece){bytes, bytes});
+    if (!ring->one_step)
+        steps_next(steps);
+    steps_send(steps, ranks.behind, (struct piece){0, bytes});
+    steps_receive(steps, ranks.ahead, (struct piece){2 * bytes, bytes});
+    hold(plan, steps, bytes, ranks.behind);
+    hold(plan, steps, 2 * bytes, ranks.ahead);
+}
+
 const struct pattern_kind pattern_ring = {
-    .knows = PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_COUNT | PATTERN_PARAM_NATURAL,
+    .knows = PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_COUNT | PATTERN_PARAM_NATURAL |
+             PATTERN_PARAM_METHOD,
     .make = make,
     .phase_name = phase_name,
     .flows = flows,

@@ -147,6 +147,26 @@ static void groups_and_lists_reach_the_request(void **state)
     document_free(document);
 }
 
+static void what_a_schedule_needs_reaches_the_request(void **state)
+{
+    struct err err;
+    struct document *document = parse("plan:\n"
+                                      "  ranks: 4\n"
+                                      "  pattern: {name: ring, local: true, bytes: 1073741824,"
+                                      " algorithm: binomial, method: nonblocking}\n",
+                                      &err);
+    struct pattern_request request;
+
+    (void)state;
+    assert_non_null(document);
+    doc_pattern_request(&document->plan->pattern, 4, 1, NULL, &request);
+    assert_true(request.local);
+    assert_int_equal(request.bytes, PATTERN_BYTES_MAX);
+    assert_string_equal(request.algorithm, "binomial");
+    assert_string_equal(request.method, "nonblocking");
+    document_free(document);
+}
+
 struct refusal {
     const char *text;
     const char *part; /* of the sentence */
@@ -291,6 +311,7 @@ int main(void)
         cmocka_unit_test(times_are_asked_for),
         cmocka_unit_test(clocks_are_asked_for),
         cmocka_unit_test(groups_and_lists_reach_the_request),
+        cmocka_unit_test(what_a_schedule_needs_reaches_the_request),
         cmocka_unit_test(each_mistake_is_one_sentence),
         cmocka_unit_test(a_stream_gives_document_after_document),
         cmocka_unit_test(a_file_may_lack_its_last_end),

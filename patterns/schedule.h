@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Schedules: what one rank does in one execution of a plan whose steps depend on each other
+ * (`sync: local`). A schedule is a list of steps; a step has sends and receives that all go at the
+ * same time, then local operations in their order. A rank goes on to its next step as soon as its
+ * own sends (their memory may be used again) and receives of this step are complete, whatever the
+ * other ranks do: step numbers of two ranks need not match. Messages of one ordered pair of ranks
+ * are received in the order in which they are sent.
+ *
+ * No schedule needs a send to complete before its receiver receives, so that none is stuck where
+ * nothing is buffered between two ranks. In a step nothing is sent from or received into a place
+ * that another receive of this step writes.
+ *
+ * Each phase of a scheduled plan is one schedule: an ordinary pattern that was asked for `local`
+ * (one phase, its own phases are the steps), a ring with a `method` (a phase a ring), and what is a
+ * schedule by nature: collectives (doc/collectives.md) and application kernels (doc/kernels.md).
+ * The flows of such a phase (pattern_flows) are the ordered pairs of its messages and of the
+ * barrier below, each once.
+ */
+#ifndef PATTERNS_SCHEDULE_H
+#define PATTERNS_SCHEDULE_H
+
+#include "pattern.h"
+
+enum schedule_action {
+    SCHEDULE_SEND,
+    SCHEDULE_RECEIVE,
+    SCHEDULE_REDUCE, /* adds the floats of `from` to those of `at` */
+    SCHEDULE_COPY,   /* from `from` to `at`, which do not overlap */
+    SCHEDULE_WORK,   /* computes for so many floating point operations */
+};
+
+/* In the order of their steps; of one step sends and receives come first. Places are bytes from
+ * the start of the rank's memory. */
+struct schedule_op {
+    uint32_t step;
+    uint8_t action; /* enum schedule_action */
+    uint32_t peer;  /* SEND, RECEIVE: the other rank */
+    uint64_t at;    /* SEND: sent from; RECEIVE, REDUCE, COPY: written to */
+    uint64_t from;  /* REDUCE, COPY: the operand's place; WORK: floating point operations */
+    uint64_t bytes; /* a multiple of 4 where floats are reduced; 0 is a message without payload */
+};
+
+struct schedule {
+    struct schedule_op *ops;
+    size_t count;
+    uint32_t steps;  /* 0: this rank idles */
+    uint64_t memory; /* bytes that the rank needs */
+    bool reduces;    /* some op is a SCHEDULE_REDUCE */
+};
+
+/* Whether the phases of this plan are schedules. */
+bool pattern_is_scheduled(const struct pattern_plan *plan);
+
+/* Whether results of this scheduled plan can be verified: not those of application kernels, which
+ * move sizes without meaning. */
+bool pattern_verifies(const struct pattern_plan *plan);
+
+/* The iterations that the whole benchmark makes of which one repetition is one, for its class; 0:
+ * the plan is no application kernel. */
+uint32_t pattern_iterations(const struct pattern_plan *plan);
+
+/* The schedule of a rank in a phase of a scheduled plan. Returns 0, and the caller ends it with
+ * schedule_free; or -ENOMEM. */
+int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                     struct schedule *schedule);
+void schedule_free(struct schedule *schedule);
+
+/* The dissemination barrier of `ranks` between batches (Hensgen, Finkel, Manber 1988): in round k
+ * a rank sends to the one 2^k ahead and receives from the one 2^k behind. */
+unsigned schedule_barrier_rounds(uint32_t ranks);
+uint32_t schedule_barrier_to(uint32_t rank, unsigned round, uint32_t ranks);
+uint32_t schedule_barrier_from(uint32_t rank, unsigned round, uint32_t ranks);
+
+/* Writes a repetition's input into a rank's memory of schedule->memory bytes, and rubbish into the
+ * rest. A repetition leaves its input as it was, so that those of a batch need no filling between
+ * them. Floats are whole numbers so small that their sum over all ranks is exact in any order. */
+void schedule_fill(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                   const struct schedule *schedule, void *memory);
+
+/* The first wrong element that schedule_verify found. */
+struct schedule_wrong {
+    uint64_t at;      /* its place in the memory */
+    uint64_t element; /* its number in the input that it is from: a float's or a byte's */
+    uint32_t source;  /* the rank whose data it should be; SCHEDULE_SUM: of all ranks */
+    double expected;
+    double got;
+};
+#define SCHEDULE_SUM UINT32_MAX
+
+/* Whether the rank's memory holds after a repetition what it should; else says what is wrong. */
+bool schedule_verify(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                     const struct schedule *schedule, const void *memory,
+                     struct schedule_wrong *wrong);
+
+#endif

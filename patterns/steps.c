@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "steps.h"
+
+#include "kind.h"
+
+static uint32_t rank_of(const struct steps *steps, uint32_t member)
+{
+    return steps->group.first + member * steps->group.stride;
+}
+
+static void tell(struct steps *steps, struct schedule_op op)
+{
+    op.step = steps->step;
+    steps->step_used = true;
+    if (steps->op != NULL)
+        steps->op(steps, &op);
+}
+
+void steps_send(struct steps *steps, uint32_t to, struct piece piece)
+{
+    tell(steps, (struct schedule_op){.action = SCHEDULE_SEND,
+                                     .peer = rank_of(steps, to),
+                                     .at = piece.at,
+                                     .bytes = piece.bytes});
+}
+
+void steps_receive(struct steps *steps, uint32_t from, struct piece piece)
+{
+    tell(steps, (struct schedule_op){.action = SCHEDULE_RECEIVE,
+                                     .peer = rank_of(steps, from),
+                                     .at = piece.at,
+                                     .bytes = piece.bytes});
+}
+
+void steps_reduce(struct steps *steps, struct piece piece, uint64_t from)
+{
+    if (piece.bytes > 0)
+        tell(steps,
+             (struct schedule_op){
+                 .action = SCHEDULE_REDUCE, .at = piece.at, .from = from, .bytes = piece.bytes});
+}
+
+void steps_copy(struct steps *steps, struct piece piece, uint64_t from)
+{
+    if (piece.bytes > 0)
+        tell(steps,
+             (struct schedule_op){
+                 .action = SCHEDULE_COPY, .at = piece.at, .from = from, .bytes = piece.bytes});
+}
+
+void steps_work(struct steps *steps, uint64_t operations)
+{
+    if (operations > 0)
+        tell(steps, (struct schedule_op){.action = SCHEDULE_WORK, .from = operations});
+}
+
+void steps_next(struct steps *steps)
+{
+    steps->step += steps->step_used;
+    steps->step_used = false;
+}
+
+void steps_hold(struct steps *steps, enum steps_when when, const struct content *content)
+{
+    if (steps->holds != NULL)
+        steps->holds(steps, when, content);
+}
+
+/* Lists a rank's partners as flows, each once. */
+struct partners {
+    struct steps steps; /* first: what the listener is given */
+    struct pattern_flow_list *list;
+    uint64_t seen[PATTERN_RANKS_MAX / 64];
+};
+
+static void meet(struct partners *partners, uint32_t peer)
+{
+    uint64_t bit = UINT64_C(1) << peer % 64;
+
+    if (partners->seen[peer / 64] & bit)
+        return;
+    partners->seen[peer / 64] |= bit;
+    pattern_add(partners->list, peer, PATTERN_GENERATE);
+}
+
+static void meet_partner(struct steps *steps, const struct schedule_op *op)
+{
+    struct partners *partners = (struct partners *)steps;
+    enum schedule_action sought =
+        partners->list->side == PATTERN_SENDS ? SCHEDULE_SEND : SCHEDULE_RECEIVE;
+
+    if (op->action == sought)
+        meet(partners, op->peer);
+}
+
+void steps_flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+{
+    struct partners partners = {
+        .steps = {.n = plan->n, .rank = list->rank, .group = {0, 1}, .op = meet_partner},
+        .list = list,
+    };
+
+    plan->tell(plan, phase, &partners.steps);
+    for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++)
+        meet(&partners, list->side == PATTERN_SENDS
+                            ? schedule_barrier_to(list->rank, round, plan->n)
+                            : schedule_barrier_from(list->rank, round, plan->n));
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How a pattern says its schedule. It tells a rank's steps from first to last, and what the rank's
+ * memory holds before and after; who listens makes ops of it, only collects partners, or fills and
+ * verifies memory. Only the files of this folder and below include this.
+ */
+#ifndef PATTERNS_STEPS_H
+#define PATTERNS_STEPS_H
+
+#include "schedule.h"
+
+/* A part of the rank's memory, in bytes from the start. */
+struct piece {
+    uint64_t at;
+    uint64_t bytes;
+};
+
+/* The ranks first, first + stride ... that an algorithm runs on; it knows them as 0 to n - 1. */
+struct group {
+    uint32_t first;
+    uint32_t stride;
+};
+
+/* What a piece holds: bytes `offset` and on of what rank `source` has for rank `target` (0 where
+ * all get the same); with source SCHEDULE_SUM the floats from byte `offset` of all ranks' sum. */
+struct content {
+    struct piece piece;
+    uint32_t source;
+    uint32_t target;
+    uint64_t offset;
+    bool floats; /* the data of one rank that are to be reduced */
+};
+
+enum steps_when { STEPS_INPUT, STEPS_RESULT };
+
+struct pattern_flow_list;
+
+struct steps {
+    uint32_t n;    /* of the group */
+    uint32_t rank; /* in the group */
+    struct group group;
+    uint32_t step;  /* the number of the step that is told */
+    bool step_used; /* it has an op */
+    /* The listeners; NULL: does not care. */
+    void (*op)(struct steps *steps, const struct schedule_op *op);
+    void (*holds)(struct steps *steps, enum steps_when when, const struct content *content);
+};
+
+void steps_send(struct steps *steps, uint32_t to, struct piece piece);
+void steps_receive(struct steps *steps, uint32_t from, struct piece piece);
+/* Adds the floats at `from` to the piece. */
+void steps_reduce(struct steps *steps, struct piece piece, uint64_t from);
+void steps_copy(struct steps *steps, struct piece piece, uint64_t from);
+void steps_work(struct steps *steps, uint64_t operations);
+/* What is told from here on waits for what was told before. */
+void steps_next(struct steps *steps);
+void steps_hold(struct steps *steps, enum steps_when when, const struct content *content);
+
+/* As struct pattern_kind's flows, of a scheduled plan's phase. */
+void steps_flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list);
+
+#endif
