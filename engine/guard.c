@@ -247,6 +247,11 @@ int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err
 
     for (size_t i = 0; i < interfaces.count && code == 0; i++)
         code = guard_check_interface(NULL, interfaces.names[i], rules, err);
+    if (code == 0 && rules->shared && rules->leaves_kernel)
+        code = err_set(err, -EPERM,
+                       "PCI device %s can't be `shared: true`: DPDK has it without the kernel, so "
+                       "that nobody else can use it; leave `shared` out.",
+                       pci);
     return code;
 }
 

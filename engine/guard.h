@@ -19,7 +19,7 @@ struct guard_rules {
     const char *driver;     /* who will drive the port, for sentences: "tcp", "af_packet" */
     bool shared;            /* the port's configuration says `shared: true` */
     bool isolates_flows;    /* this driver takes only our frames off the port (rte_flow isolated
-                               mode) and leaves the rest to the kernel */
+                               mode) and leaves the rest to the kernel, or will not open it */
     bool leaves_kernel;     /* opening the port takes the device away from its kernel driver */
 };
 

@@ -2,6 +2,7 @@
  *
  * This node's ports: used in one transport at a time, the guard asked first, their links watched.
  */
+#include "bind.h"
 #include "clock.h"
 #include "guard.h"
 #include "log.h"
@@ -191,31 +192,64 @@ static void interface_of_rdma(const char *rdma, char *name, size_t size)
     fclose(file);
 }
 
-/* The kernel and an RDMA device give each socket and each queue pair its own, and nobody else's. */
+/* The transport of a port that has this place in its document's list, which is in the order of
+ * first use; by default in the table's. NULL: none. */
+static const struct transport *transport_at(const struct doc_port *doc, unsigned place)
+{
+    if (doc->transports_count > 0)
+        return place < doc->transports_count ? transport_find(doc->transports[place]) : NULL;
+    for (unsigned i = 0; i <= place; i++)
+        if (transports[i] == NULL)
+            return NULL;
+    return possible(doc, transports[place]) ? transports[place] : NULL;
+}
+
+static bool uses_dpdk(const struct doc_port *doc)
+{
+    for (unsigned place = 0; place < NODE_TRANSPORTS_MAX; place++) {
+        const struct transport *transport = transport_at(doc, place);
+
+        if (transport != NULL && strcmp(transport->name, "dpdk") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The kernel gives each socket its own and nobody else's, an RDMA device each queue pair. Of a PCI
+ * device DPDK's driver is asked to before it is configured (engine/dpdk/isolate.h); through a
+ * kernel interface none can. */
 static bool isolates_flows(const struct doc_port *doc)
 {
-    for (unsigned i = 0; i < doc->transports_count; i++)
-        if (strcmp(doc->transports[i], "tcp") != 0 && strcmp(doc->transports[i], "verbs") != 0)
-            return false;
-    return doc->transports_count > 0;
+    return doc->conf.pci != NULL || !uses_dpdk(doc);
+}
+
+/* Who will drive the port, for sentences. */
+static void name_driver(const struct port_conf *conf, char *name, size_t size)
+{
+    if (conf->pci != NULL)
+        snprintf(name, size, "a PCI driver");
+    else if (conf->vdev != NULL)
+        snprintf(name, size, "%.*s", (int)strcspn(conf->vdev, ","), conf->vdev);
+    else
+        snprintf(name, size, "%s", conf->driver != NULL ? conf->driver : "af_packet");
 }
 
 static int ask_guard(const struct doc_port *doc, struct err *err)
 {
+    const struct bind_place here = {.root = ""};
     const struct port_conf *conf = &doc->conf;
     char interface[64] = "";
-    char controller[64];
+    char controller[64], driver[64];
     struct guard_rules rules = {
         .controller = controller_address(controller, sizeof controller),
-        .driver = conf->pci != NULL      ? "a PCI driver"
-                  : conf->driver != NULL ? conf->driver
-                                         : "af_packet",
+        .driver = driver,
         .shared = conf->shared,
         .isolates_flows = isolates_flows(doc),
-        .leaves_kernel = conf->pci != NULL,
+        .leaves_kernel = conf->pci != NULL && uses_dpdk(doc) && bind_needed(&here, conf->pci),
     };
     int rc = 0;
 
+    name_driver(conf, driver, sizeof driver);
     if (conf->pci != NULL)
         rc = guard_check_pci(conf->pci, &rules, err);
     if (rc == 0 && conf->vdev != NULL)
@@ -229,18 +263,6 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
         rc = guard_check_interface(conf->netns, interface, &rules, err);
     }
     return rc;
-}
-
-/* The transport of a port that has this place in its document's list, which is in the order of
- * first use; by default in the table's. NULL: none. */
-static const struct transport *transport_at(const struct doc_port *doc, unsigned place)
-{
-    if (doc->transports_count > 0)
-        return place < doc->transports_count ? transport_find(doc->transports[place]) : NULL;
-    for (unsigned i = 0; i <= place; i++)
-        if (transports[i] == NULL)
-            return NULL;
-    return possible(doc, transports[place]) ? transports[place] : NULL;
 }
 
 /* Opening takes up to a second a port, so the node's loop has its turn after each. */

@@ -314,13 +314,17 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
         conf.rx_adv_conf.rss_conf.rss_hf = layout.spread_by;
     }
     eal_log_clear();
-    rc = make_queues(port, &layout);
+    rc = port->conf->shared ? isolate_begin(port, err) : 0;
+    if (rc == 0)
+        rc = make_queues(port, &layout);
     if (rc == 0)
         rc = rte_eth_dev_configure(port->id, layout.queues, layout.send_queues, &conf);
     if (rc == 0)
         rc = set_up_queues(port, plan, &layout, err);
     if (rc == 0)
         rc = rte_eth_dev_start(port->id);
+    if (rc == 0 && port->conf->shared)
+        rc = isolate_admit(port, layout.spread_by, err);
     if (rc == 0 && conf.rxmode.offloads != 0)
         arrival_begin(port);
     if (rc != 0)
@@ -347,6 +351,19 @@ static void derive_mac(const struct transport_run *run, const char *name, uint8_
         mac[i] = (uint8_t)(hash >> 8 * i);
 }
 
+/* Others' frames are no business of a shared port's: no promiscuous mode. */
+static int add_mac(const struct transport_port *port, struct rte_ether_addr *mac, struct err *err)
+{
+    int rc = rte_eth_dev_mac_addr_add(port->id, mac, 0);
+
+    if (rc == 0)
+        return 0;
+    return err_set(err, rc,
+                   "%s: it is shared, so it can't be promiscuous, and %s takes no second MAC (%s): "
+                   "say `address: keep` for the device's own",
+                   port->conf->name, port->driver, rte_strerror(-rc));
+}
+
 /* The port's address, and the mode in which frames to it come in. */
 static int choose_mac(struct transport_port *port, const struct transport_run *run, struct err *err)
 {
@@ -367,6 +384,8 @@ static int choose_mac(struct transport_port *port, const struct transport_run *r
     memcpy(port->guest.mac, mac.addr_bytes, FRAME_MAC);
     if (rte_is_same_ether_addr(&mac, &own))
         return 0;
+    if (port->conf->shared)
+        return add_mac(port, &mac, err);
     if (port->kernel)
         return iface_promiscuous(&port->iface, err);
     /* A device without this mode (null, ring) takes every frame anyway. */
@@ -428,6 +447,7 @@ void port_close(struct transport_port *port)
 
     (void)netns_enter(port->conf->netns, &before, &ignored);
     if (port->driver[0] != '\0') {
+        isolate_end(port);
         (void)rte_eth_dev_stop(port->id);
         (void)rte_eth_dev_close(port->id);
     }
@@ -489,13 +509,23 @@ static double core_fps(const struct transport_port *port)
 /* By DPDK's names. */
 static void name_offloads(const struct transport_port *port, char *out, size_t size)
 {
-    const char *free_name = rte_eth_dev_tx_offload_name(RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
-    bool fast_free = (port->send_offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0;
+    const struct {
+        bool used;
+        const char *name;
+    } offloads[] = {
+        {(port->send_offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0,
+         rte_eth_dev_tx_offload_name(RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE)},
+        {port->spreads, "RSS"},
+        {port->arrival.runs, rte_eth_dev_rx_offload_name(RTE_ETH_RX_OFFLOAD_TIMESTAMP)},
+        {port->isolation.count > 0, "ISOLATED"},
+    };
+    size_t used = 0;
 
-    snprintf(out, size, "%s%s%s%s%s", fast_free ? free_name : "",
-             fast_free && port->spreads ? "," : "", port->spreads ? "RSS" : "",
-             (fast_free || port->spreads) && port->arrival.runs ? "," : "",
-             port->arrival.runs ? rte_eth_dev_rx_offload_name(RTE_ETH_RX_OFFLOAD_TIMESTAMP) : "");
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof offloads / sizeof offloads[0]; i++)
+        if (offloads[i].used && used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used > 0 ? "," : "",
+                                     offloads[i].name);
 }
 
 void port_facts(struct transport_port *port, struct port_facts *facts)

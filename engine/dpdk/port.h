@@ -17,6 +17,7 @@
 #include "frame.h"
 #include "guest.h"
 #include "iface.h"
+#include "isolate.h"
 #include "transport.h"
 
 #include <rte_mbuf.h>
@@ -61,8 +62,9 @@ struct transport_port {
     uint16_t queue_count;
     uint64_t send_offloads; /* in use: RTE_ETH_TX_OFFLOAD_ bits */
     struct arrival_clock arrival;
-    bool spreads;           /* what comes is spread over the queues by RSS */
-    atomic_flag guest_busy; /* questions and answers may come by any queue */
+    struct isolation isolation; /* of a shared port */
+    bool spreads;               /* what comes is spread over the queues by RSS */
+    atomic_flag guest_busy;     /* questions and answers may come by any queue */
     struct guest guest;
     int64_t announced_ns; /* by queue 0, who alone does it; 0: never */
     struct iface_counts baseline;

@@ -125,6 +125,37 @@ def test_shared_ports_have_a_slower_deadman(tmp_path: Path) -> None:
     assert hand(tmp_path, keys).deadman_ms == 5000
 
 
+def test_a_shared_interface_has_no_raw_frames(tmp_path: Path) -> None:
+    """AF_PACKET and AF_XDP leave nobody else their frames; tcp is what is taken unasked."""
+    keys = "hosts: [a, b]\n  ports: {e0: {network: n, iface: eth0, shared: true}}"
+    site = hand(tmp_path, keys)
+    assert site.ports[0].transports == ("tcp", "verbs")
+    assert "mac" not in site.ports[0].engine
+    explicit = keys.replace("shared: true", "shared: true, transports: [tcp, dpdk]")
+    with pytest.raises(ConfigurationError, match=r"has dpdk, which takes all .* \(mlx5\)"):
+        hand(tmp_path, explicit)
+    text = f"switchbench: 1\nsite:\n  launch: hand\n  {keys}\ntests: [{{pattern: chain, TEST}}]\n"
+    asked = read_text(tmp_path, text.replace("TEST", "load: 50%"))
+    assert [test.transport for test in asked.tests] == ["tcp"]
+    with pytest.raises(
+        ConfigurationError, match=r"a:e0 in network n has no dpdk, as it is shared and has no `pci`"
+    ):
+        read_text(tmp_path, text.replace("TEST", "transport: dpdk"))
+
+
+@pytest.mark.parametrize(
+    ("more", "mac"), [("", "keep"), (", mac: '02:00:00:00:00:01'", "02:00:00:00:00:01")]
+)
+def test_a_shared_device_keeps_its_address(more: str, mac: str, tmp_path: Path) -> None:
+    """Its own MAC needs no promiscuous mode; whoever gives another has a device that takes it."""
+    keys = (
+        f"hosts: [a, b]\n  ports: {{e0: {{network: n, pci: '0000:3b:00.0', shared: true{more}}}}}"
+    )
+    (port, _) = hand(tmp_path, keys).ports
+    assert port.transports == ("dpdk", "tcp", "verbs")
+    assert port.engine["mac"] == mac
+
+
 @pytest.mark.parametrize(
     ("order", "ranks"),
     [

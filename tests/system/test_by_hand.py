@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from pyroute2 import IPRoute
 
 import labkit
@@ -169,6 +170,30 @@ def test_who_does_not_come_is_named(here: str, away: str, room: Room) -> None:
     assert missing["text"] == sentence
     assert hand.log.read_text().count(sentence) == 1
     assert [bye["status"] for bye in hand.said("bye")] == [3]
+
+
+NEVER_SHARED = [
+    ({"iface": "eth0"}, "af_packet does not isolate flows"),
+    ({"iface": "eth0", "driver": "af_xdp"}, "af_xdp does not isolate flows"),
+    ({"vdev": "net_af_packet0,iface=eth0"}, "net_af_packet0 does not isolate flows"),
+    ({"vdev": "net_null0,no-rx=1"}, "which net_null does not (Function not implemented)"),
+]
+
+
+def test_raw_frames_are_isolated_on_a_shared_port_or_not_sent(room: Room) -> None:
+    """What its node finds out, of a job that the command would not have written."""
+    documents = list(yaml.safe_load_all(room.job("dpdk").read_text()))
+    (port,) = documents[0]["job"]["nodes"][0]["ports"]
+    del port["iface"]
+    path = room.directory / "shared.yaml"
+    path.touch(0o600)
+    for device, said in NEVER_SHARED:
+        documents[0]["job"]["nodes"][0]["ports"] = [port | {"shared": True} | device]
+        path.write_text(yaml.safe_dump_all(documents))
+        status, line = room.refusal(path)
+        assert status == 2
+        assert "`shared: true`" in line
+        assert said in line
 
 
 def test_another_run_s_key_is_nobody(room: Room) -> None:

@@ -8,6 +8,7 @@
 #include "netns.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -329,6 +330,26 @@ static void test_no_such_pci_device(void **state)
     assert_non_null(strstr(err.text, "ffff:ff:1f.7"));
 }
 
+/* A device without the kernel is nobody else's, whatever its interfaces were. */
+static void test_device_without_kernel_is_never_shared(void **state)
+{
+    struct guard_rules rules = {
+        .driver = "a PCI driver", .shared = true, .isolates_flows = true, .leaves_kernel = true};
+    struct err err = {0};
+    glob_t devices;
+    const char *pci;
+
+    (void)state;
+    if (glob("/sys/bus/pci/devices/*", 0, NULL, &devices) != 0)
+        skip();
+    pci = strrchr(devices.gl_pathv[0], '/') + 1; /* a bridge on all machines: no interface */
+    assert_int_equal(guard_check_pci(pci, &rules, &err), -EPERM);
+    assert_non_null(strstr(err.text, "can't be `shared: true`: DPDK has it without the kernel"));
+    rules.leaves_kernel = false;
+    assert_int_equal(guard_check_pci(pci, &rules, &err), 0);
+    globfree(&devices);
+}
+
 static void test_device_arguments(void **state)
 {
     static const struct {
@@ -378,6 +399,7 @@ int main(void)
         in_namespaces(test_shared),
         in_namespaces(test_device_arguments),
         cmocka_unit_test(test_no_such_pci_device),
+        cmocka_unit_test(test_device_without_kernel_is_never_shared),
     };
     bool possible;
 

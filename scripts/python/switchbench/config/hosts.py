@@ -157,15 +157,30 @@ def _check(port: PortKeys, where: tuple[str, ...], place: Place) -> None:
     if port.queues and "dpdk" not in (port.transports or _possible(port)):
         raise place.problem((*where, "queues"), "has no effect without transport dpdk")
     for transport in port.transports or ():
+        if transport == "dpdk" and _never_raw(port):
+            raise place.problem(
+                (*where, "transports"),
+                "has dpdk, which takes all frames of a kernel interface, so `shared: true` is out "
+                "of question: give the `pci` address of a device whose driver can stay (mlx5), or "
+                "leave dpdk out",
+            )
         if transport not in _possible(port):
             raise place.problem(
                 (*where, "transports"), f"{transport} is not possible on this kind of port"
             )
 
 
+def _never_raw(port: PortKeys) -> bool:
+    """Others use it, and no driver of a kernel interface leaves them their frames."""
+    return bool(port.shared and port.iface and not (port.pci or port.vdev))
+
+
 def _possible(port: PortKeys) -> tuple[str, ...]:
     found = [_TRANSPORTS[key] for key in (*_DEVICES, "tcp_address") if getattr(port, key)]
-    return tuple(dict.fromkeys(transport for transports in found for transport in transports))
+    every = dict.fromkeys(transport for transports in found for transport in transports)
+    if _never_raw(port):
+        every.pop("dpdk")
+    return tuple(every)
 
 
 def _port(host: str, name: str, index: int, port: PortKeys, wires: Mapping[str, Wire]) -> Port:
@@ -189,6 +204,8 @@ def _engine_keys(index: int, port: PortKeys, raw: bool) -> dict[str, Any]:
     engine = {key: getattr(port, key) for key in _ENGINE_KEYS if getattr(port, key) is not None}
     if raw:
         own_mac = f"02:53:42:00:{index >> 8:02x}:{index & 0xFF:02x}"
+        if port.shared and port.address != "own":  # not promiscuous: only some devices take a second address
+            own_mac = "keep"
         engine["mac"] = "keep" if port.address == "keep" else (port.mac or own_mac)
         engine["ipv4"] = port.ipv4 or f"{_GUEST_IPV4 + index}/16"
         engine["ipv6"] = port.ipv6 or f"{_GUEST_IPV6 + index}/64"

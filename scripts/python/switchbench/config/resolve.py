@@ -188,7 +188,7 @@ class _Resolver:
                 raise self.document.problem(
                     entry.path, f"no transport is on all ports of {networks[0]}"
                 )
-            return usable[:1]
+            return [_unasked(ports, usable)]
         asked = any(key in given for key in settings.FAMILIES[0])
         for transport in wanted:
             port = _lacking(ports, transport)
@@ -196,8 +196,8 @@ class _Resolver:
                 form = "transport" if "transport" in given else "transports"
                 raise self.document.problem(
                     (*entry.path, form),
-                    f"{port.name} in network {port.network} has no {transport} (it has "
-                    f"{listed(port.transports)})",
+                    f"{port.name} in network {port.network} has no {transport}"
+                    f"{_why_not(port, transport)} (it has {listed(port.transports)})",
                 )
         return usable
 
@@ -244,6 +244,22 @@ def _possible_networks(given: Values, site: Site) -> list[tuple[str, ...]]:
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
     """A port that has not the transport."""
     return next((port for port in ports if transport not in port.transports), None)
+
+
+def _unasked(ports: tuple[Port, ...], usable: list[str]) -> str:
+    """The first; but whether a shared interface has RDMA is for its node to find out."""
+    if "tcp" in usable and any(_is_shared_interface(port) for port in ports):
+        return "tcp"
+    return usable[0]
+
+
+def _is_shared_interface(port: Port) -> bool:
+    return bool(port.engine.get("shared")) and not {"pci", "rdma", "vdev"} & set(port.engine)
+
+
+def _why_not(port: Port, transport: str) -> str:
+    shared = transport == "dpdk" and _is_shared_interface(port)
+    return ", as it is shared and has no `pci`" if shared else ""
 
 
 def _combinations(test: Test) -> list[Values]:

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "isolate.h"
+
+#include "port.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <rte_errno.h>
+#include <rte_flow.h>
+#include <stddef.h>
+
+#define LAYERS_MAX 2
+#define ITEMS_MAX (LAYERS_MAX + 3) /* Ethernet, 802.1Q, end */
+
+/* What rules compare with: this port's. Whatever a mask leaves out is zero. */
+struct specs {
+    struct rte_flow_item_ipv4 ipv4;
+    struct rte_flow_item_ipv6 ipv6;
+    struct rte_flow_item_udp udp;
+    struct rte_flow_item_arp_eth_ipv4 arp;
+    struct rte_flow_item_icmp6_nd_ns solicitation;
+};
+
+#define ALL_16                                                                                     \
+    {                                                                                              \
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255             \
+    }
+
+static const struct rte_flow_item_eth type_mask = {.type = RTE_BE16(0xffff)};
+static const struct rte_flow_item_vlan inner_type_mask = {.inner_type = RTE_BE16(0xffff)};
+static const struct rte_flow_item_ipv4 ipv4_mask = {.hdr.dst_addr = RTE_BE32(0xffffffff)};
+static const struct rte_flow_item_ipv6 ipv6_mask = {.hdr.dst_addr = ALL_16};
+static const struct rte_flow_item_udp udp_mask = {.hdr.dst_port = RTE_BE16(0xffff)};
+static const struct rte_flow_item_arp_eth_ipv4 arp_mask = {.tpa = RTE_BE32(0xffffffff)};
+static const struct rte_flow_item_icmp6_nd_ns solicitation_mask = {.target_addr = ALL_16};
+
+/* One header behind Ethernet; without a mask any of its kind will do. */
+struct layer {
+    enum rte_flow_item_type type;
+    size_t spec; /* its place in struct specs */
+    const void *mask;
+};
+
+static const struct layer to_ipv4 = {RTE_FLOW_ITEM_TYPE_IPV4, offsetof(struct specs, ipv4),
+                                     &ipv4_mask};
+static const struct layer to_ipv6 = {RTE_FLOW_ITEM_TYPE_IPV6, offsetof(struct specs, ipv6),
+                                     &ipv6_mask};
+static const struct layer any_ipv6 = {RTE_FLOW_ITEM_TYPE_IPV6, 0, NULL};
+static const struct layer to_discard = {RTE_FLOW_ITEM_TYPE_UDP, offsetof(struct specs, udp),
+                                        &udp_mask};
+static const struct layer asks_arp = {RTE_FLOW_ITEM_TYPE_ARP_ETH_IPV4, offsetof(struct specs, arp),
+                                      &arp_mask};
+static const struct layer asks_nd = {RTE_FLOW_ITEM_TYPE_ICMP6_ND_NS,
+                                     offsetof(struct specs, solicitation), &solicitation_mask};
+static const struct layer any_icmpv6 = {RTE_FLOW_ITEM_TYPE_ICMP6, 0, NULL};
+
+/* What a port has, for which a rule is made, or can't be done without. */
+enum { ALWAYS = 1, IPV4 = 2, IPV6 = 4, GATEWAY4 = 8, GATEWAY6 = 16 };
+
+/* Partners know each other's Ethernet addresses: only a gateway has to ask, and to be asked. Its
+ * answers come to our address. */
+static const struct rule {
+    const char *what;
+    unsigned made_for;
+    unsigned needed_for;
+    uint16_t type; /* EtherType */
+    bool spreads;  /* devices spread IP alone */
+    const struct layer *layers[LAYERS_MAX];
+} rules[] = {
+    {"EtherType 0x88b5", ALWAYS, ALWAYS, FRAME_TYPE_L2, false, {NULL}},
+    {"UDP to its IPv4 address", IPV4, IPV4, FRAME_TYPE_IPV4, true, {&to_ipv4, &to_discard}},
+    {"UDP to its IPv6 address", IPV6, IPV6, FRAME_TYPE_IPV6, true, {&to_ipv6, &to_discard}},
+    {"ARP for its address", IPV4, GATEWAY4, FRAME_TYPE_ARP, false, {&asks_arp}},
+    {"neighbour solicitations for its address",
+     IPV6,
+     GATEWAY6,
+     FRAME_TYPE_IPV6,
+     false,
+     {&any_ipv6, &asks_nd}},
+    {"ICMPv6 to its address", IPV6, GATEWAY6, FRAME_TYPE_IPV6, false, {&to_ipv6, &any_icmpv6}},
+};
+static_assert(sizeof rules / sizeof rules[0] * 2 <= ISOLATE_RULES_MAX, "bare and tagged");
+
+static unsigned has(const struct guest *guest)
+{
+    return ALWAYS | (guest->has_ipv4 ? IPV4 : 0) | (guest->has_ipv6 ? IPV6 : 0) |
+           (guest->has_ipv4 && guest->has_gateway4 ? GATEWAY4 : 0) |
+           (guest->has_ipv6 && guest->has_gateway6 ? GATEWAY6 : 0);
+}
+
+static void fill(struct specs *specs, const struct guest *guest)
+{
+    memset(specs, 0, sizeof *specs);
+    memcpy(&specs->ipv4.hdr.dst_addr, guest->ipv4, sizeof guest->ipv4);
+    memcpy(specs->ipv6.hdr.dst_addr, guest->ipv6, sizeof guest->ipv6);
+    specs->udp.hdr.dst_port = htobe16(FRAME_UDP_DESTINATION);
+    memcpy(&specs->arp.tpa, guest->ipv4, sizeof guest->ipv4);
+    memcpy(specs->solicitation.target_addr, guest->ipv6, sizeof guest->ipv6);
+}
+
+static bool is_ours(const struct guest *guest, const struct sockaddr *address)
+{
+    const struct sockaddr_in *ipv4 = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)address;
+
+    if (address == NULL)
+        return false;
+    if (address->sa_family == AF_INET)
+        return guest->has_ipv4 && memcmp(&ipv4->sin_addr, guest->ipv4, sizeof guest->ipv4) == 0;
+    return address->sa_family == AF_INET6 && guest->has_ipv6 &&
+           memcmp(&ipv6->sin6_addr, guest->ipv6, sizeof guest->ipv6) == 0;
+}
+
+/* What is sent to an address that the kernel owns is the kernel's. */
+static int check_addresses(const struct transport_port *port, struct err *err)
+{
+    struct ifaddrs *owned = NULL;
+    int rc = 0;
+
+    if (getifaddrs(&owned) != 0)
+        return err_set(err, -errno, "%s: the kernel's addresses can't be listed: %s",
+                       port->conf->name, strerror(errno));
+    for (const struct ifaddrs *at = owned; at != NULL && rc == 0; at = at->ifa_next)
+        if (is_ours(&port->guest, at->ifa_addr))
+            rc = err_set(err, -EADDRINUSE,
+                         "%s: its address %s is the kernel's too, on %s: raw frames of a shared "
+                         "port need one that is theirs alone",
+                         port->conf->name,
+                         at->ifa_addr->sa_family == AF_INET ? port->conf->ipv4 : port->conf->ipv6,
+                         at->ifa_name);
+    freeifaddrs(owned);
+    return rc;
+}
+
+/* Drivers return what they like; DPDK's own variable holds the cause. */
+static int cause(void)
+{
+    return rte_errno > 0 ? -rte_errno : -ENOTSUP;
+}
+
+static const char *reason(const struct rte_flow_error *error)
+{
+    return error->message != NULL ? error->message : rte_strerror(-cause());
+}
+
+int isolate_begin(struct transport_port *port, struct err *err)
+{
+    struct rte_flow_error error = {.message = NULL};
+    int rc = check_addresses(port, err);
+
+    if (rc != 0)
+        return rc;
+    rte_errno = 0;
+    if (rte_flow_isolate(port->id, 1, &error) != 0)
+        return err_set(err, cause(),
+                       "%s: `shared: true` allows dpdk only where the driver isolates flows "
+                       "(rte_flow isolated mode), which %s does not (%s): use tcp or verbs there, "
+                       "or a port that nothing else needs",
+                       port->conf->name, port->driver, reason(&error));
+    return 0;
+}
+
+static void put(struct rte_flow_item **at, enum rte_flow_item_type type, const void *spec,
+                const void *mask)
+{
+    *(*at)++ = (struct rte_flow_item){.type = type, .spec = spec, .mask = mask};
+}
+
+/* What all rules of a port are made with. */
+struct maker {
+    uint16_t id;
+    struct specs specs;
+    struct rte_flow_action first[2];  /* the first queue; end */
+    struct rte_flow_action spread[2]; /* all of them */
+    struct rte_flow_error error;
+};
+
+/* Bare: of this EtherType, so without a tag. Tagged: of any VLAN and priority. */
+static struct rte_flow *make(struct maker *maker, const struct rule *rule, bool tagged)
+{
+    const struct rte_flow_attr ingress = {.ingress = 1};
+    const struct rte_flow_item_eth ethernet = {.type = htobe16(rule->type)};
+    const struct rte_flow_item_vlan tag = {.inner_type = htobe16(rule->type)};
+    struct rte_flow_item items[ITEMS_MAX];
+    struct rte_flow_item *at = items;
+
+    put(&at, RTE_FLOW_ITEM_TYPE_ETH, tagged ? NULL : &ethernet, tagged ? NULL : &type_mask);
+    if (tagged)
+        put(&at, RTE_FLOW_ITEM_TYPE_VLAN, &tag, &inner_type_mask);
+    for (unsigned i = 0; i < LAYERS_MAX && rule->layers[i] != NULL; i++) {
+        const struct layer *layer = rule->layers[i];
+        const char *spec = (const char *)&maker->specs + layer->spec;
+
+        put(&at, layer->type, layer->mask != NULL ? spec : NULL, layer->mask);
+    }
+    put(&at, RTE_FLOW_ITEM_TYPE_END, NULL, NULL);
+    maker->error.message = NULL;
+    rte_errno = 0;
+    return rte_flow_create(maker->id, &ingress, items, rule->spreads ? maker->spread : maker->first,
+                           &maker->error);
+}
+
+static int refuse(const struct transport_port *port, const struct rule *rule,
+                  const struct rte_flow_error *error, struct err *err)
+{
+    bool routed = (rule->needed_for & (GATEWAY4 | GATEWAY6)) != 0;
+
+    return err_set(err, cause(),
+                   "%s: %s can't tell %s from the frames of those who share the port (%s): %suse "
+                   "tcp or verbs there, or a port that nothing else needs",
+                   port->conf->name, port->driver, rule->what, reason(error),
+                   routed ? "leave its `gateway` out, " : "");
+}
+
+/* What is not needed is let go where the driver can't do it: nobody of the run asks. */
+static int add(struct transport_port *port, struct maker *maker, const struct rule *rule,
+               struct err *err)
+{
+    bool needed = (rule->needed_for & has(&port->guest)) != 0;
+
+    for (int tagged = 0; tagged <= 1; tagged++) {
+        struct rte_flow *flow = make(maker, rule, tagged);
+
+        if (flow != NULL)
+            port->isolation.rules[port->isolation.count++] = flow;
+        else if (needed)
+            return refuse(port, rule, &maker->error, err);
+    }
+    return 0;
+}
+
+int isolate_admit(struct transport_port *port, uint64_t spread_by, struct err *err)
+{
+    const struct rte_flow_action_queue first = {.index = 0};
+    uint16_t queues[PORT_QUEUES_MAX];
+    const struct rte_flow_action_rss all = {
+        .types = spread_by, .queue_num = port->queue_count, .queue = queues};
+    const struct rte_flow_action to_first = {RTE_FLOW_ACTION_TYPE_QUEUE, &first};
+    const struct rte_flow_action to_all = {RTE_FLOW_ACTION_TYPE_RSS, &all};
+    const struct rte_flow_action end = {RTE_FLOW_ACTION_TYPE_END, NULL};
+    struct maker maker = {.id = port->id,
+                          .first = {to_first, end},
+                          .spread = {spread_by != 0 ? to_all : to_first, end}};
+    int rc = 0;
+
+    for (uint16_t i = 0; i < port->queue_count; i++)
+        queues[i] = i;
+    fill(&maker.specs, &port->guest);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && rc == 0; i++)
+        if ((rules[i].made_for & has(&port->guest)) != 0)
+            rc = add(port, &maker, &rules[i], err);
+    if (rc != 0)
+        isolate_end(port);
+    return rc;
+}
+
+void isolate_end(struct transport_port *port)
+{
+    struct rte_flow_error ignored;
+
+    while (port->isolation.count > 0)
+        (void)rte_flow_destroy(port->id, port->isolation.rules[--port->isolation.count], &ignored);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Flow isolation: of a port that others use too (`shared: true`), DPDK gets our frames and the
+ * kernel keeps the rest. That is rte_flow's isolated mode under a bifurcated driver (mlx5), or
+ * under any other whose rules say what it takes from a kernel interface (net_tap with `remote`).
+ *
+ * Ours are frames of our EtherType, UDP to the port's own address and our destination, and, behind
+ * a gateway, what asks for that address or answers it: each bare and with an 802.1Q tag. Nothing
+ * else is taken: no promiscuous mode, no rule on a protocol alone. The kernel must not own the
+ * address.
+ *
+ * Rules end with the process, however it ends: the device belongs to it.
+ */
+#ifndef ENGINE_DPDK_ISOLATE_H
+#define ENGINE_DPDK_ISOLATE_H
+
+#include "err.h"
+
+#include <stdint.h>
+
+#define ISOLATE_RULES_MAX 12
+
+struct rte_flow;
+struct transport_port;
+
+struct isolation {
+    struct rte_flow *rules[ISOLATE_RULES_MAX];
+    unsigned count;
+};
+
+/* Before the device is configured. -ENOTSUP or the like: its driver isolates nothing;
+ * -EADDRINUSE: the kernel owns one of the port's addresses. */
+int isolate_begin(struct transport_port *port, struct err *err);
+
+/* The device runs, with its queues: lets our frames in, IP by all queues if it is spread by
+ * `spread_by` (RTE_ETH_RSS_ bits; 0: all by the first), all else by the first. An error: the driver
+ * can't tell some of them from others' frames; then no rule is left. */
+int isolate_admit(struct transport_port *port, uint64_t spread_by, struct err *err);
+
+/* Before the device is stopped: takes the rules back. Without any there is nothing to do. */
+void isolate_end(struct transport_port *port);
+
+#endif
