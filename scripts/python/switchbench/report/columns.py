@@ -130,6 +130,8 @@ class Columns:
     def __init__(self, ports: Sequence[str]) -> None:
         """`ports`: their places are what flows' ends are numbered by."""
         self.damage: list[str] = []
+        self.lines = 0  # whole ones
+        self.cut = False  # the last one is no whole line
         self._places = {name: place for place, name in enumerate(ports)}
         self._sides: dict[tuple[PlanKey, str], _Chunks] = {}
         self._flows: dict[PlanKey, Flows | None] = {}  # those that were asked for
@@ -203,6 +205,8 @@ class Columns:
         while lines := file.readlines(_BATCH):
             if not lines[-1].endswith(b"\n"):
                 lines.pop()  # the disk was full, or the machine died
+                self.cut = True
+            self.lines += len(lines)
             kinds: defaultdict[bytes, list[bytes]] = defaultdict(list)
             for line in lines:
                 kinds[line[:_KIND]].append(line)

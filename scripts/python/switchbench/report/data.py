@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
 
 from ..compile import compile_run
 from ..config import Request, read
@@ -27,10 +26,11 @@ from ..results.bottleneck import group_of_port
 from ..results.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary
 from ..results.summary import NOT_ENDED, gather, schema
 from .columns import Columns, PlanKey
+from .known import Known
 
 Entry = dict[str, Any]
 
-_EMPTY: dict[str, Any] = {"array": [], "object": {}}
+_FORM = "schema"  # the summary's key that names its form
 
 
 @dataclass
@@ -45,19 +45,19 @@ class Measured:
     records: Columns = field(default_factory=lambda: Columns([]))
 
     @classmethod
-    def load(cls, directory: Path, records: bool = True) -> Measured:
+    def load(cls, directory: Path, parts: Collection[str] | None = None) -> Measured:
         """Reads a results directory; ConfigurationError where nothing in it can be shown.
 
-        `records`: false leaves them unread, where the summary is enough.
+        `parts`: the summary's keys that are wanted, and whose damage matters; None: all.
         """
         damage: list[str] = []
-        summary = _checked(_summary(directory, damage), damage)
+        summary = _known(_summary(directory, damage), damage, parts)
         modules = _modules(directory, summary)
         ports = _in_order(summary, modules)
         columns = Columns(ports)
-        if records:
-            columns.read(directory / RECORDS)
-        return cls(directory, summary, damage + columns.damage, modules, ports, columns)
+        columns.read(directory / RECORDS)
+        damage += columns.damage or _cut(columns.lines, summary)
+        return cls(directory, summary, damage, modules, ports, columns)
 
     def phases_of(self, plan: Entry) -> list[Entry]:
         """The phases of one of the summary's plans, in order."""
@@ -141,35 +141,32 @@ def _about(directory: Path) -> Entry:
     }
 
 
-def _checked(summary: Entry, damage: list[str]) -> Entry:
+def _known(summary: Entry, damage: list[str], parts: Collection[str] | None) -> Entry:
     """Only what is of the form that this version knows; the rest is empty, and is said."""
-    form = schema()
-    known: Entry = {}
-    for name, part in form["properties"].items():
-        known[name] = summary.get(name, _EMPTY.get(str(part.get("type"))))
-        if name not in summary or name == "schema":
-            continue  # older ones lack what was thought of later; of another form it is said
-        validator = Draft202012Validator(part | {"$defs": form["$defs"]})
-        if not validator.is_valid(_distinct(summary[name])):
-            damage.append(f"{SUMMARY}: `{name}` has a form that is not known, and is left out")
-            known[name] = _EMPTY.get(str(part.get("type")))
-    return known
+    known = Known(schema())
+    names = [name for name in known.form["properties"] if parts is None or name in parts]
+    found = {name: known.empty(name) for name in known.form["properties"]}
+    if parts is None:
+        names += [name for name in summary if name not in found]
+    for name in names:  # older ones lack what was thought of later
+        if name in summary and name != _FORM:
+            found[name] = known.part(name, summary[name])
+    found[_FORM] = summary.get(_FORM)  # of another one it was said
+    damage += [f"{SUMMARY}: {sentence}" for sentence in known.sentences()]
+    return found
 
 
-def _distinct(value: Any) -> Any:
-    """A list's entries of different shapes, one of each: a run of 1,024 ranks has thousands of
-    phases, and to look at all of them takes longer than all else."""
-    if not isinstance(value, list):
-        return value
-    return list({_shape(entry): entry for entry in value}.values())
-
-
-def _shape(value: Any) -> Any:
-    if isinstance(value, dict):
-        return tuple((name, _shape(part)) for name, part in value.items())
-    if isinstance(value, list):
-        return (list, *dict.fromkeys(map(_shape, value)))
-    return type(value)
+def _cut(lines: int, summary: Entry) -> list[str]:
+    """What is missing of records of which the summary was made."""
+    known = max((entry["records"]["last_line"] or 0 for entry in summary["trials"]), default=0)
+    if known <= lines:
+        return []
+    if not lines:
+        return [f"{RECORDS} is empty: what is made of single flows and times is not shown"]
+    return [
+        f"{RECORDS} is cut short: of {known:,} lines that {SUMMARY} was made of the first "
+        f"{lines:,} are there, and what is made of single flows and times lacks the rest"
+    ]
 
 
 # --- ports and modules -------------------------------------------------------------------------
