@@ -308,6 +308,79 @@ def test_half_written_records_are_said_and_the_rest_is_compared(
     assert row(found["comparisons"][0]["plans"], "mean_rate")["difference"] == 0
 
 
+@pytest.mark.parametrize(
+    ("kept", "said"), [(0, "records.ndjson is empty"), (20, "the first 20 are there")]
+)
+def test_records_cut_short_are_no_whole_comparison(
+    kept: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make(tmp_path / "one", FAST)
+    cut = Path(shutil.copytree(one, tmp_path / "cut"))
+    lines = (cut / "records.ndjson").read_text().splitlines(keepends=True)
+    (cut / "records.ndjson").write_text("".join(lines[:kept]))
+    found = result(capsys, one, cut, status=2)
+    (damage,) = found["damage"]
+    assert damage.startswith(f"{cut}: records.ndjson")
+    assert said in damage
+    assert row(found["comparisons"][0]["plans"], "mean_rate")["difference"] == 0
+    assert main(["compare", str(one), str(cut)]) == 2
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert len(errors.splitlines()) == 1
+
+
+def test_half_a_last_line_that_nothing_needs_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make(tmp_path / "one", FAST)
+    half = Path(shutil.copytree(one, tmp_path / "half"))
+    with (half / "records.ndjson").open("a") as file:
+        file.write('{"type":"bye","no')
+    (comparison,) = result(capsys, one, half)["comparisons"]
+    assert comparison["notes"] == [
+        f"{half}/records.ndjson ends in half a line: nothing is lost by it that the summary was "
+        "made of"
+    ]
+
+
+def test_flows_that_one_result_lacks_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make(tmp_path / "one", FAST)
+    less = Path(shutil.copytree(one, tmp_path / "less"))
+    lines = (less / "records.ndjson").read_text().splitlines(keepends=True)
+    kept = [line.replace('"dst":"node1:e0"', '"dst":"other"') for line in lines]
+    (less / "records.ndjson").write_text("".join(kept))
+    (comparison,) = result(capsys, one, less)["comparisons"]
+    assert comparison["flows_compared"] == 1
+    assert (
+        "pairs neighbours, 2 ranks: dpdk, 1518 B frames, 95 %: 1 flow is in both, of 2 and 1"
+        in (comparison["notes"])
+    )
+
+
+def test_nothing_measured_says_what_is_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make(tmp_path / "one", FAST)
+    bad = Path(shutil.copytree(one, tmp_path / "bad"))
+    summary = json.loads((bad / "summary.json").read_text()) | {"plans": "none"}
+    (bad / "summary.json").write_text(json.dumps(summary))
+    assert refused(capsys, one, bad) == (
+        f"no results in {bad}: summary.json: `plans` has a form that is not known, and is left out"
+    )
+
+
+def test_what_compare_does_not_need_is_no_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make(tmp_path / "one", FAST)
+    old = Path(shutil.copytree(one, tmp_path / "old"))
+    summary = json.loads((old / "summary.json").read_text()) | {"messages": {"computing": "fast"}}
+    (old / "summary.json").write_text(json.dumps(summary))
+    assert result(capsys, one, old)["damage"] == []
+
+
 # --- balance -------------------------------------------------------------------------------------
 
 
@@ -355,3 +428,47 @@ def test_without_hpl_nothing_is_divided(tmp_path: Path, capsys: pytest.CaptureFi
     assert {axis["unit"] for axis in balance["axes"]} == {"B/s"}
     assert main(["compare", *words]) == 0
     assert "not divided by HPL, which was not given" in capsys.readouterr().out
+
+
+def timed(path: Path, unknown: int, count: int = 1000) -> Path:
+    """Rings of 8 ranks in several phases, in the first of which no round trip is known."""
+    made = simulate(path, Choice(8, transports=("dpdk",), patterns=("pairs", "ring"), repeats=2))
+    summary = json.loads((made / "summary.json").read_text())
+    for entry in summary["trials"]:
+        trip = entry["latency"]["round_trip"]
+        trip["count"] = count
+        trip["p50"] = 100.0 + entry["phase"]
+        if entry["pattern"] == "ring" and entry["phase"] < unknown:
+            entry["latency"]["round_trip"] = None
+    (made / "summary.json").write_text(json.dumps(summary))
+    return made
+
+
+def test_a_latency_s_ratio_says_what_it_rests_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only phases that both know count: 9 of 11, the last the slowest, of two repeats each."""
+    a, b = timed(tmp_path / "a", 0), timed(tmp_path / "b", 2)
+    balance = result(capsys, a, b)["balance"]
+    (axis,) = [axis for axis in balance["axes"] if axis["name"] == "latency"]
+    assert axis["title"].startswith("1 / round trip, ring")
+    assert axis["basis"] == {"phases": 9, "phases_of_plan": 11, "times": [18_000, 18_000]}
+    assert axis["values"] == [pytest.approx(1 / 110)] * 2
+    assert balance["left_out"] == []
+    assert main(["compare", str(a), str(b)]) == 0
+    assert "of 9 of 11 phases, 18,000 times" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("unknown", "count", "said"),
+    [(10, 1000, "1 of 11 phases, 2,000 times"), (0, 4, "11 of 11 phases, 88 times")],
+)
+def test_no_ratio_rests_on_one_phase_or_a_few_times(
+    unknown: int, count: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = timed(tmp_path / "a", 0, count), timed(tmp_path / "b", unknown, count)
+    balance = result(capsys, a, b)["balance"]
+    assert [axis["name"] for axis in balance["axes"] if axis["name"] == "latency"] == []
+    (sentence,) = balance["left_out"]
+    assert said in sentence
+    assert "takes 100 times of each result, and 50 % of the phases" in sentence

@@ -9,7 +9,7 @@ HPL nothing is divided, and the chart compares networks alone, not their balance
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ import yaml
 
 from ..config.quantities import Quantity
 from ..errors import ConfigurationError
+from ..results import figures
 from ..results import measures as m
+from .differences import phases_of
 from .match import Match
-from .measures import time_of, with_times
+from .measures import time_of
 from .subjects import Case, Subject
 
 _PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -32,6 +34,9 @@ STREAM = Quantity(
 _KINDS = {"hpl": HPL, "stream": STREAM}
 
 LEAST_AXES = 3  # fewer make no area
+LEAST_TIMES = 100  # of each result, below a ratio of latencies
+LEAST_PHASES = 0.5  # of the plan's, in which all results know the round trip
+_LATENCIES = {"pingpong": "time there and back", "round_trip": "round trip"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,26 @@ class Compute:
 
 
 @dataclass(frozen=True)
+class Basis:
+    """What a ratio of latencies rests on."""
+
+    phases: int  # in which all results know the time: the slowest of them counts
+    of: int  # phases of the plan
+    times: tuple[int, ...]  # measured in these phases, in the results' order
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        some = " and ".join(f"{count:,}" for count in dict.fromkeys(self.times))
+        return f"{self.phases} of {figures.of(self.of, 'phase')}, {some} times"
+
+    @property
+    def enough(self) -> bool:
+        """Whether a ratio can stand on it."""
+        return self.phases >= LEAST_PHASES * self.of and min(self.times) >= LEAST_TIMES
+
+
+@dataclass(frozen=True)
 class Axis:
     """One ratio of all results; `values` are absolute, in the results' order."""
 
@@ -50,6 +75,7 @@ class Axis:
     title: str
     unit: str
     values: tuple[float, ...]
+    basis: Basis | None = None  # of latencies
 
     @property
     def most(self) -> float:
@@ -69,6 +95,7 @@ class Balance:
     axes: list[Axis]
     divided: bool  # by HPL
     reason: str | None
+    left_out: list[str] = field(default_factory=list)  # ratios that rest on too little
 
 
 def balance(matches: Sequence[Match], compute: Sequence[Compute]) -> Balance:
@@ -80,12 +107,13 @@ def balance(matches: Sequence[Match], compute: Sequence[Compute]) -> Balance:
     every = list(_in_all(matches))
     for cases in every:
         axes += _throughput_axis(cases, divisors if divided else None)
+    left_out: list[str] = []
     for cases in _of_latency(every):
-        axes += _latency_axis(cases, matches)
+        axes += _latency_axis(cases, matches, left_out)
     reason = None
     if len(axes) < LEAST_AXES:
         reason = f"a chart takes at least {LEAST_AXES} ratios that all results have: {len(axes)}"
-    return Balance(axes, divided, reason)
+    return Balance(axes, divided, reason, left_out)
 
 
 def _compute_axes(compute: Sequence[Compute]) -> Iterator[Axis]:
@@ -136,12 +164,28 @@ def _throughput_axis(cases: Sequence[Case], hpl: Sequence[float] | None) -> Iter
     yield Axis("throughput", f"{title} / HPL", "B/Flop", tuple(ratios))
 
 
-def _latency_axis(cases: Sequence[Case], matches: Sequence[Match]) -> Iterator[Axis]:
+def _latency_axis(
+    cases: Sequence[Case], matches: Sequence[Match], left_out: list[str]
+) -> Iterator[Axis]:
     subjects = [matches[0].base, *(match.other for match in matches)]
-    times = [_round_trip_us(subject, case) for subject, case in zip(subjects, cases, strict=True)]
-    trips = [1.0 / time for time in times if time]
-    if len(trips) == len(cases):
-        yield Axis("latency", f"1 / round trip, {_title(cases)}", "1/us", tuple(trips))
+    known = [_latencies(subject, case) for subject, case in zip(subjects, cases, strict=True)]
+    kind = next((kind for kind in _LATENCIES if all(one[kind] for one in known)), None)
+    if kind is None:
+        return
+    sides = [one[kind] for one in known]
+    common = set.intersection(*(set(side) for side in sides))
+    phases = max(plan["phases"] for case in cases for plan in case.plans)
+    times = tuple(sum(side[phase].count for phase in common) for side in sides)
+    basis = Basis(len(common), phases, times)
+    title = f"1 / {_LATENCIES[kind]}, {_title(cases)}"
+    if basis.enough:
+        slowest = (max(side[phase].median_us for phase in common) for side in sides)
+        yield Axis("latency", title, "1/us", tuple(1.0 / time for time in slowest), basis)
+        return
+    left_out.append(
+        f"{title}: {basis.words}; a ratio takes {LEAST_TIMES} times of each result, and "
+        f"{LEAST_PHASES:.0%} of the phases in all of them".replace("%", " %")
+    )
 
 
 def _total_bytes(case: Case) -> float | None:
@@ -150,14 +194,25 @@ def _total_bytes(case: Case) -> float | None:
     return None if mbps is None else mbps * m.MEGA / 8
 
 
-def _round_trip_us(subject: Subject, case: Case) -> float | None:
-    """The median of the slowest phase, the mean over repeats."""
-    plans = [with_times(plan, subject.measured.phases_of(plan)) for plan in case.plans]
-    for kind in ("pingpong", "round_trip"):
-        found = m.mean(time_of(plan, kind, "p50") for plan in plans)
-        if found is not None:
-            return found
-    return None
+@dataclass(frozen=True)
+class _Latency:
+    """Of one phase, over its repeats."""
+
+    median_us: float  # their mean
+    count: int  # times measured
+
+
+def _latencies(subject: Subject, case: Case) -> dict[str, dict[int, _Latency]]:
+    """By kind and phase, where it is known."""
+    phases = phases_of(subject, case)
+    found: dict[str, dict[int, _Latency]] = {kind: {} for kind in _LATENCIES}
+    for kind, known in found.items():
+        for phase, entries in phases.items():
+            median = m.mean(time_of(entry, kind, "p50") for entry in entries)
+            if median:
+                counts = (time_of(entry, kind, "count") or 0.0 for entry in entries)
+                known[phase] = _Latency(median, int(sum(counts)))
+    return found
 
 
 # --- compute figures -----------------------------------------------------------------------------

@@ -95,7 +95,8 @@ def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> 
 
 
 def _worth(axis: Axis, number: int) -> str:
-    return f"{words.scientific(axis.values[number])} {axis.unit}".replace("1/us", "1/µs")
+    worth = f"{words.scientific(axis.values[number])} {axis.unit}".replace("1/us", "1/µs")
+    return worth if axis.basis is None else f"{worth}<br>of {axis.basis.words}"
 
 
 def _patterns(number: int, one: Compared) -> Figure:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from ..errors import ConfigurationError
 from ..results import figures
+from ..results.directory import RECORDS
 from . import settings
 from .balance import Balance, Compute, balance
-from .differences import Row, phase_rows, phases_of, plan_rows
+from .differences import Row, both_phases, phase_rows, plan_rows
 from .flows import flow_table, places_of
-from .match import Match, match
+from .match import Match, Pair, match
 from .settings import Differing
 from .subjects import Subject
 
@@ -103,7 +104,9 @@ def _compared(found: Match, asked: Asked) -> Compared:
         if table is not None:
             one.flow_count += len(table.codes)
             one.flows += table.rows(number, asked.confidence, asked.most_flows)
+            one.notes += _common_notes("flow", pair, len(table.codes), table.sides)
     one.notes += _flow_notes(found)
+    one.notes += _record_notes(found)
     one.notes += _host_notes(found)
     return one
 
@@ -126,11 +129,27 @@ def _host_notes(found: Match) -> Iterator[str]:
 
 
 def _phase_notes(found: Match, number: int) -> Iterator[str]:
-    base, other = phases_of(found, found.pairs[number])
+    pair = found.pairs[number]
+    base, other = both_phases(found, pair)
     common = len(base.keys() & other.keys())
-    if common < max(len(base), len(other)):
-        title = found.pairs[number].base.title
-        yield f"{title}: {common} phases are in both, of {len(base)} and {len(other)}"
+    yield from _common_notes("phase", pair, common, (len(base), len(other)))
+
+
+def _common_notes(noun: str, pair: Pair, common: int, sides: tuple[int, int]) -> Iterator[str]:
+    """Where one result has some that the other has not."""
+    if common < max(sides):
+        what = f"{figures.of(common, noun)} {'is' if common == 1 else 'are'} in both"
+        yield f"{pair.base.title}: {what}, of {sides[0]:,} and {sides[1]:,}"
+
+
+def _record_notes(found: Match) -> Iterator[str]:
+    """What is cut off and was not needed."""
+    for subject in (found.base, found.other):
+        if subject.measured.records.cut and not subject.measured.damage:
+            yield (
+                f"{subject.directory / RECORDS} ends in half a line: nothing is lost by it that "
+                "the summary was made of"
+            )
 
 
 def _flow_notes(found: Match) -> Iterator[str]:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..report.data import Measured
 from . import welch
 from .match import Match, Pair
 from .measures import MEASURES, Entry, Measure, with_times
+from .subjects import Case, Subject
 from .welch import Floats
 
 BETTER, WORSE, DIFFERS = "better", "worse", "differs"
@@ -124,7 +124,7 @@ def plan_rows(number: int, match: Match, confidence: float) -> Iterator[Row]:
 
 def phase_rows(number: int, match: Match, confidence: float) -> Iterator[Row]:
     """The measures of all phases that both cases have; none where the plan is one phase."""
-    base, other = phases_of(match, match.pairs[number])
+    base, other = both_phases(match, match.pairs[number])
     common = [phase for phase in base if phase in other]
     if len(base) > 1 and common:
         names = [str(base[phase][0]["phase_name"] or phase) for phase in common]
@@ -142,20 +142,18 @@ def _rows(
         yield from (row for row in family.rows(names) if any(row.counts))
 
 
-def phases_of(match: Match, pair: Pair) -> tuple[dict[int, list[Entry]], dict[int, list[Entry]]]:
-    """The phases of both cases by number, an entry for each repeat."""
-    return (
-        _phases(match.base.measured, pair.base.plans),
-        _phases(match.other.measured, pair.other.plans),
-    )
-
-
-def _phases(measured: Measured, plans: Sequence[Entry]) -> dict[int, list[Entry]]:
+def phases_of(subject: Subject, case: Case) -> dict[int, list[Entry]]:
+    """The phases of a case by number, an entry for each repeat."""
     found: dict[int, list[Entry]] = {}
-    for plan in plans:
-        for entry in measured.phases_of(dict(plan)):
+    for plan in case.plans:
+        for entry in subject.measured.phases_of(dict(plan)):
             found.setdefault(entry["phase"], []).append(entry)
     return found
+
+
+def both_phases(match: Match, pair: Pair) -> tuple[dict[int, list[Entry]], dict[int, list[Entry]]]:
+    """Those of both cases of a pair."""
+    return phases_of(match.base, pair.base), phases_of(match.other, pair.other)
 
 
 def _table(columns: Columns, measure: Measure) -> Floats:

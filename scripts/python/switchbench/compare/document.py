@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from .balance import Axis
+from .balance import Axis, Basis
 from .comparison import Compared, Comparison
 from .differences import Row
 from .settings import Differing
@@ -37,6 +37,7 @@ def document(comparison: Comparison, status: int) -> Value:
             "divided_by_hpl": comparison.balance.divided,
             "reason": comparison.balance.reason,
             "axes": [_axis(axis) for axis in comparison.balance.axes],
+            "left_out": comparison.balance.left_out,
         },
         "damage": comparison.damage,
     }
@@ -118,7 +119,12 @@ def _axis(axis: Axis) -> Value:
         "most": axis.most,
         "values": list(axis.values),
         "shares": [round(share, 6) for share in axis.shares],
+        "basis": None if axis.basis is None else _basis(axis.basis),
     }
+
+
+def _basis(basis: Basis) -> Value:
+    return {"phases": basis.phases, "phases_of_plan": basis.of, "times": list(basis.times)}
 
 
 def _rounded(value: float | None) -> float | None:

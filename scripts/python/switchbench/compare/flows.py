@@ -32,6 +32,7 @@ class FlowTable:
     phases: dict[int, str]
     rates: tuple[Floats, Floats]
     losses: tuple[Floats, Floats]
+    sides: tuple[int, int]  # how many flows each result has, with those that it has alone
 
     def name(self, code: int) -> str:
         """`distance 3, node1:e0 -> node4:e0`."""
@@ -70,12 +71,13 @@ def flow_table(match: Match, pair: Pair) -> FlowTable | None:
     other = _runs(match.other, pair.other, places)
     if not base or not other:
         return None
-    codes = np.intersect1d(_union(base), _union(other))
+    sides = _union(base), _union(other)
+    codes = np.intersect1d(*sides)
     if not len(codes):
         return None
     phases = {
         phase: str(entries[0]["phase_name"] or phase)
-        for phase, entries in phases_of(match, pair)[0].items()
+        for phase, entries in phases_of(match.base, pair.base).items()
     }
     return FlowTable(
         codes,
@@ -83,6 +85,7 @@ def flow_table(match: Match, pair: Pair) -> FlowTable | None:
         phases,
         (_placed(codes, base, 0), _placed(codes, other, 0)),
         (_placed(codes, base, 1), _placed(codes, other, 1)),
+        (len(sides[0]), len(sides[1])),
     )
 
 

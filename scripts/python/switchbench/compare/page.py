@@ -28,6 +28,10 @@ _ABOUT = {
         "Probability of so large a difference if there were none, corrected by Holm for how many "
         "phases or flows were asked at once"
     ),
+    "basis": (
+        "Of a latency: phases in which all results know it, of which the slowest counts, and the "
+        "times that were measured in them, in the results' order"
+    ),
     "verdict": (
         "better, worse: surely; not sure: repeats differ as much by themselves; differs, same: "
         "without any spread; not known: too few repeats, or not observed in both"
@@ -119,13 +123,20 @@ def _ratios(comparison: Comparison) -> Table | None:
     columns += [
         Column("1 is", "most", about="What the best result has (Saini et al. 2005, Table 2)"),
         Column("unit", "unit", "text", about="Of what 1 is"),
+        Column("rests on", "basis", "text", seldom=True, about=_ABOUT["basis"]),
     ]
     entries = [
-        {"title": axis.title, "most": axis.most, "unit": axis.unit.replace("us", "µs")}
+        {
+            "title": axis.title,
+            "most": axis.most,
+            "unit": axis.unit.replace("us", "µs"),
+            "basis": None if axis.basis is None else axis.basis.words,
+        }
         | {str(number): share for number, share in enumerate(axis.shares)}
         for axis in comparison.balance.axes
     ]
-    return make("ratios", "What each axis is worth", "", columns, entries)
+    about = "".join(f"Left out: {sentence}. " for sentence in comparison.balance.left_out)
+    return make("ratios", "What each axis is worth", about, columns, entries)
 
 
 # --- differences ---------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from .settings import Settings
 
 Entry = dict[str, Any]
 
+_PARTS = ("status", "run", "trials", "plans", "ports")  # of a summary: what is compared
+
 
 @dataclass(frozen=True)
 class Case:
@@ -101,12 +103,13 @@ def _named(word: str) -> tuple[str, Path]:
 def _read(name: str, directory: Path) -> Subject:
     if not directory.is_dir():
         raise ConfigurationError(f"no results in {directory}: there is no such directory")
-    measured = Measured.load(directory)
+    measured = Measured.load(directory, _PARTS)
     configuration = _configuration(measured)
     tests = configuration.get("tests")
     cases = list(_cases(measured, tests if isinstance(tests, list) else []))
     if not cases:
-        raise ConfigurationError(f"no results in {directory}: nothing was measured in that run")
+        reason = measured.damage[0] if measured.damage else "nothing was measured in that run"
+        raise ConfigurationError(f"no results in {directory}: {reason}")
     return Subject(name, measured, cases, configuration)
 
 

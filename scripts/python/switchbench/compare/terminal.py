@@ -127,11 +127,15 @@ class _Page:
         self._heading(f"Ratios, {by}the best of each is 1 (Saini et al. 2005, Figure 5)")
         table = _table("", *(subject.name for subject in self._comparison.subjects), "1 is")
         table.add_column("")
+        table.add_column("")
         for axis in balance.axes:
             shares = [f"{share:.3f}" for share in axis.shares]
             most = figures.scientific(axis.most)
-            table.add_row(escape(axis.title), *shares, most, axis.unit.replace("us", "µs"))
+            basis = "" if axis.basis is None else f"of {axis.basis.words}"
+            table.add_row(escape(axis.title), *shares, most, axis.unit.replace("us", "µs"), basis)
         self._console.print(table)
+        for sentence in balance.left_out:
+            self._say(f"  left out: {sentence}", "dim")
         if not balance.divided:
             self._say(
                 "  not divided by HPL, which was not given: networks alone, not their balance with "
