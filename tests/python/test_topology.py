@@ -37,6 +37,8 @@ SHIPPED = {
     "model-figure1-saturated": (24, 10_000_000, (0, 0)),
     "model-e7": (48, 10_000_000, (1, 80_000_000)),
     "model-e7-constant": (48, 10_000_000, (1, 80_000_000)),
+    "salmon-36": (36, 10_000_000, (0, 0)),
+    "salmon-paths": (9, 100_000_000, (2, 200_000_000)),
 }
 QUEUES = {"one-switch": 262_144, "model-good": 262_144}  # 131,072 elsewhere, and
 MODEL_QUEUE = 65_536  # where a modelled switch stands for one of the paper's
@@ -65,7 +67,7 @@ def test_shipped_file(name: str) -> None:
     topology = load(name)
     assert topology.name == name
     assert len(topology.nodes) == nodes
-    assert {node.rate_bps for node in topology.nodes} == {rate_bps}
+    assert {node.rate_bps for node in topology.nodes if node.module} == {rate_bps}
     assert (len(topology.trunks), sum(trunk.rate_bps for trunk in topology.trunks)) == trunks
     queue_bytes = QUEUES.get(name, MODEL_QUEUE if topology.model is not None else 131_072)
     assert {node.queue_bytes for node in topology.nodes} == {queue_bytes}
@@ -286,7 +288,7 @@ def test_an_unknown_node_lists_the_known() -> None:
     ("changes", "sentence"),
     [
         ({"model": {"seed": 1}}, "model: goes with `kind: model` only"),
-        ({"kind": "modle"}, "kind: is 'modle'; it can be 'bridges', 'model' or 'ovs'"),
+        ({"kind": "modle"}, "kind: is 'modle'; it can be 'bridges', 'model', 'ovs' or 'routed'"),
         ({"kind": "model", "model": {"sed": 1}}, "model.sed: is not a key that a topology"),
         ({"kind": "model", "model": {"capacity": "fast"}}, "'fast' is not a rate"),
         (

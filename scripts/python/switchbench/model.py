@@ -24,6 +24,7 @@ class Port:
     frame_max: int = 0  # largest untagged frame with FCS; 0: unknown, the node knows
     switch: str | None = None  # where the wiring is known
     switch_port: str | None = None
+    why_these: str = ""  # transports and no others, where that is not its kind's doing
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from rich.text import Text
 from . import timing
 from .config import quantities
 from .engine import Phase, PlanRequest, plan_phases
+from .hops import Hops
 from .model import Part, Port, Run, Trial
 from .verdict.clauses import clauses_sha256, selected
 
@@ -88,8 +89,11 @@ def show(run: Run, choice: Choice, console: Console) -> None:
         console.print(Text(f"clauses: SHA-256 {clauses_sha256(run.expectations)}\n"))
     if any(port.switch for port in run.site.ports):
         console.print(_ports_table(run, choice))
+    hops = Hops.of(run.site)
+    if hops is not None:
+        console.print(Text("(n): hops of a flow, over links or switches from node to node\n"))
     for plan in plans_of(run):
-        _show_plan(plan, choice, console)
+        _show_plan(plan, choice, hops, console)
 
 
 def _notes(run: Run) -> list[str]:
@@ -194,7 +198,7 @@ def _ports_table(run: Run, choice: Choice) -> Table:
     return table
 
 
-def _show_plan(plan: Plan, choice: Choice, console: Console) -> None:
+def _show_plan(plan: Plan, choice: Choice, hops: Hops | None, console: Console) -> None:
     console.print(Text(_title(plan), style="bold"))
     numbers = _phases_shown(plan, choice)
     table = _table("phase", "name", "network") if len(plan.parts) > 1 else _table("phase", "name")
@@ -202,7 +206,8 @@ def _show_plan(plan: Plan, choice: Choice, console: Console) -> None:
     for part, phases in zip(plan.parts, plan.listing(numbers), strict=True):
         for phase in phases:
             where = [Text(part.network)] if len(plan.parts) > 1 else []
-            table.add_row(str(phase.number), phase.name, *where, _flows(phase, part, choice))
+            flows = _flows(phase, part, choice, hops)
+            table.add_row(str(phase.number), phase.name, *where, flows)
     console.print(table)
     if len(numbers) < plan.phases and choice.phases is None:
         console.print(f"… {plan.phases - len(numbers)} more phases (--all, or --phases RANGES)\n")
@@ -226,9 +231,9 @@ def _phases_shown(plan: Plan, choice: Choice) -> list[int]:
     return list(numbers if choice.everything else numbers[:PHASES_SHOWN])
 
 
-def _flows(phase: Phase, part: Part, choice: Choice) -> Text:
+def _flows(phase: Phase, part: Part, choice: Choice, hops: Hops | None) -> Text:
     """Flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards; then who idles."""
-    texts = list(_arrows(phase, part.ranks))
+    texts = list(_arrows(phase, part.ranks, hops))
     most = len(texts) if choice.everything else FLOWS_SHOWN
     lines = ", ".join(texts[:most])
     if len(texts) > most:
@@ -239,7 +244,7 @@ def _flows(phase: Phase, part: Part, choice: Choice) -> Text:
     return Text(lines)
 
 
-def _arrows(phase: Phase, ranks: Sequence[Port]) -> Iterator[str]:
+def _arrows(phase: Phase, ranks: Sequence[Port], hops: Hops | None) -> Iterator[str]:
     pairs = {(src, dst) for src, dst, _ in phase.flows}
     for src, dst, forwards in phase.flows:
         both = (dst, src) in pairs
@@ -247,7 +252,8 @@ def _arrows(phase: Phase, ranks: Sequence[Port]) -> Iterator[str]:
             continue
         arrow = "⇄" if both else ("⇒" if forwards else "→")
         # Without spaces, so that lines break between flows and not inside of one.
-        yield f"{ranks[src].name}{arrow}{ranks[dst].name}"
+        far = f"({hops.between(ranks[src].host, ranks[dst].host)})" if hops is not None else ""
+        yield f"{ranks[src].name}{arrow}{ranks[dst].name}{far}"
 
 
 # --- for programs --------------------------------------------------------------------------------
@@ -310,6 +316,7 @@ def _unique(values: Iterable[Any]) -> list[Any]:
 def as_json(run: Run, choice: Choice) -> dict[str, Any]:
     """The whole plan as plain values (documented in `switchbench plan --help`)."""
     plans = plans_of(run)
+    hops = Hops.of(run.site)
     number = {trial.id: plan.number for plan in plans for trial in plan.trials}
     return {
         "switchbench": 1,
@@ -319,7 +326,7 @@ def as_json(run: Run, choice: Choice) -> dict[str, Any]:
         "start_s": round(run.start_s, 3),
         "tests": tests_of(run),
         "trials": [_trial(trial, number[trial.id]) for trial in run.trials],
-        "plans": [_plan(plan, choice) for plan in plans],
+        "plans": [_plan(plan, choice, hops) for plan in plans],
         "configuration": run.effective,
         "about": run.about,
         "clauses": [_clause(clause, run) for clause in run.expectations],
@@ -348,7 +355,7 @@ def _trial(trial: Trial, plan: int) -> dict[str, Any]:
     }
 
 
-def _plan(plan: Plan, choice: Choice) -> dict[str, Any]:
+def _plan(plan: Plan, choice: Choice, hops: Hops | None) -> dict[str, Any]:
     listing = plan.listing(_phases_shown(plan, choice))
     longest = max(listing, key=len)
     return {
@@ -362,7 +369,7 @@ def _plan(plan: Plan, choice: Choice) -> dict[str, Any]:
                 "phase": phase.number,
                 "name": phase.name,
                 "networks": [
-                    _named(phases[i], part)
+                    _named(phases[i], part, hops)
                     for part, phases in zip(plan.parts, listing, strict=True)
                     if i < len(phases)
                 ],
@@ -372,9 +379,10 @@ def _plan(plan: Plan, choice: Choice) -> dict[str, Any]:
     }
 
 
-def _named(phase: Phase, part: Part) -> dict[str, Any]:
+def _named(phase: Phase, part: Part, hops: Hops | None) -> dict[str, Any]:
     names = [port.name for port in part.ranks]
-    return {
+    hosts = [port.host for port in part.ranks]
+    named: dict[str, Any] = {
         "network": part.network,
         "flows": [
             [names[src], names[dst], "forward" if forwards else "generate"]
@@ -382,3 +390,6 @@ def _named(phase: Phase, part: Part) -> dict[str, Any]:
         ],
         "idle": [names[rank] for rank in phase.idle],
     }
+    if hops is not None:
+        named["hops"] = [hops.between(hosts[src], hosts[dst]) for src, dst, _ in phase.flows]
+    return named

@@ -35,7 +35,8 @@ examples:
   trials       [{trial, test, repeat, plan, size, load, swept settings in parameters, expected_s}]
   plans        [{plan, networks, ranks: names in rank order by network, seed, pattern: as nodes
                get it, by rank number, phases: [{phase, name, networks: [{network,
-               flows: [[source, destination, "generate" or "forward"]], idle: [names]}]}]}]
+               flows: [[source, destination, "generate" or "forward"]], idle: [names], and on a
+               routed lab hops: [of each flow]}]}]}]
   configuration  as understood, every default written out: itself a configuration
   clauses      as understood, each with the numbers of its trials; clauses_sha256; about
   reservations in what tests with profile acceptance are less than it asks

@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import ConfigurationError
-from ..fabric import from_topology
 from ..fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
 from ..fabric.drawing import draw
 from ..lab import topology
+from ..lab.graph import from_topology
 from ..lab.units import human_rate
 from .common import add_command, make_console
 

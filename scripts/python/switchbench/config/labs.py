@@ -12,7 +12,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ..errors import ConfigurationError
 from ..lab import switches
 from ..lab import topology as topologies
-from ..lab.topology import Node, Topology, TopologyError, Trunk
+from ..lab.topology import ROUTED, UNSHAPED, Topology, TopologyError
 from ..lab.wiring import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..model import Port, Process, Site
 from . import quantities
@@ -24,7 +24,8 @@ GUEST_PCI = "0000:00:03.0"  # its eth0
 GUEST_RDMA = "rxe0/1"  # a guest's Soft-RoCE device on its eth0
 GUEST_KEYS = ("guests", "memory", "cpus", "nic")
 TOPOLOGY_KEYS = (
-    *("kind", "nodes", "rate", "queue", "burst", "mtu", "modules", "trunks", "overrides", "model"),
+    *("kind", "nodes", "rate", "queue", "burst", "mtu", "modules", "trunks", "links", "overrides"),
+    "model",
     *GUEST_KEYS,
 )
 
@@ -36,6 +37,8 @@ BARRIER_TIMEOUT_NS = 5_000_000_000
 # seconds. That a guest has died is learnt from its process, at once.
 GUEST_DEADMAN_NS = 10_000_000_000
 GUEST_BARRIER_TIMEOUT_NS = 20_000_000_000
+
+NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no other frames"
 
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
 
@@ -49,6 +52,8 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         topology = topologies.load(lab, overrides)
     except TopologyError as error:
         raise _problem(error.messages[0], lab, overrides, place) from None
+    if topology.kind == ROUTED:
+        _refuse_for_routed(model, place)
     control = _control(model.control or LabControl(), topology)
     if topology.guests is not None:
         _refuse_for_guests(model, place)
@@ -59,8 +64,8 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
     lookup = Names(ports)
     effective = _effective(model, lab, overrides, control)
-    if topology.model is not None and model.driver is None:
-        del effective["driver"]  # memif, which no key chooses
+    if topology.kind == ROUTED or (topology.model is not None and model.driver is None):
+        del effective["driver"]  # none, or memif, which no key chooses
     return Site(
         launch="lab",
         processes=_processes(topology, ports, model.pack or 1, control.udp_port or 0),
@@ -72,7 +77,7 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         barrier_timeout_ms=_ms(control.barrier_timeout),
         cores=model.cores or (),
         guests=topology.guests is not None,
-        queue_bytes=max(node.queue_bytes for node in topology.nodes),
+        queue_bytes=max(cable.queue_bytes for cable in topology.cables),
         queueing_s=_queueing_s(topology),
         effective=effective,
     )
@@ -106,6 +111,13 @@ def _refuse_for_guests(model: LabSite, place: Place) -> None:
         raise place.problem(("cores",), "guests have cores of their own: `cpus` says how many")
 
 
+def _refuse_for_routed(model: LabSite, place: Place) -> None:
+    """Keys of interfaces that dpdk would use."""
+    for key in ("driver", "queues"):
+        if getattr(model, key) is not None:
+            raise place.problem((key,), f"is for dpdk: {NOT_ROUTED}")
+
+
 def _control(given: LabControl, topology: Topology) -> LabControl:
     """With every default filled in."""
     deadman_ns = GUEST_DEADMAN_NS if topology.guests else DEADMAN_NS
@@ -120,6 +132,8 @@ def _ms(ns: int | None) -> int:
 
 
 def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
+    if topology.kind == ROUTED:
+        return _routed_port(node, topology, model)
     line_rate_bps = model.line_rate or node.line_rate_bps
     place = _guest_place(model) if topology.guests else {"netns": str(node.namespace)}
     engine: dict[str, Any] = dict(place)
@@ -151,6 +165,29 @@ def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
     )
 
 
+def _routed_port(node: LabNode, topology: Topology, model: LabSite) -> Port:
+    """Its line rate is that of all its links together: more it can't send."""
+    own = topology.nodes[node.index - 1]
+    rates = [own.rate_bps] if own.module else []
+    rates += [link.rate_bps for link in topology.links if node.name in (link.a, link.b)]
+    line_rate_bps = model.line_rate or (0 if UNSHAPED in rates else sum(rates))
+    engine: dict[str, Any] = {"netns": str(node.namespace), "tcp_address": node.ipv4}
+    if line_rate_bps:
+        engine["line_rate_bps"] = line_rate_bps
+    return Port(
+        name=f"{node.name}:e0",
+        host=node.name,
+        network=NETWORK,
+        transports=("tcp",),
+        engine=engine,
+        line_rate_bps=line_rate_bps,
+        frame_max=topology.mtu + _FRAME_OVERHEAD,
+        switch=node.module or None,
+        switch_port=node.port or None,
+        why_these=NOT_ROUTED,
+    )
+
+
 def _guest_place(model: LabSite) -> dict[str, str]:
     """A guest's port beside its interface: an interface that leaves carries no RDMA device."""
     return {"pci": GUEST_PCI} if model.bind else {"rdma": GUEST_RDMA}
@@ -176,14 +213,16 @@ def _modules(topology: Topology, ports: Sequence[Port]) -> dict[str, tuple[str, 
     """The groups of a lab that names none: its modules that have nodes."""
     groups: dict[str, tuple[str, ...]] = {}
     for node, port in zip(topology.nodes, ports, strict=True):
+        if not node.module:
+            continue
         groups[node.module] = (*groups.get(node.module, ()), port.name)
     return groups
 
 
 def _queueing_s(topology: Topology) -> float:
     """The longest that a full queue takes to empty: its bytes at its own rate."""
-    links: list[Node | Trunk] = [*topology.nodes, *topology.trunks]
-    return max((8 * link.queue_bytes / link.rate_bps for link in links if link.rate_bps), default=0)
+    shaped = [cable for cable in topology.cables if cable.rate_bps]
+    return max((8 * cable.queue_bytes / cable.rate_bps for cable in shaped), default=0)
 
 
 def _effective(

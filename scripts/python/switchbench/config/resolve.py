@@ -258,8 +258,9 @@ def _is_shared_interface(port: Port) -> bool:
 
 
 def _why_not(port: Port, transport: str) -> str:
-    shared = transport == "dpdk" and _is_shared_interface(port)
-    return ", as it is shared and has no `pci`" if shared else ""
+    if transport == "dpdk" and _is_shared_interface(port):
+        return ", as it is shared and has no `pci`"
+    return f", as {port.why_these}" if port.why_these else ""
 
 
 def _combinations(test: Test) -> list[Values]:

@@ -308,6 +308,7 @@ class LabSite(RankOrder):
     mtu: Any = None
     modules: Any = None
     trunks: Any = None
+    links: Any = None  # of one of kind: routed
     overrides: Any = None
     model: Any = None  # of one of kind: model
     # ... of one made of guests

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A network as a graph of hosts, switches and links: its arithmetic and its routes."""
 
-from .graph import Fabric, FabricError, Link, from_topology
+from .graph import Fabric, FabricError, Link
 from .routes import Routes
 
-__all__ = ["Fabric", "FabricError", "Link", "Routes", "from_topology"]
+__all__ = ["Fabric", "FabricError", "Link", "Routes"]

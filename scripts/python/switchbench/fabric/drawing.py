@@ -43,7 +43,7 @@ def draw(fabric: Fabric) -> str:
     level = _levels(fabric)
     places = _places(fabric, level)
     width = max(place.x for place in places.values()) + _EDGE
-    height = max(place.y for place in places.values()) + _EDGE
+    height = max(place.y for place in places.values()) + _EDGE + _depth(fabric, level, places)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'role="img"><title>{escape(fabric.name)}</title><style>{_STYLE}</style>'
@@ -108,13 +108,24 @@ def _links(fabric: Fabric, level: Mapping[str, int], places: Mapping[str, _Place
         width = 1 + 1.5 * math.log2(link.rate_bps / least)
         label = f"{link.a} to {link.b}: {link.rate_bps / 1e6:,.0f} Mbit/s each way"
         across = level[link.a] == level[link.b]
-        dip = abs(a.x - b.x) / 4 + 12 if across else 0
+        dip = _dip(a, b) if across else 0
         path = f"M{a.x:.0f} {a.y:.0f}Q{(a.x + b.x) / 2:.0f} {(a.y + b.y) / 2 + dip:.0f}"
         drawn.append(
             f'<path class="link{" across" if across else ""}" stroke-width="{width:.1f}" '
             f'd="{path} {b.x:.0f} {b.y:.0f}"><title>{escape(label)}</title></path>'
         )
     return drawn
+
+
+def _dip(a: _Place, b: _Place) -> float:
+    """How far below its ends a bent line's control point is; the line goes half as far."""
+    return abs(a.x - b.x) / 4 + 12
+
+
+def _depth(fabric: Fabric, level: Mapping[str, int], places: Mapping[str, _Place]) -> float:
+    """The room that lines between hosts need below them."""
+    ends = [(link.a, link.b) for link in fabric.links if not level[link.a] and not level[link.b]]
+    return max((_dip(places[a], places[b]) / 2 for a, b in ends), default=0.0)
 
 
 def _switch(name: str, place: _Place) -> str:

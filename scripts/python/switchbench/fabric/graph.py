@@ -12,8 +12,6 @@ from typing import TypeAlias
 import networkx
 
 from ..errors import ConfigurationError
-from ..lab.topology import Topology
-from ..lab.units import UNSHAPED
 
 Graph: TypeAlias = "networkx.Graph[str]"
 
@@ -128,21 +126,3 @@ def reachable(graph: Graph, start: str, transit: frozenset[str]) -> set[str]:
                 if neighbour in transit:
                     waiting.append(neighbour)
     return seen
-
-
-def from_topology(topology: Topology) -> Fabric:
-    """The fabric of a topology file; FabricError where a link's rate is not known."""
-    unknown = [node.name for node in topology.nodes if node.rate_bps == UNSHAPED]
-    unknown += [trunk.name for trunk in topology.trunks if trunk.rate_bps == UNSHAPED]
-    if unknown:
-        raise FabricError(
-            [f"{topology.name}: the rate of {unknown[0]} is not limited: nothing can be computed"]
-        )
-    access = (Link(node.name, node.module, node.rate_bps) for node in topology.nodes)
-    trunks = (Link(trunk.a, trunk.b, trunk.rate_bps, trunk.links) for trunk in topology.trunks)
-    return Fabric(
-        topology.name,
-        tuple(node.name for node in topology.nodes),
-        topology.modules,
-        (*access, *trunks),
-    )

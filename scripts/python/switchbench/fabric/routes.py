@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which links a flow takes: shortest paths, with equal ones dealt out by destination.
 
+Where hosts forward, as few of them as can be are passed, and then as few switches.
+
 A direction of a link is a resource with a number; a path is a row of them. Frames to one host
 take one way from any place, as a forwarding table by destination makes them (for several equal
 ways the d-mod-k rule of InfiniBand's fat trees: the destination's rank modulo their number).
@@ -8,7 +10,7 @@ ways the d-mod-k rule of InfiniBand's fat trees: the destination's rank modulo t
 
 from __future__ import annotations
 
-from collections import deque
+from heapq import heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +44,14 @@ class Routes:
         self._number = {ends: number for number, ends in enumerate(self.resources)}
         self._places = [*fabric.switches, *(h for h in fabric.hosts if not self._is_leaf(h))]
         self._place = {name: number for number, name in enumerate(self._places)}
+        self._adjacent = [
+            [
+                self._place[near]
+                for near in sorted(fabric.graph.neighbors(name))
+                if near in self._place
+            ]
+            for name in self._places
+        ]
         self._gate, self._up, self._down = self._attached()
         self._ways = self._walked(self._next_places())
 
@@ -63,6 +73,18 @@ class Routes:
             self.paths(sources, destinations) != self.nothing, axis=1
         )
         return counts
+
+    def host_hops(self, sources: Ranks, destinations: Ranks) -> npt.NDArray[np.int64]:
+        """How often each flow goes from one host to the next: the hosts that forward it, and 1."""
+        hosts = frozenset(self.fabric.hosts)
+        arrives = np.array([end in hosts for _, end in self.resources] + [False])
+        counts: npt.NDArray[np.int64] = arrives[self.paths(sources, destinations)].sum(axis=1)
+        return counts
+
+    def steps(self, source: int, destination: int) -> list[tuple[str, str]]:
+        """The links of one flow in their order, each from where to where."""
+        (path,) = self.paths(np.array([source]), np.array([destination]))
+        return [self.resources[resource] for resource in path if resource != self.nothing]
 
     def opposite(self, paths: Paths) -> Paths:
         """The other direction of each resource of these paths."""
@@ -98,20 +120,26 @@ class Routes:
         for goal in (int(place) for place in np.unique(self._gate)):
             bound = np.flatnonzero(self._gate == goal)
             distance = self._distances(goal)
-            for place, away in distance.items():
-                nearer = self._nearer(place, away, distance)
+            for place in distance:
+                nearer = self._nearer(place, goal, distance)
                 if nearer:
                     following[place, bound] = np.array(nearer)[bound % len(nearer)]
         return following
 
-    def _nearer(self, place: int, away: int, distance: dict[int, int]) -> list[int]:
-        """The neighbours that are one link nearer to the goal and let frames pass."""
+    def _nearer(self, place: int, goal: int, distance: dict[int, int]) -> list[int]:
+        """The neighbours on a shortest way to the goal that let frames pass."""
         return [
             near
-            for near in self._neighbours(place)
-            if distance.get(near) == away - 1
-            and (away == 1 or self._places[near] in self.fabric.transit)
+            for near in self._adjacent[place]
+            if place != goal
+            and near in distance
+            and distance[near] + self._cost(near) == distance[place]
+            and (near == goal or self._places[near] in self.fabric.transit)
         ]
+
+    def _cost(self, place: int) -> int:
+        """Of going there: a host that forwards is dearer than any number of switches."""
+        return len(self._places) if self._places[place] in self.fabric.routers else 1
 
     def _walked(self, following: Paths) -> Paths:
         """The resources from each place to each destination's, going from place to place."""
@@ -139,20 +167,22 @@ class Routes:
             ends = f"{self.fabric.hosts[source]} to {self.fabric.hosts[destination]}"
             raise FabricError([f"{self.fabric.name}: there is no way from {ends}"])
 
-    def _neighbours(self, place: int) -> list[int]:
-        names = sorted(self.fabric.graph.neighbors(self._places[place]))
+    def _beside(self, name: str) -> list[int]:
+        names = sorted(self.fabric.graph.neighbors(name))
         return [self._place[name] for name in names if name in self._place]
 
     def _distances(self, goal: int) -> dict[int, int]:
-        """Links from each place to `goal`, over what frames may pass through."""
-        distance = {goal: 0}
-        waiting = deque([goal])
+        """What the way from each place to `goal` costs, over what frames may pass through."""
+        distance: dict[int, int] = {}
+        waiting = [(0, goal)]
         while waiting:
-            place = waiting.popleft()
+            cost, place = heappop(waiting)
+            if place in distance:
+                continue
+            distance[place] = cost
             if place != goal and self._places[place] not in self.fabric.transit:
                 continue
-            for neighbour in self._neighbours(place):
+            for neighbour in self._adjacent[place]:
                 if neighbour not in distance:
-                    distance[neighbour] = distance[place] + 1
-                    waiting.append(neighbour)
+                    heappush(waiting, (cost + self._cost(place), neighbour))
         return distance

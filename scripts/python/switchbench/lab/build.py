@@ -8,7 +8,8 @@
       control: bridge ctl -- c1 ========================== ctl0, never shaped
 
 In a lab of `kind: model` there are p1 and ctl alone, and a process a module instead of the bridges.
-In one of `kind: ovs` Open vSwitch has the bridges (openvswitch.py).
+In one of `kind: ovs` Open vSwitch has the bridges (openvswitch.py). In one of `kind: routed` nodes
+forward, and have links of their own (routed.py).
 
 All of it goes through one thread and one netlink socket a namespace: 64 nodes take about a second.
 """
@@ -34,10 +35,11 @@ from typing import Any
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from switchbench.lab import namespaces, openvswitch, shaper, state, switches, wiring
+from switchbench.lab import namespaces, openvswitch, routed, shaper, state, switches, wiring
+from switchbench.lab.routing import Routing
 from switchbench.lab.shaper import Shaper
 from switchbench.lab.state import LabError
-from switchbench.lab.topology import OVS, UNSHAPED, Node, Topology, Trunk
+from switchbench.lab.topology import OVS, ROUTED, UNSHAPED, Node, Topology, Trunk
 
 _BRIDGE_PORTS = 1023  # net/bridge/br_private.h: BR_PORT_BITS
 _FORWARDING = 3  # linux/if_bridge.h: BR_STATE_FORWARDING
@@ -114,6 +116,8 @@ class Lab:
 
         A frame crosses its sender's shaper, the trunks on its way, and its receiver's shaper.
         """
+        if self.topology.kind == ROUTED:
+            return Routing(self.topology).longest_queue_s
         access_s = max(_queue_s(node) for node in self.topology.nodes)
         return 2 * access_s + max(_farthest_s(self.topology, m) for m in self.topology.modules)
 
@@ -267,7 +271,7 @@ def _build(lab: Lab) -> None:
         for node in lab.topology.nodes:
             nodes.append(namespaces.create(wiring.namespace_name(lab.name, node.name)))
             stack.callback(os.close, nodes[-1])
-            _set_sysctls(_NODE_SYSCTLS)
+            _set_sysctls(routed.SYSCTLS if lab.topology.kind == ROUTED else _NODE_SYSCTLS)
         switch = namespaces.create(wiring.switch_name(lab.name))
         stack.callback(os.close, switch)
         _set_sysctls(_SWITCH_SYSCTLS)
@@ -275,13 +279,21 @@ def _build(lab: Lab) -> None:
             _build_switch(netlink, lab.topology, nodes)
             if lab.topology.kind == OVS:
                 openvswitch.start(lab.name, lab.topology)
-            for lab_node, fd in zip(lab.nodes, nodes, strict=True):
-                namespaces.setns(fd, namespaces.CLONE_NEWNET)
-                _build_node(lab_node)
+            if lab.topology.kind == ROUTED:
+                _build_routed_nodes(lab, nodes)
+            else:
+                for lab_node, fd in zip(lab.nodes, nodes, strict=True):
+                    namespaces.setns(fd, namespaces.CLONE_NEWNET)
+                    _build_node(lab_node)
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
-            _switch_off_offloads([wiring.switch_port(node) for node in lab.topology.nodes])
+            _switch_off_offloads([wiring.switch_port(node) for node in _switched(lab.topology)])
             _wait_forwarding(netlink)
             _wait_silence(netlink)
+
+
+def _switched(topology: Topology) -> list[Node]:
+    """The nodes on a switch: all of them but in a routed lab."""
+    return [node for node in topology.nodes if node.module]
 
 
 def _set_sysctls(values: dict[str, int]) -> None:
@@ -299,7 +311,8 @@ def _build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) ->
     add_bridges = openvswitch.add_wires if topology.kind == OVS else _add_bridges
     masters = add_bridges(netlink, topology)
     for node, fd in zip(topology.nodes, nodes, strict=True):
-        _add_port(netlink, topology, node, masters[wiring.switch_port(node)], fd)
+        if node.module:
+            _add_port(netlink, topology, node, masters[wiring.switch_port(node)], fd)
         _add_control_port(netlink, node, fd)
     for i in range(len(topology.trunks)):
         _add_trunk(netlink, topology, i, masters)
@@ -438,6 +451,21 @@ def _build_node(node: wiring.LabNode) -> None:
         netlink.addr("add", index=eth0, address=node.ipv4, prefixlen=wiring.IPV4_PREFIX)
         netlink.addr("add", index=eth0, address=node.ipv6, prefixlen=wiring.IPV6_PREFIX)
         netlink.addr("add", index=ctl0, address=node.control_ipv4, prefixlen=wiring.IPV4_PREFIX)
+
+
+def _build_routed_nodes(lab: Lab, nodes: Sequence[int]) -> None:
+    routing = Routing(lab.topology)
+    by_name = dict(zip((node.name for node in lab.nodes), nodes, strict=True))
+    routed.add_links(lab.topology, routing, by_name)
+    for node in lab.nodes:
+        namespaces.setns(by_name[node.name], namespaces.CLONE_NEWNET)
+        names = [interface.name for interface in routing.interfaces(node.name)]
+        _switch_off_offloads([*names, node.control_iface])
+        with IPRoute() as netlink:
+            routed.configure(netlink, lab.topology, routing, node)
+            ctl0 = socket.if_nametoindex(node.control_iface)
+            netlink.link("set", index=ctl0, state="up")
+            netlink.addr("add", index=ctl0, address=node.control_ipv4, prefixlen=wiring.IPV4_PREFIX)
 
 
 def _switch_off_offloads(interfaces: Sequence[str]) -> None:

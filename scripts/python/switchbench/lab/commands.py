@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from switchbench.lab import build, rootless, state
+from switchbench.lab.links import NodeLink
 from switchbench.lab.state import LabError
-from switchbench.lab.topology import UNSHAPED, Topology, TopologyError, load
+from switchbench.lab.topology import UNSHAPED, Node, Topology, TopologyError, load
 
 
 def up(
@@ -87,14 +88,22 @@ def run(node: str, command: Sequence[str], name: str | None = None) -> int:
 
 def describe(topology: Topology) -> str:
     """A topology in a few words: `24 nodes of 10M on 2 modules, trunks left-right of 80M`."""
-    rates = sorted({node.rate_bps for node in topology.nodes})
-    nodes = f"{len(topology.nodes)} nodes of {' and '.join(format_rate(rate) for rate in rates)}"
+    nodes = f"{len(topology.nodes)} nodes{_of_rates(topology.nodes)}"
     modules = len(topology.modules)
     where = "one module" if modules == 1 else f"{modules} modules"
     trunks = ", ".join(
         f"{trunk.name} of {format_rate(trunk.rate_bps)}" for trunk in topology.trunks
     )
-    return f"{nodes} on {where}" + (f", trunks {trunks}" if trunks else "")
+    cables = len(topology.links)
+    between = f", {cables} link{'s' * (cables > 1)}{_of_rates(topology.links)} between nodes"
+    parts = [nodes, f" on {where}" * (modules > 0), f", trunks {trunks}" * bool(trunks)]
+    return "".join([*parts, between * (cables > 0)])
+
+
+def _of_rates(ends: Sequence[Node | NodeLink]) -> str:
+    """` of 10M`; nothing where none is on a switch."""
+    rates = sorted({end.rate_bps for end in ends if isinstance(end, NodeLink) or end.module})
+    return f" of {' and '.join(format_rate(rate) for rate in rates)}" if rates else ""
 
 
 def format_rate(rate_bps: int) -> str:

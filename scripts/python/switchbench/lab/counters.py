@@ -88,6 +88,7 @@ def read(lab: Lab) -> Truth:
             interfaces[wiring.switch_port(node)], interfaces.get(wiring.inbound_shaper(node))
         )
         for node in lab.topology.nodes
+        if node.module
     }
     trunks = {}
     for i, trunk in enumerate(lab.topology.trunks):

@@ -20,6 +20,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from switchbench.lab.behaviour import Behaviour, Fault
+from switchbench.lab.links import NodeLink, Reader
 from switchbench.lab.units import UNSHAPED as UNSHAPED
 from switchbench.lab.units import parse_bytes as parse_bytes
 from switchbench.lab.units import parse_rate_bps as parse_rate_bps
@@ -30,8 +31,12 @@ MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop aro
 LAYER1_OVERHEAD = 24
 """FCS 4, preamble and start delimiter 8, gap 12: what a frame costs beyond what Linux counts."""
 
-BRIDGES, MODEL, OVS = "bridges", "model", "ovs"
-"""What a lab's switch is: Linux bridges, the modelled switch, or Open vSwitch."""
+BRIDGES, MODEL, OVS, ROUTED = "bridges", "model", "ovs", "routed"
+"""What a lab is made of: its switch of Linux bridges, of the modelled switch or of Open vSwitch; or
+nodes that forward IP between bridges and over links of their own."""
+
+MAX_ROUTED = 128
+"""Nodes of a routed lab: each has a route to each other one."""
 
 MAX_GUESTS = 64
 MEMORY_RANGE_MIB = (128, 16384)
@@ -53,12 +58,13 @@ class TopologyError(ValueError):
 
 @dataclass(frozen=True)
 class Node:
-    """A host on one switch port."""
+    """A host on one switch port, or in a routed lab on none."""
 
     name: str
     index: int
     """Its position, from 1, in the order of the file."""
     module: str
+    """Empty: it is on no switch."""
     port: str
     """The switch port as people know it: the lab's `p<index>`, or what the file says."""
     rate_bps: int
@@ -96,7 +102,7 @@ class Guests:
 
 @dataclass(frozen=True)
 class Topology:
-    """A network: a tree of modules, with nodes."""
+    """A network: modules, with nodes; a tree, unless nodes forward."""
 
     name: str
     description: str
@@ -111,6 +117,13 @@ class Topology:
     burst_bytes: int | None = None
     """What may pass a shaper at once after silence, in layer-1 bytes; None: 16 ms of line."""
     kind: str = BRIDGES
+    links: tuple[NodeLink, ...] = ()
+    """Between nodes, of a routed lab."""
+
+    @property
+    def cables(self) -> tuple[Node | Trunk | NodeLink, ...]:
+        """All that has a rate and a queue: nodes on a switch, trunks, links between nodes."""
+        return (*(node for node in self.nodes if node.module), *self.trunks, *self.links)
 
     @property
     def frame_layer1_bytes(self) -> int:
@@ -162,6 +175,12 @@ class _Trunk(_Strict):
     queue: _Bytes | None = None
 
 
+class _Link(_Strict):
+    between: Annotated[list[str], Field(min_length=2, max_length=2)]
+    rate: _Rate | None = None
+    queue: _Bytes | None = None
+
+
 class _File(_Strict):
     topology: Literal[1]
     description: str = ""
@@ -169,11 +188,12 @@ class _File(_Strict):
     queue: _Bytes = DEFAULT_QUEUE_BYTES
     burst: _Bytes | None = None
     mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
-    modules: Annotated[list[_Name], Field(min_length=1)]
+    modules: Annotated[list[_Name], Field(min_length=1)] | None = None
     nodes: Annotated[dict[str, _Nodes | None], Field(min_length=1)]
     trunks: list[_Trunk] = []
+    links: list[_Link] = []
     overrides: dict[str, _Override] = {}
-    kind: Literal["bridges", "model", "ovs"] = "bridges"
+    kind: Literal["bridges", "model", "ovs", "routed"] = "bridges"
     model: Behaviour | None = None
 
 
@@ -338,20 +358,24 @@ def _resolve(file: _File, name: str) -> Topology:
     mistakes = _module_mistakes(file)
     nodes = _nodes(file, mistakes)
     trunks = _trunks(file, mistakes)
-    if not mistakes:
-        mistakes += _graph_mistakes(file.modules, trunks)
+    ends = {node.name: "node" for node in nodes}
+    links = Reader(_expand, mistakes).links(file.links, ends, file.rate, file.queue)
     model = (file.model or Behaviour()).plain() if file.kind == MODEL else None
     topology = Topology(
         name,
         file.description,
-        tuple(file.modules),
+        tuple(file.modules or ()),
         tuple(nodes),
         tuple(trunks),
         file.mtu,
         model=model,
         burst_bytes=file.burst,
         kind=file.kind,
+        links=tuple(links),
     )
+    if not mistakes:
+        mistakes += _loop_mistakes(topology) or _apart_mistakes(topology)
+    mistakes += _routed_mistakes(topology)
     mistakes += _queue_mistakes(topology)
     mistakes += _burst_mistakes(file, topology)
     mistakes += _model_mistakes(file, topology)
@@ -396,9 +420,11 @@ def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
 
 
 def _module_mistakes(file: _File) -> list[str]:
+    if file.modules is None and file.kind != ROUTED:
+        return ["modules: is missing"]
     return [
         f"modules: {module!r} is named {times} times"
-        for module, times in Counter(file.modules).items()
+        for module, times in Counter(file.modules or ()).items()
         if times > 1
     ]
 
@@ -410,7 +436,7 @@ def _nodes(file: _File, mistakes: list[str]) -> list[Node]:
     for names, entry in file.nodes.items():
         group = entry or _Nodes()
         where = f"nodes.{names}"
-        module = _module_of(group, file.modules, where, mistakes)
+        module = _module_of(group, file, where, mistakes)
         for name in _expand(names, where, mistakes):
             if name in seen:
                 mistakes.append(f"{where}: node {name!r} already stands in {seen[name]}")
@@ -418,23 +444,33 @@ def _nodes(file: _File, mistakes: list[str]) -> list[Node]:
             seen[name] = where
             unknown.pop(name, None)
             own = file.overrides.get(name, _Override())
+            index = len(nodes) + 1
+            port = own.port or f"p{index}"
+            if file.kind == ROUTED and not module:
+                if any(item is not None for item in (own.rate, group.rate, own.queue, group.queue)):
+                    mistakes.append(f"{where}: is on no module, so it has `links` with rates alone")
+                    break
+                nodes.append(Node(name, index, "", "", UNSHAPED, file.queue))
+                continue
             rate_bps = _first(own.rate, group.rate, file.rate)
             if rate_bps is None:
                 mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
                 break
-            index = len(nodes) + 1
             queue = _first(own.queue, group.queue, file.queue) or 0
-            nodes.append(Node(name, index, module, own.port or f"p{index}", rate_bps, queue))
+            nodes.append(Node(name, index, module, port, rate_bps, queue))
     mistakes += [f"overrides.{name}: there is no such node" for name in unknown]
     return nodes
 
 
-def _module_of(group: _Nodes, modules: list[str], where: str, mistakes: list[str]) -> str:
+def _module_of(group: _Nodes, file: _File, where: str, mistakes: list[str]) -> str:
+    modules = file.modules or []
+    if group.module is None and file.kind == ROUTED:
+        return ""
     if group.module is None and len(modules) == 1:
         return modules[0]
-    if group.module is None:
+    if group.module is None and modules:
         mistakes.append(f"{where}: module is missing (one of {', '.join(modules)})")
-    elif group.module not in modules:
+    elif group.module is not None and group.module not in modules:
         mistakes.append(f"{where}.module: there is no module {group.module!r}")
     return group.module or ""
 
@@ -467,7 +503,7 @@ def _trunks(file: _File, mistakes: list[str]) -> list[Trunk]:
     trunks: list[Trunk] = []
     for i, entry in enumerate(file.trunks):
         a, b = entry.between
-        unknown = [module for module in (a, b) if module not in file.modules]
+        unknown = [module for module in (a, b) if module not in (file.modules or ())]
         mistakes += [f"trunks.{i}.between: there is no module {module!r}" for module in unknown]
         if a == b:
             mistakes.append(f"trunks.{i}.between: joins {a!r} to itself")
@@ -480,27 +516,65 @@ def _trunks(file: _File, mistakes: list[str]) -> list[Trunk]:
     return trunks
 
 
-def _graph_mistakes(modules: list[str], trunks: list[Trunk]) -> list[str]:
-    """Why the modules are not a tree. Union-find: a trunk inside one part closes a loop."""
-    part = {module: module for module in modules}
+class _Parts:
+    """What is joined to what: union-find."""
 
-    def root(module: str) -> str:
-        while part[module] != module:
-            module = part[module]
-        return module
+    def __init__(self) -> None:
+        self._part: dict[str, str] = {}
 
+    def root(self, place: str) -> str:
+        while (above := self._part.get(place, place)) != place:
+            place = above
+        return place
+
+    def join(self, a: str, b: str) -> None:
+        self._part[self.root(a)] = self.root(b)
+
+
+def _loop_mistakes(topology: Topology) -> list[str]:
+    """Why the modules are no tree: a trunk inside one part closes a loop."""
+    parts = _Parts()
     mistakes = []
-    for i, trunk in enumerate(trunks):
-        if root(trunk.a) == root(trunk.b):
+    for i, trunk in enumerate(topology.trunks):
+        if parts.root(trunk.a) == parts.root(trunk.b):
             mistakes.append(
                 f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
                 "would circle for ever (parallel links are one trunk with `links`)"
             )
-        part[root(trunk.a)] = root(trunk.b)
-    apart = [module for module in modules if root(module) != root(modules[0])]
-    if apart:
-        mistakes.append(f"trunks: no way from module {modules[0]!r} to {', '.join(apart)}")
+        parts.join(trunk.a, trunk.b)
     return mistakes
+
+
+def _apart_mistakes(topology: Topology) -> list[str]:
+    """Why not all can be reached: over trunks, and where nodes forward over these too."""
+    parts = _Parts()
+    joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
+    if topology.kind != ROUTED:
+        for a, b in joined:
+            parts.join(a, b)
+        first, *others = topology.modules
+        apart = [module for module in others if parts.root(module) != parts.root(first)]
+        return [f"trunks: no way from module {first!r} to {', '.join(apart)}"] if apart else []
+    # A node may be called like a module.
+    joined += [(f"node {node.name}", node.module) for node in topology.nodes if node.module]
+    joined += [(f"node {link.a}", f"node {link.b}") for link in topology.links]
+    for a, b in joined:
+        parts.join(a, b)
+    first, *others = (node.name for node in topology.nodes)
+    start = parts.root(f"node {first}")
+    lost = [name for name in others if parts.root(f"node {name}") != start]
+    if not lost:
+        return []
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return [f"links: there is no way from {first!r} to {lost[0]!r}{more}"]
+
+
+def _routed_mistakes(topology: Topology) -> list[str]:
+    if topology.kind != ROUTED:
+        return ["links: goes with `kind: routed` only"] if topology.links else []
+    if len(topology.nodes) > MAX_ROUTED:
+        return [f"nodes: {len(topology.nodes)} that forward to each other; {MAX_ROUTED} at most"]
+    return []
 
 
 def _burst_mistakes(file: _File, topology: Topology) -> list[str]:
@@ -516,10 +590,9 @@ def _burst_mistakes(file: _File, topology: Topology) -> list[str]:
 
 def _queue_mistakes(topology: Topology) -> list[str]:
     frame = topology.frame_layer1_bytes
-    links: list[Node | Trunk] = [*topology.nodes, *topology.trunks]
     return [
         f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes (MTU "
         f"{topology.mtu}, at layer 1): nothing would pass"
-        for link in links
+        for link in topology.cables
         if link.rate_bps != UNSHAPED and link.queue_bytes < frame
     ][:1]

@@ -9,6 +9,9 @@ Everything that differs by node is made from the node's position i (from 1, 16 b
 | eth0, the benchmark's own | 198.19.i.i/16, 2001:2:0:2::i/64 | not the kernel's, or it answers |
 | ... and its MAC address | 02:53:42:00:i:i | locally administered, "SB" |
 | ctl0 | 100.64.i.i/16 | RFC 6598: clashes with no site's own |
+
+In a routed lab (routing.py) the kernel's address is on the loopback interface, with 32 bits, and
+there is no IPv6.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ class LabNode:
     """Its position in the topology, from 1."""
     namespace: Path
     iface: str
-    """The interface under test."""
+    """The interface under test; in a routed lab, that to the node's switch."""
     mac: str
     ipv4: str
     ipv6: str

@@ -10,9 +10,10 @@ import numpy as np
 
 from ..engine import PlanRequest, plan_flows
 from ..errors import ConfigurationError
-from ..fabric import Fabric, Routes, from_topology
+from ..fabric import Fabric, Routes
 from ..fabric.routes import Ranks, Rates
 from ..lab import topology as topologies
+from ..lab.graph import from_topology
 from ..model import Part, Run, Trial
 from ..results.measures import TCP_SEGMENT_OVERHEAD, TCP_SEGMENT_PAYLOAD
 from .models import MODELS, SLOW, Flows

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Routed labs before any namespace: addresses, routes, hops in plans, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from ipaddress import IPv4Interface, IPv4Network
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from switchbench.cli import main
+from switchbench.hops import Hops
+from switchbench.lab import wiring
+from switchbench.lab.commands import describe
+from switchbench.lab.graph import from_topology
+from switchbench.lab.routing import Interface, Routing
+from switchbench.lab.topology import MAX_ROUTED, Topology, TopologyError, load, parse
+
+BENCHMARKS = IPv4Network("198.18.0.0/15")  # RFC 2544
+SALMON = "conf/paper-salmon-figures5-7.yaml"
+
+
+def line(**changes: Any) -> Topology:
+    """a1 - a2 - a3, and a3 on a switch with a4; with changes."""
+    document: dict[str, Any] = {
+        "topology": 1,
+        "kind": "routed",
+        "rate": "10M",
+        "modules": ["sw"],
+        "nodes": {"a[1-2]": {}, "a[3-4]": {"module": "sw"}},
+        "links": [{"between": ["a[1-2]", "a[2-3]"]}],
+    }
+    return parse(document | changes, "line")
+
+
+def walked(topology: Topology, source: str, destination: str) -> list[str]:
+    """The nodes that a packet comes to, by looking at one table after the other."""
+    routing = Routing(topology)
+    owner = {
+        interface.address: node.name
+        for node in topology.nodes
+        for interface in routing.interfaces(node.name)
+    }
+    goal = wiring.kernel_ipv4(topology.node(destination).index)
+    way = [source]
+    while way[-1] != destination:
+        (route,) = (r for r in routing.routes(way[-1]) if r.destination == goal)
+        way.append(owner[route.gateway])
+        assert len(way) <= len(topology.nodes), way
+    return way
+
+
+def test_tables_lead_everywhere_and_over_as_many_hops_as_the_paper_counts() -> None:
+    """Of 35 others 9 are reached in one hop, 14 in two and 12 in three (Salmon 1998, section 3)."""
+    topology = load("salmon-36")
+    hops = Hops(from_topology(topology))
+    counts: Counter[int] = Counter()
+    for destination in (node.name for node in topology.nodes[1:]):
+        way = walked(topology, "node1", destination)
+        assert len(way) - 1 == hops.between("node1", destination)
+        counts[len(way) - 1] += 1
+    assert counts == {1: 9, 2: 14, 3: 12}
+
+
+def test_every_next_hop_is_on_a_network_of_the_interface() -> None:
+    for topology in (load("salmon-36"), load("salmon-paths"), line()):
+        routing = Routing(topology)
+        for node in topology.nodes:
+            networks = {
+                interface.name: IPv4Interface(f"{interface.address}/{interface.prefix}").network
+                for interface in routing.interfaces(node.name)
+            }
+            routes = routing.routes(node.name)
+            assert len(routes) == len(topology.nodes) - 1
+            for route in routes:
+                assert IPv4Interface(route.gateway).ip in networks[route.interface]
+
+
+def test_addresses_are_distinct_and_for_benchmarks() -> None:
+    topology = load("salmon-36")
+    routing = Routing(topology)
+    given = [i.address for node in topology.nodes for i in routing.interfaces(node.name)]
+    given += [wiring.kernel_ipv4(node.index) for node in topology.nodes]
+    assert len(set(given)) == len(given) == 3 * 36
+    assert all(
+        IPv4Interface(address) in IPv4Interface("198.18.0.0/15").network for address in given
+    )
+
+
+def test_interfaces_by_switch_and_links() -> None:
+    routing = Routing(line())
+    assert routing.interfaces("a2") == [
+        Interface("eth1", "198.19.128.1", 31),
+        Interface("eth2", "198.19.128.2", 31),
+    ]
+    assert routing.interfaces("a3") == [
+        Interface("eth0", "198.19.0.1", 24),
+        Interface("eth1", "198.19.128.3", 31),
+    ]
+    assert routing.ends(1) == ("eth2", "eth1")
+    assert walked(line(), "a1", "a4") == ["a1", "a2", "a3", "a4"]
+
+
+def test_switches_that_trunks_join_are_one_network() -> None:
+    topology = load("salmon-paths")
+    routing = Routing(topology)
+    by_node = {n.name: routing.interfaces(n.name)[0].address for n in topology.nodes if n.module}
+    assert [by_node[name].split(".")[2] for name in ("n5", "n6", "n7")] == ["0", "0", "0"]
+    assert by_node["n8"].split(".")[2] == by_node["n9"].split(".")[2] != "0"
+    assert walked(topology, "n5", "n7") == ["n5", "n7"]
+
+
+def test_nodes_on_one_switch_do_not_go_over_others() -> None:
+    """Two cables by way of a2 are as many as two by way of the switch, but one node more."""
+    changes = {
+        "nodes": {"a1": {"module": "sw"}, "a2": {}, "a3": {"module": "sw"}},
+    }
+    topology = line(**changes)
+    for a, b in permutations(("a1", "a3")):
+        assert walked(topology, a, b) == [a, b]
+
+
+def test_the_drain_waits_for_all_queues_of_a_path() -> None:
+    """a1 to a4: two links, and the shapers of two nodes on a switch."""
+    assert Routing(line()).longest_queue_s == pytest.approx(4 * 131_072 * 8 / 10e6)
+
+
+def test_a_lab_is_described() -> None:
+    assert describe(line()) == "4 nodes of 10M on one module, 2 links of 10M between nodes"
+    links = [{"between": ["a[1-2]", "a[2-3]"]}, {"between": ["a1", "a3"]}]
+    ring = line(modules=None, nodes={"a[1-3]": {}}, links=links)
+    assert describe(ring).startswith("3 nodes, 3 links of 10M")
+
+
+def refused() -> Iterator[tuple[dict[str, Any], str]]:
+    """Changes of the line, and the sentence that refuses them."""
+    yield {"links": [{"between": ["a1", "a9"]}]}, "links.0.between: there is no node 'a9'"
+    yield {"links": [{"between": ["a1", "a1"]}]}, "links.0.between: joins 'a1' to itself"
+    yield {"links": [{"between": ["a[1-2]", "a3"]}]}, "joins 2 to 1; two sets of one size"
+    twice = [{"between": ["a1", "a2"]}, {"between": ["a2", "a1"]}]
+    yield {"links": twice}, "links.1: 'a2' and 'a1' are joined by links.0 already"
+    yield {"links": [{"between": ["a1", "a2"]}]}, "there is no way from 'a1' to 'a3' and 1 more"
+    yield {"links": [{"between": ["a1", "a2"], "rate": 0}]}, "a rate of zero carries nothing"
+    yield {"links": [{"between": ["a1", "a2"], "rate": "-1M"}]}, "'-1M' is not a rate"
+    yield {"kind": "bridges"}, "module is missing"
+    both = {"kind": "bridges", "nodes": {"a[1-4]": {"module": "sw"}}}
+    yield both, "links: goes with `kind: routed` only"
+    yield {"nodes": {"a[1-2]": {"rate": "5M"}, "a[3-4]": {"module": "sw"}}}, "is on no module"
+    many = {f"a[1-{MAX_ROUTED + 1}]": {"module": "sw"}}
+    yield {"nodes": many, "links": []}, f"{MAX_ROUTED + 1} that forward to each other"
+    yield {"modules": ["sw", "sx"], "trunks": [{"between": ["sw", "sx"]}] * 2}, "closes a loop"
+
+
+@pytest.mark.parametrize(("changes", "words"), list(refused()), ids=lambda x: str(x)[:40])
+def test_what_no_routed_lab_can_be(changes: dict[str, Any], words: str) -> None:
+    if changes == {"kind": "bridges"}:
+        changes = {**changes, "modules": ["sw", "sx"], "trunks": [{"between": ["sw", "sx"]}]}
+    with pytest.raises(TopologyError) as caught:
+        line(**changes)
+    assert words in caught.value.messages[0]
+
+
+def test_the_plan_says_each_flows_hops(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", SALMON, "--json"]) == 0
+    plans = json.loads(capsys.readouterr().out)["plans"]
+    hops = [set(plan["phases"][0]["networks"][0]["hops"]) for plan in plans[:5]]
+    assert hops == [{1}, {1}, {2}, {3}, {1, 2, 3}]
+    counted = Counter(plans[4]["phases"][0]["networks"][0]["hops"])
+    there = len(plans[4]["phases"][0]["networks"][0]["flows"])
+    assert sum(counted.values()) == there
+    assert main(["plan", SALMON, "--phases", "0"]) == 0
+    text = capsys.readouterr().out
+    assert "node4:e0→node16:e0(3)" in text
+    assert "(n): hops of a flow" in text
+
+
+def test_no_other_lab_has_hops(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--site", "one-switch", "--profile", "quick", "--json"]) == 0
+    (network,) = json.loads(capsys.readouterr().out)["plans"][0]["phases"][0]["networks"]
+    assert "hops" not in network
+
+
+@pytest.mark.parametrize(
+    "setting", ["transport=dpdk", "site.driver=af_packet", "site.queues=2"], ids=str
+)
+def test_dpdk_is_refused_in_one_sentence(setting: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", SALMON, "--set", setting]) == 2
+    said = capsys.readouterr().err
+    assert "nodes of a routed lab forward what kernels send by IP" in said
+    assert said.count("\n") == 1

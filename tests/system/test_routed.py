@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A lab whose nodes forward: messages take the hops that are foretold, and each costs time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import labkit
+import runs
+from switchbench.lab import Lab, down, load, namespaces, up
+
+pytestmark = labkit.needs_lab
+
+# a1 to a2: one hop; to b1, over the link of a2: two; to b2: three.
+TOPOLOGY = {
+    "topology": 1,
+    "kind": "routed",
+    "rate": "100M",
+    "burst": "4KiB",
+    "modules": ["left", "right"],
+    "nodes": {"a[1-3]": {"module": "left"}, "b[1-3]": {"module": "right"}},
+    "links": [{"between": ["a2", "b1"]}],
+}
+FORWARD_COLUMN = 5  # of /proc/net/snmp's line Ip: ForwDatagrams, behind its label
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tuple[Lab, Path]]:
+    """It, and its topology's file."""
+    path = tmp_path / f"{labkit.PREFIX}-routed.yaml"
+    path.write_text(yaml.safe_dump(TOPOLOGY, sort_keys=False))
+    made = up(load(path))
+    try:
+        yield made, path
+    finally:
+        down(made.name)
+    assert labkit.leftovers() == []
+
+
+def forwarded(lab: Lab) -> dict[str, int]:
+    """What each node's kernel has sent on for others."""
+
+    def count() -> int:
+        lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
+        _, values = (line.split() for line in lines if line.startswith("Ip:"))
+        return int(values[FORWARD_COLUMN + 1])
+
+    return {node.name: namespaces.inside(node.namespace, count) for node in lab.nodes}
+
+
+def test_each_hop_costs_time_and_passes_the_nodes_foretold(
+    lab: tuple[Lab, Path], tmp_path: Path
+) -> None:
+    made, path = lab
+    assert set(forwarded(made).values()) == {0}
+    tests = [{"pattern": "pairs", "partners": [["a1", to]]} for to in ("a2", "b1", "b2")]
+    result = runs.run(
+        tmp_path,
+        {
+            "site": {"lab": str(path)},
+            "transport": "tcp",
+            "traffic": "pingpong",
+            "message_sizes": [1],
+            "warmup": "100ms",
+            "window": "500ms",
+            "tests": tests,
+        },
+    )
+    assert result.status == 0, result.output + result.errors
+    curves = result.summary["messages"]["curves"]
+    assert [curve["parameters"]["partners"] for curve in curves] == [
+        [["a1", "a2"]], [["a1", "b1"]], [["a1", "b2"]],
+    ]  # fmt: skip
+    (near,), (middle,), (far,) = (curve["points"] for curve in curves)
+    assert min(point["round_trips"] for point in (near, middle, far)) > 100
+    assert near["latency_us"]["min"] < middle["latency_us"]["min"] < far["latency_us"]["min"]
+    passed = forwarded(made)
+    # Each message and each answer: a2 forwarded those of two pairs, b1 those of one.
+    assert passed["a2"] > 2 * (middle["round_trips"] + far["round_trips"])
+    assert 2 * far["round_trips"] < passed["b1"] < passed["a2"]
+    assert {name for name, frames in passed.items() if not frames} == {"a1", "a3", "b2", "b3"}
