@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from switchbench.fabric.routes import Rates
 from switchbench.model import Part, Port
 from switchbench.predict.constrained import constrained_bps
 from switchbench.predict.fair import max_min_bps
-from switchbench.predict.measured import fits
+from switchbench.predict.measured import fits, offered_shares
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.outlook import Outlook
 from switchbench.predict.proportional import proportional_bps
@@ -222,10 +223,27 @@ def test_the_error_is_that_of_the_time() -> None:
     ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("tcp",), {}) for i in range(3))
     part = Part("lab", ports)
     ranks = np.array([(0, 1), (1, 2)])
-    outlook = Outlook(part, 0, ranks, {"good": np.array([10.0, 5.5]), "bad": np.array([20.0, 10])})
+    rates = {"good": np.array([10.0, 5.5]), "bad": np.array([20.0, 10])}
+    outlook = Outlook(part, 0, ranks, np.array([10.0, 10.0]), rates)
     seen = {(0, "lab", 0): {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 5.0}}
     found = fits(SimpleNamespace(point=0), [outlook], seen)  # type: ignore[arg-type]
     assert [fit.model for fit in found] == ["good", "bad"]
     assert found[0].errors == pytest.approx([0.0, -1 / 11])
     assert found[1].errors == pytest.approx([-0.5, -0.5])
     assert [fit.close for fit in found] == [1.0, 0.0]
+
+
+def test_what_sources_really_sent_is_shown_apart() -> None:
+    """The second source was short of its load by half: told so, the model is right."""
+    ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("dpdk",), {}) for i in range(3))
+    part = Part("lab", ports)
+    ranks = np.array([(0, 1), (1, 2)])
+    both = np.array([10.0, 10.0])
+    outlook = Outlook(part, 0, ranks, both, {"m": both}, {"m": np.array([10.0, 5.0])})
+    place = (0, "lab", 0)
+    sent = {place: {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 5.0}}
+    trial: Any = SimpleNamespace(point=0)
+    (fit,) = fits(trial, [outlook], sent)
+    assert fit.close == 0.5
+    assert fit.offered_errors == pytest.approx([0.0, 0.0])
+    assert offered_shares(trial, [outlook], sent) == pytest.approx([1.0, 0.5])

@@ -29,7 +29,7 @@ EXAMPLES = sorted(path for path in CONF.glob("*.yaml") if _has_a_lab(path))
 LONG = {
     *("paper-sokolowski", "paper-salmon", "paper-switchbench-table1", "paper-zhu"),
     *("sixty-four", "tree", "four-matrices", "two-modules", "frames"),
-    *("acceptance", "two-switches", "paper-switchbench-figure1"),
+    *("acceptance", "two-switches", "paper-switchbench-figure1", "parameters"),
     *("paper-salmon-table1", "paper-salmon-figures5-7"),
 }
 DONE = (0, 1, 4)  # times this short may fail a clause, or leave it open

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench predict`: what each flow of a plan should get, by models of contention."""
+"""`switchbench predict`: what each flow of a plan should get, and how long it should take."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,21 @@ from rich.table import Table
 
 from ..compile import compile_run
 from ..config import Request, read
+from ..errors import ConfigurationError
+from ..fabric.routes import Rates
 from ..model import Run, Trial
-from ..predict.measured import Fit, fits, measured_bps
+from ..predict import parameters
+from ..predict.measured import CLOSE, Fit, Seen, fits, measured_bps, offered_shares, share_close
 from ..predict.models import MODELS
 from ..predict.outlook import Oracle, Outlook, fabric_of, points
+from ..predict.times import Foreteller, Time, between, measured_times
 from ..results.directory import CONFIGURATION
+from ..results.figures import binary, digits
+from ..results.figures import pattern as pattern_of
 from .common import add_command, add_configuration, load_run, make_console
+
+SURE = 0.02
+"""The width of interval that the paper repeats for."""
 
 EXAMPLES = """\
 examples:
@@ -31,14 +40,19 @@ examples:
   switchbench predict conf/two-modules.yaml --models max-min,proportional --json
   switchbench predict results/20260101-120000-two-modules    beside what was measured
   switchbench predict conf/site.yaml --topology hall.yaml    a site of real hosts
+  switchbench predict results/exchange --parameters results/parameters    times, too
 
 Rates are at layer 1. The models are in doc/topology.md. With a results directory each flow is held
 against the rate that its destination saw (the median of its repeats); the error is that of the
-time: (foretold - measured) / measured.
+time: (foretold - measured) / measured. "As offered" is the same for a model that is told what the
+sources really sent. --parameters names results with messages there and back (conf/parameters.yaml),
+to which latency and gaps are fitted: then the times of transfers and of messages are foretold.
 
---json writes one object: topology, trials [{trial, pattern, transport, load, phases, flows,
-models {NAME: {least_bps, mean_bps, greatest_bps}}, and with results fits [{model, flows, close,
-mean_error, worst_error}], best first]}]"""
+--json writes one object: topology, parameters [{transport, network, points, hockney, loggp}],
+trials [{trial, pattern, transport, load, phases, flows, models {NAME: {least_bps, mean_bps,
+greatest_bps}}, times [{what, model, foretold, measured, error}], and with results offered {least,
+mean}, interval {flows, median, within_2_percent}, fits [{model, flows, close, mean_error,
+worst_error, close_as_offered}], best first]}]"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -48,6 +62,12 @@ def add_parser(subparsers: Any) -> None:
     )
     add_configuration(parser)
     parser.add_argument("--topology", metavar="FILE", help="the network of a site of real hosts")
+    parser.add_argument(
+        "--parameters",
+        metavar="RESULTS",
+        type=Path,
+        help="results with messages there and back: foretell times, too",
+    )
     parser.add_argument(
         "--models", type=_models, default=list(MODELS), metavar="NAME,...", help=", ".join(MODELS)
     )
@@ -73,30 +93,71 @@ class _Row:
     phases: int
     rates: dict[str, tuple[float, float, float]]
     """By model: the least, mean and greatest of all flows' rates."""
+    times: list[Time]
     fits: list[Fit]
+    offered: Rates
+    """What sources sent, as a share of what they were to send, by flow."""
+    widths: Rates
+    """Of the flows' 95 % intervals, as a share of the mean."""
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints what is foretold, beside what was measured where there are results."""
     results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
     run = load_run(args) if results is None else compile_run(read(Request(results / CONFIGURATION)))
-    oracle = Oracle(fabric_of(run, args.topology), args.models)
-    rows = _rows(run, oracle, results)
+    fabric = fabric_of(run, args.topology)
+    known = parameters.measured(args.parameters) if args.parameters else []
+    foreteller = _foreteller(run, known, args.parameters) if args.parameters else None
+    oracle = Oracle(fabric, args.models, foreteller)
+    rows = list(_rows(run, oracle, results))
     if args.json:
-        trials = [_entry(row) for row in rows]
-        json.dump({"topology": oracle.fabric.name, "trials": trials}, sys.stdout, indent=1)
+        document = {
+            "topology": oracle.fabric.name,
+            "parameters": [asdict(each) for each in known],
+            "trials": [_entry(row) for row in rows],
+        }
+        json.dump(document, sys.stdout, indent=1)
         print()
     else:
-        _show(rows, make_console(), results is not None)
+        show(rows, known, foreteller, results is not None)
     return 0
 
 
+def _foreteller(run: Run, known: list[parameters.Parameters], results: Path) -> Foreteller:
+    """Refused where no transport of the run was measured."""
+    wanted = {trial.transport for trial in run.trials}
+    if not any(each.transport in wanted for each in known):
+        raise ConfigurationError(
+            f"{results} has parameters of {' and '.join(sorted({e.transport for e in known}))}, "
+            f"and the run sends by {' and '.join(sorted(wanted))}"
+        )
+    by_path = {(each.transport, each.network): each for each in known}
+    return Foreteller(by_path, between(run.site, results))
+
+
 def _rows(run: Run, oracle: Oracle, results: Path | None) -> Iterator[_Row]:
-    seen = measured_bps(run, results) if results else {}
+    seen = measured_bps(run, results) if results else Seen({}, {}, {})
+    took = measured_times(run, results) if results else {}
     for trial in points(run):
-        outlooks = list(oracle.foretell(trial))
-        rates = {model: _spread(outlooks, model) for model in oracle.models_for(trial)}
-        yield _Row(trial, len(outlooks), rates, fits(trial, outlooks, seen))
+        outlooks = list(oracle.foretell(trial, seen.offered))
+        widths = [
+            width
+            for each in outlooks
+            if trial.traffic == "stream"
+            for width in seen.widths.get((trial.point, each.part.network, each.phase), {}).values()
+        ]
+        yield _Row(
+            trial,
+            len(outlooks),
+            {model: _spread(outlooks, model) for model in oracle.models_for(trial)},
+            [
+                replace(time, measured=took.get((trial.point, time.what)))
+                for time in oracle.time_of(trial, outlooks)
+            ],
+            fits(trial, outlooks, seen.delivered) if trial.traffic == "stream" else [],
+            offered_shares(trial, outlooks, seen.offered if trial.traffic == "stream" else {}),
+            np.array(widths),
+        )
 
 
 def _spread(outlooks: list[Outlook], model: str) -> tuple[float, float, float]:
@@ -115,28 +176,111 @@ def _entry(row: _Row) -> dict[str, Any]:
         "phases": row.phases,
         "flows": trial.flows,
         "models": {name: dict(zip(names, rates, strict=True)) for name, rates in row.rates.items()},
-        "fits": [
-            {
-                "model": fit.model,
-                "flows": int(fit.errors.size),
-                "close": fit.close,
-                "mean_error": fit.mean,
-                "worst_error": fit.worst,
-            }
-            for fit in row.fits
-        ],
+        "times": [asdict(time) | {"error": time.error} for time in row.times],
+        "offered": {"least": float(row.offered.min()), "mean": float(row.offered.mean())}
+        if row.offered.size
+        else None,
+        "interval": {
+            "flows": int(row.widths.size),
+            "median": float(np.median(row.widths)),
+            "within_2_percent": float(np.mean(row.widths <= SURE)),
+        }
+        if row.widths.size
+        else None,
+        "fits": [_fit(fit) for fit in row.fits],
     }
 
 
-def _show(rows: Iterator[_Row], console: Console, measured: bool) -> None:
+def _fit(fit: Fit) -> dict[str, Any]:
+    return {
+        "model": fit.model,
+        "flows": int(fit.errors.size),
+        "close": fit.close,
+        "mean_error": fit.mean,
+        "worst_error": fit.worst,
+        "close_as_offered": None if fit.offered_errors is None else share_close(fit.offered_errors),
+    }
+
+
+# --- for people --------------------------------------------------------------------------------
+
+
+def show(
+    rows: list[_Row],
+    known: list[parameters.Parameters],
+    foreteller: Foreteller | None,
+    measured: bool,
+) -> None:
+    """Prints parameters, rates and times."""
+    console = make_console()
+    if foreteller is not None:
+        _show_parameters(known, foreteller, console)
+    _show_rates(rows, console, measured)
+    if any(row.times for row in rows):
+        _show_times(rows, console)
+    for row in rows:
+        _show_doubts(row, console)
+
+
+def _pattern(trial: Trial) -> str:
+    return pattern_of({"pattern": trial.pattern["name"], "parameters": trial.parameters})
+
+
+def _table(names: Sequence[str], figures: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
-    for column in ("trial", "pattern", "transport", "model"):
-        table.add_column(column)
-    for column in ("flows", "min Mbit/s", "mean", "max"):
-        table.add_column(column, justify="right")
-    if measured:
-        for column in ("within 10 %", "mean error", "worst"):
-            table.add_column(column, justify="right")
+    for name in names:
+        table.add_column(name)
+    for name in figures:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _show_parameters(
+    known: list[parameters.Parameters], foreteller: Foreteller, console: Console
+) -> None:
+    titles = ("t0 µs", "r_inf Mbit/s", "n_1/2 B", "scale", "L µs", "o µs", "g µs", "G ns/B")
+    table = _table(("path",), titles)
+    for each in known:
+        hockney, loggp = each.hockney, each.loggp
+        table.add_row(
+            f"{each.transport} in {each.network}",
+            _estimate(hockney.latency_us),
+            _estimate(hockney.bandwidth_mbps),
+            _estimate(hockney.half_bytes),
+            f"{hockney.residual_percent:.1f} %",
+            *(digits(x) for x in (loggp.latency_us, loggp.overhead_us, loggp.gap_us)),
+            _estimate(loggp.byte_ns),
+        )
+    console.print("Fitted to messages there and back, with 95 % intervals", style="bold")
+    console.print(table)
+    for each in known:
+        off = ", ".join(f"{size} B {r:+.0f} %" for size, r in each.hockney.residuals.items())
+        console.print(f"{each.transport} in {each.network} is off the line by: {off}", style="dim")
+        for why in each.loggp.unknown:
+            console.print(f"{each.transport} in {each.network}: {why}", style="dim")
+    spent = foreteller.between
+    how = "as measured there" if spent.measured else "as `plan` reckons"
+    console.print(
+        f"beside the phases a plan takes {spent.once_s * 1000:.0f} ms, and "
+        f"{spent.phase_s * 1000:.0f} ms for each of them, {how}",
+        style="dim",
+    )
+
+
+def _estimate(of: parameters.Estimate | None) -> str:
+    if of is None:
+        return digits(None)
+    if of.low is None:
+        return digits(of.value)
+    return f"{digits(of.value)} ({digits(of.low)} to {digits(of.high)})"
+
+
+def _show_rates(rows: list[_Row], console: Console, measured: bool) -> None:
+    errors = ("within 10 %", "mean error", "worst", "as offered") if measured else ()
+    table = _table(
+        ("trial", "pattern", "transport", "model"),
+        ("flows", "min Mbit/s", "mean", "max", *errors),
+    )
     for row in rows:
         for cells in _lines(row, measured):
             table.add_row(*cells)
@@ -148,14 +292,63 @@ def _lines(row: _Row, measured: bool) -> Iterator[list[str]]:
     """One line a model: in the models' order, or the best first where there is a measure."""
     fitted = {fit.model: fit for fit in row.fits}
     trial = row.trial
-    head = [str(trial.id), trial.pattern["name"], trial.transport]
+    head = [str(trial.id), _pattern(trial), trial.transport]
     for model in fitted or row.rates:
         rates = [f"{bps / 1e6:.4g}" for bps in row.rates[model]]
         errors: list[str] = []
         if measured and model in fitted:
             fit = fitted[model]
-            errors = [f"{fit.close:.1%}", f"{fit.mean:.1%}", f"{fit.worst:+.1%}"]
+            sent = fit.offered_errors
+            told = "" if sent is None else f"{share_close(sent):.1%}"
+            errors = [f"{fit.close:.1%}", f"{fit.mean:.1%}", f"{fit.worst:+.1%}", told]
         elif measured:
-            errors = ["not measured", "", ""]
+            why = "not measured" if trial.traffic == "stream" else "see times"
+            errors = [why, "", "", ""]
         yield [*head, model, str(trial.flows), *rates, *errors]
         head = ["", "", ""]
+
+
+def _show_times(rows: list[_Row], console: Console) -> None:
+    """Models that say the same stand in one line."""
+    table = _table(
+        ("trial", "pattern", "transport", "size", "time of", "model"),
+        ("foretold", "measured", "error"),
+    )
+    for row in rows:
+        trial = row.trial
+        size = trial.document["transfer_bytes"] if trial.traffic == "transfer" else trial.sizes[0]
+        head = [str(trial.id), _pattern(trial), trial.transport, binary(size)]
+        for time, models in _alike(row.times):
+            error = "" if time.error is None else f"{time.error:+.1%}"
+            figures = (digits(time.foretold), digits(time.measured), error)
+            table.add_row(*head, time.what, ", ".join(models), *figures)
+            head = [""] * len(head)
+        if row.times:
+            table.add_section()
+    console.print(table)
+
+
+def _alike(times: list[Time]) -> list[tuple[Time, list[str]]]:
+    found: dict[tuple[str, str], tuple[Time, list[str]]] = {}
+    for time in sorted(times, key=lambda time: time.what):
+        shown = found.setdefault((time.what, digits(time.foretold)), (time, []))
+        shown[1].append(time.model)
+    return list(found.values())
+
+
+def _show_doubts(row: _Row, console: Console) -> None:
+    """How much of the errors may be the measurement's."""
+    words = []
+    if row.offered.size and row.offered.min() < 1 - CLOSE / 2:
+        few = float(np.mean(row.offered < 1 - CLOSE / 2))
+        words.append(
+            f"sources sent {row.offered.min():.0%} or more of their load, {few:.1%} of "
+            "them less than 95 %"
+        )
+    if row.widths.size:
+        words.append(
+            f"95 % interval of a flow {np.median(row.widths):.1%} wide (median), at most "
+            f"2 % for {np.mean(row.widths <= SURE):.0%}"
+        )
+    if words:
+        console.print(f"trial {row.trial.id}: {'; '.join(words)}", style="dim", highlight=False)

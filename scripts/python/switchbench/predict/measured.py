@@ -17,14 +17,11 @@ from ..model import Run, Trial
 from ..results import measures
 from ..results.directory import RECORDS
 from ..results.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records
-from .outlook import Outlook
+from ..results.statistics import interval
+from .outlook import Outlook, Pair, Place
 
 CLOSE = 0.10
 """The paper's margin: an error of at most 10 %."""
-
-Pair = tuple[str, str]
-Place = tuple[int, str, int]
-"""A trial's point, the network, the phase."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +31,13 @@ class Fit:
     model: str
     errors: Rates
     """Of the time: (foretold - measured) / measured; by rates, measured / foretold - 1."""
+    offered_errors: Rates | None = None
+    """The same, were it told what the sources really sent; None where that is not known."""
 
     @property
     def close(self) -> float:
         """The share of flows within the paper's margin."""
-        return float(np.mean(np.abs(self.errors) <= CLOSE))
+        return share_close(self.errors)
 
     @property
     def mean(self) -> float:
@@ -51,22 +50,59 @@ class Fit:
         return float(self.errors[np.abs(self.errors).argmax()])
 
 
-def measured_bps(run: Run, directory: Path) -> dict[Place, dict[Pair, float]]:
-    """Layer-1 rates that destinations saw: of each flow the median over its repeats."""
+def share_close(errors: Rates) -> float:
+    """The share of errors within the paper's margin."""
+    return float(np.mean(np.abs(errors) <= CLOSE))
+
+
+@dataclass
+class Seen:
+    """Layer-1 rates of a run's flows, of each the median over its repeats."""
+
+    delivered: dict[Place, dict[Pair, float]]
+    """What destinations saw."""
+    offered: dict[Place, dict[Pair, float]]
+    """What sources sent, where frames are counted: TCP sends what it is allowed to."""
+    widths: dict[Place, dict[Pair, float]]
+    """The 95 % interval of what was delivered, by its mean; empty where nothing was repeated."""
+
+
+def measured_bps(run: Run, directory: Path) -> Seen:
+    """What both ends of each flow counted."""
     trials = {(trial.id, trial.repeat): trial for trial in run.trials}
-    rates: dict[Place, dict[Pair, list[float]]] = defaultdict(lambda: defaultdict(list))
+    delivered: _Repeats = defaultdict(lambda: defaultdict(list))
+    offered: _Repeats = defaultdict(lambda: defaultdict(list))
     for key, phase, opened in _phases(directory):
         trial = trials.get((key.trial, key.repeat))
         if trial is None:
             continue
-        place = rates[trial.point, key.network, key.phase]
+        place = (trial.point, key.network, key.phase)
         for pair, flow in phase.flows.items():
             if trial.transport == "verbs":
                 options = trial.document.get("verbs", {})
                 flow.packet = measures.packet_shape(options, opened.get(flow.src, {}), None)
             bps = measures.delivered_line_bps(flow)
             if bps is not None:
-                place[pair].append(bps)
+                delivered[place][pair].append(bps)
+            sent = measures.offered_line_bps(flow) if trial.transport == "dpdk" else None
+            if sent is not None:
+                offered[place][pair].append(sent)
+    widths = {
+        place: {
+            pair: found.width
+            for pair, rates in flows.items()
+            if (found := interval(rates, _CONFIDENCE)) is not None and found.mean
+        }
+        for place, flows in delivered.items()
+    }
+    return Seen(_medians(delivered), _medians(offered), widths)
+
+
+_CONFIDENCE = 0.95
+_Repeats = dict[Place, dict[Pair, list[float]]]
+
+
+def _medians(rates: _Repeats) -> dict[Place, dict[Pair, float]]:
     return {
         place: {pair: statistics.median(seen) for pair, seen in flows.items()}
         for place, flows in rates.items()
@@ -88,15 +124,39 @@ def _phases(
 
 
 def fits(
-    trial: Trial, outlooks: Iterable[Outlook], seen: Mapping[Place, Mapping[Pair, float]]
+    trial: Trial, outlooks: Iterable[Outlook], delivered: Mapping[Place, Mapping[Pair, float]]
 ) -> list[Fit]:
     """Each model's errors over all phases of a trial, best first."""
     errors: dict[str, list[Rates]] = defaultdict(list)
+    offered: dict[str, list[Rates | None]] = defaultdict(list)
     for outlook in outlooks:
-        flows = seen.get((trial.point, outlook.part.network, outlook.phase), {})
+        flows = delivered.get((trial.point, outlook.part.network, outlook.phase), {})
         rates = np.array([flows.get(pair, np.nan) for pair in outlook.pairs()])
         known = rates > 0
         for model, foretold in outlook.rates.items():
             errors[model].append(rates[known] / foretold[known] - 1.0)
-    found = [Fit(model, np.concatenate(parts)) for model, parts in errors.items()]
+            sent = outlook.offered_rates.get(model)
+            offered[model].append(None if sent is None else rates[known] / sent[known] - 1.0)
+    found = [
+        Fit(model, np.concatenate(parts), _joined(offered[model]))
+        for model, parts in errors.items()
+    ]
     return sorted((fit for fit in found if fit.errors.size), key=lambda fit: (-fit.close, fit.mean))
+
+
+def _joined(parts: list[Rates | None]) -> Rates | None:
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if known and len(known) == len(parts) else None
+
+
+def offered_shares(
+    trial: Trial, outlooks: Iterable[Outlook], offered: Mapping[Place, Mapping[Pair, float]]
+) -> Rates:
+    """What each flow's source sent, as a share of what it was to send."""
+    shares = [np.empty(0)]
+    for outlook in outlooks:
+        flows = offered.get((trial.point, outlook.part.network, outlook.phase), {})
+        sent = np.array([flows.get(pair, np.nan) for pair in outlook.pairs()])
+        share = sent / outlook.demand_bps
+        shares.append(share[np.isfinite(share)])
+    return np.concatenate(shares)

@@ -8,7 +8,7 @@ message on an empty network, LogGP's sees the end points, for whose gap all flow
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,6 +35,20 @@ class Flows:
         sources, destinations = ranks[:, 0], ranks[:, 1]
         return cls(routes, sources, destinations, demand_bps, routes.paths(sources, destinations))
 
+    def only(self, which: Ranks) -> Flows:
+        """Some of them, by number."""
+        return Flows(
+            self.routes,
+            self.sources[which],
+            self.destinations[which],
+            self.demand_bps[which],
+            self.paths[which],
+        )
+
+    def offering(self, demand_bps: Rates) -> Flows:
+        """The same flows with other demands."""
+        return replace(self, demand_bps=demand_bps)
+
 
 Model = Callable[[Flows], Rates]
 
@@ -56,6 +70,15 @@ def loggp(flows: Flows) -> Rates:
     return np.minimum(rate, flows.demand_bps)
 
 
+def proportional(flows: Flows) -> Rates:
+    """Drop-tail queues; who has always something to send sends what its port carries."""
+    capacity = np.append(flows.routes.capacity_bps, np.inf)
+    first = flows.paths[np.arange(len(flows.paths)), _ends(flows.routes, flows.paths)[0]]
+    load = np.bincount(first, minlength=capacity.size)
+    sent = np.minimum(flows.demand_bps, capacity[first] / load[first])
+    return proportional_bps(flows.routes, flows.paths, sent)
+
+
 def _ends(routes: Routes, paths: Paths) -> tuple[Ranks, Ranks]:
     """The columns of each path's first and last resource."""
     there = paths != routes.nothing
@@ -66,7 +89,7 @@ MODELS: dict[str, Model] = {
     "hockney": hockney,
     "loggp": loggp,
     "max-min": lambda flows: max_min_bps(flows.routes, flows.paths, flows.demand_bps),
-    "proportional": lambda flows: proportional_bps(flows.routes, flows.paths, flows.demand_bps),
+    "proportional": proportional,
     "constrained": lambda flows: np.minimum(
         constrained_bps(flows.routes, flows.paths), flows.demand_bps
     ),

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from ..lab.graph import from_topology
 from ..model import Part, Run, Trial
 from ..results.measures import TCP_SEGMENT_OVERHEAD, TCP_SEGMENT_PAYLOAD
 from .models import MODELS, SLOW, Flows
+from .times import Foreteller, PhaseTime, Time
+
+Pair = tuple[str, str]
+Place = tuple[int, str, int]
+"""A trial's point, the network, the phase."""
+ByFlow = Mapping[Place, Mapping[Pair, float]]
 
 MOST_SLOW_FLOWS = 200_000
 """Models that go through flows one by one are left out of plans with more."""
@@ -30,13 +36,24 @@ class Outlook:
     phase: int
     ranks: Ranks
     """A row a flow: its source and destination in the part."""
+    demand_bps: Rates
+    """What each flow was to send."""
     rates: dict[str, Rates]
     """By model, at layer 1."""
+    offered_rates: dict[str, Rates] = field(default_factory=dict)
+    """The same, of what the sources really sent; empty where that is not known."""
+    times: dict[str, PhaseTime] = field(default_factory=dict)
+    """By model, where there are parameters and the phase ends with its last byte."""
 
-    def pairs(self) -> list[tuple[str, str]]:
+    def pairs(self) -> list[Pair]:
         """The flows by their ports' names."""
-        names = [port.name for port in self.part.ranks]
-        return [(names[source], names[destination]) for source, destination in self.ranks]
+        return pairs_of(self.part, self.ranks)
+
+
+def pairs_of(part: Part, ranks: Ranks) -> list[Pair]:
+    """Flows by their ports' names."""
+    names = [port.name for port in part.ranks]
+    return [(names[source], names[destination]) for source, destination in ranks]
 
 
 def fabric_of(run: Run, topology: str | None) -> Fabric:
@@ -65,9 +82,16 @@ def points(run: Run) -> list[Trial]:
 class Oracle:
     """Foretells trials on one network."""
 
-    def __init__(self, fabric: Fabric, models: Sequence[str] = tuple(MODELS)) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        models: Sequence[str] = tuple(MODELS),
+        foreteller: Foreteller | None = None,
+    ) -> None:
+        """Without a foreteller it knows no times."""
         self.fabric = fabric
         self._models = models
+        self._foreteller = foreteller
         self._routes = Routes(fabric)
         self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
 
@@ -76,8 +100,8 @@ class Oracle:
         fast = trial.flows > MOST_SLOW_FLOWS
         return [name for name in self._models if not (fast and name in SLOW)]
 
-    def foretell(self, trial: Trial) -> Iterator[Outlook]:
-        """Each phase of each network of a trial."""
+    def foretell(self, trial: Trial, offered: ByFlow | None = None) -> Iterator[Outlook]:
+        """Each phase of each network of a trial; `offered`: what sources were seen to send."""
         models = self.models_for(trial)
         for part in trial.parts:
             places = self._places(part)
@@ -87,7 +111,31 @@ class Oracle:
                     continue
                 demand = demand_bps(trial, part, ranks)
                 flows = Flows.of(self._routes, places[ranks], demand)
-                yield Outlook(part, phase, ranks, {name: MODELS[name](flows) for name in models})
+                sent = _sent(
+                    flows, part, ranks, (offered or {}).get((trial.point, part.network, phase))
+                )
+                yield Outlook(
+                    part,
+                    phase,
+                    ranks,
+                    demand,
+                    {name: MODELS[name](flows) for name in models},
+                    {name: MODELS[name](sent) for name in models} if sent else {},
+                    self._times(trial, part, flows, models),
+                )
+
+    def _times(
+        self, trial: Trial, part: Part, flows: Flows, models: Sequence[str]
+    ) -> dict[str, PhaseTime]:
+        if self._foreteller is None:
+            return {}
+        return self._foreteller.phase(trial, part.network, flows, models)
+
+    def time_of(self, trial: Trial, outlooks: Sequence[Outlook]) -> list[Time]:
+        """What the whole trial should take, by model."""
+        if self._foreteller is None:
+            return []
+        return self._foreteller.whole(trial, [(each.phase, each.times) for each in outlooks])
 
     def _places(self, part: Part) -> Ranks:
         """Where in the fabric each rank is; refused where the two don't fit together."""
@@ -106,9 +154,20 @@ class Oracle:
         return np.array([self._rank[host] for host in hosts], dtype=np.int64)
 
 
+def _sent(
+    flows: Flows, part: Part, ranks: Ranks, offered: Mapping[Pair, float] | None
+) -> Flows | None:
+    """The flows with what their sources sent; None where that is not known of each."""
+    if offered is None:
+        return None
+    seen = np.array([offered.get(pair, np.nan) for pair in pairs_of(part, ranks)])
+    return flows.offering(seen) if np.all(seen > 0) else None
+
+
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     """What each flow is offered at layer 1: the load of its port, shared by the port's flows."""
-    if trial.traffic != "stream":
+    full = trial.traffic == "transfer" and trial.load.percent == 100.0
+    if full or trial.traffic not in ("stream", "transfer"):
         return np.full(len(ranks), np.inf)
     lines = np.array([port.line_rate_bps or np.inf for port in part.ranks])
     if trial.load.percent is not None:

@@ -59,15 +59,16 @@ class SweepTable:
             if not is_sweep(trial):
                 continue
             part = next(part for part in trial.parts if part.network == network)
-            about = _about(trial, part)
-            _, sizes = found.setdefault(json.dumps(about, sort_keys=True), (about, {}))
+            said = about(trial, part)
+            _, sizes = found.setdefault(json.dumps(said, sort_keys=True), (said, {}))
             sizes.setdefault(trial.sizes[0], []).append(flows)
-        for about, sizes in found.values():
+        for said, sizes in found.values():
             points = [_point(size, repeats) for size, repeats in sorted(sizes.items())]
-            yield about | {"points": points} | peak(points)
+            yield said | {"points": points} | peak(points)
 
 
-def _about(trial: Trial, part: Part) -> Entry:
+def about(trial: Trial, part: Part) -> Entry:
+    """What tells a curve from others."""
     return {
         "transport": trial.transport,
         "network": part.network,

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long transfers and messages should take: latency, and what a model's rates leave to them.
+
+The rates of a model are those of all flows of a phase; once some are done the others get more, so
+a phase is followed from end to end of its flows. Formulas: doc/topology.md, "Single messages".
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..fabric.routes import Rates
+from ..model import Run, Site, Trial
+from ..results import measures
+from ..results.directory import load_summary
+from ..results.sweep import about, is_sweep
+from ..timing import PHASE_PER_NODE_S, PHASE_S
+from .models import MODELS, SLOW, Flows
+from .parameters import Parameters, Path_
+
+_ENDS = 64
+"""So many ends of flows are followed one by one; what is left then keeps its rates."""
+_MOST_SLOW = 1_000
+"""Models that go through flows one by one are not asked again at each end of more flows."""
+_AT_ONCE = 1e-6
+"""Flows whose ends are so near each other, as a share of the phase, end together."""
+
+PHASES_S = "phases, s"
+PLAN_S = "plan, s"
+HALF_TRIP_US = "half the round trip, µs"
+
+
+@dataclass(frozen=True)
+class Time:
+    """One time as a model foretells it."""
+
+    what: str
+    """PHASES_S: each phase from its start to its last byte, summed. PLAN_S: with what is between
+    them. HALF_TRIP_US: of a typical message."""
+    model: str
+    foretold: float
+    measured: float | None = None
+
+    @property
+    def error(self) -> float | None:
+        """(foretold - measured) / measured."""
+        return None if not self.measured else self.foretold / self.measured - 1.0
+
+
+def has_times(trial: Trial) -> bool:
+    """Whether a trial's time says something of the network: a stream ends by the clock."""
+    return trial.traffic == "transfer" or is_sweep(trial)
+
+
+def payload_share(trial: Trial) -> float:
+    """Payload of large messages by layer-1 bits: full frames of an MTU of 1500, or packets."""
+    if trial.transport != "verbs":  # a message over dpdk has as much room in a frame as in tcp's
+        return measures.TCP_SEGMENT_PAYLOAD / (
+            measures.TCP_SEGMENT_PAYLOAD + measures.TCP_SEGMENT_OVERHEAD
+        )
+    shape = measures.packet_shape(trial.document.get("verbs", {}), {}, None)
+    return shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes)
+
+
+@dataclass(frozen=True)
+class Message:
+    """What each flow of a phase sends, over what path."""
+
+    size: int
+    share: float
+    """Payload by layer-1 bits."""
+    parameters: Parameters
+
+    def ends_s(self, model: str, flows: Flows) -> Rates:
+        """When each flow has its last byte, all begun together."""
+        bits = 8.0 * self.size / self.share
+        ends: Rates = self._latency_s(model, flows) + self._followed_s(model, flows, bits)
+        return ends
+
+    def _latency_s(self, model: str, flows: Flows) -> Rates:
+        """What is added to the bytes' time: LogGP's sender begins its messages one by one."""
+        count = len(flows.sources)
+        if model != "loggp":
+            return np.full(count, self.parameters.hockney.latency_us.value / 1e6)
+        of = self.parameters.loggp
+        fellows = np.bincount(flows.sources)[flows.sources] - 1.0
+        return np.asarray((of.small_us.value + fellows * (of.gap_us or 0.0)) / 1e6)
+
+    def _followed_s(self, model: str, flows: Flows, bits: float) -> Rates:
+        """Without latency: whoever is left shares what those leave who are done."""
+        left = np.full(len(flows.sources), bits)
+        ends = np.zeros(len(left))
+        going = np.arange(len(left))
+        now_s = 0.0
+        for number in range(_ENDS):
+            rates = np.maximum(self._rates(model, flows.only(going)), 1e-3)
+            rest_s = left[going] / rates
+            # Alone, as Hockney has it, nobody gets more when others are done.
+            last = model == "hockney" or number == _ENDS - 1
+            step_s = float(rest_s.max() if last else rest_s.min())
+            ending = rest_s <= step_s + _AT_ONCE * (now_s + step_s)
+            ends[going[ending]] = now_s + rest_s[ending]
+            left[going] -= rates * step_s
+            now_s += step_s
+            going = going[~ending]
+            if not going.size:
+                break
+        return ends
+
+    def _rates(self, model: str, flows: Flows) -> Rates:
+        """Hockney's and LogGP's messages are no faster than those that parameters are fitted to;
+        LogGP's share that rate at a port."""
+        bandwidth = self.parameters.hockney.bandwidth_mbps
+        if model in ("hockney", "loggp") and bandwidth is not None:
+            most = np.full(len(flows.sources), 1e6 * bandwidth.value / self.share)
+            if model == "loggp":
+                most /= np.maximum(
+                    np.bincount(flows.sources)[flows.sources],
+                    np.bincount(flows.destinations)[flows.destinations],
+                )
+            flows = flows.offering(np.minimum(flows.demand_bps, most))
+        return MODELS[model](flows)
+
+
+# --- of a trial --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Between:
+    """What a plan takes beside its phases: partners' addresses, connections, barriers."""
+
+    once_s: float
+    phase_s: float
+    measured: bool
+    """In the run that the parameters are from; else as `plan` reckons."""
+
+    def plan_s(self, phases: int) -> float:
+        """Of so many phases."""
+        return self.once_s + phases * self.phase_s
+
+
+def between(site: Site, results: Path) -> Between:
+    """A line through what plans of different numbers of phases took beside them."""
+    beside = [
+        (plan["phases"], plan["elapsed_s"] - spent)
+        for plan, spent in _plans(load_summary(results))
+        if plan["traffic"] != "stream"  # drains for a time of its own
+    ]
+    by_phases: dict[int, list[float]] = defaultdict(list)
+    for phases, seconds in beside:
+        by_phases[phases].append(seconds)
+    if len(by_phases) > 1:
+        counts = sorted(by_phases)
+        slope, start = np.polyfit(counts, [statistics.median(by_phases[n]) for n in counts], 1)
+        if slope > 0:
+            return Between(max(0.0, float(start)), float(slope), True)
+    sharing = len(site.processes) if site.launch == "lab" else 0
+    return Between(0.0, PHASE_S + PHASE_PER_NODE_S * sharing, False)
+
+
+def _plans(summary: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], float]]:
+    """Each plan that was timed, with the sum of its phases."""
+    spent: dict[tuple[int, int, str], float] = defaultdict(float)
+    for entry in summary["trials"]:
+        spent[entry["trial"], entry["repeat"], entry["network"]] += entry["elapsed_s"] or 0.0
+    return [
+        (plan, spent[plan["trial"], plan["repeat"], plan["network"]])
+        for plan in summary["plans"]
+        if plan["elapsed_s"] and plan["phases"]
+    ]
+
+
+@dataclass(frozen=True)
+class PhaseTime:
+    """When the flows of one phase in one network have their last bytes."""
+
+    last_s: float
+    sum_s: float
+    flows: int
+
+
+@dataclass(frozen=True)
+class Foreteller:
+    """Times of phases and trials, from the parameters of their paths."""
+
+    parameters: Mapping[Path_, Parameters]
+    between: Between
+
+    def phase(
+        self, trial: Trial, network: str, flows: Flows, models: Iterable[str]
+    ) -> dict[str, PhaseTime]:
+        """By model; empty where time says nothing, or no parameters are of this path."""
+        parameters = self._of(trial, network)
+        if parameters is None or not has_times(trial):
+            return {}
+        size = trial.sizes[0] if is_sweep(trial) else int(trial.document["transfer_bytes"])
+        message = Message(size, payload_share(trial), parameters)
+        found = {}
+        for model in models:
+            if model in SLOW and len(flows.sources) > _MOST_SLOW:
+                continue
+            ends = message.ends_s(model, flows)
+            found[model] = PhaseTime(float(ends.max()), float(ends.sum()), len(ends))
+        return found
+
+    def _of(self, trial: Trial, network: str) -> Parameters | None:
+        """Of its own network, else of its transport in the only network that was measured."""
+        exact = self.parameters.get((trial.transport, network))
+        alike = [p for (transport, _), p in self.parameters.items() if transport == trial.transport]
+        return exact or (alike[0] if len(alike) == 1 else None)
+
+    def whole(self, trial: Trial, phases: Sequence[tuple[int, dict[str, PhaseTime]]]) -> list[Time]:
+        """Each model's time of a trial; phases by number, those of networks at the same time."""
+        models = set.intersection(*(set(times) for _, times in phases)) if phases else set()
+        found = []
+        for model in (name for name in MODELS if name in models):
+            times = [(number, times[model]) for number, times in phases]
+            if is_sweep(trial):
+                mean_s = sum(t.sum_s for _, t in times) / sum(t.flows for _, t in times)
+                found.append(Time(HALF_TRIP_US, model, 1e6 * mean_s))
+                continue
+            last: dict[int, float] = defaultdict(float)
+            for number, time in times:
+                last[number] = max(last[number], time.last_s)
+            phases_s = sum(last.values())
+            found.append(Time(PHASES_S, model, phases_s))
+            found.append(Time(PLAN_S, model, phases_s + self.between.plan_s(len(last))))
+        return found
+
+
+# --- what was measured -------------------------------------------------------------------------
+
+
+def measured_times(run: Run, directory: Path) -> dict[tuple[int, str], float]:
+    """By point and `Time.what`: of plans the median of repeats, of messages the median."""
+    summary = load_summary(directory)
+    trials = {(trial.id, trial.repeat): trial for trial in run.trials}
+    plans: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for plan, phases_s in _plans(summary):
+        trial = trials.get((plan["trial"], plan["repeat"]))
+        if trial is not None and trial.traffic == "transfer":
+            plans[trial.point, PHASES_S].append(phases_s)
+            plans[trial.point, PLAN_S].append(plan["elapsed_s"])
+    found = {key: statistics.median(seconds) for key, seconds in plans.items()}
+    half_us = {
+        (_curve(curve), point["size"]): point["latency_us"]
+        for curve in summary["messages"]["curves"]
+        for point in curve["points"]
+    }
+    for trial in run.trials:
+        if is_sweep(trial) and len(trial.parts) == 1:
+            times = half_us.get((_curve(about(trial, trial.parts[0])), trial.sizes[0]), {})
+            typical = times.get("p50") or times.get("mean")
+            if typical:
+                found[trial.point, HALF_TRIP_US] = typical
+    return found
+
+
+def _curve(entry: Mapping[str, Any]) -> str:
+    """What tells a curve of the summary from others."""
+    names = ("transport", "network", "ranks", "pattern", "parameters")
+    return json.dumps([entry[name] for name in names], sort_keys=True)

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Single messages: Hockney's and LogGP's parameters, and the times that follow from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from configs import PROJECT, needs_engine
+from switchbench.cli import main
+from switchbench.compile import compile_run
+from switchbench.config import Request, read
+from switchbench.fabric import Fabric, Link, Routes
+from switchbench.predict import parameters
+from switchbench.predict.models import Flows
+from switchbench.predict.parameters import Costs, Hockney, Parameters, fit_hockney, split_loggp
+from switchbench.predict.times import (
+    HALF_TRIP_US,
+    PHASES_S,
+    PLAN_S,
+    Between,
+    Foreteller,
+    Message,
+    PhaseTime,
+)
+from switchbench.results.directory import SCHEMA
+
+SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]
+T0_US, BYTE_US = 70.0, 0.085
+R_INF = 8 / BYTE_US  # 94.1 Mbit/s of payload
+SHARE = 1448 / 1538
+
+
+def line(noise: np.random.Generator | None = None, scale: float = 0.0) -> list[float]:
+    """Times of the sizes by a path that is as Hockney has it."""
+    factor = 1 + scale * noise.standard_normal(len(SIZES)) if noise else np.ones(len(SIZES))
+    return [float(f * (T0_US + BYTE_US * size)) for f, size in zip(factor, SIZES, strict=True)]
+
+
+def path_of(times: list[float] | None = None, gap_us: float | None = None) -> Parameters:
+    """Its parameters."""
+    hockney = fit_hockney(SIZES, times or line())
+    costs = Costs(small_per_s=[1e6 / gap_us] if gap_us else [])
+    return Parameters("dpdk", "lab", len(SIZES), hockney, split_loggp("dpdk", hockney, costs))
+
+
+def star(count: int = 4, rate_bps: float = 100e6) -> Routes:
+    """Hosts on one switch."""
+    names = tuple(f"h{i}" for i in range(count))
+    return Routes(Fabric("star", names, ("s",), tuple(Link(n, "s", int(rate_bps)) for n in names)))
+
+
+def flows_of(routes: Routes, ranks: list[tuple[int, int]]) -> Flows:
+    return Flows.of(routes, np.array(ranks), np.full(len(ranks), np.inf))
+
+
+def within(estimate: parameters.Estimate | None, value: float) -> bool:
+    assert estimate is not None
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return estimate.low <= value <= estimate.high
+
+
+def test_an_exact_line_is_found_exactly() -> None:
+    found = fit_hockney(SIZES, line())
+    assert found.latency_us.value == pytest.approx(T0_US)
+    assert found.bandwidth_mbps is not None
+    assert found.bandwidth_mbps.value == pytest.approx(R_INF)
+    assert found.half_bytes is not None
+    assert found.half_bytes.value == pytest.approx(T0_US / BYTE_US)
+    # n_1/2 is the size that gets half of r_inf.
+    half = found.half_bytes.value
+    assert 8 * half / found.time_us(half) == pytest.approx(R_INF / 2)
+    assert max(abs(r) for r in found.residuals.values()) < 1e-6
+
+
+def test_intervals_hold_what_they_promise() -> None:
+    """Of 300 noisy paths the truth is in at least 90 % of the 95 % intervals of eight points."""
+    noise = np.random.default_rng(1994)
+    found = [fit_hockney(SIZES, line(noise, 0.05)) for _ in range(300)]
+    for name, truth in (
+        ("latency_us", T0_US), ("bandwidth_mbps", R_INF), ("half_bytes", T0_US / BYTE_US)
+    ):  # fmt: skip
+        assert np.mean([within(getattr(each, name), truth) for each in found]) >= 0.90
+
+
+def test_one_bad_size_does_not_bend_the_line_and_shows_in_the_residuals() -> None:
+    times = line(np.random.default_rng(2), 0.01)
+    times[4] *= 5  # 4 KiB, five times too slow
+    found = fit_hockney(SIZES, times)
+    assert found.latency_us.value == pytest.approx(T0_US, rel=0.05)
+    assert found.bandwidth_mbps is not None
+    assert found.bandwidth_mbps.value == pytest.approx(R_INF, rel=0.05)
+    assert found.residuals[4096] == pytest.approx(400, abs=30)
+
+
+def test_times_that_do_not_grow_have_no_bandwidth() -> None:
+    found = fit_hockney([4, 8, 16], [50.0, 50.0, 50.0])
+    assert found.latency_us.value == pytest.approx(50)
+    assert found.bandwidth_mbps is None
+    assert found.half_bytes is None
+    assert found.time_us(1e6) == pytest.approx(50)
+
+
+def test_loggp_splits_what_processors_show() -> None:
+    """5 µs of each process by round trip: o = 2.5 at either end, and L is what is left."""
+    hockney = fit_hockney(SIZES, line())
+    costs = Costs(cpu_s=2 * 1000 * 5e-6, round_trips=1000, small_per_s=[100e3, 140e3])
+    found = split_loggp("dpdk", hockney, costs)
+    assert found.byte_ns is not None
+    assert found.byte_ns.value == pytest.approx(1000 * BYTE_US)
+    assert found.small_us.value == pytest.approx(T0_US + BYTE_US)
+    assert found.overhead_us == pytest.approx(2.5)
+    assert found.latency_us == pytest.approx(T0_US + BYTE_US - 5)
+    assert found.gap_us == pytest.approx(1e6 / 140e3)
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("transport", "costs", "words"),
+    [
+        ("dpdk", Costs(), ["no messages of 64 B", "no stream of messages"]),
+        ("dpdk", Costs(1.0, 1000, polls=True), ["workers that poll", "no stream"]),
+        ("dpdk", Costs(1.0, 10), ["more processor time than a message takes", "no stream"]),
+        ("tcp", Costs(0.01, 1000, small_per_s=[3e6]), ["travel joined"]),
+    ],
+)
+def test_what_cannot_be_told_apart_is_said(transport: str, costs: Costs, words: list[str]) -> None:
+    found = split_loggp(transport, fit_hockney(SIZES, line()), costs)
+    assert len(found.unknown) == len(words)
+    for why, word in zip(found.unknown, words, strict=True):
+        assert word in why
+    assert found.gap_us is None
+    assert (found.latency_us is None) == (found.overhead_us is None) == (transport == "dpdk")
+
+
+def test_a_transfer_takes_latency_and_its_share_of_the_line() -> None:
+    """Two flows into one port: each has half of it, whichever model sees that."""
+    routes = star()
+    message = Message(1 << 20, SHARE, path_of())
+    flows = flows_of(routes, [(0, 2), (1, 2)])
+    alone_s = 8 * (1 << 20) / SHARE / 100e6
+    for model in ("max-min", "proportional", "constrained"):
+        assert message.ends_s(model, flows) == pytest.approx([T0_US / 1e6 + 2 * alone_s] * 2)
+    as_fitted = 8 * (1 << 20) / (R_INF * 1e6)
+    assert message.ends_s("hockney", flows) == pytest.approx([T0_US / 1e6 + as_fitted] * 2)
+    assert message.ends_s("loggp", flows) == pytest.approx(
+        [(T0_US + BYTE_US) / 1e6 + 2 * as_fitted] * 2, rel=1e-3
+    )
+
+
+def test_who_is_left_has_what_the_others_leave() -> None:
+    """A port of 100M with one host of 20M and one of 100M: 20 and 80 Mbit/s, then 20 alone."""
+    names = ("slow", "fast", "sink")
+    links = (Link("slow", "s", 20_000_000), *(Link(n, "s", 100_000_000) for n in names[1:]))
+    flows = flows_of(Routes(Fabric("uneven", names, ("s",), links)), [(0, 2), (1, 2)])
+    size = 1_000_000
+    bits = 8 * size / SHARE
+    slow, fast = Message(size, SHARE, path_of()).ends_s("max-min", flows) - T0_US / 1e6
+    assert slow == pytest.approx(bits / 20e6)
+    assert fast == pytest.approx(bits / 80e6)
+    # Three into one, one of which has a second flow to share its port with: it ends last, faster
+    # than at its first rate.
+    shared = flows_of(star(5), [(0, 3), (1, 3), (2, 3), (0, 4)])
+    first, *_, other = Message(size, SHARE, path_of()).ends_s("max-min", shared) - T0_US / 1e6
+    assert first == pytest.approx(3 * bits / 100e6)
+    # 66.7 Mbit/s until it is done: the first three need twice as long.
+    assert other == pytest.approx(bits / (100e6 * 2 / 3))
+
+
+def test_loggp_begins_one_message_after_the_other() -> None:
+    """Three of one sender are small: each waits for the gaps of its fellows."""
+    message = Message(1, SHARE, path_of(gap_us=10.0))
+    ends = message.ends_s("loggp", flows_of(star(), [(0, 1), (0, 2), (0, 3)]))
+    assert ends * 1e6 == pytest.approx([T0_US + 2 * 10] * 3, abs=1.0)
+
+
+def test_a_plans_time_is_its_phases_and_what_is_between() -> None:
+    """Networks work at the same time; phases follow each other."""
+    between = Between(0.1, 0.02, measured=True)
+    foreteller = Foreteller({("dpdk", "lab"): path_of()}, between)
+    transfer: Any = SimpleNamespace(traffic="transfer", parameters={}, document={})
+    times = [(0, 1.0), (0, 1.5), (1, 2.0)]
+    phases = [(number, {"max-min": PhaseTime(last, last, 1)}) for number, last in times]
+    found = {time.what: time for time in foreteller.whole(transfer, phases)}
+    assert found[PHASES_S].foretold == pytest.approx(3.5)
+    assert found[PLAN_S].foretold == pytest.approx(3.5 + 0.1 + 2 * 0.02)
+    message: Any = SimpleNamespace(traffic="pingpong", parameters={})
+    trips = [(0, {"max-min": PhaseTime(3e-3, 8e-3, 4)})]
+    (time,) = foreteller.whole(message, trips)
+    assert (time.what, time.foretold) == (HALF_TRIP_US, pytest.approx(2000))
+
+
+# --- a results directory -----------------------------------------------------------------------
+
+
+def _records() -> Iterator[dict[str, Any]]:
+    """What conf/parameters.yaml would leave on a path that is as Hockney has it."""
+    run = compile_run(read(Request(PROJECT / "conf" / "parameters.yaml")))
+    for trial in run.trials:
+        head = {"trial": trial.id, "repeat": 0, "phase": 0, "network": "lab"}
+        pair = {"src": "node1:e0", "dst": "node2:e0"}
+        if trial.traffic == "pingpong":
+            ns = round(2000 * (T0_US + BYTE_US * trial.sizes[0]))
+            times = {"kind": "pingpong", "count": 1, "sum_ns": ns, "least_ns": ns}
+            yield {"type": "histogram", **head, **pair, **times, "buckets": ""}
+            counts = {"frames": 500, "messages": None, "window_ns": 250_000_000}
+            yield {"type": "flow", **head, **pair, "side": "source", **counts}
+            for node in ("node1", "node2", "node3"):
+                used = 500 * 4e-6 if node != "node3" else 0.0
+                yield {"type": "phase", **head, "node": node, "cpu_s": used, "cpu_span_s": 0.5}
+        elif trial.traffic == "stream":
+            counts = {"window_frames": 50_000, "window_messages": None, "window_ns": 500_000_000}
+            yield {"type": "flow", **head, **pair, "side": "destination", **counts}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A directory with these records and a summary that knows two plans' times."""
+    conf = (PROJECT / "conf" / "parameters.yaml").read_text()
+    (tmp_path / "configuration.yaml").write_text(conf)
+    lines = [json.dumps(record) + "\n" for record in _records()]
+    (tmp_path / "records.ndjson").write_text("".join(lines))
+    names = ("status", "exit_status", "faults", "run", "ports", "expectations")
+    summary: dict[str, Any] = dict.fromkeys(names) | {"schema": SCHEMA}
+    summary["plans"] = [
+        {"trial": n, "repeat": 0, "network": "lab", "phases": phases, "traffic": "transfer"}
+        | {"elapsed_s": 0.08 + 0.02 * phases}
+        for n, phases in enumerate((1, 7))
+    ]
+    summary["trials"] = []
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    return tmp_path
+
+
+@needs_engine
+def test_parameters_of_a_results_directory(results: Path) -> None:
+    dpdk, tcp = parameters.measured(results)
+    assert (dpdk.transport, tcp.transport) == ("dpdk", "tcp")
+    assert isinstance(dpdk.hockney, Hockney)
+    assert dpdk.hockney.latency_us.value == pytest.approx(T0_US, rel=1e-4)
+    assert dpdk.loggp.overhead_us == pytest.approx(2.0)
+    assert dpdk.loggp.gap_us == pytest.approx(10.0)
+    assert tcp.loggp.gap_us is None
+
+
+@needs_engine
+def test_the_command_foretells_times(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seven phases of 1 MiB at 100 Mbit/s and what is between, from --parameters."""
+    arguments = ["predict", str(PROJECT / "conf" / "parameters.yaml"), "--models", "max-min"]
+    changed = ["--set", "tests.2.transfer_size=1MiB", "--parameters", str(results)]
+    assert main([*arguments, *changed, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["parameters"][0]["hockney"]["latency_us"]["value"] == pytest.approx(T0_US, 1e-4)
+    last = found["trials"][-1]
+    assert last["transport"] == "dpdk"
+    times = {time["what"]: time["foretold"] for time in last["times"]}
+    one = T0_US / 1e6 + 8 * (1 << 20) / SHARE / 95e6  # dpdk is offered at 95 %
+    assert times[PHASES_S] == pytest.approx(7 * one, rel=1e-3)
+    assert times[PLAN_S] == pytest.approx(7 * one + 0.08 + 7 * 0.02, rel=1e-3)
+
+
+@needs_engine
+def test_parameters_of_results_that_have_none(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (results / "records.ndjson").write_text("")
+    conf = str(PROJECT / "conf" / "parameters.yaml")
+    assert main(["predict", conf, "--parameters", str(results)]) == 2
+    assert "no messages there and back of 3 sizes" in capsys.readouterr().err
+    assert main(["predict", conf, "--parameters", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+@needs_engine
+def test_parameters_of_another_transport(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = str(PROJECT / "conf" / "verbs-guests.yaml")
+    arguments = ["predict", conf, "--topology", "one-switch", "--parameters", str(results)]
+    assert main(arguments) == 2
+    assert "has parameters of dpdk and tcp, and the run sends by verbs" in capsys.readouterr().err
