@@ -18,6 +18,7 @@
 #define STRING(key, flags, type, member)                                                           \
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | (flags), struct type, member, 0, 4096)
 #define LIST_MAX 1000000
+#define BATCH_MAX 1000000u
 #define TIME_MAX_NS (30 * 86400 * NS_PER_S)
 #define PROBE_FPS_MAX 1e6 /* beyond that they are a load */
 
@@ -29,8 +30,10 @@ static const cyaml_strval_t worker_words[] = {
     {"auto", WORKER_AUTO}, {"sleep", WORKER_SLEEP}, {"poll", WORKER_POLL}};
 static const cyaml_strval_t header_words[] = {
     {"l2", HEADER_L2}, {"ipv4-udp", HEADER_IPV4_UDP}, {"ipv6-udp", HEADER_IPV6_UDP}};
-static const cyaml_strval_t traffic_words[] = {
-    {"stream", TRAFFIC_STREAM}, {"transfer", TRAFFIC_TRANSFER}, {"pingpong", TRAFFIC_PINGPONG}};
+static const cyaml_strval_t traffic_words[] = {{"stream", TRAFFIC_STREAM},
+                                               {"transfer", TRAFFIC_TRANSFER},
+                                               {"pingpong", TRAFFIC_PINGPONG},
+                                               {"schedule", TRAFFIC_SCHEDULE}};
 static const cyaml_strval_t partner_words[] = {{"fixed", false}, {"random", true}};
 static const cyaml_strval_t service_words[] = {
     {"rc", VERBS_RC}, {"uc", VERBS_UC}, {"ud", VERBS_UD}};
@@ -194,6 +197,14 @@ static const cyaml_schema_field_t pingpong_fields[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t schedule_fields[] = {
+    CYAML_FIELD_UINT("count", OPTIONAL, struct doc_schedule, count),
+    CYAML_FIELD_UINT_PTR("batch", POINTER | OPTIONAL, struct doc_schedule, batch),
+    CYAML_FIELD_UINT_PTR("warmup", POINTER | OPTIONAL, struct doc_schedule, warmup),
+    CYAML_FIELD_BOOL("compute", OPTIONAL, struct doc_schedule, compute),
+    CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t latency_fields[] = {
     CYAML_FIELD_FLOAT_PTR("probe_fps", POINTER | OPTIONAL, struct doc_latency, probe_fps),
     CYAML_FIELD_BOOL("stamps", OPTIONAL, struct doc_latency, stamps),
@@ -265,9 +276,9 @@ static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_ENUM("traffic", OPTIONAL, struct doc_trial, traffic, traffic_words,
                      CYAML_ARRAY_LEN(traffic_words)),
     CYAML_FIELD_UINT("transfer_bytes", OPTIONAL, struct doc_trial, transfer_bytes),
-    CYAML_FIELD_SEQUENCE("sizes", POINTER, struct doc_trial, sizes, &u32_entry, 1,
+    CYAML_FIELD_SEQUENCE("sizes", POINTER | OPTIONAL, struct doc_trial, sizes, &u32_entry, 1,
                          TRANSPORT_SIZES_MAX),
-    CYAML_FIELD_MAPPING("load", CYAML_FLAG_DEFAULT, struct doc_trial, load, load_fields),
+    CYAML_FIELD_MAPPING("load", OPTIONAL, struct doc_trial, load, load_fields),
     CYAML_FIELD_INT("warmup_ns", OPTIONAL, struct doc_trial, warmup_ns),
     CYAML_FIELD_INT("window_ns", OPTIONAL, struct doc_trial, window_ns),
     CYAML_FIELD_INT("cooldown_ns", OPTIONAL, struct doc_trial, cooldown_ns),
@@ -277,6 +288,8 @@ static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_INT("interim_ns", OPTIONAL, struct doc_trial, interim_ns),
     CYAML_FIELD_MAPPING_PTR("pingpong", POINTER | OPTIONAL, struct doc_trial, pingpong,
                             pingpong_fields),
+    CYAML_FIELD_MAPPING_PTR("schedule", POINTER | OPTIONAL, struct doc_trial, schedule,
+                            schedule_fields),
     CYAML_FIELD_MAPPING_PTR("latency", POINTER | OPTIONAL, struct doc_trial, latency,
                             latency_fields),
     CYAML_FIELD_MAPPING_PTR("dpdk", POINTER | OPTIONAL, struct doc_trial, dpdk, dpdk_fields),
@@ -357,6 +370,8 @@ static int check_load(const struct doc_trial *trial, struct err *err)
 {
     const struct doc_load *load = &trial->load;
 
+    if (trial->traffic == TRAFFIC_SCHEDULE) /* what a step sends goes as fast as it can */
+        return 0;
     if (!isfinite(load->percent) || !isfinite(load->bps) || !isfinite(load->fps) ||
         (load->percent > 0) + (load->bps > 0) + (load->fps > 0) != 1)
         return err_set(err, -EINVAL,
@@ -371,6 +386,8 @@ static int check_load(const struct doc_trial *trial, struct err *err)
 /* What would otherwise be cut short or overflow on its way. */
 static int check_numbers(const struct doc_trial *trial, struct err *err)
 {
+    if (trial->sizes_count == 0 && trial->traffic != TRAFFIC_SCHEDULE)
+        return err_set(err, -EINVAL, "trial %u: sizes are missing", trial->id);
     for (unsigned i = 0; i < trial->sizes_count; i++)
         if (trial->sizes[i] == 0)
             return err_set(err, -EINVAL, "trial %u: a size of 0 bytes", trial->id);
@@ -447,6 +464,24 @@ static int check_pingpong(const struct doc_trial *trial, struct err *err)
     return 0;
 }
 
+static int check_schedule(const struct doc_trial *trial, struct err *err)
+{
+    static const struct doc_schedule none;
+    const struct doc_schedule *schedule = trial->schedule != NULL ? trial->schedule : &none;
+
+    if (trial->traffic != TRAFFIC_SCHEDULE)
+        return trial->schedule == NULL
+                   ? 0
+                   : err_set(err, -EINVAL, "trial %u: schedule needs traffic: schedule", trial->id);
+    if (schedule->count == 0 && trial->window_ns <= 0)
+        return err_set(err, -EINVAL, "trial %u: a schedule needs a count or a window_ns above 0",
+                       trial->id);
+    if (schedule->batch != NULL && (*schedule->batch == 0 || *schedule->batch > BATCH_MAX))
+        return err_set(err, -EINVAL, "trial %u: a batch has 1 to %u repetitions, not %u", trial->id,
+                       BATCH_MAX, *schedule->batch);
+    return 0;
+}
+
 static int check_trial(const struct doc_trial *trial, struct err *err)
 {
     int rc = check_load(trial, err);
@@ -457,6 +492,8 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
         rc = check_verbs(trial, err);
     if (rc == 0)
         rc = check_pingpong(trial, err);
+    if (rc == 0)
+        rc = check_schedule(trial, err);
     if (rc < 0)
         return rc;
     if (trial->traffic == TRAFFIC_STREAM && trial->window_ns <= 0)
@@ -464,6 +501,11 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
     if (trial->traffic == TRAFFIC_TRANSFER && trial->transfer_bytes == 0)
         return err_set(err, -EINVAL, "trial %u: a transfer needs transfer_bytes above 0",
                        trial->id);
+    if (trial->by_clock && trial->traffic == TRAFFIC_SCHEDULE)
+        return err_set(
+            err, -EINVAL,
+            "trial %u: the ranks of a schedule wait for each other: leave sync: none out",
+            trial->id);
     if (trial->by_clock && (trial->traffic == TRAFFIC_TRANSFER ||
                             (trial->pingpong != NULL && trial->pingpong->count > 0)))
         return err_set(err, -EINVAL,

@@ -159,6 +159,13 @@ struct doc_pingpong {
     double compute;
 };
 
+struct doc_schedule {
+    uint64_t count;
+    uint32_t *batch;  /* NULL: 1 */
+    uint32_t *warmup; /* NULL: 1 */
+    bool compute;
+};
+
 struct doc_latency {
     double *probe_fps; /* NULL: the transport chooses */
     bool stamps;
@@ -189,6 +196,7 @@ struct doc_trial {
     uint64_t flood_limit;
     int64_t interim_ns;            /* from one interim result to the next; 0: none */
     struct doc_pingpong *pingpong; /* NULL: all defaults */
+    struct doc_schedule *schedule; /* the same */
     struct doc_latency *latency;   /* NULL: none is measured */
     struct doc_dpdk *dpdk;         /* NULL: all defaults */
     struct doc_tcp *tcp;

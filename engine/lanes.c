@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define PROBES 3
+#define PROBE_BYTES 64
 #define ALONE_NS (500 * NS_PER_MS) /* a node computes alone for so long, to be compared with */
 #define FLOWS_USUAL 2              /* of a rank in a phase, each way: most patterns have no more */
 #define ASKED_MOST 32u             /* partners whose addresses are asked for at the same time */
@@ -129,6 +130,19 @@ static void set_pingpong_options(struct pingpong_options *options, const struct 
     };
 }
 
+static void set_schedule_options(struct schedule_options *options, const struct doc_schedule *doc)
+{
+    static const struct doc_schedule none;
+
+    doc = doc != NULL ? doc : &none;
+    *options = (struct schedule_options){
+        .count = doc->count,
+        .batch = doc->batch != NULL ? *doc->batch : 1,
+        .warmup = doc->warmup != NULL ? *doc->warmup : 1,
+        .compute = doc->compute,
+    };
+}
+
 /* Frames that ask whether messages can pass are chosen by their transport; an ordinary one stands
  * for them where loads and times are computed. */
 static void set_probe_size(const struct phase_run *run, struct phase *phase)
@@ -155,13 +169,16 @@ static void make_template(struct phase_run *run)
         .number = run->number,
         .seed = doc->seed + run->number,
         .traffic = phase_is_probe(run) ? TRAFFIC_PROBE : doc->traffic,
-        .messages = doc->traffic == TRAFFIC_PINGPONG,
+        .messages = doc->traffic == TRAFFIC_PINGPONG || doc->traffic == TRAFFIC_SCHEDULE,
         .transfer_bytes = doc->transfer_bytes,
         .probes = PROBES,
         .probe_patience_ns = patience_ns(run),
         .size_count = doc->sizes_count,
     };
-    memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
+    if (doc->sizes_count > 0)
+        memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
+    else /* a schedule's steps say how long messages are: this is what probes them */
+        phase->sizes[phase->size_count++] = PROBE_BYTES;
     if (phase->messages && phase_is_probe(run))
         set_probe_size(run, phase);
     set_dpdk_options(&phase->dpdk, doc->dpdk);
@@ -170,6 +187,7 @@ static void make_template(struct phase_run *run)
     set_tcp_options(&phase->tcp, doc->tcp);
     set_verbs_options(&phase->verbs, doc->verbs);
     set_pingpong_options(&phase->pingpong, doc->pingpong);
+    set_schedule_options(&phase->schedule, doc->schedule);
     set_latency_options(&phase->latency, run);
 }
 
@@ -202,7 +220,8 @@ static int set_load(const struct phase_run *run, struct phase_lane *lane, struct
         .shared = port->doc->conf.shared,
     };
 
-    if (run->template.traffic == TRAFFIC_PINGPONG) { /* the next message waits for the last one */
+    if (run->template.traffic == TRAFFIC_PINGPONG || run->template.traffic == TRAFFIC_SCHEDULE) {
+        /* The next message waits for the last one. */
         lane->phase.load = (struct load){.unlimited = true};
         return 0;
     }
@@ -631,6 +650,7 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .share = lane->send_count > 0 ? (double)queue->send_count / lane->send_count : 1,
         .courier = &lane->courier,
         .sleeps = run->trial->node->sleeps,
+        .stepper = lane->stepper,
     };
     int rc = run->trial->transport->prepare(&queue->lane, &request, err);
 
@@ -656,6 +676,30 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
     return rc == 0 ? check_cores(run, lane, err) : rc;
 }
 
+/* The rank's steps, where the phase is a schedule: they wait for each other on one queue. */
+static int make_stepper(struct phase_run *run, struct phase_lane *lane, struct err *err)
+{
+    const struct node_port *port = &run->trial->node->ports[lane->own->port];
+    const struct stepper_conf conf = {
+        .phase = &lane->phase,
+        .plan = lane->own->part->plan,
+        .rank = lane->own->rank,
+        .ranks = lane->own->part->n,
+        .sends = lane->sends,
+        .send_count = lane->send_count,
+        .receives = lane->receives,
+        .receive_count = lane->receive_count,
+    };
+
+    if (lane->phase.traffic != TRAFFIC_SCHEDULE)
+        return 0;
+    if (port->queues > 1)
+        return err_set(err, -EINVAL,
+                       "port %s: a schedule is executed by one queue, not by %u: say queues: 1",
+                       port->doc->conf.name, port->queues);
+    return stepper_make(&lane->stepper, &conf, err);
+}
+
 /* Makes the lane once its partners are known. */
 static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
@@ -665,6 +709,8 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
     if (lane->lane != NULL || lane->send_count + lane->receive_count == 0)
         return 0;
     rc = fetch_partners(run, lane, err);
+    if (rc == 0)
+        rc = make_stepper(run, lane, err);
     if (rc == 0 && make_queues(lane, port->queues) < 0)
         rc = err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < lane->queue_count && rc == 0; i++)
@@ -776,6 +822,7 @@ void lanes_release(struct phase_run *run)
 
         forget_letters(lane);
         free_queues(run, lane);
+        stepper_free(lane->stepper);
         free(lane->sends);
         free(lane->receives);
         free(lane->sides);

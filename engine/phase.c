@@ -22,6 +22,7 @@
 #define CLOCK_HOLD_NS (150 * NS_PER_MS)
 #define CLOCK_GAP_NS (250 * NS_PER_MS)
 #define PROGRESS_NS (500 * NS_PER_MS)
+#define SCHEDULE_SILENCE_NS (30 * NS_PER_S)
 #define LINKS_NS (100 * NS_PER_MS) /* a link that is down for less may pass unseen */
 #define PROBE_SILENCE_NS (300 * NS_PER_MS)
 #define BEGINNING_NS (2 * NS_PER_MS) /* the main thread keeps quiet until so long after a start */
@@ -121,6 +122,35 @@ int64_t phase_clock_step_ns(const struct phase_run *run)
 
 /* --- running --- */
 
+/* A rank may have to wait for others that compute, or move what is not for it. */
+static int64_t schedule_silence_ns(const struct phase_run *run)
+{
+    int64_t most_ns = 0;
+
+    for (size_t i = 0; i < run->lane_count; i++)
+        if (run->lanes[i].stepper != NULL && stepper_work_ns(run->lanes[i].stepper) > most_ns)
+            most_ns = stepper_work_ns(run->lanes[i].stepper);
+    return SCHEDULE_SILENCE_NS + most_ns;
+}
+
+/* Steps that nobody ended: a partner is there, but sends nothing. */
+static void check_schedules(const struct phase_run *run)
+{
+    for (size_t w = 0; w < run->trial->node->worker_count; w++) {
+        const struct worker_task *task = &run->tasks[w];
+
+        for (size_t i = 0; i < task->count && task->end == TASK_LIMIT; i++) {
+            const struct phase_lane *lane = lanes_owner(run, task->lanes[i].lane);
+
+            if (lane->stepper == NULL || lane->stepper->ended)
+                continue;
+            err_set(&lane->lane->error, -ETIMEDOUT,
+                    "rank %u waited for the messages of its step, and none came for %lld s",
+                    lane->own->rank, (long long)(task->drain_max_ns / NS_PER_S));
+        }
+    }
+}
+
 static void deal_lanes(struct phase_run *run)
 {
     struct node *node = run->trial->node;
@@ -128,8 +158,11 @@ static void deal_lanes(struct phase_run *run)
     int64_t silence_ns = phase_is_probe(run) && doc->drain_silence_ns < PROBE_SILENCE_NS
                              ? PROBE_SILENCE_NS
                              : doc->drain_silence_ns;
+    int64_t silence_most_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
     struct worker_lane *next = run->worker_lanes;
 
+    if (run->template.traffic == TRAFFIC_SCHEDULE)
+        silence_most_ns += schedule_silence_ns(run);
     for (size_t w = 0; w < node->worker_count; w++) {
         struct worker_task *task = &run->tasks[w];
 
@@ -138,7 +171,7 @@ static void deal_lanes(struct phase_run *run)
             .phase = &run->template,
             .nominal_end_ns = run->template.start_ns + run->sending_ns,
             .drain_silence_ns = silence_ns,
-            .drain_max_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns,
+            .drain_max_ns = silence_most_ns,
             .flood_limit = doc->flood_limit,
         };
         for (size_t i = 0; i < run->lane_count; i++)
@@ -446,6 +479,7 @@ static int see_through(struct sequence *sequence, size_t index)
     records_hold(run->trial->node->records, false);
     if (run->compute != NULL)
         compute_stop(run->compute);
+    check_schedules(run);
     lanes_gather(run);
     read_hardware(run, false);
     run->end = cost_now();

@@ -73,10 +73,11 @@ static bool counts_frames(const struct phase_run *run)
     return strcmp(run->trial->transport->size_unit, "frame") == 0;
 }
 
-/* Frames make messages only where these go there and back. */
+/* Frames make messages only where these go there and back, or in steps. */
 static bool counts_messages(const struct phase_run *run)
 {
-    return !counts_frames(run) || run->template.traffic == TRAFFIC_PINGPONG;
+    return !counts_frames(run) || run->template.traffic == TRAFFIC_PINGPONG ||
+           run->template.traffic == TRAFFIC_SCHEDULE;
 }
 
 static void set_counts(const struct phase_run *run, json_t *record, const struct flow_count *count)
@@ -169,8 +170,6 @@ static void report_flow(const struct phase_run *run, const struct flow_place *pl
 
 /* --- times --- */
 
-#define HISTOGRAM_TEXT 480 /* bytes of buckets in one record, which has room for long names */
-
 static const struct {
     const char *name;
     bool of_source; /* it is the source that measures it */
@@ -210,9 +209,9 @@ static void set_latency(json_t *record, enum latency_kind kind, const struct lat
     record_set_count(record, "bound_ns", bound_ns);
 }
 
-static uint32_t count_parts(const struct histogram *histogram)
+uint32_t report_histogram_parts(const struct histogram *histogram)
 {
-    char text[HISTOGRAM_TEXT];
+    char text[REPORT_HISTOGRAM_TEXT];
     uint32_t next = 0, parts = 0;
 
     while (histogram_write(histogram, &next, text, sizeof text) > 0)
@@ -220,7 +219,7 @@ static uint32_t count_parts(const struct histogram *histogram)
     return parts > 0 ? parts : 1;
 }
 
-static void set_part(json_t *record, uint32_t part, uint32_t parts, const char *buckets)
+void report_histogram_part(json_t *record, uint32_t part, uint32_t parts, const char *buckets)
 {
     set_u64(record, "part", part);
     set_u64(record, "parts", parts);
@@ -232,18 +231,18 @@ static void report_histogram(const struct phase_run *run, const struct flow_plac
                              const struct lane_flow *flow, enum latency_kind kind,
                              const struct latency *latency)
 {
-    uint32_t parts = count_parts(&latency->histogram), next = 0;
+    uint32_t parts = report_histogram_parts(&latency->histogram), next = 0;
 
     for (uint32_t part = 0; part < parts; part++) {
         json_t *record = report_new(run, "histogram");
-        char text[HISTOGRAM_TEXT];
+        char text[REPORT_HISTOGRAM_TEXT];
 
         histogram_write(&latency->histogram, &next, text, sizeof text);
         record_set_text(record, "network", place->lane->own->part->doc->network);
         record_set_text(record, "src", rank_name(place->lane, flow->src));
         record_set_text(record, "dst", rank_name(place->lane, flow->dst));
         set_latency(record, kind, latency, kind == LATENCY_ONE_WAY ? one_way_bound_ns(run) : -1);
-        set_part(record, part, parts, text);
+        report_histogram_part(record, part, parts, text);
         record_send(run->trial->node->records, record);
     }
 }
@@ -473,6 +472,7 @@ void report_phase(struct phase_run *run)
             report_latency(run, &place, &lane->receives[f]);
             report_disorder(run, lane, &lane->receives[f]);
         }
+        report_execution(run, lane);
         report_port(run, lane);
         report_strays(run, lane);
     }
@@ -550,16 +550,16 @@ static void report_floor_kind(const struct trial *trial, enum latency_kind kind,
                               const struct latency *floor)
 {
     struct records *records = trial->node->records;
-    uint32_t parts = count_parts(&floor->histogram), next = 0;
+    uint32_t parts = report_histogram_parts(&floor->histogram), next = 0;
 
     for (uint32_t part = 0; part < parts; part++) {
         json_t *record = record_new(records, "floor");
-        char text[HISTOGRAM_TEXT];
+        char text[REPORT_HISTOGRAM_TEXT];
 
         histogram_write(&floor->histogram, &next, text, sizeof text);
         record_set_text(record, "transport", trial->transport->name);
         set_latency(record, kind, floor, kind == LATENCY_ONE_WAY ? 0 : -1);
-        set_part(record, part, parts, text);
+        report_histogram_part(record, part, parts, text);
         record_send(records, record);
     }
 }

@@ -96,6 +96,7 @@ enum traffic {
     TRAFFIC_TRANSFER, /* `transfer_bytes` of payload per flow, to completion */
     TRAFFIC_PROBE,    /* `probes` frames or messages per flow, slowly: can they be reached? */
     TRAFFIC_PINGPONG, /* one message a flow there and back, again and again (doc/messages.md) */
+    TRAFFIC_SCHEDULE, /* steps that wait for each other (doc/schedules.md) */
 };
 
 /* How messages go there and back. Each flow has one under way; `random`: each port has one, by a
@@ -110,6 +111,14 @@ struct pingpong_options {
     int64_t patience_ns; /* what a message may wait in queues on the way; 0: 250 ms */
 };
 #define PINGPONG_SAMPLES_MAX 100000000u
+
+/* How the schedule of a dependent phase is executed (stepper.h). */
+struct schedule_options {
+    uint64_t count;  /* repetitions that are measured, by whole batches; 0: until the stop */
+    uint32_t batch;  /* repetitions that follow each other without a barrier; never 0 */
+    uint32_t warmup; /* batches that are not measured */
+    bool compute;    /* data are really reduced, and the result is verified */
+};
 
 /* One round trip. */
 struct sample {
@@ -222,6 +231,7 @@ struct phase {
     struct tcp_options tcp;
     struct verbs_options verbs;
     struct pingpong_options pingpong;
+    struct schedule_options schedule;
     struct latency_options latency;
     /* Local CLOCK_MONOTONIC ns: sending begins, window opens and closes, sending ends. */
     int64_t start_ns;
@@ -234,7 +244,8 @@ struct phase {
 static inline bool phase_is_timed(const struct phase *phase)
 {
     return phase->traffic == TRAFFIC_STREAM ||
-           (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.count == 0);
+           (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.count == 0) ||
+           (phase->traffic == TRAFFIC_SCHEDULE && phase->schedule.count == 0);
 }
 
 /* One flow that a lane sends or receives. `side` is where it counts (owned by the caller). */
@@ -247,6 +258,7 @@ struct lane_flow {
 };
 
 struct transport_port; /* each transport's own */
+struct stepper;
 
 /* A small blob that one end of a flow leaves for the other end of it, in this phase. */
 struct courier_letter {
@@ -286,6 +298,7 @@ struct lane_request {
     double share;           /* of the port's load: this lane's flows by the port's; 0: all */
     const struct courier *courier; /* lives as long as the lane */
     bool sleeps;                   /* the worker gives its core away between bursts */
+    struct stepper *stepper;       /* of a schedule (stepper.h), the caller's; else NULL */
 };
 
 /* The part of a lane that the worker reads; each transport's lane begins with it. */
@@ -313,6 +326,7 @@ struct transport {
     const char *name;      /* the configuration's word */
     const char *size_unit; /* "frame" | "message" */
     bool pingpong;         /* carries messages there and back */
+    bool schedules;        /* executes schedules */
     bool knows_end;        /* received_all comes by itself (end marks); else silence ends a drain */
 
     /* Opens a port. May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with the sentence. */
@@ -338,6 +352,10 @@ struct transport {
     /* An fd that is readable when poll would get further, for a worker that sleeps; asked once,
      * when the lane is ready. NULL or -1: nothing tells but the time that poll returns. */
     int (*wake_fd)(struct lane *lane);
+    /* Worker: gives the core away until poll would get further, or until then; for a worker that
+     * sleeps and has this lane alone. False: it has no way of its own, by wake_fd and the time it
+     * must be done. NULL: never. */
+    bool (*rest)(struct lane *lane, int64_t until_ns);
 
     /* Worker: once, shortly before start_ns. Empties what earlier phases left behind. */
     void (*start)(struct lane *lane, int64_t now_ns);

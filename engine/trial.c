@@ -50,6 +50,27 @@ static int make_ranks(struct trial *trial, struct trial_part *part, struct err *
     return rc;
 }
 
+/* Steps wait for each other in no other traffic, and nothing else does in this one. */
+static int check_schedule(const struct trial *trial, const struct pattern_plan *plan,
+                          struct err *err)
+{
+    const struct doc_trial *doc = trial->doc;
+    bool wanted = doc->traffic == TRAFFIC_SCHEDULE;
+
+    if (wanted != pattern_is_scheduled(plan))
+        return err_set(err, -EINVAL,
+                       wanted ? "trial %u: traffic: schedule needs a pattern of steps, or local: "
+                                "true with pattern %s"
+                              : "trial %u: the steps of pattern %s need traffic: schedule",
+                       doc->id, doc->pattern.name);
+    if (doc->schedule != NULL && doc->schedule->compute && !pattern_verifies(plan))
+        return err_set(err, -EINVAL,
+                       "trial %u: pattern %s has no result that could be verified: leave compute "
+                       "out",
+                       doc->id, doc->pattern.name);
+    return 0;
+}
+
 static int make_plan(struct trial *trial, struct trial_part *part, struct err *err)
 {
     const struct doc_pattern *doc = &trial->doc->pattern;
@@ -65,6 +86,9 @@ static int make_plan(struct trial *trial, struct trial_part *part, struct err *e
     free(groups);
     if (rc < 0)
         return err_set(err, rc, "trial %u: %s", trial->doc->id, why);
+    rc = check_schedule(trial, part->plan, err);
+    if (rc < 0)
+        return rc;
     if (pattern_phases(part->plan) > trial->phase_count)
         trial->phase_count = pattern_phases(part->plan);
     return 0;
@@ -254,6 +278,21 @@ static int run_plan(struct trial *trial)
     return rc;
 }
 
+static int check_traffic(const struct trial *trial, struct err *err)
+{
+    const struct doc_trial *doc = trial->doc;
+
+    if (doc->traffic == TRAFFIC_PINGPONG && !trial->transport->pingpong)
+        return err_set(err, -EINVAL,
+                       "trial %u: %s does not carry messages there and back (pingpong)", doc->id,
+                       doc->transport);
+    if (doc->traffic == TRAFFIC_SCHEDULE && !trial->transport->schedules)
+        return err_set(err, -EINVAL,
+                       "trial %u: %s does not execute schedules (sync: local): use tcp", doc->id,
+                       doc->transport);
+    return 0;
+}
+
 int trial_run(struct node *node, const struct doc_trial *doc)
 {
     struct trial trial = {
@@ -270,11 +309,8 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         err_set(&err, -EINVAL, "trial %u: this build has no transport %s", doc->id, doc->transport);
         return node_fail(node, node_status_for(-EINVAL), &err);
     }
-    if (doc->traffic == TRAFFIC_PINGPONG && !trial.transport->pingpong) {
-        err_set(&err, -EINVAL, "trial %u: %s does not carry messages there and back (pingpong)",
-                doc->id, doc->transport);
+    if (check_traffic(&trial, &err) < 0)
         return node_fail(node, node_status_for(-EINVAL), &err);
-    }
     lead_init(&trial.lead, node->sleeps);
     rc = make_parts(&trial, &err);
     if (rc == 0)

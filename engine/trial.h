@@ -10,6 +10,7 @@
 #include "interim.h"
 #include "lead.h"
 #include "node.h"
+#include "stepper.h"
 
 #include <assert.h>
 
@@ -75,8 +76,9 @@ struct phase_lane {
     const struct phase_run *run;
     const struct own_rank *own;
     struct courier courier;
-    struct posted *posted; /* letters that the courier has published (lanes.c) */
-    struct phase phase;    /* its own: load and tag differ between ports and parts */
+    struct posted *posted;   /* letters that the courier has published (lanes.c) */
+    struct phase phase;      /* its own: load and tag differ between ports and parts */
+    struct stepper *stepper; /* NULL: no schedule */
     struct lane_flow *sends;
     struct lane_flow *receives;
     uint32_t send_count;
@@ -210,6 +212,10 @@ void agree_note_start(const struct phase_run *run);
 
 /* report.c: a new record with the place that all of a phase's records share. */
 json_t *report_new(const struct phase_run *run, const char *type);
+/* A histogram in as many records as its buckets need: how many, and what each says of it. */
+#define REPORT_HISTOGRAM_TEXT 480 /* bytes of buckets in one, which has room for long names */
+uint32_t report_histogram_parts(const struct histogram *histogram);
+void report_histogram_part(json_t *record, uint32_t part, uint32_t parts, const char *buckets);
 /* report_interim.c: the interim results that are due; `all`: those that are not, too. */
 void report_interim(struct phase_run *run, bool all);
 /* report_disorder.c: how a flow's frames were out of order, if they were. */
@@ -225,6 +231,8 @@ void report_lane_errors(const struct phase_run *run);
 /* report_messages.c: single times of messages; what was computed beside them. */
 void report_samples(const struct phase_run *run);
 void report_compute(const struct phase_run *run);
+/* report_execution.c: what a rank needed for the repetitions of its schedule. */
+void report_execution(const struct phase_run *run, const struct phase_lane *lane);
 void report_compute_failed(const struct phase_run *run, int code);
 /* Before the start: says so if this node comes too late for the window. */
 void report_late(const struct phase_run *run);

@@ -216,12 +216,12 @@ static bool silent(const struct worker_task *task, int64_t now_ns)
     return now_ns - later(task->nominal_end_ns, last_arrival(task)) >= task->drain_silence_ns;
 }
 
-/* A stream's drain is bounded from its stop, a transfer's from when something last moved: it takes
- * as long as the network needs. */
+/* A stream's drain is bounded from its stop, a transfer's and a schedule's from when something last
+ * moved: they take as long as the network needs. */
 static bool limit_reached(const struct worker *worker, const struct worker_task *task,
                           int64_t now_ns)
 {
-    bool timed = phase_is_timed(task->phase);
+    bool timed = phase_is_timed(task->phase) && task->phase->traffic != TRAFFIC_SCHEDULE;
     int64_t since_ns = timed ? task->nominal_end_ns : later(task->nominal_end_ns, worker->moved_ns);
 
     return now_ns - since_ns >= task->drain_max_ns;
@@ -322,6 +322,16 @@ static void rest_until(int64_t wake_ns, int lanes_fd)
         (void)ppoll(&lanes, 1, &left, NULL);
 }
 
+/* The same by the lane's own way, if it is alone and has one. */
+static void rest(struct worker_task *task, int64_t wake_ns, int lanes_fd)
+{
+    const struct worker_lane *lane = task->lanes;
+
+    if (task->count != 1 || lane->transport->rest == NULL ||
+        !lane->transport->rest(lane->lane, wake_ns))
+        rest_until(wake_ns, lanes_fd);
+}
+
 /* How often the end is looked for. Lanes that wait for nothing more may be through: whoever would
  * sleep now looks first. */
 static int64_t check_ns(const struct worker *worker, int64_t wake_ns)
@@ -358,7 +368,7 @@ static void run_task(struct worker *worker, struct worker_task *task)
         }
         if (worker->conf.sleeps) {
             wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
-            rest_until(wake_ns, lanes_fd);
+            rest(task, wake_ns, lanes_fd);
         }
     }
     if (lanes_fd >= 0)

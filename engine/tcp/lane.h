@@ -75,6 +75,7 @@ struct tcp_in {
 
 struct tcp_probes;   /* probes.c: round trips beside a load */
 struct tcp_pingpong; /* pingpong.c: what a lane has whose messages go there and back */
+struct tcp_steps;    /* steps.c: what a lane has that executes a schedule */
 
 struct tcp_lane {
     struct lane lane;
@@ -95,6 +96,7 @@ struct tcp_lane {
     bool more;                     /* ... and there is probably more */
     struct tcp_pingpong *pingpong; /* NULL: they do not */
     struct tcp_probes *probes;     /* NULL: none are sent */
+    struct tcp_steps *steps;       /* NULL: it has no schedule */
     /* The variants, chosen by prepare. */
     int64_t (*poll)(struct tcp_lane *lane, int64_t now_ns);
     int64_t (*send)(struct tcp_lane *lane, int64_t now_ns);
@@ -178,6 +180,17 @@ int64_t tcp_pingpong_poll(struct tcp_lane *lane, int64_t now_ns);
 bool tcp_pingpong_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                           struct latency *sum);
 size_t tcp_pingpong_samples(struct lane *lane, const struct sample **samples);
+
+/* steps.c: the same for a schedule; `rest` as in the transport's table. */
+int tcp_steps_check(const struct lane_request *request, struct err *err);
+int tcp_steps_make(struct tcp_lane *lane);
+void tcp_steps_free(struct tcp_lane *lane);
+int64_t tcp_steps_poll(struct tcp_lane *lane, int64_t now_ns);
+bool tcp_steps_rest(struct lane *lane, int64_t until_ns);
+
+/* work.c: notes what the kernel says of the connections; or waits for it first, so long at most. */
+void tcp_take_events(struct tcp_lane *lane, int64_t now_ns);
+void tcp_await_events(struct tcp_lane *lane, int64_t now_ns, int most_ms);
 
 int64_t tcp_generate(struct tcp_lane *lane, int64_t now_ns);
 int64_t tcp_relay_send(struct tcp_lane *lane, int64_t now_ns);

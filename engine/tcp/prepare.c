@@ -357,6 +357,8 @@ static int allocate(struct tcp_lane *lane)
         return -errno;
     if (request->phase->traffic == TRAFFIC_PINGPONG)
         return tcp_pingpong_make(lane);
+    if (request->phase->traffic == TRAFFIC_SCHEDULE)
+        return tcp_steps_make(lane);
     if (lane->stride > lane->streams)
         return tcp_probes_make(lane);
     return forwards(request) ? plan_relays(lane) : 0;
@@ -387,6 +389,8 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
         rc = check_forward(request, err);
     if (rc == 0)
         rc = tcp_pingpong_check(request, err);
+    if (rc == 0)
+        rc = tcp_steps_check(request, err);
     if (rc)
         return rc;
     l = calloc(1, sizeof *l);
@@ -435,6 +439,7 @@ void tcp_lane_finish(struct lane *lane)
     }
     tcp_reception_forget(l->port, lane->request.phase);
     tcp_pingpong_free(l);
+    tcp_steps_free(l);
     tcp_probes_free(l);
     if (l->epoll >= 0)
         close(l->epoll);

@@ -170,6 +170,14 @@ static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *pl
     return NULL;
 }
 
+/* What is to be heard of a connection in. */
+static uint32_t in_events(const struct tcp_lane *lane)
+{
+    if (lane->pingpong != NULL)
+        return EPOLLIN | EPOLLOUT | EPOLLET;
+    return lane->steps != NULL ? EPOLLIN | EPOLLET : EPOLLIN;
+}
+
 static int adopt(struct tcp_lane *lane, struct tcp_arrival *arrival, struct err *err)
 {
     struct tcp_in *in = place_of(lane, &arrival->place);
@@ -195,8 +203,7 @@ static int adopt(struct tcp_lane *lane, struct tcp_arrival *arrival, struct err 
     /* A partner that has gone shows itself again in poll. */
     (void)!send(in->fd, &proof, sizeof proof, MSG_NOSIGNAL);
     lane->ins_ready++;
-    rc = watch(lane, in->fd, lane->pingpong != NULL ? EPOLLIN | EPOLLOUT | EPOLLET : EPOLLIN,
-               lane->out_count + (unsigned)(in - lane->ins));
+    rc = watch(lane, in->fd, in_events(lane), lane->out_count + (unsigned)(in - lane->ins));
     return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->port->conf->name,
                         strerror(-rc))
               : 0;

@@ -253,10 +253,10 @@ static void out_event(struct tcp_lane *lane, struct tcp_out *out, uint32_t event
         tcp_fault_out(lane, out, why);
 }
 
-static void take_events(struct tcp_lane *lane, int64_t now_ns)
+void tcp_await_events(struct tcp_lane *lane, int64_t now_ns, int most_ms)
 {
     struct epoll_event events[EVENTS];
-    int count = epoll_wait(lane->epoll, events, EVENTS, 0);
+    int count = epoll_wait(lane->epoll, events, EVENTS, most_ms);
 
     lane->more = count == EVENTS;
     for (int i = 0; i < count; i++) {
@@ -267,6 +267,11 @@ static void take_events(struct tcp_lane *lane, int64_t now_ns)
         else
             lane->receive(lane, &lane->ins[index - lane->out_count], now_ns);
     }
+}
+
+void tcp_take_events(struct tcp_lane *lane, int64_t now_ns)
+{
+    tcp_await_events(lane, now_ns, 0);
 }
 
 bool tcp_drained(const struct tcp_lane *lane)
@@ -318,7 +323,7 @@ int64_t tcp_stream_poll(struct tcp_lane *lane, int64_t now_ns)
     int64_t send_ns;
 
     lane->most_read = 0;
-    take_events(lane, now_ns);
+    tcp_take_events(lane, now_ns);
     if (now_ns < base->request.phase->start_ns)
         return base->request.phase->start_ns;
     if (base->started_ns == 0)
@@ -343,7 +348,7 @@ int tcp_lane_wake_fd(struct lane *lane)
 {
     const struct tcp_lane *l = (const struct tcp_lane *)lane;
 
-    if (l->pingpong != NULL)
+    if (l->pingpong != NULL || l->steps != NULL)
         return l->epoll;
     return l->probes != NULL ? tcp_probes_fd(l) : -1;
 }

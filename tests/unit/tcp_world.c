@@ -74,6 +74,7 @@ void world_open_netns(struct world *world, uint32_t ranks, const char *prefix, c
 void world_close(struct world *world)
 {
     world_finish(world);
+    pattern_plan_free(world->plan);
     for (uint32_t i = 0; i < world->rank_count; i++)
         if (world->ranks[i].port)
             transport_tcp.close(world->ranks[i].port);
@@ -111,13 +112,52 @@ static void plan_lanes(struct world *world)
     }
 }
 
+static void make_stepper(struct world *world, uint32_t number)
+{
+    struct world_rank *rank = &world->ranks[number];
+    const struct stepper_conf conf = {
+        .phase = &world->phase,
+        .plan = world->plan,
+        .rank = number,
+        .ranks = world->rank_count,
+        .sends = rank->sends,
+        .send_count = rank->send_count,
+        .receives = rank->receives,
+        .receive_count = rank->receive_count,
+    };
+
+    if (stepper_make(&rank->stepper, &conf, &world->err))
+        fail_msg("stepper: %s", world->err.text);
+}
+
+void world_schedule(struct world *world, const struct pattern_request *request)
+{
+    struct pattern_flow flows[WORLD_FLOWS];
+    char why[256] = "";
+
+    if (pattern_plan_make(&world->plan, request, why, sizeof why) != 0)
+        fail_msg("%s", why);
+    world->phase.traffic = TRAFFIC_SCHEDULE;
+    world->phase.number = 0;
+    world->phase.schedule = (struct schedule_options){.batch = 1, .warmup = 1};
+    for (uint32_t rank = 0; rank < world->rank_count; rank++) {
+        size_t count = pattern_flows(world->plan, 0, rank, PATTERN_SENDS, flows, WORLD_FLOWS);
+
+        for (size_t i = 0; i < count; i++)
+            world_add(world, flows[i].src, flows[i].dst, flows[i].role);
+    }
+}
+
 int world_prepare(struct world *world)
 {
     plan_lanes(world);
     world->err.text[0] = '\0';
+    for (uint32_t i = 0; world->plan != NULL && i < world->rank_count; i++)
+        make_stepper(world, i);
     for (uint32_t i = 0; i < world->rank_count; i++) {
         struct world_rank *rank = &world->ranks[i];
         struct lane_request request = {
+            .stepper = rank->stepper,
             .port = rank->port,
             .phase = &world->phase,
             .rank = i,
@@ -232,6 +272,8 @@ void world_finish(struct world *world)
         if (rank->lane)
             transport_tcp.finish(rank->lane);
         rank->lane = NULL;
+        stepper_free(rank->stepper);
+        rank->stepper = NULL;
         rank->send_count = rank->receive_count = 0;
     }
     world->phase.number++;

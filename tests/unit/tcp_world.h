@@ -7,6 +7,7 @@
 #define TESTS_TCP_WORLD_H
 
 #include "clock.h"
+#include "stepper.h"
 #include "transport.h"
 
 #include <stdbool.h>
@@ -26,6 +27,7 @@ struct world_rank {
     struct transport_port *port;
     struct blob blob;
     struct lane *lane;
+    struct stepper *stepper; /* of world->plan's phase 0 */
     struct port_count count;
     struct lane_flow sends[WORLD_FLOWS];
     struct lane_flow receives[WORLD_FLOWS];
@@ -50,8 +52,9 @@ struct world {
     uint32_t rank_count;
     struct world_flow flows[WORLD_FLOWS];
     uint32_t flow_count;
-    int64_t stream_ns;       /* length of a stream, window in its middle half */
-    void (*pump)(void *way); /* called in each round: something in the middle */
+    struct pattern_plan *plan; /* NULL: no schedule; owned by the test */
+    int64_t stream_ns;         /* length of a stream, window in its middle half */
+    void (*pump)(void *way);   /* called in each round: something in the middle */
     void *way;
     struct err err;
 };
@@ -64,6 +67,8 @@ void world_close(struct world *world);
 
 struct world_flow *world_add(struct world *world, uint32_t src, uint32_t dst,
                              enum pattern_role role);
+/* The flows of a scheduled plan, whose steps the ranks execute. */
+void world_schedule(struct world *world, const struct pattern_request *request);
 /* Makes the lanes of all ranks: 0 or the first refusal. */
 int world_prepare(struct world *world);
 /* Until all are ready, 0; or a failure; -ETIMEDOUT after `limit_ns`. */

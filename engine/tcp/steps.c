@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Schedules over tcp (doc/schedules.md, ../stepper.h). A message is a header of 16 bytes, and the
+ * payload straight from and into the rank's memory: one system call each where the kernel has room
+ * and the bytes are there. First is written what is to be sent, then is read what is expected, and
+ * no more: what a partner has sent ahead waits in the kernel until its step has come.
+ *
+ * Few messages are looked for by reading; among many the kernel says which are there.
+ */
+#include "clock.h"
+#include "lane.h"
+#include "stepper.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define FEW 2u                    /* messages that are looked for by reading */
+#define TURNS 64u                 /* in one poll */
+#define EVENTS_TURNS 64u          /* polls after which a dead partner is looked for, too */
+#define WRITE_BYTES (512u * 1024) /* one write: then what comes is read */
+#define DRAIN_LOOK_NS (100 * NS_PER_US)
+#define MEETING 0x80u /* in a header's stream: a barrier's message, with its bits */
+
+/* A message on its way. */
+struct transit {
+    struct tcp_block_header header;
+    uint64_t moved; /* of header and payload */
+};
+
+struct tcp_steps {
+    struct stepper *stepper;
+    struct transit *sends; /* of the present step, as the stepper's */
+    struct transit *receives;
+    uint32_t sends_left;
+    uint32_t receives_left;
+    bool *readable; /* by connection in, as far as is known */
+    bool computes;  /* the stepper is to be called again */
+    bool rests;     /* the worker comes by way of tcp_steps_rest */
+    unsigned polls;
+};
+
+/* --- preparation --- */
+
+int tcp_steps_check(const struct lane_request *request, struct err *err)
+{
+    const struct phase *phase = request->phase;
+    const char *port = request->port->conf->name;
+
+    if (phase->traffic != TRAFFIC_SCHEDULE)
+        return 0;
+    if (phase->tcp.streams > 1)
+        return err_set(err, -EINVAL,
+                       "%s: a step's message goes by one stream, not %u: leave streams_per_flow "
+                       "out",
+                       port, phase->tcp.streams);
+    if (phase->tcp.zero_copy)
+        return err_set(err, -EINVAL, "%s: messages of steps are copied: leave zero_copy out", port);
+    return 0;
+}
+
+static void mark_readable(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns)
+{
+    (void)now_ns;
+    lane->steps->readable[in - lane->ins] = true;
+}
+
+int tcp_steps_make(struct tcp_lane *lane)
+{
+    struct tcp_steps *steps = calloc(1, sizeof *steps);
+
+    if (steps == NULL)
+        return -ENOMEM;
+    lane->steps = steps;
+    lane->poll = tcp_steps_poll;
+    lane->receive = mark_readable;
+    steps->stepper = lane->lane.request.stepper;
+    steps->sends = calloc((size_t)steps->stepper->most_sends + 1, sizeof *steps->sends);
+    steps->receives = calloc((size_t)steps->stepper->most_receives + 1, sizeof *steps->receives);
+    steps->readable = calloc((size_t)lane->in_count + 1, sizeof *steps->readable);
+    return steps->sends == NULL || steps->receives == NULL || steps->readable == NULL ? -ENOMEM : 0;
+}
+
+void tcp_steps_free(struct tcp_lane *lane)
+{
+    if (lane->steps == NULL)
+        return;
+    free(lane->steps->sends);
+    free(lane->steps->receives);
+    free(lane->steps->readable);
+    free(lane->steps);
+}
+
+/* --- a message --- */
+
+static struct tcp_block_header make_header(const struct tcp_lane *lane,
+                                           const struct stepper_message *message,
+                                           const struct tcp_script *script, uint64_t sequence)
+{
+    const struct stepper *stepper = lane->steps->stepper;
+
+    return (struct tcp_block_header){
+        .kind = TCP_KIND_BLOCK,
+        .stream = stepper->meeting ? (uint8_t)(MEETING | stepper->bits) : 0,
+        .tag = htons(script->tag),
+        .sequence = htonl((uint32_t)sequence),
+        .length = htonl((uint32_t)message->bytes),
+        .src = htons(script->src),
+        .dst = htons(script->dst),
+    };
+}
+
+/* What is left of a message, `most` bytes of its payload at most. Returns how many bytes that is.
+ */
+static size_t fill(struct msghdr *call, struct transit *transit,
+                   const struct stepper_message *message, size_t most)
+{
+    struct iovec *iov = call->msg_iov;
+    bool headed = transit->moved >= TCP_HEADER_BYTES;
+    size_t head = headed ? 0 : TCP_HEADER_BYTES - transit->moved;
+    uint64_t payload = headed ? transit->moved - TCP_HEADER_BYTES : 0;
+    uint64_t left = message->bytes - payload;
+
+    if (left > most)
+        left = most;
+    call->msg_iovlen = 0;
+    if (head > 0)
+        iov[call->msg_iovlen++] =
+            (struct iovec){(uint8_t *)&transit->header + transit->moved, head};
+    if (left > 0)
+        iov[call->msg_iovlen++] = (struct iovec){message->at + payload, left};
+    return head + left;
+}
+
+/* Bytes of payload among those that moved a message on. */
+static uint64_t advance(struct transit *transit, size_t bytes)
+{
+    uint64_t before = transit->moved;
+
+    transit->moved += bytes;
+    if (before >= TCP_HEADER_BYTES)
+        return bytes;
+    return transit->moved > TCP_HEADER_BYTES ? transit->moved - TCP_HEADER_BYTES : 0;
+}
+
+static bool is_through(const struct transit *transit, const struct stepper_message *message)
+{
+    return transit->moved == TCP_HEADER_BYTES + message->bytes;
+}
+
+/* A message waits for the one before it on the same connection. */
+static bool waits(const struct stepper_message *messages, const struct transit *transits,
+                  uint32_t place)
+{
+    uint32_t after = messages[place].after;
+
+    return after != STEPPER_NONE && !is_through(&transits[after], &messages[after]);
+}
+
+static void count(const struct tcp_steps *steps, struct flow_side *side, uint64_t bytes,
+                  bool through)
+{
+    if (steps->stepper->meeting)
+        return;
+    side->live.payload_bytes += bytes;
+    side->live.messages += through;
+}
+
+/* Its place in the stream of the connection, which the end mark tells. */
+static void next_place(struct tcp_cursor *at, const struct stepper_message *message)
+{
+    at->before += TCP_HEADER_BYTES + message->bytes;
+    at->sequence++;
+}
+
+static void note_time(struct flow_side *side, int64_t now_ns)
+{
+    side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
+    side->last_ns = now_ns;
+}
+
+/* Whether something was written. */
+static bool push(struct tcp_lane *lane, uint32_t place, int64_t now_ns)
+{
+    struct tcp_steps *steps = lane->steps;
+    const struct stepper_message *message = &steps->stepper->sends[place];
+    struct tcp_out *out = &lane->outs[message->flow];
+    struct transit *transit = &steps->sends[place];
+    struct flow_side *side = out->flow->flow->side;
+    struct iovec iov[2];
+    struct msghdr call = {.msg_iov = iov};
+    size_t asked, taken;
+    uint64_t payload;
+
+    if (transit->moved == 0)
+        transit->header = make_header(lane, message, &out->source.script, out->source.at.sequence);
+    asked = fill(&call, transit, message, WRITE_BYTES);
+    taken = tcp_push_result(lane, out, sendmsg(out->fd, &call, MSG_DONTWAIT | MSG_NOSIGNAL), asked);
+    if (taken == 0)
+        return false;
+    payload = advance(transit, taken);
+    count(steps, side, payload, is_through(transit, message));
+    side->intended = side->live.payload_bytes;
+    note_time(side, now_ns);
+    if (is_through(transit, message)) {
+        next_place(&out->source.at, message);
+        steps->sends_left--;
+    }
+    return true;
+}
+
+/* A whole header has come: is it the message that is due? */
+static bool judge(struct tcp_lane *lane, const struct tcp_in *in,
+                  const struct stepper_message *message, const struct tcp_block_header *header)
+{
+    struct stepper *stepper = lane->steps->stepper;
+    struct tcp_block_header due =
+        make_header(lane, message, &in->sink.script, in->sink.at.sequence);
+
+    if (stepper->meeting && (header->stream & MEETING) != 0) {
+        stepper_hear(stepper, header->stream & (uint8_t)~MEETING);
+        due.stream = header->stream;
+    }
+    if (memcmp(&due, header, sizeof due) == 0)
+        return true;
+    in->flow->side->corrupted++;
+    err_set(&lane->lane.error, -EBADMSG,
+            "rank %u sent message %u of %u bytes (kind %02x, %02x) where message %u of %u bytes "
+            "was due",
+            in->flow->src, ntohl(header->sequence), ntohl(header->length), header->kind,
+            header->stream, ntohl(due.sequence), ntohl(due.length));
+    return false;
+}
+
+static void took(struct tcp_lane *lane, uint32_t place, size_t bytes)
+{
+    struct tcp_steps *steps = lane->steps;
+    const struct stepper_message *message = &steps->stepper->receives[place];
+    struct tcp_in *in = &lane->ins[message->flow];
+    struct transit *transit = &steps->receives[place];
+    bool headed = transit->moved >= TCP_HEADER_BYTES;
+    uint64_t payload = advance(transit, bytes);
+
+    if (!headed && transit->moved >= TCP_HEADER_BYTES &&
+        !judge(lane, in, message, &transit->header))
+        return;
+    count(steps, in->flow->side, payload, is_through(transit, message));
+    if (!is_through(transit, message))
+        return;
+    next_place(&in->sink.at, message);
+    steps->receives_left--;
+}
+
+/* Whether something was read. */
+static bool pull(struct tcp_lane *lane, uint32_t place, int64_t now_ns)
+{
+    struct tcp_steps *steps = lane->steps;
+    const struct stepper_message *message = &steps->stepper->receives[place];
+    struct tcp_in *in = &lane->ins[message->flow];
+    struct iovec iov[2];
+    struct msghdr call = {.msg_iov = iov};
+    ssize_t got;
+
+    fill(&call, &steps->receives[place], message, SIZE_MAX);
+    got = recvmsg(in->fd, &call, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        steps->readable[message->flow] = errno == EINTR;
+        return false;
+    }
+    if (got <= 0) {
+        tcp_fault_in(lane, in, got < 0 ? errno : 0);
+        return false;
+    }
+    note_time(in->flow->side, now_ns);
+    lane->lane.arrived_ns = now_ns;
+    took(lane, place, (size_t)got);
+    return true;
+}
+
+/* --- a step --- */
+
+static bool push_all(struct tcp_lane *lane, int64_t now_ns)
+{
+    struct tcp_steps *steps = lane->steps;
+    const struct stepper_message *messages = steps->stepper->sends;
+    bool moved = false;
+
+    for (uint32_t i = 0; steps->sends_left > 0 && i < steps->stepper->send_count; i++)
+        if (lane->outs[messages[i].flow].writable && !is_through(&steps->sends[i], &messages[i]) &&
+            !waits(messages, steps->sends, i))
+            moved = push(lane, i, now_ns) || moved;
+    return moved;
+}
+
+static bool pull_all(struct tcp_lane *lane, int64_t now_ns)
+{
+    struct tcp_steps *steps = lane->steps;
+    const struct stepper_message *messages = steps->stepper->receives;
+    bool few = steps->receives_left <= FEW;
+    bool moved = false;
+
+    for (uint32_t i = 0; steps->receives_left > 0 && i < steps->stepper->receive_count; i++)
+        if ((few || steps->readable[messages[i].flow]) &&
+            !is_through(&steps->receives[i], &messages[i]) && !waits(messages, steps->receives, i))
+            moved = pull(lane, i, now_ns) || moved;
+    return moved;
+}
+
+static void open_step(struct tcp_steps *steps)
+{
+    const struct stepper *stepper = steps->stepper;
+
+    steps->sends_left = stepper->send_count;
+    steps->receives_left = stepper->receive_count;
+    for (uint32_t i = 0; i < stepper->send_count; i++)
+        steps->sends[i].moved = 0;
+    for (uint32_t i = 0; i < stepper->receive_count; i++)
+        steps->receives[i].moved = 0;
+}
+
+/* All that was open is through. */
+static void go_on(struct tcp_lane *lane)
+{
+    struct tcp_steps *steps = lane->steps;
+    enum stepper_state state = stepper_next(steps->stepper);
+
+    steps->computes = state == STEPPER_BUSY;
+    if (state == STEPPER_OPEN)
+        open_step(steps);
+    if (state == STEPPER_WRONG)
+        lane->lane.error = steps->stepper->error;
+}
+
+static bool is_broken(const struct tcp_lane *lane)
+{
+    return lane->lane.error.text[0] != '\0';
+}
+
+/* As far as it gets; true: further at once. */
+static bool run_steps(struct tcp_lane *lane, int64_t now_ns)
+{
+    struct tcp_steps *steps = lane->steps;
+
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        bool pushed, pulled;
+
+        if (steps->sends_left + steps->receives_left == 0)
+            go_on(lane);
+        if (steps->computes)
+            return true;
+        if (steps->stepper->ended || is_broken(lane))
+            return false;
+        pushed = push_all(lane, now_ns);
+        pulled = pull_all(lane, now_ns);
+        if (is_broken(lane))
+            return false;
+        if (!pushed && !pulled && steps->sends_left + steps->receives_left > 0)
+            return false;
+    }
+    return true;
+}
+
+/* --- the end --- */
+
+/* Behind the last barrier comes nothing but the partner's goodbye. */
+static void read_end(struct tcp_lane *lane, unsigned place)
+{
+    struct tcp_in *in = &lane->ins[place];
+    struct tcp_end_mark mark;
+    ssize_t got = recv(in->fd, &mark, sizeof mark, MSG_DONTWAIT);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        lane->steps->readable[place] = false;
+        return;
+    }
+    if (got > 0)
+        tcp_sink_feed(&in->sink, (uint8_t *)&mark, (size_t)got);
+    if (got > 0 && !in->sink.ended)
+        return;
+    if (got <= 0 || !in->sink.whole)
+        tcp_fault_in(lane, in, got < 0 ? errno : 0);
+    lane->ins_whole++;
+}
+
+static int64_t say_goodbye(struct tcp_lane *lane, int64_t now_ns)
+{
+    struct lane *base = &lane->lane;
+
+    if (base->stopped_ns == 0)
+        base->stopped_ns = now_ns;
+    tcp_take_events(lane, now_ns);
+    for (unsigned i = 0; i < lane->out_count; i++)
+        if (!lane->outs[i].ended && lane->outs[i].writable)
+            tcp_push_end(lane, &lane->outs[i]);
+    for (unsigned i = 0; i < lane->in_count; i++)
+        if (!lane->ins[i].sink.ended && lane->steps->readable[i] && !is_broken(lane))
+            read_end(lane, i);
+    base->received_all = lane->ins_whole == lane->in_count;
+    base->sent_all = lane->outs_ended == lane->out_count && tcp_drained(lane);
+    return lane->outs_ended == lane->out_count && !base->sent_all ? now_ns + DRAIN_LOOK_NS
+                                                                  : CLOCK_NEVER;
+}
+
+/* Whoever waits for this rank, or for one that waits for it, is told at once. */
+static void hang_up(const struct tcp_lane *lane)
+{
+    for (unsigned i = 0; i < lane->out_count; i++)
+        shutdown(lane->outs[i].fd, SHUT_RDWR);
+    for (unsigned i = 0; i < lane->in_count; i++)
+        shutdown(lane->ins[i].fd, SHUT_RDWR);
+}
+
+/* --- the worker's calls --- */
+
+/* Room to write, many to be read, or a partner that has gone: only the kernel knows. */
+static bool needs_events(struct tcp_steps *steps, const struct tcp_lane *lane)
+{
+    if (lane->lane.request.sleeps)
+        return !steps->rests;
+    return steps->sends_left > 0 || steps->receives_left > FEW ||
+           ++steps->polls % EVENTS_TURNS == 0;
+}
+
+int64_t tcp_steps_poll(struct tcp_lane *lane, int64_t now_ns)
+{
+    struct tcp_steps *steps = lane->steps;
+    struct lane *base = &lane->lane;
+    bool further = false;
+    int64_t wake_ns = CLOCK_NEVER;
+
+    if (now_ns < base->request.phase->start_ns)
+        return base->request.phase->start_ns;
+    if (base->started_ns == 0) {
+        base->started_ns = now_ns;
+        stepper_begin(steps->stepper);
+        open_step(steps);
+    }
+    if (!steps->stepper->ended)
+        further = run_steps(lane, now_ns);
+    if (!further && !is_broken(lane) && !steps->stepper->ended && needs_events(steps, lane)) {
+        tcp_take_events(lane, now_ns);
+        further = run_steps(lane, now_ns);
+    }
+    if (steps->stepper->ended)
+        wake_ns = say_goodbye(lane, now_ns);
+    if (is_broken(lane))
+        hang_up(lane);
+    return further ? now_ns : wake_ns;
+}
+
+bool tcp_steps_rest(struct lane *lane, int64_t until_ns)
+{
+    struct tcp_lane *l = (struct tcp_lane *)lane;
+    int64_t now_ns, left_ns;
+
+    /* The beginning and the end go by the clock, whose turns are shorter than epoll's. */
+    if (l->steps == NULL || lane->started_ns == 0 || l->steps->stepper->ended || is_broken(l))
+        return false;
+    now_ns = clock_now();
+    left_ns = until_ns - now_ns;
+    l->steps->rests = true;
+    if (left_ns > 0)
+        tcp_await_events(l, now_ns, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS));
+    return true;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Schedules over real sockets of this process: the ranks' lanes are driven by one thread.
+ */
+#include "tcp_world.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#define LIMIT_NS (20 * NS_PER_S)
+#define RANKS 5u
+
+static void play(struct world *world, const struct pattern_request *request, uint64_t count)
+{
+    world_open(world, request->n);
+    world_schedule(world, request);
+    world->phase.schedule.count = count;
+    world->phase.schedule.compute = true;
+    if (!world_play(world, LIMIT_NS))
+        fail_msg("not through");
+}
+
+static void check_verified(const struct world *world, uint64_t count)
+{
+    for (uint32_t i = 0; i < world->rank_count; i++) {
+        assert_string_equal(world->ranks[i].lane->error.text, "");
+        assert_int_equal(world->ranks[i].stepper->execution.verified, count);
+        assert_true(world->ranks[i].lane->started_ns > 0);
+        assert_true(world->ranks[i].lane->stopped_ns > world->ranks[i].lane->started_ns);
+    }
+}
+
+/* From nothing to more than a socket takes at once. */
+static void test_all_to_all_of_all_sizes(void **state)
+{
+    static const uint64_t sizes[] = {0, 1, 8, 1000, 65536, 8u << 20};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const struct pattern_request request = {
+            .name = "aapc", .n = RANKS, .local = true, .bytes = sizes[i]};
+        struct world world;
+
+        play(&world, &request, 3);
+        check_verified(&world, 3);
+        for (uint32_t f = 0; f < world.flow_count; f++) {
+            const struct world_flow *flow = &world.flows[f];
+
+            /* The warm-up's, too; the barriers' count nowhere. */
+            assert_int_equal(flow->source.live.messages, 4);
+            assert_int_equal(flow->source.live.payload_bytes, 4 * sizes[i]);
+            assert_int_equal(flow->destination.live.messages, 4);
+            assert_int_equal(flow->destination.live.payload_bytes, 4 * sizes[i]);
+            assert_int_equal(flow->destination.corrupted, 0);
+        }
+        world_close(&world);
+    }
+}
+
+/* Two messages of one flow in a step: both neighbours are one rank. */
+static void test_a_ring_of_two(void **state)
+{
+    const struct pattern_request request = {
+        .name = "ring", .n = 2, .natural = true, .method = "nonblocking", .bytes = 8};
+    struct world world;
+
+    (void)state;
+    play(&world, &request, 100);
+    check_verified(&world, 100);
+    world_close(&world);
+}
+
+static void test_a_window_ends(void **state)
+{
+    const struct pattern_request request = {
+        .name = "ring", .n = RANKS, .natural = true, .method = "sendrecv", .bytes = 8};
+    struct world world;
+    uint64_t batches;
+
+    (void)state;
+    world_open(&world, RANKS);
+    world_schedule(&world, &request);
+    world_prepare(&world);
+    assert_int_equal(world_settle(&world, LIMIT_NS), 0);
+    world_start(&world);
+    world.phase.stop_ns = world.phase.start_ns + world.stream_ns;
+    world.phase.close_ns = world.phase.stop_ns - world.stream_ns / 4;
+    while (!world_finished(&world) && clock_now() < world.phase.stop_ns + LIMIT_NS)
+        world_poll(&world, clock_now());
+    batches = world.ranks[0].stepper->execution.batches;
+    assert_true(batches > 100);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        assert_int_equal(world.ranks[i].stepper->execution.batches, batches);
+        assert_true(world.ranks[i].lane->sent_all && world.ranks[i].lane->received_all);
+    }
+    world_close(&world);
+}
+
+/* A rank that has gone: all others learn of it at once, whomever they wait for. */
+static void test_a_dead_partner_ends_all(void **state)
+{
+    const struct pattern_request request = {
+        .name = "ring", .n = RANKS, .natural = true, .method = "nonblocking", .bytes = 1u << 20};
+    struct world world;
+    int64_t since_ns;
+    uint32_t broken = 0;
+
+    (void)state;
+    world_open(&world, RANKS);
+    world_schedule(&world, &request);
+    world_prepare(&world);
+    assert_int_equal(world_settle(&world, LIMIT_NS), 0);
+    world_start(&world);
+    while (clock_now() < world.phase.start_ns + 50 * NS_PER_MS)
+        world_poll(&world, clock_now());
+    transport_tcp.finish(world.ranks[2].lane);
+    world.ranks[2].lane = NULL;
+    since_ns = clock_now();
+    while (broken < RANKS - 1 && clock_now() < since_ns + LIMIT_NS) {
+        world_poll(&world, clock_now());
+        broken = 0;
+        for (uint32_t i = 0; i < RANKS; i++)
+            broken += i != 2 && world.ranks[i].lane->error.text[0] != '\0';
+    }
+    assert_int_equal(broken, RANKS - 1);
+    assert_true(clock_now() - since_ns < NS_PER_S);
+    assert_non_null(strstr(world.ranks[3].lane->error.text, "(rank 2) broke"));
+    world_close(&world);
+}
+
+static void test_what_steps_can_not_do_is_refused(void **state)
+{
+    const struct pattern_request request = {.name = "aapc", .n = 2, .local = true, .bytes = 8};
+    struct world world;
+
+    (void)state;
+    world_open(&world, 2);
+    world_schedule(&world, &request);
+    world.phase.tcp.streams = 2;
+    assert_int_equal(world_prepare(&world), -EINVAL);
+    assert_non_null(strstr(world.err.text, "leave streams_per_flow out"));
+    world_finish(&world);
+    world.phase.number = 0;
+    world.phase.tcp = (struct tcp_options){.streams = 1, .zero_copy = true};
+    assert_int_equal(world_prepare(&world), -EINVAL);
+    assert_non_null(strstr(world.err.text, "leave zero_copy out"));
+    world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_to_all_of_all_sizes),
+        cmocka_unit_test(test_a_ring_of_two),
+        cmocka_unit_test(test_a_window_ends),
+        cmocka_unit_test(test_a_dead_partner_ends_all),
+        cmocka_unit_test(test_what_steps_can_not_do_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
