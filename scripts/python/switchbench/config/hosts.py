@@ -204,7 +204,9 @@ def _engine_keys(index: int, port: PortKeys, raw: bool) -> dict[str, Any]:
     engine = {key: getattr(port, key) for key in _ENGINE_KEYS if getattr(port, key) is not None}
     if raw:
         own_mac = f"02:53:42:00:{index >> 8:02x}:{index & 0xFF:02x}"
-        if port.shared and port.address != "own":  # not promiscuous: only some devices take a second address
+        if (
+            port.shared and port.address != "own"
+        ):  # not promiscuous: only some devices take a second address
             own_mac = "keep"
         engine["mac"] = "keep" if port.address == "keep" else (port.mac or own_mac)
         engine["ipv4"] = port.ipv4 or f"{_GUEST_IPV4 + index}/16"
