@@ -182,7 +182,8 @@ def _again(engine: Path, others: Sequence[Path]) -> Collection:
         piece = _piece(str(place), path, path.stat().st_mode & 0o777)
         if named.get(piece.place) != piece.digest:
             raise ConfigurationError(
-                f"the engine can't be collected: {path} is not as its {SUMS} has it: install it again"
+                f"the engine can't be collected: {path} is not as its {SUMS} has it: "
+                "install it again"
             )
         pieces.append(replace(piece, link=os.readlink(path)) if path.is_symlink() else piece)
     return _sorted(pieces)
