@@ -51,6 +51,21 @@ def lab() -> Iterator[Lab]:
         yield made
 
 
+@pytest.mark.parametrize(("nodes", "known"), [(16, 0), (17, 16)])
+def test_many_nodes_know_each_other(nodes: int, known: int) -> None:
+    """They would fill the machine's one table of neighbours, and lose connections for it."""
+    with session(load("one-switch", {"nodes": nodes}), f"{PREFIX}-known") as lab:
+        words = ["ip", "-4", "neighbour", "show", "nud", "permanent"]
+        show = lab.popen(lab.nodes[0].name, words, stdout=subprocess.PIPE, text=True)
+        entries = dict(line.split(" ", 1) for line in show.communicate()[0].splitlines())
+        assert len(entries) == 2 * known
+        for node in lab.nodes[1:] if known else ():
+            assert entries[node.ipv4].startswith(f"dev eth0 lladdr {node.mac} ")
+            assert entries[node.control_ipv4].startswith("dev ctl0 lladdr 02:53:42:02:")
+        assert heard(lab, lab.nodes[0].name, lab.nodes[-1].name, "ipv4")
+        assert heard(lab, lab.nodes[-1].name, lab.nodes[0].name, "control_ipv4")
+
+
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_up_connects_everything_and_down_leaves_nothing(name: str) -> None:
     lab = up(load(name), f"{PREFIX}-{name}")

@@ -35,7 +35,16 @@ from typing import Any
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from switchbench.lab import namespaces, openvswitch, routed, shaper, state, switches, wiring
+from switchbench.lab import (
+    namespaces,
+    neighbours,
+    openvswitch,
+    routed,
+    shaper,
+    state,
+    switches,
+    wiring,
+)
 from switchbench.lab.routing import Routing
 from switchbench.lab.shaper import Shaper
 from switchbench.lab.state import LabError
@@ -285,6 +294,10 @@ def _build(lab: Lab) -> None:
                 for lab_node, fd in zip(lab.nodes, nodes, strict=True):
                     namespaces.setns(fd, namespaces.CLONE_NEWNET)
                     _build_node(lab_node)
+            if len(nodes) > neighbours.MANY:
+                for lab_node, fd in zip(lab.nodes, nodes, strict=True):
+                    namespaces.setns(fd, namespaces.CLONE_NEWNET)
+                    neighbours.introduce(lab_node, lab.nodes, lab.topology.kind != ROUTED)
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
             _switch_off_offloads([wiring.switch_port(node) for node in _switched(lab.topology)])
             _wait_forwarding(netlink)
