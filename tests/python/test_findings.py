@@ -19,6 +19,7 @@ from synthetic import (
     make_trial,
     phase_record,
     port_record,
+    tcp_side,
     trial_record,
 )
 
@@ -180,3 +181,29 @@ def test_when_nothing_comes_at_all_no_port_is_blamed() -> None:
 def test_slow_is_only_what_is_slow_both_ways(intended: int, kind: str) -> None:
     found = findings({"node2": SENT // 2}, node2_intended=intended)
     assert [(name, count) for name, _, count in found] == [(kind, SENT // 2)]
+
+
+@pytest.mark.parametrize(("drained", "came"), [(False, 60_000), (False, 65_536), (True, 60_000)])
+def test_a_transfer_that_was_cut_off_is_said(drained: bool, came: int) -> None:
+    trial = make_trial(SITE, flows=1, transport="tcp", traffic="transfer", size_unit="message")
+    ends = ("node1:e0", "node2:e0")
+    records = [
+        tcp_side("source", *ends, 65_536, 65_536),
+        tcp_side("destination", *ends, came, came),
+        phase_record("node1", drained=True),
+        phase_record("node2", drained=drained),
+        trial_record("node1"),
+        trial_record("node2"),
+    ]
+    summary = Summary(make_run(SITE, trial))
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    found = summary.finish(about(), ())["findings"]
+    if drained or came == 65_536:
+        assert found == []
+        return
+    (only,) = found
+    assert (only["kind"], only["transport"], only["count"]) == ("unfinished", "tcp", 5_536)
+    assert only["sentence"].startswith(
+        "node1:e0 -> node2:e0: 5,536 bytes of its transfer had not come"
+    )

@@ -127,6 +127,11 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str
     }
 
 
+TCP_TRANSFER_DRAIN = 30 * _S
+"""How long a transfer may stand still: TCP waits 0.2 s and twice as long after each further loss of
+the same segment (RFC 6298), so five of them on a crowded link are 13 s of silence."""
+
+
 def _options(site: Site, transport: str) -> dict[str, Any]:
     by_site = _LAB_OPTIONS if site.launch == "lab" else _SITE_OPTIONS
     by_machine = _GUEST_OPTIONS.get(transport, {}) if site.guests else {}

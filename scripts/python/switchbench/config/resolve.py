@@ -209,6 +209,8 @@ class _Resolver:
         values = settings.merge(profiles.defaults(self.site, pattern, transport, profile), given)
         if pattern == "pairs" and "groups" not in values and self.site.groups:
             values["groups"] = tuple((name,) for name in self.site.groups)
+        if transport == "tcp" and values["traffic"] == "transfer" and "drain_max" not in given:
+            values["drain_max"] = max(values["drain_max"], profiles.TCP_TRANSFER_DRAIN)
         values.pop("sweep", None)
         limits = [port.frame_max for name in networks for port in self.site.networks[name]]
         return Test(

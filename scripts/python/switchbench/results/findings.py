@@ -3,7 +3,7 @@
 
 Counts of frames say what happened to each flow; a finding says what that means. Each rests on
 counts alone and is made only where they allow no other reading: what they leave open is said as
-open (a loss stays a loss). Of frames only: what TCP repeats is not a finding.
+open (a loss stays a loss). What TCP repeats is not a finding; what it never brought is.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ SENTENCES = {
     "trunk": "no more gets through than a smaller load did, {count} frames lost",
     "module-capacity": "no more gets through than a smaller load did, {count} frames lost",
     "saturation": "no more gets through than a smaller load did, {count} frames lost",
+    "unfinished": "{count} bytes of its transfer had not come when nothing moved any more",
     "flood": "{count} frames flooded to all ports",
     "wrong-port": "{count} frames arrived at {port} instead",
     "misdelivered": "{count} frames arrived that are another port's",
@@ -64,7 +65,7 @@ class Finding:
         place = self.key._asdict() if self.key else dict.fromkeys(PhaseKey._fields)
         words = SENTENCES[self.kind]
         if self.count == 1:
-            words = words.replace("{count} frames", "{count} frame")
+            words = words.replace(" frames", " frame", 1).replace(" bytes", " byte", 1)
         what = words.format(count=f"{self.count:,}", port=self.port)
         return place | {
             "kind": self.kind,
@@ -146,10 +147,12 @@ class FindingTable:
         self._groups = group_of_port(groups)
         self._points: list[_Point] = []
         self._reach: dict[str, _Reach] = {}  # by transport
+        self._unfinished: list[Finding] = []
 
     def add(self, result: m.PhaseResult, phase: PhaseRecords, lines: Mapping[str, int]) -> None:
         """Takes one measured phase; `lines`: line rates by port."""
         if result.entry["transport"] != "dpdk":
+            self._unfinished += _unfinished(result)
             return
         losses = {(flow.src, flow.dst): m.lost_frames(flow) for flow in result.flows}
         lost = {pair: count for pair, count in losses.items() if count}
@@ -181,6 +184,7 @@ class FindingTable:
     def summary(self) -> list[dict[str, Any]]:
         """All findings, those that explain others first, then by count."""
         found, explained = self._dead()
+        found += self._unfinished
         for point in self._points:
             found += point.found + self._losses(point, explained)
         found.sort(key=lambda finding: (_ORDER[finding.kind], -finding.count))
@@ -247,6 +251,26 @@ class FindingTable:
 
 # What a flow's destination counts.
 _OF_ENDS = {"duplicate": "duplicated", "reorder": "reordered", "corrupt": "corrupted"}
+
+
+def _unfinished(result: m.PhaseResult) -> list[Finding]:
+    """The flows of a transfer that were cut off: its time is not theirs."""
+    if result.entry["traffic"] != "transfer" or result.entry["drained"] is not False:
+        return []
+    missing = [
+        (
+            (flow.source.whole.payload_bytes or 0) - (flow.destination.whole.payload_bytes or 0),
+            (flow.src, flow.dst),
+        )
+        for flow in result.flows
+        if flow.source and flow.destination
+    ]
+    transport, where = result.entry["transport"], result.label
+    return [
+        Finding("unfinished", count, pair, key=result.key, where=where, transport=transport)
+        for count, pair in sorted(missing, reverse=True)[:MOST_FLOWS]
+        if count > 0
+    ]
 
 
 def _point(result: m.PhaseResult, lost: dict[Pair, int], lines: Mapping[str, int]) -> _Point:
