@@ -88,6 +88,7 @@ struct doc_pattern {
     bool local;
     uint64_t bytes;
     char *algorithm;
+    uint32_t skew;
     char *method;
     uint32_t *list;
     unsigned list_count;

@@ -155,7 +155,7 @@ static int make_plan(struct pattern_plan **plan, const struct doc_plan *doc, str
 {
     struct pattern_ranks *groups = calloc(doc->pattern.groups_count + 1, sizeof *groups);
     struct pattern_request request;
-    char why[256] = "";
+    char why[512] = "";
     int rc;
 
     if (groups == NULL)

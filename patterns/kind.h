@@ -24,6 +24,7 @@ enum pattern_param {
     PATTERN_PARAM_BYTES = 1 << 11,
     PATTERN_PARAM_LOCAL = 1 << 12,
     PATTERN_PARAM_METHOD = 1 << 13,
+    PATTERN_PARAM_SKEW = 1 << 14,
 };
 
 /* Where the sentence of a refusal goes. */
@@ -60,11 +61,15 @@ struct pattern_plan {
     void (*tell)(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
     uint64_t bytes;        /* of a message; what that is exactly, the kind says */
     uint32_t local_phases; /* the kind's own, that are steps of the plan's only phase; 0: none */
+    const char *algorithm; /* of a function of MPI that has several; NULL: none */
+    uint32_t skew;         /* percent */
+    bool drawn;            /* the pairs of pingpong and pingping */
     uint32_t iterations;   /* of an application kernel */
 };
 
 struct pattern_kind {
-    unsigned knows; /* enum pattern_param, or-ed */
+    unsigned knows;                          /* enum pattern_param, or-ed */
+    const struct pattern_function *function; /* of MPI (collective.h); NULL: none */
     /* Checks the request, sets plan->phases and, where it needs one, plan->state. n is valid and
      * no unknown parameter is set. Returns 0, pattern_refuse() or -ENOMEM. */
     int (*make)(struct pattern_plan *plan, const struct pattern_request *request,
@@ -81,6 +86,19 @@ extern const struct pattern_kind pattern_pairs;
 extern const struct pattern_kind pattern_aapc;
 extern const struct pattern_kind pattern_ring;
 extern const struct pattern_kind pattern_random;
+extern const struct pattern_kind pattern_pingpong;
+extern const struct pattern_kind pattern_pingping;
+extern const struct pattern_kind pattern_sendrecv;
+extern const struct pattern_kind pattern_exchange;
+extern const struct pattern_kind pattern_bcast;
+extern const struct pattern_kind pattern_reduce;
+extern const struct pattern_kind pattern_allreduce;
+extern const struct pattern_kind pattern_reduce_scatter;
+extern const struct pattern_kind pattern_allgather;
+extern const struct pattern_kind pattern_allgatherv;
+extern const struct pattern_kind pattern_alltoall;
+extern const struct pattern_kind pattern_alltoallv;
+extern const struct pattern_kind pattern_barrier;
 
 /* As plan->tell, of an ordinary pattern whose phases are the steps of one. */
 void pattern_tell_local(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);

@@ -14,28 +14,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAIN, PAIRS, AAPC, RING, RANDOM, KINDS };
+/* clang-format off */
+#define PATTERNS(X)                                                                                \
+    X(chain) X(pairs) X(aapc) X(ring) X(random)                                                    \
+    X(pingpong) X(pingping) X(sendrecv) X(exchange)                                                \
+    X(bcast) X(reduce) X(allreduce) X(reduce_scatter) X(allgather) X(allgatherv)                   \
+    X(alltoall) X(alltoallv) X(barrier)
+/* clang-format on */
 
-static const char *const names[KINDS + 1] = {
-    [CHAIN] = "chain", [PAIRS] = "pairs", [AAPC] = "aapc", [RING] = "ring", [RANDOM] = "random",
-};
-
-static const struct pattern_kind *const kinds[KINDS] = {
-    [CHAIN] = &pattern_chain, [PAIRS] = &pattern_pairs,   [AAPC] = &pattern_aapc,
-    [RING] = &pattern_ring,   [RANDOM] = &pattern_random,
-};
+#define NAME(word) #word,
+#define KIND(word) &pattern_##word,
+static const char *const names[] = {PATTERNS(NAME) NULL};
+static const struct pattern_kind *const kinds[] = {PATTERNS(KIND)};
 
 static const struct {
     enum pattern_param param;
     const char *name;
 } params[] = {
-    {PATTERN_PARAM_ORDER, "order"},           {PATTERN_PARAM_PARTNERS, "partners"},
-    {PATTERN_PARAM_DIRECTIONS, "directions"}, {PATTERN_PARAM_FORWARD, "forward"},
-    {PATTERN_PARAM_SHIFT, "shift"},           {PATTERN_PARAM_COUNT, "count"},
-    {PATTERN_PARAM_NATURAL, "natural"},       {PATTERN_PARAM_LIST, "list"},
-    {PATTERN_PARAM_GROUPS, "groups"},         {PATTERN_PARAM_DEGREE, "degree"},
-    {PATTERN_PARAM_ALGORITHM, "algorithm"},   {PATTERN_PARAM_BYTES, "bytes"},
-    {PATTERN_PARAM_LOCAL, "local"},           {PATTERN_PARAM_METHOD, "method"},
+    {PATTERN_PARAM_ORDER, "order"},
+    {PATTERN_PARAM_PARTNERS, "partners"},
+    {PATTERN_PARAM_DIRECTIONS, "directions"},
+    {PATTERN_PARAM_FORWARD, "forward"},
+    {PATTERN_PARAM_SHIFT, "shift"},
+    {PATTERN_PARAM_COUNT, "count"},
+    {PATTERN_PARAM_NATURAL, "natural"},
+    {PATTERN_PARAM_LIST, "list"},
+    {PATTERN_PARAM_GROUPS, "groups"},
+    {PATTERN_PARAM_DEGREE, "degree"},
+    {PATTERN_PARAM_ALGORITHM, "algorithm"},
+    {PATTERN_PARAM_BYTES, "bytes"},
+    {PATTERN_PARAM_LOCAL, "local"},
+    {PATTERN_PARAM_METHOD, "method"},
+    {PATTERN_PARAM_SKEW, "skew"},
 };
 
 const char *const *pattern_names(void)
@@ -65,7 +75,7 @@ static void join(char *text, size_t size, const char *const *words)
 int pattern_choose(const char *what, const char *const *words, const char *word,
                    struct pattern_why *why)
 {
-    char known[128];
+    char known[512];
 
     if (word == NULL)
         return 0;
@@ -91,7 +101,8 @@ static unsigned params_set(const struct pattern_request *request)
            (request->algorithm != NULL ? PATTERN_PARAM_ALGORITHM : 0u) |
            (request->bytes != 0 ? PATTERN_PARAM_BYTES : 0u) |
            (request->local ? PATTERN_PARAM_LOCAL : 0u) |
-           (request->method != NULL ? PATTERN_PARAM_METHOD : 0u);
+           (request->method != NULL ? PATTERN_PARAM_METHOD : 0u) |
+           (request->skew != 0 ? PATTERN_PARAM_SKEW : 0u);
 }
 
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,

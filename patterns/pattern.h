@@ -43,7 +43,7 @@ struct pattern_ranks {
 /* What is asked of a pattern. Strings are the configuration's words (doc/configuration.md);
  * NULL or 0 means the pattern's default. Parameters that a pattern does not know must be unset. */
 struct pattern_request {
-    const char *name;       /* chain | pairs | aapc | ring | random */
+    const char *name;       /* one of pattern_names() */
     uint32_t n;             /* ranks, 2..PATTERN_RANKS_MAX */
     uint64_t seed;          /* for everything that is drawn */
     const char *order;      /* aapc: shift (default) | pairwise | xor | naive */
@@ -53,7 +53,8 @@ struct pattern_request {
     bool forward;           /* chain: middle ranks forward what they receive */
     uint32_t shift;         /* pairs, partners shift: k; 2k divides n */
     uint32_t count;         /* pairs: at most so many pairs; ring: so many random rings; random:
-                               so many phases */
+                               so many phases; pingpong, pingping: so many pairs that are drawn,
+                               a phase each (default: ranks 0 and 1) */
     uint32_t degree;        /* random: how often a rank draws a partner, 1 (default) to 16 */
     bool natural;           /* ring: the natural ring as phase 0 (the configuration's default) */
     bool there_and_back;    /* any: of two flows of a phase that are each other's way back there is
@@ -62,6 +63,8 @@ struct pattern_request {
                                implied where it has no other form */
     uint64_t bytes;         /* of a message in a schedule, 0 to PATTERN_BYTES_MAX */
     const char *algorithm;  /* collectives: one of their own (doc/collectives.md) */
+    uint32_t skew;          /* allgatherv, alltoallv: percent by which sizes differ, 0 to 100: they
+                               rise evenly from bytes - skew to bytes + skew */
     const char *method;     /* ring: each ring is a schedule, sendrecv | nonblocking */
     struct pattern_ranks list;          /* pairs, partners list */
     const struct pattern_ranks *groups; /* pairs, partners inside | across: disjoint */

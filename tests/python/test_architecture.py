@@ -44,6 +44,7 @@ class Part:
 
 PARTS = (
     Part("patterns", None, ("patterns",), libc_only=True),
+    Part("patterns/collective", None, ("patterns",), libc_only=True),
     Part("engine", None, ("engine", "engine/bind", "patterns")),
     Part(
         "engine/bind",

@@ -22,6 +22,7 @@ struct schedule_sim {
     const struct pattern_plan *plan;
     uint32_t phase, n;
     uint64_t seed, drawn;
+    bool spoil; /* the next message */
     struct actor *actors;
 };
 
@@ -158,6 +159,10 @@ static bool hand_over(struct schedule_sim *sim, uint32_t rank, size_t index)
                  send->bytes, send->peer, receive->bytes);
     if (send->bytes > 0)
         memcpy(receiver->memory + receive->at, sender->memory + send->at, send->bytes);
+    if (send->bytes > 0 && sim->spoil) {
+        receiver->memory[receive->at + receive->bytes - 1] ^= 1;
+        sim->spoil = false;
+    }
     sender->done[index] = receiver->done[match] = true;
     sender->left--;
     receiver->left--;
@@ -288,6 +293,11 @@ const struct schedule *schedule_sim_schedule(const struct schedule_sim *sim, uin
 void *schedule_sim_memory(struct schedule_sim *sim, uint32_t rank)
 {
     return sim->actors[rank].memory;
+}
+
+void schedule_sim_spoil(struct schedule_sim *sim)
+{
+    sim->spoil = true;
 }
 
 void schedule_sim_verify(const struct schedule_sim *sim)

@@ -23,6 +23,9 @@ bool schedule_sim_run(struct schedule_sim *sim, uint32_t repetitions);
 const struct schedule *schedule_sim_schedule(const struct schedule_sim *sim, uint32_t rank);
 void *schedule_sim_memory(struct schedule_sim *sim, uint32_t rank);
 
+/* Flips a bit of the last byte of the next message with payload that anybody receives. */
+void schedule_sim_spoil(struct schedule_sim *sim);
+
 /* Verifies each rank's memory; a wrong element fails the test with a sentence. */
 void schedule_sim_verify(const struct schedule_sim *sim);
 

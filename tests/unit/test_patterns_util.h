@@ -44,7 +44,7 @@ static inline uint32_t partner_of(const struct pattern_plan *plan, uint32_t phas
 static inline void assert_phase_name(const struct pattern_plan *plan, uint32_t phase,
                                      const char *expected)
 {
-    char name[32];
+    char name[64];
 
     pattern_phase_name(plan, phase, name, sizeof(name));
     assert_string_equal(name, expected);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each rank's part to all ranks. The rank's own part is at its place in the result from the start.
+ */
+#include "collective.h"
+
+static void hold_parts(struct steps *steps, const struct parts *parts)
+{
+    if (steps->holds == NULL)
+        return;
+    for (uint32_t source = 0; source < steps->n; source++)
+        steps_hold(steps, source == steps->rank ? STEPS_INPUT : STEPS_RESULT,
+                   &(struct content){.piece = parts_piece(parts, source), .source = source});
+}
+
+static void tell_ring(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct parts parts = parts_each((struct piece){0, plan->bytes}, plan->n, plan->skew);
+
+    (void)phase;
+    hold_parts(steps, &parts);
+    gather_ring(steps, &parts, 0);
+}
+
+/* Before: an even rank's part to the odd one beside it; after: all parts back. */
+static void tell_doubling(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct halves halves = {.fold = fold_of(plan->n), .by_rank = true};
+    uint32_t rank = steps->rank;
+    bool folded = rank < 2 * halves.fold.rest, hands_over = folded && rank % 2 == 0;
+    struct piece all;
+
+    (void)phase;
+    halves.parts = parts_each((struct piece){0, plan->bytes}, plan->n, 0);
+    all = parts_range(&halves.parts, 0, plan->n);
+    hold_parts(steps, &halves.parts);
+    if (hands_over) {
+        steps_send(steps, rank + 1, parts_piece(&halves.parts, rank));
+        steps_next(steps);
+        steps_receive(steps, rank + 1, all);
+        return;
+    }
+    if (folded) {
+        steps_receive(steps, rank - 1, parts_piece(&halves.parts, rank - 1));
+        steps_next(steps);
+    }
+    gather_double(steps, &halves);
+    if (folded)
+        steps_send(steps, rank - 1, all);
+}
+
+/* Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient Algorithms for All-to-All Communications in
+ * Multiport Message-Passing Systems, IEEE TPDS 8(11), 1997. The rank collects its own part and
+ * those of the ranks after it in this order, doubling their number; then it turns them. */
+static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    uint32_t n = plan->n, rank = steps->rank, end = n - rank;
+    struct parts turned = parts_each((struct piece){0, plan->bytes}, n, 0);
+    struct parts result = turned;
+
+    (void)phase;
+    result.at = rank > 0 ? n * plan->bytes : 0;
+    steps_hold(steps, STEPS_INPUT, &(struct content){.piece = {0, plan->bytes}, .source = rank});
+    for (uint32_t have = 1; have < n; have *= 2) {
+        uint32_t more = have < n - have ? have : n - have;
+
+        steps_send(steps, (rank + n - have) % n, parts_range(&turned, 0, more));
+        steps_receive(steps, (rank + have) % n, parts_range(&turned, have, have + more));
+        if (have < n - have)
+            steps_next(steps);
+    }
+    if (rank > 0) {
+        steps_copy(steps, parts_range(&result, rank, n), 0);
+        steps_copy(steps, parts_range(&result, 0, rank), parts_piece(&turned, end).at);
+    }
+    for (uint32_t source = 0; source < n && steps->holds != NULL; source++)
+        if (source != rank || rank > 0)
+            steps_hold(steps, STEPS_RESULT,
+                       &(struct content){.piece = parts_piece(&result, source), .source = source});
+}
+
+static const char *const allgather_words[] = {"ring", "recursive-doubling", "bruck", NULL};
+static pattern_teller *const allgather_tellers[] = {tell_ring, tell_doubling, tell_bruck};
+static const struct pattern_function allgather = {
+    .name = "allgather", .algorithms = allgather_words, .tell = allgather_tellers};
+
+const struct pattern_kind pattern_allgather = {
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
+    .function = &allgather,
+    .make = pattern_make_function,
+    .phase_name = pattern_name_function,
+};
+
+static const char *const allgatherv_words[] = {"ring", NULL};
+static const struct pattern_function allgatherv = {
+    .name = "allgatherv", .algorithms = allgatherv_words, .tell = allgather_tellers};
+
+const struct pattern_kind pattern_allgatherv = {
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
+    .function = &allgatherv,
+    .make = pattern_make_function,
+    .phase_name = pattern_name_function,
+};

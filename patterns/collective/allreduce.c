@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Sums to all ranks. The rank's vector stays where it is, the result comes behind it.
+ */
+#include "collective.h"
+
+static struct sum begin(const struct pattern_plan *plan, struct steps *steps)
+{
+    uint64_t bytes = plan->bytes;
+
+    steps_hold(steps, STEPS_INPUT,
+               &(struct content){.piece = {0, bytes}, .source = steps->rank, .floats = true});
+    return (struct sum){.input = 0, .result = bytes, .spare = 2 * bytes};
+}
+
+/* `piece` of the sum is there. */
+static void hold_sum(struct steps *steps, const struct sum *sum, struct piece piece)
+{
+    steps_hold(steps, STEPS_RESULT,
+               &(struct content){.piece = {sum->result + piece.at, piece.bytes},
+                                 .source = SCHEDULE_SUM,
+                                 .offset = piece.at,
+                                 .floats = true});
+}
+
+static void tell_doubling(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct sum sum = begin(plan, steps);
+
+    (void)phase;
+    allreduce_double(steps, &sum, plan->bytes);
+    hold_sum(steps, &sum, (struct piece){0, plan->bytes});
+}
+
+/* Each part goes around the ring and grows; then the sums go around (Patarasuk, Yuan: Bandwidth
+ * Optimal All-reduce Algorithms, JPDC 69(2), 2009). */
+static void tell_ring(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct sum sum = begin(plan, steps);
+    uint32_t n = plan->n, part = steps->rank;
+    struct parts parts = parts_split((struct piece){0, plan->bytes}, n, sizeof(float));
+
+    (void)phase;
+    for (uint32_t i = 1; i < n; i++) {
+        struct sum fresh = sum; /* of this part nothing has been added here */
+
+        sum.begun = i > 1;
+        sum_send(steps, &sum, (steps->rank + 1) % n, parts_piece(&parts, part));
+        part = part > 0 ? part - 1 : n - 1;
+        fresh.begun = false;
+        sum_add(steps, &fresh, (steps->rank + n - 1) % n, parts_piece(&parts, part));
+        steps_next(steps);
+    }
+    parts.at = sum.result;
+    gather_ring(steps, &parts, 1);
+    hold_sum(steps, &sum, (struct piece){0, plan->bytes});
+}
+
+/* Recursive halving, then recursive doubling (Thakur 2005, 4.5). */
+static void tell_rabenseifner(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct sum sum = begin(plan, steps);
+    struct piece whole = {0, plan->bytes};
+    struct halves halves = {.fold = fold_of(plan->n)};
+
+    (void)phase;
+    halves.parts = parts_split(whole, halves.fold.power, sizeof(float));
+    sum_fold_in(steps, &sum, &halves.fold, whole);
+    if (fold_member(&halves.fold, steps->rank) != FOLD_OUT) {
+        sum_halve(steps, &sum, &halves);
+        halves.parts.at = sum.result;
+        gather_double(steps, &halves);
+    }
+    sum_fold_out(steps, &sum, &halves.fold, whole);
+    hold_sum(steps, &sum, whole);
+}
+
+static const char *const allreduce_words[] = {"recursive-doubling", "ring", "rabenseifner", NULL};
+static pattern_teller *const allreduce_tellers[] = {tell_doubling, tell_ring, tell_rabenseifner};
+static const struct pattern_function allreduce = {
+    .name = "allreduce", .algorithms = allreduce_words, .tell = allreduce_tellers, .floats = true};
+
+const struct pattern_kind pattern_allreduce = {
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
+    .function = &allreduce,
+    .make = pattern_make_function,
+    .phase_name = pattern_name_function,
+};
+
+/* --- each rank a part of the sum ------------------------------------------------------------ */
+
+static void tell_halving(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct sum sum = begin(plan, steps);
+    struct piece whole = {0, plan->bytes};
+    struct halves halves = {.fold = fold_of(plan->n), .by_rank = true};
+    struct piece own;
+
+    (void)phase;
+    halves.parts = parts_split(whole, plan->n, sizeof(float));
+    own = parts_piece(&halves.parts, steps->rank);
+    sum_fold_in(steps, &sum, &halves.fold, whole);
+    if (fold_member(&halves.fold, steps->rank) != FOLD_OUT)
+        sum_halve(steps, &sum, &halves);
+    sum_fold_out(steps, &sum, &halves.fold, parts_piece(&halves.parts, steps->rank / 2 * 2));
+    hold_sum(steps, &sum, own);
+}
+
+/* In each step another rank's part goes straight to it (Thakur 2005, 4.4). The memory holds no
+ * other part of the sum than the rank's own. */
+static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct sum whole = begin(plan, steps);
+    uint32_t n = plan->n, rank = steps->rank;
+    struct parts parts = parts_split((struct piece){0, plan->bytes}, n, sizeof(float));
+    struct piece own = parts_piece(&parts, rank);
+    struct sum sum = {.input = own.at, .result = whole.result, .spare = whole.result + own.bytes};
+
+    (void)phase;
+    for (uint32_t distance = 1; distance < n; distance++) {
+        uint32_t to = (rank + distance) % n;
+
+        steps_send(steps, to, parts_piece(&parts, to));
+        sum_add(steps, &sum, (rank + n - distance) % n, (struct piece){0, own.bytes});
+        steps_next(steps);
+    }
+    steps_hold(steps, STEPS_RESULT,
+               &(struct content){.piece = {sum.result, own.bytes},
+                                 .source = SCHEDULE_SUM,
+                                 .offset = own.at,
+                                 .floats = true});
+}
+
+static const char *const reduce_scatter_words[] = {"recursive-halving", "pairwise", NULL};
+static pattern_teller *const reduce_scatter_tellers[] = {tell_halving, tell_pairwise};
+static const struct pattern_function reduce_scatter = {.name = "reduce_scatter",
+                                                       .algorithms = reduce_scatter_words,
+                                                       .tell = reduce_scatter_tellers,
+                                                       .floats = true};
+
+const struct pattern_kind pattern_reduce_scatter = {
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
+    .function = &reduce_scatter,
+    .make = pattern_make_function,
+    .phase_name = pattern_name_function,
+};

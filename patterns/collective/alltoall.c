@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * From each rank a part for each other one.
+ */
+#include "collective.h"
+
+static struct swap swap_of(const struct pattern_plan *plan)
+{
+    struct swap swap = {.out = parts_each((struct piece){0, plan->bytes}, plan->n, plan->skew)};
+
+    swap.in = swap.out;
+    swap.in.at = plan->n * plan->bytes;
+    return swap;
+}
+
+static void hold_parts(struct steps *steps, const struct swap *swap)
+{
+    if (steps->holds == NULL)
+        return;
+    for (uint32_t other = 0; other < steps->n; other++) {
+        uint32_t part = swap_part(steps, swap, other);
+
+        steps_hold(steps, STEPS_INPUT,
+                   &(struct content){.piece = parts_piece(&swap->out, part),
+                                     .source = steps->rank,
+                                     .target = other});
+        steps_hold(steps, STEPS_RESULT,
+                   &(struct content){.piece = parts_piece(&swap->in, part),
+                                     .source = other,
+                                     .target = steps->rank});
+    }
+}
+
+static void tell_linear(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct swap swap = swap_of(plan);
+
+    (void)phase;
+    hold_parts(steps, &swap);
+    swap_linear(steps, &swap);
+}
+
+static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct swap swap = swap_of(plan);
+
+    (void)phase;
+    hold_parts(steps, &swap);
+    swap_pairwise(steps, &swap);
+}
+
+/* The parts whose number has `bit`, in runs of `bit`, between their places in `turned` and one
+ * behind the other from `packed` on. Returns their bytes. */
+enum packing { PACK, UNPACK };
+
+static uint64_t repack(struct steps *steps, const struct parts *turned, uint32_t bit,
+                       struct piece packed, enum packing packing)
+{
+    uint64_t used = 0;
+
+    for (uint32_t first = bit; first < turned->n; first += 2 * bit) {
+        uint32_t end = first + bit < turned->n ? first + bit : turned->n;
+        struct piece run = parts_range(turned, first, end);
+        struct piece place = {packed.at + used, run.bytes};
+
+        if (packing == PACK)
+            steps_copy(steps, place, run.at);
+        else
+            steps_copy(steps, run, place.at);
+        used += run.bytes;
+    }
+    return used;
+}
+
+/* How many of 0 to n - 1 have the bit. */
+static uint32_t with_bit(uint32_t n, uint32_t bit)
+{
+    uint32_t over = n % (2 * bit);
+
+    return n / (2 * bit) * bit + (over > bit ? over - bit : 0);
+}
+
+/* Bruck 1997: turned so that part i is for the rank i ahead, those with bit k of i go 2^k ahead in
+ * round k. What is packed and unpacked lies where the result will be: at most n / 2 parts each. */
+static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct swap swap = swap_of(plan);
+    uint32_t n = plan->n, rank = steps->rank;
+    struct parts turned = swap.out;
+    struct piece packed = {.at = swap.in.at}, arrived = {.at = swap.in.at + n / 2 * plan->bytes};
+
+    (void)phase;
+    turned.at = 2 * n * plan->bytes;
+    hold_parts(steps, &swap);
+    steps_copy(steps, parts_range(&turned, 0, n - rank), parts_piece(&swap.out, rank).at);
+    steps_copy(steps, parts_range(&turned, n - rank, n), swap.out.at);
+    for (uint32_t bit = 1; bit < n; bit *= 2) {
+        packed.bytes = arrived.bytes = with_bit(n, bit) * plan->bytes;
+        repack(steps, &turned, bit, packed, PACK);
+        steps_next(steps);
+        steps_send(steps, (rank + bit) % n, packed);
+        steps_receive(steps, (rank + n - bit) % n, arrived);
+        repack(steps, &turned, bit, arrived, UNPACK);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        steps_copy(steps, parts_piece(&swap.in, (rank + n - i) % n), parts_piece(&turned, i).at);
+}
+
+static const char *const alltoall_words[] = {"linear", "pairwise", "bruck", NULL};
+static const char *const alltoallv_words[] = {"linear", "pairwise", NULL};
+static pattern_teller *const tellers[] = {tell_linear, tell_pairwise, tell_bruck};
+static const struct pattern_function alltoall = {
+    .name = "alltoall", .algorithms = alltoall_words, .tell = tellers};
+static const struct pattern_function alltoallv = {
+    .name = "alltoallv", .algorithms = alltoallv_words, .tell = tellers};
+
+const struct pattern_kind pattern_alltoall = {
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
+    .function = &alltoall,
+    .make = pattern_make_function,
+    .phase_name = pattern_name_function,
+};
+
+const struct pattern_kind pattern_alltoallv = {
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
+    .function = &alltoallv,
+    .make = pattern_make_function,
+    .phase_name = pattern_name_function,
+};

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * IMB's functions between two ranks, and between neighbours in the natural ring (IMB User Guide,
+ * "Single Transfer" and "Parallel Transfer Benchmarks").
+ */
+#include "collective.h"
+#include "permutation.h"
+
+#include <stdio.h>
+
+/* Apart from the other patterns' streams of the same seed. */
+#define TWO_STREAM (UINT64_C(2) << 32)
+#define PHASES_MAX 65536u
+
+static void hold(const struct pattern_plan *plan, struct steps *steps, uint64_t at, uint32_t source)
+{
+    steps_hold(steps, source == steps->rank && at == 0 ? STEPS_INPUT : STEPS_RESULT,
+               &(struct content){.piece = {at, plan->bytes}, .source = source});
+}
+
+/* The two ranks of a phase: 0 and 1, or a pair that is drawn. Of n (n - 1) ordered pairs no one is
+ * drawn twice. */
+struct two {
+    uint32_t first;
+    uint32_t second;
+};
+
+static struct two two_of(const struct pattern_plan *plan, uint32_t phase)
+{
+    struct permutation order;
+    uint32_t pair, first, second;
+
+    if (!plan->drawn)
+        return (struct two){0, 1};
+    order = permutation_draw(plan->n * (plan->n - 1), plan->seed, TWO_STREAM);
+    pair = permutation_at(&order, phase);
+    first = pair / (plan->n - 1);
+    second = pair % (plan->n - 1);
+    return (struct two){first, second < first ? second : second + 1};
+}
+
+static int make_two(struct pattern_plan *plan, const struct pattern_request *request,
+                    struct pattern_why *why)
+{
+    uint64_t pairs = (uint64_t)plan->n * (plan->n - 1);
+    uint64_t most = pairs < PHASES_MAX ? pairs : PHASES_MAX;
+    int result = pattern_make_function(plan, request, why);
+
+    if (result < 0)
+        return result;
+    if (request->count > most)
+        return pattern_refuse(why,
+                              "%s: count %u is more than %llu: the ordered pairs of %u ranks, "
+                              "at most %u",
+                              plan->kind->function->name, request->count, (unsigned long long)most,
+                              plan->n, PHASES_MAX);
+    plan->drawn = request->count > 0;
+    plan->phases = plan->drawn ? request->count : 1;
+    return 0;
+}
+
+static int name_two(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+{
+    struct two two = two_of(plan, phase);
+
+    return snprintf(name, size, "%s %u %u", plan->kind->function->name, two.first, two.second);
+}
+
+static void tell_pingpong(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct two two = two_of(plan, phase);
+    uint64_t bytes = plan->bytes;
+
+    if (steps->rank == two.first) {
+        hold(plan, steps, 0, two.first);
+        steps_send(steps, two.second, (struct piece){0, bytes});
+        steps_next(steps);
+        steps_receive(steps, two.second, (struct piece){bytes, bytes});
+        hold(plan, steps, bytes, two.first);
+    } else if (steps->rank == two.second) {
+        steps_receive(steps, two.first, (struct piece){0, bytes});
+        steps_next(steps);
+        steps_send(steps, two.first, (struct piece){0, bytes});
+        hold(plan, steps, 0, two.first);
+    }
+}
+
+static void tell_pingping(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct two two = two_of(plan, phase);
+    uint32_t other = steps->rank == two.first ? two.second : two.first;
+
+    if (steps->rank != two.first && steps->rank != two.second)
+        return;
+    hold(plan, steps, 0, steps->rank);
+    steps_send(steps, other, (struct piece){0, plan->bytes});
+    steps_receive(steps, other, (struct piece){plan->bytes, plan->bytes});
+    hold(plan, steps, plan->bytes, other);
+}
+
+/* A periodic chain: to the right, from the left. */
+static void tell_sendrecv(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    uint32_t right = (steps->rank + 1) % plan->n;
+    uint32_t left = (steps->rank + plan->n - 1) % plan->n;
+
+    (void)phase;
+    hold(plan, steps, 0, steps->rank);
+    steps_send(steps, right, (struct piece){0, plan->bytes});
+    steps_receive(steps, left, (struct piece){plan->bytes, plan->bytes});
+    hold(plan, steps, plan->bytes, left);
+}
+
+static void tell_exchange(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    uint32_t right = (steps->rank + 1) % plan->n;
+    uint32_t left = (steps->rank + plan->n - 1) % plan->n;
+    uint64_t bytes = plan->bytes;
+
+    (void)phase;
+    hold(plan, steps, 0, steps->rank);
+    steps_send(steps, right, (struct piece){0, bytes});
+    steps_send(steps, left, (struct piece){0, bytes});
+    steps_receive(steps, left, (struct piece){bytes, bytes});
+    steps_receive(steps, right, (struct piece){2 * bytes, bytes});
+    hold(plan, steps, bytes, left);
+    hold(plan, steps, 2 * bytes, right);
+}
+
+#define FUNCTION(word, make_it, name_it, known)                                                    \
+    static pattern_teller *const word##_tellers[] = {tell_##word};                                 \
+    static const struct pattern_function word = {.name = #word, .tell = word##_tellers};           \
+    const struct pattern_kind pattern_##word = {.knows = PATTERN_PARAM_BYTES | (known),            \
+                                                .function = &(word),                               \
+                                                .make = make_it,                                   \
+                                                .phase_name = name_it}
+
+FUNCTION(pingpong, make_two, name_two, PATTERN_PARAM_COUNT);
+FUNCTION(pingping, make_two, name_two, PATTERN_PARAM_COUNT);
+FUNCTION(sendrecv, pattern_make_function, pattern_name_function, 0);
+FUNCTION(exchange, pattern_make_function, pattern_name_function, 0);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * From rank 0 to all, from all to rank 0, and the barrier.
+ */
+#include "collective.h"
+
+static void hold_message(const struct pattern_plan *plan, struct steps *steps)
+{
+    steps_hold(steps, steps->rank == 0 ? STEPS_INPUT : STEPS_RESULT,
+               &(struct content){.piece = {0, plan->bytes}});
+}
+
+static void tell_binomial(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    (void)phase;
+    hold_message(plan, steps);
+    tree_down(steps, &(struct tree_load){.whole = {0, plan->bytes}});
+}
+
+/* Van de Geijn's: scatter down the tree, then gather around a ring (Thakur 2005, 4.2). */
+static void tell_scatter_allgather(const struct pattern_plan *plan, uint32_t phase,
+                                   struct steps *steps)
+{
+    struct parts parts = parts_split((struct piece){0, plan->bytes}, plan->n, 1);
+
+    (void)phase;
+    hold_message(plan, steps);
+    tree_down(steps, &(struct tree_load){.parts = &parts});
+    gather_ring(steps, &parts, 0);
+}
+
+static const char *const bcast_words[] = {"binomial", "scatter-allgather", NULL};
+static pattern_teller *const bcast_tellers[] = {tell_binomial, tell_scatter_allgather};
+static const struct pattern_function bcast = {
+    .name = "bcast", .algorithms = bcast_words, .tell = bcast_tellers};
+
+const struct pattern_kind pattern_bcast = {
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
+    .function = &bcast,
+    .make = pattern_make_function,
+    .phase_name = pattern_name_function,
+};
+
+static void tell_reduce(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    uint64_t bytes = plan->bytes;
+    struct sum sum = {.input = 0, .result = bytes, .spare = 2 * bytes};
+
+    (void)phase;
+    steps_hold(steps, STEPS_INPUT,
+               &(struct content){.piece = {0, bytes}, .source = steps->rank, .floats = true});
+    tree_up(steps, &sum, bytes);
+    if (steps->rank == 0)
+        steps_hold(
+            steps, STEPS_RESULT,
+            &(struct content){.piece = {bytes, bytes}, .source = SCHEDULE_SUM, .floats = true});
+}
+
+static const char *const reduce_words[] = {"binomial", NULL};
+static pattern_teller *const reduce_tellers[] = {tell_reduce};
+static const struct pattern_function reduce = {
+    .name = "reduce", .algorithms = reduce_words, .tell = reduce_tellers, .floats = true};
+
+const struct pattern_kind pattern_reduce = {
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
+    .function = &reduce,
+    .make = pattern_make_function,
+    .phase_name = pattern_name_function,
+};
+
+/* Hensgen, Finkel, Manber 1988. */
+static void tell_dissemination(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct piece nothing = {0, 0};
+
+    (void)phase;
+    for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++) {
+        steps_send(steps, schedule_barrier_to(steps->rank, round, plan->n), nothing);
+        steps_receive(steps, schedule_barrier_from(steps->rank, round, plan->n), nothing);
+        steps_next(steps);
+    }
+}
+
+static const char *const barrier_words[] = {"dissemination", NULL};
+static pattern_teller *const barrier_tellers[] = {tell_dissemination};
+static const struct pattern_function barrier = {
+    .name = "barrier", .algorithms = barrier_words, .tell = barrier_tellers};
+
+const struct pattern_kind pattern_barrier = {
+    .knows = PATTERN_PARAM_ALGORITHM,
+    .function = &barrier,
+    .make = pattern_make_function,
+    .phase_name = pattern_name_function,
+};
