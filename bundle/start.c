@@ -15,6 +15,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <stdbool.h>
@@ -66,31 +67,71 @@ static int find_folder(char *folder, size_t size)
 
 /* --- capabilities --- */
 
-/* Who may write there decides what runs with the capabilities. */
-static int check_owner(const char *folder, const char *name)
+/* Who may write there decides what runs with the capabilities, and so does who may rename a folder
+ * above it: as sshd does with keys (StrictModes), but root's alone. The caller's own will not do:
+ * the capabilities would be the caller's for anything. In a folder like /tmp nobody can rename what
+ * is root's. */
+static int check_owner(const char *path, const struct stat *status, bool above)
 {
-    char path[PATH_MAX];
-    struct stat status;
+    bool others = (status->st_mode & (S_IWGRP | S_IWOTH)) != 0;
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (stat(path, &status) != 0)
-        return fail("can't look at", path, errno);
-    if (status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+    if (status->st_uid == 0 && (!others || (above && (status->st_mode & S_ISVTX) != 0)))
         return 0;
     fprintf(stderr, "%s: %s can be written by others than root: it is not run with capabilities\n",
             program, path);
     return FAILED;
 }
 
-static int check_owners(const char *folder)
+/* A link is as good as where it leads: to a place of the folder, which is looked at by itself. */
+static int check_link(const char *path)
 {
-    static const char *const names[] = {".",       LIBRARIES, LOADER, DRIVERS,
-                                        PROVIDERS, "libexec", started};
+    char to[PATH_MAX];
+    ssize_t length = readlink(path, to, sizeof to - 1);
+
+    if (length < 0)
+        return fail("can't look at", path, errno);
+    to[length] = '\0';
+    if (to[0] != '/' && strstr(to, "..") == NULL)
+        return 0;
+    fprintf(stderr, "%s: %s leads out of the folder: it is not run with capabilities\n", program,
+            path);
+    return FAILED;
+}
+
+static int check_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)place;
+    if (kind == FTW_NS || kind == FTW_DNR)
+        return fail("can't look at", path, EACCES);
+    return kind == FTW_SL ? check_link(path) : check_owner(path, status, false);
+}
+
+static int check_above(const char *folder)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    char *slash;
     int rc = 0;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && rc == 0; i++)
-        rc = check_owner(folder, names[i]);
+    snprintf(path, sizeof path, "%s", folder);
+    while (rc == 0 && (slash = strrchr(path, '/')) != NULL) {
+        *slash = '\0';
+        if (stat(slash == path ? "/" : path, &status) != 0)
+            return fail("can't look at", path, errno);
+        rc = check_owner(slash == path ? "/" : path, &status, true);
+    }
     return rc;
+}
+
+/* All that is in it: the loader looks for libraries in further folders, too (glibc-hwcaps). */
+static int check_owners(const char *folder)
+{
+    enum { OPEN_FOLDERS = 8 };
+    int rc = check_above(folder);
+
+    if (rc == 0)
+        rc = nftw(folder, check_entry, OPEN_FOLDERS, FTW_PHYS);
+    return rc < 0 ? fail("can't look at", folder, errno) : rc;
 }
 
 /* Libraries heed the environment: with capabilities only what the guard asks for stays. */

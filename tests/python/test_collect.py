@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -117,12 +118,19 @@ class TestCapabilities:
 
     NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 
-    def made(self, folder: Path) -> Path:
-        """In a place that nobody can reach, with the capability on it."""
-        place = Path("/run") / f"switchbench-test-{os.getpid()}"
-        shutil.copytree(folder, place, symlinks=True)
-        subprocess.run(["setcap", "cap_net_raw+ep", str(place / "switchbench-node")], check=True)
-        return place
+    @pytest.fixture
+    def place(self, folder: Path) -> Iterator[Path]:
+        """In a folder of root's that everybody can reach, with the capability on it."""
+        above = Path("/run") / f"switchbench-test-{os.getpid()}"
+        place = above / "there" / "engine"
+        try:
+            shutil.copytree(folder, place, symlinks=True)
+            subprocess.run(
+                ["setcap", "cap_net_raw+ep", str(place / "switchbench-node")], check=True
+            )
+            yield place
+        finally:
+            shutil.rmtree(above)
 
     def run(self, place: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """The engine, or what stands in its place."""
@@ -130,31 +138,53 @@ class TestCapabilities:
         environment = {"PATH": os.environ["PATH"]} | variables
         return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
-    def test_they_reach_the_engine_and_nothing_else(self, folder: Path) -> None:
-        place = self.made(folder)
-        try:
-            shutil.copy("/bin/cat", place / "libexec" / "switchbench-node")
-            status = self.run(place, "/proc/self/status").stdout
-            assert "CapEff:\t0000000000002000\n" in status
-            asked = {"IBV_DRIVERS": "/mine", "SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
-            environment = self.run(place, "/proc/self/environ", **asked).stdout.split("\0")
-            assert "SSH_CONNECTION=192.0.2.1 1 192.0.2.2 22" in environment
-            assert "IBV_DRIVERS=/mine" not in environment
-        finally:
-            shutil.rmtree(place)
+    def test_they_reach_the_engine_and_nothing_else(self, place: Path) -> None:
+        shutil.copy("/bin/cat", place / "libexec" / "switchbench-node")
+        status = self.run(place, "/proc/self/status").stdout
+        assert "CapEff:\t0000000000002000\n" in status
+        asked = {"IBV_DRIVERS": "/mine", "SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
+        environment = self.run(place, "/proc/self/environ", **asked).stdout.split("\0")
+        assert "SSH_CONNECTION=192.0.2.1 1 192.0.2.2 22" in environment
+        assert "IBV_DRIVERS=/mine" not in environment
 
-    def test_not_from_a_folder_that_others_can_write(self, folder: Path) -> None:
-        place = self.made(folder)
-        try:
-            os.chown(place / "lib", 65534, 65534)
-            done = self.run(place, "--version")
-            assert done.returncode == 127
-            assert done.stderr == (
-                f"switchbench-node: {place}/lib can be written by others than root: it is not run "
-                "with capabilities\n"
-            )
-        finally:
-            shutil.rmtree(place)
+    @pytest.mark.parametrize(
+        "which",
+        [".", "..", "../..", "lib", "lib/loader", "lib/bpf", "lib/libc.so.6", "lib/glibc-hwcaps"],
+    )
+    def test_not_from_where_somebody_else_can_write(self, which: str, place: Path) -> None:
+        """The folder, all in it, and all folders above it, which could be renamed."""
+        spoilt = Path(os.path.normpath(place / which))
+        if not spoilt.exists():
+            spoilt.mkdir()
+        said = (
+            f"switchbench-node: {spoilt} can be written by others than root: it is not run with "
+            "capabilities\n"
+        )
+        assert self.run(place, "--version").returncode == 0
+        mode = spoilt.stat().st_mode
+        spoilt.chmod(mode | 0o020)
+        done = self.run(place, "--version")
+        assert (done.returncode, done.stderr) == (127, said)
+        spoilt.chmod(mode)
+        os.chown(spoilt, 65534, 0)
+        done = self.run(place, "--version")
+        assert (done.returncode, done.stderr) == (127, said)
+
+    def test_a_folder_like_tmp_will_do_above_it_and_nowhere_else(self, place: Path) -> None:
+        place.parent.chmod(0o1777)
+        assert self.run(place, "--version").returncode == 0
+        place.chmod(0o1777)
+        assert "can be written by others than root" in self.run(place, "--version").stderr
+
+    @pytest.mark.parametrize("to", ["/bin/true", "../../elsewhere"])
+    def test_no_link_leads_out_of_it(self, to: str, place: Path) -> None:
+        (place / "lib" / "libmine.so").symlink_to(to)
+        done = self.run(place, "--version")
+        assert done.returncode == 127
+        assert done.stderr == (
+            f"switchbench-node: {place}/lib/libmine.so leads out of the folder: it is not run with "
+            "capabilities\n"
+        )
 
 
 def test_nothing_of_the_host_is_looked_for(collection: Collection) -> None:
@@ -183,6 +213,21 @@ def test_a_folder_is_collected_again(
     finally:
         (folder / "switchbench-other").unlink()
     assert again == collection
+
+
+@pytest.mark.parametrize("place", ["lib/libstray.so", "lib/dpdk/librte_net_stray.so", "VERSION"])
+def test_a_folder_that_is_not_as_it_was_made_goes_no_further(
+    place: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What lies beside the libraries would be loaded on every host."""
+    shutil.copytree(folder, tmp_path / "spoilt", symlinks=True)
+    (tmp_path / "spoilt" / place).parent.mkdir(exist_ok=True)
+    (tmp_path / "spoilt" / place).write_text("other\n")
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "spoilt" / "switchbench-node"))
+    with pytest.raises(
+        ConfigurationError, match=f"{place} is not as its SHA256SUMS has it: install"
+    ):
+        collect.collect()
 
 
 def test_other_programs(tmp_path: Path) -> None:

@@ -11,14 +11,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from foreign_data import FOREIGN as DATA
 from switchbench.cli import main
 from switchbench.foreign import kinds
 from switchbench.foreign.measures import COMMON
 from switchbench.results.directory import load_summary
 from switchbench.results.records import read_records
 from switchbench.results.summary import schema
-
-DATA = Path(__file__).parent / "data" / "foreign"
 
 
 def imported(tmp_path: Path, *names: str, ranks: int | None = None) -> list[dict[str, Any]]:

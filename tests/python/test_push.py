@@ -105,6 +105,23 @@ def test_a_folder_that_only_agrees_with_itself_is_not_the_build(tmp_path: Path) 
     assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
 
 
+@pytest.mark.parametrize("stranger", ["libmine.so", "lib/mine", "SHA256SUMS.mine", "link"])
+def test_one_file_more_is_not_the_build(stranger: str, tmp_path: Path) -> None:
+    """Libraries and drivers are found by their folder."""
+    order = ordered(tmp_path / "there")
+    folder = tmp_path / "there" / COLLECTION.name
+    COLLECTION.write(folder)
+    assert receive(order, "ask").stdout == f"have {tmp_path}/there\n"
+    (folder / stranger).parent.mkdir(exist_ok=True)
+    (folder / stranger).symlink_to("nowhere")
+    assert receive(order, "ask").stdout == "lack\n"
+    archive = tmp_path / "archive"
+    with archive.open("wb") as file:
+        COLLECTION.archive(file)
+    assert receive(order, "take", archive).stdout == f"copied {tmp_path}/there\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["SHA256SUMS", "switchbench-node"]
+
+
 @needs_root
 class TestRootsFolder:
     """Where the engine is started with root's rights."""

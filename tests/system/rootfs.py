@@ -15,8 +15,8 @@ import pytest
 from switchbench import __version__
 
 APPLETS = (
-    *("sh", "cat", "cp", "env", "grep", "ls", "mkdir", "mv", "readlink", "rm", "sed"),
-    *("sha256sum", "tar", "gzip", "uname"),
+    *("sh", "cat", "cp", "cut", "env", "find", "grep", "ls", "mkdir", "mv", "readlink", "rm"),
+    *("sed", "sha256sum", "sort", "tar", "gzip", "uname", "uniq"),
 )
 CONFIGURATION = """\
 switchbench: 1

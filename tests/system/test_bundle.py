@@ -120,6 +120,19 @@ class TestInstallScript:
         (unpacked / "share" / "text").unlink()
         assert "share/text" in install(unpacked, "--check").stderr
 
+    def test_a_file_that_nobody_named(self, unpacked: Path, tmp_path: Path) -> None:
+        caches = unpacked / "python" / "__pycache__"
+        caches.mkdir()
+        (caches / "there.pyc").touch()  # it was run before it was installed
+        assert install(unpacked, "--check").returncode == 0
+        (unpacked / "engine" / "libstray.so").touch()
+        done = install(unpacked, "there")
+        assert done.returncode == 1
+        assert "files that are none of the archive's; unpack it again: engine/libstray.so" in (
+            done.stderr
+        )
+        assert not (tmp_path / "there").exists()
+
     def test_a_folder_of_somebody_else(self, unpacked: Path, tmp_path: Path) -> None:
         (tmp_path / "there").mkdir()
         assert install(unpacked, "there").returncode == 0

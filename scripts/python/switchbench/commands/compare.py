@@ -21,6 +21,8 @@ examples:
   switchbench compare results/20260101-120000-four-matrices --by transport
   switchbench compare a=results/a b=results/b --hpl a=1.2TFlop/s --hpl b=0.9TFlop/s --html ab.html
   switchbench compare results/a results/b --question load --json -
+  switchbench compare results/ours results/others    other programs' results (switchbench import)
+  switchbench compare results/cluster-a results/cluster-b --balance --html balance.html
 
 exit status: 0 all was compared, 2 settings differ that make them other measurements, or results are
 damaged (what can be compared is shown)"""
@@ -53,6 +55,11 @@ def add_parser(subparsers: Any) -> None:
     )
     _add_compute(parser)
     parser.add_argument("--all", action="store_true", help="every phase and flow, not the foremost")
+    parser.add_argument(
+        "--balance",
+        action="store_true",
+        help="show the balance of communication and computing alone; one result is enough",
+    )
     parser.add_argument("--html", metavar="FILE", type=Path, help="write the report, one HTML file")
     parser.add_argument(
         "--json", metavar="FILE", help="write everything as JSON; -: print it alone"
@@ -79,17 +86,22 @@ def main(args: argparse.Namespace) -> int:
     if not 50.0 <= args.confidence < 100.0:
         raise ConfigurationError(f"--confidence {args.confidence:g}: takes 50 to less than 100 %")
     found = subjects.load(args.results, args.by)
-    if len(found) < 2:
+    if len(found) < 2 and not args.balance:
         raise ConfigurationError(
             "there is one result only: name a second directory, or say --by SETTING (transport, "
             "load, size ...) to compare the parts of this one"
         )
     found = subjects.with_baseline(found, args.baseline)
-    names = [subject.name for subject in found]
-    compute = balance.read_compute(args.compute, {"hpl": args.hpl, "stream": args.stream}, names)
+    compute = balance.read_compute(args.compute, {"hpl": args.hpl, "stream": args.stream}, found)
     most = None if args.all else comparison.Asked.most_flows
     asked = comparison.Asked(args.confidence / 100, frozenset(args.question), most)
     compared = comparison.compare(found, compute, asked)
+    if args.balance and not any(compared.systems):
+        names = " and ".join(subject.name for subject in found)
+        raise ConfigurationError(
+            f"nothing of {names} says how communication and computing balance: it takes HPCC's "
+            "results (switchbench import)"
+        )
     status = 0 if compared.whole else ConfigurationError.status
     if args.html:
         page.write(compared, args.html)
@@ -98,7 +110,7 @@ def main(args: argparse.Namespace) -> int:
         json.dump(value, sys.stdout, indent=1, ensure_ascii=False)
         print()
     else:
-        terminal.show(compared, make_console(), everything=args.all)
+        terminal.show(compared, make_console(), everything=args.all, balance=args.balance)
         if args.json:
             replace_json(Path(args.json), value)
     if status:
@@ -120,4 +132,9 @@ def _why(compared: Any) -> str:
         )
     if compared.damage:
         return f"not all could be read, and the rest was compared: {compared.damage[0]}"
+    if any(subject.imported for subject in compared.subjects):
+        return (
+            f"nothing of {names} can be compared: no measure is in both at the same number of "
+            "ranks and the same size (doc/compare.md)"
+        )
     return f"nothing of {names} can be compared: no pattern is in both"

@@ -9,7 +9,7 @@ HPL nothing is divided, and the chart compares networks alone, not their balance
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from .differences import phases_of
 from .match import Match
 from .measures import time_of
 from .subjects import Case, Subject
+from .systems import Compute, greatest, systems_of
 
 _PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 HPL = Quantity(
@@ -37,14 +38,6 @@ LEAST_AXES = 3  # fewer make no area
 LEAST_TIMES = 100  # of each result, below a ratio of latencies
 LEAST_PHASES = 0.5  # of the plan's, in which all results know the round trip
 _LATENCIES = {"pingpong": "time there and back", "round_trip": "round trip"}
-
-
-@dataclass(frozen=True)
-class Compute:
-    """What a whole system computes: all its nodes together."""
-
-    hpl: float | None = None  # Flop/s
-    stream: float | None = None  # STREAM Copy, B/s
 
 
 @dataclass(frozen=True)
@@ -104,25 +97,44 @@ def balance(matches: Sequence[Match], compute: Sequence[Compute]) -> Balance:
     divisors = [value for value in hpl if value is not None]
     divided = len(divisors) == len(hpl)
     axes = list(_compute_axes(compute)) if divided else []
-    every = list(_in_all(matches))
+    every = list(_in_all(matches)) if matches else []
     for cases in every:
         axes += _throughput_axis(cases, divisors if divided else None)
     left_out: list[str] = []
     for cases in _of_latency(every):
         axes += _latency_axis(cases, matches, left_out)
     reason = None
-    if len(axes) < LEAST_AXES:
+    if not matches:
+        reason = "one result has nothing beside it"
+    elif len(axes) < LEAST_AXES:
         reason = f"a chart takes at least {LEAST_AXES} ratios that all results have: {len(axes)}"
     return Balance(axes, divided, reason, left_out)
 
 
+# The paper's order. Those by HPL: field of Compute, title and unit.
+_BY_HPL = (
+    ("dgemm", "DGEMM / HPL", "Flop/Flop"),
+    ("fft", "FFT / HPL", "Flop/Flop"),
+    ("ptrans", "PTRANS / HPL", "B/Flop"),
+    ("stream", "STREAM Copy / HPL", "B/Flop"),
+    ("ring", "random ring / HPL", "B/Flop"),
+    ("random_access", "RandomAccess / HPL", "Update/Flop"),
+)
+
+
 def _compute_axes(compute: Sequence[Compute]) -> Iterator[Axis]:
-    hpl = [one.hpl for one in compute if one.hpl is not None]
-    yield Axis("hpl", "HPL", "Flop/s", tuple(hpl))
-    stream = [one.stream for one in compute if one.stream is not None]
-    if len(stream) == len(hpl):
-        shares = (part / whole for part, whole in zip(stream, hpl, strict=True))
-        yield Axis("stream", "STREAM Copy / HPL", "B/Flop", tuple(shares))
+    yield from _axis("hpl", "HPL", "Flop/s", [one.hpl for one in compute])
+    for name, title, unit in _BY_HPL:
+        yield from _axis(name, title, unit, [one.ratio(name) for one in compute])
+    latencies = [one.ring_us and 1.0 / one.ring_us for one in compute]
+    yield from _axis("ring_latency", "1 / random ring latency", "1/us", latencies)
+
+
+def _axis(name: str, title: str, unit: str, values: Sequence[float | None]) -> Iterator[Axis]:
+    """None where a result lacks the value."""
+    known = [value for value in values if value]
+    if known and len(known) == len(values):
+        yield Axis(name, title, unit, tuple(known))
 
 
 def _in_all(matches: Sequence[Match]) -> Iterator[list[Case]]:
@@ -219,10 +231,11 @@ def _latencies(subject: Subject, case: Case) -> dict[str, dict[int, _Latency]]:
 
 
 def read_compute(
-    file: Path | None, options: Mapping[str, Sequence[str]], names: Sequence[str]
+    file: Path | None, options: Mapping[str, Sequence[str]], subjects: Sequence[Subject]
 ) -> list[Compute]:
-    """Of each result, from a YAML file and from options, which win; `options`: words of `hpl` and
-    `stream`, `NAME=VALUE` or a value for all results."""
+    """Of each result: what HPCC says in it, a YAML file, and options, each winning over what was
+    before; `options`: words of `hpl` and `stream`, `NAME=VALUE` or a value for all results."""
+    names = [subject.name for subject in subjects]
     found: dict[str, dict[str, float]] = {name: {} for name in names}
     for name, kind, value in _of_file(file, names) if file else ():
         found[name][kind] = value
@@ -233,17 +246,26 @@ def read_compute(
                 raise ConfigurationError(_nobody(f"--{kind} {word}", head, names))
             for name in [head] if head else names:
                 found[name][kind] = _parsed(kind, rest, f"--{kind} {word}")
-    compute = [Compute(**found[name]) for name in names]
+    compute = [_with(subject, found[subject.name]) for subject in subjects]
     for kind in _KINDS:
-        _refuse_gaps(kind, compute, names)
-    if any(one.stream is not None and one.hpl is None for one in compute):
+        if any(kind in given for given in found.values()):
+            _refuse_gaps(kind, compute, names)
+    if any("stream" in given for given in found.values()) and any(
+        one.stream is not None and one.hpl is None for one in compute
+    ):
         raise ConfigurationError("STREAM is shown as a share of HPL, and HPL is not given")
     return compute
 
 
+def _with(subject: Subject, given: Mapping[str, float]) -> Compute:
+    known = greatest(systems_of(subject))
+    hpl, stream = given.get("hpl", known.hpl), given.get("stream", known.stream)
+    return replace(known, hpl=hpl, stream=stream)
+
+
 def _refuse_gaps(kind: str, compute: Sequence[Compute], names: Sequence[str]) -> None:
     has = [getattr(one, kind) is not None for one in compute]
-    if any(has) and not all(has):
+    if not all(has):
         lacking = names[has.index(False)]
         raise ConfigurationError(
             f"{kind} of {lacking} is missing: a balance needs it of every result "

@@ -11,12 +11,14 @@ from typing import Any
 
 from ..report.figure import LEGEND, Figure, line_style, marker
 from ..results import figures as words
+from . import balance_charts, shared_charts
 from .balance import Axis
 from .comparison import Compared, Comparison
 from .differences import Row
 from .subjects import Subject
 
 RATIOS, PATTERNS, PHASES = "Ratios", "By pattern", "By phase"
+BALANCE, PROGRAMS = "Balance by size of the system", "By several programs"
 
 _KIVIAT = (
     "Ratios as in Figure 5 of Saini et al. (2005): on each axis the best result is 1. Of a pattern "
@@ -42,8 +44,10 @@ _MOST_NAMES = 40  # of phases, below an axis
 def charts(comparison: Comparison) -> Iterator[Figure]:
     """All figures of a comparison, in the page's order."""
     balance = comparison.balance
+    yield from shared_charts.charts(comparison.shared, PROGRAMS)
     if balance.reason is None:
         yield kiviat(comparison.subjects, balance.axes, balance.divided)
+    yield from balance_charts.charts(comparison.subjects, comparison.systems, BALANCE)
     for number, one in enumerate(comparison.compared):
         if _drawn(one.plans, 0):
             yield _patterns(number, one)

@@ -10,12 +10,14 @@ from ..errors import ConfigurationError
 from ..results import figures
 from ..results.directory import RECORDS
 from . import settings
-from .balance import Balance, Compute, balance
+from .balance import Balance, balance
 from .differences import Row, both_phases, phase_rows, plan_rows
 from .flows import flow_table, places_of
 from .match import Match, Pair, match
 from .settings import Differing
+from .shared import Shared, shared
 from .subjects import Subject
+from .systems import Compute, systems_of
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Comparison:
     compared: list[Compared]
     compute: list[Compute]
     balance: Balance
+    shared: Shared  # with other programs
+    systems: list[list[Compute]]  # of each result, by number of processes
 
     @property
     def differing(self) -> list[Differing]:
@@ -68,8 +72,14 @@ class Comparison:
     @property
     def whole(self) -> bool:
         """Whether all could be compared that both sides have."""
-        some = all(one.match.pairs for one in self.compared)
+        some = all(one.match.pairs or self._shares(one) for one in self.compared)
         return some and not self.differing and not self.damage
+
+    def _shares(self, one: Compared) -> bool:
+        """Whether one of the two is another program's, and a figure of it is beside another."""
+        imported = one.match.base.imported or one.match.other.imported
+        balanced = self.balance.reason is None
+        return bool(imported and (self.shared.rows or balanced))
 
 
 def compare(subjects: Sequence[Subject], compute: Sequence[Compute], asked: Asked) -> Comparison:
@@ -91,6 +101,8 @@ def compare(subjects: Sequence[Subject], compute: Sequence[Compute], asked: Aske
         compared,
         list(compute),
         balance([one.match for one in compared], compute),
+        shared(subjects),
+        [systems_of(subject) for subject in subjects],
     )
 
 
@@ -168,6 +180,11 @@ def _question(
     subjects: Sequence[Subject], compared: Sequence[Compared], allowed: set[str]
 ) -> Iterator[Differing]:
     """What the results were made on, and what may differ and does."""
+    if any(subject.imported for subject in subjects):
+        programs = tuple(subject.measured_by for subject in subjects)
+        if len(set(programs)) > 1:
+            yield Differing("", "measured by", programs)
+        return
     yield from settings.differing("", [subject.settings for subject in subjects], set())
     named = {name for subject in subjects for name in subject.chosen}
     words = [

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from . import shared
 from .balance import Axis, Basis
 from .comparison import Compared, Comparison
 from .differences import Row
 from .settings import Differing
 from .subjects import Case, Subject
+from .systems import Compute
 
 SCHEMA = "switchbench-comparison/1"
 
@@ -38,6 +41,16 @@ def document(comparison: Comparison, status: int) -> Value:
             "reason": comparison.balance.reason,
             "axes": [_axis(axis) for axis in comparison.balance.axes],
             "left_out": comparison.balance.left_out,
+            "systems": [
+                {"result": subject.name} | _system(one)
+                for subject, systems in zip(comparison.subjects, comparison.systems, strict=True)
+                for one in systems
+            ],
+        },
+        "shared": {
+            "programs": comparison.shared.voices,
+            "rows": [_shared(row) for row in comparison.shared.rows],
+            "alone": comparison.shared.alone,
         },
         "damage": comparison.damage,
     }
@@ -125,6 +138,22 @@ def _axis(axis: Axis) -> Value:
 
 def _basis(basis: Basis) -> Value:
     return {"phases": basis.phases, "phases_of_plan": basis.of, "times": list(basis.times)}
+
+
+def _system(one: Compute) -> Value:
+    return asdict(one) | {"ring_by_hpl": one.ratio("ring"), "stream_by_hpl": one.ratio("stream")}
+
+
+def _shared(row: shared.Row) -> Value:
+    return {
+        "measure": row.key.measure,
+        "ranks": row.key.ranks,
+        "size": row.key.size,
+        "unit": row.key.common.unit,
+        "better": "more" if row.key.common.better > 0 else "less",
+        "values": list(row.values),
+        "ratios": list(row.ratios),
+    }
 
 
 def _rounded(value: float | None) -> float | None:

@@ -52,6 +52,8 @@ class Match:
 def match(base: Subject, other: Subject, question: set[str]) -> Match:
     """`question`: the settings that may differ."""
     found = Match(base, other)
+    if base.imported or other.imported:  # no case to be beside: shared.py has what they share
+        return found
     asked = question | _own_question(base, other)
     if settings.TRANSPORT in asked and _transports(base).isdisjoint(_transports(other)):
         found.pairs = list(_by_transport(base, other))

@@ -15,11 +15,15 @@ from ..results.directory import replace_bytes
 from . import charts
 from .comparison import Compared, Comparison
 from .differences import Row
+from .shared_charts import size_of
 
 _WHAT, _FLOWS, _NOT, _MEANINGS = (
     "What is compared", "By flow", "What is not compared", "What the numbers mean",
 )  # fmt: skip
-_SECTIONS = (_WHAT, charts.RATIOS, charts.PATTERNS, charts.PHASES, _FLOWS, _NOT, _MEANINGS)
+_SECTIONS = (
+    *(_WHAT, charts.PROGRAMS, charts.RATIOS, charts.BALANCE, charts.PATTERNS, charts.PHASES),
+    *(_FLOWS, _NOT, _MEANINGS),
+)
 
 _ABOUT = {
     "difference": "Mean of the other result less the baseline's, both over their repeats",
@@ -53,6 +57,8 @@ def make_page(comparison: Comparison) -> str:
         frame.table(sections[_WHAT], table)
     for chart in charts.charts(comparison):
         frame.figure(sections[chart.section], chart)
+    frame.table(sections[charts.PROGRAMS], _shared(comparison))
+    frame.table(sections[charts.BALANCE], _systems(comparison))
     frame.table(sections[charts.RATIOS], _ratios(comparison))
     sections[charts.RATIOS].parts.append(paragraph(comparison.balance.reason or "", "about"))
     for number, one in enumerate(comparison.compared):
@@ -112,6 +118,55 @@ def _settings(comparison: Comparison) -> Table | None:
     ]
     about = "What differs between the results and is what they are compared for."
     return make("question", "The question", about, columns, entries)
+
+
+def _shared(comparison: Comparison) -> Table | None:
+    shared = comparison.shared
+    columns = [
+        Column("measure", "measure", "text", about="By one definition (doc/compare.md)"),
+        Column("ranks", "ranks", "count", about="That communicate at the same time"),
+        Column("size", "size", "text", about="Of a message; none where it does not matter"),
+    ]
+    columns += [
+        Column(voice, str(number), about="The program's figure, in this unit and definition")
+        for number, voice in enumerate(shared.voices)
+    ]
+    columns.append(Column("unit", "unit", "text", about="Of all programs' figures"))
+    entries = [
+        {"measure": row.key.common.title, "ranks": row.key.ranks, "size": size_of(row)}
+        | {"unit": row.key.common.unit.replace("us", "µs")}
+        | {str(number): value for number, value in enumerate(row.values)}
+        for row in shared.rows
+    ]
+    alone = f"{shared.alone:,} figures of one program alone are left out." if shared.alone else ""
+    return make("shared", "The same by several programs", alone, columns, entries)
+
+
+def _systems(comparison: Comparison) -> Table | None:
+    columns = (
+        Column("result", "name", "text", about="As it is called here"),
+        Column("processes", "ranks", "count", about="Of the run"),
+        Column("HPL", "hpl", unit="GFlop/s", about="Of the whole system"),
+        Column("random ring", "ring", unit="GB/s", about="Both flows of all processes (HPCC)"),
+        Column("ring by HPL", "ring_by_hpl", unit="B/kFlop", about="Saini et al. 2005, Figure 2"),
+        Column("STREAM Copy", "stream", unit="GB/s", about="Of all processes at once"),
+        Column("STREAM by HPL", "stream_by_hpl", unit="B/Flop", about="Their Figure 4"),
+    )
+    entries = [
+        {
+            "name": subject.name,
+            "ranks": one.ranks,
+            "hpl": one.hpl / 1e9,
+            "ring": one.ring and one.ring / 1e9,
+            "ring_by_hpl": one.ring and 1e3 * one.ring / one.hpl,
+            "stream": one.stream and one.stream / 1e9,
+            "stream_by_hpl": one.ratio("stream"),
+        }
+        for subject, every in zip(comparison.subjects, comparison.systems, strict=True)
+        for one in every
+        if one.hpl
+    ]
+    return make("systems", "Communication and memory by computing", "", columns, entries)
 
 
 def _ratios(comparison: Comparison) -> Table | None:

@@ -24,7 +24,7 @@ from .settings import Settings
 
 Entry = dict[str, Any]
 
-_PARTS = ("status", "run", "trials", "plans", "ports")  # of a summary: what is compared
+_PARTS = ("status", "run", "trials", "plans", "ports", "imported")  # of a summary: what is compared
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,19 @@ class Subject:
         """Where it is."""
         return self.measured.directory
 
+    @property
+    def imported(self) -> list[Entry]:
+        """Figures of other programs (`switchbench import`); none where we measured."""
+        found: list[Entry] = self.measured.summary.get("imported") or []
+        return found
+
+    @property
+    def measured_by(self) -> str:
+        """The program, or those, that measured."""
+        tools = {f"{one['tool']} {one['version'] or ''}".strip() for one in self.imported}
+        versions = (self.measured.summary.get("run") or {}).get("versions") or {}
+        return ", ".join(sorted(tools)) or f"Switchbench {versions.get('switchbench', '')}".strip()
+
 
 def load(words: Sequence[str], by: str | None) -> list[Subject]:
     """The subjects that a command names: `DIR` or `NAME=DIR`, each divided by the setting `by`."""
@@ -104,6 +117,8 @@ def _read(name: str, directory: Path) -> Subject:
     if not directory.is_dir():
         raise ConfigurationError(f"no results in {directory}: there is no such directory")
     measured = Measured.load(directory, _PARTS)
+    if measured.summary.get("imported"):
+        return Subject(name, measured, [], {})
     configuration = _configuration(measured)
     tests = configuration.get("tests")
     cases = list(_cases(measured, tests if isinstance(tests, list) else []))

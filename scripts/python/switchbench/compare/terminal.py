@@ -16,6 +16,7 @@ from ..results import figures
 from .comparison import Compared, Comparison
 from .differences import BETTER, DIFFERS, NO_SPREAD, ONE_REPEAT, SAME, UNSURE, WORSE, Row
 from .match import Match
+from .shared_charts import size_of
 
 MOST = 10  # phases and flows, without --all
 TIMES = 5.0  # from there on ratios are shown, not percents
@@ -25,9 +26,12 @@ SAME_PERCENT = 0.5  # frames and streams are read into a window at their own gra
 _STYLES = {BETTER: "green", WORSE: "bold red", DIFFERS: "yellow"}
 
 
-def show(comparison: Comparison, console: Console, everything: bool = False) -> None:
-    """Prints it all; `everything`: every phase and flow that was compared."""
-    _Page(comparison, console, everything).print()
+def show(
+    comparison: Comparison, console: Console, everything: bool = False, balance: bool = False
+) -> None:
+    """Prints it all, or the balance alone; `everything`: every phase and flow of what is shown."""
+    page = _Page(comparison, console, everything)
+    page.print_balance() if balance else page.print()
 
 
 class _Page:
@@ -41,8 +45,16 @@ class _Page:
         self._question()
         for one in self._comparison.compared:
             self._compared(one)
+        self._shared()
+        self._systems()
         self._balance()
         self._obstacles()
+
+    def print_balance(self) -> None:
+        self._results()
+        self._systems()
+        self._balance()
+        self._listed("Damaged", self._comparison.damage, "bold red")
 
     def _results(self) -> None:
         self._heading("Results")
@@ -117,7 +129,44 @@ class _Page:
         for note in _below(every):
             self._say(f"  {note}", "dim")
 
+    # --- other programs --------------------------------------------------------------------------
+
+    def _shared(self) -> None:
+        shared = self._comparison.shared
+        if not shared.rows:
+            return
+        self._heading("By definition: the same measured by several programs")
+        table = _table("", "ranks", "size", *shared.voices, "")
+        for row in shared.rows:
+            values = zip(row.values, row.ratios, strict=True)
+            cells = [figures.UNKNOWN if v is None else _beside(v, r) for v, r in values]
+            unit = row.key.common.unit.replace("us", "µs")
+            words = (row.key.common.title, str(row.key.ranks), size_of(row), *cells, unit)
+            table.add_row(*map(escape, words))
+        self._print(table)
+        self._say("  in brackets: how many times the first program's (doc/compare.md)", "dim")
+        if shared.alone:
+            self._say(f"  {figures.of(shared.alone, 'figure')} of one program alone", "dim")
+
     # --- balance and what is in the way ----------------------------------------------------------
+
+    def _systems(self) -> None:
+        named = zip(self._comparison.subjects, self._comparison.systems, strict=True)
+        rows = [(subject.name, one) for subject, systems in named for one in systems if one.hpl]
+        if not rows:
+            return
+        self._heading("Communication and memory by computing (Saini et al. 2005, Figures 1 to 4)")
+        heads = ("HPL", "random ring", "ring / HPL", "STREAM Copy", "STREAM / HPL")
+        table = _table("", "processes", *heads)
+        table.add_row("", "", "GFlop/s", "GB/s", "B/kFlop", "GB/s", "B/Flop", style="dim")
+        for name, one in rows:
+            ring, stream = one.ratio("ring"), one.ratio("stream")
+            cells = (
+                _giga(one.hpl), _giga(one.ring), figures.digits(ring and 1e3 * ring),
+                _giga(one.stream), figures.digits(stream),
+            )  # fmt: skip
+            table.add_row(escape(name), str(one.ranks), *cells)
+        self._console.print(table)
 
     def _balance(self) -> None:
         balance = self._comparison.balance
@@ -171,6 +220,16 @@ class _Page:
 
     def _say(self, text: str, style: str | None = None) -> None:
         self._console.print(escape(text), style=style, highlight=False, soft_wrap=True)
+
+
+def _beside(value: float, ratio: float | None) -> str:
+    """A value, and its ratio to the first program's where it is not that itself."""
+    shown = figures.scientific(value)
+    return shown if ratio is None or ratio == 1.0 else f"{shown} ({ratio:.3g})"
+
+
+def _giga(value: float | None) -> str:
+    return figures.digits(value and value / 1e9)
 
 
 def _title(match: Match, row: Row) -> str:

@@ -171,6 +171,7 @@ def is_collected(program: Path) -> bool:
 def _again(engine: Path, others: Sequence[Path]) -> Collection:
     """The folder that the engine is in, with those of its programs."""
     folder = engine.resolve().parent
+    named = _named(folder / SUMS)
     wanted = {BINARY, *(path.name for path in others)}
     pieces = []
     for path in sorted(folder.rglob("*")):
@@ -179,8 +180,22 @@ def _again(engine: Path, others: Sequence[Path]) -> Collection:
         if path.is_dir() or (program not in (None, VERSION) and program not in wanted):
             continue
         piece = _piece(str(place), path, path.stat().st_mode & 0o777)
+        if named.get(piece.place) != piece.digest:
+            raise ConfigurationError(
+                f"the engine can't be collected: {path} is not as its {SUMS} has it: "
+                "install it again"
+            )
         pieces.append(replace(piece, link=os.readlink(path)) if path.is_symlink() else piece)
     return _sorted(pieces)
+
+
+def _named(sums: Path) -> dict[str, str]:
+    """The digest of each file, by its place."""
+    try:
+        lines = [line.partition("  ") for line in sums.read_text("utf-8").splitlines()]
+    except OSError as error:
+        raise ConfigurationError(f"the engine can't be collected: {error}") from None
+    return {place: digest for digest, _, place in lines}
 
 
 def _sorted(pieces: list[Piece]) -> Collection:

@@ -4,8 +4,8 @@
 #   ./install [PREFIX]             into PREFIX, /opt/switchbench unless told; a former one is replaced
 #   ./install --check              only verify the checksums
 #
-# Needs sh, cp, mv, rm, mkdir, readlink, uname and sha256sum, and no network. Nothing outside of
-# PREFIX is touched; removing PREFIX removes all of it.
+# Needs sh, cp, cut, find, grep, mkdir, mv, readlink, rm, sed, sha256sum, sort, uname and uniq, and
+# no network. Nothing outside of PREFIX is touched; removing PREFIX removes all of it.
 set -eu
 umask 022
 
@@ -28,6 +28,13 @@ verify() {
     # Files that are right are not worth a line each, and are said in English alone.
     found=$(LC_ALL=C sha256sum -c SHA256SUMS 2>&1) ||
         die "the archive is damaged; get it again: $(printf '%s\n' "$found" | grep -v ': OK$')"
+    # Named ones stand twice in the list, or three times. Python leaves caches where it has run.
+    strange=$({
+        cut -c67- SHA256SUMS
+        cut -c67- SHA256SUMS
+        find . -type f ! -path ./SHA256SUMS ! -path '*/__pycache__/*' | cut -c3-
+    } | LC_ALL=C sort | uniq -u)
+    [ -z "$strange" ] || die "there are files that are none of the archive's; unpack it again: $strange"
 }
 
 is_former() { # PREFIX: a former installation?

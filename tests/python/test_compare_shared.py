@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench compare` with other programs' results: the same definition stands side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from compared import Repeats, make
+from foreign_data import FOREIGN, bring_in
+from switchbench.cli import main
+from switchbench.compare import document
+from switchbench.results.directory import SUMMARY, replace_json
+
+MIB = 1 << 20
+
+
+def shared(
+    capsys: pytest.CaptureFixture[str], *words: object, status: int = 0
+) -> tuple[list[str], dict[tuple[str, int, int | None], dict[str, Any]]]:
+    """The programs, and the rows by measure, ranks and size."""
+    capsys.readouterr()
+    assert main(["compare", *map(str, words), "--json", "-"]) == status
+    value: dict[str, Any] = json.loads(capsys.readouterr().out)
+    Draft202012Validator(document.schema()).validate(value)
+    rows = {(row["measure"], row["ranks"], row["size"]): row for row in value["shared"]["rows"]}
+    return value["shared"]["programs"], rows
+
+
+def ours(path: Path, mean_mbps: float = 5000.0, **changes: Any) -> Path:
+    """A result of ours over TCP; `changes`: of its plans and phases."""
+    make(path, Repeats([(7000, 6800)]))
+    summary = json.loads((path / SUMMARY).read_text())
+    for entry in (*summary["plans"], *summary["trials"]):
+        entry |= {"transport": "tcp", "size": MIB, "size_unit": "message", "asked_load": None}
+        entry |= {name: value for name, value in changes.items() if name in entry}
+        entry["throughput"]["mean"] = mean_mbps
+    replace_json(path / SUMMARY, summary)
+    return path
+
+
+def test_imb_beside_osu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
+    osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt", ranks=4)
+    programs, rows = shared(capsys, imb, osu)
+    assert programs == ["imb", "osu"]
+    assert rows["allreduce_time", 4, 4]["values"] == [35.6, 35.4]
+    assert rows["pingpong_time", 2, MIB]["values"] == [9062.5, 9070.11]
+    both = rows["both_ways_rate", 2, MIB]  # PingPing as it is, bibw by half
+    assert both["values"] == [pytest.approx(114.22 * 8), pytest.approx(230.20 * 4)]
+    assert both["ratios"][1] == pytest.approx(115.10 / 114.22)
+    assert ("sendrecv_rate", 4, MIB) not in rows  # OSU has no such test
+
+
+def test_ours_beside_iperf3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two ranks over TCP; both directions at once are iperf3's --bidir, and not its single."""
+    iperf3 = bring_in(
+        tmp_path / "iperf3",
+        *(FOREIGN / f"iperf3-client_{name}.json" for name in ("single", "bidir")),
+    )
+    mine = ours(tmp_path / "mine", 12000.0)
+    _, rows = shared(capsys, mine, iperf3)
+    assert list(rows) == [("both_ways_rate", 2, None)]
+    value, theirs = rows["both_ways_rate", 2, None]["values"]
+    assert value == 12000.0
+    assert theirs == pytest.approx((27774.06 + 3200.99) / 2, rel=1e-4)
+
+
+def test_a_load_below_the_line_is_no_rate_of_the_network(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    iperf3 = bring_in(tmp_path / "iperf3", FOREIGN / "iperf3-client_bidir.json")
+    mine = ours(tmp_path / "mine", asked_load=80.0)
+    assert shared(capsys, mine, iperf3, status=2)[1] == {}
+
+
+def test_our_ring_is_one_flow_of_hpccs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hpcc = bring_in(tmp_path / "hpcc", FOREIGN / "hpcc-4.txt")
+    ring: dict[str, Any] = {
+        "pattern": "ring",
+        "parameters": {"natural": True},
+        "ranks": 4,
+        "size": 2_000_000,
+    }
+    _, rows = shared(capsys, ours(tmp_path / "mine", 5000.0, **ring), hpcc)
+    assert rows["ring_rate", 4, 2_000_000]["values"] == pytest.approx([5000.0, 5667.8])
+    forward = ring | {"parameters": {"natural": True, "directions": "forward"}}
+    assert shared(capsys, ours(tmp_path / "one", 5000.0, **forward), hpcc, status=2)[1] == {}
+
+
+def test_our_messages_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = ours(tmp_path / "mine")
+    summary = json.loads((mine / SUMMARY).read_text())
+    point = {"size": 8, "latency_us": {"mean": 10.5}, "bandwidth_mbps": 6.1}
+    summary["messages"]["curves"] = [{"transport": "tcp", "ranks": 2, "points": [point]}]
+    replace_json(mine / SUMMARY, summary)
+    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
+    _, rows = shared(capsys, mine, imb)
+    assert rows["pingpong_time", 2, 8]["values"] == [10.5, 11.31]
+    assert rows["pingpong_rate", 2, 8]["values"] == [6.1, pytest.approx(0.71 * 8)]
+
+
+def test_a_program_of_several_in_one_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = bring_in(tmp_path / "both", FOREIGN / "imb-2019.txt", FOREIGN / "hpcc-4.txt")
+    osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt")
+    programs, rows = shared(capsys, both, osu)
+    assert programs == ["both imb", "both hpcc", "osu"]
+    assert None not in rows["pingpong_time", 2, 8]["values"]
+    assert rows["pingpong_time", 2, MIB]["values"][1] is None
+
+
+def test_nothing_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hpcc = bring_in(tmp_path / "hpcc", FOREIGN / "hpcc-4.txt")
+    old = bring_in(tmp_path / "old", FOREIGN / "imb-3.2.txt")
+    capsys.readouterr()
+    assert main(["compare", str(hpcc), str(old)]) == 2
+    assert "no measure is in both at the same number of ranks" in capsys.readouterr().err
+
+
+def test_on_the_terminal_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
+    osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt", ranks=4)
+    page = tmp_path / "page.html"
+    capsys.readouterr()
+    assert main(["compare", str(imb), str(osu), "--html", str(page)]) == 0
+    shown = capsys.readouterr().out
+    assert "By definition: the same measured by several programs" in shown
+    assert "measured by" in shown
+    assert "35.40 (0.994)" in shown
+    assert "By several programs, as ratios" in page.read_text()
