@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -78,6 +79,44 @@ def test_what_a_lab_lacks_is_shown_with_its_remedy(
     monkeypatch.setattr(doctor, "missing", lambda: [lack])
     check = found(doctor.examine(), "lab", lack.what)
     assert (check.state, check.remedy) == (doctor.LACK, lack.remedy)
+
+
+def test_open_vswitch_is_looked_for(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labs of one kind need it, so it is a note."""
+    monkeypatch.setattr(doctor.openvswitch, "TUN", engine)
+    monkeypatch.setattr(doctor.openvswitch, "_found", lambda program: f"/usr/bin/{program}")
+    check = found(doctor.examine(), "lab", "Open vSwitch")
+    assert (check.state, check.detail) == (doctor.OK, "for labs of kind ovs")
+    monkeypatch.setattr(doctor.openvswitch, "TUN", Path("/nowhere/tun"))
+    check = found(doctor.examine(), "lab", "Open vSwitch")
+    assert (check.state, check.detail) == (doctor.NOTE, "there is no /nowhere/tun")
+    monkeypatch.setattr(
+        doctor.openvswitch, "_found", lambda program: None if program == "ovs-vsctl" else program
+    )
+    check = found(doctor.examine(), "lab", "Open vSwitch")
+    assert (check.state, check.detail) == (doctor.NOTE, "ovs-vsctl is not installed")
+    assert "kind ovs: `apt-get install openvswitch-switch`" in check.remedy
+
+
+def test_a_terminal_without_a_character_ends_nothing(
+    engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old terminal's encoding, or none (LC_ALL=C): `?` stands for what it lacks."""
+    check = doctor.Check("machine", "clock", doctor.NOTE, "0,5 \N{MICRO SIGN}s", "\N{EM DASH}")
+    monkeypatch.setattr(doctor, "_EXAMINERS", (lambda: iter([check]),))
+    streams = {name: io.TextIOWrapper(io.BytesIO(), "ascii") for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        monkeypatch.setattr(sys, name, stream)
+    assert cli.main(["doctor"]) == 0
+    assert cli.main(["plan", "/nowhere/caf\N{LATIN SMALL LETTER E WITH ACUTE}.yaml"]) == 2
+    said = {}
+    for name, stream in streams.items():
+        stream.flush()
+        stream.buffer.seek(0)
+        said[name] = stream.buffer.read()
+    assert b"0,5 ?s" in said["stdout"]
+    assert b"-> ?" in said["stdout"]
+    assert b"/nowhere/caf?.yaml" in said["stderr"]
 
 
 def test_capabilities_that_are_missing_are_named(

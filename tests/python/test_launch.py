@@ -429,6 +429,29 @@ def test_nodes_that_nobody_takes_are_ended(tmp_path: Path, fake_ssh: Path) -> No
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+@pytest.mark.parametrize(
+    ("before", "version", "sentence"),
+    [
+        ("printf 'Welcome> '", __version__, "its login writes text of its own ('Welcome> '), "),
+        ("printf 'Welcome> '", "0.0.9", "it has version 0.0.9 (its switchbench-node), this "),
+        ("echo no switchbench-node yet", __version__, "its login writes text of its own ('no swit"),
+    ],
+)
+def test_a_login_that_does_not_end_its_line(
+    before: str, version: str, sentence: str, tmp_path: Path, fake_ssh: Path
+) -> None:
+    """It is known at once, not when patience ends."""
+    fake_ssh.write_text(f"#!/bin/sh\n{before}\necho switchbench-node {version}\nexec sleep 60\n")
+    reached = site(tmp_path)
+    launcher = SshLauncher(reached)
+    began_s = time.monotonic()
+    with standing(launcher):
+        found = launcher.gather(reached.processes)
+    assert time.monotonic() - began_s < 5
+    assert [host.host for host in found] == ["node1", "node2", "node3", "node4"]
+    assert all(host.reason.startswith(sentence) for host in found)
+
+
 def test_without_ssh_there_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reached = site(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -679,6 +702,11 @@ def test_hosts_without_a_right_engine_are_not_alike(
         (f"{VERSION}; exec sleep 60", "its engine did not say within 1 s whom it heard"),
         (f"{VERSION}; echo hello", "its engine says what is not understood ('hello')"),
         (f"{VERSION}; echo '[]'", "its engine says what is not understood ('[]')"),
+        (f"{VERSION}; sleep 0.2; printf hello", "its engine says what is not understood ('hello')"),
+        (
+            f"{VERSION}; sleep 0.2; printf hello; exec sleep 60",
+            "its engine did not say within 1 s whom it heard",
+        ),
     ],
 )
 def test_engines_that_do_not_say_whom_they_heard(

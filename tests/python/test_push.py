@@ -71,13 +71,24 @@ def test_twice(tmp_path: Path) -> None:
     assert pushed(tmp_path) == Result("node1", 0, (f"has it already: {said}",))
 
 
-def test_a_login_that_writes_text(tmp_path: Path, ssh: Path) -> None:
-    """A run can't do with it, so it is said in the same words."""
-    ssh.write_text(SSH.format(before="echo Welcome; echo have a nice day"))
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [
+        ("echo Welcome; echo have a nice day", "Welcome"),
+        ("printf 'Welcome> '", "Welcome> "),
+        ("echo lack; echo copied /all; printf lack", "lack"),
+    ],
+)
+def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: Path) -> None:
+    """A run can't do with it, so it is said in the same words, and all the same it is done."""
+    ssh.write_text(SSH.format(before=before))
     for _ in range(2):
         result = pushed(tmp_path)
         assert result.status == FAILED
-        assert result.lines[0].startswith("its login writes text of its own ('Welcome'), which ")
+        assert result.lines[0].startswith(f"its login writes text of its own ({shown!r}), which ")
+        assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
+    ssh.write_text(SSH.format(before=":"))
+    assert pushed(tmp_path).lines[0].startswith("has it already")
 
 
 def receive(order: push.Order, task: str, archive: Path | None = None) -> Any:
@@ -94,14 +105,14 @@ def test_a_folder_that_only_agrees_with_itself_is_not_the_build(tmp_path: Path) 
         __version__, platform.machine(), (Piece("switchbench-node", b"#!/bin/sh\n", 0o755),)
     )
     other.write(tmp_path / "there" / COLLECTION.name)
-    assert receive(order, "ask").stdout == "lack\n"
+    assert receive(order, "ask").stdout == "switchbench push: lack\n"
     archive = tmp_path / "archive"
     with archive.open("wb") as file:
         other.archive(file)
     assert "what came is not what was sent" in receive(order, "take", archive).stderr
     with archive.open("wb") as file:
         COLLECTION.archive(file)
-    assert receive(order, "take", archive).stdout == f"copied {tmp_path}/there\n"
+    assert receive(order, "take", archive).stdout == f"switchbench push: copied {tmp_path}/there\n"
     assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
 
 
@@ -111,14 +122,14 @@ def test_one_file_more_is_not_the_build(stranger: str, tmp_path: Path) -> None:
     order = ordered(tmp_path / "there")
     folder = tmp_path / "there" / COLLECTION.name
     COLLECTION.write(folder)
-    assert receive(order, "ask").stdout == f"have {tmp_path}/there\n"
+    assert receive(order, "ask").stdout == f"switchbench push: have {tmp_path}/there\n"
     (folder / stranger).parent.mkdir(exist_ok=True)
     (folder / stranger).symlink_to("nowhere")
-    assert receive(order, "ask").stdout == "lack\n"
+    assert receive(order, "ask").stdout == "switchbench push: lack\n"
     archive = tmp_path / "archive"
     with archive.open("wb") as file:
         COLLECTION.archive(file)
-    assert receive(order, "take", archive).stdout == f"copied {tmp_path}/there\n"
+    assert receive(order, "take", archive).stdout == f"switchbench push: copied {tmp_path}/there\n"
     assert sorted(path.name for path in folder.iterdir()) == ["SHA256SUMS", "switchbench-node"]
 
 
@@ -128,7 +139,7 @@ class TestRootsFolder:
 
     def test_of_roots_alone(self, tmp_path: Path) -> None:
         done = receive(ordered(tmp_path / "new" / "there", "sudo"), "ask")
-        assert (done.stdout, done.stderr) == ("lack\n", "")
+        assert (done.stdout, done.stderr) == ("switchbench push: lack\n", "")
 
     @pytest.mark.parametrize("which", [".", "..", "new"])
     def test_somebody_elses(self, tmp_path: Path, which: str) -> None:
@@ -139,7 +150,7 @@ class TestRootsFolder:
         done = receive(ordered(to, "setcap"), "ask")
         assert (done.returncode, done.stdout) == (1, "")
         assert "can be written by others than root, and setcap wants one of root's" in done.stderr
-        assert receive(ordered(to, "none"), "ask").stdout == "lack\n"
+        assert receive(ordered(to, "none"), "ask").stdout == "switchbench push: lack\n"
 
     @pytest.mark.parametrize(("mode", "status"), [(0o775, 1), (0o757, 1), (0o1777, 1), (0o755, 0)])
     def test_for_others_to_write(self, tmp_path: Path, mode: int, status: int) -> None:

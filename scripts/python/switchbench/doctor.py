@@ -17,7 +17,7 @@ from pathlib import Path
 from . import rdma
 from .checks import LACK, NOTE, OK, Check
 from .errors import ConfigurationError
-from .lab import rootless
+from .lab import openvswitch, rootless
 from .lab.missing import missing
 from .launch.engine import find_engine
 
@@ -235,7 +235,19 @@ def _lab() -> Iterator[Check]:
         yield Check("lab", "namespaces and kernel parts", OK, f"{parts}; {how}")
     for lack in lacks:
         yield Check("lab", lack.what, LACK, "", lack.remedy)
+    yield _open_vswitch()
     yield _user_namespaces()
+
+
+def _open_vswitch() -> Check:
+    program = openvswitch.lacking()
+    if program is not None:
+        remedy = "only needed for a lab of kind ovs: `apt-get install openvswitch-switch`"
+        return Check("lab", "Open vSwitch", NOTE, f"{program} is not installed", remedy)
+    if not openvswitch.TUN.exists():
+        remedy = "only needed for a lab of kind ovs: `modprobe tun` as root"
+        return Check("lab", "Open vSwitch", NOTE, f"there is no {openvswitch.TUN}", remedy)
+    return Check("lab", "Open vSwitch", OK, "for labs of kind ovs")
 
 
 def _user_namespaces() -> Check:

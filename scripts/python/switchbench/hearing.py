@@ -5,19 +5,21 @@ address, asks all others by UDP and answers them. And whether their clocks agree
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import selectors
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .config.words import some
 from .documents import BY_HAND_UDP_PORT, numeric_address
 from .errors import ConfigurationError
 from .launch.base import FarProcess
+from .launch.engine import BINARY
 from .launch.fan import Answer
 from .launch.muster import Muster, end, last_words, output
 from .launch.openssh import OpenSsh
@@ -29,6 +31,8 @@ ALL_HEARD = "heard by all"
 ONE_CLOCK = "within 0.1 s"
 _TOKEN_BYTES = 16
 _LIMIT_S = 10.0  # the engine asks for 3 s
+_CHUNK = 1 << 16
+_LINE_MOST = 1 << 20  # bytes: more than the places of all hosts
 _SHOWN = 60  # bytes of what is not understood
 _CLOCK_S = 0.1  # more than a login's delay
 
@@ -85,14 +89,49 @@ def _address(process: Process) -> str:
     return f"{host}:{int(port) or BY_HAND_UDP_PORT}"
 
 
+@dataclass
+class _Talk:
+    """What hosts say, a line each, as it comes: nobody is waited for within one."""
+
+    begun: dict[str, bytes] = field(default_factory=dict)  # lines whose end has not come
+    said: dict[str, Any] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def hear(self, host: str, popen: FarProcess) -> bool:
+        """Takes what is there of a host; whether that is all that it has to say."""
+        chunk = os.read(output(popen).fileno(), _CHUNK)
+        text = self.begun.get(host, b"") + chunk
+        self.begun[host] = text
+        if chunk and b"\n" not in chunk and len(text) < _LINE_MOST:
+            return False
+        if text:
+            self._understand(host, text.partition(b"\n")[0])
+        else:
+            words = last_words(popen)
+            self.failed[host] = words[-1].removeprefix(f"{BINARY}: ") if words else "ended at once"
+        return True
+
+    def _understand(self, host: str, line: bytes) -> None:
+        now_s = time.time()
+        try:
+            one = json.loads(line)
+            off_s = one["realtime_ns"] / 1e9 - now_s
+            heard = {"answered": set(one["answered"]), "synchronized": one["synchronized"]}
+        except (ValueError, LookupError, TypeError):
+            text = line[:_SHOWN].decode(errors="replace").strip()
+            self.failed[host] = f"its engine says what is not understood ({text!r})"
+            return
+        off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
+        self.said[host] = heard | {"off": off}
+
+
 def _converse(
     there: Mapping[str, FarProcess], addresses: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """What each has said by host, and why the others could not begin."""
     token = secrets.token_hex(_TOKEN_BYTES)
     text = "\n".join([token, *(addresses[host] for host in there), "", ""]).encode()
-    said: dict[str, Any] = {}
-    failed: dict[str, str] = {}
+    talk = _Talk()
     try:
         with selectors.DefaultSelector() as selector:
             for host, popen in there.items():
@@ -101,39 +140,19 @@ def _converse(
             deadline_s = time.monotonic() + _LIMIT_S
             while selector.get_map() and time.monotonic() < deadline_s:
                 for key, _ in selector.select(max(0.0, deadline_s - time.monotonic())):
-                    selector.unregister(key.fileobj)
-                    _take(key.data, there[key.data], said, failed)
+                    if talk.hear(key.data, there[key.data]):
+                        selector.unregister(key.fileobj)
     finally:
         end(list(there.values()))
-    for host in there:
-        if host not in said:
-            failed.setdefault(host, f"its engine did not say within {_LIMIT_S:.0f} s whom it heard")
-    return said, failed
+    late = f"its engine did not say within {_LIMIT_S:.0f} s whom it heard"
+    silent = [host for host in there if host not in talk.said and host not in talk.failed]
+    return talk.said, talk.failed | dict.fromkeys(silent, late)
 
 
 def _tell(popen: FarProcess, text: bytes) -> None:
     if popen.stdin is not None:
         with suppress(BrokenPipeError):  # it has ended: its output says how
             popen.stdin.write(text)
-
-
-def _take(host: str, popen: FarProcess, said: dict[str, Any], failed: dict[str, str]) -> None:
-    line = output(popen).readline()
-    now_s = time.time()
-    if not line:
-        words = last_words(popen)
-        failed[host] = words[-1].removeprefix("switchbench-node: ") if words else "ended at once"
-        return
-    try:
-        one = json.loads(line)
-        off_s = one["realtime_ns"] / 1e9 - now_s
-        heard = {"answered": set(one["answered"]), "synchronized": one["synchronized"]}
-    except (ValueError, LookupError, TypeError):
-        text = line[:_SHOWN].decode(errors="replace").strip()
-        failed[host] = f"its engine says what is not understood ({text!r})"
-        return
-    off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
-    said[host] = heard | {"off": off}
 
 
 def _kept(said: Mapping[str, Any]) -> str:

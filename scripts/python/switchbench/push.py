@@ -123,18 +123,20 @@ def _send(
     return fan_out(commands, way.fanout, way.timeout_s + limit_s, archive)
 
 
-# A login may write text of its own around what receive.sh says. A run can't do with that, and
-# the engine's version is then answered by why (`lack`).
-_DONE = re.compile(r"(have|copied) (/.*)")
+# A login may write text of its own around what receive.sh says, also on the same line. A run can't
+# do with that, and the engine's version is then answered by why (`lack`).
+_OURS = "switchbench push: "
+_LACKS = re.compile(rf"{_OURS}lack$")
+_DONE = re.compile(rf"{_OURS}(have|copied) (/.*)$")
 
 
 def _lacks(answer: Answer) -> bool:
-    return answer.status == 0 and "lack" in answer.output
+    return answer.status == 0 and any(_LACKS.search(line) for line in answer.output)
 
 
 def _done(answer: Answer) -> tuple[str, str] | None:
     """What it has done (`have`, `copied`), and the folder."""
-    found = [done for line in answer.output if (done := _DONE.fullmatch(line))]
+    found = [done for line in answer.output if (done := _DONE.search(line))]
     return (found[-1][1], found[-1][2]) if answer.status == 0 and found else None
 
 
@@ -175,4 +177,4 @@ def _result(
 
 def _own_words(answer: Answer) -> str:
     last = (answer.errors or answer.output or ["without a word"])[-1]
-    return last.removeprefix("switchbench push: ").strip()
+    return last.rpartition(_OURS)[2].strip()

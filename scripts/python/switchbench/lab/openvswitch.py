@@ -30,6 +30,7 @@ from switchbench.lab import namespaces, state, wiring
 from switchbench.lab.state import LabError
 from switchbench.lab.topology import Topology
 
+TUN = Path("/dev/net/tun")
 PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl")
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not in everybody's PATH
@@ -69,13 +70,18 @@ class _Folder:
         return [*own, "-vconsole:off", "-vsyslog:off"]
 
 
+def lacking() -> str | None:
+    """The first of its programs that is not installed; None: all are."""
+    return next((name for name in PROGRAMS if _found(name) is None), None)
+
+
 def missing() -> str | None:
     """The sentence that says what is not installed; None: such a lab can be made."""
-    lacking = [name for name in PROGRAMS if _found(name) is None]
-    if not lacking:
+    program = lacking()
+    if program is None:
         return None
     return (
-        f"a lab of kind ovs needs Open vSwitch, and {lacking[0]} is not installed: "
+        f"a lab of kind ovs needs Open vSwitch, and {program} is not installed: "
         "`apt-get install openvswitch-switch`, or take kind bridges"
     )
 
@@ -114,7 +120,7 @@ def _tap(port: str) -> str:
 
 
 def _add_tap(name: str) -> int:
-    with open("/dev/net/tun", "rb+", buffering=0) as tun:
+    with TUN.open("rb+", buffering=0) as tun:
         fcntl.ioctl(tun, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _TAP_WITHOUT_HEADER))
         fcntl.ioctl(tun, _TUNSETPERSIST, 1)
     return socket.if_nametoindex(name)

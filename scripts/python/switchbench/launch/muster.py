@@ -21,11 +21,10 @@ from typing import IO
 from ..model import Process
 from .base import FarProcess
 from .fan import Answer
-from .survey import GREETING, Unreached
+from .survey import Unreached, greeted
 
 _CHUNK = 1 << 12
 _LEAVE_S = 2.0  # for a connection to end, before it is killed
-_GREETING = GREETING.encode()
 
 
 @dataclass
@@ -44,8 +43,8 @@ class _Arrival:
     @property
     def has_greeted(self) -> bool:
         """Whether a whole line names a version; what comes before it is the login's own."""
-        whole, end, _ = self.text.rpartition(b"\n")
-        return bool(end) and any(line.startswith(_GREETING) for line in whole.split(b"\n"))
+        whole, _, _ = self.text.rpartition(b"\n")
+        return any(greeted(line) for line in whole.decode(errors="replace").splitlines())
 
 
 class Muster:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # What `switchbench push` runs on a host, by `sh -c`: see push.py. Whatever is said on standard
-# output is a word and what it is about; what fails says why on standard error.
+# output is a word and what it is about, marked as ours: the login's own text may stand before it on
+# the same line. What fails says why on standard error.
 #
 #   sh ask|take TO NAME MACHINE PRIVILEGE CAPABILITIES SUM
 #
@@ -12,8 +13,12 @@ set -eu
 umask 022
 task=$1 to=${2:-$HOME/.local/lib/switchbench} name=$3 machine=$4 privilege=$5 capabilities=$6 sum=$7
 
+say() {
+  echo "switchbench push: $*"
+}
+
 fail() {
-  echo "switchbench push: $*" >&2
+  say "$*" >&2
   exit 1
 }
 
@@ -94,13 +99,13 @@ folder=$to/$name
 program=$folder/switchbench-node
 case $task in
 ask)
-  is_whole "$folder" || { echo lack; exit 0; }
+  is_whole "$folder" || { say lack; exit 0; }
   settle
-  echo "have $to"
+  say "have $to"
   ;;
 take)
   take
   settle
-  echo "copied $to"
+  say "copied $to"
   ;;
 esac

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from .fan import Answer
 from .openssh import refusal
 
 GREETING = "switchbench-node "
+_GREETING = re.compile(rf"{GREETING}(\d\S*)$")
 
 
 @dataclass(frozen=True)
@@ -46,24 +48,30 @@ def _of_each_kind(unreached: Sequence[Unreached]) -> list[Unreached]:
     return list(kinds.values())
 
 
+def greeted(line: str) -> str | None:
+    """The version that an engine says at the end of a line: what a login writes without ending its
+    own stands before it."""
+    found = _GREETING.search(line)
+    return found[1] if found else None
+
+
 def lack(host: str, answer: Answer, engine: str) -> str | None:
     """What a host lacks that was asked for its engine's version; None: nothing."""
     reason = refusal(host, answer, engine)
     if reason is not None:
         return reason
-    wanted = f"{GREETING}{__version__}"
-    if answer.output == [wanted]:
+    if answer.output == [f"{GREETING}{__version__}"]:
         return None
-    if wanted in answer.output:
+    versions = [version for line in answer.output if (version := greeted(line))]
+    if __version__ in versions:
+        said = answer.output[0].removesuffix(f"{GREETING}{__version__}")
         return (
-            f"its login writes text of its own ({answer.output[0][:60]!r}), which a node's records "
+            f"its login writes text of its own ({said[:60]!r}), which a node's records "
             "would be mixed with: shell start files must be silent without a terminal"
         )
-    found = next((line for line in answer.output if line.startswith(GREETING)), None)
-    if found is not None:
-        version = found.removeprefix(GREETING)
+    if versions:
         return (
-            f"it has version {version} (its {engine}), this command {__version__}: "
+            f"it has version {versions[0]} (its {engine}), this command {__version__}: "
             "bring the same one to all hosts, by `switchbench push`"
         )
     last = (answer.errors or answer.output or ["no word"])[-1]
