@@ -15,14 +15,17 @@ from ..fabric.routes import Ranks, Rates
 from ..lab import topology as topologies
 from ..lab.graph import from_topology
 from ..model import Part, Run, Trial
-from ..results.measures import TCP_SEGMENT_OVERHEAD, TCP_SEGMENT_PAYLOAD
+from ..results.measures import FRAME_OVERHEAD_L1, TCP_SEGMENT_OVERHEAD, TCP_SEGMENT_PAYLOAD
 from .models import MODELS, SLOW, Flows
-from .times import Foreteller, PhaseTime, Time
+from .times import Foreteller, PhaseTime, Time, payload_share
 
 Pair = tuple[str, str]
 Place = tuple[int, str, int]
 """A trial's point, the network, the phase."""
 ByFlow = Mapping[Place, Mapping[Pair, float]]
+
+FRAME_OVERHEAD = 18
+"""Bytes of a frame that are no payload: header and check sum of Ethernet."""
 
 MOST_SLOW_FLOWS = 200_000
 """Models that go through flows one by one are left out of plans with more."""
@@ -183,9 +186,17 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     return demand
 
 
+def stream_share(trial: Trial) -> float:
+    """Payload, as destinations count it, by layer-1 bits of a stream."""
+    if trial.size_unit != "frame":
+        return payload_share(trial)
+    frame = sum(trial.sizes) / len(trial.sizes)
+    return (frame - FRAME_OVERHEAD) / (frame + FRAME_OVERHEAD_L1)
+
+
 def line_bytes(trial: Trial) -> float:
     """A frame or message of the trial on the line, at layer 1."""
     mean = sum(trial.sizes) / len(trial.sizes)
     if trial.size_unit == "frame":
-        return mean + 20
+        return mean + FRAME_OVERHEAD_L1
     return mean * (1 + TCP_SEGMENT_OVERHEAD / TCP_SEGMENT_PAYLOAD)

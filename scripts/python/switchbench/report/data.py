@@ -43,6 +43,7 @@ class Measured:
     modules: dict[str, str] = field(default_factory=dict)  # by port, where the wiring is known
     ports: list[str] = field(default_factory=list)  # module by module, else as the site has them
     records: Columns = field(default_factory=lambda: Columns([]))
+    notes: list[str] = field(default_factory=list)  # what is not drawn, though nothing is wrong
 
     @classmethod
     def load(cls, directory: Path, parts: Collection[str] | None = None) -> Measured:

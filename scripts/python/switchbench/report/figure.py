@@ -26,7 +26,8 @@ LATENCY = "Latency"
 LOSS = "Loss"
 SKEW = "Start and stop"
 CPU = "CPU time"
-SECTIONS = (NODES, PAIRS, ALL_TO_ALL, WHOM, COURSE, MESSAGES, LATENCY, LOSS, SKEW, CPU)
+FORETOLD = "Foretold and measured"
+SECTIONS = (NODES, PAIRS, ALL_TO_ALL, WHOM, COURSE, MESSAGES, LATENCY, LOSS, SKEW, CPU, FORETOLD)
 
 # Okabe and Ito (2008): told apart by all kinds of colour vision; black is left to the page.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")

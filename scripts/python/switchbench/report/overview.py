@@ -190,6 +190,11 @@ def not_measured(summary: Summary) -> Html:
     return join(parts)
 
 
+def not_drawn(notes: Sequence[str]) -> Html | None:
+    """What figures lack, though nothing is wrong with the results."""
+    return _sentences("Not drawn", notes, "doubt")
+
+
 def _reasons(summary: Summary) -> Html | None:
     """Why times are missing: of reasons that differ in numbers alone the first, and how many."""
     alike: dict[str, list[str]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ..data import Measured
 from ..figure import Figure
-from . import course, cpu, heat, latency, loss, messages, nodes, pairs, plans, scatter, skew
+from . import course, cpu, heat, latency, loss, messages, models, nodes, pairs, plans, scatter, skew
 
 KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     nodes.figures,
@@ -21,6 +21,7 @@ KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     loss.figures,
     skew.figures,
     cpu.figures,
+    models.figures,
 )
 """In the order of SECTIONS."""
 

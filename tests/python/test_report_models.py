@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report's figures of what models foretell: of a lab's results, and none without a network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from configs import needs_engine
+from switchbench.compile import compile_run
+from switchbench.config import Request, read
+from switchbench.predict.models import MODELS
+from switchbench.predict.outlook import Oracle, fabric_of, points
+from switchbench.report.columns import Columns
+from switchbench.report.data import Measured
+from switchbench.report.figure import FORETOLD, Figure, unpacked
+from switchbench.report.figures import models
+from synthetic import frame_side
+
+CONF = """\
+switchbench: 1
+site: {lab: two-racks, nodes: {"node[1-4]": {module: left}, "node[5-8]": {module: right}}}
+transport: dpdk
+load: 95%
+repeat: 3
+window: 1s
+tests:
+- {pattern: random, ranks: [8], degree: 1, count: 4}
+- {pattern: random, ranks: [8], degree: 3, count: 4}
+"""
+FRAMES_PER_MBPS = 1e6 / 8 / 1538
+OFF = 1.3  # what the first flow of each phase is measured too fast by
+
+
+def measured_of(directory: Path, conf: str = CONF) -> Measured:
+    """Results in which each flow got what `proportional` foretells, but the first of each phase."""
+    (directory / "configuration.yaml").write_text(conf)
+    run = compile_run(read(Request(directory / "configuration.yaml")))
+    ports = [port.name for port in run.site.ports]
+    oracle = Oracle(fabric_of(run, None), ["proportional"])
+    lines = []
+    for point in points(run):
+        repeats = [trial for trial in run.trials if trial.point == point.point]
+        for outlook in oracle.foretell(point):
+            factor = np.ones(len(outlook.ranks))
+            factor[0] = OFF
+            for number, trial in enumerate(repeats):
+                # The median of three is the middle one.
+                mbps = outlook.rates["proportional"] * factor / 1e6 * (0.5, 1.0, 2.0)[number]
+                place = {"trial": trial.id, "repeat": trial.repeat, "phase": outlook.phase}
+                for (src, dst), rate in zip(outlook.pairs(), mbps, strict=True):
+                    frames = round(rate * FRAMES_PER_MBPS)
+                    lines.append(frame_side("destination", src, dst, frames, frames, **place))
+    path = directory / "records.ndjson"
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    columns = Columns(ports)
+    columns.read(path)
+    summary: dict[str, Any] = {"plans": [{"traffic": "stream"}]}
+    return Measured(directory, summary, ports=ports, records=columns)
+
+
+@needs_engine
+def test_rates_and_errors_of_each_model(tmp_path: Path) -> None:
+    measured = measured_of(tmp_path)
+    rates, errors = models.figures(measured)
+    assert measured.notes == []
+    assert rates.section == errors.section == FORETOLD
+    flows = sum(
+        len(unpacked(trace["x"])) for trace in rates.data if "proportional" in trace["name"]
+    )
+    _check_rates(rates, flows)
+    _check_errors(errors, flows)
+
+
+def _check_rates(figure: Figure, flows: int) -> None:
+    """Eight flows, one a phase, are 30 % off the line, the others on it; one model is shown."""
+    shown = [trace for trace in figure.data if trace.get("visible") is True]
+    assert [trace["name"] for trace in shown] == [f"proportional: {1 - 8 / flows:.1%}"]
+    ratio = unpacked(shown[0]["y"]) / unpacked(shown[0]["x"])
+    assert np.sum(np.abs(ratio - 1) < 0.02) == flows - 8
+    assert np.sum(np.abs(ratio - OFF) < 0.02) == 8
+    hidden = [trace["name"].split(":")[0] for trace in figure.data if trace.get("visible")][1:]
+    assert {"proportional", *hidden} == set(MODELS)
+
+
+def _check_errors(figure: Figure, flows: int) -> None:
+    """A column a setting: a share of the bars around 0, and the rest at 30 %."""
+    mine = [trace for trace in figure.data if trace["name"].startswith("proportional")]
+    assert [trace["name"] for trace in mine] == ["proportional, degree 1", "proportional, degree 3"]
+    shares_off = []
+    for trace in mine:
+        middle, share = unpacked(trace["x"]), unpacked(trace["y"])
+        assert share.sum() == pytest.approx(100)
+        assert set(np.abs(middle[share > 0])) <= {5, 25, 35}
+        shares_off.append(share[np.abs(middle) > 20].sum() / 100)
+    # Four flows of each setting, one of each phase.
+    assert sum(4 / share for share in shares_off) == pytest.approx(flows)
+    assert len(figure.data) == 2 * len(MODELS)
+    axes = {key for trace in figure.data for key in (trace["xaxis"], trace["yaxis"])}
+    assert len(axes) == 2 * len(figure.data)
+
+
+@needs_engine
+def test_no_network_no_figure_and_a_note_why(tmp_path: Path) -> None:
+    measured = measured_of(tmp_path)
+    site = "site: {launch: hand, hosts: {a: {ports: {e0: {iface: eth0, ipv4: 192.0.2.1/24}}}}}"
+    _, _, tests = CONF.partition("transport:")
+    (tmp_path / "configuration.yaml").write_text(f"switchbench: 1\n{site}\ntransport:{tests}")
+    assert list(models.figures(measured)) == []
+    (note,) = measured.notes
+    assert note.startswith("What models foretell is not drawn: ")
+
+
+@needs_engine
+def test_too_many_flows_are_left_to_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = measured_of(tmp_path)
+    monkeypatch.setattr(models, "_MOST_FLOWS", 3)
+    assert list(models.figures(measured)) == []
+    (note,) = measured.notes
+    assert "`switchbench predict` says it" in note
+    monkeypatch.undo()
+    monkeypatch.setattr(models, "_MOST_SLOW_FLOWS", 3)
+    rates, _ = models.figures(measured)
+    assert not any("constrained" in trace["name"] for trace in rates.data)
+
+
+def test_results_without_streams_have_nothing_to_say(tmp_path: Path) -> None:
+    measured = Measured(tmp_path, {"plans": [{"traffic": "pingpong"}]})
+    assert list(models.figures(measured)) == []
+    assert measured.notes == []
