@@ -15,6 +15,7 @@ from foreign_data import FOREIGN as DATA
 from switchbench.cli import main
 from switchbench.foreign import kinds
 from switchbench.foreign.measures import COMMON
+from switchbench.report import tables
 from switchbench.results.directory import load_summary
 from switchbench.results.records import read_records
 from switchbench.results.summary import schema
@@ -302,3 +303,18 @@ def test_the_command_says_what_it_read(tmp_path: Path, capsys: pytest.CaptureFix
     assert "hpcc 1.5.0" in shown
     assert "31 figures, 12 by a definition that others share" in shown
     assert json.loads((out / "summary.json").read_text())["run"]["launch"] == "import"
+
+
+def test_table_and_report_show_what_was_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    imported(tmp_path, "hpcc-4.txt")
+    out = tmp_path / "out"
+    capsys.readouterr()
+    assert main(["table", str(out)]) == 0
+    assert "RandomlyOrderedRingBandwidth_GBytes" in capsys.readouterr().out
+    table = tables.imported(load_summary(out))
+    assert table is not None
+    assert table.rows == 31
+    assert main(["report", str(out)]) == 0
+    assert "Other programs" in (out / "report.html").read_text()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..remake import remade, run_of
+from ..results import imported_table
 from ..results.directory import SUMMARY, load_summary, replace_json
 from ..results.table import Report, make_canvas, make_console
 from ..verdict.record import Record
@@ -49,6 +50,7 @@ def main(args: argparse.Namespace) -> int:
         replace_json(args.directory / SUMMARY, summary)
         Record().write(args.directory, summary)
     console = make_canvas() if args.svg else make_console()
+    imported_table.show(summary, console, everything=args.all)
     options = [name for name in ("interim", "latency") if getattr(args, name)]
     Report(summary, console, every_phase=args.all, options=options).print(str(args.directory))
     if args.svg:

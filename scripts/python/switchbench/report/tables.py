@@ -519,6 +519,29 @@ def switch_counters(summary: Summary) -> Table | None:
     return make("switch-counters", "The switch's own counters", about, columns, entries)
 
 
+def imported(summary: Summary) -> Table | None:
+    """Figures of other programs (`switchbench import`)."""
+    columns = (
+        Column("program", "tool", "text", fold=True, about="Which program measured"),
+        Column("version", "version", "text", fold=True, about="As its output says"),
+        Column("benchmark", "benchmark", "text", about="In the program's words"),
+        Column("ranks", "ranks", "count", fold=True, about="Processes, or hosts"),
+        Column("message", "size", "count", "B", about="By the program's count"),
+        Column("figure", "name", "text", about="The figure's own name"),
+        Column("value", "value", about="As it was printed, in its own unit"),
+        Column("unit", "unit", "text", about="Of the value"),
+        Column("what it is", "definition", "text", about="What the program counts"),
+        Column(
+            "as ours", "ours.value", about="By a definition that programs share (doc/compare.md)"
+        ),
+        Column("our measure", "ours.measure", "text", about="Which of these definitions"),
+        Column("our unit", "ours.unit", "text", about="Of the figure as ours"),
+        Column("conversion", "ours.how", "text", about="From the one to the other"),
+    )
+    about = "What other programs printed, and the same by definitions that several of them share."
+    return make("imported", "Other programs", about, columns, summary.get("imported") or [])
+
+
 Maker = Callable[[Summary], Table | None]
 
 # Where each stands in the page: its own sections, and those of the figures.
@@ -531,7 +554,7 @@ BY_SECTION: dict[str, tuple[Maker, ...]] = {
     VERDICT: (clauses, failures),
     SET_UP: (nodes, tuning),
     FINDINGS: (findings,),
-    RESULTS: (plans, phases, repeats),
+    RESULTS: (plans, phases, repeats, imported),
     figure.COURSE: (interim,),
     figure.MESSAGES: (messages, outliers),
     figure.LATENCY: (latencies, floors),

@@ -10,6 +10,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from . import figures
@@ -30,7 +31,8 @@ def show(summary: Mapping[str, Any], console: Console, everything: bool = False)
         rows = list(group)
         for entry in rows if everything else _foremost(rows):
             table.add_row(*map(escape, _cells(entry)))
-    console.print(table)
+    width = Measurement.get(console, console.options, table).maximum  # no name is cut
+    console.print(table, width=max(width, console.width), soft_wrap=True)
     joined = sum(1 for entry in entries if entry["ours"])
     rest = "" if everything else "; --all shows all"
     console.print(
