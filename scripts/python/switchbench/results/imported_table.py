@@ -16,6 +16,7 @@ from rich.table import Table
 from . import figures
 
 _MOST = 3  # sizes of one benchmark that are all shown
+_MOST_WIDTH = 400
 
 
 def show(summary: Mapping[str, Any], console: Console, everything: bool = False) -> None:
@@ -31,7 +32,8 @@ def show(summary: Mapping[str, Any], console: Console, everything: bool = False)
         rows = list(group)
         for entry in rows if everything else _foremost(rows):
             table.add_row(*map(escape, _cells(entry)))
-    width = Measurement.get(console, console.options, table).maximum  # no name is cut
+    wide = console.options.update(max_width=_MOST_WIDTH)
+    width = Measurement.get(console, wide, table).maximum  # no name is cut
     console.print(table, width=max(width, console.width), soft_wrap=True)
     joined = sum(1 for entry in entries if entry["ours"])
     rest = "" if everything else "; --all shows all"
