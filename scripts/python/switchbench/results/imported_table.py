@@ -8,15 +8,14 @@ from itertools import groupby
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 
 from . import figures
 
 _MOST = 3  # sizes of one benchmark that are all shown
-_MOST_WIDTH = 400
+_TITLES = ("program", "benchmark", "ranks", "size", "figure", "value", "unit", "as ours")
 
 
 def show(summary: Mapping[str, Any], console: Console, everything: bool = False) -> None:
@@ -25,16 +24,18 @@ def show(summary: Mapping[str, Any], console: Console, everything: bool = False)
     entries = summary.get("imported") or []
     if not entries:
         return
+    rows = [
+        _cells(entry)
+        for _, group in groupby(entries, key=_benchmark)
+        for entry in _shown(list(group), everything)
+    ]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for title in ("program", "benchmark", "ranks", "size", "figure", "value", "unit", "as ours"):
-        table.add_column(title, justify="right" if title in ("ranks", "size", "value") else "left")
-    for _, group in groupby(entries, key=_benchmark):
-        rows = list(group)
-        for entry in rows if everything else _foremost(rows):
-            table.add_row(*map(escape, _cells(entry)))
-    wide = console.options.update(max_width=_MOST_WIDTH)
-    width = Measurement.get(console, wide, table).maximum  # no name is cut
-    console.print(table, width=max(width, console.width), soft_wrap=True)
+    for title, column in zip(_TITLES, zip(_TITLES, *rows, strict=True), strict=True):
+        side: JustifyMethod = "right" if title in ("ranks", "size", "value") else "left"
+        table.add_column(title, justify=side, no_wrap=True, min_width=max(map(len, column)))
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table, soft_wrap=True)  # no name is cut on a narrow terminal
     joined = sum(1 for entry in entries if entry["ours"])
     rest = "" if everything else "; --all shows all"
     console.print(
@@ -45,6 +46,10 @@ def show(summary: Mapping[str, Any], console: Console, everything: bool = False)
 
 def _benchmark(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return entry["file"], entry["benchmark"], entry["ranks"]
+
+
+def _shown(rows: list[Any], everything: bool) -> list[Any]:
+    return rows if everything else _foremost(rows)
 
 
 def _foremost(rows: list[Any]) -> list[Any]:
