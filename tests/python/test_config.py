@@ -27,6 +27,11 @@ def clause_of(text: str) -> str:
     return f"{LAB}tests: [{{pattern: aapc}}]\nexpect:\n- {text}\n"
 
 
+ALL = (
+    "chain, pairs, aapc, ring, random, pingpong, pingping, sendrecv, exchange, bcast, reduce, "
+    "allreduce, reduce_scatter, allgather, allgatherv, alltoall, alltoallv, barrier or hpcc"
+)
+
 REFUSED = {
     "unknown key": (
         one_test("{pattrn: chain}"),
@@ -46,8 +51,7 @@ REFUSED = {
     ),
     "unknown word": (
         one_test("{pattern: chian}"),
-        '4: tests.0.pattern: found "chian"; possible are chain, pairs, aapc, ring or random; '
-        'did you mean "chain"?',
+        f'4: tests.0.pattern: found "chian"; possible are {ALL}; did you mean "chain"?',
     ),
     "unknown transport": (
         one_test("{pattern: chain, transport: udp}"),
@@ -335,8 +339,7 @@ REFUSED = {
     ),
     "an unknown pattern in a clause": (
         clause_of("{measure: lost_frames, over: flow, require: '== 0', where: {pattern: aacp}}"),
-        '5: expect.0.where.pattern: found "aacp"; possible are chain, pairs, aapc, ring or random; '
-        'did you mean "aapc"?',
+        f'5: expect.0.where.pattern: found "aacp"; possible are {ALL}; did you mean "aapc"?',
     ),
 }
 

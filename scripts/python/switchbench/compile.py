@@ -14,14 +14,17 @@ from .config import Reading, effective
 from .config.acceptance import about_values, reservations
 from .config.effective import SWITCH_TIMEOUT_NS
 from .config.effective import text as written
+from .config.fields import no_message
 from .config.members import Members
 from .config.profiles import SHARED_PERCENT
 from .config.resolve import Point, Test, frame_limits, given, place, points, verbs_limits
 from .config.settings import PATTERN_KEYS, carries_messages
+from .config.steps import COMPOSITE, FUNCTIONS, LOCAL, algorithm_refusal, course
 from .config.words import listed
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
-from .model import ClockChoice, Load, Part, Port, Repeats, Run, SwitchCounters, Trial
+from .hpcc import Share
+from .model import SCHEDULE, ClockChoice, Load, Part, Port, Repeats, Run, SwitchCounters, Trial
 from .verdict.clauses import excluding, matches
 
 NS = 1e9
@@ -35,10 +38,14 @@ BOUND_LAST = (
 # Configuration words that a node's documents call otherwise.
 _NODE_WORDS = {"udp_sources_per_flow": "udp_sources", "streams_per_flow": "streams"}
 _PINGPONG = ("tcp", "dpdk", "verbs")  # transports that carry messages there and back
+_STEPS = ("tcp",)  # ... and those that go by steps
+_STEP_WARMUP = 1  # batches before those that count
+_STEPS_TOLD = ("sync", "compute", "batch")  # which of their settings tell trials apart
 _ROUNDS = 8  # a window has at least so many round trips at line rate
 _TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
 # Parameters that say where and when, not which flows.
 _NOT_FLOWS = ("sync",)
+_NOT_MATRIX = ("bytes", "method")  # of a pattern: how much, and how
 
 
 def compile_run(reading: Reading) -> Run:
@@ -114,9 +121,10 @@ def _refuse_unanswered(reading: Reading, trials: tuple[Trial, ...]) -> None:
 
 
 def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
-    lacking = {t.transport for t in trials if t.traffic == "pingpong"} - set(_PINGPONG)
-    for transport in sorted(lacking):
-        yield f"traffic: pingpong over {transport}"
+    for traffic, built in (("pingpong", _PINGPONG), (SCHEDULE, _STEPS)):
+        lacking = {t.transport for t in trials if t.traffic == traffic} - set(built)
+        for transport in sorted(lacking):
+            yield f"traffic: {traffic} over {transport}"
     if reading.model.on_missing == "exclude" and reading.site.launch not in ("ssh", "slurm"):
         yield f"on_missing: exclude with launch: {reading.site.launch}"
 
@@ -142,7 +150,7 @@ class _Compiler:
         """Each point as often as it is repeated; transports of one pattern alternate."""
         for group in _by_transports(self.reading.tests):
             drafts = [self.draft(number, p) for number, test in group for p in points(test)]
-            if len(group) == 1:
+            if len(group) == 1 and group[0][1].pattern != COMPOSITE:
                 yield from ((draft, i) for draft in drafts for i in range(draft.repeats.most))
             else:
                 yield from _alternating(drafts)
@@ -210,6 +218,7 @@ class _Draft:
         self._check_load()
         self._check_pack()
         self._check_interim()
+        self._check_steps()
         if self.values["traffic"] == "transfer" and self.values.get("sync") == "none":
             raise self.problem(
                 "sync", "none needs phases of a known length, and a transfer has none"
@@ -223,9 +232,11 @@ class _Draft:
 
     @property
     def matrix(self) -> str:
-        """What transports can be compared on: not sizes, loads and their own options."""
-        ranks = [len(part.ranks) for part in self.parts]
-        return json.dumps([self.pattern, ranks, self.values["seed"], self.values["traffic"]])
+        """What transports can be compared on: not sizes, loads and their own options. HPCC's
+        two methods take turns as well: its user is told of the better one."""
+        flows = {key: value for key, value in self.pattern.items() if key not in _NOT_MATRIX}
+        ranks = [[port.name for port in part.ranks] for part in self.parts]
+        return json.dumps([flows, ranks, self.values["seed"], self.values["traffic"]])
 
     @property
     def bound(self) -> bool:
@@ -272,6 +283,9 @@ class _Draft:
             raise self.problem(
                 "ranks", f"{count} ranks are more than the {len(ports)} ports of network {network}"
             )
+        share = self.point.share
+        if share is not None and share.pair is not None:
+            return Part(network, tuple(ports[rank] for rank in share.pair))
         return Part(network, ports[:count])
 
     def _pattern(self) -> dict[str, Any]:
@@ -287,8 +301,8 @@ class _Draft:
         return found[0]
 
     def _pattern_of(self, part: Part) -> dict[str, Any]:
-        keys = PATTERN_KEYS[self.point.test.pattern]
-        pattern: dict[str, Any] = {"name": self.point.test.pattern}
+        keys = PATTERN_KEYS[self.point.pattern]
+        pattern: dict[str, Any] = {"name": self.point.pattern}
         pattern |= {
             key: self.values[key]
             for key in keys
@@ -307,17 +321,43 @@ class _Draft:
             pattern |= {"list": pattern["partners"], "partners": "list"}
         if "groups" in pattern:
             pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
-        return pattern
+        return pattern | (self._of_steps() if self.by_steps else {})
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether ranks go on by themselves, without barriers."""
+        return bool(self.values["traffic"] == SCHEDULE)
+
+    def _of_steps(self) -> dict[str, Any]:
+        """What a pattern that goes by steps is told besides its flows."""
+        keys: dict[str, Any] = {"bytes": self.point.sizes[0]}
+        if self.values.get("sync") == LOCAL:
+            keys["local"] = True
+        if self.point.share is not None and self.point.share.method is not None:
+            keys["method"] = self.point.share.method
+        return keys
 
     def _parameters(self) -> dict[str, Any]:
         """The parameters by names, and what the sweep chose: what tells trials apart."""
-        keys = PATTERN_KEYS[self.point.test.pattern]
+        if self.point.share is not None:
+            return self._of_suite(self.point.share) | self.point.swept
+        keys = [*PATTERN_KEYS[self.point.pattern], *(_STEPS_TOLD if self.by_steps else ())]
         named = {key: self.values[key] for key in keys if key in self.values}
         if "scatter" in self.values:
             named["scatter"] = self.values["scatter"]
         return {
             key: _plain(written(key, value)) for key, value in (named | self.point.swept).items()
         }
+
+    def _of_suite(self, share: Share) -> dict[str, Any]:
+        """What tells a suite's trials apart."""
+        words: dict[str, Any] = {COMPOSITE: share.measure}
+        if share.method is not None:
+            words["method"] = share.method
+        if share.pair is not None:
+            words["pair"] = " ".join(port.name for port in self.parts[0].ranks)
+            words["among"] = self.point.ranks or self.point.test.ports
+        return words
 
     def _size(self, part: Part) -> PlanSize:
         """The plan's size; the pattern's refusal gets its place in the file."""
@@ -340,7 +380,7 @@ class _Draft:
             "pattern": self.pattern,
             "seed": values["seed"],
             "probe": values["probe"],
-            "sync": values.get("sync", "barrier"),
+            "sync": "barrier" if self.by_steps else values.get("sync", "barrier"),
             "traffic": values["traffic"],
             "sizes": list(self.point.sizes),
             "load": load_document(self.point.load),
@@ -354,6 +394,8 @@ class _Draft:
             document["interim_ns"] = values["interim"]
         if values["traffic"] == "pingpong":
             document |= self._pingpong()
+        if self.by_steps:
+            document |= self._schedule()
         if "transfer_size" in values:
             document["transfer_bytes"] = values["transfer_size"]
         if "flood_limit" in values:
@@ -375,6 +417,14 @@ class _Draft:
         rates_bps = [port.line_rate_bps for part in self.parts for port in part.ranks]
         line_bps = min(rates_bps) or timing.UNKNOWN_LINE_BPS
         return 2 * 8 * size / line_bps + 2 * _TURN_S
+
+    def _repetition_s(self) -> float:
+        """One repetition by steps, at line rate: about so long."""
+        ranks = max(len(part.ranks) for part in self.parts)
+        flows = round(self._flows_a_port())
+        steps, messages = course(self.point.pattern, ranks) or (flows, flows)
+        sending_s = self._round_s(self.point.sizes[0]) / 2 - _TURN_S
+        return steps * _TURN_S + messages * sending_s
 
     def _flows_a_port(self) -> float:
         """Flows that a port has under way at once, sent and received: they share its line."""
@@ -412,6 +462,19 @@ class _Draft:
         }
         return keys
 
+    def _schedule(self) -> dict[str, Any]:
+        """What a document says of steps; whole batches are counted."""
+        values = self.values
+        count = math.ceil(values.get("repetitions", 0) / values["batch"])
+        return {
+            "schedule": {
+                "batch": values["batch"],
+                "count": count,
+                "warmup": _STEP_WARMUP,
+                "compute": values["compute"],
+            }
+        }
+
     def _expected_s(self, phases: int, flows: int) -> float:
         values = self.values
         course = timing.Course(
@@ -443,6 +506,9 @@ class _Draft:
         values = self.values
         if "scatter" in values:
             return self._scatter_s(flows)
+        if "repetitions" in values:
+            batches = _STEP_WARMUP + math.ceil(values["repetitions"] / values["batch"])
+            return float(batches * values["batch"] * self._repetition_s())
         if "transfer_size" not in values:
             return float(values["warmup"] + self._window_ns() + values["cooldown"]) / NS
         ports = [port for part in self.parts for port in part.ranks]
@@ -460,8 +526,26 @@ class _Draft:
         each = 1.0 if self._draws_partners() else max(1.0, flows / ports)
         return float(scatter["count"] * self._round_s(round(mean)) * each)
 
+    def _check_steps(self) -> None:
+        pattern, values = self.point.pattern, self.values
+        if not self.by_steps:
+            if self._of_messages() and 0 in self.point.sizes:
+                key = "message_size" if "message_size" in values else "message_sizes"
+                raise self.problem(key, no_message(0))
+            return
+        if pattern in FUNCTIONS and "algorithm" in values:
+            refusal = algorithm_refusal(pattern, values["algorithm"])
+            if refusal:
+                raise self.problem("algorithm", refusal)
+        if values["compute"] and self.transport == "dpdk":
+            raise self.problem(
+                "compute",
+                "dpdk loses messages, and what is computed of them would be wrong: take tcp or "
+                "verbs",
+            )
+
     def _check_load(self) -> None:
-        if self.values["traffic"] == "pingpong":
+        if self.values["traffic"] in ("pingpong", SCHEDULE):
             return  # it has none
         for part in self.parts:
             for port in part.ranks:

@@ -82,6 +82,8 @@ class Repeats:
     confidence: float = 0.95
 
 
+SCHEDULE = "schedule"  # the traffic of a trial whose ranks go on step by step, without barriers
+
 CLOCK_MODES = ("auto", "shared", "ptp", "estimated")
 
 
@@ -116,7 +118,7 @@ class Trial:
     sizes: tuple[int, ...]  # one size, or an IMIX genome
     size_unit: str  # frame | message
     load: Load
-    traffic: str  # stream | transfer
+    traffic: str  # stream | transfer | pingpong | schedule
     warmup_s: float
     window_s: float
     cooldown_s: float

@@ -58,7 +58,10 @@ def plans_of(run: Run) -> list[Plan]:
     """The run's different plans, in the order of their first trial."""
     found: dict[str, Plan] = {}
     for trial in run.trials:
-        key = json.dumps([trial.document[name] for name in ("parts", "pattern", "seed")])
+        # Of a suite's pairs one stands for all; sizes change no flows.
+        flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
+        where = trial.parameters["hpcc"] if "pair" in trial.parameters else trial.document["parts"]
+        key = json.dumps([where, flows, trial.document["seed"]])
         plan = found.get(key)
         if plan is None:
             plan = found[key] = Plan(
@@ -270,8 +273,8 @@ def tests_of(run: Run) -> list[dict[str, Any]]:
         tests.append(
             {
                 "test": number,
-                "pattern": first.pattern["name"],
-                "parameters": _collected(trials),
+                "pattern": "hpcc" if "hpcc" in first.parameters else first.pattern["name"],
+                "parameters": _collected(trials, without=("hpcc", "pair", "among")),
                 "transport": first.transport,
                 "networks": [part.network for part in first.parts],
                 "ranks": _unique(len(trial.parts[0].ranks) for trial in trials),
@@ -294,11 +297,13 @@ def _repeats(test: dict[str, Any]) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _collected(trials: Iterable[Trial]) -> dict[str, list[Any]]:
+def _collected(trials: Iterable[Trial], without: Sequence[str]) -> dict[str, list[Any]]:
     """Every value that a parameter has in some trial."""
     found: dict[str, list[Any]] = {}
     for trial in trials:
         for key, value in trial.parameters.items():
+            if key in without:
+                continue
             values = found.setdefault(key, [])
             if value not in values:
                 values.append(value)

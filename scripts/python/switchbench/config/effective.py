@@ -64,7 +64,9 @@ def model_expect(reading: Reading) -> list[dict[str, Any]]:
 
 def _test(test: Test) -> dict[str, Any]:
     """One test: its first point's settings, with the axes and what is swept put back."""
-    first = next(islice(points(test), 1)).values
+    point = next(islice(points(test), 1))
+    chosen = point.share.values if point.share else {}  # by a suite, not by its user
+    first = {key: value for key, value in point.values.items() if key not in chosen}
     swept = {key for point in points(test) for key in point.swept}
     values = {
         key: value

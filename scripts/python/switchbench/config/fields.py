@@ -89,10 +89,16 @@ def _frame_bytes(value: object) -> int:
     return size
 
 
+def no_message(size: int) -> str:
+    """What is said of a size that no message can have."""
+    return f"a message of {size} bytes: messages have 1 byte to 1GiB"
+
+
 def _message_bytes(value: object) -> int:
+    """Only what goes by steps sends empty messages: the compiler refuses others."""
     size = quantities.size_bytes(value)
-    if not 1 <= size <= 2**30:
-        raise ValueError(f"a message of {size} bytes: messages have 1 byte to 1GiB")
+    if not 0 <= size <= 2**30:
+        raise ValueError(no_message(size))
     return size
 
 
@@ -103,6 +109,8 @@ def _size_range(value: object) -> object:
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"found {shown(value)}, but two sizes are needed, as [4, 64KiB]")
     least, most = (_message_bytes(size) for size in value)
+    if least == 0:
+        raise ValueError(no_message(least))
     if least > most:
         raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
     return (least, most)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..model import Load, Repeats, Site
 from . import settings
+from .steps import COMPOSITE, FUNCTIONS
 
 _MS = 1_000_000
 _S = 1_000_000_000
@@ -52,7 +53,12 @@ PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "aapc": {"order": "shift", "sync": "barrier"},
     "ring": {"natural": True, "count": DEFAULT_RINGS, "directions": "both"},
     "random": {"degree": 1, "count": DEFAULT_DRAWS},
+    **{name: {"algorithm": words[0]} if words else {} for name, words in FUNCTIONS.items()},
+    COMPOSITE: {},
 }
+
+# Of what goes by steps: repetitions without anything between them, nothing checked.
+STEP_DEFAULTS: dict[str, Any] = {"compute": False, "batch": 1}
 
 # Options that always mean something; those below depend on the header.
 _DPDK = {"header": "l2", "burst": 32, "catch_up": 8}

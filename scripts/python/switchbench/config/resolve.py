@@ -9,13 +9,14 @@ last one fastest). Repeats come innermost and are the compiler's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from .. import hpcc
 from ..errors import ConfigurationError
 from ..model import Load, Port, Site
-from . import profiles, settings
+from . import profiles, settings, steps
 from .schema import TRANSPORTS, Configuration, Settings
 from .settings import Values
 from .source import Document, KeyPath
@@ -24,6 +25,8 @@ from .words import listed, meant, shown
 
 # What runs when a configuration has no tests: every pattern as it comes.
 ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
+# What goes by steps waits for every message: rather over a transport that delivers each.
+RELIABLE_FIRST = ("verbs", "tcp", "dpdk")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ class Point:
     sizes: tuple[int, ...]
     load: Load
     swept: Values  # the part of `values` that the sweep chose
+    share: hpcc.Share | None = None  # of a suite: which of its measurements
+
+    @property
+    def pattern(self) -> str:
+        """The pattern's name: of a suite, the one that this measurement uses."""
+        return self.share.pattern if self.share else self.test.pattern
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,9 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Values:
         values["sweep"][key] = [
             _swept_value(key, value, (*where, i), document) for i, value in enumerate(swept)
         ]
+        word = steps.SWITCHES.get(key)
+        if word in values["sweep"][key]:
+            raise document.problem(where, f"{word} is not swept here: write one test for each")
     return values
 
 
@@ -182,7 +194,8 @@ class _Resolver:
     def _transports(self, entry: _Entry, given: Values, networks: tuple[str, ...]) -> list[str]:
         ports = tuple(port for name in networks for port in self.site.networks[name])
         wanted = settings.axis(given, "transport", "transports")
-        usable = [name for name in wanted or TRANSPORTS if _lacking(ports, name) is None]
+        preferred = RELIABLE_FIRST if _by_steps(given) else TRANSPORTS
+        usable = [name for name in wanted or preferred if _lacking(ports, name) is None]
         if wanted is None:
             if not usable:
                 raise self.document.problem(
@@ -206,7 +219,10 @@ class _Resolver:
     ) -> Test:
         pattern = given["pattern"]
         profile = given.get("profile") or profiles.profile_name(self.site)
-        values = settings.merge(profiles.defaults(self.site, pattern, transport, profile), given)
+        defaults = profiles.defaults(self.site, pattern, transport, profile)
+        if steps.by_steps(pattern, given):
+            defaults |= profiles.STEP_DEFAULTS
+        values = settings.merge(defaults, given)
         if pattern == "pairs" and "groups" not in values and self.site.groups:
             values["groups"] = tuple((name,) for name in self.site.groups)
         if transport == "tcp" and values["traffic"] == "transfer" and "drain_max" not in given:
@@ -230,6 +246,10 @@ class _Resolver:
         above: dict[str, list[Any]] = self.top.get("sweep", {})
         own: dict[str, list[Any]] = entry.own.get("sweep", {})
         return {key: values for key, values in above.items() if key not in plain} | own
+
+
+def _by_steps(given: Values) -> bool:
+    return steps.by_steps(given["pattern"], given)
 
 
 def _possible_networks(given: Values, site: Site) -> list[tuple[str, ...]]:
@@ -290,12 +310,14 @@ def _at(test: Test, combination: Values) -> Values:
     values = {key: value for key, value in values.items() if key not in idle}
     if "scatter" in values:
         values["scatter"] = profiles.SCATTER | values["scatter"]
-    values.setdefault("interim", profiles.interim_ns(values.get("window")))
+    values.setdefault("traffic", steps.traffic(test.pattern, values))
+    if test.pattern != steps.COMPOSITE:
+        values.setdefault("interim", profiles.interim_ns(values.get("window")))
     if "dpdk" in values:
         kept = {key: v for key, v in values["dpdk"].items() if f"dpdk.{key}" not in idle}
         values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | kept
-        if values["traffic"] == "pingpong":
-            if "scatter" not in values and not any(f in values for f in settings.FAMILIES[3]):
+        if settings.carries_messages("dpdk", values["traffic"]):
+            if _lacks_sizes(test, values):
                 values["message_sizes"] = [profiles.DEFAULT_MESSAGE_BYTES]
         elif not any(form in values for form in settings.FAMILIES[2]):
             values["frame_sizes"] = profiles.frame_sizes(
@@ -304,9 +326,15 @@ def _at(test: Test, combination: Values) -> Values:
     if "verbs" in values:
         kept = {key: v for key, v in values["verbs"].items() if f"verbs.{key}" not in idle}
         values["verbs"] = profiles.verbs_options(kept) | kept
-        if "scatter" not in values and not any(f in values for f in settings.FAMILIES[3]):
+        if _lacks_sizes(test, values):
             values["message_sizes"] = [_message_bytes(values["verbs"], test.frame_max)]
     return values
+
+
+def _lacks_sizes(test: Test, values: Values) -> bool:
+    """Whether messages' sizes are the default's to choose."""
+    given = any(form in values for form in settings.FAMILIES[3])
+    return not given and "scatter" not in values and test.pattern not in steps.SIZELESS
 
 
 def _message_bytes(verbs: Values, frame_max: int) -> int:
@@ -320,6 +348,12 @@ def _axes(test: Test, values: Values, swept: Values) -> Iterator[tuple[tuple[int
     ranks = values.get("ranks") or [None]
     # Messages there and back have no load: the next one begins when the last is back.
     loads = settings.axis(values, "load", "loads") or [Load(percent=100.0)]
+    if test.pattern == steps.COMPOSITE:
+        for i, count in enumerate(ranks):
+            for j, share in enumerate(hpcc.shares(count or test.ports)):
+                point = Point(test, values | share.values, count, (share.size,), loads[0], swept)
+                yield (i, j, 0), replace(point, share=share)
+        return
     axes = [list(enumerate(axis)) for axis in (ranks, _sizes(test, values), loads)]
     for (i, count), (j, sizes), (k, load) in product(*axes):
         yield (i, j, k), Point(test, values, count, sizes, load, swept)
@@ -328,6 +362,8 @@ def _axes(test: Test, values: Values, swept: Values) -> Iterator[tuple[tuple[int
 def _sizes(test: Test, values: Values) -> list[tuple[int, ...]]:
     if "scatter" in values:
         return [(values["scatter"]["sizes"][1],)]
+    if test.pattern in steps.SIZELESS:
+        return [(0,)]
     if settings.carries_messages(test.transport, values["traffic"]):
         found = settings.axis(values, "message_size", "message_sizes") or []
     elif "imix" in values:

@@ -37,12 +37,21 @@ from .fields import (
     retries,
     whole,
 )
+from .steps import COMPOSITE, FUNCTIONS
 from .words import shown
 
-PATTERNS = ("chain", "pairs", "aapc", "ring", "random")
+PATTERNS = ("chain", "pairs", "aapc", "ring", "random", *FUNCTIONS, COMPOSITE)
 TRANSPORTS = ("dpdk", "verbs", "tcp")
 
-Pattern = Literal["chain", "pairs", "aapc", "ring", "random"]
+Pattern = Literal[
+    "chain", "pairs", "aapc", "ring", "random",
+    "pingpong", "pingping", "sendrecv", "exchange", "bcast", "reduce", "allreduce",
+    "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier", "hpcc",
+]  # fmt: skip
+Algorithm = Literal[
+    "binomial", "scatter-allgather", "recursive-doubling", "ring", "rabenseifner",
+    "recursive-halving", "pairwise", "bruck", "linear", "dissemination",
+]  # fmt: skip
 Transport = Literal["dpdk", "tcp", "verbs"]
 Profile = Literal["quick", "standard", "acceptance"]
 
@@ -137,9 +146,14 @@ class Settings(Strict):
     count: Annotated[int, whole(0, 65536, "count")] | None = None
     degree: Annotated[int, whole(1, 16, "degree")] | None = None
     order: Literal["shift", "pairwise", "xor", "naive"] | None = None
-    sync: Literal["barrier", "none"] | None = None
+    sync: Literal["barrier", "none", "local"] | None = None
     natural: bool | None = None
     directions: Literal["both", "forward"] | None = None
+    algorithm: Algorithm | None = None
+    # of what goes by steps (steps.py)
+    compute: bool | None = None
+    batch: Annotated[int, whole(1, 1_000_000, "a batch")] | None = None
+    repetitions: Annotated[int, whole(1, 1_000_000_000, "the number of repetitions")] | None = None
     # where: axes and their singular forms
     networks: Axis[Name] | None = None
     network: Name | None = None
@@ -155,7 +169,7 @@ class Settings(Strict):
     message_size: MessageSize | None = None
     loads: Axis[LoadField] | None = None
     load: LoadField | None = None
-    traffic: Literal["stream", "transfer", "pingpong"] | None = None
+    traffic: Literal["stream", "transfer", "pingpong", "schedule"] | None = None
     transfer_size: Size | None = None
     scatter: Scatter | None = None
     dpdk: DpdkOptions | None = None

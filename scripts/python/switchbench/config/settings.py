@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..model import SCHEDULE
+from . import steps
 from .schema import PATTERNS, TRANSPORTS
 from .words import listed
 
@@ -32,6 +34,8 @@ PATTERN_KEYS = {
     "aapc": ("order", "sync"),
     "ring": ("natural", "count", "directions"),
     "random": ("degree", "count"),
+    **{name: ("algorithm",) if words else () for name, words in steps.FUNCTIONS.items()},
+    steps.COMPOSITE: (),
 }
 # Parameters of pairs that only some partners have.
 PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}
@@ -42,6 +46,7 @@ TRANSPORT_KEYS = {
 }
 _FRAMES = FAMILIES[2]  # what dpdk sends, but where messages go there and back
 _MESSAGES = FAMILIES[3]
+_MESSAGE_TRAFFIC = ("pingpong", SCHEDULE)
 _UDP_ONLY = ("dscp", "ttl", "udp_sources_per_flow")
 
 # What each RDMA service can do; the first is what it does unless told (IBTA 1.4, table 47).
@@ -104,14 +109,17 @@ def axis(values: Values, singular: str, plural: str) -> list[Any] | None:
 
 def without_effect(values: Values, pattern: str, transport: str) -> dict[str, str]:
     """Keys (dotted below options) that change nothing in such a trial, and why."""
+    stepwise = steps.by_steps(pattern, values)
     idle: dict[str, str] = {}
     for key in {key for keys in PATTERN_KEYS.values() for key in keys}:
         if key not in PATTERN_KEYS[pattern]:
             owners = [name for name in PATTERNS if key in PATTERN_KEYS[name]]
             idle[key] = f"has no effect: {pattern} takes no {key} ({listed(owners)} does)"
+    if values.get("sync") == steps.LOCAL:
+        idle.pop("sync", None)  # any pattern's phases can be steps
     if pattern == "pairs":
         idle |= _partners_without(values.get("partners"))
-    traffic = values.get("traffic")
+    traffic = SCHEDULE if stepwise else values.get("traffic")
     for key in {key for keys in TRANSPORT_KEYS.values() for key in keys}:
         if key not in TRANSPORT_KEYS[transport]:
             owners = [name for name in TRANSPORTS if key in TRANSPORT_KEYS[name]]
@@ -128,9 +136,10 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
         idle |= _scatter_without("scatter" in values)
     else:
         idle["scatter"] = "has no effect without traffic: pingpong"
+    idle |= steps.without_effect(pattern, values)
     if transport == "dpdk":
         idle |= _header_without(values["dpdk"])
-        if traffic == "pingpong":
+        if traffic in _MESSAGE_TRAFFIC:
             idle |= _one_path()
     if transport == "verbs":
         idle |= _verbs_without(values["verbs"])
@@ -138,8 +147,8 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
 
 
 def carries_messages(transport: str, traffic: Any) -> bool:
-    """Whether sizes are messages': of dpdk only where they go there and back."""
-    return transport != "dpdk" or traffic == "pingpong"
+    """Whether sizes are messages': of dpdk only where one waits for another."""
+    return transport != "dpdk" or traffic in _MESSAGE_TRAFFIC
 
 
 def _scatter_without(scatters: bool) -> dict[str, str]:
@@ -158,7 +167,7 @@ def _partners_without(partners: Any) -> dict[str, str]:
 
 
 def _one_path() -> dict[str, str]:
-    reason = "has no effect with traffic: pingpong: the next message waits for the last"
+    reason = "has no effect: the next message waits for the last"
     return {"dpdk.dither": reason, "dpdk.udp_sources_per_flow": reason}
 
 

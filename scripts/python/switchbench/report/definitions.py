@@ -30,6 +30,7 @@ _PREFIXES = {
     "Where it went missing": "whereabouts.",
     "Repeats": "statistics.",
     "Transports side by side": "comparisons.",
+    "Steps": "steps.functions.points.",
 }
 
 

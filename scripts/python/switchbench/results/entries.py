@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..model import Load, Part, Trial
+from ..model import SCHEDULE, Load, Part, Trial
 from . import measures as m
 from .directory import RECORDS
 from .records import Flow, NodePhase, PhaseKey, PhaseRecords, Record
@@ -53,6 +53,8 @@ def setting(place: Place, lines: dict[str, int]) -> dict[str, Any]:
 def _asked_percent(trial: Trial, lines: dict[str, int]) -> float | None:
     """The load in percent of line: mean over the part's ports, which may have several rates."""
     load: Load = trial.load
+    if trial.traffic == SCHEDULE:
+        return None  # a step waits for the one before
     if load.percent is not None:
         return load.percent
     bps = load.bps

@@ -98,7 +98,7 @@ def binary(value: int) -> str:
     return f"{value} B"
 
 
-_USUAL = {"sync": "barrier", "natural": True, "directions": "both"}  # not worth a word
+_USUAL = {"sync": "barrier", "natural": True, "directions": "both", "batch": 1}  # not worth a word
 
 
 def pattern(entry: Mapping[str, Any]) -> str:

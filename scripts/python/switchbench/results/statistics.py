@@ -14,9 +14,10 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from ..model import Repeats, Trial
+from ..model import SCHEDULE, Repeats, Trial
 
 MEASURE = "throughput"  # what decides: the plan's mean of flows
+STEP_MEASURE = "repetition_us"  # ... and of what goes by steps: the mean time over ranks
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
 LEAST_FOR_CORRELATION = 5  # repeats; with fewer the coefficient says nothing
 MOST_CORRELATION = 0.99  # what a wider interval is computed with at most
@@ -207,13 +208,14 @@ class RepeatTable:
         found = interval([value for value in values if value is not None], repeats.confidence)
         doubt = self._doubt(repeats, values)
         asked = repeats.width is not None
+        by_steps = point.first.traffic == SCHEDULE
         return {
             "point": point.first.point,
             "test": point.first.test,
             "trials": point.trials,
             "network": network,
-            "measure": MEASURE,
-            "unit": "Mbit/s",
+            "measure": STEP_MEASURE if by_steps else MEASURE,
+            "unit": "us" if by_steps else "Mbit/s",
             "values": values,
             "least_repeats": repeats.least,
             "most_repeats": repeats.most,

@@ -7,14 +7,14 @@ Its form is results/schema/summary.schema.json, its formulas are in doc/measures
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..model import Run, Trial
+from ..model import SCHEDULE, Run, Trial
 from ..verdict.clauses import clauses_sha256
 from ..verdict.judge import Judge
 from ..verdict.overall import exit_status, overall
@@ -37,6 +37,7 @@ from .entries import (
     timing,
     where,
 )
+from .executions import ExecutionTable, port_rate_mbps
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
 from .latency import Histogram, Measured, figures
@@ -93,6 +94,7 @@ class Summary:
         self._repeats = RepeatTable(run.trials)
         self._sweep = sweep.SweepTable(self._trials)
         self._computing = scatter.ComputeTable()
+        self._executions = ExecutionTable(self._trials)
         self._scatter: list[dict[str, Any]] = []
         self._ports = PortTable(run.site.ports)
         self._clocks = ClockTable(run.site)
@@ -109,7 +111,7 @@ class Summary:
         self._alarms: list[str] = []
         self._notes: list[str] = []
         self._hellos: list[dict[str, Any]] = []
-        self._takers = {
+        self._takers: dict[str, Callable[[int, Record], None]] = {
             "hello": self._take_hello,
             "ready": lambda _line, record: self._clocks.take_ready(record),
             "clock": lambda _line, record: self._clocks.take(record),
@@ -127,6 +129,7 @@ class Summary:
             "event": self._take_event,
             "bye": self._take_bye,
             "compute": self._take_compute,
+            "execution": lambda _line, record: self._executions.feed(record),
         }
 
     def feed(self, line: int, record: Record) -> None:
@@ -175,6 +178,7 @@ class Summary:
             "messages": self._sweep.summary()
             | {"scatter": self._with_lost()}
             | {"computing": self._computing.summary(self._run.trials)},
+            "steps": self._executions.summary(),
             "ports": self._ports.summary(),
             "clocks": self._clocks.summary(),
             "floors": [
@@ -317,9 +321,18 @@ class Summary:
             if entries:
                 plan = plan_entry(trial, part, entries, open_trial.ended)
                 self._plans.append(plan)
-                self._repeats.add(trial, part.network, repeat_value(plan, entries))
+                self._repeats.add(trial, part.network, self._value(trial, plan, entries))
         for phase_key in open_trial.phases:
             self._clocks.forget((phase_key.trial, phase_key.repeat, phase_key.phase))
+
+    def _value(
+        self, trial: Trial, plan: dict[str, Any], entries: list[dict[str, Any]]
+    ) -> float | None:
+        """What this repeat adds to the mean over repeats."""
+        rate = repeat_value(plan, entries)
+        if trial.traffic != SCHEDULE or rate is None:
+            return rate
+        return self._executions.average_us(trial, plan["network"])
 
     def _add_phase(
         self, place: Place, phase: PhaseRecords, nodes: dict[str, NodePhase]
@@ -360,6 +373,9 @@ class Summary:
         self._ports.add(result, place.trial.transport)
         self._findings.add(result, phase, lines)
         self._judge.add(result)
+        if place.trial.traffic == SCHEDULE:
+            rates = port_rate_mbps((flow.dst, m.payload_bps(flow)) for flow in flows)
+            self._executions.add_rate(place.trial, place.key.network, place.key.phase, rates)
         self._entries.append(entry)
         return entry
 

@@ -19,8 +19,10 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from . import clocks, figures, latency_table, messages, side_by_side, verdict_table
+from ..model import SCHEDULE
+from . import clocks, figures, latency_table, messages, side_by_side, steps_table, verdict_table
 from .figures import Unit, unit_for
+from .statistics import MEASURE
 
 WORST_PHASES = 5
 PLAIN_WIDTH = 120  # where there is no terminal to ask
@@ -159,6 +161,7 @@ class Report:
         self._times()
         if "messages" in self._summary:  # older summaries have none
             messages.show(self._summary["messages"], self._console)
+        steps_table.show(self._summary.get("steps") or {}, self._console)
         self._transports()
         self._ports()
         self._statistics()
@@ -172,7 +175,8 @@ class Report:
     def _results(self) -> None:
         sections: dict[tuple[Any, ...], list[Entry]] = {}
         for entry in self._summary["trials"]:
-            sections.setdefault(_section_key(entry), []).append(entry)
+            if entry["traffic"] != SCHEDULE:  # which has tables of its own
+                sections.setdefault(_section_key(entry), []).append(entry)
         for entries in sections.values():
             rows = list(self._rows(entries))
             unit = unit_for(entry["throughput"]["max"] for entry in entries)
@@ -230,7 +234,7 @@ class Report:
     # --- the paper's figures -----------------------------------------------------------------
 
     def _figures(self) -> None:
-        plans: list[Entry] = self._summary["plans"]
+        plans = [plan for plan in self._summary["plans"] if plan["traffic"] != SCHEDULE]
         self._chain_figure([plan for plan in plans if plan["pattern"] == "chain"])
         self._pairs_figure([plan for plan in plans if plan["pattern"] == "pairs"])
         self._whole_figure([plan for plan in plans if plan["phases"] > 1])
@@ -356,7 +360,7 @@ class Report:
 
     def _statistics(self) -> None:
         """How sure the means are of what was repeated."""
-        entries = self._summary["statistics"]
+        entries = [e for e in self._summary["statistics"] if e["measure"] == MEASURE]
         if not entries:
             return
         plans = {(plan["trial"], plan["network"]): plan for plan in self._summary["plans"]}

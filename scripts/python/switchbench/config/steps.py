@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes by steps (doc/hpcc-imb.md): which patterns do, and what each of them can be told.
+
+A rank goes on to its next step when its own sends and receives of this one are complete. Some
+patterns are nothing but steps (collectives); any other one becomes them by `sync: local`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import SCHEDULE
+from .words import listed
+
+LOCAL = "local"  # `sync` of an ordinary pattern that does
+
+# IMB's functions (IMB-MPI1) with their algorithms, the default first; none: there is only one.
+FUNCTIONS: dict[str, tuple[str, ...]] = {
+    "pingpong": (),
+    "pingping": (),
+    "sendrecv": (),
+    "exchange": (),
+    "bcast": ("binomial", "scatter-allgather"),
+    "reduce": ("binomial",),
+    "allreduce": ("recursive-doubling", "ring", "rabenseifner"),
+    "reduce_scatter": ("recursive-halving", "pairwise"),
+    "allgather": ("ring", "recursive-doubling", "bruck"),
+    "allgatherv": ("ring",),
+    "alltoall": ("pairwise", "linear", "bruck"),
+    "alltoallv": ("pairwise", "linear"),
+    "barrier": ("dissemination",),
+}
+COMPOSITE = "hpcc"  # a suite of trials, not one pattern
+SIZELESS = ("barrier", COMPOSITE)  # their messages' sizes are not the user's to choose
+
+# What can be said of all of them, and of nothing else.
+STEP_KEYS = ("compute", "batch", "repetitions")
+_TIMED = ("warmup", "window", "cooldown")
+_SIZES = ("message_size", "message_sizes")
+
+
+# The words that make an ordinary pattern go by steps, by key.
+SWITCHES = {"sync": LOCAL, "traffic": SCHEDULE}
+
+
+def traffic(pattern: str, values: Mapping[str, Any]) -> str:
+    """The traffic of a test that says none."""
+    return SCHEDULE if by_steps(pattern, values) else "stream"
+
+
+def only_steps(pattern: str) -> bool:
+    """Whether a pattern is nothing but steps."""
+    return pattern in FUNCTIONS or pattern == COMPOSITE
+
+
+def by_steps(pattern: str, values: Mapping[str, Any]) -> bool:
+    """Whether a test of this pattern goes by steps."""
+    return only_steps(pattern) or values.get("sync") == LOCAL
+
+
+def without_effect(pattern: str, values: Mapping[str, Any]) -> dict[str, str]:
+    """Keys that change nothing, and why, as far as steps are the reason."""
+    if not by_steps(pattern, values):
+        reason = "has no effect: only what goes by steps has it (sync: local, or a collective)"
+        idle = dict.fromkeys(STEP_KEYS, reason)
+        if values.get("traffic") == SCHEDULE:
+            idle["traffic"] = f"has no effect: {pattern} goes by steps with sync: local only"
+        return idle
+    idle = dict.fromkeys(("load", "loads"), "has no effect: a step waits for the one before")
+    if values.get("traffic") not in (None, SCHEDULE):
+        idle["traffic"] = f"has no effect: {pattern} goes by steps here (traffic: {SCHEDULE})"
+    if only_steps(pattern):
+        idle["sync"] = f"has no effect: {pattern} goes by steps in any case"
+    if pattern in SIZELESS:
+        idle |= dict.fromkeys(_SIZES, f"has no effect: {pattern} has sizes of its own")
+    if pattern == COMPOSITE:
+        reason = f"has no effect: {COMPOSITE} counts as HPCC does (doc/hpcc-imb.md)"
+        idle |= dict.fromkeys((*STEP_KEYS, *_TIMED, "repeat", "interim"), reason)
+    elif "repetitions" in values:
+        idle |= dict.fromkeys(_TIMED, "has no effect with repetitions, which are counted")
+    return idle
+
+
+def course(pattern: str, ranks: int) -> tuple[int, int] | None:
+    """About how many steps a repetition has, and how many messages of the size a rank sends one
+    after the other: for what a trial should take. None: as many as it has flows."""
+    rounds = (ranks - 1).bit_length()
+    few = {
+        "pingpong": (2, 2),
+        "pingping": (1, 1),
+        "sendrecv": (1, 1),
+        "exchange": (1, 2),
+        "ring": (2, 2),
+        "bcast": (rounds, rounds),
+        "reduce": (rounds, rounds),
+        "allreduce": (2 * rounds, 2 * rounds),
+        "reduce_scatter": (rounds, rounds),
+        "barrier": (rounds, 0),
+    }
+    if pattern in few:
+        return few[pattern]
+    return (ranks - 1, ranks - 1) if pattern in FUNCTIONS else None
+
+
+def algorithm_refusal(pattern: str, algorithm: str) -> str | None:
+    """Why a function can't be done so, or None."""
+    known = FUNCTIONS[pattern]
+    if algorithm in known:
+        return None
+    return f"{algorithm} is no algorithm of {pattern}: it has {listed(known)}"

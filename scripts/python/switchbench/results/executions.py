@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes by steps: times of repetitions by rank, put together as IMB, HPCC and we do.
+
+Each rank times its own repetitions, from behind a barrier until its last step is complete. Formulas
+are in doc/measures.md, "Steps"; doc/hpcc-imb.md lays them beside those of IMB and HPCC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..model import Part, Trial
+from . import measures as m
+from .hpcc import hpcc_entries
+from .latency import Histogram, merged
+from .records import Record
+from .statistics import interval
+
+Entry = dict[str, Any]
+
+CONFIDENCE = 0.95
+
+# IMB's MB/s: so many times the message size by its time (Intel MPI Benchmarks' user guide); of a
+# ping-pong the time is half the round trip. Others have none.
+IMB_FACTORS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}
+IMB_MEGA = 1e6
+
+
+@dataclass
+class RankTimes:
+    """One rank's repetitions in one phase."""
+
+    batch: int
+    times: Histogram = field(default_factory=Histogram)  # of a repetition: means of batches
+    verified: int | None = None  # results that were looked at; None: nothing was computed
+    lost: int | None = None
+    timeouts: int | None = None
+
+    @property
+    def repetitions(self) -> int:
+        """How many were timed."""
+        return self.times.count * self.batch
+
+    @property
+    def mean_us(self) -> float | None:
+        """Of a repetition."""
+        return None if self.times.mean_ns is None else self.times.mean_ns / 1e3
+
+
+Ranks = dict[str, RankTimes]  # by name
+
+
+@dataclass
+class Measured:
+    """One trial in one network: its ranks by phase, and how fast data reached the ports."""
+
+    trial: Trial
+    part: Part
+    phases: dict[int, Ranks] = field(default_factory=dict)
+    rates_mbps: dict[int, float | None] = field(default_factory=dict)
+
+    def ranks(self, phase: int) -> Ranks:
+        """Those of one phase; empty where it left no record."""
+        return self.phases.get(phase, {})
+
+    @property
+    def whole(self) -> bool:
+        """Whether all ranks timed something in all phases."""
+        return len(self.phases) == self.trial.phases and all(
+            len(ranks) == len(self.part.ranks)
+            and all(times.times.count for times in ranks.values())
+            for ranks in self.phases.values()
+        )
+
+    @property
+    def average_us(self) -> float | None:
+        """IMB's t_avg: over ranks, of the mean of a repetition; of several phases their mean."""
+        if not self.whole:
+            return None
+        return m.mean(
+            m.mean(times.mean_us for times in ranks.values()) for ranks in self.phases.values()
+        )
+
+
+class ExecutionTable:
+    """Takes `execution` records as they come and says what they amount to."""
+
+    def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
+        """`trials` by id and repeat."""
+        self._trials = trials
+        self._measured: dict[tuple[int, int, str], Measured] = {}
+
+    def feed(self, record: Record) -> None:
+        """Takes one `execution` record, or a part of one."""
+        key = (record["trial"], record.get("repeat") or 0)
+        ranks = self._of(self._trials[key], record["network"]).phases.setdefault(
+            record["phase"], {}
+        )
+        times = ranks.setdefault(record["rank"], RankTimes(record.get("batch") or 1))
+        times.times.add_record(record | {"count": record["batches"], "lost": None})
+        times.verified = record.get("verified")
+        times.lost = record.get("messages_lost")
+        times.timeouts = record.get("timeouts")
+
+    def add_rate(self, trial: Trial, network: str, phase: int, mbps: float | None) -> None:
+        """How fast data reached the ports of one phase."""
+        self._of(trial, network).rates_mbps[phase] = mbps
+
+    def average_us(self, trial: Trial, network: str) -> float | None:
+        """What one repeat adds to the mean over repeats."""
+        return self._of(trial, network).average_us
+
+    def summary(self) -> Entry:
+        """The summary's `steps`."""
+        found = list(self._measured.values())
+        single = [one for one in found if "hpcc" not in one.trial.parameters]
+        suite = [one for one in found if "hpcc" in one.trial.parameters]
+        return {"functions": list(_functions(single)), "hpcc": list(hpcc_entries(suite))}
+
+    def _of(self, trial: Trial, network: str) -> Measured:
+        part = next(part for part in trial.parts if part.network == network)
+        key = (trial.id, trial.repeat, network)
+        return self._measured.setdefault(key, Measured(trial, part))
+
+
+def port_rate_mbps(rates_bps: Iterable[tuple[str, float | None]]) -> float | None:
+    """The mean over the ports that anything was sent to, of all that reached each; the rates are
+    flows', by destination."""
+    ports: dict[str, list[float | None]] = {}
+    for port, rate in rates_bps:
+        ports.setdefault(port, []).append(rate)
+    totals = [total for total in map(m.total, ports.values()) if total is None or total > 0]
+    if None in totals or not totals:
+        return None
+    mean = m.mean(totals)
+    return None if mean is None else mean / m.MEGA
+
+
+# --- functions -----------------------------------------------------------------------------------
+
+
+def about(trial: Trial, part: Part) -> Entry:
+    """What one curve is of."""
+    return {
+        "transport": trial.transport,
+        "network": part.network,
+        "ranks": len(part.ranks),
+        "pattern": trial.pattern["name"],
+        "parameters": dict(trial.parameters),
+    }
+
+
+def _functions(found: Iterable[Measured]) -> Iterator[Entry]:
+    """One entry for each function at one setting, its points by size."""
+    curves: dict[str, tuple[Entry, dict[int, list[Measured]]]] = {}
+    for one in found:
+        what = about(one.trial, one.part)
+        _, sizes = curves.setdefault(json.dumps(what, sort_keys=True), (what, {}))
+        sizes.setdefault(one.trial.sizes[0], []).append(one)
+    for what, sizes in curves.values():
+        yield what | {
+            "points": [_point(what["pattern"], size, some) for size, some in sorted(sizes.items())]
+        }
+
+
+def _point(pattern: str, size: int, repeats: Sequence[Measured]) -> Entry:
+    """One size: all phases and repeats together."""
+    ranks = [times for one in repeats for phase in one.phases.values() for times in phase.values()]
+    batches = merged(times.times for times in ranks)
+    averages = [one.average_us for one in repeats]
+    means = [_by_rank(one) for one in repeats if one.whole]
+    least, greatest = ([choose(by_rank) for by_rank in means] for choose in (min, max))
+    halved = 2 if pattern == "pingpong" else 1  # IMB's time of a ping-pong is of one way
+    t_max = m.mean(greatest)
+    return {
+        "size": size,
+        "trials": [one.trial.id for one in repeats],
+        "repetitions": max((times.repetitions for times in ranks), default=0),
+        "batch": repeats[0].trial.document["schedule"]["batch"],
+        "imb": {
+            "t_min_us": _share(m.mean(least), halved),
+            "t_avg_us": _share(m.mean(averages), halved),
+            "t_max_us": _share(t_max, halved),
+            "mbytes_s": _imb_mbytes_s(pattern, size, _share(t_max, halved)),
+        },
+        "repetition_us": {
+            "least": _us(batches.least_ns),
+            "mean": m.mean(averages),
+            "p50": _us(batches.quantile_ns(0.5)),
+            "p99": _us(batches.quantile_ns(0.99)),
+            "greatest": _us(batches.greatest_ns),
+        },
+        "interval_us": _interval(averages),
+        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
+        "verified": m.total_int(times.verified for times in ranks),
+        "lost_messages": m.total_int(times.lost for times in ranks),
+        "timeouts": m.total_int(times.timeouts for times in ranks),
+    }
+
+
+def _by_rank(one: Measured) -> list[float]:
+    """The mean of a repetition of each rank; of several phases their mean."""
+    found: dict[str, list[float]] = {}
+    for ranks in one.phases.values():
+        for name, times in ranks.items():
+            found.setdefault(name, []).append(times.mean_us or 0.0)
+    return [sum(values) / len(values) for values in found.values()]
+
+
+def _imb_mbytes_s(pattern: str, size: int, time_us: float | None) -> float | None:
+    factor = IMB_FACTORS.get(pattern)
+    if factor is None or not time_us:
+        return None
+    return factor * size / (time_us / 1e6) / IMB_MEGA
+
+
+def _interval(values: Sequence[float | None]) -> Entry | None:
+    """Of the mean over repeats; None where there are too few, or one was not measured whole."""
+    known = [value for value in values if value is not None]
+    found = interval(known, CONFIDENCE) if len(known) == len(values) else None
+    return None if found is None else {"low": found.low, "high": found.high}
+
+
+def _share(value: float | None, parts: int) -> float | None:
+    return None if value is None else value / parts
+
+
+def _us(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e3

@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes by steps: its keys, its documents, and times by the definitions of IMB and HPCC."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from configs import LAB, compile_text, read_text
+from switchbench import compile as compiler
+from switchbench import hpcc
+from switchbench.compile import compile_run
+from switchbench.config import read_values
+from switchbench.engine import PlanRequest, PlanSize
+from switchbench.errors import ConfigurationError
+from switchbench.model import Part, Trial
+from switchbench.results import steps_table
+from switchbench.results.executions import ExecutionTable, port_rate_mbps
+from switchbench.results.summary import Summary, schema
+from synthetic import make_run, make_site, make_trial
+from test_messages import bucket
+
+TCP = LAB + "transport: tcp\n"
+
+
+@pytest.fixture(autouse=True)
+def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans of one phase, of rings with as many as they have; no engine is asked."""
+
+    def size(request: PlanRequest) -> PlanSize:
+        phases = 31 if '"count": 30' in request.pattern else 1
+        return PlanSize(phases, 2 * phases * request.ranks)
+
+    monkeypatch.setattr(compiler, "plan_size", size)
+
+
+def test_documents(tmp_path: Path) -> None:
+    """One trial a size; sizes belong to the pattern, counts are of whole batches."""
+    run = compile_text(
+        tmp_path,
+        TCP + "tests:\n- {pattern: allreduce, algorithm: ring, message_sizes: [0, 64KiB], "
+        "compute: true, batch: 8, repetitions: 100, ranks: [4]}\n"
+        "- {pattern: aapc, sync: local, message_size: 1KiB}\n",
+    )
+    first, second, local = run.trials
+    assert first.document["pattern"] == {"name": "allreduce", "algorithm": "ring", "bytes": 0}
+    assert second.document["pattern"]["bytes"] == 65536
+    assert second.document["traffic"] == "schedule"
+    assert second.document["schedule"] == {"batch": 8, "count": 13, "warmup": 1, "compute": True}
+    assert (second.document["window_ns"], second.parameters["algorithm"]) == (0, "ring")
+    assert local.document["pattern"] == {
+        "name": "aapc", "order": "shift", "local": True, "bytes": 1024,
+    }  # fmt: skip
+    assert (local.document["sync"], local.document["schedule"]["count"]) == ("barrier", 0)
+    assert local.document["window_ns"] == 2_000_000_000
+    assert local.parameters["sync"] == "local"
+
+
+def test_what_was_understood_gives_the_same_run(tmp_path: Path) -> None:
+    """The effective configuration of all kinds, read again."""
+    tests = (
+        "tests: [{pattern: bcast}, {pattern: barrier}, {pattern: pairs, sync: local}, "
+        "{pattern: hpcc, ranks: [2, 4]}, {pattern: sendrecv, repetitions: 10}, "
+        "{pattern: alltoall, sweep: {algorithm: [linear, bruck]}}]\n"
+    )
+    run = compile_text(tmp_path, TCP + tests)
+    again = compile_run(read_values(run.effective))
+    assert [trial.document for trial in again.trials] == [trial.document for trial in run.trials]
+    assert again.effective == run.effective
+
+
+MISTAKES = {
+    "an algorithm of others": (
+        "{pattern: bcast, algorithm: ring}",
+        "tests.0.algorithm: ring is no algorithm of bcast: it has binomial or scatter-allgather",
+    ),
+    "an unknown algorithm": (
+        "{pattern: bcast, algorithm: binomal}",
+        'tests.0.algorithm: found "binomal"; possible are binomial, scatter-allgather, '
+        "recursive-doubling, ring, rabenseifner, recursive-halving, pairwise, bruck, linear or "
+        'dissemination; did you mean "binomial"?',
+    ),
+    "an algorithm of streams": (
+        "{pattern: chain, algorithm: ring}",
+        "tests.0.algorithm: has no effect: chain takes no algorithm (bcast, reduce, allreduce, "
+        "reduce_scatter, allgather, allgatherv, alltoall, alltoallv or barrier does)",
+    ),
+    "a load": (
+        "{pattern: allgather, load: 50%}",
+        "tests.0.load: has no effect: a step waits for the one before",
+    ),
+    "another traffic": (
+        "{pattern: allgather, traffic: pingpong}",
+        "tests.0.traffic: has no effect: allgather goes by steps here (traffic: schedule)",
+    ),
+    "steps without local": (
+        "{pattern: aapc, traffic: schedule}",
+        "tests.0.traffic: has no effect: aapc goes by steps with sync: local only",
+    ),
+    "sync of a collective": (
+        "{pattern: bcast, sync: local}",
+        "tests.0.sync: has no effect: bcast goes by steps in any case",
+    ),
+    "computing in streams": (
+        "{pattern: aapc, compute: true}",
+        "tests.0.compute: has no effect: only what goes by steps has it (sync: local, or a "
+        "collective)",
+    ),
+    "sizes of a barrier": (
+        "{pattern: barrier, message_size: 8}",
+        "tests.0.message_size: has no effect: barrier has sizes of its own",
+    ),
+    "a window and a count": (
+        "{pattern: bcast, repetitions: 10, window: 1s}",
+        "tests.0.window: has no effect with repetitions, which are counted",
+    ),
+    "repeats of HPCC": (
+        "{pattern: hpcc, repeat: 3}",
+        "tests.0.repeat: has no effect: hpcc counts as HPCC does (doc/hpcc-imb.md)",
+    ),
+    "an empty message in a stream": (
+        "{pattern: pairs, message_sizes: [0]}",
+        "tests.0.message_sizes: a message of 0 bytes: messages have 1 byte to 1GiB",
+    ),
+    "an empty batch": (
+        "{pattern: bcast, batch: 0}",
+        "tests.0.batch: 0 is not possible: a batch is 1 to 1000000",
+    ),
+    "local as one of several": (
+        "{pattern: aapc, sweep: {sync: [barrier, local]}}",
+        "tests.0.sweep.sync: local is not swept here: write one test for each",
+    ),
+    "computing over dpdk": (
+        "{pattern: allreduce, compute: true, transport: dpdk}",
+        "tests.0.compute: dpdk loses messages, and what is computed of them would be wrong: take "
+        "tcp or verbs",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes(case: str, tmp_path: Path) -> None:
+    """Each is one sentence with its line."""
+    test, sentence = MISTAKES[case]
+    with pytest.raises(ConfigurationError) as error:
+        compile_text(tmp_path, f"{TCP}tests:\n- {test}\n")
+    assert str(error.value) == f"{tmp_path / 'conf.yaml'}:5: {sentence}"
+
+
+def test_reliable_transports_first(tmp_path: Path) -> None:
+    """Of a lab's dpdk and tcp, steps take tcp unless told otherwise."""
+    tests = "tests: [{pattern: bcast}, {pattern: pairs, sync: local}, {pattern: pairs}]\n"
+    transports = [test.transport for test in read_text(tmp_path, LAB + tests).tests]
+    assert transports == ["tcp", "tcp", "dpdk"]
+
+
+def test_suite(tmp_path: Path) -> None:
+    """HPCC's sizes, counts and rings; the methods take turns; pairs are trials of their own."""
+    trials = compile_text(tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4]}]\n").trials
+    rings = [trial for trial in trials if trial.pattern["name"] == "ring"]
+    latency = [trial for trial in rings if trial.parameters["hpcc"] == "latency"]
+    assert [trial.parameters["method"] for trial in latency] == ["sendrecv", "nonblocking"] * 5
+    assert {trial.pattern["bytes"] for trial in latency} == {8}
+    assert latency[0].document["schedule"]["count"] == 1
+    assert latency[0].document["schedule"]["batch"] == 8
+    bandwidth = [trial for trial in rings if trial.parameters["hpcc"] == "bandwidth"]
+    assert len(bandwidth) == 2 * 2
+    assert bandwidth[0].pattern | {"method": ""} == {
+        "name": "ring", "natural": True, "count": 10, "directions": "both", "bytes": 2_000_000,
+        "method": "",
+    }  # fmt: skip
+    pairs = [trial for trial in trials if trial.pattern["name"] == "pingpong"]
+    assert len(pairs) == 2 * 6
+    assert all(len(trial.parts[0].ranks) == 2 for trial in pairs)
+
+
+@pytest.mark.parametrize(("ranks", "count"), [(2, 1), (8, 28), (64, hpcc.PAIRS_MOST)])
+def test_pairs_of_many_ranks(ranks: int, count: int) -> None:
+    """All of few, evenly chosen ones of many."""
+    found = hpcc.pairs(ranks)
+    assert len(found) == len(set(found)) == count
+    assert all(0 <= one < other < ranks for one, other in found)
+
+
+# --- what was measured ---------------------------------------------------------------------------
+
+
+def execution(trial: Trial, rank: str, times_us: list[float], **changes: Any) -> dict[str, Any]:
+    """A rank's record of repetitions; with a batch, of their means."""
+    times = [round(1000 * time) for time in times_us]
+    counts: dict[int, int] = {}
+    for ns in times:
+        counts[bucket(ns)] = counts.get(bucket(ns), 0) + 1
+    batch = trial.document["schedule"]["batch"]
+    return {
+        "type": "execution", "node": rank.partition(":")[0], "trial": trial.id,
+        "repeat": trial.repeat, "phase": 0, "network": "lab", "rank": rank,
+        "repetitions": batch * len(times), "batch": batch, "batches": len(times),
+        "sum_ns": sum(times), "least_ns": min(times), "greatest_ns": max(times), "wait_ns": None,
+        "messages_lost": 0, "timeouts": 0, "verified": None, "part": 0, "parts": 1,
+        "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),
+    } | changes  # fmt: skip
+
+
+def steps_trial(number: int = 0, batch: int = 1, **changes: Any) -> Trial:
+    """A trial of two ranks that goes by steps."""
+    more = {
+        "transport": "tcp", "traffic": "schedule", "size_unit": "message", "sizes": (1024,),
+        "pattern": {"name": "sendrecv"}, "parameters": {"batch": batch},
+        "document": {"id": number, "schedule": {"batch": batch}},
+    }  # fmt: skip
+    return make_trial(make_site(), number, **(more | changes))
+
+
+def table_of(*records: tuple[Trial, dict[str, Any]]) -> ExecutionTable:
+    """What takes these records."""
+    table = ExecutionTable({(trial.id, trial.repeat): trial for trial, _ in records})
+    for _, record in records:
+        table.feed(record)
+    return table
+
+
+def test_times_by_imbs_definitions() -> None:
+    """Least, mean and greatest over ranks of their means; twice the size by the greatest."""
+    trial = steps_trial()
+    table = table_of(
+        (trial, execution(trial, "node1:e0", [10.0, 30.0], verified=2)),
+        (trial, execution(trial, "node2:e0", [40.0, 60.0], verified=2)),
+    )
+    (entry,) = table.summary()["functions"]
+    (point,) = entry["points"]
+    assert point["imb"]["t_min_us"] == 20.0
+    assert point["imb"]["t_max_us"] == 50.0
+    assert point["imb"]["t_avg_us"] == 35.0
+    assert point["imb"]["mbytes_s"] == pytest.approx(2 * 1024 / 50)
+    assert (point["repetitions"], point["verified"]) == (2, 4)
+    assert (point["repetition_us"]["least"], point["repetition_us"]["greatest"]) == (10.0, 60.0)
+    assert point["repetition_us"]["p99"] is None
+    assert point["interval_us"] is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "time_us", "mbytes_s"),
+    [
+        ("pingpong", 50.0, 1024 / 50),
+        ("pingping", 100.0, 1024 / 100),
+        ("exchange", 100.0, 4 * 1024 / 100),
+        ("allreduce", 100.0, None),
+    ],
+)
+def test_imbs_factors(pattern: str, time_us: float, mbytes_s: float | None) -> None:
+    """A ping-pong's time is of one way; collectives have no rate."""
+    trial = steps_trial(pattern={"name": pattern})
+    records = [(trial, execution(trial, f"node{i}:e0", [100.0])) for i in (1, 2)]
+    imb = table_of(*records).summary()["functions"][0]["points"][0]["imb"]
+    assert imb["t_max_us"] == time_us
+    assert imb["mbytes_s"] == pytest.approx(mbytes_s)
+
+
+def test_a_rank_without_a_record_leaves_no_mean() -> None:
+    """What one rank alone saw is no time of the function."""
+    trial = steps_trial()
+    table = table_of((trial, execution(trial, "node1:e0", [10.0])))
+    point = table.summary()["functions"][0]["points"][0]
+    assert point["imb"] == dict.fromkeys(("t_min_us", "t_avg_us", "t_max_us", "mbytes_s"))
+    assert table.average_us(trial, "lab") is None
+
+
+def test_interval_over_repeats() -> None:
+    """Student's interval of the repeats' means: t is 4.303 for three of them."""
+    trials = [steps_trial(i, repeat=i) for i in range(3)]
+    records = [
+        (trial, execution(trial, f"node{i}:e0", [float(90 + 10 * trial.id)]))
+        for trial in trials
+        for i in (1, 2)
+    ]
+    (point,) = table_of(*records).summary()["functions"][0]["points"]
+    half = 4.303 * 10 / math.sqrt(3)
+    assert point["interval_us"]["low"] == pytest.approx(100 - half, rel=1e-4)
+    assert point["interval_us"]["high"] == pytest.approx(100 + half, rel=1e-4)
+    assert point["trials"] == [0, 1, 2]
+
+
+def test_rate_of_ports() -> None:
+    """Flows of a port add up; a port that nothing was sent to has none; unknown stays unknown."""
+    flows = [("a", 1e6), ("a", 2e6), ("b", 5e6), ("c", 0.0)]
+    assert port_rate_mbps(flows) == 4.0
+    assert port_rate_mbps([*flows, ("c", None)]) is None
+    assert port_rate_mbps([("a", 0.0)]) is None
+
+
+# --- HPCC ----------------------------------------------------------------------------------------
+
+
+def suite_trial(number: int, repeat: int, parameters: dict[str, Any], **changes: Any) -> Trial:
+    """One of the suite's trials: rings, or a pair."""
+    name = "ring" if "method" in parameters else "pingpong"
+    size = hpcc.SIZES[parameters["hpcc"]]
+    return steps_trial(
+        number, repeat=repeat, pattern={"name": name}, parameters=parameters, sizes=(size,),
+        phases=3 if name == "ring" else 1, **changes,
+    )  # fmt: skip
+
+
+def test_rings_by_hpccs_definitions() -> None:
+    """Each rank's better method, the slowest rank, the best measurement, half a repetition;
+    bandwidth by the size of one message; the geometric mean over the random rings."""
+    # By measurement, method and phase: the times of two ranks, microseconds of a repetition.
+    times = {
+        (0, "sendrecv"): [(20, 80), (40, 40), (160, 160)],
+        (0, "nonblocking"): [(60, 60), (50, 50), (170, 170)],
+        (1, "sendrecv"): [(90, 90), (90, 90), (200, 200)],
+        (1, "nonblocking"): [(100, 100), (90, 90), (160, 160)],
+    }
+    records = []
+    for measure in hpcc.SIZES:
+        for (repeat, method), rings in times.items():
+            parameters = {"hpcc": measure, "method": method}
+            trial = suite_trial(len(records), repeat, parameters)
+            records += [
+                (trial, execution(trial, f"node{rank + 1}:e0", [float(time)], phase=phase))
+                for phase, ranks in enumerate(rings)
+                for rank, time in enumerate(ranks)
+            ]
+    (suite,) = table_of(*records).summary()["hpcc"]
+    outputs = suite["outputs"]
+    assert outputs["NaturallyOrderedRingLatency_usec"] == pytest.approx(60 / 2)
+    assert outputs["RandomlyOrderedRingLatency_usec"] == pytest.approx(math.sqrt(20 * 80))
+    assert outputs["NaturallyOrderedRingBandwidth_GBytes"] == pytest.approx(2e6 / 30e-6 / 1e9)
+    assert outputs["RandomlyOrderedRingBandwidth_GBytes"] == pytest.approx(2e6 / 40e-6 / 1e9)
+    assert outputs["MaxPingPongLatency_usec"] is None
+    natural, first, second = suite["rings"][:3]
+    assert (natural["better"], first["better"]) == ("nonblocking", "sendrecv")
+    assert (natural["sendrecv_us"], natural["nonblocking_us"]) == (40, 30)
+    assert (second["natural"], second["measurements"]) == (False, 2)
+
+
+def test_pairs_by_hpccs_definitions() -> None:
+    """The client's shortest measurement, half of it; least, mean and greatest over pairs."""
+    site = make_site(3)
+    ports = site.ports
+    records = []
+    for measure in hpcc.SIZES:
+        for one, other, time in ((0, 1, 20.0), (0, 2, 40.0), (1, 2, 60.0)):
+            ends = (ports[one], ports[other])
+            names = " ".join(port.name for port in ends)
+            parameters = {"hpcc": measure, "pair": names, "among": 3}
+            trial = suite_trial(len(records), 0, parameters, parts=(Part("lab", ends),))
+            records += [
+                (trial, execution(trial, ends[0].name, [time, time + 7])),
+                (trial, execution(trial, ends[1].name, [1.0, 2.0])),
+            ]
+    (suite,) = table_of(*records).summary()["hpcc"]
+    outputs = suite["outputs"]
+    assert suite["ranks"] == 3
+    assert outputs["MinPingPongLatency_usec"] == 10
+    assert outputs["AvgPingPongLatency_usec"] == 20
+    assert outputs["MaxPingPongLatency_usec"] == 30
+    rates = [2e6 / time / 1e3 for time in (10, 20, 30)]
+    assert outputs["MaxPingPongBandwidth_GBytes"] == pytest.approx(rates[0])
+    assert outputs["AvgPingPongBandwidth_GBytes"] == pytest.approx(sum(rates) / 3)
+    assert outputs["MinPingPongBandwidth_GBytes"] == pytest.approx(rates[2])
+
+
+def summary_of(trials: list[Trial], records: list[dict[str, Any]]) -> dict[str, Any]:
+    """A whole summary of these records."""
+    summary = Summary(make_run(make_site(), *trials))
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    about = {
+        "id": "x", "started": "now", "elapsed_s": 1.0, "command": [], "launch": "lab",
+        "lab": "one-switch", "left_out": [], "versions": {},
+        "machine": {"host": "h", "system": "s", "cpus": 2, "cpu": None, "memory_bytes": None},
+    }  # fmt: skip
+    return summary.finish(about, [])
+
+
+def test_summary_and_table() -> None:
+    """The summary has the schema's form; the table prints IMB's columns and HPCC's names."""
+    trial = steps_trial()
+    rings = suite_trial(1, 0, {"hpcc": "latency", "method": "sendrecv"})
+    records = [execution(trial, f"node{i}:e0", [10.0, 30.0]) for i in (1, 2)]
+    records += [execution(rings, f"node{i}:e0", [8.0]) for i in (1, 2)]
+    summary = summary_of([trial, rings], records)
+    jsonschema.validate(summary, schema())
+    console = Console(width=150, record=True, no_color=True)
+    steps_table.show(summary["steps"], console)
+    text = console.export_text()
+    for word in ("#bytes", "#repetitions", "[usec]", "sendrecv, 2 ranks, tcp in lab", "102.4"):
+        assert word in text
+    assert "NaturallyOrderedRingLatency_usec" in text
