@@ -14,7 +14,6 @@ from .config import Reading, effective
 from .config.acceptance import about_values, reservations
 from .config.effective import SWITCH_TIMEOUT_NS
 from .config.effective import text as written
-from .config.fields import no_message
 from .config.members import Members
 from .config.profiles import SHARED_PERCENT
 from .config.resolve import Point, Test, frame_limits, given, place, points, verbs_limits
@@ -531,7 +530,9 @@ class _Draft:
         if not self.by_steps:
             if self._of_messages() and 0 in self.point.sizes:
                 key = "message_size" if "message_size" in values else "message_sizes"
-                raise self.problem(key, no_message(0))
+                raise self.problem(
+                    key, "a message of 0 bytes: only what goes by steps sends empty ones"
+                )
             return
         if pattern in FUNCTIONS and "algorithm" in values:
             refusal = algorithm_refusal(pattern, values["algorithm"])

@@ -83,6 +83,8 @@ class Repeats:
 
 
 SCHEDULE = "schedule"  # the traffic of a trial whose ranks go on step by step, without barriers
+# Traffic whose messages wait for each other: it has no load, and rates that are no line's.
+WAITING = ("pingpong", SCHEDULE)
 
 CLOCK_MODES = ("auto", "shared", "ptp", "estimated")
 

@@ -89,16 +89,11 @@ def _frame_bytes(value: object) -> int:
     return size
 
 
-def no_message(size: int) -> str:
-    """What is said of a size that no message can have."""
-    return f"a message of {size} bytes: messages have 1 byte to 1GiB"
-
-
 def _message_bytes(value: object) -> int:
     """Only what goes by steps sends empty messages: the compiler refuses others."""
     size = quantities.size_bytes(value)
     if not 0 <= size <= 2**30:
-        raise ValueError(no_message(size))
+        raise ValueError(f"a message of {size} bytes: messages have 1 byte to 1GiB")
     return size
 
 
@@ -110,7 +105,7 @@ def _size_range(value: object) -> object:
         raise ValueError(f"found {shown(value)}, but two sizes are needed, as [4, 64KiB]")
     least, most = (_message_bytes(size) for size in value)
     if least == 0:
-        raise ValueError(no_message(least))
+        raise ValueError("a message of 0 bytes: only what goes by steps sends empty ones")
     if least > most:
         raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
     return (least, most)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..model import SCHEDULE
+from ..model import SCHEDULE, WAITING
 from . import steps
 from .schema import PATTERNS, TRANSPORTS
 from .words import listed
@@ -46,7 +46,6 @@ TRANSPORT_KEYS = {
 }
 _FRAMES = FAMILIES[2]  # what dpdk sends, but where messages go there and back
 _MESSAGES = FAMILIES[3]
-_MESSAGE_TRAFFIC = ("pingpong", SCHEDULE)
 _UDP_ONLY = ("dscp", "ttl", "udp_sources_per_flow")
 
 # What each RDMA service can do; the first is what it does unless told (IBTA 1.4, table 47).
@@ -139,7 +138,7 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
     idle |= steps.without_effect(pattern, values)
     if transport == "dpdk":
         idle |= _header_without(values["dpdk"])
-        if traffic in _MESSAGE_TRAFFIC:
+        if traffic in WAITING:
             idle |= _one_path()
     if transport == "verbs":
         idle |= _verbs_without(values["verbs"])
@@ -148,7 +147,7 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
 
 def carries_messages(transport: str, traffic: Any) -> bool:
     """Whether sizes are messages': of dpdk only where one waits for another."""
-    return transport != "dpdk" or traffic in _MESSAGE_TRAFFIC
+    return transport != "dpdk" or traffic in WAITING
 
 
 def _scatter_without(scatters: bool) -> dict[str, str]:

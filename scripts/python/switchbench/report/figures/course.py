@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...model import WAITING
 from ...results.figures import Unit, unit_for
 from ..columns import Floats, Spans
 from ..data import Measured, plan_key
@@ -34,7 +35,7 @@ _COLUMNS = 400  # of a map
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """One for each setting, those in which a flow fell the furthest below its own mean."""
-    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] != "pingpong"]
+    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
     found = group(streams)
     falls = []
     for one in found.series:

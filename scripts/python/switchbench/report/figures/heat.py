@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...model import WAITING
 from ...results.figures import unit_for
 from ..data import Measured, plan_key
 from ..figure import SCALE, WHOM, Figure, coarse, packed
@@ -71,7 +72,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
 
 def _settings(measured: Measured) -> list[list[Entry]]:
     """Plans of one setting: its repeats."""
-    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] != "pingpong"]
+    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
     return [one.entries for one in group(streams).series]
 
 

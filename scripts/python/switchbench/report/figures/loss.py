@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...model import WAITING
 from ...results import measures as m
 from ..data import Measured
 from ..figure import COUNTS, LEGEND, LOSS, PALETTE, Figure, gaps, line_style, named_rows, packed
@@ -46,7 +47,7 @@ _OVERLAID = 6
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """By place and by phase, where anything was lost; segments sent again, where TCP did so."""
-    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] != "pingpong"]
+    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
     lossy = [one for one in group(streams).series if _lost(one)]
     if lossy:
         yield _places(measured, lossy, group(streams).common)

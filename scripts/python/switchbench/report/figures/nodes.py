@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...model import WAITING
 from ...results.figures import Unit, unit_for
 from ..data import Measured
 from ..figure import LEGEND, NODES, Figure, gaps, line_style, packed, rows
@@ -21,7 +22,7 @@ DEFINITION = (
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """One for each pattern that ran with more than one number of nodes."""
-    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] != "pingpong"]
+    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
     for pattern, plans in by(streams, "pattern").items():
         known = [plan for plan in plans if plan["throughput"]["mean"] is not None]
         found = group(known, "ranks")

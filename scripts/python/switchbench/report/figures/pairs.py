@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...model import WAITING
 from ...results import figures as words
 from ...results.figures import Unit, unit_for
 from ..data import Measured
@@ -28,7 +29,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
         plan
         for plan in measured.summary["plans"]
         if plan["pattern"] == "pairs"
-        and plan["traffic"] != "pingpong"
+        and plan["traffic"] not in WAITING
         and plan["throughput"]["mean"] is not None
     ]
     if plans:

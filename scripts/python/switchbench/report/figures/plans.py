@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...model import WAITING
 from ...results import figures as words
 from ...results import measures as m
 from ...results.figures import Unit, unit_for
@@ -41,7 +42,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
 
 
 def _counts(plan: Entry) -> bool:
-    several = plan["phases"] > 1 and plan["traffic"] != "pingpong"
+    several = plan["phases"] > 1 and plan["traffic"] not in WAITING
     return bool(several and plan["throughput"]["mean"] is not None)
 
 

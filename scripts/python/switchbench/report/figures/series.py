@@ -25,7 +25,12 @@ def _together(entry: Entry) -> str:
     return f"network {entry['network']}" + (" with others" if networks else "")
 
 
-_TRAFFIC = {"stream": "", "transfer": "transfer", "pingpong": "there and back"}
+_TRAFFIC = {
+    "stream": "",
+    "transfer": "transfer",
+    "pingpong": "there and back",
+    "schedule": "by steps",
+}
 _FACETS: dict[str, Callable[[Entry], str]] = {
     "pattern": words.pattern,
     "ranks": lambda entry: words.of(entry["ranks"], "node"),
