@@ -51,7 +51,7 @@ def test_documents(tmp_path: Path) -> None:
     assert first.document["pattern"] == {"name": "allreduce", "algorithm": "ring", "bytes": 0}
     assert second.document["pattern"]["bytes"] == 65536
     assert second.document["traffic"] == "schedule"
-    assert second.document["schedule"] == {"batch": 8, "count": 13, "warmup": 1, "compute": True}
+    assert second.document["schedule"] == {"batch": 8, "count": 104, "warmup": 1, "compute": True}
     assert (second.document["window_ns"], second.parameters["algorithm"]) == (0, "ring")
     assert local.document["pattern"] == {
         "name": "aapc", "order": "shift", "local": True, "bytes": 1024,
@@ -166,7 +166,7 @@ def test_suite(tmp_path: Path) -> None:
     latency = [trial for trial in rings if trial.parameters["hpcc"] == "latency"]
     assert [trial.parameters["method"] for trial in latency] == ["sendrecv", "nonblocking"] * 5
     assert {trial.pattern["bytes"] for trial in latency} == {8}
-    assert latency[0].document["schedule"]["count"] == 1
+    assert latency[0].document["schedule"]["count"] == 8
     assert latency[0].document["schedule"]["batch"] == 8
     bandwidth = [trial for trial in rings if trial.parameters["hpcc"] == "bandwidth"]
     assert len(bandwidth) == 2 * 2
@@ -201,7 +201,7 @@ def execution(trial: Trial, rank: str, times_us: list[float], **changes: Any) ->
         "type": "execution", "node": rank.partition(":")[0], "trial": trial.id,
         "repeat": trial.repeat, "phase": 0, "network": "lab", "rank": rank,
         "repetitions": batch * len(times), "batch": batch, "batches": len(times),
-        "sum_ns": sum(times), "least_ns": min(times), "greatest_ns": max(times), "wait_ns": None,
+        "sum_ns": batch * sum(times), "least_ns": min(times), "greatest_ns": max(times), "wait_ns": None,
         "messages_lost": 0, "timeouts": 0, "verified": None, "part": 0, "parts": 1,
         "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),
     } | changes  # fmt: skip

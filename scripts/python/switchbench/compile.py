@@ -394,7 +394,9 @@ class _Draft:
         if values["traffic"] == "pingpong":
             document |= self._pingpong()
         if self.by_steps:
-            document |= self._schedule()
+            document = self._schedule() | {
+                key: value for key, value in document.items() if key != "sizes"
+            }
         if "transfer_size" in values:
             document["transfer_bytes"] = values["transfer_size"]
         if "flood_limit" in values:
@@ -464,7 +466,7 @@ class _Draft:
     def _schedule(self) -> dict[str, Any]:
         """What a document says of steps; whole batches are counted."""
         values = self.values
-        count = math.ceil(values.get("repetitions", 0) / values["batch"])
+        count = values["batch"] * math.ceil(values.get("repetitions", 0) / values["batch"])
         return {
             "schedule": {
                 "batch": values["batch"],

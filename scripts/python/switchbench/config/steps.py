@@ -27,8 +27,8 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "reduce_scatter": ("recursive-halving", "pairwise"),
     "allgather": ("ring", "recursive-doubling", "bruck"),
     "allgatherv": ("ring",),
-    "alltoall": ("pairwise", "linear", "bruck"),
-    "alltoallv": ("pairwise", "linear"),
+    "alltoall": ("linear", "pairwise", "bruck"),
+    "alltoallv": ("linear", "pairwise"),
     "barrier": ("dissemination",),
 }
 COMPOSITE = "hpcc"  # a suite of trials, not one pattern

@@ -33,21 +33,17 @@ IMB_MEGA = 1e6
 class RankTimes:
     """One rank's repetitions in one phase."""
 
-    batch: int
-    times: Histogram = field(default_factory=Histogram)  # of a repetition: means of batches
+    repetitions: int  # that were timed
+    sum_ns: int  # of all of them
+    times: Histogram = field(default_factory=Histogram)  # of batches: the mean of their repetitions
     verified: int | None = None  # results that were looked at; None: nothing was computed
     lost: int | None = None
     timeouts: int | None = None
 
     @property
-    def repetitions(self) -> int:
-        """How many were timed."""
-        return self.times.count * self.batch
-
-    @property
     def mean_us(self) -> float | None:
         """Of a repetition."""
-        return None if self.times.mean_ns is None else self.times.mean_ns / 1e3
+        return self.sum_ns / self.repetitions / 1e3 if self.repetitions else None
 
 
 Ranks = dict[str, RankTimes]  # by name
@@ -99,7 +95,7 @@ class ExecutionTable:
         ranks = self._of(self._trials[key], record["network"]).phases.setdefault(
             record["phase"], {}
         )
-        times = ranks.setdefault(record["rank"], RankTimes(record.get("batch") or 1))
+        times = ranks.setdefault(record["rank"], RankTimes(record["repetitions"], record["sum_ns"]))
         times.times.add_record(record | {"count": record["batches"], "lost": None})
         times.verified = record.get("verified")
         times.lost = record.get("messages_lost")
