@@ -389,6 +389,7 @@ class Report:
             entry
             for entry in self._summary["trials"]
             if any((entry["whereabouts"][place] or 0) > 0 for place in _PLACES)
+            and entry["traffic"] != SCHEDULE  # its phases end while acknowledgements are under way
         ]
         if not lossy:
             return
