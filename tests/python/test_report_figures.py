@@ -68,7 +68,7 @@ def test_a_simulated_summary_is_of_the_schema(directory: Path) -> None:
 @pytest.mark.parametrize("part", ["trial", "plan", "comparison"])
 def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> None:
     known = schema()["$defs"][part]["properties"]["traffic"]["enum"]
-    assert set(known) == set(series._TRAFFIC) == {"stream", "transfer", "pingpong"}
+    assert set(known) == set(series._TRAFFIC) == {"stream", "transfer", "pingpong", "schedule"}
 
 
 def test_every_kind_is_drawn_that_the_run_has_data_for(drawn: dict[str, Figure]) -> None:

@@ -530,11 +530,10 @@ class _Draft:
     def _check_steps(self) -> None:
         pattern, values = self.point.pattern, self.values
         if not self.by_steps:
-            if self._of_messages() and 0 in self.point.sizes:
+            least = min(self.point.sizes)
+            if self._of_messages() and least == 0:
                 key = "message_size" if "message_size" in values else "message_sizes"
-                raise self.problem(
-                    key, "a message of 0 bytes: only what goes by steps sends empty ones"
-                )
+                raise self.problem(key, f"a message of {least} bytes: messages have 1 byte to 1GiB")
             return
         if pattern in FUNCTIONS and "algorithm" in values:
             refusal = algorithm_refusal(pattern, values["algorithm"])

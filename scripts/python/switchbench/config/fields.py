@@ -105,7 +105,7 @@ def _size_range(value: object) -> object:
         raise ValueError(f"found {shown(value)}, but two sizes are needed, as [4, 64KiB]")
     least, most = (_message_bytes(size) for size in value)
     if least == 0:
-        raise ValueError("a message of 0 bytes: only what goes by steps sends empty ones")
+        raise ValueError(f"a message of {least} bytes: messages have 1 byte to 1GiB")
     if least > most:
         raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
     return (least, most)
