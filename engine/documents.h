@@ -89,6 +89,10 @@ struct doc_pattern {
     uint64_t bytes;
     char *algorithm;
     uint32_t skew;
+    char *class;
+    uint32_t matrix;
+    uint32_t block;
+    uint32_t dimensions;
     char *method;
     uint32_t *list;
     unsigned list_count;

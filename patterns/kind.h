@@ -25,6 +25,10 @@ enum pattern_param {
     PATTERN_PARAM_LOCAL = 1 << 12,
     PATTERN_PARAM_METHOD = 1 << 13,
     PATTERN_PARAM_SKEW = 1 << 14,
+    PATTERN_PARAM_CLASS = 1 << 15,
+    PATTERN_PARAM_MATRIX = 1 << 16,
+    PATTERN_PARAM_BLOCK = 1 << 17,
+    PATTERN_PARAM_DIMENSIONS = 1 << 18,
 };
 
 /* Where the sentence of a refusal goes. */
@@ -64,12 +68,16 @@ struct pattern_plan {
     const char *algorithm; /* of a function of MPI that has several; NULL: none */
     uint32_t skew;         /* percent */
     bool drawn;            /* the pairs of pingpong and pingping */
-    uint32_t iterations;   /* of an application kernel */
+    /* Of an application kernel: */
+    uint32_t iterations;
+    const char *kernel_class;
+    const struct kernel_problem *problem;
 };
 
 struct pattern_kind {
     unsigned knows;                          /* enum pattern_param, or-ed */
     const struct pattern_function *function; /* of MPI (collective.h); NULL: none */
+    const struct kernel *kernel;             /* of the NAS benchmarks (kernel.h); NULL: none */
     /* Checks the request, sets plan->phases and, where it needs one, plan->state. n is valid and
      * no unknown parameter is set. Returns 0, pattern_refuse() or -ENOMEM. */
     int (*make)(struct pattern_plan *plan, const struct pattern_request *request,
@@ -99,6 +107,16 @@ extern const struct pattern_kind pattern_allgatherv;
 extern const struct pattern_kind pattern_alltoall;
 extern const struct pattern_kind pattern_alltoallv;
 extern const struct pattern_kind pattern_barrier;
+extern const struct pattern_kind pattern_nas_ep;
+extern const struct pattern_kind pattern_nas_is;
+extern const struct pattern_kind pattern_nas_cg;
+extern const struct pattern_kind pattern_nas_mg;
+extern const struct pattern_kind pattern_nas_ft;
+extern const struct pattern_kind pattern_nas_lu;
+extern const struct pattern_kind pattern_nas_sp;
+extern const struct pattern_kind pattern_nas_bt;
+extern const struct pattern_kind pattern_hpl;
+extern const struct pattern_kind pattern_halo;
 
 /* As plan->tell, of an ordinary pattern whose phases are the steps of one. */
 void pattern_tell_local(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);

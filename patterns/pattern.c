@@ -19,7 +19,9 @@
     X(chain) X(pairs) X(aapc) X(ring) X(random)                                                    \
     X(pingpong) X(pingping) X(sendrecv) X(exchange)                                                \
     X(bcast) X(reduce) X(allreduce) X(reduce_scatter) X(allgather) X(allgatherv)                   \
-    X(alltoall) X(alltoallv) X(barrier)
+    X(alltoall) X(alltoallv) X(barrier)                                                            \
+    X(nas_ep) X(nas_is) X(nas_cg) X(nas_mg) X(nas_ft) X(nas_lu) X(nas_sp) X(nas_bt)                \
+    X(hpl) X(halo)
 /* clang-format on */
 
 #define NAME(word) #word,
@@ -46,6 +48,10 @@ static const struct {
     {PATTERN_PARAM_LOCAL, "local"},
     {PATTERN_PARAM_METHOD, "method"},
     {PATTERN_PARAM_SKEW, "skew"},
+    {PATTERN_PARAM_CLASS, "class"},
+    {PATTERN_PARAM_MATRIX, "matrix"},
+    {PATTERN_PARAM_BLOCK, "block"},
+    {PATTERN_PARAM_DIMENSIONS, "dimensions"},
 };
 
 const char *const *pattern_names(void)
@@ -102,7 +108,11 @@ static unsigned params_set(const struct pattern_request *request)
            (request->bytes != 0 ? PATTERN_PARAM_BYTES : 0u) |
            (request->local ? PATTERN_PARAM_LOCAL : 0u) |
            (request->method != NULL ? PATTERN_PARAM_METHOD : 0u) |
-           (request->skew != 0 ? PATTERN_PARAM_SKEW : 0u);
+           (request->skew != 0 ? PATTERN_PARAM_SKEW : 0u) |
+           (request->class != NULL ? PATTERN_PARAM_CLASS : 0u) |
+           (request->matrix != 0 ? PATTERN_PARAM_MATRIX : 0u) |
+           (request->block != 0 ? PATTERN_PARAM_BLOCK : 0u) |
+           (request->dimensions != 0 ? PATTERN_PARAM_DIMENSIONS : 0u);
 }
 
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,

@@ -65,6 +65,10 @@ struct pattern_request {
     const char *algorithm;  /* collectives: one of their own (doc/collectives.md) */
     uint32_t skew;          /* allgatherv, alltoallv: percent by which sizes differ, 0 to 100: they
                                rise evenly from bytes - skew to bytes + skew */
+    const char *class;      /* nas_...: S (default) | W | A | B | C | D */
+    uint32_t matrix;        /* hpl: N, rows of the matrix, default 8192 */
+    uint32_t block;         /* hpl: NB, columns of a panel, default 128 */
+    uint32_t dimensions;    /* halo: of the grid of ranks, 2 (default) | 3 */
     const char *method;     /* ring: each ring is a schedule, sendrecv | nonblocking */
     struct pattern_ranks list;          /* pairs, partners list */
     const struct pattern_ranks *groups; /* pairs, partners inside | across: disjoint */

@@ -45,6 +45,7 @@ class Part:
 PARTS = (
     Part("patterns", None, ("patterns",), libc_only=True),
     Part("patterns/collective", None, ("patterns",), libc_only=True),
+    Part("patterns/kernel", None, ("patterns",), libc_only=True),
     Part("engine", None, ("engine", "engine/bind", "patterns")),
     Part(
         "engine/bind",

@@ -153,7 +153,8 @@ static void what_a_schedule_needs_reaches_the_request(void **state)
     struct document *document = parse("plan:\n"
                                       "  ranks: 4\n"
                                       "  pattern: {name: ring, local: true, bytes: 1073741824,"
-                                      " algorithm: binomial, method: nonblocking}\n",
+                                      " algorithm: binomial, method: nonblocking, skew: 3,"
+                                      " class: A, matrix: 4, block: 5, dimensions: 6}\n",
                                       &err);
     struct pattern_request request;
 
@@ -164,6 +165,11 @@ static void what_a_schedule_needs_reaches_the_request(void **state)
     assert_int_equal(request.bytes, PATTERN_BYTES_MAX);
     assert_string_equal(request.algorithm, "binomial");
     assert_string_equal(request.method, "nonblocking");
+    assert_int_equal(request.skew, 3);
+    assert_string_equal(request.class, "A");
+    assert_int_equal(request.matrix, 4);
+    assert_int_equal(request.block, 5);
+    assert_int_equal(request.dimensions, 6);
     document_free(document);
 }
 

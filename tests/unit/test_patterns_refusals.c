@@ -31,7 +31,8 @@ static const struct refusal refusals[] = {
     {{.name = "star", .n = 8},
      "pattern \"star\" is not known: it is one of chain, pairs, aapc, ring, random, pingpong, "
      "pingping, sendrecv, exchange, bcast, reduce, allreduce, reduce_scatter, allgather, "
-     "allgatherv, alltoall, alltoallv, barrier"},
+     "allgatherv, alltoall, alltoallv, barrier, nas_ep, nas_is, nas_cg, nas_mg, nas_ft, nas_lu, "
+     "nas_sp, nas_bt, hpl, halo"},
     {{.name = "chain", .n = 0}, "chain: 0 ranks: a pattern needs 2 to 65536"},
     {{.name = "chain", .n = 1}, "chain: 1 rank: a pattern needs 2 to 65536"},
     {{.name = "aapc", .n = 65537}, "aapc: 65537 ranks: a pattern needs 2 to 65536"},
@@ -139,13 +140,15 @@ static void names_are_those_of_the_table(void **state)
     static const char *const expected[] = {
         "chain",          "pairs",     "aapc",       "ring",     "random",    "pingpong",
         "pingping",       "sendrecv",  "exchange",   "bcast",    "reduce",    "allreduce",
-        "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier"};
+        "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier",
+        "nas_ep",         "nas_is",    "nas_cg",     "nas_mg",   "nas_ft",    "nas_lu",
+        "nas_sp",         "nas_bt",    "hpl",        "halo"};
     const size_t count = sizeof(expected) / sizeof(expected[0]);
     const char *const *names = pattern_names();
 
     (void)state;
     for (size_t i = 0; i < count; i++) {
-        struct pattern_request request = {.name = names[i], .n = 8};
+        struct pattern_request request = {.name = names[i], .n = 4};
 
         assert_string_equal(names[i], expected[i]);
         request.natural = strcmp(names[i], "ring") == 0;

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * NAS CG: the sparse matrix lies over rows x columns of ranks, as many columns as rows or twice as
+ * many. Each of the 25 inner iterations adds up the product over a row of ranks, exchanges it with
+ * the transposed rank, and adds up two inner products; a last product gives the residual.
+ */
+#include "kernel.h"
+
+#define INNER 25u
+
+struct cg {
+    uint32_t rows, columns;
+    uint32_t row, column;
+    uint64_t length;   /* of the product's part that the row of ranks has, bytes */
+    uint64_t own;      /* of it, what this rank sends to its transposed one */
+    uint32_t opposite; /* the transposed rank */
+    double product;    /* operations of one product */
+};
+
+/* What a rank has of the row's part: all, or one of two halves where there are twice the columns.
+ */
+static uint64_t own_length(const struct cg *cg, uint64_t length, uint32_t rank)
+{
+    uint64_t elements = length / KERNEL_DOUBLE;
+
+    if (cg->rows == cg->columns)
+        return length;
+    return (rank % 2 == 0 ? (elements + 1) / 2 : elements / 2) * KERNEL_DOUBLE;
+}
+
+static uint64_t row_length(const struct pattern_plan *plan, const struct cg *cg, uint32_t row)
+{
+    return (uint64_t)kernel_share(kernel_problem_of(plan)->size[0], cg->rows, row) * KERNEL_DOUBLE;
+}
+
+static struct cg cg_of(const struct pattern_plan *plan, uint32_t rank)
+{
+    const struct kernel_problem *problem = kernel_problem_of(plan);
+    uint32_t half = UINT32_C(1) << kernel_log2(plan->n) / 2;
+    struct cg cg = {.rows = half, .columns = plan->n / half};
+    uint32_t pair = cg.columns / cg.rows; /* 1 or 2 ranks beside each other */
+    double nonzer = problem->size[1];
+
+    cg.row = rank / cg.columns;
+    cg.column = rank % cg.columns;
+    cg.length = row_length(plan, &cg, cg.row);
+    cg.own = own_length(&cg, cg.length, rank);
+    cg.opposite = pair * (rank / pair % cg.rows * cg.rows + rank / pair / cg.rows) + rank % pair;
+    /* NPB's own count of an iteration, 26 products in it. */
+    cg.product = 2.0 * problem->size[0] *
+                 (3 + nonzer * (nonzer + 1) + INNER * (5 + nonzer * (nonzer + 1)) + 3) /
+                 (INNER + 1);
+    return cg;
+}
+
+static void exchange(struct steps *steps, uint32_t partner, uint64_t out, uint64_t in)
+{
+    uint64_t spare = out > in ? out : in;
+
+    steps_send(steps, partner, (struct piece){0, out});
+    steps_receive(steps, partner, (struct piece){spare, in});
+    steps_reduce(steps, (struct piece){0, in}, spare);
+    steps_next(steps);
+}
+
+/* Over the row of ranks, nearest first; with halves, the first exchange gives the other's away. */
+static void sum_product(struct steps *steps, const struct cg *cg)
+{
+    for (uint32_t bit = 1; bit < cg->columns; bit *= 2) {
+        uint64_t out = bit == 1 && cg->rows != cg->columns ? cg->length - cg->own : cg->own;
+
+        exchange(steps, steps->rank ^ bit, out, cg->own);
+    }
+}
+
+static void sum_scalars(struct steps *steps, const struct cg *cg, uint32_t count)
+{
+    for (uint32_t bit = cg->columns / 2; bit > 0; bit /= 2)
+        exchange(steps, steps->rank ^ bit, count * KERNEL_DOUBLE, count * KERNEL_DOUBLE);
+}
+
+static void multiply(const struct pattern_plan *plan, struct steps *steps, const struct cg *cg)
+{
+    kernel_work(steps, cg->product);
+    steps_next(steps);
+    sum_product(steps, cg);
+    if (cg->opposite == steps->rank) {
+        steps_copy(steps, (struct piece){cg->length, cg->own}, 0);
+    } else {
+        uint64_t length = row_length(plan, cg, cg->opposite / cg->columns);
+
+        steps_send(steps, cg->opposite, (struct piece){0, cg->own});
+        steps_receive(steps, cg->opposite,
+                      (struct piece){cg->length, own_length(cg, length, cg->opposite)});
+    }
+    steps_next(steps);
+}
+
+static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct cg cg = cg_of(plan, steps->rank);
+
+    (void)phase;
+    sum_scalars(steps, &cg, 1); /* rho = r . r */
+    for (unsigned i = 0; i < INNER; i++) {
+        multiply(plan, steps, &cg);
+        sum_scalars(steps, &cg, 1); /* p . q */
+        sum_scalars(steps, &cg, 1); /* rho */
+    }
+    multiply(plan, steps, &cg); /* the residual */
+    sum_scalars(steps, &cg, 1);
+    sum_scalars(steps, &cg, 2); /* x . z and z . z */
+}
+
+static const struct kernel cg = {
+    .name = "nas_cg",
+    .problems = {{{1400, 7}, 15},
+                 {{7000, 8}, 15},
+                 {{14000, 11}, 15},
+                 {{75000, 13}, 75},
+                 {{150000, 15}, 75},
+                 {{1500000, 21}, 100}},
+    .least = 1,
+    .tell = tell,
+};
+
+const struct pattern_kind pattern_nas_cg = {
+    .knows = PATTERN_PARAM_CLASS, .kernel = &cg, .make = kernel_make, .phase_name = kernel_name};

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * HPL, and the exchange of a space that is cut into boxes: ranks in a grid that is derived from
+ * their number.
+ */
+#include "kernel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The largest divisor that is not above the root: of 12, 3. A prime number has a row of 1. */
+static uint32_t divisor(uint32_t n)
+{
+    uint32_t found = 1;
+
+    for (uint32_t i = 2; i * i <= n; i++)
+        if (n % i == 0)
+            found = i;
+    return found;
+}
+
+/* --- HPL ------------------------------------------------------------------------------------ */
+
+#define MATRIX_DEFAULT 8192u
+#define BLOCK_DEFAULT 128u
+#define MATRIX_MAX 100000000u
+
+struct hpl {
+    uint32_t rows, columns; /* of ranks, P and Q */
+    uint64_t panel;         /* bytes of a rank's part of the panel */
+    uint64_t swapped;       /* bytes of the rows that a column of ranks swaps */
+    double operations;
+};
+
+/* An iteration in the middle, when half of the matrix is left: as many bytes as all iterations have
+ * on average. Petitet, Whaley, Dongarra, Cleary: HPL, netlib.org/benchmark/hpl/algorithm.html. */
+static void size_hpl(struct hpl *hpl, uint32_t n, uint32_t matrix, uint32_t block)
+{
+    double all = matrix;
+    uint64_t left = (matrix + 1) / 2;
+
+    hpl->rows = divisor(n);
+    hpl->columns = n / hpl->rows;
+    hpl->panel = ((left + hpl->rows - 1) / hpl->rows + block) * block * KERNEL_DOUBLE;
+    hpl->swapped = (left + hpl->columns - 1) / hpl->columns * block * KERNEL_DOUBLE;
+    hpl->operations = 2.0 / 3 * all * all * block;
+}
+
+/* Along a row of ranks from each to the next one ("1ring"). */
+static void broadcast_panel(struct steps *steps, uint64_t bytes)
+{
+    if (steps->rank > 0) {
+        steps_receive(steps, steps->rank - 1, (struct piece){0, bytes});
+        steps_next(steps);
+    }
+    if (steps->rank + 1 < steps->n)
+        steps_send(steps, steps->rank + 1, (struct piece){0, bytes});
+    steps_next(steps);
+}
+
+/* Along a column of ranks ("spread-roll"): spread over it, then rolled around. */
+static void swap_rows(struct steps *steps, struct piece rows)
+{
+    struct parts parts = parts_split(rows, steps->n, KERNEL_DOUBLE);
+
+    tree_down(steps, &(struct tree_load){.parts = &parts});
+    gather_ring(steps, &parts, 0);
+}
+
+static void tell_hpl(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    const struct hpl *hpl = plan->state;
+    uint32_t row = steps->rank / hpl->columns, column = steps->rank % hpl->columns;
+    struct steps all = kernel_enter(steps, (struct group){row * hpl->columns, 1}, hpl->columns);
+
+    (void)phase;
+    broadcast_panel(steps, hpl->panel);
+    kernel_leave(steps, &all);
+    all = kernel_enter(steps, (struct group){column, hpl->columns}, hpl->rows);
+    swap_rows(steps, (struct piece){hpl->panel, hpl->swapped});
+    kernel_leave(steps, &all);
+    kernel_work(steps, hpl->operations);
+}
+
+static int make_hpl(struct pattern_plan *plan, const struct pattern_request *request,
+                    struct pattern_why *why)
+{
+    uint32_t matrix = request->matrix > 0 ? request->matrix : MATRIX_DEFAULT;
+    uint32_t block = request->block > 0 ? request->block : BLOCK_DEFAULT;
+    struct hpl *hpl = NULL;
+
+    if (matrix > MATRIX_MAX)
+        return pattern_refuse(why, "hpl: matrix %u is more than %u", matrix, MATRIX_MAX);
+    if (block > matrix)
+        return pattern_refuse(why, "hpl: block %u is more than the matrix has columns, %u", block,
+                              matrix);
+    hpl = malloc(sizeof(*hpl));
+    if (hpl == NULL)
+        return -ENOMEM;
+    size_hpl(hpl, plan->n, matrix, block);
+    plan->state = hpl;
+    plan->tell = tell_hpl;
+    plan->iterations = (matrix + block - 1) / block;
+    plan->phases = 1;
+    return 0;
+}
+
+static int name_hpl(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+{
+    const struct hpl *hpl = plan->state;
+
+    (void)phase;
+    return snprintf(name, size, "hpl %u x %u", hpl->rows, hpl->columns);
+}
+
+const struct pattern_kind pattern_hpl = {
+    .knows = PATTERN_PARAM_MATRIX | PATTERN_PARAM_BLOCK, .make = make_hpl, .phase_name = name_hpl};
+
+/* --- a space cut into boxes ----------------------------------------------------------------- */
+
+struct halo {
+    uint32_t ranks[3];
+};
+
+/* Sides as equal as divisors allow: the third from near the cube root, the others from the root. */
+static void cut_space(struct halo *halo, uint32_t n, uint32_t dimensions)
+{
+    uint32_t third = 1;
+
+    for (uint32_t i = 2; dimensions == 3 && i * i * i <= n; i++)
+        if (n % i == 0)
+            third = i;
+    halo->ranks[2] = third;
+    halo->ranks[1] = divisor(n / third);
+    halo->ranks[0] = n / third / halo->ranks[1];
+}
+
+/* With each box beside it a rank exchanges what passes the face between them; at the edge of the
+ * space there is none. */
+static void tell_halo(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    const struct halo *halo = plan->state;
+    struct kernel_grid grid = kernel_grid_of(steps->rank, halo->ranks);
+    uint64_t in = 0;
+
+    (void)phase;
+    steps_hold(steps, STEPS_INPUT,
+               &(struct content){.piece = {0, plan->bytes}, .source = steps->rank});
+    for (unsigned face = 0; face < 6; face++) {
+        unsigned d = face / 2;
+        bool up = face % 2 == 1;
+        uint32_t beside;
+
+        if (up ? grid.at[d] + 1 == grid.ranks[d] : grid.at[d] == 0)
+            continue;
+        beside = kernel_at(&grid, d, up ? 1 : -1);
+        in += plan->bytes;
+        steps_send(steps, beside, (struct piece){0, plan->bytes});
+        steps_receive(steps, beside, (struct piece){in, plan->bytes});
+        steps_hold(steps, STEPS_RESULT,
+                   &(struct content){.piece = {in, plan->bytes}, .source = beside});
+    }
+}
+
+static int make_halo(struct pattern_plan *plan, const struct pattern_request *request,
+                     struct pattern_why *why)
+{
+    uint32_t dimensions = request->dimensions > 0 ? request->dimensions : 2;
+    struct halo *halo = NULL;
+
+    if (dimensions != 2 && dimensions != 3)
+        return pattern_refuse(why, "halo: dimensions %u: it is 2 or 3", dimensions);
+    halo = malloc(sizeof(*halo));
+    if (halo == NULL)
+        return -ENOMEM;
+    cut_space(halo, plan->n, dimensions);
+    plan->state = halo;
+    plan->tell = tell_halo;
+    plan->phases = 1;
+    return 0;
+}
+
+static int name_halo(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+{
+    const struct halo *halo = plan->state;
+
+    (void)phase;
+    return snprintf(name, size, "halo %u x %u x %u", halo->ranks[0], halo->ranks[1],
+                    halo->ranks[2]);
+}
+
+const struct pattern_kind pattern_halo = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_DIMENSIONS,
+                                          .make = make_halo,
+                                          .phase_name = name_halo};

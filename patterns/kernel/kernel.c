@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kernel.h"
+
+#include <stdio.h>
+
+static const char *const class_words[] = {"S", "W", "A", "B", "C", "D", NULL};
+
+static uint32_t root_of(uint32_t n)
+{
+    uint32_t root = 1;
+
+    while ((root + 1) * (root + 1) <= n)
+        root++;
+    return root;
+}
+
+unsigned kernel_log2(uint32_t power)
+{
+    unsigned bits = 0;
+
+    while (power >> bits > 1)
+        bits++;
+    return bits;
+}
+
+/* The most ranks that share a dimension of this benchmark's grid. */
+static uint32_t ranks_along(const struct kernel *kernel, uint32_t n)
+{
+    return kernel->ranks == RANKS_SQUARE ? root_of(n) : UINT32_C(1) << (kernel_log2(n) + 1) / 2;
+}
+
+static int check_ranks(const struct kernel *kernel, const struct kernel_problem *problem,
+                       uint32_t n, struct pattern_why *why)
+{
+    uint32_t along = ranks_along(kernel, n);
+
+    if (kernel->ranks == RANKS_SQUARE && root_of(n) * root_of(n) != n)
+        return pattern_refuse(why,
+                              "%s needs a square number of ranks, not %u (the next lower is %u)",
+                              kernel->name, n, root_of(n) * root_of(n));
+    if (kernel->ranks == RANKS_POWER_OF_TWO && (n & (n - 1)) != 0)
+        return pattern_refuse(why,
+                              "%s needs a power of two of ranks, not %u (the next lower is %u)",
+                              kernel->name, n, UINT32_C(1) << kernel_log2(n));
+    if (kernel->least > 0 && problem->size[0] / along < kernel->least)
+        return pattern_refuse(why,
+                              "%s: %u points over %u ranks are fewer than the %u a rank that it "
+                              "needs: take fewer ranks or a larger class",
+                              kernel->name, problem->size[0], along, kernel->least);
+    if (kernel->most != NULL && n > kernel->most(problem))
+        return pattern_refuse(why,
+                              "%s: this class has work for at most %llu ranks, not for %u: take "
+                              "fewer ranks or a larger class",
+                              kernel->name, (unsigned long long)kernel->most(problem), n);
+    return 0;
+}
+
+int kernel_make(struct pattern_plan *plan, const struct pattern_request *request,
+                struct pattern_why *why)
+{
+    const struct kernel *kernel = plan->kind->kernel;
+    int class = pattern_choose("class", class_words, request->class, why);
+    int result = class < 0 ? class : check_ranks(kernel, &kernel->problems[class], plan->n, why);
+
+    if (result < 0)
+        return result;
+    plan->kernel_class = class_words[class];
+    plan->problem = &kernel->problems[class];
+    plan->iterations = plan->problem->iterations;
+    plan->tell = kernel->tell;
+    plan->phases = 1;
+    return 0;
+}
+
+int kernel_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+{
+    (void)phase;
+    return snprintf(name, size, "%s class %s", plan->kind->kernel->name, plan->kernel_class);
+}
+
+const struct kernel_problem *kernel_problem_of(const struct pattern_plan *plan)
+{
+    return plan->problem;
+}
+
+struct kernel_grid kernel_grid_of(uint32_t rank, const uint32_t ranks[3])
+{
+    return (struct kernel_grid){
+        .ranks = {ranks[0], ranks[1], ranks[2]},
+        .at = {rank % ranks[0], rank / ranks[0] % ranks[1], rank / ranks[0] / ranks[1]},
+    };
+}
+
+uint32_t kernel_at(const struct kernel_grid *grid, unsigned dimension, int64_t distance)
+{
+    uint32_t at[3] = {grid->at[0], grid->at[1], grid->at[2]};
+    int64_t ranks = grid->ranks[dimension];
+
+    at[dimension] = (uint32_t)((at[dimension] + distance % ranks + ranks) % ranks);
+    return (at[2] * grid->ranks[1] + at[1]) * grid->ranks[0] + at[0];
+}
+
+uint32_t kernel_share(uint32_t points, uint32_t ranks, uint32_t number)
+{
+    return points / ranks + (number < points % ranks);
+}
+
+struct steps kernel_enter(struct steps *steps, struct group group, uint32_t count)
+{
+    struct steps all = *steps;
+
+    steps->rank = (all.rank - group.first) / group.stride;
+    steps->n = count;
+    steps->group = group;
+    return all;
+}
+
+void kernel_leave(struct steps *steps, const struct steps *all)
+{
+    steps->rank = all->rank;
+    steps->n = all->n;
+    steps->group = all->group;
+}
+
+void kernel_work(struct steps *steps, double operations)
+{
+    steps_work(steps, (uint64_t)(operations / steps->n));
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * NAS LU: symmetric successive over-relaxation. Planes of the grid go as a wave front over rows and
+ * columns of ranks, from one corner to the other and back: many small messages in a pipeline. Then
+ * the right-hand side wants two layers of each neighbour.
+ */
+#include "kernel.h"
+
+#define VARIABLES 5u
+#define LAYERS 2u
+
+struct lu {
+    struct kernel_grid grid;
+    uint32_t side;
+    uint64_t to_next[2]; /* bytes of a plane's edge along dimension 0 and 1 */
+    double plane;        /* operations of one plane of one sweep */
+};
+
+static struct lu lu_of(const struct pattern_plan *plan, uint32_t rank)
+{
+    unsigned bits = kernel_log2(plan->n);
+    const uint32_t ranks[3] = {UINT32_C(1) << (bits + 1) / 2, UINT32_C(1) << bits / 2, 1};
+    uint32_t side = kernel_problem_of(plan)->size[0];
+    struct lu lu = {.grid = kernel_grid_of(rank, ranks), .side = side};
+    double n = side;
+
+    for (unsigned d = 0; d < 2; d++)
+        lu.to_next[d] = (uint64_t)VARIABLES * KERNEL_DOUBLE *
+                        kernel_share(side, ranks[1 - d], lu.grid.at[1 - d]);
+    /* NPB's own count of an iteration, over the inner planes of two sweeps. */
+    lu.plane = (((1984.77 * n - 10923.3) * n + 27770.9) * n - 144010.0) / (2 * (n - 2));
+    return lu;
+}
+
+static bool has_neighbour(const struct lu *lu, unsigned dimension, int direction)
+{
+    uint32_t at = lu->grid.at[dimension];
+
+    return direction > 0 ? at + 1 < lu->grid.ranks[dimension] : at > 0;
+}
+
+/* Where messages to and from the dimensions lie; sent ones first. */
+static struct piece place(const struct lu *lu, unsigned number, unsigned dimension)
+{
+    uint64_t most = lu->to_next[0] > lu->to_next[1] ? lu->to_next[0] : lu->to_next[1];
+
+    return (struct piece){number * most, lu->to_next[dimension]};
+}
+
+/* While a plane is awaited from behind, the one before it goes on ahead. */
+static void sweep(struct steps *steps, const struct lu *lu, int direction)
+{
+    uint32_t planes = lu->side - 2;
+
+    for (uint32_t plane = 0; plane <= planes; plane++) {
+        for (unsigned d = 0; d < 2; d++) {
+            if (plane > 0 && has_neighbour(lu, d, direction))
+                steps_send(steps, kernel_at(&lu->grid, d, direction), place(lu, d, d));
+            if (plane < planes && has_neighbour(lu, d, -direction))
+                steps_receive(steps, kernel_at(&lu->grid, d, -direction), place(lu, 2 + d, d));
+        }
+        if (plane < planes)
+            kernel_work(steps, lu->plane);
+        steps_next(steps);
+    }
+}
+
+static void exchange_layers(struct steps *steps, const struct lu *lu)
+{
+    for (unsigned d = 0; d < 2; d++) {
+        uint64_t bytes = LAYERS * lu->to_next[d] * lu->side;
+
+        for (int direction = -1; direction <= 1; direction += 2) {
+            uint64_t at = direction > 0 ? bytes : 0;
+
+            if (!has_neighbour(lu, d, direction))
+                continue;
+            steps_send(steps, kernel_at(&lu->grid, d, direction), (struct piece){at, bytes});
+            steps_receive(steps, kernel_at(&lu->grid, d, direction),
+                          (struct piece){2 * bytes + at, bytes});
+        }
+        steps_next(steps);
+    }
+}
+
+static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct lu lu = lu_of(plan, steps->rank);
+
+    (void)phase;
+    sweep(steps, &lu, 1);
+    sweep(steps, &lu, -1);
+    exchange_layers(steps, &lu);
+}
+
+static const struct kernel lu = {
+    .name = "nas_lu",
+    .problems = {{{12}, 50}, {{33}, 300}, {{64}, 250}, {{102}, 250}, {{162}, 250}, {{408}, 300}},
+    .least = 4,
+    .tell = tell,
+};
+
+const struct pattern_kind pattern_nas_lu = {
+    .knows = PATTERN_PARAM_CLASS, .kernel = &lu, .make = kernel_make, .phase_name = kernel_name};

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * NAS MG: a V-cycle over grids of 2^k points a side, the ranks in three dimensions. Wherever a grid
+ * changes, its faces are exchanged, dimension after dimension. Of grids with fewer points than
+ * ranks along a dimension only every so many ranks have one. That such ranks' values are handed on
+ * to those left out (comm3_ex) is not told.
+ */
+#include "kernel.h"
+
+#define PER_POINT 58.0 /* operations an iteration, NPB's own count */
+
+static struct kernel_grid grid_of(uint32_t n, uint32_t rank)
+{
+    unsigned bits = kernel_log2(n);
+    unsigned x = bits / 3, y = (bits - x) / 2;
+    const uint32_t ranks[3] = {UINT32_C(1) << x, UINT32_C(1) << y, UINT32_C(1) << (bits - x - y)};
+
+    return kernel_grid_of(rank, ranks);
+}
+
+/* What a rank has of a level. */
+struct level {
+    struct kernel_grid grid;
+    uint32_t stride[3]; /* between ranks that have points */
+    uint32_t points[3]; /* without the neighbours' */
+};
+
+static bool level_of(struct level *level, const struct kernel_grid *grid, unsigned number)
+{
+    bool mine = true;
+
+    level->grid = *grid;
+    for (unsigned d = 0; d < 3; d++) {
+        uint32_t points = UINT32_C(1) << number, ranks = grid->ranks[d];
+
+        level->stride[d] = points < ranks ? ranks / points : 1;
+        level->points[d] = points < ranks ? 1 : points / ranks;
+        mine = mine && grid->at[d] % level->stride[d] == 0;
+    }
+    return mine;
+}
+
+/* A later dimension's face has the neighbours' points of the earlier ones, too. */
+static uint64_t face_bytes(const struct level *level, unsigned dimension)
+{
+    uint64_t x = level->points[0], y = level->points[1], z = level->points[2];
+    const uint64_t faces[3] = {y * z, (x + 2) * z, (x + 2) * (y + 2)};
+
+    return faces[dimension] * KERNEL_DOUBLE;
+}
+
+/* Both neighbours' faces in each dimension that has more than one rank with points. */
+static void exchange_faces(struct steps *steps, const struct level *level)
+{
+    for (unsigned d = 0; d < 3; d++) {
+        uint64_t bytes = face_bytes(level, d);
+        uint32_t up = kernel_at(&level->grid, d, level->stride[d]);
+        uint32_t down = kernel_at(&level->grid, d, -(int64_t)level->stride[d]);
+
+        if (up == steps->rank)
+            continue;
+        steps_send(steps, up, (struct piece){0, bytes});
+        steps_send(steps, down, (struct piece){bytes, bytes});
+        steps_receive(steps, down, (struct piece){2 * bytes, bytes});
+        steps_receive(steps, up, (struct piece){3 * bytes, bytes});
+        steps_next(steps);
+    }
+}
+
+/* So many times a level's faces are exchanged on the way down and up: after the restriction to it,
+ * the residual and the smoothing; the finest has a last residual, the coarsest no residual. */
+static void exchange_level(struct steps *steps, const struct kernel_grid *grid, unsigned number,
+                           unsigned times)
+{
+    struct level level;
+
+    if (!level_of(&level, grid, number))
+        return;
+    for (unsigned i = 0; i < times; i++)
+        exchange_faces(steps, &level);
+}
+
+static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    uint32_t side = kernel_problem_of(plan)->size[0];
+    unsigned finest = kernel_log2(side);
+    struct kernel_grid grid = grid_of(plan->n, steps->rank);
+
+    (void)phase;
+    kernel_work(steps, PER_POINT * side * side * side);
+    steps_next(steps);
+    for (unsigned number = finest - 1; number >= 1; number--)
+        exchange_level(steps, &grid, number, 1);
+    exchange_level(steps, &grid, 1, 1);
+    for (unsigned number = 2; number < finest; number++)
+        exchange_level(steps, &grid, number, 2);
+    exchange_level(steps, &grid, finest, 3);
+}
+
+static const struct kernel mg = {
+    .name = "nas_mg",
+    .problems = {{{32}, 4}, {{128}, 4}, {{256}, 4}, {{256}, 20}, {{512}, 20}, {{1024}, 50}},
+    .tell = tell,
+};
+
+const struct pattern_kind pattern_nas_mg = {
+    .knows = PATTERN_PARAM_CLASS, .kernel = &mg, .make = kernel_make, .phase_name = kernel_name};

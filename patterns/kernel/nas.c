@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * NAS Parallel Benchmarks whose communication is of collective functions: EP, IS, FT. Bailey et
+ * al., The NAS Parallel Benchmarks, RNR-94-007, 1994; The NAS Parallel Benchmarks 2.0, NAS-95-020,
+ * 1995. Sources, sizes and what is left out: doc/kernels.md.
+ */
+#include "kernel.h"
+
+#include <math.h>
+
+/* --- EP: random pairs, counted apart; three sums at the end --------------------------------- */
+
+/* Bailey 1994, table 3.1: 26.68e9 operations for class A's 2^28 pairs. */
+#define EP_PER_PAIR (26.68e9 / (1 << 28))
+#define EP_COUNTS 10u
+
+static void tell_ep(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    static const uint64_t sums[] = {KERNEL_DOUBLE, KERNEL_DOUBLE, EP_COUNTS * KERNEL_DOUBLE};
+
+    (void)phase;
+    kernel_work(steps, ldexp(EP_PER_PAIR, (int)kernel_problem_of(plan)->size[0]));
+    steps_next(steps);
+    for (unsigned i = 0; i < 3; i++) {
+        struct sum sum = {.input = 0, .result = sums[i], .spare = 2 * sums[i]};
+
+        allreduce_double(steps, &sum, sums[i]);
+    }
+}
+
+static const struct kernel ep = {
+    .name = "nas_ep",
+    .ranks = RANKS_ANY,
+    .problems = {{{24}, 1}, {{25}, 1}, {{28}, 1}, {{30}, 1}, {{32}, 1}, {{36}, 1}},
+    .tell = tell_ep,
+};
+
+/* --- IS: keys into buckets ------------------------------------------------------------------ */
+
+/* Bailey 1994, table 3.1: 0.7812e9 operations for 10 rankings of class A's 2^23 keys. */
+#define IS_PER_KEY (0.7812e9 / (10.0 * (1 << 23)))
+#define IS_INT 4u
+#define IS_TEST_KEYS 5u /* travel with the bucket sizes */
+
+static uint32_t is_buckets(const struct kernel_problem *problem)
+{
+    return problem->size[0] <= 16 ? 1u << 9 : 1u << 10; /* class S has half */
+}
+
+static uint64_t is_most(const struct kernel_problem *problem)
+{
+    return is_buckets(problem);
+}
+
+/* The sizes of all buckets, then who gets how many keys, then the keys; buckets are given out so
+ * that each rank gets as many keys as another. */
+static void tell_is(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    const struct kernel_problem *problem = kernel_problem_of(plan);
+    uint64_t keys = UINT64_C(1) << problem->size[0];
+    uint64_t sizes = (is_buckets(problem) + IS_TEST_KEYS) * IS_INT;
+    struct sum sum = {.input = 0, .result = sizes, .spare = 2 * sizes};
+    uint64_t own = keys / plan->n * IS_INT;
+    struct swap counts = {
+        .out = parts_each((struct piece){0, IS_INT}, plan->n, 0),
+        .in = parts_each((struct piece){plan->n * IS_INT, IS_INT}, plan->n, 0),
+    };
+    struct swap data = {
+        .out = parts_split((struct piece){0, own}, plan->n, IS_INT),
+        .in = parts_each((struct piece){own, 0}, plan->n, 0),
+    };
+
+    (void)phase;
+    /* All ranks' keys are cut alike: what arrives are copies of the rank's own part's size. */
+    data.in.bytes = parts_piece(&data.out, steps->rank).bytes;
+    kernel_work(steps, IS_PER_KEY * (double)keys);
+    steps_next(steps);
+    allreduce_double(steps, &sum, sizes);
+    swap_linear(steps, &counts);
+    swap_linear(steps, &data);
+}
+
+static const struct kernel is = {
+    .name = "nas_is",
+    .problems = {{{16}, 10}, {{20}, 10}, {{23}, 10}, {{25}, 10}, {{27}, 10}, {{31}, 10}},
+    .most = is_most,
+    .tell = tell_is,
+};
+
+/* --- FT: a Fourier transform in three dimensions -------------------------------------------- */
+
+#define FT_COMPLEX 16u
+
+static double ft_points(const struct kernel_problem *problem)
+{
+    return (double)problem->size[0] * problem->size[1] * problem->size[2];
+}
+
+/* A rank has a row of a plane at least. */
+static uint64_t ft_most(const struct kernel_problem *problem)
+{
+    return (uint64_t)problem->size[1] * problem->size[2];
+}
+
+/* One transposition of the rank's points among the ranks of a group. */
+static void transpose(struct steps *steps, uint64_t own_bytes, struct group group, uint32_t count)
+{
+    struct steps all = kernel_enter(steps, group, count);
+    struct swap swap = {
+        .out = parts_split((struct piece){0, own_bytes}, count, FT_COMPLEX),
+        .in = parts_split((struct piece){own_bytes, own_bytes}, count, FT_COMPLEX),
+    };
+
+    swap_linear(steps, &swap);
+    kernel_leave(steps, &all);
+}
+
+/* Up to as many ranks as planes they have whole planes, and one transposition does; beyond, rows of
+ * ranks share a plane (NPB 2.0, FT's 1-D and 2-D layouts). The checksum goes to rank 0. */
+static void tell_ft(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    const struct kernel_problem *problem = kernel_problem_of(plan);
+    double points = ft_points(problem);
+    uint32_t rows = plan->n <= problem->size[2] ? 1 : plan->n / problem->size[2];
+    uint32_t columns = plan->n / rows;
+    uint64_t own = (uint64_t)points / plan->n * FT_COMPLEX;
+    struct sum checksum = {.input = 0, .result = FT_COMPLEX, .spare = 2 * FT_COMPLEX};
+
+    (void)phase;
+    /* The NPB's own count for its rate of an iteration. */
+    kernel_work(steps, points * (5.23518 + 7.21113 * log(points)));
+    steps_next(steps);
+    if (rows > 1)
+        transpose(steps, own, (struct group){steps->rank % columns, columns}, rows);
+    transpose(steps, own, (struct group){steps->rank / columns * columns, 1}, columns);
+    tree_up(steps, &checksum, FT_COMPLEX);
+}
+
+static const struct kernel ft = {
+    .name = "nas_ft",
+    .problems = {{{64, 64, 64}, 6},
+                 {{128, 128, 32}, 6},
+                 {{256, 256, 128}, 6},
+                 {{512, 256, 256}, 20},
+                 {{512, 512, 512}, 20},
+                 {{2048, 1024, 1024}, 25}},
+    .most = ft_most,
+    .tell = tell_ft,
+};
+
+#define KERNEL(word)                                                                               \
+    const struct pattern_kind pattern_nas_##word = {.knows = PATTERN_PARAM_CLASS,                  \
+                                                    .kernel = &(word),                             \
+                                                    .make = kernel_make,                           \
+                                                    .phase_name = kernel_name}
+
+KERNEL(ep);
+KERNEL(is);
+KERNEL(ft);
