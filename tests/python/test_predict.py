@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -247,3 +248,40 @@ def test_what_sources_really_sent_is_shown_apart() -> None:
     assert fit.close == 0.5
     assert fit.offered_errors == pytest.approx([0.0, 0.0])
     assert offered_shares(trial, [outlook], sent) == pytest.approx([1.0, 0.5])
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("rate: 0M\nmodules: [a]\nnodes: {'node[1-8]': {}}", "rate: a rate of zero"),
+        ("rate: -5M\nmodules: [a]\nnodes: {'node[1-8]': {}}", "'-5M' is not a rate"),
+        (
+            "rate: 5M\nmodules: [a, b]\nnodes: {'node[1-4]': {module: a}, 'node5': {module: b}}",
+            "no way from module 'a' to b",
+        ),
+        ("rate: 5M\nmodules: [a]\nnodes: {'n[1-8]': {}}", "has no host node1"),
+        ("rate: 5M\nmodules: [a]\nnodes: {'node1': {}}", "has 1 hosts; a network has at least two"),
+        (
+            "rate: 5M\nmodules: [a, b]\nnodes: {'node[1-8]': {module: a}}\n"
+            "trunks: [{between: [a, b], rate: 0M}]",
+            "trunks.0.rate: a rate of zero",
+        ),
+    ],
+)
+def test_a_topology_that_can_be_none_is_refused_in_one_sentence(
+    file: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(f"topology: 1\ndescription: none\n{file}\n")
+    assert main(["predict", str(PROJECT / "conf/chain.yaml"), "--topology", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+@needs_engine
+def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "configuration.yaml").write_text((PROJECT / "conf/chain.yaml").read_text())
+    assert main(["predict", str(tmp_path)]) == 2
+    assert "records.ndjson: can't be read" in capsys.readouterr().err

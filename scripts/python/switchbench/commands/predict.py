@@ -137,7 +137,7 @@ def _foreteller(run: Run, known: list[parameters.Parameters], results: Path) -> 
 
 def _rows(run: Run, oracle: Oracle, results: Path | None) -> Iterator[_Row]:
     seen = measured_bps(run, results) if results else Seen({}, {}, {})
-    took = measured_times(run, results) if results else {}
+    took = measured_times(run, results) if results and oracle.knows_times else {}
     for trial in points(run):
         outlooks = list(oracle.foretell(trial, seen.offered))
         widths = [

@@ -98,6 +98,11 @@ class Oracle:
         self._routes = Routes(fabric)
         self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
 
+    @property
+    def knows_times(self) -> bool:
+        """Whether it has a foreteller."""
+        return self._foreteller is not None
+
     def models_for(self, trial: Trial) -> list[str]:
         """Those that can be asked for a plan of this size."""
         fast = trial.flows > MOST_SLOW_FLOWS
@@ -147,7 +152,8 @@ class Oracle:
         if unknown:
             raise ConfigurationError(
                 f"topology {self.fabric.name} has no host {unknown[0]}, which network "
-                f"{part.network} has; it has {self.fabric.hosts[0]} to {self.fabric.hosts[-1]}"
+                f"{part.network} has; it has {self.fabric.hosts[0]} to {self.fabric.hosts[-1]}: "
+                "give --topology the file of the network that the configuration is for"
             )
         twice = [host for host in dict.fromkeys(hosts) if hosts.count(host) > 1]
         if twice:

@@ -200,9 +200,13 @@ def read_records(path: Path) -> Iterator[tuple[int, Record]]:
     """All records of a file with their line numbers, from 1.
 
     A last line without its end (the disk was full, the machine died) is left out; a line that is
-    no record is a ConfigurationError.
+    no record is a ConfigurationError, and so is a file that can't be read.
     """
-    with path.open("rb") as file:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from error
+    with file:
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n"):
                 yield number, _parsed(line, f"{path}:{number}")
