@@ -148,7 +148,7 @@ def refused() -> Iterator[tuple[dict[str, Any], str]]:
     yield {"links": [{"between": ["a1", "a2"], "rate": "-1M"}]}, "'-1M' is not a rate"
     yield {"kind": "bridges"}, "module is missing"
     both = {"kind": "bridges", "nodes": {"a[1-4]": {"module": "sw"}}}
-    yield both, "links: goes with `kind: routed` only"
+    yield both, "links: goes with `kind: routed` or `kind: site` only"
     yield {"nodes": {"a[1-2]": {"rate": "5M"}, "a[3-4]": {"module": "sw"}}}, "is on no module"
     many = {f"a[1-{MAX_ROUTED + 1}]": {"module": "sw"}}
     yield {"nodes": many, "links": []}, f"{MAX_ROUTED + 1} that forward to each other"

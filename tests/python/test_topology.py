@@ -292,7 +292,10 @@ def test_an_unknown_node_lists_the_known() -> None:
     ("changes", "sentence"),
     [
         ({"model": {"seed": 1}}, "model: goes with `kind: model` only"),
-        ({"kind": "modle"}, "kind: is 'modle'; it can be 'bridges', 'model', 'ovs' or 'routed'"),
+        (
+            {"kind": "modle"},
+            "kind: is 'modle'; it can be 'bridges', 'model', 'ovs', 'routed' or 'site'",
+        ),
         ({"kind": "model", "model": {"sed": 1}}, "model.sed: is not a key that a topology"),
         ({"kind": "model", "model": {"capacity": "fast"}}, "'fast' is not a rate"),
         (

@@ -22,6 +22,7 @@ from ..fabric.drawing import draw
 from ..lab import topology
 from ..lab.graph import from_topology
 from ..lab.units import human_rate
+from . import topology_import
 from .common import add_command, make_console
 
 EXAMPLES = """\
@@ -29,6 +30,10 @@ examples:
   switchbench topology conf/labs/tree.yaml
   switchbench topology two-modules --svg two-modules.svg
   switchbench topology tree --prices prices.yaml --json
+  switchbench topology import --ibnetdiscover subnet.txt --out hall.yaml
+  switchbench topology import --lldp node*.json --interface 'ens*' --out hall.yaml
+  clush -w node[1-36] lldpcli -f json show neighbors details | \\
+      switchbench topology import --lldp - > hall.yaml
 
 a price table, in any one currency:
   nic: 20
@@ -52,15 +57,22 @@ def add_parser(subparsers: Any) -> None:
     parser = add_command(
         subparsers, "topology", "a network's diameter, bisection, oversubscription, cost", EXAMPLES
     )
-    parser.add_argument("topology", metavar="FILE", help="a topology file, or a lab's name")
+    parser.add_argument(
+        "topology", metavar="FILE",
+        help="a topology file, or a lab's name; or `import`: make a file of what devices say",
+    )  # fmt: skip
     parser.add_argument("--prices", metavar="FILE", type=Path, help="what parts cost")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    topology_import.add_arguments(parser)
     parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the arithmetic, and draws when asked."""
+    """Prints the arithmetic, and draws when asked; or imports."""
+    if args.topology == topology_import.WORD:
+        return topology_import.main(args)
+    topology_import.refuse(args)
     prices = _prices(args.prices) if args.prices else None
     try:
         read = topology.load(args.topology)

@@ -12,7 +12,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ..errors import ConfigurationError
 from ..lab import switches
 from ..lab import topology as topologies
-from ..lab.topology import ROUTED, UNSHAPED, Topology, TopologyError
+from ..lab.topology import ROUTED, SITE, UNSHAPED, Topology, TopologyError
 from ..lab.wiring import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..model import Port, Process, Site
 from . import quantities
@@ -54,6 +54,12 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         raise _problem(error.messages[0], lab, overrides, place) from None
     if topology.kind == ROUTED:
         _refuse_for_routed(model, place)
+    if topology.kind == SITE:
+        raise place.problem(
+            ("lab",),
+            f"{topology.name} describes a real network (kind: site), of which no lab is made: name "
+            "its hosts in a site file, and give this one to `predict --topology`",
+        )
     control = _control(model.control or LabControl(), topology)
     if topology.guests is not None:
         _refuse_for_guests(model, place)

@@ -48,7 +48,7 @@ from switchbench.lab import (
 from switchbench.lab.routing import Routing
 from switchbench.lab.shaper import Shaper
 from switchbench.lab.state import LabError
-from switchbench.lab.topology import OVS, ROUTED, UNSHAPED, Node, Topology, Trunk
+from switchbench.lab.topology import OVS, ROUTED, SITE, UNSHAPED, Node, Topology, Trunk
 
 _BRIDGE_PORTS = 1023  # net/bridge/br_private.h: BR_PORT_BITS
 _FORWARDING = 3  # linux/if_bridge.h: BR_STATE_FORWARDING
@@ -204,6 +204,11 @@ def _lab(topology: Topology, name: str | None) -> Lab:
         raise LabError(
             f"{topology.name} is made of guests: `switchbench run` boots them for a run, and "
             "`python -m switchbench.guests run` for a command (doc/guests.md)"
+        )
+    if topology.kind == SITE:
+        raise LabError(
+            f"{topology.name} describes a real network (kind: site), of which no lab is made: "
+            "`switchbench topology` and `switchbench predict --topology` read it"
         )
     ports = len(topology.nodes) + len(topology.trunks)
     if ports > _BRIDGE_PORTS:

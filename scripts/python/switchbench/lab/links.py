@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,9 +50,9 @@ class Reader:
         self._joined: dict[frozenset[str], str] = {}
 
     def links(
-        self, entries: Sequence[Entry], ends: Mapping[str, str], rate: int | None, queue: int
+        self, entries: Sequence[Entry], ends: Collection[str], rate: int | None, queue: int
     ) -> list[NodeLink]:
-        """All links; `ends` are the names that a link may have, with what each is."""
+        """All links; `ends` are the names that a link may join."""
         found = []
         for number, entry in enumerate(entries):
             where = f"links.{number}"
@@ -77,7 +77,7 @@ class Reader:
             return []
         return list(zip(left, right, strict=False))
 
-    def _may_join(self, a: str, b: str, ends: Mapping[str, str], where: str) -> bool:
+    def _may_join(self, a: str, b: str, ends: Collection[str], where: str) -> bool:
         both = frozenset((a, b))
         unknown = [name for name in (a, b) if name not in ends]
         if unknown:

@@ -35,6 +35,9 @@ BRIDGES, MODEL, OVS, ROUTED = "bridges", "model", "ovs", "routed"
 """What a lab is made of: its switch of Linux bridges, of the modelled switch or of Open vSwitch; or
 nodes that forward IP between bridges and over links of their own."""
 
+SITE = "site"
+"""A real network, of which no lab is made: its switches may form loops, its nodes be on several."""
+
 MAX_ROUTED = 128
 """Nodes of a routed lab: each has a route to each other one."""
 
@@ -118,7 +121,7 @@ class Topology:
     """What may pass a shaper at once after silence, in layer-1 bytes; None: 16 ms of line."""
     kind: str = BRIDGES
     links: tuple[NodeLink, ...] = ()
-    """Between nodes, of a routed lab."""
+    """Between nodes, of a routed lab or a site; of a site, to further switches too."""
 
     @property
     def cables(self) -> tuple[Node | Trunk | NodeLink, ...]:
@@ -193,7 +196,7 @@ class _File(_Strict):
     trunks: list[_Trunk] = []
     links: list[_Link] = []
     overrides: dict[str, _Override] = {}
-    kind: Literal["bridges", "model", "ovs", "routed"] = "bridges"
+    kind: Literal["bridges", "model", "ovs", "routed", "site"] = "bridges"
     model: Behaviour | None = None
 
 
@@ -358,7 +361,9 @@ def _resolve(file: _File, name: str) -> Topology:
     mistakes = _module_mistakes(file)
     nodes = _nodes(file, mistakes)
     trunks = _trunks(file, mistakes)
-    ends = {node.name: "node" for node in nodes}
+    ends = {node.name for node in nodes}
+    if file.kind == SITE:
+        ends.update(file.modules or ())
     links = Reader(_expand, mistakes).links(file.links, ends, file.rate, file.queue)
     model = (file.model or Behaviour()).plain() if file.kind == MODEL else None
     topology = Topology(
@@ -373,7 +378,7 @@ def _resolve(file: _File, name: str) -> Topology:
         kind=file.kind,
         links=tuple(links),
     )
-    if not mistakes:
+    if not mistakes and file.kind != SITE:
         mistakes += _loop_mistakes(topology) or _apart_mistakes(topology)
     mistakes += _routed_mistakes(topology)
     mistakes += _queue_mistakes(topology)
@@ -571,7 +576,8 @@ def _apart_mistakes(topology: Topology) -> list[str]:
 
 def _routed_mistakes(topology: Topology) -> list[str]:
     if topology.kind != ROUTED:
-        return ["links: goes with `kind: routed` only"] if topology.links else []
+        lone = topology.links and topology.kind != SITE
+        return ["links: goes with `kind: routed` or `kind: site` only"] if lone else []
     if len(topology.nodes) > MAX_ROUTED:
         return [f"nodes: {len(topology.nodes)} that forward to each other; {MAX_ROUTED} at most"]
     return []

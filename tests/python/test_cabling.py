@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Topology files made of what devices say of their cables: LLDP and ibnetdiscover.
+
+The outputs have the form of lldpcli 1.0.16 between two network namespaces, and of infiniband-diags.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from switchbench import wiring
+from switchbench.cabling import document, ibnetdiscover, lldp
+from switchbench.cabling.site import distinct
+from switchbench.cli import main
+from switchbench.errors import ConfigurationError
+from switchbench.lab.topology import parse
+from switchbench.wiring import Neighbour
+
+SUBNET = Path(__file__).parent / "data" / "ibnetdiscover.txt"
+TEN_GIG = "10GbaseT - Four-pair Category 6A or better, full duplex mode only"
+HUNDRED_GIG = "100GbaseSR4 - 100GBASE-R PCS/PMA over 4 lane multimode fiber"
+FORMS = (wiring.JSON, wiring.JSON0, wiring.KEYVALUE)
+
+Seen = dict[str, tuple[str, str, str]]
+"""By interface: the neighbour's name, its port, the link's medium."""
+
+
+def as_json(seen: Seen) -> str:
+    """`lldpcli -f json show neighbors details`: of one interface a mapping, of several a list."""
+    interfaces = [
+        {
+            name: {
+                "via": "LLDP",
+                "chassis": {
+                    switch: {
+                        "id": {"type": "mac", "value": "aa:8e:d6:73:d3:34"},
+                        "capability": [
+                            {"type": "Bridge", "enabled": True},
+                            {"type": "Station", "enabled": False},
+                        ],
+                    }
+                },
+                "port": {
+                    "id": {"type": "ifname", "value": port},
+                    "ttl": "120",
+                    **(
+                        {"auto-negotiation": {"enabled": False, "current": medium}}
+                        if medium
+                        else {}
+                    ),
+                },
+            }
+        }
+        for name, (switch, port, medium) in seen.items()
+    ]
+    several: Any = interfaces if len(interfaces) > 1 else interfaces[0]
+    return json.dumps({"lldp": {"interface": several}}, indent=2)
+
+
+def as_json0(seen: Seen) -> str:
+    """The same by `-f json0`: everything is a list."""
+    interfaces = [
+        {
+            "name": name,
+            "chassis": [
+                {
+                    "id": [{"type": "mac", "value": "aa:8e:d6:73:d3:34"}],
+                    "name": [{"value": switch}],
+                    "capability": [{"type": "Bridge", "enabled": True}],
+                }
+            ],
+            "port": [
+                {
+                    "id": [{"type": "ifname", "value": port}],
+                    **({"auto-negotiation": [{"current": [{"value": medium}]}]} if medium else {}),
+                }
+            ],
+        }
+        for name, (switch, port, medium) in seen.items()
+    ]
+    return json.dumps({"lldp": [{"interface": interfaces}]}, indent=2)
+
+
+def as_keyvalue(seen: Seen) -> str:
+    """The same by `-f keyvalue`."""
+    lines = []
+    for name, (switch, port, medium) in seen.items():
+        lines += [
+            f"lldp.{name}.via=LLDP",
+            f"lldp.{name}.chassis.mac=aa:8e:d6:73:d3:34",
+            f"lldp.{name}.chassis.name={switch}",
+            f"lldp.{name}.chassis.Bridge.enabled=on",
+            f"lldp.{name}.port.ifname={port}",
+            *([f"lldp.{name}.port.auto-negotiation.current={medium}"] if medium else []),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+WRITERS: dict[str, Callable[[Seen], str]] = {
+    wiring.JSON: as_json,
+    wiring.JSON0: as_json0,
+    wiring.KEYVALUE: as_keyvalue,
+}
+
+HALL: dict[str, Seen] = {
+    "node1": {"ens1": ("leaf1", "Eth1/1", TEN_GIG)},
+    "node2": {"ens1": ("leaf1", "Eth1/2", TEN_GIG), "ens2.7": ("leaf2", "Eth1/2", TEN_GIG)},
+    "node3": {"ens1": ("leaf2", "Eth1/3", TEN_GIG)},
+    "leaf1": {"Eth1/49": ("leaf2", "Eth1/49", HUNDRED_GIG), "Eth1/1": ("node1", "ens1", TEN_GIG)},
+}
+
+
+def read(hall: dict[str, Seen], form: str = wiring.JSON, **choice: Any) -> dict[str, Any]:
+    """The topology's keys of a hall whose devices say this."""
+    texts = {device: WRITERS[form](seen) for device, seen in hall.items()}
+    return document(lldp.read(texts, "hall", lldp.Choice(**choice)))
+
+
+def run(*words: str) -> int:
+    """`switchbench topology import WORDS`."""
+    return main(["topology", "import", *words])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_format_says_the_same(form: str) -> None:
+    text = WRITERS[form](HALL["node2"])
+    assert wiring.form(text) == form
+    assert wiring.neighbours(text) == {
+        "ens1": Neighbour("leaf1", ("Eth1/1".replace("/1", "/2"),), TEN_GIG, bridges=True),
+        "ens2.7": Neighbour("leaf2", ("Eth1/2",), TEN_GIG, bridges=True),
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_hall_by_lldp(form: str) -> None:
+    keys = read(HALL, form, switches={"leaf1"})
+    assert keys["modules"] == ["leaf1", "leaf2"]
+    assert keys["nodes"] == {
+        "node[1-2]": {"module": "leaf1", "rate": "10G"},
+        "node3": {"module": "leaf2", "rate": "10G"},
+    }
+    assert keys["trunks"] == [{"between": ["leaf1", "leaf2"], "rate": "100G"}]
+    assert keys["links"] == [{"between": ["node2", "leaf2"], "rate": "10G"}]
+    assert keys["overrides"]["node3"] == {"port": "Eth1/3"}
+    assert len(parse(keys, "hall").nodes) == 3
+
+
+def test_cables_that_both_ends_tell_of_are_counted_once() -> None:
+    both = HALL | {
+        "leaf2": {
+            "Eth1/49": ("leaf1", "Eth1/49", HUNDRED_GIG),
+            "Eth1/50": ("leaf1", "Eth1/50", HUNDRED_GIG),
+            "Eth1/3": ("node3", "ens1", TEN_GIG),
+        }
+    }
+    keys = read(both, switches={"leaf1", "leaf2"})
+    assert keys["trunks"] == [{"between": ["leaf1", "leaf2"], "links": 2, "rate": "100G"}]
+    assert keys["nodes"]["node3"]["rate"] == "10G"
+
+
+def test_only_the_interfaces_asked_for() -> None:
+    keys = read(HALL, switches={"leaf1"}, interfaces=("ens1",))
+    assert "links" not in keys
+
+
+@pytest.mark.parametrize(
+    ("medium", "rate"),
+    [
+        ("1000BaseTFD - Four-pair Category 5 UTP, full duplex mode", "1G"),
+        ("100BaseTXFD - 2 pair category 5 UTP, full duplex mode", "100M"),
+        ("2p5GigT - 2.5GBASE-T", "2.5G"),
+        ("10GigBaseLR - R PCS/PMA, 1310nm single mode fiber", "10G"),
+        (HUNDRED_GIG, "100G"),
+    ],
+)
+def test_media_have_rates(medium: str, rate: str) -> None:
+    keys = read({"n1": {"e": ("sw", "1", medium)}, "n2": {"e": ("sw", "2", medium)}})
+    assert keys["nodes"] == {"n[1-2]": {"module": "sw", "rate": rate}}
+
+
+def test_a_subnet_by_ibnetdiscover() -> None:
+    """Two adapters of one host are one; a switch's aggregation node is none."""
+    keys = document(ibnetdiscover.read(SUBNET.read_text(), "subnet"))
+    assert keys["nodes"] == {
+        "node1": {"module": "leaf-1", "rate": "200G"},
+        "node2": {"module": "leaf-1", "rate": "400G"},
+        "node3": {"module": "leaf-2", "rate": "100G"},
+    }
+    assert keys["trunks"][0] == {"between": ["leaf-1", "spine-1"], "links": 2, "rate": "200G"}
+    assert len(keys["trunks"]) == 4
+    assert keys["modules"] == ["leaf-1", "leaf-2", "spine-1", "spine-2"]
+
+
+@pytest.mark.parametrize(
+    ("said", "bps"),
+    [
+        ("1xSDR", 2e9), ("4xQDR", 32e9), ("4xFDR10", 40e9), ("4xFDR", 54_545_454_544),
+        ("4xEDR", 100e9), ("2xHDR", 100e9), ("4xNDR", 400e9), ("8xXDR", 1600e9),
+    ],
+)  # fmt: skip
+def test_what_infinibands_coding_leaves(said: str, bps: float) -> None:
+    text = SUBNET.read_text().replace("4xEDR", said)
+    keys = document(ibnetdiscover.read(text, "subnet"))
+    nodes = parse(keys, "subnet").nodes
+    assert {node.name: node.rate_bps for node in nodes}["node3"] == bps
+
+
+def test_topology_and_predict_read_what_was_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tree of two spines is no tree: loops are allowed in what is no lab."""
+    hall = tmp_path / "hall.yaml"
+    assert run("--ibnetdiscover", str(SUBNET), "--out", str(hall)) == 0
+    assert "3 hosts, 4 switches, 8 cables" in capsys.readouterr().err
+    assert main(["topology", str(hall), "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["hosts"], figures["diameter"], figures["cables"]) == (3, 4, 8)
+    site = {
+        "launch": "hand",
+        "hosts": "node[1-3]",
+        "control": {"address": "{host}", "udp_port": 7600},
+        "ports": {"i0": {"network": "ib", "iface": "ib0", "line_rate": "100Gbit"}},
+    }
+    tests = [{"pattern": "pairs", "transport": "tcp", "partners": "neighbours"}]
+    conf = tmp_path / "conf.yaml"
+    conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
+    assert main(["predict", str(conf), "--topology", str(hall), "--json"]) == 0
+    (trial,) = json.loads(capsys.readouterr().out)["trials"][:1]
+    assert trial["models"]["hockney"]["least_bps"] == 100e9
+    site["hosts"] = "node[1-4]"
+    conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
+    assert main(["predict", str(conf), "--topology", str(hall)]) == 2
+    assert "topology hall has no host node4" in capsys.readouterr().err
+    lab = [{"pattern": "pairs"}]
+    conf.write_text(yaml.safe_dump({"switchbench": 1, "site": {"lab": "hall.yaml"}, "tests": lab}))
+    assert main(["plan", str(conf)]) == 2
+    assert "describes a real network (kind: site)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["headers", "prefixes", "files"])
+def test_outputs_of_several_hosts(
+    form: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = {device: as_json(seen) for device, seen in HALL.items()}
+    paths = ["-"]
+    if form == "headers":
+        said = "\n".join(f"==> {host} <==\n{text}" for host, text in texts.items())
+    elif form == "prefixes":
+        said = "".join(
+            f"{host}: {line}\n" for host, text in texts.items() for line in text.splitlines()
+        )
+    else:
+        said, paths = "", [str(tmp_path / f"{host}.json") for host in texts]
+        for path, text in zip(paths, texts.values(), strict=True):
+            Path(path).write_text(text)
+    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    choice = ["--interface", "ens1", "--interface", "ens2*", "--switches", "leaf1"]
+    assert run("--lldp", *paths, *choice) == 0
+    keys = yaml.safe_load(capsys.readouterr().out)
+    assert set(keys["nodes"]) == {"node[1-2]", "node3"}
+    assert keys["kind"] == "site"
+
+
+def refused() -> Iterator[tuple[str, str]]:
+    """Inputs of --ibnetdiscover, and what is said."""
+    good = SUBNET.read_text()
+    yield "", "names no InfiniBand device"
+    yield '{"lldp": {}}', "is no line of ibnetdiscover's output"
+    yield 'Ca\t: 0x0002c90300000010 ports 1 "node1 mlx5_0"\n', "the list of `ibnetdiscover -l`"
+    table = "CA    11  1 0x0002c90300000011 4x HDR - SW     1  1 0x1 ( 'node1' - 'leaf' )\n"
+    yield table, "the table of `ibnetdiscover -p`"
+    lines = '   1   1[  ] ==( 4X 53.125 Gbps Active/  LinkUp)==>  11   1[  ] "node1 mlx5_0" ( )\n'
+    yield "Switch: 0x0002c90000000001 leaf:\n" + lines, "the output of `iblinkinfo`"
+    yield (
+        good[: good.index('Ca\t1 "H-0002c90300000040"')],
+        "which is not described: the file is cut",
+    )
+    yield good.replace(" 4xEDR", ""), "its rate is not said (4xHDR): give it by --rate"
+    yield good.replace("4xEDR", "4xGDR"), "4xGDR is a rate that is not known here"
+    yield good.replace("4xEDR", "0xEDR"), "a link without lanes carries nothing"
+    apart = [line for line in good.splitlines() if "spine-2" not in line or "Switch" in line]
+    joined = "\n".join(line for line in apart if '"S-0002c90000000003"[3]' not in line)
+    cut = joined.replace('[3]\t"S-0002c90000000002"[21]\t\t# "MF0;leaf-2', "# ")
+    yield cut, "is in parts: there is no way from node1 to node3"
+
+
+@pytest.mark.parametrize(("text", "words"), list(refused()), ids=lambda text: text[-40:])
+def test_what_is_no_subnet(
+    text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "subnet.txt"
+    path.write_text(text)
+    assert run("--ibnetdiscover", str(path)) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+NODE1 = as_json(HALL["node1"])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("<?xml version='1.0'?><lldp/>", [], "node1: is XML"),
+        ("-----\nLLDP neighbors:\n", [], "is lldpcli's text for people"),
+        ('{"lldp": 3}', [], "is not what `lldpcli -f json show neighbors details` writes"),
+        ('{"lldp": {"int', [], "is not what `lldpcli -f json show neighbors details` writes"),
+        ('{"lldp": {}}', [], "names no neighbour"),
+        (NODE1.replace(TEN_GIG, "unknown"), [], "node1 ens1: LLDP does not say its rate"),
+        (NODE1.replace(TEN_GIG, "0GigBaseX"), [], "a rate of zero carries nothing"),
+        (NODE1, ["--format", "keyvalue"], "is of format json, and --format says keyvalue"),
+        (NODE1, ["--interface", "eth*"], "node1 has no cable to any switch"),
+        (NODE1, ["--switches", "leaf7"], "there is no output of switch leaf7"),
+        (NODE1, ["--switches", "leaf["], "--switches: is not a node set"),
+        (NODE1, ["--rate", "0"], "--rate: a rate of zero"),
+        (NODE1, ["--rate", "-5G"], "'-5G' is not a rate"),
+        (NODE1, [], "has 1 hosts; a network has at least two"),
+    ],
+)
+def test_what_lldp_does_not_say(
+    text: str,
+    options: list[str],
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "node1.json"
+    path.write_text(text)
+    # Else argparse takes -5G for an option.
+    words_of_options = [f"{options[0]}={options[1]}"] if options else []
+    assert run("--lldp", str(path), *words_of_options) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+def test_halls_that_are_in_parts() -> None:
+    apart = {"n1": {"e": ("sw1", "1", TEN_GIG)}, "n2": {"e": ("sw2", "1", TEN_GIG)}}
+    texts = {device: as_json(seen) for device, seen in apart.items()}
+    both = "".join(f"==> {host} <==\n{text}\n" for host, text in texts.items())
+    assert set(lldp.outputs(both, "", "hall")) == {"n1", "n2"}
+    keys = read(apart)
+    assert keys["modules"] == ["sw1", "sw2"]
+    assert "trunks" not in keys
+
+
+def test_what_goes_with_import_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topology", "tree", "--rate", "1G"]) == 2
+    assert "--rate goes with `switchbench topology import` only" in capsys.readouterr().err
+    assert run() == 2
+    assert "--lldp FILE or --ibnetdiscover FILE" in capsys.readouterr().err
+
+
+def test_an_output_without_a_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(NODE1))
+    assert run("--lldp", "-") == 2
+    assert "does not say whose output it is" in capsys.readouterr().err
+
+
+def test_names_that_topologies_can_not_have() -> None:
+    found = distinct([("S-1", "Switch IB (rack 3)"), ("S-2", "sw"), ("S-3", "sw")])
+    assert found == {"S-1": "Switch-IB-rack-3", "S-2": "sw-S-2", "S-3": "sw-S-3"}
+
+
+def test_an_empty_hall() -> None:
+    with pytest.raises(ConfigurationError, match="says of no host"):
+        read({"leaf1": {"Eth1/49": ("leaf2", "Eth1/49", HUNDRED_GIG)}}, switches={"leaf1"})
