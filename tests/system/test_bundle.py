@@ -166,6 +166,13 @@ def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
     assert "no/such.tar.gz can't be written" in done.stderr
 
 
+def test_a_build_without_switch_and_guests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only the engine was built: it brings what there is."""
+    for name in ("SWITCH", "GUEST"):
+        monkeypatch.setenv(f"SWITCHBENCH_{name}", "/nowhere/program")
+    assert list(bundle._others()) == []
+
+
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The real one, as the command makes it; too large to be kept."""

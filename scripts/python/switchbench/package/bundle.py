@@ -25,9 +25,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .. import __version__
-from ..errors import SwitchbenchError
 from ..guests import image
+from ..guests.errors import GuestError
 from ..lab import switches
+from ..lab.state import LabError
 from ..launch.engine import find_engine
 from ..programs import configurations, documentation
 from . import collect, packages, place, runtime
@@ -76,7 +77,7 @@ def _others() -> Iterator[Path]:
     """The programs beside the engine, as far as this build has them."""
     finders: tuple[Callable[[], Path], ...] = (switches.find_binary, image.find_agent)
     for find in finders:
-        with suppress(SwitchbenchError):
+        with suppress(LabError, GuestError):
             yield find()
 
 
