@@ -45,7 +45,7 @@ struct piece parts_piece(const struct parts *parts, uint32_t number);
 /* --- numbers of ranks that are no power of two ---------------------------------------------- */
 
 /* The largest power of two of members goes through an algorithm. Of the first 2 x rest ranks the
- * even ones hand over to the odd ones beside them and get the result afterwards (Thakur 2005, 4.1).
+ * even ones hand over to the odd ones beside them and get the result afterwards (Thakur 2005).
  */
 struct fold {
     uint32_t n;

@@ -34,7 +34,7 @@ struct hpl {
 };
 
 /* An iteration in the middle, when half of the matrix is left: as many bytes as all iterations have
- * on average. Petitet, Whaley, Dongarra, Cleary: HPL, netlib.org/benchmark/hpl/algorithm.html. */
+ * on average. Petitet et al.: HPL, netlib.org/benchmark/hpl/algorithm.html. */
 static void size_hpl(struct hpl *hpl, uint32_t n, uint32_t matrix, uint32_t block)
 {
     double all = matrix;
