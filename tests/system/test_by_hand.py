@@ -197,8 +197,8 @@ def test_raw_frames_are_isolated_on_a_shared_port_or_not_sent(room: Room) -> Non
 
 
 def test_another_run_s_key_is_nobody(room: Room) -> None:
-    alice = room.start("alice", room.job("tcp"))
-    bob = room.start("bob", room.job("tcp", name="other.yaml"))
+    jobs = [room.job("tcp"), room.job("tcp", name="other.yaml")]
+    alice, bob = room.start("alice", jobs[0]), room.start("bob", jobs[1])
     assert alice.end() == bob.end() == 3
     assert [record["who"] for record in alice.said("missing")] == ["bob"]
     assert [record["who"] for record in bob.said("missing")] == ["alice"]
