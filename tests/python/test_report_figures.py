@@ -74,7 +74,7 @@ def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> Non
 def test_every_kind_is_drawn_that_the_run_has_data_for(drawn: dict[str, Figure]) -> None:
     sections = [one.section for one in drawn.values()]
     assert sections == sorted(sections, key=fig.SECTIONS.index)
-    assert set(sections) == set(fig.SECTIONS) - {fig.MESSAGES, fig.FORETOLD}
+    assert set(sections) == set(fig.SECTIONS) - {fig.MESSAGES, fig.STEPS, fig.FORETOLD}
 
 
 def test_figures_are_values_of_json_with_a_definition(drawn: dict[str, Figure]) -> None:

@@ -19,6 +19,10 @@ from switchbench.config import read_values
 from switchbench.engine import PlanRequest, PlanSize
 from switchbench.errors import ConfigurationError
 from switchbench.model import Part, Trial
+from switchbench.report import step_tables
+from switchbench.report.data import Measured
+from switchbench.report.figure import unpacked
+from switchbench.report.figures import steps as step_figures
 from switchbench.results import steps_table
 from switchbench.results.executions import ExecutionTable, port_rate_mbps
 from switchbench.results.summary import Summary, schema
@@ -65,7 +69,8 @@ def test_what_was_understood_gives_the_same_run(tmp_path: Path) -> None:
     """The effective configuration of all kinds, read again."""
     tests = (
         "tests: [{pattern: bcast}, {pattern: barrier}, {pattern: pairs, sync: local}, "
-        "{pattern: hpcc, ranks: [2, 4]}, {pattern: sendrecv, repetitions: 10}, "
+        "{pattern: hpcc, ranks: [2, 4]}, {pattern: hpcc, ranks: [2], count: 2}, "
+        "{pattern: sendrecv, repetitions: 10}, "
         "{pattern: alltoall, sweep: {algorithm: [linear, bruck]}}]\n"
     )
     run = compile_text(tmp_path, TCP + tests)
@@ -176,6 +181,8 @@ def test_suite(tmp_path: Path) -> None:
     }  # fmt: skip
     pairs = [trial for trial in trials if trial.pattern["name"] == "pingpong"]
     assert len(pairs) == 2 * 6
+    fewer = compile_text(tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4], count: 2}]\n")
+    assert {trial.pattern.get("count") for trial in fewer.trials} == {2, None}
     assert all(len(trial.parts[0].ranks) == 2 for trial in pairs)
 
 
@@ -394,3 +401,59 @@ def test_summary_and_table() -> None:
     for word in ("#bytes", "#repetitions", "[usec]", "sendrecv, 2 ranks, tcp in lab", "102.4"):
         assert word in text
     assert "NaturallyOrderedRingLatency_usec" in text
+
+
+# --- the report ----------------------------------------------------------------------------------
+
+
+def reported(tmp_path: Path) -> Measured:
+    """A report's view of two functions at three sizes, and a run of HPCC's suite."""
+    trials, records = [], []
+    for name in ("bcast", "allreduce"):
+        for size in (0, 1024, 65536):
+            trial = steps_trial(
+                len(trials), pattern={"name": name}, sizes=(size,),
+                parameters={"algorithm": "ring", "batch": 1},
+            )  # fmt: skip
+            trials.append(trial)
+            times = [10.0 + size / 100, 20.0 + size / 100]
+            records += [execution(trial, f"node{i}:e0", times) for i in (1, 2)]
+    for repeat, method in ((0, "sendrecv"), (0, "nonblocking")):
+        trial = suite_trial(len(trials), repeat, {"hpcc": "latency", "method": method})
+        trials.append(trial)
+        records += [
+            execution(trial, f"node{i}:e0", [40.0], phase=phase)
+            for i in (1, 2)
+            for phase in range(3)
+        ]
+    return Measured(tmp_path, summary_of(trials, records))
+
+
+def test_report(tmp_path: Path) -> None:
+    """A line a function, without the size that a logarithmic axis lacks; bars by HPCC's names; the
+    tables have a row a point, a name and a ring."""
+    measured = reported(tmp_path)
+    times, latencies, bandwidths = step_figures.figures(measured)
+    assert [trace["name"] for trace in times.data] == ["bcast ring", "allreduce ring"]
+    assert list(unpacked(times.data[0]["x"])) == [1024, 65536]
+    assert list(unpacked(times.data[0]["y"])) == pytest.approx([15.0 + 10.24, 15.0 + 655.36])
+    assert times.data[0]["line"] != times.data[1]["line"]
+    (bars,) = latencies.data
+    assert bars["x"][bars["y"].index("RandomlyOrderedRingLatency")] == 20.0
+    assert set(bandwidths.data[0]["x"]) == {None}
+    functions = step_tables.functions(measured.summary)
+    assert functions is not None
+    assert functions.rows == 6
+    hpccs = step_tables.hpcc(measured.summary)
+    assert hpccs is not None
+    assert hpccs.rows == 10
+    rings = step_tables.rings(measured.summary)
+    assert rings is not None
+    assert rings.values[[column.title for column in rings.columns].index("one send")] == [20.0] * 3
+    undefined = [
+        column.title
+        for table in (functions, hpccs, rings)
+        for column in table.columns
+        if not column.definition
+    ]
+    assert undefined == []

@@ -25,7 +25,8 @@ def _has_a_lab(path: Path) -> bool:
 
 EXAMPLES = sorted(path for path in CONF.glob("*.yaml") if _has_a_lab(path))
 # Many trials or ranks, 15 s to two minutes however short their windows; and what another quick test
-# runs much the same: test_show.py, test_acceptance.py, test_compare.py, test_detection.py.
+# runs much the same: test_show.py, test_acceptance.py, test_compare.py, test_detection.py,
+# test_steps.py.
 LONG = {
     *("paper-sokolowski", "paper-salmon", "paper-switchbench-table1", "paper-zhu"),
     *("sixty-four", "tree", "four-matrices", "two-modules", "frames"),

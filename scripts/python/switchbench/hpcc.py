@@ -43,10 +43,11 @@ class Share:
         return SIZES[self.measure]
 
 
-def shares(ranks: int) -> Iterator[Share]:
-    """All of the suite's measurements in their order."""
+def shares(ranks: int, rings: int | None = None) -> Iterator[Share]:
+    """All of the suite's measurements in their order; `rings`: so many random ones, not HPCC's."""
     for measure in SIZES:
-        yield from (_rings(measure, method) for method in METHODS)
+        count = _RANDOM_RINGS[measure] if rings is None else rings
+        yield from (_rings(measure, method, count) for method in METHODS)
     for measure in SIZES:
         yield from (_pingpong(measure, pair) for pair in pairs(ranks))
 
@@ -65,12 +66,12 @@ def _pingpong(measure: str, pair: tuple[int, int]) -> Share:
     return Share(measure, "pingpong", values, pair=pair)
 
 
-def _rings(measure: str, method: str) -> Share:
+def _rings(measure: str, method: str, count: int) -> Share:
     """Each repeat is one of HPCC's measurements: all rings, one after the other."""
     loops, times = _RING[measure]
     values = _counted(loops, loops, times) | {
         "natural": True,
-        "count": _RANDOM_RINGS[measure],
+        "count": count,
         "directions": "both",
     }
     return Share(measure, "ring", values, method=method)

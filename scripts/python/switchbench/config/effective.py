@@ -16,6 +16,7 @@ from .acceptance import about_values
 from .read import FORMAT, Reading
 from .resolve import Test, points
 from .settings import Values
+from .steps import COMPOSITE
 
 SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
 
@@ -65,7 +66,9 @@ def model_expect(reading: Reading) -> list[dict[str, Any]]:
 def _test(test: Test) -> dict[str, Any]:
     """One test: its first point's settings, with the axes and what is swept put back."""
     point = next(islice(points(test), 1))
-    chosen = point.share.values if point.share else {}  # by a suite, not by its user
+    # By a suite, not by its user.
+    own = set(settings.PATTERN_KEYS[test.pattern]) & test.values.keys()
+    chosen = point.share.values.keys() - own if point.share else set()
     first = {key: value for key, value in point.values.items() if key not in chosen}
     swept = {key for point in points(test) for key in point.swept}
     values = {
@@ -134,6 +137,7 @@ def _needed_later(test: Test, result: dict[str, Any]) -> dict[str, Any]:
         key: text(key, value)
         for key, value in later.items()
         if key in settings.PATTERN_KEYS[test.pattern]
+        and test.pattern != COMPOSITE  # whose points' keys are not its user's
         and key not in result
         and key not in test.sweep
     }

@@ -350,7 +350,7 @@ def _axes(test: Test, values: Values, swept: Values) -> Iterator[tuple[tuple[int
     loads = settings.axis(values, "load", "loads") or [Load(percent=100.0)]
     if test.pattern == steps.COMPOSITE:
         for i, count in enumerate(ranks):
-            for j, share in enumerate(hpcc.shares(count or test.ports)):
+            for j, share in enumerate(hpcc.shares(count or test.ports, values.get("count"))):
                 point = Point(test, values | share.values, count, (share.size,), loads[0], swept)
                 yield (i, j, 0), replace(point, share=share)
         return

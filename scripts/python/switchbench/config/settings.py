@@ -35,7 +35,7 @@ PATTERN_KEYS = {
     "ring": ("natural", "count", "directions"),
     "random": ("degree", "count"),
     **{name: ("algorithm",) if words else () for name, words in steps.FUNCTIONS.items()},
-    steps.COMPOSITE: (),
+    steps.COMPOSITE: ("count",),
 }
 # Parameters of pairs that only some partners have.
 PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}

@@ -22,12 +22,26 @@ ALL_TO_ALL = "All to all"
 WHOM = "From whom to whom"
 COURSE = "Throughput over time"
 MESSAGES = "Messages by size"
+STEPS = "By steps"
 LATENCY = "Latency"
 LOSS = "Loss"
 SKEW = "Start and stop"
 CPU = "CPU time"
 FORETOLD = "Foretold and measured"
-SECTIONS = (NODES, PAIRS, ALL_TO_ALL, WHOM, COURSE, MESSAGES, LATENCY, LOSS, SKEW, CPU, FORETOLD)
+SECTIONS = (
+    NODES,
+    PAIRS,
+    ALL_TO_ALL,
+    WHOM,
+    COURSE,
+    MESSAGES,
+    STEPS,
+    LATENCY,
+    LOSS,
+    SKEW,
+    CPU,
+    FORETOLD,
+)
 
 # Okabe and Ito (2008): told apart by all kinds of colour vision; black is left to the page.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..results import figures
-from . import figure
+from . import figure, step_tables
 from .table import RATE, Column, Entry, Table, at, make
 
 Summary = Mapping[str, Any]
@@ -557,6 +557,7 @@ BY_SECTION: dict[str, tuple[Maker, ...]] = {
     RESULTS: (plans, phases, repeats, imported),
     figure.COURSE: (interim,),
     figure.MESSAGES: (messages, outliers),
+    figure.STEPS: (step_tables.functions, step_tables.hpcc, step_tables.rings),
     figure.LATENCY: (latencies, floors),
     figure.LOSS: (losses, order, switch_counters),
     figure.SKEW: (skew,),

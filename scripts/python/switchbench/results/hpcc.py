@@ -137,7 +137,7 @@ def _outputs(rings: dict[str, list[Entry]], pairs: dict[str, list[Entry]]) -> En
     latencies = [pair["time_us"] for pair in pairs[LATENCY]]
     rates = [_gbytes(pair["time_us"]) for pair in pairs[BANDWIDTH]]
     outputs: Entry = {}
-    for word, choose in (("Max", max), ("Min", min), ("Avg", _mean)):
+    for word, choose in (("Min", min), ("Avg", _mean), ("Max", max)):
         outputs[f"{word}PingPongLatency_usec"] = _of_all(choose, latencies)
         outputs[f"{word}PingPongBandwidth_GBytes"] = _of_all(choose, rates)
     for word, natural in (("Naturally", True), ("Randomly", False)):

@@ -7,7 +7,21 @@ from collections.abc import Callable, Iterator
 
 from ..data import Measured
 from ..figure import Figure
-from . import course, cpu, heat, latency, loss, messages, models, nodes, pairs, plans, scatter, skew
+from . import (
+    course,
+    cpu,
+    heat,
+    latency,
+    loss,
+    messages,
+    models,
+    nodes,
+    pairs,
+    plans,
+    scatter,
+    skew,
+    steps,
+)
 
 KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     nodes.figures,
@@ -17,6 +31,7 @@ KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     course.figures,
     messages.figures,
     scatter.figures,
+    steps.figures,
     latency.figures,
     loss.figures,
     skew.figures,

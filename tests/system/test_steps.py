@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes by steps on a lab: a collective whose results are verified, HPCC's measures, and an
+ordinary pattern's phases without barriers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import labkit
+import runs
+
+pytestmark = labkit.needs_lab
+
+SITE = {"lab": "one-switch", "nodes": {"node[1-3]": {}}, "burst": "16KiB"}
+LINE_MBPS = 100.0
+VECTOR = 16384
+
+
+def test_steps(tmp_path: Path) -> None:
+    """One run over tcp: real sums, HPCC's names, all to all by steps."""
+    tests = [
+        {"pattern": "allreduce", "algorithm": "ring", "message_sizes": [4, VECTOR],
+         "compute": True, "repetitions": 20},
+        {"pattern": "aapc", "sync": "local", "message_size": VECTOR, "repetitions": 20},
+        {"pattern": "pingpong", "ranks": [2], "message_sizes": [0, VECTOR], "repetitions": 40,
+         "batch": 4},
+    ]  # fmt: skip
+    result = runs.run(tmp_path, {"site": SITE, "transport": "tcp", "tests": tests})
+    assert result.status == 0, result.output + result.errors
+    reduce, exchange, pingpong = result.summary["steps"]["functions"]
+
+    small, large = reduce["points"]
+    assert [point["size"] for point in reduce["points"]] == [4, VECTOR]
+    assert [point["verified"] for point in reduce["points"]] == [3 * 20] * 2
+    assert small["imb"]["mbytes_s"] is None
+    for point in (small, large):
+        imb = point["imb"]
+        assert 0 < imb["t_min_us"] <= imb["t_avg_us"] <= imb["t_max_us"]
+
+    # Of three ranks each sends two messages in a repetition, and no line is faster than it is.
+    (point,) = exchange["points"]
+    assert point["verified"] is None
+    assert point["imb"]["t_max_us"] > 2 * 8 * VECTOR / LINE_MBPS * 0.7
+    assert 0 < point["port_mbps"] < LINE_MBPS
+
+    empty, full = pingpong["points"]
+    assert empty["imb"]["t_avg_us"] < full["imb"]["t_avg_us"]
+    assert (full["repetitions"], full["batch"]) == (40, 4)
+    assert "t_avg" in result.output
+    assert (result.directory / "report.html").stat().st_size > 100_000
+
+
+def test_hpcc(tmp_path: Path) -> None:
+    """HPCC's names, with fewer rings and on lines that don't hold anything up."""
+    site = {"lab": "open", "nodes": {"node[1-2]": {}}}
+    test = {"pattern": "hpcc", "count": 1, "transport": "tcp"}
+    result = runs.run(tmp_path, {"site": site, "tests": [test]})
+    assert result.status == 0, result.output + result.errors
+    (suite,) = result.summary["steps"]["hpcc"]
+    outputs = suite["outputs"]
+    assert len(outputs) == 10
+    assert all(value > 0 for value in outputs.values())
+    least, mean, most = (outputs[f"{word}PingPongLatency_usec"] for word in ("Min", "Avg", "Max"))
+    assert least == mean == most  # of one pair
+    # One send of a message to each neighbour, both at once, is no quicker than one alone.
+    assert outputs["NaturallyOrderedRingLatency_usec"] > 0.3 * least
+    rings = [ring for ring in suite["rings"] if ring["measure"] == "latency"]
+    assert [(ring["natural"], ring["measurements"]) for ring in rings] == [(True, 5), (False, 5)]
+    assert "RandomlyOrderedRingBandwidth_GBytes" in result.output
+
+
+@pytest.mark.slow
+def test_every_function(tmp_path: Path) -> None:
+    """Each function by each algorithm computes what it should, with ranks that are no power of
+    two and sizes that three does not divide."""
+    functions = {
+        "bcast": ["binomial", "scatter-allgather"],
+        "reduce": ["binomial"],
+        "allreduce": ["recursive-doubling", "ring", "rabenseifner"],
+        "reduce_scatter": ["recursive-halving", "pairwise"],
+        "allgather": ["ring", "recursive-doubling", "bruck"],
+        "allgatherv": ["ring"],
+        "alltoall": ["linear", "pairwise", "bruck"],
+        "alltoallv": ["linear", "pairwise"],
+        "barrier": ["dissemination"],
+    }
+    tests = [
+        {"pattern": name, "sweep": {"algorithm": algorithms}, "compute": True, "repetitions": 5}
+        | ({} if name == "barrier" else {"message_sizes": [0, 4, 4004]})
+        for name, algorithms in functions.items()
+    ]
+    result = runs.run(tmp_path, {"site": SITE, "transport": "tcp", "tests": tests})
+    assert result.status == 0, result.output + result.errors
+    entries = result.summary["steps"]["functions"]
+    assert len(entries) == sum(map(len, functions.values()))
+    for entry in entries:
+        assert [point["verified"] for point in entry["points"]] == [15] * len(entry["points"])
