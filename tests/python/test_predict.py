@@ -281,6 +281,24 @@ def test_a_topology_that_can_be_none_is_refused_in_one_sentence(
 
 
 @needs_engine
+def test_tests_that_go_by_steps_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = "switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\ntests:\n"
+    steps = "- {pattern: allreduce, ranks: [4], message_sizes: [1KiB]}\n"
+    path = tmp_path / "steps.yaml"
+    path.write_text(head + steps)
+    assert main(["predict", str(path)]) == 2
+    assert "in all tests the ranks go on step by step" in capsys.readouterr().err
+    path.write_text(head + steps + "- {pattern: chain, ranks: [4]}\n")
+    assert main(["predict", str(path), "--models", "max-min"]) == 0
+    said = capsys.readouterr().out
+    assert "not foretold: 1 setting whose ranks go on step by step" in said
+    assert "chain" in said
+    assert "allreduce" not in said
+
+
+@needs_engine
 def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "configuration.yaml").write_text((PROJECT / "conf/chain.yaml").read_text())
     assert main(["predict", str(tmp_path)]) == 2

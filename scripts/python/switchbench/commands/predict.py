@@ -20,14 +20,14 @@ from ..compile import compile_run
 from ..config import Request, read
 from ..errors import ConfigurationError
 from ..fabric.routes import Rates
-from ..model import Run, Trial
+from ..model import SCHEDULE, Run, Trial
 from ..predict import parameters
 from ..predict.measured import CLOSE, Fit, Seen, fits, measured_bps, offered_shares, share_close
 from ..predict.models import MODELS
 from ..predict.outlook import Oracle, Outlook, fabric_of, points
 from ..predict.times import Foreteller, Time, between, measured_times
 from ..results.directory import CONFIGURATION
-from ..results.figures import binary, digits
+from ..results.figures import binary, digits, of
 from ..results.figures import pattern as pattern_of
 from .common import add_command, add_configuration, load_run, make_console
 
@@ -47,6 +47,7 @@ against the rate that its destination saw (the median of its repeats); the error
 time: (foretold - measured) / measured. "As offered" is the same for a model that is told what the
 sources really sent. --parameters names results with messages there and back (conf/parameters.yaml),
 to which latency and gaps are fitted: then the times of transfers and of messages are foretold.
+Tests whose ranks go on step by step are left out: their flows do not all send at the same time.
 
 --json writes one object: topology, parameters [{transport, network, points, hockney, loggp}],
 trials [{trial, pattern, transport, load, phases, flows, models {NAME: {least_bps, mean_bps,
@@ -109,6 +110,10 @@ def main(args: argparse.Namespace) -> int:
     known = parameters.measured(args.parameters) if args.parameters else []
     foreteller = _foreteller(run, known, args.parameters) if args.parameters else None
     oracle = Oracle(fabric, args.models, foreteller)
+    if not _askable(run):
+        raise ConfigurationError(
+            "nothing can be foretold: in all tests the ranks go on step by step (doc/topology.md)"
+        )
     rows = list(_rows(run, oracle, results))
     if args.json:
         document = {
@@ -120,7 +125,15 @@ def main(args: argparse.Namespace) -> int:
         print()
     else:
         show(rows, known, foreteller, results is not None)
+        if left_out := len(points(run)) - len(rows):
+            settings = of(left_out, "setting")
+            make_console().print(f"not foretold: {settings} whose ranks go on step by step")
     return 0
+
+
+def _askable(run: Run) -> list[Trial]:
+    """One trial of each setting, without those whose flows do not all send at the same time."""
+    return [trial for trial in points(run) if trial.traffic != SCHEDULE]
 
 
 def _foreteller(run: Run, known: list[parameters.Parameters], results: Path) -> Foreteller:
@@ -138,7 +151,7 @@ def _foreteller(run: Run, known: list[parameters.Parameters], results: Path) -> 
 def _rows(run: Run, oracle: Oracle, results: Path | None) -> Iterator[_Row]:
     seen = measured_bps(run, results) if results else Seen({}, {}, {})
     took = measured_times(run, results) if results and oracle.knows_times else {}
-    for trial in points(run):
+    for trial in _askable(run):
         outlooks = list(oracle.foretell(trial, seen.offered))
         widths = [
             width
@@ -288,6 +301,10 @@ def _show_rates(rows: list[_Row], console: Console, measured: bool) -> None:
     console.print(table)
 
 
+# Of a transfer, or of messages there and back; by whether times were foretold.
+_ITS_TIME = {True: "see its time", False: "its time: --parameters"}
+
+
 def _lines(row: _Row, measured: bool) -> Iterator[list[str]]:
     """One line a model: in the models' order, or the best first where there is a measure."""
     fitted = {fit.model: fit for fit in row.fits}
@@ -302,7 +319,7 @@ def _lines(row: _Row, measured: bool) -> Iterator[list[str]]:
             told = "" if sent is None else f"{share_close(sent):.1%}"
             errors = [f"{fit.close:.1%}", f"{fit.mean:.1%}", f"{fit.worst:+.1%}", told]
         elif measured:
-            why = "not measured" if trial.traffic == "stream" else "see times"
+            why = {"stream": "not measured"}.get(trial.traffic, _ITS_TIME[bool(row.times)])
             errors = [why, "", "", ""]
         yield [*head, model, str(trial.flows), *rates, *errors]
         head = ["", "", ""]
