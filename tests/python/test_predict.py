@@ -49,6 +49,14 @@ def fair(routes: Routes, flows: list[tuple[int, int]]) -> Rates:
     return max_min_bps(routes, routes.paths(ranks[:, 0], ranks[:, 1])) / 1e6
 
 
+def test_a_cable_between_two_hosts_is_shared_by_nobody() -> None:
+    """It is the first link of its flow and the last, and yet one flow's alone."""
+    pair = Fabric("pair", ("a", "b"), (), (Link("a", "b", 100),))
+    flows = Flows.of(Routes(pair), np.array([[0, 1], [1, 0]]), np.full(2, np.inf))
+    for name in ("hockney", "loggp", "max-min", "proportional", "constrained-fair"):
+        assert MODELS[name](flows) == pytest.approx([100, 100]), name
+
+
 def test_two_in_and_one_out_are_alike() -> None:
     """Section 5.2: 470 Mbit/s each, and not 940 for the one that goes out."""
     routes = racks(15, 9.4e9)

@@ -65,7 +65,9 @@ def loggp(flows: Flows) -> Rates:
     routes, paths = flows.routes, flows.paths
     capacity = np.append(routes.capacity_bps, np.inf)
     first, last = paths[np.arange(len(paths)), _ends(routes, paths)]
-    load = np.bincount(np.concatenate([first, last]), minlength=capacity.size)
+    # A cable between two hosts is a flow's first link and its last.
+    ends = np.concatenate([first, last[last != first]])
+    load = np.bincount(ends, minlength=capacity.size)
     rate: Rates = np.minimum(capacity[first] / load[first], capacity[last] / load[last])
     return np.minimum(rate, flows.demand_bps)
 
