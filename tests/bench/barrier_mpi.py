@@ -3,9 +3,8 @@
 """The barrier of 2 to 16 node processes against MPI_Barrier of Open MPI over TCP.
 
 One process a namespace, all on one bridge, nothing shaped; both in turn. Ours waits as
-switchbench-node does in a lab (node_barrier, workers that sleep). Open MPI's ranks yield when idle:
-without that they burn the cores that their partners need, and where cores are fewer than ranks a
-barrier takes many milliseconds. Every barrier of every process counts; p50 and p99 are those of one
+switchbench-node does in a lab (node_barrier, workers that sleep). Open MPI's ranks yield when idle
+(mpi.py). Every barrier of every process counts; p50 and p99 are those of one
 run, and the medians of the runs are compared. With `sleep` on fewer cores than processes the
 figures are of a machine, not of a network.
 
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common import need, skip, verdict
+from mpi import Mpi
 from spaces import NETWORK, PREFIX_BITS, spaces
 
 HERE = Path(__file__).resolve().parent
@@ -32,14 +32,7 @@ COUNTS = (2, 4, 8, 16)
 P50_REACH = 0.7
 P99_REACH = 1.0
 TIMEOUT_S = 60
-
-# mpirun's remote shell: the host's name is the namespace's. A host name of its own keeps Open MPI
-# from taking all ranks for neighbours on one host.
-AGENT = """#!/bin/sh
-host=$1
-shift
-exec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"
-"""
+PEER = "barrier_peer"
 
 
 @dataclass(frozen=True)
@@ -90,37 +83,8 @@ def ours(program: Path, names: list[str], barriers: int) -> Figures:
 def theirs(folder: Path, names: list[str], barriers: int) -> Figures:
     """One run below mpirun, which sits in the first namespace itself."""
     subnet = f"{NETWORK}/{PREFIX_BITS}"
-    settings = {
-        "plm_rsh_agent": str(folder / "agent"),
-        "plm_rsh_no_tree_spawn": "1",
-        "pml": "ob1",
-        "btl": "tcp,self",
-        "btl_tcp_if_include": subnet,
-        "oob_tcp_if_include": subnet,
-        "mpi_yield_when_idle": "1",
-    }
-    command = ["ip", "netns", "exec", names[0], "mpirun", "--allow-run-as-root"]
-    for key, value in settings.items():
-        command += ["--mca", key, value]
-    command += ["--host", ",".join(names), "-np", str(len(names)), str(folder / "peer")]
-    done = subprocess.run(
-        [*command, str(barriers)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    if done.returncode != 0:
-        raise SystemExit(f"mpirun failed:\n{done.stderr}")
-    return figures(done.stdout)
-
-
-def prepare_peer(folder: Path) -> None:
-    """Compiles the peer and writes mpirun's agent."""
-    source = str(HERE / "barrier_peer.c")
-    subprocess.run(["mpicc", "-O2", "-o", str(folder / "peer"), source], check=True)
-    agent = folder / "agent"
-    agent.write_text(AGENT)
-    agent.chmod(0o755)
+    mpi = Mpi(folder, names, subnet, subnet)
+    return figures(mpi.run(str(folder / PEER), str(barriers), timeout_s=TIMEOUT_S))
 
 
 def compare(program: Path, folder: Path, count: int, options: argparse.Namespace) -> None:
@@ -153,7 +117,7 @@ def main() -> int:
         skip("namespaces need root")
     need("mpicc", "mpirun", "ip", "unshare")
     with tempfile.TemporaryDirectory(prefix="switchbench-barrier-") as folder:
-        prepare_peer(Path(folder))
+        Mpi(Path(folder), [], "", "").compile(f"{PEER}.c")
         for count in options.counts:
             compare(options.program, Path(folder), count, options)
     return 0

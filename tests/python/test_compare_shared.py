@@ -104,6 +104,39 @@ def test_our_messages_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert rows["pingpong_rate", 2, 8]["values"] == [6.1, pytest.approx(0.71 * 8)]
 
 
+def steps(**functions: float) -> list[dict[str, Any]]:
+    """What went by steps on 4 ranks, 1 MiB: t_avg of each function."""
+    return [
+        {
+            **{"transport": "tcp", "network": "lab", "ranks": 4, "pattern": name},
+            "parameters": {"algorithm": "ring"},
+            "points": [{"size": MIB, "imb": {"t_avg_us": time, "mbytes_s": None}}],
+        }
+        for name, time in functions.items()
+    ]
+
+
+def test_our_steps_beside_imb_and_hpcc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By IMB's definitions and HPCC's names they are these programs' figures."""
+    mine = ours(tmp_path / "mine")
+    summary = json.loads((mine / SUMMARY).read_text())
+    functions = steps(allreduce=14000.0)
+    exchange = steps(exchange=18000.0)
+    exchange[0]["points"][0]["imb"]["mbytes_s"] = 230.0
+    outputs = {"RandomlyOrderedRingBandwidth_GBytes": 1.5, "MaxPingPongLatency_usec": 9.0}
+    hpcc = {"transport": "tcp", "ranks": 4, "parameters": {}, "outputs": outputs}
+    summary["steps"] = {"functions": functions + exchange, "hpcc": [hpcc]}
+    replace_json(mine / SUMMARY, summary)
+    theirs = bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt", FOREIGN / "hpcc-4.txt")
+    programs, rows = shared(capsys, mine, theirs)
+    assert programs == ["mine tcp", "mine tcp ring", "theirs imb", "theirs hpcc"]
+    assert rows["allreduce_time", 4, MIB]["values"] == [None, 14000.0, 14260.0, None]
+    exchanged = rows["ring_rate", 4, MIB]["values"]  # 4 messages by IMB's count
+    assert exchanged[1] == pytest.approx(230.0 * 8 / 4)
+    ring = rows["random_ring_rate", 4, 2_000_000]["values"]
+    assert (ring[0], ring[3]) == (pytest.approx(1.5e3 * 8 / 2), pytest.approx(1451.13 * 8 / 2))
+
+
 def test_a_program_of_several_in_one_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

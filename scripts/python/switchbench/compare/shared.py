@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
+from ..foreign import hpcc, imb
+from ..foreign.figure import MEGA, Ours
 from ..foreign.measures import COMMON, Common
 from ..report.data import Measured
 from ..results import measures as m
@@ -117,24 +119,46 @@ def _own(measured: Measured) -> Iterator[_Figure]:
         if plan["size_unit"] == "message" and isinstance(plan["size"], int):
             for measure, size, value in _of_plan(plan, measured.phases_of(plan)):
                 yield plan["transport"], Key(measure, plan["ranks"], size), value
-    yield from _messages(measured)
-
-
-def _messages(measured: Measured) -> list[_Figure]:
-    """Of messages there and back; none where they have a form of another version."""
-    found: list[_Figure] = []
     try:
-        curves = load_summary(measured.directory)["messages"]["curves"]
-        for curve in curves:
-            for point in curve["points"]:
-                values = (point["latency_us"]["mean"], point["bandwidth_mbps"])
-                for measure, value in zip(("pingpong_time", "pingpong_rate"), values, strict=True):
-                    if value is not None:
-                        key = Key(measure, curve["ranks"], point["size"])
-                        found.append((curve["transport"], key, float(value)))
+        summary = load_summary(measured.directory)
+        yield from (*_messages(summary["messages"]), *_steps(summary["steps"]))
     except (ConfigurationError, KeyError, TypeError, ValueError):
-        return []
-    return found
+        return  # of another version: they are not needed for anything else
+
+
+def _messages(messages: Mapping[str, Any]) -> Iterator[_Figure]:
+    """There and back."""
+    for curve in messages["curves"]:
+        for point in curve["points"]:
+            values = (point["latency_us"]["mean"], point["bandwidth_mbps"])
+            for measure, value in zip(("pingpong_time", "pingpong_rate"), values, strict=True):
+                if value is not None:
+                    key = Key(measure, curve["ranks"], point["size"])
+                    yield curve["transport"], key, float(value)
+
+
+def _steps(steps: Mapping[str, Any]) -> Iterator[_Figure]:
+    """By IMB's definitions, and under HPCC's names (doc/hpcc-imb.md): as those programs' own."""
+    for function in steps["functions"]:
+        name, ranks = function["pattern"], function["ranks"]
+        for point in function["points"]:
+            time, rate = point["imb"]["t_avg_us"], point["imb"]["mbytes_s"]
+            found = [time and imb.time_in_ours(name, ranks, point["size"], time)]
+            found.append(rate and imb.rate_in_ours(name, ranks, point["size"], rate * MEGA))
+            yield from _voiced(function, found)
+    for run in steps["hpcc"]:
+        outputs = run["outputs"].items()
+        found = [value and hpcc.in_ours(name, run["ranks"], value) for name, value in outputs]
+        yield from _voiced(run, found)
+
+
+def _voiced(entry: Mapping[str, Any], found: Sequence[Ours | None]) -> Iterator[_Figure]:
+    """With the transport, and the algorithm where there are several."""
+    algorithm = entry["parameters"].get("algorithm")
+    voice = f"{entry['transport']} {algorithm}" if algorithm else entry["transport"]
+    for ours in found:
+        if ours:
+            yield voice, Key(ours.measure, ours.ranks, ours.size), ours.value
 
 
 def _of_plan(

@@ -125,6 +125,16 @@ def _outputs() -> dict[str, _Output]:
 _OUTPUTS = _outputs()
 
 
+def in_ours(name: str, ranks: int, value: float) -> Ours | None:
+    """What a figure of this name is by a definition that others share; None: nothing."""
+    output = _OUTPUTS.get(name)
+    if output is None or output.ours is None:
+        return None
+    measure, factor, how = output.ours
+    at_once = 2 if output.pair else ranks
+    return Ours(measure, at_once, output.size, value * factor(ranks), how)
+
+
 def _knows(text: str) -> bool:
     return "HPC Challenge Benchmark version" in text or _BEGIN in text
 
@@ -170,16 +180,8 @@ def _figures(source: Source, values: Mapping[str, str], version: str) -> Iterato
             continue
         yield Figure(
             TOOL, version, output.benchmark, ranks, output.size, name, value, output.unit,
-            output.definition, _ours(output, ranks, value),
+            output.definition, in_ours(name, ranks, value),
         )  # fmt: skip
-
-
-def _ours(output: _Output, ranks: int, value: float) -> Ours | None:
-    if output.ours is None:
-        return None
-    measure, factor, how = output.ours
-    at_once = 2 if output.pair else ranks
-    return Ours(measure, at_once, output.size, value * factor(ranks), how)
 
 
 def _warnings(source: Source, values: Mapping[str, str]) -> Iterator[str]:

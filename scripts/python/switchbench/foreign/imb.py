@@ -99,15 +99,26 @@ class _Row:
 
     def _ours(self, name: str, value: float, version: str | None) -> Ours | None:
         function = self.benchmark.lower()
-        if name == "Mbytes/sec" and function in _RATES and value > 0:
-            measure, count = _RATES[function]
-            mbps = value * (1 << 20 if _mebi(version) else MEGA) * 8 / MEGA / count
-            share = "as it is" if count == 1 else f"IMB counts {count} messages: one of them"
-            return Ours(measure, self.ranks, self.size, mbps, f"{share}, in Mbit/s")
-        if name == "t[usec]" and function == "pingpong":
-            return Ours("pingpong_time", self.ranks, self.size, value, "as it is")
-        measured = collective(function) if name == "t_avg[usec]" else None
-        return (measured and Ours(measured, self.ranks, self.size, value, "as it is")) or None
+        if name == "Mbytes/sec":
+            bytes_per_s = value * (1 << 20 if _mebi(version) else MEGA)
+            return rate_in_ours(function, self.ranks, self.size, bytes_per_s)
+        wanted = "t[usec]" if function == "pingpong" else "t_avg[usec]"
+        return time_in_ours(function, self.ranks, self.size, value) if name == wanted else None
+
+
+def rate_in_ours(function: str, ranks: int, size: int, bytes_per_s: float) -> Ours | None:
+    """A function's bandwidth by IMB's count, in lower case its name; None: nothing of ours."""
+    if function not in _RATES or bytes_per_s <= 0:
+        return None
+    measure, count = _RATES[function]
+    share = "as it is" if count == 1 else f"IMB counts {count} messages: one of them"
+    return Ours(measure, ranks, size, bytes_per_s * 8 / MEGA / count, f"{share}, in Mbit/s")
+
+
+def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> Ours | None:
+    """A function's t_avg, of PingPong its only t."""
+    measure = "pingpong_time" if function == "pingpong" else collective(function)
+    return None if measure is None else Ours(measure, ranks, size, time_us, "as it is")
 
 
 def _mebi(version: str | None) -> bool:

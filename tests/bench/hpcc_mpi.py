@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rings and collectives over TCP against the real programs: HPCC and Open MPI in the same lab.
+
+A lab of four nodes, shaped or not; ours by `switchbench run`, theirs by mpirun with a rank in each
+node's namespace (mpi.py), in turn.
+
+  rings        HPCC's b_eff part of a whole run of Debian's hpcc (a matrix of 40 x 40, so that all
+               else is over at once) against `pattern: hpcc`, which has the same sizes, counts and
+               definitions (doc/hpcc-imb.md)
+  collectives  Open MPI's Allreduce, Alltoall and Bcast, with the algorithms that it chooses, timed
+               as by IMB (mpi_collectives.c) against ours, the algorithm named; t_avg of both.
+               Sums of ours are verified, outside of the time
+
+Shaped, no bandwidth may be above the line: a process sends to both neighbours by one port.
+
+    tests/bench/hpcc_mpi.py [--rows rings collectives] [--rates unlimited 100M] [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common import arguments, need, skip, verdict
+from mpi import Mpi
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = str(ROOT / "scripts/switchbench")
+MESSAGES, CONTROL = (
+    "198.18.0.0/15",
+    "100.64.0.0/10",
+)  # a lab's interfaces under test, and the others
+HPCC_INPUT = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
+MATRIX = 40
+HPCC_S = 600.0  # a shaped run takes two minutes: the rings of 2,000,000 bytes
+RUN_S = 300.0
+REACH = 1.0
+RINGS = {
+    "NaturallyOrderedRingLatency_usec": "us",
+    "RandomlyOrderedRingLatency_usec": "us",
+    "NaturallyOrderedRingBandwidth_GBytes": "GB/s",
+    "RandomlyOrderedRingBandwidth_GBytes": "GB/s",
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One collective: our algorithm for it, and how many calls in a row are timed."""
+
+    function: str
+    size: int
+    algorithm: str
+    calls: int
+
+    @property
+    def name(self) -> str:
+        """For rows."""
+        return f"{self.function} {self.size} B"
+
+    def test(self) -> dict[str, Any]:
+        """Of our configuration: a batch is IMB's loop."""
+        more = {"compute": True} if self.function == "allreduce" else {}
+        return {
+            "pattern": self.function,
+            "algorithm": self.algorithm,
+            "message_size": self.size,
+            "batch": self.calls,
+            "repetitions": self.calls,
+        } | more
+
+
+CALLS = (
+    Call("allreduce", 8, "recursive-doubling", 1000),
+    Call("allreduce", 4096, "recursive-doubling", 500),
+    Call("allreduce", 1 << 20, "ring", 10),
+    Call("alltoall", 8, "linear", 1000),
+    Call("alltoall", 256 << 10, "linear", 10),
+    Call("bcast", 8, "binomial", 1000),
+    Call("bcast", 1 << 20, "scatter-allgather", 10),
+)
+Figures = Mapping[str, float]
+
+
+# --- the lab --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Nodes that stay for many runs."""
+
+    file: Path
+    nodes: int
+    rate: str
+
+    @property
+    def spaces(self) -> list[str]:
+        """The nodes' namespaces."""
+        return [f"sb-{self.file.stem}-node{number}" for number in range(1, self.nodes + 1)]
+
+
+@contextmanager
+def lab(folder: Path, nodes: int, rate: str) -> Iterator[Lab]:
+    """For as long as the block."""
+    file = folder / f"hpcc{os.getpid()}.yaml"
+    burst = {} if rate == "unlimited" else {"burst": "32KiB"}
+    topology = {"topology": 1, "rate": rate, "queue": "256KiB", "modules": ["switch"]} | burst
+    file.write_text(json.dumps(topology | {"nodes": {f"node[1-{nodes}]": {}}}))
+    switchbench("lab", "up", str(file))
+    try:
+        yield Lab(file, nodes, rate)
+    finally:
+        switchbench("lab", "down", file.stem)
+
+
+def switchbench(*words: str) -> None:
+    """A command that must succeed."""
+    done = subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=RUN_S)
+    if done.returncode != 0:
+        raise SystemExit(f"switchbench {words[0]} failed:\n{done.stdout}{done.stderr}")
+
+
+# --- ours -----------------------------------------------------------------------------------------
+
+
+def run(place: Lab, tests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """What went by steps, of the summary of a run of these tests."""
+    site = {"lab": str(place.file)}
+    configuration = {"switchbench": 1, "site": site, "transport": "tcp", "tests": list(tests)}
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = Path(folder, "bench.yaml"), Path(folder, "out")
+        file.write_text(json.dumps(configuration))  # JSON is YAML, too
+        switchbench("run", str(file), "--out", str(out))
+        steps: Mapping[str, Any] = json.loads((out / "summary.json").read_text())["steps"]
+    return steps
+
+
+def our_rings(place: Lab) -> Figures:
+    """HPCC's names."""
+    (found,) = run(place, [{"pattern": "hpcc"}])["hpcc"]
+    return {name: found["outputs"][name] for name in RINGS}
+
+
+def our_calls(place: Lab) -> Figures:
+    """t_avg of each."""
+    found = {
+        (one["pattern"], point["size"]): point["imb"]["t_avg_us"]
+        for one in run(place, [call.test() for call in CALLS])["functions"]
+        for point in one["points"]
+    }
+    return {call.name: found[call.function, call.size] for call in CALLS}
+
+
+# --- theirs ---------------------------------------------------------------------------------------
+
+
+def their_rings(mpi: Mpi) -> Figures:
+    """Of one whole run of HPCC."""
+    text = HPCC_INPUT.read_text()
+    (mpi.folder / "hpccinf.txt").write_text(
+        re.sub(r"^1000( +Ns)", rf"{MATRIX}\1", text, flags=re.M)
+    )
+    output = mpi.folder / "hpccoutf.txt"
+    output.unlink(missing_ok=True)
+    mpi.run("hpcc", timeout_s=HPCC_S)
+    values = dict(re.findall(r"^(\w+)=(.*)$", output.read_text(), re.M))
+    return {name: float(values[name]) for name in RINGS}
+
+
+def their_calls(mpi: Mpi) -> Figures:
+    """t_avg of each."""
+    words = [word for c in CALLS for word in (c.function, str(c.size), str(c.calls))]
+    printed = mpi.run(str(mpi.folder / "mpi_collectives"), *words, timeout_s=RUN_S)
+    found = {}
+    for line in printed.splitlines():
+        function, size, _, mean, _ = line.split()
+        found[f"{function} {size} B"] = float(mean)
+    return found
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def medians(
+    rounds: int, ours: Callable[[], Figures], theirs: Callable[[], Figures]
+) -> tuple[Figures, Figures]:
+    """Of each figure, both measured in turn."""
+    own, other = [], []
+    for number in range(rounds):
+        own.append(ours())
+        other.append(theirs())
+        print(f"  round {number + 1} of {rounds}", flush=True)
+    return _medians(own), _medians(other)
+
+
+def _medians(runs: Sequence[Figures]) -> Figures:
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def rings(place: Lab, mpi: Mpi, rounds: int) -> None:
+    """Latency and bandwidth of the natural ring and random ones."""
+    own, other = medians(rounds, lambda: our_rings(place), lambda: their_rings(mpi))
+    for name, unit in RINGS.items():
+        time = unit == "us"
+        row = f"{place.rate}: {name}, ours {own[name]:.4g} {unit}, HPCC {other[name]:.4g}; ratio"
+        verdict(row, own[name] / other[name], REACH, at_most=time)
+        if not time and place.rate != "unlimited":
+            share = own[name] * 8e3 / line_mbps(place.rate)
+            verdict(f"{place.rate}: {name}, of the line", share, 1.0, at_most=True)
+
+
+def collectives(place: Lab, mpi: Mpi, rounds: int) -> None:
+    """Mean time of a call."""
+    mpi.compile("mpi_collectives.c")
+    own, other = medians(rounds, lambda: our_calls(place), lambda: their_calls(mpi))
+    for call in CALLS:
+        mine, peer = own[call.name], other[call.name]
+        row = (
+            f"{place.rate}: {call.name}, ours ({call.algorithm}) {mine:.1f} us, "
+            f"Open MPI {peer:.1f} us; ratio"
+        )
+        verdict(row, mine / peer, REACH, at_most=True)
+
+
+def line_mbps(rate: str) -> float:
+    """`100M`, `1G`."""
+    return float(rate[:-1]) * {"M": 1.0, "G": 1e3}[rate[-1]]
+
+
+ROWS = {"rings": rings, "collectives": collectives}
+
+
+def parse() -> argparse.Namespace:
+    """What is asked for."""
+    parser = arguments(__doc__)
+    parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
+    parser.add_argument("--rates", nargs="+", default=["unlimited", "100M"])
+    parser.add_argument("--nodes", type=int, default=4)
+    return parser.parse_args()
+
+
+def compare(rate: str, asked: argparse.Namespace) -> None:
+    """All rows on one lab."""
+    with ExitStack() as stack:
+        folder = tempfile.TemporaryDirectory(prefix="switchbench-hpcc-")
+        path = Path(stack.enter_context(folder))
+        place = stack.enter_context(lab(path, asked.nodes, rate))
+        mpi = Mpi(path, place.spaces, MESSAGES, CONTROL)
+        print(f"{asked.nodes} ranks, {rate}", flush=True)
+        for row in asked.rows:
+            ROWS[row](place, mpi, asked.rounds)
+
+
+def main() -> int:
+    """All that is asked for."""
+    asked = parse()
+    if os.geteuid() != 0:
+        skip("namespaces need root")
+    need("mpicc", "mpirun", "hpcc", "ip", "unshare")
+    for rate in asked.rates:
+        compare(rate, asked)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
