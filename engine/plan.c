@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 
+#include "schedule.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -104,6 +106,53 @@ static void list_phase(struct lister *lister)
     json_decref(lister->idle);
 }
 
+/* Of a scheduled plan's phases in all; steps and memory: of the rank with most. */
+struct scheduled {
+    uint64_t steps;
+    uint64_t messages;
+    uint64_t bytes;
+    uint64_t memory;
+};
+
+static int add_rank(struct scheduled *sum, const struct pattern_plan *plan, uint32_t phase,
+                    uint32_t rank)
+{
+    struct schedule schedule;
+    int rc = pattern_schedule(plan, phase, rank, &schedule);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < schedule.count; i++) {
+        if (schedule.ops[i].action != SCHEDULE_SEND)
+            continue;
+        sum->messages++;
+        sum->bytes += schedule.ops[i].bytes;
+    }
+    if (schedule.steps > sum->steps)
+        sum->steps = schedule.steps;
+    if (schedule.memory > sum->memory)
+        sum->memory = schedule.memory;
+    schedule_free(&schedule);
+    return 0;
+}
+
+/* What one repetition of each phase is; null: the plan is no schedule, or memory is short. */
+static json_t *schedule_item(const struct lister *lister)
+{
+    uint32_t phases = pattern_phases(lister->plan);
+    struct scheduled sum = {0};
+    int rc = pattern_is_scheduled(lister->plan) ? 0 : -ENOENT;
+
+    for (uint32_t phase = 0; phase < phases && rc == 0; phase++)
+        for (uint32_t rank = 0; rank < lister->n && rc == 0; rank++)
+            rc = add_rank(&sum, lister->plan, phase, rank);
+    if (rc < 0)
+        return json_null();
+    return json_pack("{s:I,s:I,s:I,s:I,s:i}", "steps", (json_int_t)sum.steps, "messages",
+                     (json_int_t)sum.messages, "bytes", (json_int_t)sum.bytes, "memory",
+                     (json_int_t)sum.memory, "iterations", (int)pattern_iterations(lister->plan));
+}
+
 static void list_headline(struct lister *lister)
 {
     json_t *record = record_new(lister->records, "plan");
@@ -116,6 +165,7 @@ static void list_headline(struct lister *lister)
     json_object_set_new(record, "ranks", json_integer(lister->n));
     json_object_set_new(record, "phases", json_integer(phases));
     json_object_set_new(record, "flows", json_integer((json_int_t)lister->flow_count));
+    json_object_set_new(record, "schedule", schedule_item(lister));
     record_send(lister->records, record);
 }
 

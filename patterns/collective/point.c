@@ -127,15 +127,31 @@ static void tell_exchange(const struct pattern_plan *plan, uint32_t phase, struc
     hold(plan, steps, 2 * bytes, right);
 }
 
-#define FUNCTION(word, make_it, name_it, known)                                                    \
+#define FUNCTION(word)                                                                             \
     static pattern_teller *const word##_tellers[] = {tell_##word};                                 \
-    static const struct pattern_function word = {.name = #word, .tell = word##_tellers};           \
-    const struct pattern_kind pattern_##word = {.knows = PATTERN_PARAM_BYTES | (known),            \
-                                                .function = &(word),                               \
-                                                .make = make_it,                                   \
-                                                .phase_name = name_it}
+    static const struct pattern_function word = {.name = #word, .tell = word##_tellers}
 
-FUNCTION(pingpong, make_two, name_two, PATTERN_PARAM_COUNT);
-FUNCTION(pingping, make_two, name_two, PATTERN_PARAM_COUNT);
-FUNCTION(sendrecv, pattern_make_function, pattern_name_function, 0);
-FUNCTION(exchange, pattern_make_function, pattern_name_function, 0);
+FUNCTION(pingpong);
+FUNCTION(pingping);
+FUNCTION(sendrecv);
+FUNCTION(exchange);
+
+const struct pattern_kind pattern_pingpong = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
+                                              .function = &pingpong,
+                                              .make = make_two,
+                                              .phase_name = name_two};
+
+const struct pattern_kind pattern_pingping = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
+                                              .function = &pingping,
+                                              .make = make_two,
+                                              .phase_name = name_two};
+
+const struct pattern_kind pattern_sendrecv = {.knows = PATTERN_PARAM_BYTES,
+                                              .function = &sendrecv,
+                                              .make = pattern_make_function,
+                                              .phase_name = pattern_name_function};
+
+const struct pattern_kind pattern_exchange = {.knows = PATTERN_PARAM_BYTES,
+                                              .function = &exchange,
+                                              .make = pattern_make_function,
+                                              .phase_name = pattern_name_function};

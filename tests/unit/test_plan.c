@@ -155,6 +155,33 @@ static void only_the_headline(void **state)
     fclose(lines);
 }
 
+/* Four ranks, 400 bytes: a ring of 6 steps in which all send a quarter. */
+static void a_schedule_is_summed_up(void **state)
+{
+    FILE *lines = print("plan: {ranks: 4, pattern: {name: allreduce, algorithm: ring, bytes: 400},"
+                        " headline: true}\n");
+    json_t *headline = next(lines), *schedule = json_object_get(headline, "schedule");
+
+    (void)state;
+    assert_int_equal(number(schedule, "steps"), 6);
+    assert_int_equal(number(schedule, "messages"), 24);
+    assert_int_equal(number(schedule, "bytes"), 2400);
+    assert_int_equal(number(schedule, "memory"), 800);
+    assert_int_equal(number(schedule, "iterations"), 0);
+    json_decref(headline);
+    fclose(lines);
+    lines = print("plan: {ranks: 4, pattern: {name: nas_lu, class: B}, headline: true}\n");
+    headline = next(lines);
+    assert_int_equal(number(json_object_get(headline, "schedule"), "iterations"), 250);
+    json_decref(headline);
+    fclose(lines);
+    lines = print("plan: {ranks: 4, pattern: {name: chain}, headline: true}\n");
+    headline = next(lines);
+    assert_true(json_is_null(json_object_get(headline, "schedule")));
+    json_decref(headline);
+    fclose(lines);
+}
+
 static void refused(const char *text, int fd, const char *words)
 {
     struct document *document;
@@ -194,6 +221,7 @@ int main(void)
         cmocka_unit_test(idle_ranks_are_cut_into_parts_too),
         cmocka_unit_test(only_the_phases_asked_for),
         cmocka_unit_test(only_the_headline),
+        cmocka_unit_test(a_schedule_is_summed_up),
         cmocka_unit_test(what_can_not_be_printed_is_said),
     };
 
