@@ -250,7 +250,7 @@ def test_plain_lines_are_at_most_one_a_second() -> None:
     first, second = stream.getvalue().splitlines()
     assert first == "measuring"
     assert second.startswith(
-        "1/1 pairs neighbours, dpdk, 2 ranks, phase 0 of 0-2 done, 95.00 Mbit/s, 1 frames lost, "
+        "1/1 pairs neighbours, dpdk, 2 ranks, phase 0 of 0-2 done, 95.00 Mbit/s, 1 frame lost, "
     )
 
 

@@ -21,8 +21,10 @@ from switchbench import __version__, cli
 from switchbench.report import browser, build, definitions, markup, overview, table, tables, tidy
 from switchbench.report.data import Measured
 from switchbench.report.figure import Figure
+from switchbench.report.frame import Frame, Section
 from switchbench.report.table import Column, make
 from switchbench.results.directory import SUMMARY, load_summary
+from switchbench.results.whereabouts import in_network
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -158,6 +160,68 @@ def test_the_verdict_is_the_summary_s(word: str) -> None:
     text = overview.verdict({"status": "complete", "verdict": verdict})
     assert f'data-verdict="{word}"' in text
     assert all(words in text for words in (word.capitalize(), "Sentence.", "Scope.", "Less."))
+
+
+def test_tiles_compare_like_with_like() -> None:
+    """A ring's flows share their ports: the least of all rates is theirs, and says nothing."""
+
+    def plan(pattern: str, least: float, mean: float) -> dict[str, Any]:
+        rates = {"min": least, "mean": mean}
+        return {
+            "pattern": pattern, "parameters": {}, "transport": "tcp", "ranks": 8, "size": 65536,
+            "size_unit": "message", "lost_frames": None, "throughput": rates,
+            "slowest": {"src": f"{pattern}1:e0", "dst": "b:e0"},
+        }  # fmt: skip
+
+    text = overview.tiles({"plans": [plan("ring", 44.0, 44.0), plan("aapc", 60.0, 80.0)]})
+    assert "75.0 % of mean" in text
+    assert "aapc1:e0 → b:e0: 60.00 Mbit/s, aapc, tcp, 8 ranks, 64 KiB messages" in text
+    assert "ring" not in text
+
+
+def test_times_are_not_defined_as_rates(directory: Path) -> None:
+    made = tables.latencies(load_summary(directory)) or tables.latencies(_timed_summary())
+    assert made is not None
+    said = {column.title: column.definition for column in made.columns}
+    assert said["least"] == "Least"
+    assert "flow" not in said["greatest"]
+
+
+def _timed_summary() -> dict[str, Any]:
+    times = {"count": 9, "min": 1.0, "mean": 2.0, "max": 3.0, "worst": None}
+    return {
+        "trials": [
+            {
+                "latency": {"round_trip": times},
+                "phase_name": "p",
+                "phase": 0,
+                "pattern": "pairs",
+                "parameters": {},
+                "size": 64,
+                "size_unit": "frame",
+            }
+        ]
+    }
+
+
+def test_a_title_of_two_meanings_has_both() -> None:
+    frame = Frame()
+    for name, meaning in (("Plans", "Of a plan"), ("Ports", "Of a port"), ("More", "Of a plan")):
+        columns = (Column("a", "a", about="Always the same"), Column("lost", "b", about=meaning))
+        frame.table(Section("S"), make(name.lower(), name, "", columns, [{"a": 1, "b": 2}]))
+    text = frame.definitions() or ""
+    assert "<dt>a</dt><dd>Always the same</dd>" in text
+    assert "<dt>lost (Plans)</dt><dd>Of a plan</dd><dt>lost (Ports)</dt><dd>Of a port</dd>" in text
+    assert "More" not in text
+
+
+def test_a_frame_that_counters_differ_by_is_not_lost_by_the_network() -> None:
+    def phase(network: int, lost: int | None = None) -> dict[str, Any]:
+        return {"ranks": 2, "whereabouts": {"network": network, "lost_frames": lost}}
+
+    found = [phase(1), phase(-2), phase(190), phase(1, lost=1), phase(0, lost=0)]
+    assert [in_network(entry) for entry in found] == [0, 0, 190, 1, 0]
+    assert in_network({"ranks": 2, "whereabouts": None}) is None
 
 
 def test_no_verdict_without_clauses() -> None:

@@ -20,6 +20,7 @@ from switchbench.report.columns import PlanKey, Spans, Times
 from switchbench.report.data import Measured, plan_key
 from switchbench.report.figure import Figure, packed, unpacked
 from switchbench.report.figures import cpu, figures, heat, messages, scatter, series, skew
+from switchbench.results import figures as words
 from switchbench.results.directory import CONFIGURATION, RECORDS, SUMMARY
 from switchbench.results.summary import schema
 
@@ -302,14 +303,73 @@ def test_skew_of_very_many_phases_shows_the_worst(
     assert drawn[0] == max(said[: -(-len(said) // 10)])
 
 
-def test_cpu_parts_add_up(measured: Measured, drawn: dict[str, Figure]) -> None:
-    whole = sum(unpacked(t["x"]) for t in drawn["cpu"].data)
-    said = [
-        one["cpu_s_per_gb"]
-        for entry in measured.summary["comparisons"]
-        for one in entry["transports"]
+def test_skew_names_every_trial(measured: Measured, drawn: dict[str, Figure]) -> None:
+    """Trials of one phase have room for a name, too; chains of several lengths are told apart."""
+    axis = drawn["skew"].layout["xaxis"]
+    names = [
+        name.replace("<br>", " ").replace("\N{NO-BREAK SPACE}", " ") for name in axis["ticktext"]
     ]
-    assert whole == pytest.approx(said)
+    phases = measured.summary["trials"]
+    trials = list(dict.fromkeys((phase["trial"], phase["repeat"]) for phase in phases))
+    assert len(names) == len(trials) == 24  # of six matrices, two transports, two repeats
+    assert len(set(names)) == 12
+    chains = {name for name in names if name.startswith("chain")}
+    assert {"chain, 4 nodes, dpdk", "chain, 4 nodes, tcp"} <= chains
+    assert not any(name.startswith("aapc") and "nodes" in name for name in names)
+    points = unpacked(trace(drawn["skew"], "start")["x"])
+    assert (np.diff(points) > 0).all()
+    for at, key in zip(axis["tickvals"], trials, strict=True):
+        mine = [x for x, p in zip(points, phases, strict=True) if (p["trial"], p["repeat"]) == key]
+        assert at == pytest.approx(np.mean(mine))
+
+
+def test_cpu_says_values_and_what_is_whose(measured: Measured, drawn: dict[str, Figure]) -> None:
+    whole, own = (trace(drawn["cpu"], name) for name in ("all", "own"))
+    said = [one for entry in measured.summary["comparisons"] for one in entry["transports"]]
+    assert unpacked(whole["x"]) == pytest.approx([one["cpu_s_per_gb"] for one in said])
+    assert unpacked(own["x"]) == pytest.approx([one["cpu_process_s_per_gb"] for one in said])
+    assert whole["text"] == [words.digits(one["cpu_s_per_gb"]) for one in said]
+    rest = unpacked(whole["error_x"]["arrayminus"])
+    assert unpacked(whole["x"]) - rest == pytest.approx(unpacked(own["x"]))
+    matrices, names = whole["y"]
+    assert set(names) == {"dpdk,<br>1518 B frames", "tcp,<br>64 KiB messages"}
+    assert not any("KiB" in matrix for matrix in matrices)
+
+
+@pytest.mark.parametrize(("least", "kind"), [(3.0, None), (0.1, "log")])
+def test_cpu_that_differs_much_is_on_a_logarithmic_axis(least: float, kind: str | None) -> None:
+    def side(transport: str, cost: float) -> dict[str, Any]:
+        return {
+            "transport": transport, "options": {}, "size": 4096, "size_unit": "message",
+            "polling": False, "cpu_s_per_gb": cost, "cpu_process_s_per_gb": cost / 2,
+            "ratio": {"cpu_s_per_gb": None},
+        }  # fmt: skip
+
+    entry = {
+        "pattern": "pairs", "parameters": {}, "ranks": 2, "network": "lab", "message_bytes": 4096,
+        "transports": [side("tcp", 10.0), side("verbs", least)],
+    }  # fmt: skip
+    bigger = entry | {"message_bytes": 65536}
+    summary = {"comparisons": [entry, bigger], "messages": {"computing": []}}
+    (one,) = cpu.figures(Measured(Path(), summary))
+    assert one.layout["xaxis"].get("type") == kind
+    low, high = one.layout["xaxis"]["range"]
+    assert low < (np.log10(least / 2) if kind else 0.0)
+    assert high > (1.0 if kind else 10.0)
+    assert set(one.data[0]["y"][0]) == {"pairs,<br>2 nodes, 4 KiB", "pairs,<br>2 nodes, 64 KiB"}
+    assert one.data[0]["textposition"] == ["middle right"] * 4
+
+
+def test_whole_plans_leave_room_for_their_values(drawn: dict[str, Figure]) -> None:
+    layout = drawn["plans"].layout
+    for axis, name in (("xaxis", "x"), ("xaxis2", "x2")):
+        longest = max(unpacked(t["x"]).max() for t in drawn["plans"].data if t["xaxis"] == name)
+        assert layout[axis]["range"][1] == pytest.approx(1.22 * longest, rel=0.01)
+    narrow = layout["meta"]["narrow"]
+    assert narrow["xaxis"]["domain"] == narrow["xaxis2"]["domain"] == [0, 1]
+    assert narrow["yaxis2"]["domain"][1] < narrow["yaxis"]["domain"][0]
+    lines = [line for name in drawn["plans"].data[0]["y"] for line in name.split("<br>")]
+    assert max(map(len, lines)) <= 24
 
 
 # --- messages ----------------------------------------------------------------------------------

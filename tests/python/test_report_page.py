@@ -158,6 +158,68 @@ def test_filters_find_the_loss(opened: Opened) -> None:
     assert set(opened.column("losses", "transport")) == {"tcp"}
 
 
+FILTERS = (  # what is typed, of numbers 0 to 9,999 by their half, shown with four digits
+    ("= 1,234.5", 0, ""),  # shown as 1,235 and 1,234
+    ("= 1,234", 2, ""),
+    (">= 4,999", 3, ""),
+    ("1,000..1,001", 3, ""),
+    ("<1", 2, ""),
+    ("99.5", 10, ""),
+    ("-", 1, ""),
+    (">", 10_001, ""),
+    ("fast", 10_001, '"fast" is no filter of numbers'),
+    ("> 5 %", 10_001, '"> 5 %" is no filter of numbers'),
+)
+
+
+def test_filters_mean_what_is_shown(chromium: Any, directory: Path) -> None:
+    opened = open_page(chromium, directory / build.REPORT)
+    opened.page.evaluate(
+        """() => {
+            const place = document.createElement("div");
+            place.id = "halves";
+            document.querySelector("main").prepend(place);
+            const values = [...Array(10000).keys()].map((n) => n / 2);
+            const columns = [{title: "n", kind: "number", unit: "", definition: "d"}];
+            new LongTable(place, {columns, values: [[...values, null]]});
+        }"""
+    )
+    box = opened.page.locator("#halves").get_by_label("Filter by n")
+    tally = opened.page.locator("#halves .tally")
+    for typed, rows, complaint in FILTERS:
+        box.fill(typed)
+        said = tally.inner_text()
+        count = int(said.split()[0].replace(",", ""))
+        assert (count, box.get_attribute("aria-invalid")) == (rows, str(bool(complaint)).lower()), (
+            f"{typed}: {said}"
+        )
+        assert complaint in said
+    opened.page.locator("#halves").get_by_role("button", name="Show all").click()
+    assert tally.inner_text() == "10,001 rows"
+    opened.page.context.close()
+
+
+def test_pictures_have_buttons_that_differ(opened: Opened) -> None:
+    figure = opened.page.locator("[data-figure]").first
+    figure.scroll_into_view_if_needed()
+    figure.locator(".main-svg").first.wait_for(timeout=DRAWN_MS)
+    assert figure.locator(".modebar-btn svg.word").all_text_contents() == ["PNG", "SVG"]
+
+
+def test_narrow_windows_put_one_below_the_other(chromium: Any, directory: Path) -> None:
+    opened = open_page(chromium, directory / build.REPORT)
+    opened.page.set_viewport_size({"width": 400, "height": 900})
+    figure = opened.page.locator("[data-figure=plans]")
+    figure.scroll_into_view_if_needed()
+    figure.locator(".main-svg").first.wait_for(timeout=DRAWN_MS)
+    boxes = [figure.locator(f".subplot.{name}").bounding_box() for name in ("xy", "x2y2")]
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert opened.page.evaluate(wide)
+    assert opened.complaints == []
+    opened.page.context.close()
+
+
 def test_a_word_is_chosen_from_a_list(opened: Opened) -> None:
     skew = opened.table("skew")
     skew.get_by_label("Filter by transport").select_option("tcp")

@@ -307,7 +307,7 @@ def test_alarm_for_more_delivered_than_offered() -> None:
     records = pair_records()
     records[3] |= {"frames": 8001}
     result = summarise(records)
-    assert "1 frames more delivered than offered" in result["alarms"][0]
+    assert "1 frame more delivered than offered" in result["alarms"][0]
     assert result["trials"][0]["lost_frames"] == 10
 
 

@@ -35,7 +35,7 @@ class Plain:
         self._last_s = time.monotonic()
         state = self._state
         left = figures.seconds(state.left_s)
-        lost = f", {phase.lost.total():,} frames lost" if phase.lost.total() else ""
+        lost = f", {figures.of(phase.lost.total(), 'frame')} lost" if phase.lost.total() else ""
         self._say(f"{state.words} done, {rate(state.delivered_bps)}{lost}, about {left} left")
 
     def turn(self) -> None:

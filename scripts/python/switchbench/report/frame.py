@@ -55,7 +55,8 @@ class Frame:
     """A page in the making: data of its figures and tables, and what their numbers mean."""
 
     blocks: list[Html] = field(default_factory=list)
-    meanings: dict[str, str] = field(default_factory=dict)  # title -> definition, of what is shown
+    # Of what is shown: a column's title, what it means, and in which tables.
+    meanings: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def figure(self, section: Section, drawn: Figure) -> None:
         """Adds a figure to a section."""
@@ -83,7 +84,8 @@ class Frame:
         name = f"table-{table.name}"  # a figure may have the same
         self.blocks.append(_block(name, table.data()))
         for column in table.columns:
-            self.meanings.setdefault(column.title, column.definition)
+            some = self.meanings.setdefault(column.title, {})
+            some.setdefault(column.definition, []).append(table.title)
         section.parts += [
             tag("h3", table.title),
             about,
@@ -134,11 +136,14 @@ def _contents(section: Section) -> Html:
     return tag("li", tag("a", section.title, href=f"#{section.name}"), within)
 
 
-def _meanings(meanings: Mapping[str, str]) -> Html | None:
+def _meanings(meanings: Mapping[str, Mapping[str, Sequence[str]]]) -> Html | None:
+    """A title that means different things in different tables is told apart by them."""
     if not meanings:
         return None
     rows: Iterator[Html] = (
-        join([tag("dt", title), tag("dd", words)]) for title, words in sorted(meanings.items())
+        join([tag("dt", title if len(some) == 1 else f"{title} ({tables[0]})"), tag("dd", words)])
+        for title, some in sorted(meanings.items())
+        for words, tables in some.items()
     )
     about = "The same words appear when the pointer rests on a number. Formulas: doc/measures.md."
     return join([paragraph(about, "about"), tag("dl", *rows)])

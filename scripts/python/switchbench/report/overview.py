@@ -4,6 +4,7 @@ and what was not measured. Made of the summary; where it lacks something, nothin
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,11 @@ from .table import at
 Summary = Mapping[str, Any]
 
 _MOST_SENTENCES = 200
+_SLOWEST_IS = (
+    "The flow that is the furthest below the mean of its own plan's flows, by payload in the "
+    "window. Flows of different patterns share their ports with different numbers of others: only "
+    "those of one plan are like each other"
+)
 _SIGNS = {"accepted": "✓", "refused": "✗", "inconclusive": "?"}
 _RAN = {
     "complete": "All that was asked for was measured.",
@@ -33,6 +39,8 @@ def verdict(summary: Summary) -> Html:
     ran = _RAN.get(str(summary.get("status")), "")
     if not found:
         words = "The configuration has no clause to judge by (expect)."
+        if summary.get("expectations"):
+            words = "What was judged can't be read here."
         return tag("div", tag("b", "No verdict"), tag("p", f"{words} {ran}"), class_="verdict")
     word = found["verdict"]
     said = tag("p", f"{found['sentence'].rstrip('.')}. {ran}")
@@ -61,12 +69,16 @@ def _tiles(summary: Summary, plans: Sequence[Mapping[str, Any]]) -> Iterator[Htm
         value = at(least, "throughput.least_percent_of_line")
         key = "throughput.least_percent_of_line"
         yield _tile("Least port", f"{value:.2f} % of line", _what(least), key)
-    slowest = _least(plans, "throughput.min")
-    if slowest is not None:
+    slowest = min(plans, key=lambda plan: _share_of_mean(plan) or math.inf, default=None)
+    share = _share_of_mean(slowest) if slowest is not None else None
+    if slowest is not None and share is not None:
         rate = at(slowest, "throughput.min")
         unit = figures.unit_for([rate])
-        words = f"{figures.flow(slowest['slowest'])}, {_what(slowest)}"
-        yield _tile("Slowest flow", f"{unit.show(rate)} {unit.name}", words, "throughput.min")
+        flow = figures.flow(slowest["slowest"]) if slowest["slowest"] else "a flow"
+        words = f"{flow}: {unit.show(rate)} {unit.name}, {_what(slowest)}"
+        yield _tile(
+            "Slowest flow", f"{100 * share:.1f} % of mean", words, "throughput.min", _SLOWEST_IS
+        )
     lost = [plan for plan in plans if plan["lost_frames"] is not None]
     if lost:
         frames = sum(plan["lost_frames"] for plan in lost)
@@ -77,19 +89,27 @@ def _tiles(summary: Summary, plans: Sequence[Mapping[str, Any]]) -> Iterator[Htm
     yield _tile("Not measured", str(missing), "of what was asked for", "not_measured")
 
 
+def _share_of_mean(plan: Mapping[str, Any]) -> float | None:
+    """How much of its plan's mean the slowest flow has: flows of other patterns share their ports
+    with fewer or more others, and are not like it."""
+    least, mean = at(plan, "throughput.min"), at(plan, "throughput.mean")
+    return None if least is None or not mean else float(least / mean)
+
+
 def _least(plans: Iterable[Mapping[str, Any]], key: str) -> Mapping[str, Any] | None:
     known = [plan for plan in plans if at(plan, key) is not None]
     return min(known, key=lambda plan: float(at(plan, key)), default=None)
 
 
 def _what(plan: Mapping[str, Any]) -> str:
-    return f"{figures.pattern(plan)}, {plan['transport']}, {figures.of(plan['ranks'], 'rank')}"
+    ranks = figures.of(plan["ranks"], "rank")
+    return f"{figures.pattern(plan)}, {plan['transport']}, {ranks}, {figures.size(plan)}"
 
 
-def _tile(title: str, value: str, words: str, key: str) -> Html:
+def _tile(title: str, value: str, words: str, key: str, about: str = "") -> Html:
     return tag(
         "div", tag("span", title), tag("b", value), tag("div", tag("small", words)),
-        class_="tile", data_name=title, data_definition=definition(key), tabindex="0",
+        class_="tile", data_name=title, data_definition=about or definition(key), tabindex="0",
     )  # fmt: skip
 
 
@@ -119,7 +139,7 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     switches = sorted({port["switch"] for port in ports if port["switch"]})
     lab = run.get("lab")
     if lab:
-        yield "switch", f"the lab {lab}, of network namespaces on one machine"
+        yield "switch", f"the lab {lab}, on one machine"
     elif switches:
         yield "switches", ", ".join(switches)
     nodes = len(run.get("nodes") or [])

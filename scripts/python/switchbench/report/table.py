@@ -102,7 +102,7 @@ def make(
         tuple(column for column, _ in kept),
         [values for _, values in kept],
         shared=f"In all rows: {', '.join(shared)}." if shared else "",
-        unseen=f"Not observed in any row: {', '.join(unseen)}." if unseen else "",
+        unseen=f"Not observed in any row: {'; '.join(unseen)}." if unseen else "",
     )
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..results import figures
+from ..results.whereabouts import NO_LOSS, in_network
 from . import figure, step_tables
+from .definitions import definition
 from .table import RATE, Column, Entry, Table, at, make
 
 Summary = Mapping[str, Any]
@@ -108,7 +110,14 @@ def losses(summary: Summary) -> Table | None:
         Column("lost", "loss_percent", unit="%"),
         Column("lost, worst flow", "worst_loss_percent", unit="%"),
         _frames("lost in sender's host", "whereabouts.sender_host"),
-        _frames("lost in network", "whereabouts.network"),
+        Column(
+            "lost in network",
+            "whereabouts.network",
+            "count",
+            fold=True,
+            value=in_network,
+            about=f"{definition('whereabouts.network')}. {NO_LOSS}",
+        ),
         _frames("lost in receiver's host", "whereabouts.receiver_host"),
         _frames("damaged on wires", "whereabouts.wire_errors"),
         _frames("duplicated", "duplicated_frames"),
@@ -198,7 +207,7 @@ _KINDS = {
     "pingpong": "message, there and back",
 }
 _PERCENTILES = tuple(
-    Column(title, f"times.{key}", unit="µs", defined=key)
+    Column(title, f"times.{key}", unit="µs", defined=f"floors.{key}")
     for title, key in (
         ("least", "min"), ("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"),
         ("p99.9", "p99_9"), ("p99.99", "p99_99"), ("greatest", "max"), ("variation", "pdv"),
@@ -335,8 +344,23 @@ def tuning(summary: Summary) -> Table | None:
         Column("offloads", "offloads", "text", fold=True),
         Column("hot paths", "variants", "text", fold=True),
         Column("RDMA device", "rdma.rdma", "text", seldom=True),
-        Column("RDMA link", "rdma.link_layer", "text", fold=True, seldom=True),
-        Column("RDMA MTU", "rdma.mtu", "count", "B", fold=True, seldom=True),
+        Column(
+            "RDMA link",
+            "rdma.link_layer",
+            "text",
+            fold=True,
+            seldom=True,
+            about="The link layer of the device's port: InfiniBand or Ethernet",
+        ),
+        Column(
+            "RDMA MTU",
+            "rdma.mtu",
+            "count",
+            "B",
+            fold=True,
+            seldom=True,
+            about="Active path MTU of the device's port: payload of a packet at the most",
+        ),
     )
     about = "What each port was sent and received through, as the nodes found it."
     return make("tuning", "Ports and their tuning", about, columns, summary.get("ports", []))
@@ -345,14 +369,21 @@ def tuning(summary: Summary) -> Table | None:
 def nodes(summary: Summary) -> Table | None:
     """Each node and its clock."""
     clocks = {clock["node"]: clock for clock in summary.get("clocks", [])}
-    entries = [{**node, "how": clocks.get(node["node"], {})} for node in summary["run"]["nodes"]]
+    found = at(summary, "run.nodes") or []
+    entries = [{**node, "how": clocks.get(node["node"], {})} for node in found]
     columns = (
         Column("node", "node", "text"),
-        Column("host", "host", "text", fold=True),
+        Column("host", "host", "text", fold=True, about="The machine that the node runs on"),
         Column("version", "version", "text", fold=True),
-        Column("CPUs", "cpus", "count", fold=True),
-        Column("workers", "workers", "count", fold=True),
-        Column("between bursts", "worker", "text", fold=True),
+        Column("CPUs", "cpus", "count", fold=True, about="That the node's machine has online"),
+        Column("workers", "workers", "count", fold=True, about="Threads that send and receive"),
+        Column(
+            "between bursts",
+            "worker",
+            "text",
+            fold=True,
+            about="What workers do: poll, or sleep until there is something to do",
+        ),
         Column("cores", "cores", "text"),
         Column("clock", "how.clock", "text", fold=True, defined="clocks.clock"),
         Column("clock within", "how.bound_us", unit="µs", defined="clocks.bound_us"),

@@ -268,7 +268,8 @@ class HostLimit:
         if self.short_percent is not None:
             words.append(f"offered {self.short_percent:.1f} % less than intended")
         if self.dropped_frames is not None:
-            words.append(f"{self.dropped_frames} frames dropped in the host")
+            frames = "frame" if self.dropped_frames == 1 else "frames"
+            words.append(f"{self.dropped_frames} {frames} dropped in the host")
         return ", ".join(words)
 
 

@@ -415,10 +415,12 @@ class Summary:
                     "no line carries that; the line rate is wrong or the count is"
                 )
         for flow in result.flows:
-            if m.surplus_frames(flow):
+            surplus = m.surplus_frames(flow)
+            if surplus:
+                frames = "frame" if surplus == 1 else "frames"
                 self._alarms.append(
-                    f"{flow.src} -> {flow.dst}: {m.surplus_frames(flow)} frames more delivered "
-                    f"than offered in {result.label}"
+                    f"{flow.src} -> {flow.dst}: {surplus} {frames} more delivered than offered in "
+                    f"{result.label}"
                 )
 
     def _not_needed(self) -> set[tuple[int, int]]:

@@ -23,6 +23,7 @@ from ..model import SCHEDULE
 from . import clocks, figures, latency_table, messages, side_by_side, steps_table, verdict_table
 from .figures import Unit, unit_for
 from .statistics import MEASURE
+from .whereabouts import in_network
 
 WORST_PHASES = 5
 PLAIN_WIDTH = 120  # where there is no terminal to ask
@@ -385,12 +386,7 @@ class Report:
 
     def _whereabouts(self) -> None:
         """Where frames went missing, of the phases that lost the most."""
-        lossy = [
-            entry
-            for entry in self._summary["trials"]
-            if any((entry["whereabouts"][place] or 0) > 0 for place in _PLACES)
-            and entry["traffic"] != SCHEDULE  # its phases end while acknowledgements are under way
-        ]
+        lossy = [entry for entry in self._summary["trials"] if _went_missing(entry)]
         if not lossy:
             return
         lossy.sort(key=lambda entry: -(entry["whereabouts"]["lost_frames"] or 0))
@@ -402,7 +398,7 @@ class Report:
             table.add_row(
                 escape(_title(entry)),
                 escape(_phase_name(entry)),
-                *(figures.count(found[place]) for place in ("lost_frames", *_PLACES)),
+                *map(figures.count, (found["lost_frames"], *_places_of(entry))),
                 escape(found["ports"][0]["port"] if found["ports"] else ""),
             )
         self._console.print(table)
@@ -445,7 +441,7 @@ class Report:
                 words.append(f"offered up to {max(short):.1f} % less than intended")
             drops = sum(limit["dropped_frames"] or 0 for limit in found)
             if drops:
-                words.append(f"{figures.count(drops)} frames dropped in the host")
+                words.append(f"{figures.of(drops, 'frame')} dropped in the host")
             sentences.append(f"{port}: {', '.join(words)}, in {figures.of(len(found), 'phase')}")
         return sentences
 
@@ -474,7 +470,16 @@ def make_canvas() -> Console:
     return Console(width=PLAIN_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
 
 
-_PLACES = ("sender_host", "network", "receiver_host")
+def _places_of(entry: Entry) -> tuple[int | None, int | None, int | None]:
+    """What went missing in the sender's host, the network, the receiver's host."""
+    found = entry["whereabouts"]
+    return found["sender_host"], in_network(entry), found["receiver_host"]
+
+
+def _went_missing(entry: Entry) -> bool:
+    if entry["traffic"] == SCHEDULE:  # its phases end while acknowledgements are under way
+        return False
+    return any((count or 0) > 0 for count in _places_of(entry))
 
 
 def _sureness(entry: Entry) -> str:

@@ -8,6 +8,7 @@ doc/measures.md, "Where it went missing".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,10 @@ from . import measures as m
 from .records import PhaseRecords, PortCount
 
 PORTS_SHOWN = 16
+NO_LOSS = (
+    "Transports that see no frames: up to one for each port counts as none, because the counters "
+    "of ports are not read at the same instant"
+)
 
 
 def whereabouts(phase: PhaseRecords, lost: int | None) -> dict[str, Any]:
@@ -42,6 +47,15 @@ def whereabouts(phase: PhaseRecords, lost: int | None) -> dict[str, Any]:
         "agree": agree,
         "ports": _worst(found),
     }
+
+
+def in_network(entry: Mapping[str, Any]) -> int | None:
+    """What a phase lost in the network, of its entry in the summary, for a person: NO_LOSS."""
+    found = entry["whereabouts"] or {}
+    network: int | None = found.get("network")
+    if network is None or found.get("lost_frames") is not None:
+        return network
+    return network if network > entry["ranks"] else 0
 
 
 @dataclass(frozen=True)

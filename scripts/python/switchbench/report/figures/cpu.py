@@ -3,22 +3,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...results import figures as words
 from ...results.messages import changed, effect
 from ..data import Measured
-from ..figure import CPU, LEGEND, PALETTE, Figure, gaps, named_rows, packed
+from ..figure import (
+    CPU,
+    LEGEND,
+    LOGARITHMIC,
+    PALETTE,
+    Figure,
+    gaps,
+    marker,
+    named_rows,
+    packed,
+    rows,
+)
 from .series import Entry, sentence
+
+Floats = NDArray[np.float64]
 
 COST_IS = (
     "CPU seconds by 10^9 bytes of payload that receivers verified, over all machines, phases and "
-    "repeats. Own processes: what the nodes' processes used, system calls included. The rest: "
-    "interrupts, softirq, kernel threads, and what else the machines did. Workers that poll burn a "
-    "core each, whatever comes (said on hover)."
+    "repeats. Own processes: what the nodes' processes used, system calls included. The line from "
+    "there to all: interrupts, softirq, kernel threads, and what else the machines did. Workers "
+    "that poll burn a core each, whatever comes (said on hover)."
 )
 COMPUTING_IS = (
     "Floating-point operations of one thread in a second while it computed, the mean over all "
@@ -27,7 +41,8 @@ COMPUTING_IS = (
     "the difference. On hover: what that comes to, and the node that was slowed down the most. "
     "(Salmon, Stein and Sterling 1998, Figure 7)"
 )
-_PARTS = (("own processes", ""), ("the rest: kernel and all else", "/"))
+WIDE_IS = " The axis is logarithmic."
+_WIDE = 20.0  # times the least: then on an axis from 0 it would not be seen
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
@@ -52,51 +67,118 @@ def figures(measured: Measured) -> Iterator[Figure]:
 def _figure(sides: Sequence[tuple[Entry, Entry]]) -> Figure:
     whole = gaps([one["cpu_s_per_gb"] for _, one in sides])
     own = gaps([one["cpu_process_s_per_gb"] for _, one in sides])
-    places = [[_matrix(entry) for entry, _ in sides], [_name(one) for _, one in sides]]
-    data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "y": places,
-            "x": packed(values),
-            "marker": {"color": PALETTE[number], "pattern": {"shape": hatch}},
-            "customdata": [
-                [total, *_said(one)] for total, (_, one) in zip(whole, sides, strict=True)
-            ],
-            "hovertemplate": (
-                f"{name}: %{{x:,.4~r}} s/GB of %{{customdata[0]:,.4~r}} s/GB<br>%{{customdata[1]}}"
-                "<extra></extra>"
-            ),
-        }
-        for number, ((name, hatch), values) in enumerate(
-            zip(_PARTS, (own, np.maximum(0.0, whole - own)), strict=True)
-        )
-    ]
+    naming = _naming([entry for entry, _ in sides])
+    places = [[naming(entry) for entry, _ in sides], [_name(one) for _, one in sides]]
+    places = [[_wrapped(name) for name in names] for names in places]
+    positive = np.concatenate([whole, own])
+    positive = positive[positive > 0]
+    wide = len(positive) > 0 and positive.max() > _WIDE * positive.min()
+    scale: dict[str, Any] = LOGARITHMIC if wide else {"rangemode": "tozero"}
     return Figure(
         name="cpu",
         title=sentence("CPU time by transport, for each gigabyte delivered"),
-        definition=COST_IS,
-        data=data,
+        definition=COST_IS + (WIDE_IS if wide else ""),
+        data=[
+            _dots(1, "all", whole, places, sides)
+            | {"error_x": _rest(whole, own), "textposition": _beside(whole, own, "right")},
+            _dots(0, "own processes", own, places, sides)
+            | {"textposition": _beside(own, whole, "left")},
+        ],
         layout={
-            "barmode": "stack",
             "legend": LEGEND,
-            "xaxis": {"title": {"text": "CPU s/GB"}, "rangemode": "tozero"},
+            "xaxis": scale | {"title": {"text": "CPU s/GB"}, "range": _range(positive, wide, 0.15)},
             "yaxis": {"autorange": "reversed", "automargin": True},
+            "meta": {
+                "narrow": {
+                    "xaxis": {"range": _range(positive, wide, 0.5)},
+                    "yaxis": {"tickfont": {"size": 10}},
+                }
+            },
         },
         section=CPU,
-        height=150 + 34 * len(sides),
+        height=150 + 38 * len(sides),
     )
 
 
-def _matrix(entry: Entry) -> str:
-    ranks = words.of(entry["ranks"], "node")
-    return f"{words.pattern(entry)}, {ranks}, {words.binary(entry['message_bytes'])}"
+def _wrapped(name: str) -> str:
+    """On two lines, of which the first is the one that tells most."""
+    return name.replace(", ", ",<br>", 1)
+
+
+def _dots(
+    number: int, name: str, values: Floats, places: Any, sides: Sequence[tuple[Entry, Entry]]
+) -> dict[str, Any]:
+    """One of both, each point with its value."""
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": name,
+        "x": packed(values),
+        "y": places,
+        "marker": marker(number, 10),
+        "text": [words.digits(value) for (value,) in rows(values)],
+        "cliponaxis": False,
+        "customdata": [_said(one) for _, one in sides],
+        "hovertemplate": f"{name}: %{{x:,.4~r}} s/GB<br>%{{customdata[0]}}<extra></extra>",
+    }
+
+
+def _beside(values: Floats, others: Floats, otherwise: str) -> list[str]:
+    """On which side of its point a value is written: not between the two. All is more than its
+    part but where clocks are as coarse as those of emulated guests."""
+    sides = np.where(values > others, "right", np.where(values < others, "left", otherwise))
+    return [f"middle {side}" for side in sides]
+
+
+def _rest(whole: Floats, own: Floats) -> dict[str, Any]:
+    """The line between both: what the kernel and all else took."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": packed(np.zeros(len(whole))),
+        "arrayminus": packed(np.maximum(0.0, whole - own)),
+        "width": 0,
+        "thickness": 3,
+        "color": "rgba(127,127,127,0.6)",
+    }
+
+
+def _range(positive: Floats, wide: bool, room: float) -> list[float] | None:
+    """With room for the values beside the outermost points: so much of what lies between them."""
+    if not len(positive):
+        return None
+    if not wide:
+        most = float(positive.max())
+        return [-room * most, (1 + room) * most]
+    least, most = float(np.log10(positive.min())), float(np.log10(positive.max()))
+    return [least - room * (most - least), most + room * (most - least)]
+
+
+def _naming(entries: Sequence[Entry]) -> Callable[[Entry], str]:
+    """A matrix's name. Each transport has its own size of messages or frames; the size at which
+    they were compared is told where a matrix was compared at several."""
+
+    def matrix(entry: Entry) -> str:
+        network = f", network {entry['network']}" if several else ""
+        return f"{words.pattern(entry)}, {words.of(entry['ranks'], 'node')}{network}"
+
+    several = len({entry["network"] for entry in entries}) > 1
+    sizes: dict[str, set[int]] = {}
+    for entry in entries:
+        sizes.setdefault(matrix(entry), set()).add(entry["message_bytes"])
+
+    def name(entry: Entry) -> str:
+        found = matrix(entry)
+        return (
+            found if len(sizes[found]) < 2 else f"{found}, {words.binary(entry['message_bytes'])}"
+        )
+
+    return name
 
 
 def _name(one: Entry) -> str:
     options = [f"{key.partition('.')[2]} {value}" for key, value in one["options"].items()]
-    return " ".join([one["transport"], *options])
+    return ", ".join([" ".join([one["transport"], *options]), words.size(one)])
 
 
 def _said(one: Entry) -> list[Any]:

@@ -28,7 +28,7 @@ LOSS_IS = (
     "in percent of those offered, over the whole trial and all phases and repeats. "
 )
 BY_MODULE = "Rows and columns are ordered by module or switch; lines part them. "
-BY_SITE = "Rows and columns are in the site's order: no wiring or groups are known. "
+BY_SITE = "Rows and columns are in order: no modules or groups that would part them are known. "
 
 _CELLS = 6_500_000  # of all heat maps of a report: some 20 MB of it
 _MAPS = 24  # settings shown: the most uneven
@@ -160,7 +160,7 @@ class _Axis:
     @property
     def words(self) -> str:
         """What the definition says of rows and columns."""
-        text = BY_MODULE if self.bounds else BY_SITE
+        text = BY_SITE if len(self.bounds) < 2 else BY_MODULE
         if self.block > 1:
             text += f"Each cell is {self.block} x {self.block} ports, and shows the worst of them. "
         if self.left:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...model import WAITING
+from ...results import figures as words
 from ...results import measures as m
 from ..data import Measured
 from ..figure import COUNTS, LEGEND, LOSS, PALETTE, Figure, gaps, line_style, named_rows, packed
@@ -86,11 +87,14 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Figure:
                 "x": packed(gaps(counts)),
                 "marker": {"color": PALETTE[number], "pattern": {"shape": hatch}},
                 "customdata": [
-                    [100 * count / sent if count is not None and sent else None]
+                    [
+                        words.of(count or 0, "frame"),
+                        100 * count / sent if count is not None and sent else None,
+                    ]
                     for count, sent in zip(counts, offered, strict=True)
                 ],
                 "hovertemplate": (
-                    f"%{{x:,}} frames in the {name}, %{{customdata[0]:,.3~r}} % of those offered"
+                    f"%{{customdata[0]}} in the {name}, %{{customdata[1]:,.3~r}} % of those offered"
                     "<extra></extra>"
                 ),
             }

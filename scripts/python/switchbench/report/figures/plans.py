@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ BY_PHASE = (
     "distance between the nodes that talk. (Rauch 2005, Figure 3)"
 )
 _OVERLAID = 4  # series in one figure by phase: more hide each other
-_BAR = 26  # pixels
+_BAR = 34  # pixels: two lines of a name
+_LETTERS = 24  # of a line
+_VALUE = 1.22  # of the longest bar: where the axis ends
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
@@ -61,7 +64,9 @@ def _whole(plans: Sequence[Entry]) -> Figure:
         for number, transport in enumerate(transports)
         for one in ("time", "rate")
     ]
-    below = {"rangemode": "tozero", "automargin": True}
+    rates = [plan["throughput"]["mean"] * unit.scale for plan in plans]
+    times = [plan["elapsed_s"] or 0.0 for plan in plans]
+    names = named_rows([_wrapped(label) for label in labels])
     return Figure(
         name="plans",
         title=sentence("whole plans: time and throughput", found.common),
@@ -70,16 +75,42 @@ def _whole(plans: Sequence[Entry]) -> Figure:
         layout={
             "barmode": "overlay",
             "bargap": 0.35,
-            "xaxis": below | {"domain": [0, 0.47], "title": {"text": "Time of the plan, s"}},
-            "xaxis2": below
-            | {"domain": [0.53, 1], "title": {"text": f"Payload per flow, {unit.name}"}},
-            "yaxis": named_rows(labels),
+            "xaxis": _below("Time of the plan, s", times) | {"domain": [0, 0.48]},
+            "xaxis2": _below(f"Payload per flow, {unit.name}", rates)
+            | {"domain": [0.52, 1], "anchor": "y2"},
+            "yaxis": names,
+            "yaxis2": names | {"anchor": "x2", "showticklabels": False},
             "showlegend": len(transports) > 1,
             "legend": LEGEND,
+            "meta": {"narrow": _narrow(len(labels))},
         },
         section=ALL_TO_ALL,
         height=150 + _BAR * len(labels),
     )
+
+
+def _below(title: str, values: Sequence[float]) -> dict[str, Any]:
+    """An axis with room for the value behind the longest bar."""
+    return {
+        "range": [0, _VALUE * max(values, default=0.0) or 1.0],
+        "automargin": True,
+        "title": {"text": title},
+    }
+
+
+def _narrow(bars: int) -> dict[str, Any]:
+    """In a narrow window one below the other."""
+    return {
+        "height": 260 + 2 * _BAR * bars,
+        "xaxis": {"domain": [0, 1]},
+        "xaxis2": {"domain": [0, 1]},
+        "yaxis": {"domain": [0.6, 1]},
+        "yaxis2": {"domain": [0, 0.4], "showticklabels": True},
+    }
+
+
+def _wrapped(label: str) -> str:
+    return "<br>".join(wrap(label, _LETTERS))
 
 
 # Told apart without colour: the second transport's bars are hatched.
@@ -107,8 +138,9 @@ def _bars(
         "showlegend": what == "time",
         "legend": LEGEND,
         "x": packed(mean),
-        "y": [labels[i] for i in mine],
+        "y": [_wrapped(labels[i]) for i in mine],
         "xaxis": "x" if what == "time" else "x2",
+        "yaxis": "y" if what == "time" else "y2",
         "error_x": {
             "type": "data",
             "symmetric": False,

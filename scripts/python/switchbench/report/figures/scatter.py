@@ -119,7 +119,7 @@ def _figure(name: str, clouds: Sequence[_Cloud]) -> Figure:
             "xaxis": size_axis(float(sizes.min()), float(sizes.max())),
             "yaxis": LOGARITHMIC | {"title": {"text": "Half the round trip, µs"}},
             "showlegend": True,
-            "legend": LEGEND,
+            "legend": LEGEND | {"itemsizing": "constant"},
             "hovermode": "closest",
         },
         section=MESSAGES,
@@ -189,9 +189,15 @@ def _points(number: int, cloud: _Cloud, chosen: NDArray[np.int64]) -> dict[str, 
         "legendgroup": str(number),
         "x": packed(cloud.size[chosen].astype(np.uint32)),
         "y": packed(cloud.time_us[chosen].astype(np.float32)),
-        "marker": marker(number, 4) | {"opacity": 0.55},
+        "marker": _open(number),
         "hovertemplate": "%{x:,} B: %{y:,.4~r} µs",
     }
+
+
+def _open(number: int) -> dict[str, Any]:
+    """Symbols that can be told apart without their colour, and below each other."""
+    style = marker(number, 6)
+    return style | {"symbol": f"{style['symbol']}-open", "opacity": 0.7}
 
 
 def _line(number: int, cloud: _Cloud) -> dict[str, Any]:

@@ -6,6 +6,7 @@
 
 const MOST_DRAWN = 24; // figures; those longest out of sight are taken away beyond that
 const HOVER_MS = 350;
+const NARROW_PX = 560; // of a figure
 const root = document.documentElement;
 
 /** What a block of the page holds: gzip in base64. */
@@ -50,6 +51,24 @@ function themed(layout, dark) {
   };
   const { title, ...rest } = structuredClone(layout); // the title stands above, in the page
   return { ...rest, template: { layout: base }, autosize: true };
+}
+
+/** In a narrow window: what the figure itself says of it, and colour bars below the drawing. */
+function fitted(data, layout, width) {
+  if (width >= NARROW_PX) return { data, layout };
+  const { narrow = {} } = layout.meta ?? {};
+  const thin = { ...layout, margin: { l: 48, r: 12, t: 24, b: 56, ...layout.margin } };
+  for (const [name, value] of Object.entries(narrow)) {
+    thin[name] = typeof value === "object" ? { ...layout[name], ...value } : value;
+  }
+  const lying = data.map((trace) => (trace.colorbar ? { ...trace, colorbar: lyingBar(trace.colorbar) } : trace));
+  if (data.some((trace) => trace.colorbar)) thin.height = Math.min(layout.height, width + 140);
+  return { data: lying, layout: thin };
+}
+
+function lyingBar(bar) {
+  const title = { ...bar.title, side: "top" };
+  return { ...bar, title, orientation: "h", thickness: 12, x: 0.5, y: 1, yanchor: "bottom", len: 1 };
 }
 
 function applyTheme() {
@@ -97,9 +116,10 @@ class Drawn {
       await tablesFirst();
       const [Plotly, { data, layout }] = await Promise.all([needPlotly(), this.content()]);
       const height = layout.height ?? 420;
-      this.place.style.minHeight = `${height}px`;
       const dark = isDark();
-      await Plotly.newPlot(this.place, data, { ...themed(layout, dark), height }, this.config());
+      const fitting = fitted(data, { ...layout, height }, this.place.clientWidth);
+      this.place.style.minHeight = `${fitting.layout.height}px`;
+      await Plotly.newPlot(this.place, fitting.data, themed(fitting.layout, dark), this.config());
       this.state = "drawn";
       if (dark !== isDark()) this.redraw(); // it was changed meanwhile
     } catch (error) {
@@ -114,7 +134,7 @@ class Drawn {
     const image = (format) => ({
       name: format,
       title: `Save as ${format.toUpperCase()}, in light colours`,
-      icon: window.Plotly.Icons.camera,
+      icon: { svg: wordIcon(format.toUpperCase()) },
       click: () => this.save(format),
     });
     return {
@@ -153,6 +173,11 @@ class Drawn {
     this.state = "empty";
     delete this.place.dataset.state;
   }
+}
+
+/** Two buttons that do alike are told apart by their words. */
+function wordIcon(word) {
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 20" class="word"><text x="16" y="15">${word}</text></svg>`;
 }
 
 const figures = new Map();

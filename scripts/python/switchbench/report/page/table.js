@@ -37,25 +37,45 @@ function isWords(column) {
   return column.kind === "text" || column.kind === "verdict";
 }
 
-/** What the words in a filter ask of a value: `>5`, `<=3`, `5..9`, `-` for unknown, or a part of the text. */
+/** A value as a reader sees it: 90.6588 that is shown as 90.66 is 90.66 to a filter as well. */
+function seen(column, value) {
+  return Number(shown(column, value).replaceAll(",", ""));
+}
+
+const HOLDS = {
+  "<": (x, y) => x < y, "<=": (x, y) => x <= y, ">": (x, y) => x > y,
+  ">=": (x, y) => x >= y, "=": (x, y) => x === y, "!=": (x, y) => x !== y,
+};
+const NUMBER = String.raw`-?(?:\d[\d,]*\.?\d*|\.\d+)`; // thousands may be set apart
+const BOUND = new RegExp(`^(<=|>=|!=|<|>|=)\\s*(${NUMBER})$`);
+const RANGE = new RegExp(`^(${NUMBER})\\s*\\.\\.\\s*(${NUMBER})$`);
+const DIGITS = new RegExp(`^${NUMBER}$`);
+const UNFINISHED = new RegExp(`^(?:[<>=!]=?|-|(?:${NUMBER})\\s*\\.\\.)$`); // somebody is typing
+const FILTERS = "a bound such as > 5 or <= 3, a range such as 5..9, digits, or - for what was not observed";
+
+/** What the words in a filter ask of a value: `>5`, `<=3`, `5..9`, `-` for unknown, or a part of the text.
+ *  null: nothing; undefined: that is not to be understood. */
 function makeFilter(column, words) {
   const text = words.trim().toLowerCase();
   if (text === "") return null;
   if (text === "-" || text === UNKNOWN) return (value) => value === null || value === "";
-  if (!isWords(column)) {
-    const bound = /^(<=|>=|<|>|=|!=)\s*(-?[\d.,]+)$/.exec(text);
-    if (bound) {
-      const limit = Number(bound[2].replaceAll(",", ""));
-      const holds = {
-        "<": (x) => x < limit, "<=": (x) => x <= limit, ">": (x) => x > limit,
-        ">=": (x) => x >= limit, "=": (x) => x === limit, "!=": (x) => x !== limit,
-      }[bound[1]];
-      return (value) => value !== null && holds(value);
-    }
-    const range = /^(-?[\d.]+)\s*\.\.\s*(-?[\d.]+)$/.exec(text);
-    if (range) return (value) => value !== null && value >= Number(range[1]) && value <= Number(range[2]);
+  if (isWords(column)) return (value) => shown(column, value).toLowerCase().includes(text);
+  const number = (digits) => Number(digits.replaceAll(",", ""));
+  const bound = BOUND.exec(text.replace("≤", "<=").replace("≥", ">=").replace("==", "=").replace("≠", "!="));
+  if (bound) {
+    const limit = number(bound[2]);
+    return (value) => value !== null && HOLDS[bound[1]](seen(column, value), limit);
   }
-  return (value) => shown(column, value).toLowerCase().includes(text);
+  const range = RANGE.exec(text);
+  if (range) {
+    const [least, most] = [number(range[1]), number(range[2])];
+    return (value) => value !== null && seen(column, value) >= least && seen(column, value) <= most;
+  }
+  if (DIGITS.test(text)) {
+    const plain = text.replaceAll(",", "");
+    return (value) => value !== null && shown(column, value).replaceAll(",", "").includes(plain);
+  }
+  return UNFINISHED.test(text) ? null : undefined;
 }
 
 class LongTable {
@@ -153,8 +173,12 @@ class LongTable {
       box.placeholder = isWords(column) ? "contains" : "> < ..";
       box.title = isWords(column)
         ? "A part of the text; - finds what was not observed"
-        : "A bound such as > 5 or <= 3, a range such as 5..9, or digits; - finds what was not observed";
-      box.addEventListener("input", () => this.filter(number, makeFilter(column, box.value)));
+        : `${FILTERS[0].toUpperCase()}${FILTERS.slice(1)}`;
+      box.addEventListener("input", () => {
+        const holds = makeFilter(column, box.value);
+        box.setAttribute("aria-invalid", String(holds === undefined));
+        this.filter(number, holds);
+      });
     }
     box.setAttribute("aria-label", label);
     return box;
@@ -166,9 +190,18 @@ class LongTable {
     this.arrange();
   }
 
+  /** What is typed into a filter and means nothing filters nothing, and is said. */
+  unclear() {
+    const [box] = this.place.querySelectorAll(".filters [aria-invalid=true]");
+    return box ? `; "${box.value.trim()}" is no filter of numbers, which takes ${FILTERS}` : "";
+  }
+
   clear() {
     this.filters.clear();
-    for (const box of this.place.querySelectorAll(".filters input, .filters select")) box.value = "";
+    for (const box of this.place.querySelectorAll(".filters input, .filters select")) {
+      box.value = "";
+      box.removeAttribute("aria-invalid");
+    }
     this.arrange();
   }
 
@@ -195,7 +228,8 @@ class LongTable {
     this.order = order;
     const all = this.rows.toLocaleString("en-US");
     const noun = this.rows === 1 ? "row" : "rows";
-    this.tally.textContent = tests.length ? `${order.length.toLocaleString("en-US")} of ${all} ${noun}` : `${all} ${noun}`;
+    const tally = tests.length ? `${order.length.toLocaleString("en-US")} of ${all} ${noun}` : `${all} ${noun}`;
+    this.tally.textContent = tally + this.unclear();
     this.view.scrollTop = 0;
     this.draw(true);
   }
