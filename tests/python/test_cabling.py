@@ -288,6 +288,8 @@ def refused() -> Iterator[tuple[str, str]]:
     yield good.replace(" 4xEDR", ""), "its rate is not said (4xHDR): give it by --rate"
     yield good.replace("4xEDR", "4xGDR"), "4xGDR is a rate that is not known here"
     yield good.replace("4xEDR", "0xEDR"), "a link without lanes carries nothing"
+    alike = good.replace("node3 HCA-1", "node1 mlx5_0")
+    yield alike, "two channel adapters are called 'node1 mlx5_0'"
     apart = [line for line in good.splitlines() if "spine-2" not in line or "Switch" in line]
     joined = "\n".join(line for line in apart if '"S-0002c90000000003"[3]' not in line)
     cut = joined.replace('[3]\t"S-0002c90000000002"[21]\t\t# "MF0;leaf-2', "# ")

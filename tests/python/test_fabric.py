@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -191,6 +193,26 @@ def test_everything_is_drawn_once() -> None:
     assert picture.count('class="switch"') == 4
     assert picture.count('class="link"') == len(fabric.links)
     assert "<title>h0 to leaf0: 1,000 Mbit/s each way</title>" in picture
+
+
+def test_hosts_without_a_switch_stand_on_a_circle() -> None:
+    names = tuple(f"h{i}" for i in range(8))
+    links = tuple(Link(a, b, GIG) for a, b in zip(names, (*names[1:], names[0]), strict=True))
+    picture = draw(Fabric("ring", names, (), links, routers=frozenset(names)))
+    spots = re.findall(r'<circle class="host" cx="(\d+)" cy="(\d+)"', picture)
+    assert len(set(spots)) == 8
+    across = [math.dist(map(int, spots[i]), map(int, spots[i + 4])) for i in range(4)]
+    assert across == pytest.approx([across[0]] * 4, abs=2)
+    assert picture.count('class="link"') == 8
+
+
+def test_a_picture_holds_the_links_between_hosts() -> None:
+    """They bend below the hosts, the further apart the deeper."""
+    picture = draw(routed())
+    height = float(re.search(r'viewBox="0 0 \d+ (\d+)"', picture)[1])  # type: ignore[index]
+    bends = re.findall(r'class="link across"[^>]* d="M\d+ (\d+)Q\d+ (\d+) ', picture)
+    assert len(bends) == 18
+    assert all((float(y) + float(control)) / 2 < height for y, control in bends)
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

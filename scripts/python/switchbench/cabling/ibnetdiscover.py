@@ -57,6 +57,7 @@ def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
     """The network; `rate_bps` is that of links whose rate is not said."""
     devices = _devices(said, source)
     _refuse_cut(devices, source)
+    _refuse_alike(devices, source)
     names = _names(devices)
     dropped = [guid for guid in devices if guid not in names]
     cables = tuple(_cables(devices, names, source, rate_bps))
@@ -105,6 +106,21 @@ def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
                     f"{source}: {device.description or guid} port {number} leads to {other}, which "
                     "is not described: the file is cut"
                 )
+
+
+def _refuse_alike(devices: Mapping[str, _Device], source: str) -> None:
+    """Two hosts that would be taken for one: mostly both are called localhost."""
+    seen: set[str] = set()
+    for device in devices.values():
+        said = device.description
+        if device.kind != "Ca" or _AGGREGATION in said or _NAMELESS.match(said) or not said:
+            continue
+        if said in seen:
+            raise ConfigurationError(
+                f"{source}: two channel adapters are called {said!r}: their hosts can't be told "
+                "apart until they have node descriptions of their own (rdma-ndd)"
+            )
+        seen.add(said)
 
 
 def _names(devices: Mapping[str, _Device]) -> dict[str, str]:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A network drawn as SVG: hosts in a row below, switches above them by level, links by rate."""
+"""A network drawn as SVG: hosts in a row below, switches above them by level, links by rate.
+
+Hosts without any switch stand on a circle.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +66,8 @@ def _levels(fabric: Fabric) -> dict[str, int]:
 
 def _places(fabric: Fabric, level: Mapping[str, int]) -> dict[str, _Place]:
     """Hosts side by side by their switch; a switch above the middle of what hangs on it."""
+    if not fabric.switches:
+        return _circle(fabric.hosts)
     top = max(level.values())
     order = {name: i for i, name in enumerate(fabric.switches)}
 
@@ -80,6 +85,17 @@ def _places(fabric: Fabric, level: Mapping[str, int]) -> dict[str, _Place]:
         ordered = sorted(middles, key=lambda switch: middles[switch])
         places |= _spread(ordered, middles, bottom - height * _RISE, len(hosts) * _STEP)
     return places
+
+
+def _circle(hosts: tuple[str, ...]) -> dict[str, _Place]:
+    """Hosts that are joined by nothing but cables."""
+    radius = max(60.0, len(hosts) * _STEP / math.tau)
+    turns = (math.tau * i / len(hosts) for i in range(len(hosts)))
+    middle = _EDGE + radius
+    return {
+        host: _Place(middle + radius * math.sin(turn), middle - radius * math.cos(turn))
+        for host, turn in zip(hosts, turns, strict=True)
+    }
 
 
 def _middle(fabric: Fabric, switch: str, places: Mapping[str, _Place]) -> float:
@@ -107,7 +123,7 @@ def _links(fabric: Fabric, level: Mapping[str, int], places: Mapping[str, _Place
         a, b = places[link.a], places[link.b]
         width = 1 + 1.5 * math.log2(link.rate_bps / least)
         label = f"{link.a} to {link.b}: {link.rate_bps / 1e6:,.0f} Mbit/s each way"
-        across = level[link.a] == level[link.b]
+        across = bool(fabric.switches) and level[link.a] == level[link.b]
         dip = _dip(a, b) if across else 0
         path = f"M{a.x:.0f} {a.y:.0f}Q{(a.x + b.x) / 2:.0f} {(a.y + b.y) / 2 + dip:.0f}"
         drawn.append(
@@ -124,6 +140,8 @@ def _dip(a: _Place, b: _Place) -> float:
 
 def _depth(fabric: Fabric, level: Mapping[str, int], places: Mapping[str, _Place]) -> float:
     """The room that lines between hosts need below them."""
+    if not fabric.switches:
+        return 0.0
     ends = [(link.a, link.b) for link in fabric.links if not level[link.a] and not level[link.b]]
     return max((_dip(places[a], places[b]) / 2 for a, b in ends), default=0.0)
 
