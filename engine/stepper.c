@@ -83,6 +83,8 @@ static void add_message(struct compiler *compiler, const struct schedule_op *op,
         .at = compiler->stepper->memory + op->at,
     };
     *last = compiler->filled++;
+    if (op->bytes > compiler->stepper->most_bytes)
+        compiler->stepper->most_bytes = op->bytes;
 }
 
 static uint32_t add_messages(struct compiler *compiler, const struct schedule_op *ops, size_t count,
@@ -123,6 +125,8 @@ static void add_steps(struct compiler *compiler)
 
         while (next < schedule->count && schedule->ops[next].step == i)
             next++;
+        if (next == first) /* a rank that idles has no list, either */
+            continue;
         add_step(compiler, &stepper->steps[i], schedule->ops + first, next - first);
         stepper->steps[i].first_local = next - stepper->steps[i].local_count;
     }
@@ -179,6 +183,7 @@ static int make_memory(struct stepper *stepper)
         stepper->memory = NULL;
         return -ENOMEM;
     }
+    stepper->memory_bytes = bytes;
     memset(stepper->memory, 0, bytes);
     return 0;
 }
@@ -289,10 +294,10 @@ static bool operate(struct stepper *stepper, const struct schedule_op *op)
 static bool run_locals(struct stepper *stepper)
 {
     const struct stepper_step *step = &stepper->steps[stepper->position];
-    const struct schedule_op *ops = stepper->schedule.ops + step->first_local;
+    const struct schedule_op *ops = stepper->schedule.ops;
 
     for (; stepper->local < step->local_count; stepper->local++) {
-        if (!operate(stepper, &ops[stepper->local]))
+        if (!operate(stepper, &ops[step->first_local + stepper->local]))
             return false;
         stepper->done = 0;
     }

@@ -74,9 +74,12 @@ struct stepper {
     uint32_t receive_count;
     bool meeting; /* they are the barrier's: they carry `bits`, and count nowhere */
     uint8_t bits;
-    /* For the transport's memory: the most of a step. */
+    /* For the transport's preparation: the rank's memory, and the most of a step. */
+    uint8_t *memory;
     uint32_t most_sends;
     uint32_t most_receives;
+    uint64_t most_bytes;   /* of a message */
+    uint64_t memory_bytes; /* of `memory`, which is never NULL; whole pages */
     bool begun;
     bool ended;
     struct err error;
@@ -87,7 +90,6 @@ struct stepper {
     const struct pattern_plan *plan;
     uint32_t rank, ranks;
     struct schedule schedule;
-    uint8_t *memory;
     struct stepper_message *messages;
     struct stepper_step *steps; /* of the schedule, then the barrier's rounds */
     uint32_t step_count;        /* of the schedule */

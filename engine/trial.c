@@ -288,8 +288,8 @@ static int check_traffic(const struct trial *trial, struct err *err)
                        doc->transport);
     if (doc->traffic == TRAFFIC_SCHEDULE && !trial->transport->schedules)
         return err_set(err, -EINVAL,
-                       "trial %u: %s does not execute schedules (sync: local): use tcp", doc->id,
-                       doc->transport);
+                       "trial %u: %s does not execute schedules (sync: local): use tcp or verbs",
+                       doc->id, doc->transport);
     return 0;
 }
 

@@ -101,6 +101,7 @@ struct verbs_in {
     struct verbs_check check;
     uint32_t place;      /* of the ring, for the next message */
     uint32_t held;       /* places taken and not given back */
+    uint32_t arrived;    /* schedules: places from `place` on that wait for their step */
     uint32_t back;       /* receives to be posted again ... */
     uint32_t back_place; /* ... from this place on */
     uint64_t told;       /* credit that the source knows of */
@@ -125,6 +126,7 @@ struct verbs_in {
 
 struct pingpong;     /* ../engine/pingpong.h */
 struct verbs_probes; /* probes.h: round trips beside a load */
+struct verbs_steps;  /* steps.c: what a lane has that executes a schedule */
 
 struct verbs_lane {
     struct lane lane;
@@ -144,6 +146,7 @@ struct verbs_lane {
     struct flow_side *back_sides; /* receives, and their counts; NULL: there are none */
     struct pingpong *pingpong;    /* NULL: they are not timed one by one */
     struct verbs_probes *probes;  /* beside it; NULL: none are sent */
+    struct verbs_steps *steps;    /* NULL: it has no schedule */
     struct verbs_probes *carries; /* whose lane it is itself; NULL: a lane of the phase */
     unsigned out_count, outs_ended;
     unsigned in_count, ins_ended;
@@ -211,6 +214,11 @@ void verbs_in_give_back(struct verbs_in *in, uint32_t count);
 /* Posts receives again, tells the source. */
 void verbs_in_tell(struct verbs_in *in, int64_t now_ns);
 void verbs_in_variant(struct verbs_in *in);
+/* Schedules: the message that came first and was not taken yet; NULL: there is none. */
+const uint8_t *verbs_in_arrived(const struct verbs_in *in);
+/* It was taken, and held so many bytes; or it is taken as what it should be, the end mark. */
+void verbs_in_took(struct verbs_in *in, uint32_t bytes);
+void verbs_in_take_mark(struct verbs_in *in);
 
 /* The variants of a lane's send. */
 int64_t verbs_stream_send(struct verbs_lane *lane, int64_t now_ns);
@@ -235,6 +243,14 @@ void verbs_backs_end(struct verbs_lane *lane, int64_t now_ns);
 int verbs_pingpong_check(const struct verbs_lane *lane, struct err *err);
 int verbs_pingpong_make(struct verbs_lane *lane);
 void verbs_pingpong_free(struct verbs_lane *lane);
+
+/* steps.c: the same for a schedule, and the variant of a lane's send. */
+int verbs_steps_check(const struct verbs_lane *lane, struct err *err);
+int verbs_steps_make(struct verbs_lane *lane);
+void verbs_steps_free(struct verbs_lane *lane);
+int64_t verbs_steps_send(struct verbs_lane *lane, int64_t now_ns);
+/* Bytes of a message's piece at most, with its header. */
+uint32_t verbs_steps_piece(const struct verbs_lane *lane);
 
 /* Writes a word or the end mark to the partner's control words. */
 struct verbs_post {

@@ -19,6 +19,7 @@
 #define LANE_SHARE 4           /* ... and of all of a lane such a part of the port's memory */
 #define RING_LEAST 2u
 #define SLOTS_BY_DEPTH 2u /* places for one depth while the credit for another is on its way */
+#define STEPS_SLOTS 17u   /* pieces of a schedule's messages that are ahead, and the end mark */
 #define PINGPONG_SLOTS 4u /* late ones of an unreliable service need a place, too */
 #define QUEUE_PAIRS_MOST 64
 #define DEPTH_MOST 16384
@@ -263,6 +264,8 @@ static uint32_t largest(const struct verbs_lane *lane)
     const struct phase *phase = lane->lane.request.phase;
     uint32_t most = 0;
 
+    if (lane->steps != NULL)
+        return verbs_steps_piece(lane);
     if (draws_sizes(phase))
         return phase->pingpong.size_most;
     for (uint32_t i = 0; i < phase->size_count; i++)
@@ -299,6 +302,8 @@ static uint32_t slots_wanted(const struct verbs_lane *lane)
 {
     if (lane->carries != NULL)
         return VERBS_PROBES_OUT + 1; /* the end mark takes one */
+    if (lane->steps != NULL)
+        return STEPS_SLOTS;
     return lane->pingpong != NULL ? PINGPONG_SLOTS : lane->options.depth * SLOTS_BY_DEPTH;
 }
 
@@ -481,13 +486,17 @@ static int begin_in(struct verbs_lane *lane, unsigned index)
 static int choose(struct verbs_lane *lane)
 {
     bool pingpong = lane->lane.request.phase->traffic == TRAFFIC_PINGPONG;
+    bool steps = lane->lane.request.phase->traffic == TRAFFIC_SCHEDULE;
     int rc = 0;
 
     lane->send = lane->carries != NULL ? verbs_probes_send
                  : pingpong            ? verbs_pingpong_send
+                 : steps               ? verbs_steps_send
                                        : verbs_stream_send;
     if (pingpong)
         rc = verbs_pingpong_make(lane);
+    if (steps)
+        rc = verbs_steps_make(lane);
     if (rc == 0 && (pingpong || lane->carries != NULL))
         rc = verbs_backs_make(lane);
     return rc;
@@ -541,6 +550,8 @@ static int check(struct verbs_lane *lane, struct err *err)
         rc = check_forward(lane, err);
     if (rc == 0 && lane->lane.request.phase->traffic == TRAFFIC_PINGPONG)
         rc = verbs_pingpong_check(lane, err);
+    if (rc == 0 && lane->lane.request.phase->traffic == TRAFFIC_SCHEDULE)
+        rc = verbs_steps_check(lane, err);
     return rc == 0 ? check_partners(lane, err) : rc;
 }
 
@@ -670,6 +681,7 @@ void verbs_lane_finish(struct lane *lane)
     }
     verbs_probes_free(l);
     verbs_pingpong_free(l);
+    verbs_steps_free(l);
     verbs_backs_free(l);
     free(l->flows);
     free(l->outs);

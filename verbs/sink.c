@@ -7,6 +7,7 @@
 #include "lane.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 
 #define RETELL_NS (5 * NS_PER_MS) /* unreliable: a credit may have been lost */
@@ -262,6 +263,64 @@ static unsigned take_completions(struct verbs_in *in, int64_t now_ns)
     return taken;
 }
 
+/* --- schedules --- */
+
+static unsigned note_arrival(struct verbs_in *in, const struct ibv_wc *completion)
+{
+    if (completion->status != IBV_WC_SUCCESS) {
+        verbs_fault(&in->end, completion);
+        return 0;
+    }
+    if (completion->wr_id >> VERBS_WORK_SHIFT == VERBS_WORK_RECEIVE) {
+        in->arrived++;
+        return 1;
+    }
+    in->end.control_busy = false;
+    return 0;
+}
+
+static unsigned note_arrivals(struct verbs_in *in, int64_t now_ns)
+{
+    struct ibv_wc completions[VERBS_BATCH];
+    int count = ibv_poll_cq(in->end.pair->cq, VERBS_BATCH, completions);
+    unsigned arrived = 0;
+
+    (void)now_ns;
+    for (int i = 0; i < count; i++)
+        arrived += note_arrival(in, &completions[i]);
+    return arrived;
+}
+
+const uint8_t *verbs_in_arrived(const struct verbs_in *in)
+{
+    return in->arrived > 0 ? message_at(in, in->place) : NULL;
+}
+
+/* Its place is free again. */
+static void leave_place(struct verbs_in *in)
+{
+    in->arrived--;
+    in->place = after(in, in->place);
+    return_receive(in);
+}
+
+void verbs_in_took(struct verbs_in *in, uint32_t bytes)
+{
+    leave_place(in);
+    in->check.at.sequence++;
+    in->check.at.before += bytes;
+}
+
+void verbs_in_take_mark(struct verbs_in *in)
+{
+    const uint8_t *data = message_at(in, in->place);
+
+    if (data[0] != VERBS_KIND_END || !read_mark(in, (const struct verbs_mark *)(const void *)data))
+        err_set(&in->end.lane->lane.error, -EPROTO,
+                "rank %u sent a message behind the last barrier", in->end.flow->src);
+    leave_place(in);
+}
+
 /* --- writes without immediate --- */
 
 static bool has_come(const struct verbs_in *in, const struct verbs_cursor *at, uint32_t place)
@@ -420,7 +479,9 @@ static unsigned take_read(struct verbs_in *in, int64_t now_ns)
 
 void verbs_in_variant(struct verbs_in *in)
 {
-    if (in->end.lane->options.operation == VERBS_READ)
+    if (in->end.lane->steps != NULL)
+        in->take = note_arrivals;
+    else if (in->end.lane->options.operation == VERBS_READ)
         in->take = take_read;
     else
         in->take = looks_at_memory(in) ? take_written : take_completions;

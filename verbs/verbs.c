@@ -9,6 +9,7 @@ const struct transport transport_verbs = {
     .name = "verbs",
     .size_unit = "message",
     .pingpong = true,
+    .schedules = true,
     .knows_end = true,
     .open = verbs_port_open,
     .facts = verbs_port_facts,

@@ -2,6 +2,7 @@
 #include "battery.h"
 
 #include "clock.h"
+#include "stepper.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -73,6 +74,7 @@ static int fetch(void *context, const struct courier_letter *letter, struct blob
 struct stage {
     struct battery_run *run;
     struct lane *lanes[BATTERY_PORTS];
+    struct stepper *steppers[BATTERY_PORTS];
     struct lane_flow sends[BATTERY_PORTS][BATTERY_FLOWS];
     struct lane_flow receives[BATTERY_PORTS][BATTERY_FLOWS];
     atomic_bool done;
@@ -146,6 +148,25 @@ static struct lane_request request_of(struct stage *stage, uint32_t rank)
     return request;
 }
 
+static void make_stepper(struct stage *stage, struct lane_request *request)
+{
+    struct stepper_conf conf = {
+        .phase = request->phase,
+        .plan = stage->run->plan,
+        .rank = request->rank,
+        .ranks = request->ranks,
+        .sends = request->sends,
+        .send_count = request->send_count,
+        .receives = request->receives,
+        .receive_count = request->receive_count,
+    };
+    struct err err = {""};
+
+    if (stepper_make(&stage->steppers[request->rank], &conf, &err) != 0)
+        fail_msg("stepper: %s", err.text);
+    request->stepper = stage->steppers[request->rank];
+}
+
 static void prepare(struct stage *stage, struct battery_run *run)
 {
     memset(stage, 0, sizeof *stage);
@@ -154,6 +175,8 @@ static void prepare(struct stage *stage, struct battery_run *run)
         struct lane_request request = request_of(stage, rank);
         struct err err = {""};
 
+        if (run->plan != NULL)
+            make_stepper(stage, &request);
         if (subject->transport->prepare(&stage->lanes[rank], &request, &err) != 0)
             fail_msg("prepare: %s", err.text);
     }
@@ -260,6 +283,7 @@ static void finish(struct stage *stage)
         if (stage->run->look != NULL)
             stage->run->look(stage->run, rank, lane);
         subject->transport->finish(lane);
+        stepper_free(stage->steppers[rank]);
     }
 }
 
@@ -688,6 +712,65 @@ static void case_chain(void **state)
 }
 
 /* The next phase is prepared and settled while a worker polls the present one. */
+#define REPETITIONS 2u
+
+static void look_at_execution(struct battery_run *run, uint32_t rank, struct lane *lane)
+{
+    const struct execution *execution = &lane->request.stepper->execution;
+
+    assert_true(rank < subject->ports);
+    assert_int_equal(execution->repetitions, REPETITIONS);
+    assert_int_equal(execution->verified, REPETITIONS);
+    assert_true(execution->sum_ns > 0);
+    assert_int_equal(run->phase.schedule.count, REPETITIONS);
+    print_message("rank %u: %.1f us a repetition\n", rank,
+                  (double)execution->sum_ns / 1e3 / REPETITIONS);
+}
+
+static void add_plan(struct battery_run *run)
+{
+    for (uint32_t rank = 0; rank < subject->ports; rank++) {
+        struct pattern_flow flows[BATTERY_FLOWS];
+        size_t count = pattern_flows(run->plan, 0, rank, PATTERN_SENDS, flows, BATTERY_FLOWS);
+
+        for (size_t i = 0; i < count; i++)
+            battery_add(run, flows[i].src, flows[i].dst, flows[i].role);
+    }
+}
+
+/* Steps that wait for each other: from no bytes to more than is ever under way. */
+static void case_schedule(void **state)
+{
+    static const uint64_t sizes[] = {0, 8, 5000, 1200000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const struct pattern_request request = {
+            .name = "aapc", .n = (uint32_t)subject->ports, .local = true, .bytes = sizes[i]};
+        struct battery_run run;
+        char why[256] = "";
+
+        battery_begin(&run);
+        run.phase.traffic = TRAFFIC_SCHEDULE;
+        run.phase.number = 0;
+        run.phase.tcp.streams = 1;
+        run.phase.tcp.zero_copy = false;
+        run.phase.verbs.queue_pairs = 1;
+        run.phase.schedule = (struct schedule_options){
+            .count = REPETITIONS, .batch = 1, .warmup = 1, .compute = true};
+        run.look = look_at_execution;
+        if (pattern_plan_make(&run.plan, &request, why, sizeof why) != 0)
+            fail_msg("%s", why);
+        add_plan(&run);
+        battery_play(&run);
+        if (sizes[i] > 0)
+            battery_whole(&run, 1);
+        for (size_t f = 0; f < run.flow_count; f++)
+            assert_int_equal(run.flows[f].destination.live.messages, REPETITIONS + 1);
+        pattern_plan_free(run.plan);
+    }
+}
+
 static void case_phases_apart(void **state)
 {
     struct battery_run runs[3];
@@ -836,6 +919,8 @@ static int run_cases(void)
             CASE(case_pingpong_drawn);
             CASE(case_pingpong_random);
         }
+        if (subject->transport->schedules && !subject->no_steps)
+            CASE(case_schedule);
         CASE(case_phases_apart);
         if (counts_frames()) {
             CASE(case_latency);

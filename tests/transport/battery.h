@@ -37,6 +37,7 @@ struct battery_subject {
     uint32_t sizes[BATTERY_SIZES]; /* tried one by one, then all in one stream; 0 ends */
     uint32_t back_most; /* bytes of messages there and back at most; 0: as large as all */
     bool one_way;       /* as it is tuned it carries none there and back */
+    bool no_steps;      /* ... or executes no schedules */
     bool gives_up;      /* ... or may lose, or be too late with, one in four of them */
     const struct battery_refusal *refusals;
     size_t refusal_count;
@@ -67,6 +68,7 @@ struct battery_run {
     struct port_count counts[BATTERY_PORTS];
     uint64_t line_rate_bps;
     struct latency (*latency)[LATENCY_KINDS]; /* by flow, filled by the play; NULL: not wanted */
+    struct pattern_plan *plan;                /* its flows are a schedule's; NULL: they are not */
     struct courier courier;                   /* between this run's lanes */
     /* Looks at a port's lane before it is finished; NULL: nobody does. */
     void (*look)(struct battery_run *run, uint32_t rank, struct lane *lane);

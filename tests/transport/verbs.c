@@ -262,6 +262,7 @@ int main(int argc, char **argv)
     }
     subject.one_way =
         wanted.operation == VERBS_READ || (wanted.service == VERBS_UC && !wanted.immediate);
+    subject.no_steps = wanted.service != VERBS_RC || wanted.operation != VERBS_SEND;
     subject.gives_up = wanted.service != VERBS_RC;
     return battery_main(&subject);
 }
