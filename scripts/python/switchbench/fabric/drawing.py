@@ -45,7 +45,8 @@ def draw(fabric: Fabric) -> str:
     """The whole picture as one SVG document, of any number of hosts."""
     level = _levels(fabric)
     places = _places(fabric, level)
-    width = max(place.x for place in places.values()) + _EDGE
+    sides = [_width(name) / 2 for name in fabric.switches]
+    width = max(place.x for place in places.values()) + max(_EDGE, *sides, 0)
     height = max(place.y for place in places.values()) + _EDGE + _depth(fabric, level, places)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -107,7 +108,7 @@ def _spread(
     names: list[str], middles: Mapping[str, float], y: float, width: float
 ) -> dict[str, _Place]:
     """One level's switches: where they belong, but side by side where these fall together."""
-    least = 64.0
+    least = max(64.0, *(_width(name) + 8.0 for name in names))
     fits = all(middles[b] - middles[a] >= least for a, b in pairwise(names))
     if fits:
         return {name: _Place(middles[name], y) for name in names}
@@ -146,8 +147,13 @@ def _depth(fabric: Fabric, level: Mapping[str, int], places: Mapping[str, _Place
     return max((_dip(places[a], places[b]) / 2 for a, b in ends), default=0.0)
 
 
+def _width(name: str) -> int:
+    """Of a switch's box."""
+    return 16 + 7 * len(name)
+
+
 def _switch(name: str, place: _Place) -> str:
-    width = 16 + 7 * len(name)
+    width = _width(name)
     return (
         f'<rect class="switch" x="{place.x - width / 2:.0f}" y="{place.y - 11:.0f}" rx="3" '
         f'width="{width}" height="22"/><text class="name" x="{place.x:.0f}" '
