@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SLICE_BYTES (4u << 20)   /* reduced or copied at a time */
 #define SLICE_OPERATIONS 480000u /* the same of floating point operations: a millisecond or so */
@@ -15,6 +16,7 @@
 #define GROWTH 3.9               /* chaotic: no value repeats or dies away */
 #define SLOWEST_OPERATIONS_NS 10 /* of one, that nobody is slower than */
 #define PAGE 4096u
+#define MACHINE_SHARE 2 /* of its memory, by one rank: the rest would be killed for it */
 
 static_assert(OPERATIONS_A_TURN == STEPPER_POINTS * 3, "three operations a point");
 
@@ -178,7 +180,10 @@ static int compile(struct stepper *stepper, const struct stepper_conf *conf)
 static int make_memory(struct stepper *stepper)
 {
     size_t bytes = (stepper->schedule.memory / PAGE + 1) * PAGE;
+    size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 
+    if (bytes > machine / MACHINE_SHARE)
+        return -ENOMEM;
     if (posix_memalign((void **)&stepper->memory, PAGE, bytes) != 0) {
         stepper->memory = NULL;
         return -ENOMEM;

@@ -283,7 +283,7 @@ static void check_equal(const struct sim *sim)
 
 static void test_a_window_measures_what_begins_in_it(void **state)
 {
-    struct phase phase = windowed(5 * NS_PER_MS, 15 * NS_PER_MS, 20 * NS_PER_MS);
+    struct phase phase = windowed(100 * NS_PER_MS, 200 * NS_PER_MS, 300 * NS_PER_MS);
     struct sim sim;
     const struct stepper *first;
 
@@ -307,8 +307,8 @@ static void test_one_rank_stops_all(void **state)
 
     (void)state;
     sim_make(&sim, &all_to_all, &phase);
-    sim.ranks[5].phase.stop_ns = phase.start_ns + 10 * NS_PER_MS;
-    sim.ranks[2].phase.open_ns = phase.start_ns + 5 * NS_PER_MS;
+    sim.ranks[5].phase.stop_ns = phase.start_ns + 200 * NS_PER_MS;
+    sim.ranks[2].phase.open_ns = phase.start_ns + 100 * NS_PER_MS;
     sim_run(&sim);
     assert_true(clock_now() < phase.stop_ns);
     check_equal(&sim);
