@@ -76,7 +76,7 @@ static int make_plan(struct trial *trial, struct trial_part *part, struct err *e
     const struct doc_pattern *doc = &trial->doc->pattern;
     struct pattern_ranks *groups = calloc(doc->groups_count + 1, sizeof *groups);
     struct pattern_request request;
-    char why[256] = "";
+    char why[512] = "";
     int rc;
 
     if (groups == NULL)

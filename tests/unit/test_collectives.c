@@ -191,6 +191,8 @@ static void results_are_right(void **state)
                 run(&variants[i], 48, bytes);
                 run(&variants[i], 64, bytes);
             }
+            for (uint32_t n = 65; n <= 130 && j == 3 && long_run(); n++)
+                run(&variants[i], n, bytes);
         }
 }
 
