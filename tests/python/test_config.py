@@ -29,7 +29,8 @@ def clause_of(text: str) -> str:
 
 ALL = (
     "chain, pairs, aapc, ring, random, pingpong, pingping, sendrecv, exchange, bcast, reduce, "
-    "allreduce, reduce_scatter, allgather, allgatherv, alltoall, alltoallv, barrier or hpcc"
+    "allreduce, reduce_scatter, allgather, allgatherv, alltoall, alltoallv, barrier, "
+    "nas_ep, nas_is, nas_cg, nas_mg, nas_ft, nas_lu, nas_sp, nas_bt, hpl, halo or hpcc"
 )
 
 REFUSED = {

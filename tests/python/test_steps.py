@@ -11,12 +11,12 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from configs import LAB, compile_text, read_text
+from configs import LAB, compile_text, needs_engine, read_text
 from switchbench import compile as compiler
 from switchbench import hpcc
 from switchbench.compile import compile_run
 from switchbench.config import read_values
-from switchbench.engine import PlanRequest, PlanSize
+from switchbench.engine import PlanRequest, PlanSize, Share, plan_size
 from switchbench.errors import ConfigurationError
 from switchbench.model import Part, Trial
 from switchbench.report import step_tables
@@ -38,7 +38,7 @@ def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def size(request: PlanRequest) -> PlanSize:
         phases = 31 if '"count": 30' in request.pattern else 1
-        return PlanSize(phases, 2 * phases * request.ranks)
+        return PlanSize(phases, 2 * phases * request.ranks, Share(2, 3, 4096, None))
 
     monkeypatch.setattr(compiler, "plan_size", size)
 
@@ -457,3 +457,78 @@ def test_report(tmp_path: Path) -> None:
         if not column.definition
     ]
     assert undefined == []
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+def kernel_run(transport: str, number: int, times_us: tuple[float, float]) -> list[Any]:
+    """A trial of a kernel of 15 iterations, and its two ranks' records."""
+    trial = steps_trial(
+        number, point=number, transport=transport, pattern={"name": "nas_cg", "class": "S"},
+        parameters={"problem_class": "S", "batch": 1}, sizes=(0,),
+        steps={"steps": 131, "messages": 105, "payload_bytes": 291632, "iterations": 15},
+    )  # fmt: skip
+    ranks = enumerate(times_us, start=1)
+    return [trial, [execution(trial, f"node{i}:e0", [time]) for i, time in ranks]]
+
+
+def test_kernels_and_their_ranking(tmp_path: Path) -> None:
+    """Iterations times the slowest rank's mean; of two paths the faster one is first."""
+    slow, fast = kernel_run("tcp", 0, (2000.0, 3000.0)), kernel_run("verbs", 1, (900.0, 1000.0))
+    summary = summary_of([slow[0], fast[0]], slow[1] + fast[1])
+    jsonschema.validate(summary, schema())
+    steps = summary["steps"]
+    assert [kernel["whole_s"] for kernel in steps["kernels"]] == [0.045, 0.015]
+    assert steps["functions"] == []
+    (ranking,) = steps["rankings"]
+    assert [path["path"] for path in ranking["paths"]] == ["verbs in lab", "tcp in lab"]
+    assert [path["times_the_fastest"] for path in ranking["paths"]] == [1, 3]
+    console = Console(width=150, record=True, no_color=True)
+    steps_table.show(steps, console)
+    assert "Which network is the fastest for each kernel" in console.export_text()
+    measured = Measured(tmp_path, summary)
+    (bars,) = step_figures.figures(measured)
+    assert [list(trace["x"]) for trace in bars.data] == [[0.045], [0.015]]
+    tables = (step_tables.kernels(summary), step_tables.rankings(summary))
+    assert [table.rows for table in tables if table is not None] == [2, 2]
+    assert all(c.definition for table in tables if table is not None for c in table.columns)
+
+
+def test_kernels_are_told_their_class(tmp_path: Path) -> None:
+    """The nodes' word is `class`; sizes are the kernel's own, but of a halo."""
+    tests = (
+        "tests: [{pattern: nas_ft, problem_class: A}, {pattern: hpl, matrix: 1k}, "
+        "{pattern: halo, message_size: 1KiB}]\n"
+    )
+    patterns = [trial.document["pattern"] for trial in compile_text(tmp_path, TCP + tests).trials]
+    assert patterns == [
+        {"name": "nas_ft", "class": "A"},
+        {"name": "hpl", "matrix": 1000, "block": 128},
+        {"name": "halo", "dimensions": 2, "bytes": 1024},
+    ]
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("pattern", "share"),
+    [
+        # 2 (n - 1) steps of a piece each, of each rank; two messages a ring and rank.
+        ({"name": "allreduce", "algorithm": "ring", "bytes": 64}, Share(6, 24, 384, None)),
+        ({"name": "ring", "method": "sendrecv", "natural": True, "bytes": 8},
+         Share(2, 8, 64, None)),
+        ({"name": "barrier", "bytes": 0}, Share(2, 8, 0, None)),
+    ],
+)  # fmt: skip
+def test_what_a_repetition_is(pattern: dict[str, Any], share: Share) -> None:
+    """As the engine says it of four ranks; other plans have none."""
+    assert plan_size(PlanRequest.of(4, pattern, 1)).share == share
+
+
+@needs_engine
+def test_iterations_of_a_kernel() -> None:
+    """CG of class S has 15; a chain is no schedule."""
+    found = plan_size(PlanRequest.of(4, {"name": "nas_cg", "class": "S"}, 1)).share
+    assert found is not None
+    assert found.iterations == 15
+    assert plan_size(PlanRequest.of(4, {"name": "chain"}, 1)).share is None

@@ -31,7 +31,7 @@ LONG = {
     *("paper-sokolowski", "paper-salmon", "paper-switchbench-table1", "paper-zhu"),
     *("sixty-four", "tree", "four-matrices", "two-modules", "frames"),
     *("acceptance", "two-switches", "paper-switchbench-figure1", "parameters"),
-    *("paper-salmon-table1", "paper-salmon-figures5-7"),
+    *("paper-salmon-table1", "paper-salmon-figures5-7", "imb", "hpcc", "kernels"),
     "paper-switchbench-figures2-3",
 }
 DONE = (0, 1, 4)  # times this short may fail a clause, or leave it open

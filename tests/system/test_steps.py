@@ -26,6 +26,7 @@ def test_steps(tmp_path: Path) -> None:
         {"pattern": "aapc", "sync": "local", "message_size": VECTOR, "repetitions": 20},
         {"pattern": "pingpong", "ranks": [2], "message_sizes": [0, VECTOR], "repetitions": 40,
          "batch": 4},
+        {"pattern": "nas_is", "ranks": [2], "repetitions": 2},
     ]  # fmt: skip
     result = runs.run(tmp_path, {"site": SITE, "transport": "tcp", "tests": tests})
     assert result.status == 0, result.output + result.errors
@@ -48,7 +49,11 @@ def test_steps(tmp_path: Path) -> None:
     empty, full = pingpong["points"]
     assert empty["imb"]["t_avg_us"] < full["imb"]["t_avg_us"]
     assert (full["repetitions"], full["batch"]) == (40, 4)
+    (kernel,) = result.summary["steps"]["kernels"]
+    assert (kernel["iterations"], kernel["repetitions"]) == (10, 2)
+    assert kernel["whole_s"] == pytest.approx(10 * kernel["iteration_us"] / 1e6, rel=1e-3)
     assert "t_avg" in result.output
+    assert "nas_is S, tcp in lab" in result.output
     assert (result.directory / "report.html").stat().st_size > 100_000
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from . import timing
@@ -18,7 +18,7 @@ from .config.members import Members
 from .config.profiles import SHARED_PERCENT
 from .config.resolve import Point, Test, frame_limits, given, place, points, verbs_limits
 from .config.settings import PATTERN_KEYS, carries_messages
-from .config.steps import COMPOSITE, FUNCTIONS, LOCAL, algorithm_refusal, course
+from .config.steps import COMPOSITE, FUNCTIONS, KERNELS, LOCAL, SIZELESS, algorithm_refusal
 from .config.words import listed
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
@@ -35,7 +35,11 @@ BOUND_LAST = (
 )
 
 # Configuration words that a node's documents call otherwise.
-_NODE_WORDS = {"udp_sources_per_flow": "udp_sources", "streams_per_flow": "streams"}
+_NODE_WORDS = {
+    "udp_sources_per_flow": "udp_sources",
+    "streams_per_flow": "streams",
+    "problem_class": "class",
+}
 _PINGPONG = ("tcp", "dpdk", "verbs")  # transports that carry messages there and back
 _STEPS = ("tcp",)  # ... and those that go by steps
 _STEP_WARMUP = 1  # batches before those that count
@@ -268,6 +272,7 @@ class _Draft:
             phases=phases,
             flows=flows,
             document=self._document(identity, repeat),
+            steps=None if sizes[0].share is None else asdict(sizes[0].share),
             expected_s=self._expected_s(phases, flows),
         )
 
@@ -303,7 +308,7 @@ class _Draft:
         keys = PATTERN_KEYS[self.point.pattern]
         pattern: dict[str, Any] = {"name": self.point.pattern}
         pattern |= {
-            key: self.values[key]
+            _NODE_WORDS.get(key, key): self.values[key]
             for key in keys
             if key not in _NOT_FLOWS and self.values.get(key) is not None
         }
@@ -329,7 +334,8 @@ class _Draft:
 
     def _of_steps(self) -> dict[str, Any]:
         """What a pattern that goes by steps is told besides its flows."""
-        keys: dict[str, Any] = {"bytes": self.point.sizes[0]}
+        kernel = self.point.pattern in KERNELS and self.point.pattern in SIZELESS
+        keys: dict[str, Any] = {} if kernel else {"bytes": self.point.sizes[0]}
         if self.values.get("sync") == LOCAL:
             keys["local"] = True
         if self.point.share is not None and self.point.share.method is not None:
@@ -420,12 +426,12 @@ class _Draft:
         return 2 * 8 * size / line_bps + 2 * _TURN_S
 
     def _repetition_s(self) -> float:
-        """One repetition by steps, at line rate: about so long."""
-        ranks = max(len(part.ranks) for part in self.parts)
-        flows = round(self._flows_a_port())
-        steps, messages = course(self.point.pattern, ranks) or (flows, flows)
-        sending_s = self._round_s(self.point.sizes[0]) / 2 - _TURN_S
-        return steps * _TURN_S + messages * sending_s
+        """One repetition by steps, at line rate and without computing: about so long."""
+        size, ranks = self._size(self.parts[0]), len(self.parts[0].ranks)
+        if size.share is None:
+            return 0.0
+        each_bytes = size.share.payload_bytes // (size.phases * ranks)
+        return size.share.steps * _TURN_S + self._round_s(each_bytes) / 2
 
     def _flows_a_port(self) -> float:
         """Flows that a port has under way at once, sent and received: they share its line."""

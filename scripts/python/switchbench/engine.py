@@ -31,11 +31,22 @@ class PlanRefused(ConfigurationError):
 
 
 @dataclass(frozen=True)
+class Share:
+    """What one repetition of each phase is, of a plan that goes by steps."""
+
+    steps: int  # of the rank with most
+    messages: int  # that all ranks send in all phases
+    payload_bytes: int  # of them
+    iterations: int | None  # of the whole benchmark; None: it is no application kernel
+
+
+@dataclass(frozen=True)
 class PlanSize:
     """How much a plan is."""
 
     phases: int
     flows: int
+    share: Share | None = None  # of what goes by steps
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,12 @@ class PlanRequest:
 def plan_size(request: PlanRequest) -> PlanSize:
     """Phases and flows of a plan; PlanRefused with the reason."""
     record = next(_records(request, headline=True))
-    return PlanSize(int(record["phases"]), int(record["flows"]))
+    said = record.get("schedule")
+    share = None
+    if said is not None:
+        counts = (int(said[name]) for name in ("steps", "messages", "bytes"))
+        share = Share(*counts, int(said["iterations"]) or None)
+    return PlanSize(int(record["phases"]), int(record["flows"]), share)
 
 
 def plan_phases(request: PlanRequest, phases: Sequence[int] | None = None) -> list[Phase]:

@@ -128,6 +128,8 @@ class Trial:
     flows: int  # in all phases and parts
     document: dict[str, Any]  # the whole `trial` document, without the outer key
     expected_s: float  # what it should take, barriers and drain included
+    # What one repetition is, where it goes by steps (engine.Share).
+    steps: dict[str, int | None] | None = None
     point: int = 0  # what all repeats of one setting have in common
     repeats: Repeats = Repeats()
 

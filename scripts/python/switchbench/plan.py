@@ -222,9 +222,18 @@ def _title(plan: Plan) -> str:
     parameters = {key: [value] for key, value in plan.trials[0].parameters.items()}
     words = " ".join([plan.pattern["name"], *_words(parameters)])
     return (
-        f"plan {plan.number}: {words}, {ranks}, {plan.phases} phase{'s' * (plan.phases > 1)} "
+        f"plan {plan.number}: {words}, {ranks}, {plan.phases} phase{'s' * (plan.phases > 1)}"
+        f"{_steps_words(plan.trials[0].steps)} "
         f"(test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))})"
     )
+
+
+def _steps_words(steps: dict[str, int | None] | None) -> str:
+    """What one repetition is of what goes by steps."""
+    if steps is None:
+        return ""
+    iterations = f"; {steps['iterations']} iterations in all" if steps["iterations"] else ""
+    return f", {steps['steps']} steps and {steps['messages']} messages of all ranks{iterations}"
 
 
 def _phases_shown(plan: Plan, choice: Choice) -> list[int]:
@@ -356,6 +365,7 @@ def _trial(trial: Trial, plan: int) -> dict[str, Any]:
         "size": list(trial.sizes),
         "load": quantities.load_text(trial.load),
         "parameters": trial.parameters,
+        "steps": trial.steps,
         "expected_s": round(trial.expected_s, 3),
     }
 

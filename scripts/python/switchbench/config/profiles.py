@@ -8,7 +8,7 @@ from typing import Any
 
 from ..model import Load, Repeats, Site
 from . import settings
-from .steps import COMPOSITE, FUNCTIONS
+from .steps import COMPOSITE, FUNCTIONS, KERNELS
 
 _MS = 1_000_000
 _S = 1_000_000_000
@@ -54,6 +54,7 @@ PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "ring": {"natural": True, "count": DEFAULT_RINGS, "directions": "both"},
     "random": {"degree": 1, "count": DEFAULT_DRAWS},
     **{name: {"algorithm": words[0]} if words else {} for name, words in FUNCTIONS.items()},
+    **KERNELS,
     COMPOSITE: {},
 }
 

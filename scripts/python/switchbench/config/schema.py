@@ -37,16 +37,18 @@ from .fields import (
     retries,
     whole,
 )
-from .steps import COMPOSITE, FUNCTIONS
+from .steps import COMPOSITE, FUNCTIONS, KERNELS
 from .words import shown
 
-PATTERNS = ("chain", "pairs", "aapc", "ring", "random", *FUNCTIONS, COMPOSITE)
+PATTERNS = ("chain", "pairs", "aapc", "ring", "random", *FUNCTIONS, *KERNELS, COMPOSITE)
 TRANSPORTS = ("dpdk", "verbs", "tcp")
 
 Pattern = Literal[
     "chain", "pairs", "aapc", "ring", "random",
     "pingpong", "pingping", "sendrecv", "exchange", "bcast", "reduce", "allreduce",
-    "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier", "hpcc",
+    "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier",
+    "nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft", "nas_lu", "nas_sp", "nas_bt", "hpl", "halo",
+    "hpcc",
 ]  # fmt: skip
 Algorithm = Literal[
     "binomial", "scatter-allgather", "recursive-doubling", "ring", "rabenseifner",
@@ -150,6 +152,10 @@ class Settings(Strict):
     natural: bool | None = None
     directions: Literal["both", "forward"] | None = None
     algorithm: Algorithm | None = None
+    problem_class: Literal["S", "W", "A", "B", "C", "D"] | None = None
+    matrix: Annotated[int, whole(1, 2**31, "the matrix")] | None = None
+    block: Annotated[int, whole(1, 2**16, "a block")] | None = None
+    dimensions: Literal[2, 3] | None = None
     # of what goes by steps (steps.py)
     compute: bool | None = None
     batch: Annotated[int, whole(1, 1_000_000, "a batch")] | None = None

@@ -35,6 +35,7 @@ PATTERN_KEYS = {
     "ring": ("natural", "count", "directions"),
     "random": ("degree", "count"),
     **{name: ("algorithm",) if words else () for name, words in steps.FUNCTIONS.items()},
+    **{name: tuple(told) for name, told in steps.KERNELS.items()},
     steps.COMPOSITE: ("count",),
 }
 # Parameters of pairs that only some partners have.

@@ -31,8 +31,18 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "alltoallv": ("linear", "pairwise"),
     "barrier": ("dissemination",),
 }
+# Application kernels (doc/kernels.md): what each can be told besides, with its default.
+_OF_CLASS: dict[str, Any] = {"problem_class": "S"}
+KERNELS: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(
+        ("nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft", "nas_lu", "nas_sp", "nas_bt"), _OF_CLASS
+    ),
+    "hpl": {"matrix": 8192, "block": 128},
+    "halo": {"dimensions": 2},
+}
 COMPOSITE = "hpcc"  # a suite of trials, not one pattern
-SIZELESS = ("barrier", COMPOSITE)  # their messages' sizes are not the user's to choose
+# Those whose messages' sizes are not the user's to choose.
+SIZELESS = ("barrier", COMPOSITE, *(name for name in KERNELS if name != "halo"))
 
 # What can be said of all of them, and of nothing else.
 STEP_KEYS = ("compute", "batch", "repetitions")
@@ -51,7 +61,7 @@ def traffic(pattern: str, values: Mapping[str, Any]) -> str:
 
 def only_steps(pattern: str) -> bool:
     """Whether a pattern is nothing but steps."""
-    return pattern in FUNCTIONS or pattern == COMPOSITE
+    return pattern in FUNCTIONS or pattern in KERNELS or pattern == COMPOSITE
 
 
 def by_steps(pattern: str, values: Mapping[str, Any]) -> bool:
@@ -80,27 +90,6 @@ def without_effect(pattern: str, values: Mapping[str, Any]) -> dict[str, str]:
     elif "repetitions" in values:
         idle |= dict.fromkeys(_TIMED, "has no effect with repetitions, which are counted")
     return idle
-
-
-def course(pattern: str, ranks: int) -> tuple[int, int] | None:
-    """About how many steps a repetition has, and how many messages of the size a rank sends one
-    after the other: for what a trial should take. None: as many as it has flows."""
-    rounds = (ranks - 1).bit_length()
-    few = {
-        "pingpong": (2, 2),
-        "pingping": (1, 1),
-        "sendrecv": (1, 1),
-        "exchange": (1, 2),
-        "ring": (2, 2),
-        "bcast": (rounds, rounds),
-        "reduce": (rounds, rounds),
-        "allreduce": (2 * rounds, 2 * rounds),
-        "reduce_scatter": (rounds, rounds),
-        "barrier": (rounds, 0),
-    }
-    if pattern in few:
-        return few[pattern]
-    return (ranks - 1, ranks - 1) if pattern in FUNCTIONS else None
 
 
 def algorithm_refusal(pattern: str, algorithm: str) -> str | None:

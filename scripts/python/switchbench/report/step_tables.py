@@ -113,3 +113,49 @@ def rings(summary: Summary) -> Table | None:
     )
     about = "The time of one send of a process, of which HPCC's figures are made."
     return make("rings", "HPCC's rings", about, columns, _rings(summary))
+
+
+def kernels(summary: Summary) -> Table | None:
+    """The time of whole benchmarks."""
+    columns = (
+        Column("kernel", "pattern", "text", value=_pattern, about="doc/kernels.md"),
+        *_PATH,
+        *(
+            Column(title, key, "count", defined=f"steps.kernels.{key}")
+            for title, key in (("iterations", "iterations"), ("timed", "repetitions"))
+        ),
+        Column("one iteration", "iteration_us", unit="µs", defined="steps.kernels.iteration_us"),
+        Column("whole benchmark", "whole_s", unit="s", defined="steps.kernels.whole_s"),
+        *(
+            Column(
+                title, f"interval_s.{key}", unit="s", defined="steps.kernels.interval_s",
+                seldom=True,
+            )
+            for title, key in (("from", "low"), ("to", "high"))
+        ),
+        Column("rate of a port", "port_mbps", unit=RATE, defined="steps.kernels.port_mbps"),
+    )  # fmt: skip
+    about = "What applications send (doc/kernels.md); one repetition is one iteration."
+    entries = (summary.get("steps") or {}).get("kernels", [])
+    return make("kernels", "Application kernels", about, columns, entries)
+
+
+def _ranked(summary: Summary) -> Iterator[Entry]:
+    for ranking in (summary.get("steps") or {}).get("rankings", []):
+        for place, path in enumerate(ranking["paths"], start=1):
+            yield ranking | path | {"place": place}
+
+
+def rankings(summary: Summary) -> Table | None:
+    """Which network is the fastest for each kernel."""
+    columns = (
+        Column("kernel", "pattern", "text", value=_pattern, about="doc/kernels.md"),
+        Column("ranks", "ranks", "count", fold=True),
+        Column("place", "place", "count", about="By the time of the whole benchmark"),
+        Column("path", "path", "text", defined="steps.rankings.paths.path"),
+        Column("whole benchmark", "whole_s", unit="s", defined="steps.rankings.paths.whole_s"),
+        Column("times the fastest", "times_the_fastest",
+               defined="steps.rankings.paths.times_the_fastest"),
+    )  # fmt: skip
+    about = "The fastest first."
+    return make("rankings", "Networks by kernel", about, columns, _ranked(summary))

@@ -15,6 +15,7 @@ from typing import Any
 from ..model import Part, Trial
 from . import measures as m
 from .hpcc import hpcc_entries
+from .kernels import iterations_of, kernel_entries
 from .latency import Histogram, merged
 from .records import Record
 from .statistics import interval
@@ -80,6 +81,15 @@ class Measured:
             m.mean(times.mean_us for times in ranks.values()) for ranks in self.phases.values()
         )
 
+    @property
+    def slowest_us(self) -> float | None:
+        """IMB's t_max: the greatest over ranks, of the mean of a repetition."""
+        if not self.whole:
+            return None
+        return m.mean(
+            m.greatest(times.mean_us for times in ranks.values()) for ranks in self.phases.values()
+        )
+
 
 class ExecutionTable:
     """Takes `execution` records as they come and says what they amount to."""
@@ -112,9 +122,13 @@ class ExecutionTable:
     def summary(self) -> Entry:
         """The summary's `steps`."""
         found = list(self._measured.values())
-        single = [one for one in found if "hpcc" not in one.trial.parameters]
         suite = [one for one in found if "hpcc" in one.trial.parameters]
-        return {"functions": list(_functions(single)), "hpcc": list(hpcc_entries(suite))}
+        kernels = [one for one in found if iterations_of(one.trial)]
+        others = [one for one in found if one not in suite and one not in kernels]
+        return {
+            "functions": list(_functions(others)),
+            "hpcc": list(hpcc_entries(suite)),
+        } | kernel_entries(kernels)
 
     def _of(self, trial: Trial, network: str) -> Measured:
         part = next(part for part in trial.parts if part.network == network)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..model import SCHEDULE
+
 UNKNOWN = "-"
 ARROW = "→"
 
@@ -84,6 +86,8 @@ def seconds(value: float | None) -> str:
 def size(entry: Mapping[str, Any]) -> str:
     """Frame sizes as they are; message sizes in the unit that they are a multiple of."""
     sizes = entry["size"] if isinstance(entry["size"], list) else [entry["size"]]
+    if entry.get("traffic") == SCHEDULE and sizes == [0]:
+        return "messages by steps"
     if entry["size_unit"] == "frame":
         kind = "IMIX of " if len(sizes) > 1 else ""
         return kind + "/".join(str(value) for value in dict.fromkeys(sizes)) + " B frames"

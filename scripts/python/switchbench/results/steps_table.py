@@ -38,6 +38,7 @@ def show(steps: Entry, console: Console) -> None:
         _say(IMB_WORDS, console)
     if suites:
         _suites(suites, console)
+    _kernels(steps.get("kernels", []), steps.get("rankings", []), console)
 
 
 def _path(entry: Entry) -> str:
@@ -122,6 +123,47 @@ def _suites(suites: Sequence[Entry], console: Console) -> None:
             console,
         )
     _say(HPCC_WORDS, console)
+
+
+def _kernels(kernels: Sequence[Entry], rankings: Sequence[Entry], console: Console) -> None:
+    """The time of each whole benchmark, and which path is the fastest."""
+    if not kernels:
+        return
+    unit = unit_for(kernel["port_mbps"] for kernel in kernels)
+    _heading("Application kernels: time of the whole benchmark (doc/kernels.md)", console)
+    table = _table("", "ranks", "iterations", "timed", "one\nms", "whole\ns", "95 % interval\ns")
+    table.add_column(f"port\n{unit.name}", justify="right")
+    for kernel in kernels:
+        one_us, ends = kernel["iteration_us"], kernel["interval_s"]
+        table.add_row(
+            f"{figures.pattern(kernel)}, {kernel['transport']} in {kernel['network']}",
+            str(kernel["ranks"]),
+            figures.count(kernel["iterations"]),
+            figures.count(kernel["repetitions"]),
+            figures.digits(None if one_us is None else one_us / 1e3),
+            figures.digits(kernel["whole_s"]),
+            figures.UNKNOWN if ends is None else _interval(ends),
+            unit.show(kernel["port_mbps"]),
+        )
+    console.print(table)
+    if rankings:
+        _rankings(rankings, console)
+
+
+def _rankings(rankings: Sequence[Entry], console: Console) -> None:
+    _heading("Which network is the fastest for each kernel", console)
+    table = _table("", "ranks", "place", "", "whole\ns", "times the\nfastest")
+    for ranking in rankings:
+        for place, path in enumerate(ranking["paths"], start=1):
+            table.add_row(
+                figures.pattern(ranking) if place == 1 else "",
+                str(ranking["ranks"]) if place == 1 else "",
+                str(place),
+                escape(path["path"]),
+                figures.digits(path["whole_s"]),
+                figures.digits(path["times_the_fastest"]),
+            )
+    console.print(table)
 
 
 def _heading(text: str, console: Console) -> None:

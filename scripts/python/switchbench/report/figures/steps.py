@@ -41,6 +41,11 @@ BANDWIDTH_IS = (
     "pair at a time, one way; rings: what each process sends while all do. (doc/hpcc-imb.md)"
 )
 
+KERNELS_IS = (
+    "Time of the whole benchmark: its iterations times the mean of one, of the slowest rank. "
+    "(doc/kernels.md)"
+)
+
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """Times by size of each path and number of ranks, and HPCC's measures."""
@@ -56,6 +61,9 @@ def figures(measured: Measured) -> Iterator[Figure]:
     ):
         if suites:
             yield _measures(suites, unit, title, definition)
+    kernels = [entry for entry in steps.get("kernels", []) if entry["whole_s"] is not None]
+    if kernels:
+        yield _kernels(kernels)
 
 
 def _drawn(entry: Entry) -> Entry:
@@ -148,3 +156,42 @@ def _measures(suites: Sequence[Entry], unit: str, title: str, definition: str) -
         },
         section=STEPS,
     )
+
+
+def _kernels(kernels: Sequence[Entry]) -> Figure:
+    """A bar for each kernel on each path."""
+    named = [entry | {"_path": f"{entry['transport']} in {entry['network']}"} for entry in kernels]
+    labels = list(dict.fromkeys(_kernel(entry) for entry in named))
+    data = [
+        {
+            "type": "bar",
+            "name": path,
+            "orientation": "h",
+            "x": packed(gaps([entry["whole_s"] for entry in some])),
+            "y": [_kernel(entry) for entry in some],
+            "text": [words.digits(entry["whole_s"]) for entry in some],
+            "textposition": "auto",
+            "marker": {"color": PALETTE[place % len(PALETTE)]},
+            "hovertemplate": "%{y}: %{x:,.4~r} s",
+        }
+        for place, (path, some) in enumerate(by(named, "_path").items())
+    ]
+    return Figure(
+        name="kernels",
+        title="Application kernels: the whole benchmark",
+        definition=KERNELS_IS,
+        data=data,
+        layout={
+            "xaxis": {"title": {"text": "Time, s"}} | COUNTS,
+            "yaxis": named_rows(labels),
+            "barmode": "group",
+            "showlegend": True,
+            "legend": LEGEND,
+        },
+        section=STEPS,
+        height=160 + 34 * len(labels) * len(data),
+    )
+
+
+def _kernel(entry: Entry) -> str:
+    return f"{words.pattern(entry)}, {words.of(entry['ranks'], 'rank')}"
