@@ -98,8 +98,8 @@ def plan_size(request: PlanRequest) -> PlanSize:
     said = record.get("schedule")
     share = None
     if said is not None:
-        counts = (int(said[name]) for name in ("steps", "messages", "bytes"))
-        share = Share(*counts, int(said["iterations"]) or None)
+        steps, messages, payload = (int(said[name]) for name in ("steps", "messages", "bytes"))
+        share = Share(steps, messages, payload, int(said["iterations"]) or None)
     return PlanSize(int(record["phases"]), int(record["flows"]), share)
 
 
