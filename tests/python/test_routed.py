@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from ipaddress import IPv4Interface, IPv4Network
@@ -192,3 +194,13 @@ def test_dpdk_is_refused_in_one_sentence(setting: str, capsys: pytest.CaptureFix
     said = capsys.readouterr().err
     assert "nodes of a routed lab forward what kernels send by IP" in said
     assert said.count("\n") == 1
+
+
+def test_no_thread_is_started_before_a_lab_is_made() -> None:
+    """A process with threads may not join the namespaces of a user without privilege."""
+    code = (
+        "import os, switchbench.cli as cli; cli.build_parser(); import switchbench.lab.build; "
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
