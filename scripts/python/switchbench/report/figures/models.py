@@ -42,7 +42,7 @@ ERRORS_ARE = (
 )
 
 _MOST_FLOWS = 400_000  # of a run: some seconds
-_MOST_SLOW_FLOWS = 20_000  # for the models that go through flows one by one
+_MOST_SLOW_FLOWS = 10_000  # for the models that go through flows one by one
 _DRAWN = 4_000  # points of a model
 _SETS = 9  # side by side
 _EDGES = np.arange(-1.0, 1.0 + 1e-9, 0.1)
