@@ -310,6 +310,41 @@ def test_paper_has_all_figures_and_rows(opened: Opened) -> None:
     assert rows.count() == reports.PHASES
 
 
+def test_paper_is_light_and_nothing_is_cut(chromium: Any, directory: Path) -> None:
+    """The browser's own print command, of a dark page: dark words, each figure on a page, and the
+    headings of tables that go on."""
+    opened = open_page(chromium, directory / build.REPORT, color_scheme="dark")
+    page = opened.page
+    figure = page.locator("[data-figure^=heat-map]").first
+    figure.scroll_into_view_if_needed()
+    figure.locator(".main-svg").first.wait_for(timeout=DRAWN_MS)
+    opened.table("losses")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    style = "(place, name) => getComputedStyle(place)[name]"
+    for place in ("main p", "#table-losses td", "#table-losses th"):
+        colour = page.locator(place).first.evaluate(style, "color")
+        assert brightness(colour) < 128, f"{place} is {colour}"
+    assert brightness(figure.locator(".xtick text").first.evaluate(style, "fill")) < 128
+    zoom = float(figure.evaluate(style, "zoom"))
+    assert zoom < 1
+    assert zoom * figure.evaluate("place => place.offsetHeight") <= 461
+    head = page.locator("#table-losses thead")
+    assert head.evaluate(style, "display") == "table-header-group"
+    assert head.evaluate(style, "breakInside") == "avoid"
+    assert page.locator("#table-losses .filters").is_hidden()
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert figure.evaluate("place => place.style.zoom") == ""
+    assert opened.complaints == []
+    page.context.close()
+
+
+def test_a_section_s_title_stays_with_its_first_figure(opened: Opened) -> None:
+    figures = opened.page.locator("section > .block > h2 + .block > [data-figure]")
+    assert figures.count() > 2
+
+
 def test_a_hundred_thousand_rows_scroll(chromium: Any, directory: Path) -> None:
     opened = open_page(chromium, directory / build.REPORT)
     opened.page.evaluate(

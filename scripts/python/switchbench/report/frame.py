@@ -19,6 +19,8 @@ from .figure import Figure
 from .markup import Html, join, listed, packed, paragraph, tag
 from .table import Table
 
+_BLOCK = '<div class="block">'  # what paper keeps together
+
 
 @dataclass(frozen=True)
 class Words:
@@ -62,15 +64,13 @@ class Frame:
         """Adds a figure to a section."""
         layout = {**drawn.layout, "height": drawn.height}
         self.blocks.append(_block(drawn.name, {"data": drawn.data, "layout": layout}))
-        section.parts += [
-            tag("h3", drawn.title, id=drawn.name),
-            paragraph(drawn.definition, "about"),
-            tag(
-                "div", class_="figure", style=f"min-height:{drawn.height}px",
-                data_figure=drawn.name, data_title=drawn.title,
-                role="img", aria_label=f"{drawn.title}. {drawn.definition}",
-            ),
-        ]  # fmt: skip
+        place = tag(
+            "div", class_="figure", style=f"min-height:{drawn.height}px",
+            data_figure=drawn.name, data_title=drawn.title,
+            role="img", aria_label=f"{drawn.title}. {drawn.definition}",
+        )  # fmt: skip
+        title, about = tag("h3", drawn.title, id=drawn.name), paragraph(drawn.definition, "about")
+        section.parts.append(tag("div", title, about, place, class_="block"))
         section.entries.append((drawn.name, drawn.title))
 
     def table(self, section: Section, table: Table | None) -> None:
@@ -102,7 +102,7 @@ class Frame:
         """The whole file; sections without anything are left out."""
         shown = [section for section in sections if not section.empty]
         inside = [tag("h1", words.heading), _notice(words)]
-        inside += [tag("section", tag("h2", one.title), *one.parts, id=one.name) for one in shown]
+        inside += [tag("section", *_headed(one), id=one.name) for one in shown]
         self.blocks.append(packed("plotly", _plotly()))
         return _filled(
             version=html.escape(__version__),
@@ -115,6 +115,18 @@ class Frame:
             footer=words.footer,
             blocks="\n".join(self.blocks),
         )
+
+
+def _headed(section: Section) -> Iterator[Html | None]:
+    """A section's parts below its title, which stays on the page of the first figure."""
+    first, *rest = section.parts
+    title = tag("h2", section.title)
+    if first is not None and first.startswith(_BLOCK):
+        yield tag("div", title, first, class_="block")
+    else:
+        yield title
+        yield first
+    yield from rest
 
 
 def _notice(words: Words) -> Html | None:

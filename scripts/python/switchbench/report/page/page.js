@@ -6,6 +6,7 @@
 
 const MOST_DRAWN = 24; // figures; those longest out of sight are taken away beyond that
 const HOVER_MS = 350;
+const PAPER_PX = { width: 975, height: 460 }; // of a landscape page, below titles and words
 const NARROW_PX = 560; // of a figure
 const root = document.documentElement;
 
@@ -321,6 +322,14 @@ async function drawAnew() {
   }
 }
 
+/** A figure is as wide as the window, and one of a heat map as high: on paper each fits on a page. */
+function fitPaper(on) {
+  for (const { place, state } of figures.values()) {
+    const share = Math.min(1, PAPER_PX.width / place.clientWidth, PAPER_PX.height / place.clientHeight);
+    place.style.zoom = on && state === "drawn" ? String(share) : "";
+  }
+}
+
 async function eachTable(act) {
   for (const made of [...tables.values()]) act(await made);
 }
@@ -338,8 +347,8 @@ function begin() {
   });
   document.getElementById("print").addEventListener("click", printAll);
   dusk.addEventListener("change", applyTheme);
-  addEventListener("beforeprint", () => eachTable((table) => table.print(true)));
-  addEventListener("afterprint", () => eachTable((table) => table.print(false)));
+  addEventListener("beforeprint", () => { fitPaper(true); eachTable((table) => table.print(true)); });
+  addEventListener("afterprint", () => { fitPaper(false); eachTable((table) => table.print(false)); });
   watchFigures();
   watchTables();
   watchSections();
