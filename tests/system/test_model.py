@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -214,15 +213,40 @@ def test_a_switch_ends_when_its_run_is_killed(tmp_path: Path) -> None:
         )
     )
     words = runs.command("run", str(conf), "--quiet", "--out", str(tmp_path / "out"))
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        pid = _switch_of(name)
-        process.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 2
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not Path(f"/proc/{pid}").exists()
-    with lab.session(lab.load(topology)):
-        pass  # what the crash has left is removed first
+    quiet = subprocess.DEVNULL
+    with _gone_after(name), subprocess.Popen(words, stdout=quiet, stderr=quiet) as process:
+        try:
+            pid = _switch_of(name)
+        finally:
+            process.kill()
+        process.wait()
+        deadline = time.monotonic() + 2
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not Path(f"/proc/{pid}").exists()
+        with lab.session(lab.load(topology)):
+            pass  # what the crash has left is removed first
+        assert labkit.leftovers() == []
+
+
+@contextmanager
+def _gone_after(name: str) -> Iterator[None]:
+    """Whatever a test of a crash comes to, its lab is not left behind."""
+    try:
+        yield
+    finally:
+        if name in lab.state.labs():
+            lab.down(name)
+
+
+def test_a_lab_of_a_test_that_fails_is_removed(tmp_path: Path) -> None:
+    name = f"{labkit.PREFIX}-failing"
+    topology = tmp_path / f"{name}.yaml"
+    good = yaml.safe_load((lab.topology.PROJECT_LABS / "model-good.yaml").read_text())
+    topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
+    with pytest.raises(AssertionError), _gone_after(name):
+        lab.up(lab.load(topology))
+        raise AssertionError("as a test's own")
     assert labkit.leftovers() == []
 
 
