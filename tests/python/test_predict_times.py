@@ -19,7 +19,14 @@ from switchbench.config import Request, read
 from switchbench.fabric import Fabric, Link, Routes
 from switchbench.predict import parameters
 from switchbench.predict.models import Flows
-from switchbench.predict.parameters import Costs, Hockney, Parameters, fit_hockney, split_loggp
+from switchbench.predict.parameters import (
+    Costs,
+    Hockney,
+    Parameters,
+    fit_hockney,
+    large_bandwidth,
+    split_loggp,
+)
 from switchbench.predict.times import (
     HALF_TRIP_US,
     PHASES_S,
@@ -47,7 +54,13 @@ def path_of(times: list[float] | None = None, gap_us: float | None = None) -> Pa
     """Its parameters."""
     hockney = fit_hockney(SIZES, times or line())
     costs = Costs(small_per_s=[1e6 / gap_us] if gap_us else [])
-    return Parameters("dpdk", "lab", len(SIZES), hockney, split_loggp("dpdk", hockney, costs))
+    return Parameters(
+        "dpdk",
+        "lab",
+        len(SIZES),
+        hockney,
+        split_loggp("dpdk", hockney, hockney.bandwidth_mbps, costs),
+    )
 
 
 def star(count: int = 4, rate_bps: float = 100e6) -> Routes:
@@ -108,11 +121,25 @@ def test_times_that_do_not_grow_have_no_bandwidth() -> None:
     assert found.time_us(1e6) == pytest.approx(50)
 
 
+def test_g_is_that_of_large_messages_where_there_are_enough() -> None:
+    """A switch stores one frame before it passes it on: up to there a byte costs twice."""
+    times = [T0_US + BYTE_US * (size + min(size, 1500)) for size in SIZES]
+    hockney = fit_hockney(SIZES, times)
+    assert hockney.bandwidth_mbps is not None
+    assert hockney.bandwidth_mbps.value < 0.99 * R_INF
+    found = large_bandwidth(SIZES, times, hockney)
+    assert found is not None
+    assert found.value == pytest.approx(R_INF)
+    assert large_bandwidth(SIZES[:6], times[:6], fit_hockney(SIZES[:6], times[:6])) == (
+        fit_hockney(SIZES[:6], times[:6]).bandwidth_mbps
+    )
+
+
 def test_loggp_splits_what_processors_show() -> None:
     """5 µs of each process by round trip: o = 2.5 at either end, and L is what is left."""
     hockney = fit_hockney(SIZES, line())
     costs = Costs(cpu_s=2 * 1000 * 5e-6, round_trips=1000, small_per_s=[100e3, 140e3])
-    found = split_loggp("dpdk", hockney, costs)
+    found = split_loggp("dpdk", hockney, hockney.bandwidth_mbps, costs)
     assert found.byte_ns is not None
     assert found.byte_ns.value == pytest.approx(1000 * BYTE_US)
     assert found.small_us.value == pytest.approx(T0_US + BYTE_US)
@@ -132,7 +159,8 @@ def test_loggp_splits_what_processors_show() -> None:
     ],
 )
 def test_what_cannot_be_told_apart_is_said(transport: str, costs: Costs, words: list[str]) -> None:
-    found = split_loggp(transport, fit_hockney(SIZES, line()), costs)
+    hockney = fit_hockney(SIZES, line())
+    found = split_loggp(transport, hockney, hockney.bandwidth_mbps, costs)
     assert len(found.unknown) == len(words)
     for why, word in zip(found.unknown, words, strict=True):
         assert word in why

@@ -35,6 +35,8 @@ LEAST_SIZES = 3
 """Two give a line that fits whatever they are."""
 SMALL = 64
 """Bytes: what is no larger costs what the smallest message costs."""
+LARGE = 8192
+"""Bytes: from here on a message is many frames, which switches pass on one behind the other."""
 _CONFIDENCE = 0.95
 _POLLS = 0.9
 """A process that computes for such a share of a phase waits by looking."""
@@ -180,9 +182,20 @@ class Costs:
     """Messages a second of flows that streamed messages of at most SMALL bytes."""
 
 
-def split_loggp(transport: str, hockney: Hockney, costs: Costs) -> LogGP:
+def large_bandwidth(
+    sizes: Sequence[float], times_us: Sequence[float], hockney: Hockney
+) -> Estimate | None:
+    """1 / G: the slope of large messages, of three sizes at least; else that of all."""
+    large = [(size, time) for size, time in zip(sizes, times_us, strict=True) if size >= LARGE]
+    if len({size for size, _ in large}) < LEAST_SIZES:
+        return hockney.bandwidth_mbps
+    return fit_hockney([size for size, _ in large], [time for _, time in large]).bandwidth_mbps
+
+
+def split_loggp(
+    transport: str, hockney: Hockney, bandwidth: Estimate | None, costs: Costs
+) -> LogGP:
     """What can be told apart, and why the rest can't."""
-    bandwidth = hockney.bandwidth_mbps
     byte_ns = _inverse(bandwidth, 8e3) if bandwidth else None
     byte_us = byte_ns.value / 1000 if byte_ns else 0.0
     t0 = hockney.latency_us
@@ -270,8 +283,10 @@ def _parameters(transport: str, network: str, seen: _Seen) -> Parameters | None:
     ]
     if len({size for size, _ in points}) < LEAST_SIZES:
         return None
-    hockney = fit_hockney([size for size, _ in points], [time for _, time in points])
-    loggp = split_loggp(transport, hockney, seen.costs)
+    sizes, times_us = [size for size, _ in points], [time for _, time in points]
+    hockney = fit_hockney(sizes, times_us)
+    bandwidth = large_bandwidth(sizes, times_us, hockney)
+    loggp = split_loggp(transport, hockney, bandwidth, seen.costs)
     return Parameters(transport, network, len(points), hockney, loggp)
 
 

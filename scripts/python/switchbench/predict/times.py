@@ -115,12 +115,21 @@ class Message:
                 break
         return ends
 
+    def _fitted_bps(self, model: str) -> float | None:
+        """The payload rate of a large message alone, as the model has it."""
+        hockney, loggp = self.parameters.hockney, self.parameters.loggp
+        if model == "hockney" and hockney.bandwidth_mbps is not None:
+            return 1e6 * hockney.bandwidth_mbps.value
+        if model == "loggp" and loggp.byte_ns is not None:
+            return 8e9 / loggp.byte_ns.value
+        return None
+
     def _rates(self, model: str, flows: Flows) -> Rates:
         """Hockney's and LogGP's messages are no faster than those that parameters are fitted to;
         LogGP's share that rate at a port."""
-        bandwidth = self.parameters.hockney.bandwidth_mbps
-        if model in ("hockney", "loggp") and bandwidth is not None:
-            most = np.full(len(flows.sources), 1e6 * bandwidth.value / self.share)
+        most_bps = self._fitted_bps(model)
+        if most_bps is not None:
+            most = np.full(len(flows.sources), most_bps / self.share)
             if model == "loggp":
                 most /= np.maximum(
                     np.bincount(flows.sources)[flows.sources],
