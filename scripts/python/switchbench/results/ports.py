@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model import Port
+from ..model import SCHEDULE, Port
 from .measures import PhaseResult, least, lost_frames, median, total_int
 from .records import Record
 
@@ -61,21 +61,22 @@ class PortTable:
         self._downs: Counter[str] = Counter()
 
     def add(self, result: PhaseResult, transport: str) -> None:
-        """Takes one measured phase."""
+        """Takes one measured phase; where ranks go by steps, ports have different things to do."""
+        alike = result.entry["traffic"] != SCHEDULE
         ends = {"source": result.shares.source, "destination": result.shares.destination}
         for end, shares in ends.items():
             middle = median(shares.values())
             for port, percent in shares.items():
                 direction = self._line(port, transport).ends[end]
                 direction.percents.append(percent)
-                if percent is not None and middle:
+                if alike and percent is not None and middle:
                     direction.relative.append(percent / middle)
         for flow in result.flows:
             lost = lost_frames(flow)
             self._line(flow.src, transport).ends["source"].lost.append(lost)
             self._line(flow.dst, transport).ends["destination"].lost.append(lost)
         slowest = result.entry["slowest"]
-        if slowest:
+        if alike and slowest:
             place = {"trial": result.key.trial, "phase": result.key.phase}
             for port in {slowest["src"], slowest["dst"]}:
                 self._line(port, transport).slowest.append(place)
