@@ -140,6 +140,10 @@ MISTAKES = {
         "{pattern: aapc, sweep: {sync: [barrier, local]}}",
         "tests.0.sweep.sync: local is not swept here: write one test for each",
     ),
+    "computing with numbers that mean nothing": (
+        "{pattern: nas_ft, compute: true}",
+        "tests.0.compute: has no effect: the numbers that nas_ft sends mean nothing",
+    ),
     "computing over dpdk": (
         "{pattern: allreduce, compute: true, transport: dpdk}",
         "tests.0.compute: dpdk loses messages, and what is computed of them would be wrong: take "

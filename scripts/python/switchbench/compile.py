@@ -478,7 +478,7 @@ class _Draft:
                 "batch": values["batch"],
                 "count": count,
                 "warmup": _STEP_WARMUP,
-                "compute": values["compute"],
+                "compute": values.get("compute", False),
             }
         }
 
@@ -545,7 +545,7 @@ class _Draft:
             refusal = algorithm_refusal(pattern, values["algorithm"])
             if refusal:
                 raise self.problem("algorithm", refusal)
-        if values["compute"] and self.transport == "dpdk":
+        if values.get("compute") and self.transport == "dpdk":
             raise self.problem(
                 "compute",
                 "dpdk loses messages, and what is computed of them would be wrong: take tcp or "

@@ -82,6 +82,8 @@ def without_effect(pattern: str, values: Mapping[str, Any]) -> dict[str, str]:
         idle["traffic"] = f"has no effect: {pattern} goes by steps here (traffic: {SCHEDULE})"
     if only_steps(pattern):
         idle["sync"] = f"has no effect: {pattern} goes by steps in any case"
+    if pattern in KERNELS and pattern in SIZELESS and values.get("compute"):
+        idle["compute"] = f"has no effect: the numbers that {pattern} sends mean nothing"
     if pattern in SIZELESS:
         idle |= dict.fromkeys(_SIZES, f"has no effect: {pattern} has sizes of its own")
     if pattern == COMPOSITE:
