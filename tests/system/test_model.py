@@ -244,9 +244,14 @@ def test_a_lab_of_a_test_that_fails_is_removed(tmp_path: Path) -> None:
     topology = tmp_path / f"{name}.yaml"
     good = yaml.safe_load((lab.topology.PROJECT_LABS / "model-good.yaml").read_text())
     topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
-    with pytest.raises(AssertionError), _gone_after(name):
-        lab.up(lab.load(topology))
-        raise AssertionError("as a test's own")
+
+    def fail() -> None:
+        with _gone_after(name):
+            lab.up(lab.load(topology))
+            raise AssertionError("as a test's own")
+
+    with pytest.raises(AssertionError):
+        fail()
     assert labkit.leftovers() == []
 
 
