@@ -71,7 +71,8 @@ def test_what_was_understood_gives_the_same_run(tmp_path: Path) -> None:
         "tests: [{pattern: bcast}, {pattern: barrier}, {pattern: pairs, sync: local}, "
         "{pattern: hpcc, ranks: [2, 4]}, {pattern: hpcc, ranks: [2], count: 2}, "
         "{pattern: sendrecv, repetitions: 10}, "
-        "{pattern: alltoall, sweep: {algorithm: [linear, bruck]}}]\n"
+        "{pattern: alltoall, sweep: {algorithm: [linear, bruck]}}, "
+        "{pattern: allgatherv, skew: 25%}]\n"
     )
     run = compile_text(tmp_path, TCP + tests)
     again = compile_run(read_values(run.effective))
@@ -131,6 +132,10 @@ MISTAKES = {
     "an empty message in a stream": (
         "{pattern: pairs, message_sizes: [0]}",
         "tests.0.message_sizes: a message of 0 bytes: messages have 1 byte to 1GiB",
+    ),
+    "a bare skew": (
+        "{pattern: alltoallv, skew: 50}",
+        "tests.0.skew: found 50, but 0% to 100% is needed, as 50%",
     ),
     "an empty batch": (
         "{pattern: bcast, batch: 0}",

@@ -186,6 +186,7 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
     "interim": _interim,
     "scatter": _scatter,
     "transfer_size": quantities.SIZE.text,
+    "skew": "{}%".format,
 }
 
 

@@ -388,6 +388,14 @@ def _share(key: str, value: object, least: float, most: float) -> float:
     return float(Decimal(found[1]) / 100)
 
 
+def _percent(value: object) -> int:
+    """A whole percentage, 0 to 100."""
+    found = re.fullmatch(r"([0-9]{1,3}) ?%", value) if isinstance(value, str) else None
+    if found is None or int(found[1]) > 100:
+        raise ValueError(f"found {shown(value)}, but 0% to 100% is needed, as 50%")
+    return int(found[1])
+
+
 INTERIM_LEAST_NS = 10_000_000  # the kernel's clock and a worker's sleep are a millisecond apart
 
 
@@ -455,6 +463,7 @@ def _clock_stated(key: str, mode: str, value: object) -> int:
 
 Clock = Annotated[Any, PlainValidator(_clock)]
 Duration = Annotated[int, _single(quantities.duration_ns)]
+Percent = Annotated[int, _single(_percent)]
 Interim = Annotated[int, _single(_interim)]
 RepeatField = Annotated[Any, PlainValidator(_repeats)]
 Size = Annotated[int, _single(quantities.size_bytes)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..model import Load, Repeats, Site
 from . import settings
-from .steps import COMPOSITE, FUNCTIONS, KERNELS
+from .steps import COMPOSITE, FUNCTIONS, KERNELS, SKEWED
 
 _MS = 1_000_000
 _S = 1_000_000_000
@@ -53,7 +53,10 @@ PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "aapc": {"order": "shift", "sync": "barrier"},
     "ring": {"natural": True, "count": DEFAULT_RINGS, "directions": "both"},
     "random": {"degree": 1, "count": DEFAULT_DRAWS},
-    **{name: {"algorithm": words[0]} if words else {} for name, words in FUNCTIONS.items()},
+    **{
+        name: ({"algorithm": words[0]} if words else {}) | ({"skew": 0} if name in SKEWED else {})
+        for name, words in FUNCTIONS.items()
+    },
     **KERNELS,
     COMPOSITE: {},
 }

@@ -25,6 +25,7 @@ from .fields import (
     MessageSize,
     Name,
     Partners,
+    Percent,
     ProbeRate,
     RankCount,
     Rate,
@@ -152,6 +153,7 @@ class Settings(Strict):
     natural: bool | None = None
     directions: Literal["both", "forward"] | None = None
     algorithm: Algorithm | None = None
+    skew: Percent | None = None
     problem_class: Literal["S", "W", "A", "B", "C", "D"] | None = None
     matrix: Annotated[int, whole(1, 2**31, "the matrix")] | None = None
     block: Annotated[int, whole(1, 2**16, "a block")] | None = None

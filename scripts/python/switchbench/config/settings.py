@@ -34,7 +34,7 @@ PATTERN_KEYS = {
     "aapc": ("order", "sync"),
     "ring": ("natural", "count", "directions"),
     "random": ("degree", "count"),
-    **{name: ("algorithm",) if words else () for name, words in steps.FUNCTIONS.items()},
+    **{name: steps.keys_of(name) for name in steps.FUNCTIONS},
     **{name: tuple(told) for name, told in steps.KERNELS.items()},
     steps.COMPOSITE: ("count",),
 }

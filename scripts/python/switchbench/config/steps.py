@@ -40,6 +40,7 @@ KERNELS: dict[str, dict[str, Any]] = {
     "hpl": {"matrix": 8192, "block": 128},
     "halo": {"dimensions": 2},
 }
+SKEWED = ("allgatherv", "alltoallv")  # whose messages may differ in size
 COMPOSITE = "hpcc"  # a suite of trials, not one pattern
 # Those whose messages' sizes are not the user's to choose.
 SIZELESS = ("barrier", COMPOSITE, *(name for name in KERNELS if name != "halo"))
@@ -57,6 +58,12 @@ SWITCHES = {"sync": LOCAL, "traffic": SCHEDULE}
 def traffic(pattern: str, values: Mapping[str, Any]) -> str:
     """The traffic of a test that says none."""
     return SCHEDULE if by_steps(pattern, values) else "stream"
+
+
+def keys_of(function: str) -> tuple[str, ...]:
+    """What one of IMB's functions can be told."""
+    algorithm = ("algorithm",) if FUNCTIONS[function] else ()
+    return (*algorithm, "skew") if function in SKEWED else algorithm
 
 
 def only_steps(pattern: str) -> bool:

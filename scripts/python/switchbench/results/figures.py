@@ -102,7 +102,14 @@ def binary(value: int) -> str:
     return f"{value} B"
 
 
-_USUAL = {"sync": "barrier", "natural": True, "directions": "both", "batch": 1}  # not worth a word
+# Not worth a word.
+_USUAL = {"sync": "barrier", "natural": True, "directions": "both", "batch": 1, "skew": "0%"}
+    "sync": "barrier",
+    "natural": True,
+    "directions": "both",
+    "batch": 1,
+    "skew": "0%",
+}  # not worth a word
 
 
 def pattern(entry: Mapping[str, Any]) -> str:
