@@ -104,12 +104,6 @@ def binary(value: int) -> str:
 
 # Not worth a word.
 _USUAL = {"sync": "barrier", "natural": True, "directions": "both", "batch": 1, "skew": "0%"}
-    "sync": "barrier",
-    "natural": True,
-    "directions": "both",
-    "batch": 1,
-    "skew": "0%",
-}  # not worth a word
 
 
 def pattern(entry: Mapping[str, Any]) -> str:
