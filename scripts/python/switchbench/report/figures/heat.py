@@ -246,7 +246,8 @@ def _layout(axis: _Axis) -> dict[str, Any]:
     shapes = [line | {"x0": at, "x1": at, "y0": -0.5, "y1": end} for at in inner]
     shapes += [line | {"y0": at, "y1": at, "x0": -0.5, "x1": end} for at in inner]
     return {
-        "xaxis": side | {"title": {"text": "Destination"}, "constraintoward": "right"},
+        "xaxis": side
+        | {"title": {"text": "Destination", "standoff": 8}, "constraintoward": "right"},
         "yaxis": side | {"title": {"text": "Source"}, "autorange": "reversed", "scaleanchor": "x"},
         "shapes": shapes,
         "annotations": [_module(*bound) for bound in axis.bounds if len(axis.bounds) > 1],

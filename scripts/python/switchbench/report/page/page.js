@@ -63,13 +63,13 @@ function fitted(data, layout, width) {
     thin[name] = typeof value === "object" ? { ...layout[name], ...value } : value;
   }
   const lying = data.map((trace) => (trace.colorbar ? { ...trace, colorbar: lyingBar(trace.colorbar) } : trace));
-  if (data.some((trace) => trace.colorbar)) thin.height = Math.min(layout.height, width + 140);
+  if (data.some((trace) => trace.colorbar)) thin.height = Math.min(layout.height, width + 200);
   return { data: lying, layout: thin };
 }
 
 function lyingBar(bar) {
   const title = { ...bar.title, side: "top" };
-  return { ...bar, title, orientation: "h", thickness: 12, x: 0.5, y: 1, yanchor: "bottom", len: 1 };
+  return { ...bar, title, orientation: "h", thickness: 12, x: 0.5, y: 1, yanchor: "bottom", ypad: 26, len: 1 }; // above modules' names
 }
 
 function applyTheme() {
