@@ -66,5 +66,6 @@ def test_example_runs(conf: Path, tmp_path: Path) -> None:
     assert summary["status"] == "complete"
     assert summary["faults"] == []
     for trial in summary["trials"]:
-        assert trial["delivered_bytes"] > 0 or trial["pattern"] == "barrier", trial
+        # By steps some messages are empty.
+        assert trial["delivered_bytes"] or trial["delivered_messages"], trial
         assert trial["flows_observed"] == trial["flows"]
