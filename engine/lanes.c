@@ -188,6 +188,8 @@ static void make_template(struct phase_run *run)
     set_verbs_options(&phase->verbs, doc->verbs);
     set_pingpong_options(&phase->pingpong, doc->pingpong);
     set_schedule_options(&phase->schedule, doc->schedule);
+    if (doc->traffic == TRAFFIC_SCHEDULE)
+        phase->pingpong.patience_ns = doc->drain_silence_ns;
     set_latency_options(&phase->latency, run);
 }
 

@@ -245,6 +245,18 @@ void stepper_free(struct stepper *stepper)
     free(stepper);
 }
 
+void stepper_each_receive(const struct stepper *stepper, bool meeting,
+                          void (*show)(void *context, const struct stepper_message *message),
+                          void *context)
+{
+    uint32_t first = meeting ? stepper->step_count : 0;
+    uint32_t end = stepper->step_count + (meeting ? stepper->rounds : 0);
+
+    for (uint32_t i = first; i < end; i++)
+        for (uint32_t j = 0; j < stepper->steps[i].receive_count; j++)
+            show(context, &stepper->messages[stepper->steps[i].first_receive + j]);
+}
+
 int64_t stepper_work_ns(const struct stepper *stepper)
 {
     uint64_t operations = 0;

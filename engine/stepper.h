@@ -129,6 +129,19 @@ static inline void stepper_hear(struct stepper *stepper, uint8_t bits)
  * memory's filling and verifying. */
 enum stepper_state stepper_next(struct stepper *stepper);
 
+/* Ends it in the middle of a batch, which is not measured: messages are lost, and nobody else goes
+ * on. */
+static inline void stepper_quit(struct stepper *stepper)
+{
+    stepper->ended = true;
+}
+
+/* Shows all that a repetition receives, or (`meeting`) a barrier, in their order: for a transport
+ * that must know beforehand. */
+void stepper_each_receive(const struct stepper *stepper, bool meeting,
+                          void (*show)(void *context, const struct stepper_message *message),
+                          void *context);
+
 /* How long a repetition computes, at the least speed that is expected: nothing moves meanwhile. */
 int64_t stepper_work_ns(const struct stepper *stepper);
 

@@ -19,6 +19,7 @@ const struct transport transport_dpdk = {
     .name = "dpdk",
     .size_unit = "frame",
     .pingpong = true,
+    .schedules = true,
     .open = port_open,
     .facts = port_facts,
     .link_up = port_link_up,

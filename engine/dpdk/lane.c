@@ -4,6 +4,7 @@
 #include "eal.h"
 #include "look.h"
 #include "messages.h"
+#include "steps.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -506,7 +507,9 @@ static int make(struct dpdk_lane *lane, struct err *err)
     lane->burst = phase->dpdk.burst;
     lane->receive_burst = RTE_MAX(lane->burst, RECEIVE_BURST);
     lane->send = sender_wait;
-    rc = phase->traffic == TRAFFIC_PINGPONG ? messages_make(lane, err) : make_streams(lane, err);
+    rc = phase->traffic == TRAFFIC_PINGPONG || phase->traffic == TRAFFIC_SCHEDULE
+             ? messages_make(lane, err)
+             : make_streams(lane, err);
     return rc != 0 ? rc : take_pool(lane, err);
 }
 
@@ -793,7 +796,7 @@ static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
         lane->send = forwarder_send;
     if (lane->messages != NULL) {
         lane->state = LANE_PLAYS;
-        lane->send = messages_send;
+        lane->send = lane->messages->steps != NULL ? dpdk_steps_send : messages_send;
         lane->lane.sent_all = lane->messages->sends == 0;
     }
 }
@@ -957,7 +960,8 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
     uint32_t index;
 
     if (lane->messages != NULL)
-        return kind == LATENCY_PINGPONG && pingpong_latency(&lane->messages->game, flow, sum);
+        return kind == LATENCY_PINGPONG && lane->messages->steps == NULL &&
+               pingpong_latency(&lane->messages->game, flow, sum);
     index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
     if (kind == LATENCY_ROUND_TRIP)
         return prober_sum(lane, flow, sum);

@@ -41,6 +41,13 @@ static_assert(FRAME_ETHERNET + FRAME_VLAN + FRAME_IPV6 + FRAME_UDP + SIGNATURE_B
 /* With this number a frame is an end mark: its source begins no more messages. It has no bytes of a
  * message, and comes back as an answer does. */
 #define SEGMENT_END UINT32_MAX
+/* And with this one a mark: the signature's sequence is the number of the flow's next message. */
+#define SEGMENT_MARK (UINT32_MAX - 1)
+/* A schedule's message of a barrier has one segment, whose number is this and the barrier's bits.
+ */
+#define SEGMENT_MEETING 0xc0000000u
+#define SEGMENT_MEETING_BITS 0xffu
+static_assert(SEGMENT_MEETING > MESSAGE_BYTES_MAX, "no segment of a message has such a number");
 
 void segment_write(struct segment *segment, uint32_t number);
 bool segment_sound(const struct segment *segment);
@@ -62,11 +69,11 @@ struct message_cut {
 /* Frames of `frame_bytes` at most, with FCS. False: they have no room for a message. */
 bool message_cut(struct message_cut *cut, const struct frame_shape *shape, uint32_t frame_bytes);
 
-/* Of a message of 1 to MESSAGE_BYTES_MAX bytes: its segments; a segment's bytes of it; and the
- * length of that one's frame in memory. */
+/* Of a message of up to MESSAGE_BYTES_MAX bytes: its segments, one at least; a segment's bytes of
+ * it; and the length of that one's frame in memory. */
 static inline uint32_t message_segments(const struct message_cut *cut, uint32_t bytes)
 {
-    return (bytes + cut->room - 1) / cut->room;
+    return bytes > 0 ? (bytes + cut->room - 1) / cut->room : 1;
 }
 
 static inline uint32_t message_part(const struct message_cut *cut, uint32_t bytes, uint32_t segment)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "messages.h"
 
+#include "steps.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -43,7 +45,8 @@ static int check(const struct lane_request *request, struct err *err)
                        "%s: messages there and back go by one queue, and the port has %u: set "
                        "queues: 1",
                        port->conf->name, port->queue_count);
-    return check_sizes(request, err);
+    return request->phase->traffic == TRAFFIC_SCHEDULE ? dpdk_steps_check(request, err)
+                                                       : check_sizes(request, err);
 }
 
 /* Frames are as large as the two ports take. */
@@ -160,6 +163,8 @@ int messages_make(struct dpdk_lane *lane, struct err *err)
     lane->receive = messages_receive;
     lane->prober.next_ns = CLOCK_NEVER;
     rc = make_exchanges(lane, err);
+    if (rc == 0 && request->phase->traffic == TRAFFIC_SCHEDULE)
+        rc = dpdk_steps_make(lane, err);
     describe(lane);
     return rc;
 }
@@ -172,6 +177,7 @@ void messages_free(struct dpdk_lane *lane)
         return;
     for (uint32_t i = 0; i < messages->count; i++)
         assembly_free(&messages->exchanges[i].in);
+    dpdk_steps_free(messages);
     pingpong_free(&messages->game);
     free(messages->destination_of);
     free(messages->source_of);
@@ -249,8 +255,7 @@ static void leave(struct dpdk_lane *lane, struct exchange *exchange)
         lane->lane.stopped_ns = clock_now();
 }
 
-/* No message of this flow will begin any more. */
-static void say_end(struct dpdk_lane *lane, struct exchange *exchange, int64_t now_ns)
+void messages_say_end(struct dpdk_lane *lane, struct exchange *exchange, int64_t now_ns)
 {
     if (exchange->end_marks++ == END_MARKS) {
         leave(lane, exchange);
@@ -312,7 +317,7 @@ static void look_at_due(struct dpdk_lane *lane, struct exchange *exchange, int64
     struct pingpong_turn *turn = turn_of(lane->messages, exchange);
 
     if (exchange->end_marks > 0) {
-        say_end(lane, exchange, now_ns);
+        messages_say_end(lane, exchange, now_ns);
         return;
     }
     if (lane->messages->coming) /* who was late himself may find the answer behind what has come */
@@ -342,7 +347,7 @@ int64_t messages_look(struct dpdk_lane *lane, int64_t now_ns)
         if (now_ns >= exchange->due_ns)
             look_at_due(lane, exchange, now_ns);
         if (exchange->end_marks == 0 && pingpong_ended(&messages->game, i))
-            say_end(lane, exchange, now_ns);
+            messages_say_end(lane, exchange, now_ns);
         if (exchange->due_ns < messages->look_ns)
             messages->look_ns = exchange->due_ns;
     }
@@ -371,6 +376,8 @@ unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *
 
         if (exchange->flow->src != flow->src || exchange->flow->dst != flow->dst)
             continue;
+        if (lane->messages->steps != NULL)
+            return dpdk_steps_measure(lane, exchange, out, room);
         count = RTE_MIN(count, room);
         memcpy(out, exchange->source ? sources : destinations, count * sizeof *out);
         return count;

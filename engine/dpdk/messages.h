@@ -7,6 +7,7 @@
  * messages.c: a lane's exchanges: their making, when a message begins and when it is lost.
  * messages_send.c: frames of messages, answers and end marks, as the pace and the driver allow.
  * messages_receive.c: frames that came: verified, put together, answered.
+ * steps.c: where they are a schedule's: sent and received as its steps come, not answered.
  */
 #ifndef ENGINE_DPDK_MESSAGES_H
 #define ENGINE_DPDK_MESSAGES_H
@@ -21,7 +22,10 @@ struct outgoing {
     uint32_t bytes;
     uint32_t segments;
     uint32_t next; /* segment; `segments`: all are sent */
+    uint32_t says; /* in place of its one segment's number; 0: it is no barrier's */
+    bool mark;     /* a mark is to go, too, with `next_number` */
     bool end;      /* an end mark is to go, too */
+    uint64_t next_number;
 };
 
 /* Headers of frames of one length, as they are sent and as they are expected. */
@@ -53,6 +57,7 @@ struct exchange {
     int64_t due_ns; /* then the message under way is lost, or the end mark is sent again */
     uint64_t lost;  /* messages given up */
     unsigned end_marks;
+    int64_t sent_ns; /* its last frame */
     struct message_cut cut;
     struct frame_end ends[2];
     uint16_t tags[2]; /* of what is sent, of what comes; as on the wire */
@@ -62,8 +67,18 @@ struct exchange {
     bool ended;  /* source: its end mark was answered, or nobody answers; destination: one came */
 };
 
+/* A sound frame of ours. */
+struct arrival {
+    struct exchange *exchange;
+    uint32_t wire; /* the message's number, as far as it is said */
+    uint32_t segment;
+    uint32_t length; /* in memory */
+    int64_t at_ns;
+};
+
 struct messages {
     struct pingpong game;
+    struct steps *steps;        /* steps.c; NULL: they go there and back */
     struct exchange *exchanges; /* of the flows sent, as the game's; then of those received */
     uint32_t sends;
     uint32_t count;
@@ -93,6 +108,8 @@ unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *
 /* The hot path's two halves: as the lane's `send` and `receive`. */
 int64_t messages_send(struct dpdk_lane *lane, int64_t now_ns);
 uint32_t messages_receive(struct dpdk_lane *lane, int64_t now_ns);
+/* Sends what waits, as far as the pace and the driver allow. Returns when to call again. */
+int64_t messages_flush(struct dpdk_lane *lane, int64_t now_ns);
 
 /* --- between the files --- */
 
@@ -100,6 +117,10 @@ uint32_t messages_receive(struct dpdk_lane *lane, int64_t now_ns);
 void messages_back(struct dpdk_lane *lane, struct exchange *exchange, int64_t at_ns);
 /* The partner has answered the end mark. */
 void messages_ended(struct dpdk_lane *lane, struct exchange *exchange);
+/* No message of this flow will begin any more: sent again until the partner answers. */
+void messages_say_end(struct dpdk_lane *lane, struct exchange *exchange, int64_t now_ns);
+/* A segment of a message of so many bytes is delivered: it counts. */
+void messages_delivered(const struct arrival *arrival, uint32_t bytes);
 /* It has something to send from now on. */
 void messages_enqueue(struct dpdk_lane *lane, struct exchange *exchange);
 /* Begins, gives up, sends end marks again: what is due. Returns when to call again. */

@@ -8,6 +8,8 @@
  */
 #include "messages.h"
 
+#include "steps.h"
+
 #include <rte_ethdev.h>
 
 static struct exchange *find(const struct messages *messages, const uint32_t *places, uint16_t rank)
@@ -124,14 +126,6 @@ static struct exchange *recognise(const struct dpdk_lane *lane, const uint8_t *f
 
 /* --- what it says --- */
 
-/* A sound frame of ours. */
-struct arrival {
-    struct exchange *exchange;
-    uint32_t wire; /* the message's number, as far as it is said */
-    uint32_t segment;
-    uint32_t length; /* in memory */
-};
-
 /* The message that a new number begins. At a source none is new: it has begun them itself. */
 static void begin_message(struct exchange *exchange, uint64_t number, uint32_t bytes)
 {
@@ -139,16 +133,15 @@ static void begin_message(struct exchange *exchange, uint64_t number, uint32_t b
     exchange->out.next = exchange->out.segments; /* nobody waits for the last one's answer */
 }
 
-static void count_delivered(struct exchange *exchange, const struct arrival *arrival,
-                            uint32_t bytes, int64_t now_ns)
+void messages_delivered(const struct arrival *arrival, uint32_t bytes)
 {
-    struct flow_side *side = exchange->got;
+    struct flow_side *side = arrival->exchange->got;
 
     side->live.frames++;
     side->live.frame_bytes += arrival->length + FRAME_FCS;
-    side->live.payload_bytes += message_part(&exchange->cut, bytes, arrival->segment);
-    side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
-    side->last_ns = now_ns;
+    side->live.payload_bytes += message_part(&arrival->exchange->cut, bytes, arrival->segment);
+    side->first_ns = side->first_ns > 0 ? side->first_ns : arrival->at_ns;
+    side->last_ns = arrival->at_ns;
 }
 
 static void answer(struct dpdk_lane *lane, struct exchange *exchange, uint64_t number,
@@ -169,12 +162,14 @@ static void end_message(struct dpdk_lane *lane, struct exchange *exchange, uint6
         answer(lane, exchange, number, bytes);
 }
 
-static void take_end(struct dpdk_lane *lane, struct exchange *exchange)
+static void take_end(struct dpdk_lane *lane, struct exchange *exchange, int64_t now_ns)
 {
     if (exchange->source) {
         messages_ended(lane, exchange);
         return;
     }
+    if (lane->messages->steps != NULL)
+        dpdk_steps_hear_end(lane, exchange, now_ns);
     exchange->out.next = exchange->out.segments;
     exchange->out.end = true;
     messages_enqueue(lane, exchange);
@@ -187,7 +182,7 @@ static bool fits(const struct exchange *exchange, const struct arrival *arrival,
            arrival->length == message_length(&exchange->cut, bytes, arrival->segment);
 }
 
-static void take_segment(struct dpdk_lane *lane, const struct arrival *arrival, int64_t now_ns)
+static void take_segment(struct dpdk_lane *lane, const struct arrival *arrival)
 {
     struct exchange *exchange = arrival->exchange;
     struct flow_side *side = exchange->got;
@@ -212,7 +207,7 @@ static void take_segment(struct dpdk_lane *lane, const struct arrival *arrival, 
     side->reordered += verdict == SEQUENCE_REORDERED;
     if (verdict == SEQUENCE_DUPLICATE)
         return;
-    count_delivered(exchange, arrival, bytes, now_ns);
+    messages_delivered(arrival, bytes);
     if (assembly_whole(&exchange->in))
         end_message(lane, exchange, number, bytes);
 }
@@ -222,7 +217,8 @@ static void take(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t 
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
     uint32_t length = rte_pktmbuf_data_len(buffer);
     const uint8_t *signature = frame + lane->shape.payload;
-    struct arrival arrival = {.exchange = recognise(lane, frame, length), .length = length};
+    struct arrival arrival = {
+        .exchange = recognise(lane, frame, length), .length = length, .at_ns = now_ns};
 
     if (arrival.exchange == NULL) {
         stray(lane, buffer);
@@ -230,12 +226,14 @@ static void take(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t 
     }
     arrival.wire = be32toh(((const struct signature *)signature)->sequence);
     arrival.segment = be32toh(((const struct segment *)(signature + SIGNATURE_BYTES))->number);
-    if (arrival.exchange->source || arrival.segment == SEGMENT_END)
+    if (arrival.exchange->source || arrival.segment >= SEGMENT_MEETING)
         lane->lane.request.count->probes_received++;
     if (arrival.segment == SEGMENT_END)
-        take_end(lane, arrival.exchange);
+        take_end(lane, arrival.exchange, now_ns);
+    else if (lane->messages->steps != NULL)
+        dpdk_steps_take(lane, &arrival);
     else
-        take_segment(lane, &arrival, now_ns);
+        take_segment(lane, &arrival);
     lane->lane.arrived_ns = now_ns;
 }
 

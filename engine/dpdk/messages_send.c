@@ -6,6 +6,8 @@
  */
 #include "messages.h"
 
+#include "steps.h"
+
 #include <rte_ethdev.h>
 
 /* One frame of a burst: kept apart, because the buffer is the driver's once it has it. */
@@ -26,10 +28,10 @@ static bool all_sent(const struct outgoing *out)
     return out->next == out->segments;
 }
 
-/* Whether a frame of it can go now: of a message, else its end mark. */
+/* Whether a frame of it can go now: of a message, else a mark or its end mark. */
 static bool has_more(const struct exchange *exchange)
 {
-    return !all_sent(&exchange->out) || exchange->out.end;
+    return !all_sent(&exchange->out) || exchange->out.mark || exchange->out.end;
 }
 
 static const struct frame_template *heading_of(const struct dpdk_lane *lane,
@@ -55,6 +57,10 @@ static struct entry next_entry(struct exchange *exchange)
     if (!all_sent(out))
         return (struct entry){exchange, out->next,
                               message_length(&exchange->cut, out->bytes, out->next++)};
+    if (out->mark) {
+        out->mark = false;
+        return (struct entry){exchange, SEGMENT_MARK, exchange->cut.least};
+    }
     out->end = false;
     return (struct entry){exchange, SEGMENT_END, exchange->cut.least};
 }
@@ -64,6 +70,8 @@ static void take_back(const struct entry *entry)
 {
     if (entry->segment == SEGMENT_END)
         entry->exchange->out.end = true;
+    else if (entry->segment == SEGMENT_MARK)
+        entry->exchange->out.mark = true;
     else
         entry->exchange->out.next--;
 }
@@ -72,13 +80,17 @@ static void write_frame(const struct dpdk_lane *lane, const struct entry *entry,
                         struct rte_mbuf *buffer, const struct signature_time *time)
 {
     struct exchange *exchange = entry->exchange;
+    const struct outgoing *out = &exchange->out;
+    bool marks = entry->segment >= SEGMENT_MEETING;
     uint8_t *frame = rte_pktmbuf_mtod(buffer, uint8_t *);
     uint8_t *signature = frame + lane->shape.payload;
 
     memcpy(frame, heading_of(lane, exchange, entry->length), FRAME_TEMPLATE);
-    signature_stamp((struct signature *)signature, (uint32_t)exchange->out.number, time,
-                    exchange->base + time->sum);
-    segment_write((struct segment *)(signature + SIGNATURE_BYTES), entry->segment);
+    signature_stamp((struct signature *)signature,
+                    (uint32_t)(entry->segment == SEGMENT_MARK ? out->next_number : out->number),
+                    time, exchange->base + time->sum);
+    segment_write((struct segment *)(signature + SIGNATURE_BYTES),
+                  out->says != 0 && !marks ? out->says : entry->segment);
     buffer->data_len = (uint16_t)entry->length;
     buffer->pkt_len = entry->length;
 }
@@ -92,17 +104,11 @@ static void end_sent(struct dpdk_lane *lane, struct exchange *exchange)
     lane->receiver.left--;
 }
 
-static void count_frame(struct dpdk_lane *lane, const struct entry *entry, int64_t now_ns)
+static void count_segment(const struct entry *entry, int64_t now_ns)
 {
     const struct exchange *exchange = entry->exchange;
     struct flow_side *side = exchange->sent;
 
-    if (!exchange->source || entry->segment == SEGMENT_END)
-        lane->lane.request.count->probes_sent++;
-    if (entry->segment == SEGMENT_END) {
-        end_sent(lane, entry->exchange);
-        return;
-    }
     side->live.frames++;
     side->live.frame_bytes += entry->length + FRAME_FCS;
     side->live.payload_bytes += message_part(&exchange->cut, exchange->out.bytes, entry->segment);
@@ -110,6 +116,22 @@ static void count_frame(struct dpdk_lane *lane, const struct entry *entry, int64
     side->intended = side->live.frames;
     side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
     side->last_ns = now_ns;
+}
+
+static void count_frame(struct dpdk_lane *lane, const struct entry *entry, int64_t now_ns)
+{
+    struct exchange *exchange = entry->exchange;
+    bool load = entry->segment < SEGMENT_MEETING && exchange->out.says == 0;
+
+    exchange->sent_ns = now_ns;
+    if (!exchange->source || !load)
+        lane->lane.request.count->probes_sent++;
+    if (load)
+        count_segment(entry, now_ns);
+    if (entry->segment == SEGMENT_END)
+        end_sent(lane, exchange);
+    else if (lane->messages->steps != NULL && entry->segment + 1 == exchange->out.segments)
+        dpdk_steps_handed(lane, exchange);
 }
 
 /* Counts what the driver took, and puts back the rest. */
@@ -169,7 +191,8 @@ static uint32_t waiting(const struct messages *messages, uint32_t most)
     for (uint32_t i = 0; i < messages->queued && frames < most; i++) {
         const struct exchange *exchange = messages->queue[(messages->head + i) % messages->count];
 
-        frames += exchange->out.segments - exchange->out.next + exchange->out.end;
+        frames +=
+            exchange->out.segments - exchange->out.next + exchange->out.mark + exchange->out.end;
     }
     return RTE_MIN(frames, most);
 }
@@ -194,15 +217,19 @@ static int64_t send_burst(struct dpdk_lane *lane, int64_t now_ns)
     return lane->messages->queued > 0 ? RTE_MAX(pace_wake(pace, cost), now_ns) : CLOCK_NEVER;
 }
 
-int64_t messages_send(struct dpdk_lane *lane, int64_t now_ns)
+int64_t messages_flush(struct dpdk_lane *lane, int64_t now_ns)
 {
-    int64_t look_ns = messages_look(lane, now_ns), send_ns;
     struct messages *messages = lane->messages;
 
     while (messages->queued > 0 && !has_more(messages->queue[messages->head]))
         dequeue(messages); /* it was given up */
-    if (messages->queued == 0)
-        return look_ns;
-    send_ns = send_burst(lane, now_ns);
+    return messages->queued > 0 ? send_burst(lane, now_ns) : CLOCK_NEVER;
+}
+
+int64_t messages_send(struct dpdk_lane *lane, int64_t now_ns)
+{
+    int64_t look_ns = messages_look(lane, now_ns);
+    int64_t send_ns = messages_flush(lane, now_ns);
+
     return send_ns < look_ns ? send_ns : look_ns;
 }
