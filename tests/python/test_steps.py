@@ -541,3 +541,11 @@ def test_iterations_of_a_kernel() -> None:
     assert found is not None
     assert found.iterations == 15
     assert plan_size(PlanRequest.of(4, {"name": "chain"}, 1)).share is None
+
+
+def test_over_dpdk(tmp_path: Path) -> None:
+    """Frames carry messages of steps; test_mistakes has that they carry no data."""
+    test = "tests: [{pattern: allreduce, message_sizes: [0, 64KiB], repetitions: 10}]\n"
+    run = compile_text(tmp_path, LAB + "transport: dpdk\n" + test)
+    assert [trial.document["pattern"]["bytes"] for trial in run.trials] == [0, 65536]
+    assert {trial.document["schedule"]["compute"] for trial in run.trials} == {False}

@@ -41,7 +41,7 @@ _NODE_WORDS = {
     "problem_class": "class",
 }
 _PINGPONG = ("tcp", "dpdk", "verbs")  # transports that carry messages there and back
-_STEPS = ("tcp", "verbs")  # ... and those that go by steps
+_STEPS = ("tcp", "dpdk", "verbs")  # ... and those that go by steps
 _STEP_WARMUP = 1  # batches before those that count
 _STEPS_TOLD = ("sync", "compute", "batch")  # which of their settings tell trials apart
 _ROUNDS = 8  # a window has at least so many round trips at line rate
