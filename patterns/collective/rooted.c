@@ -4,6 +4,15 @@
  */
 #include "collective.h"
 
+#define PIPELINE_BYTES UINT64_C(16384) /* of a piece: eleven full frames of Ethernet */
+
+static struct piece pipeline_piece(uint64_t number, uint64_t bytes)
+{
+    uint64_t at = number * PIPELINE_BYTES;
+
+    return (struct piece){at, bytes - at < PIPELINE_BYTES ? bytes - at : PIPELINE_BYTES};
+}
+
 static void hold_message(const struct pattern_plan *plan, struct steps *steps)
 {
     steps_hold(steps, steps->rank == 0 ? STEPS_INPUT : STEPS_RESULT,
@@ -29,8 +38,28 @@ static void tell_scatter_allgather(const struct pattern_plan *plan, uint32_t pha
     gather_ring(steps, &parts, 0);
 }
 
-static const char *const bcast_words[] = {"binomial", "scatter-allgather", NULL};
-static pattern_teller *const bcast_tellers[] = {tell_binomial, tell_scatter_allgather};
+/* Along a chain of ranks, piece by piece: one comes in while the one before goes on. */
+static void tell_pipeline(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    uint32_t rank = steps->rank;
+    uint64_t bytes = plan->bytes;
+    uint64_t pieces = bytes > PIPELINE_BYTES ? (bytes - 1) / PIPELINE_BYTES + 1 : 1;
+    uint64_t late = rank > 0; /* steps: a piece goes on when it has come */
+
+    (void)phase;
+    hold_message(plan, steps);
+    for (uint64_t i = 0; i < pieces + late; i++) {
+        if (rank > 0 && i < pieces)
+            steps_receive(steps, rank - 1, pipeline_piece(i, bytes));
+        if (rank + 1 < plan->n && i >= late)
+            steps_send(steps, rank + 1, pipeline_piece(i - late, bytes));
+        steps_next(steps);
+    }
+}
+
+static const char *const bcast_words[] = {"binomial", "scatter-allgather", "pipeline", NULL};
+static pattern_teller *const bcast_tellers[] = {tell_binomial, tell_scatter_allgather,
+                                                tell_pipeline};
 static const struct pattern_function bcast = {
     .name = "bcast", .algorithms = bcast_words, .tell = bcast_tellers};
 

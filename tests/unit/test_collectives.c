@@ -59,6 +59,12 @@ static struct cost scattered(double n, double m)
     return (struct cost){log2(n) + n - 1, 2 * (n - 1) / n * m, m * log2(n) / 2 + (n - 1) * m};
 }
 
+/* Pieces of 16 KiB; the ranks between the ends send the last one when they have it. */
+static struct cost along_a_chain(double n, double m)
+{
+    return (struct cost){ceil(m / 16384) + 1, m, (n - 1) * m};
+}
+
 static struct cost up_a_tree(double n, double m)
 {
     return (struct cost){log2(n), m, (n - 1) * m};
@@ -123,6 +129,7 @@ static const struct variant variants[] = {
     {"exchange", NULL, false, 0, to_two},
     {"bcast", "binomial", false, 0, down_a_tree},
     {"bcast", "scatter-allgather", false, 0, scattered},
+    {"bcast", "pipeline", false, 0, along_a_chain},
     {"reduce", "binomial", true, 0, up_a_tree},
     {"allreduce", "recursive-doubling", true, 0, doubled},
     {"allreduce", "ring", true, 0, around_twice},
@@ -392,6 +399,7 @@ static void memory_is_what_the_algorithm_needs(void **state)
         uint64_t messages; /* of 4096 bytes, for 16 ranks */
     } some[] = {
         {"bcast", "scatter-allgather", 1},
+        {"bcast", "pipeline", 1},
         {"reduce", "binomial", 3},
         {"allreduce", "recursive-doubling", 3},
         {"allreduce", "ring", 2},
@@ -473,7 +481,8 @@ static void wrong_requests_are_refused(void **state)
         {{.name = "allreduce", .n = 4, .bytes = 6},
          "allreduce: bytes 6 is no whole number of floats of 4 bytes"},
         {{.name = "bcast", .n = 4, .algorithm = "ring"},
-         "algorithm \"ring\" is not known: it is one of binomial, scatter-allgather"},
+         "algorithm \"ring\" is not known: it is one of binomial, scatter-allgather, "
+         "pipeline"},
         {{.name = "barrier", .n = 4, .bytes = 6}, "barrier takes no bytes"},
         {{.name = "sendrecv", .n = 4, .algorithm = "ring"}, "sendrecv takes no algorithm"},
         {{.name = "alltoall", .n = 4, .skew = 6}, "alltoall takes no skew"},

@@ -21,7 +21,7 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "pingping": (),
     "sendrecv": (),
     "exchange": (),
-    "bcast": ("binomial", "scatter-allgather"),
+    "bcast": ("binomial", "scatter-allgather", "pipeline"),
     "reduce": ("binomial",),
     "allreduce": ("recursive-doubling", "ring", "rabenseifner"),
     "reduce_scatter": ("recursive-halving", "pairwise"),
