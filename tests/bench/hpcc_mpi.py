@@ -89,7 +89,7 @@ CALLS = (
     Call("alltoall", 8, "linear", 1000),
     Call("alltoall", 256 << 10, "linear", 10),
     Call("bcast", 8, "binomial", 1000),
-    Call("bcast", 1 << 20, "scatter-allgather", 10),
+    Call("bcast", 1 << 20, "pipeline", 10),
 )
 Figures = Mapping[str, float]
 

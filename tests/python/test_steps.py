@@ -83,13 +83,14 @@ def test_what_was_understood_gives_the_same_run(tmp_path: Path) -> None:
 MISTAKES = {
     "an algorithm of others": (
         "{pattern: bcast, algorithm: ring}",
-        "tests.0.algorithm: ring is no algorithm of bcast: it has binomial, scatter-allgather or pipeline",
+        "tests.0.algorithm: ring is no algorithm of bcast: it has binomial, scatter-allgather or "
+        "pipeline",
     ),
     "an unknown algorithm": (
         "{pattern: bcast, algorithm: binomal}",
         'tests.0.algorithm: found "binomal"; possible are binomial, scatter-allgather, '
-        "recursive-doubling, ring, rabenseifner, recursive-halving, pairwise, bruck, linear or "
-        'dissemination; did you mean "binomial"?',
+        "recursive-doubling, ring, rabenseifner, recursive-halving, pairwise, bruck, linear, "
+        'dissemination or pipeline; did you mean "binomial"?',
     ),
     "an algorithm of streams": (
         "{pattern: chain, algorithm: ring}",

@@ -33,7 +33,7 @@ LONG = {
     *("acceptance", "two-switches", "paper-switchbench-figure1", "parameters"),
     *("paper-salmon-table1", "paper-salmon-figures5-7", "imb", "hpcc", "kernels"),
     "paper-saini",
-    "paper-switchbench-figures2-3",
+    *("paper-switchbench-figures2-3", "paper-switchbench-figures4-5"),
 }
 DONE = (0, 1, 4)  # times this short may fail a clause, or leave it open
 

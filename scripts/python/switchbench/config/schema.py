@@ -53,7 +53,7 @@ Pattern = Literal[
 ]  # fmt: skip
 Algorithm = Literal[
     "binomial", "scatter-allgather", "recursive-doubling", "ring", "rabenseifner",
-    "recursive-halving", "pairwise", "bruck", "linear", "dissemination",
+    "recursive-halving", "pairwise", "bruck", "linear", "dissemination", "pipeline",
 ]  # fmt: skip
 Transport = Literal["dpdk", "tcp", "verbs"]
 Profile = Literal["quick", "standard", "acceptance"]
