@@ -332,17 +332,16 @@ static int64_t due_ns(const struct dpdk_lane *lane, const struct steps_in *in)
 
 /* Who waits for one that has ended has missed that it is over: in the barrier it says so to the
  * others, too, elsewhere there is nobody to go on with. And who loses messages after the end of its
- * time need not find the end of its batch. */
+ * time, and has measured something, need not find the end of its batch. */
 static void end_if_over(const struct dpdk_lane *lane, const struct steps_in *in, int64_t now_ns)
 {
     struct stepper *stepper = lane->messages->steps->stepper;
-    bool late = phase_is_timed(lane->lane.request.phase) && now_ns >= lane->lane.stop_ns;
+    bool late = phase_is_timed(lane->lane.request.phase) && now_ns >= lane->lane.stop_ns &&
+                stepper->execution.batches > 0;
 
-    if (in->ended_ns == 0 && !late)
-        return;
-    if (stepper->meeting)
+    if (stepper->meeting && in->ended_ns != 0)
         stepper_hear(stepper, STEPPER_STOP);
-    else
+    else if (!stepper->meeting && (in->ended_ns != 0 || late))
         stepper_quit(stepper);
 }
 
