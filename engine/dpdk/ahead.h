@@ -14,6 +14,8 @@
 
 #include "message.h"
 
+#include <assert.h>
+
 /* Sizes of a flow's messages, from one barrier to the next. */
 struct ahead_cycle {
     uint32_t meetings; /* of the barrier */
@@ -55,6 +57,7 @@ enum ahead_place ahead_find(const struct ahead *ahead, uint32_t wire, uint64_t *
 
 static inline struct ahead_message *ahead_message(const struct ahead *ahead, uint64_t number)
 {
+    assert(ahead->half > 0); /* since it is made */
     return &ahead->messages[number % (2 * (uint64_t)ahead->half)];
 }
 
