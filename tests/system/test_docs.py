@@ -21,6 +21,7 @@ import labkit
 import runs
 from switchbench import cli
 from switchbench.config.schema import HostSite
+from switchbench.lab import topology
 
 SHELL = docs.blocks("sh")
 FORMS = docs.blocks("form")
@@ -139,6 +140,9 @@ def test_the_configuration_is_planned(block: docs.Block, tmp_path: Path) -> None
     document = yaml.safe_load(block.text.replace("\n...", "\n---\n", 1).partition("\n---\n")[0])
     assert isinstance(document, dict)
     if set(document) <= OTHERS:
+        return
+    if "topology" in document:
+        topology.parse(document, "shown")
         return
     planned(completed(document), tmp_path)
 
