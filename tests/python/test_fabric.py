@@ -167,6 +167,12 @@ def test_prices_take_the_cheapest_switch_with_ports_enough() -> None:
             (Link("a", "s", 1), Link("b", "s", 1), Link("c", "t", 1), Link("d", "t", 1)),
             "is in parts: there is no way from a to c and 1 more",
         ),
+        (
+            ("a", "b"),
+            ("s", "spare", "other"),
+            (Link("a", "s", 1), Link("b", "s", 1), Link("spare", "other", 1)),
+            "no way from a to switch spare and 1 more",
+        ),
         (("a", "b"), ("s",), (Link("a", "s", 1), Link("s", "a", 1), Link("b", "s", 1)), "2 links"),
     ],
 )
@@ -233,8 +239,11 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     [
         ("nic: 1", "switches: field required"),
         ("switches: {4: 1}", "needs 5 ports, and the price table's largest switch has 4"),
-        ("switches: {0: 1}", "greater than or equal to 1"),
+        ("switches: {0: 1}", "switches.0: input should be greater than or equal to 1"),
         ("[1", "is not YAML"),
+        ("", "is no price table"),
+        ("- 8", "is no price table"),
+        ("switches: {64: .inf}", "switches.64: input should be a finite number"),
     ],
 )
 def test_a_price_table_that_does_not_fit(
@@ -246,6 +255,13 @@ def test_a_price_table_that_does_not_fit(
     said = capsys.readouterr().err
     assert words in said
     assert said.count("\n") == 1
+
+
+def test_a_picture_that_can_not_be_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["topology", "tree", "--svg", str(tmp_path)]) == 2
+    assert f"{tmp_path}: can't be written: Is a directory" in capsys.readouterr().err
 
 
 def test_a_network_without_rates_has_no_arithmetic(capsys: pytest.CaptureFixture[str]) -> None:

@@ -273,6 +273,15 @@ REFUSED: list[tuple[Callable[[], bytes], str]] = [
     (changed("iperf3-client_single.json", "sum_received", "sum_got"), "no sum of what was"),
     (cut("ib_write_bw.txt", 0.92), "the line below the table of RDMA_Write BW is missing"),
     (header("ib_write_bw.txt", " 65536 "), "RDMA_Write BW has no results"),
+    (changed("hpcc-4.txt", "CommWorldProcs=4", "CommWorldProcs=0"), "is no number of processes"),
+    (changed("hpcc-4.txt", "PTRANS_GBs=0", "PTRANS_GBs=inf #"), "PTRANS_GBs is 'inf"),
+    (changed("osu.txt", "11.05", "nan"), "Latency (us) is 'nan', which is no number"),
+    (changed("osu.txt", "11.05", "-11.05"), "Latency (us) of Latency is -11.05: it is damaged"),
+    (changed("osu.txt", "\n8 ", "\n8.5 "), "2 values below 2 columns of Latency"),
+    (changed("imb-2019.txt", "      9400.00", "  nan"), "6 values below 6 columns of Sendrecv"),
+    (changed("iperf3-client_single.json", '"blksize":\t131072', '"blksize": []'), "is damaged"),
+    (changed("iperf3-client_udp.json", '"jitter_ms":', '"jitter_ms": NaN, "was":'), "NaN"),
+    (lambda: b'{"intervals":' + b"[" * 100_000, "it is cut or damaged"),
 ]  # fmt: skip
 
 

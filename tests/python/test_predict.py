@@ -311,3 +311,8 @@ def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "configuration.yaml").write_text((PROJECT / "conf/chain.yaml").read_text())
     assert main(["predict", str(tmp_path)]) == 2
     assert "records.ndjson: can't be read" in capsys.readouterr().err
+    (tmp_path / "records.ndjson").write_text('{"type":"flow","trial":0}\n')
+    assert main(["predict", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "records.ndjson:1 is damaged: the record is not what its type says" in said
+    assert said.count("\n") == 1

@@ -193,6 +193,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"nodes": {}}, "nodes: needs 1 or more"),
     ({"nodes": BOTH}, "nodes.node3: node 'node3' already stands in nodes.node[1-3]"),
     ({"nodes": {"n[1-": {"module": "left"}}}, "nodes.n[1-: is not a node set"),
+    ({"nodes": {"n[1-999999999]": {"module": "left"}}}, "has 999999999 nodes"),
     ({"nodes": {"n1": {"module": "left", "speed": 1}}}, "nodes.n1.speed: is not a key"),
     ({"nodes": {"n1": {}}}, "nodes.n1: module is missing (one of left, right)"),
     ({"nodes": {"n1": {"module": "up"}}}, "nodes.n1.module: there is no module 'up'"),

@@ -25,6 +25,8 @@ LANE_BPS = {
 and 10 GBd with 8b/10b up to QDR; 10.3125, 14.0625 and 25.78125 GBd with 64b/66b for FDR10, FDR and
 EDR. HDR, NDR and XDR (PAM4, forward error correction) by the rates of IBTA's roadmap."""
 
+_MOST_LANES = 12
+
 _NODE = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"([SHR]-[0-9a-f]+)"(?:\s*#\s*"(.*?)")?.*')
 _PORT = re.compile(
     r'\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?\s+"([SHR]-[0-9a-f]+)"\[(\d+)\](?:\([0-9a-f]+\))?'
@@ -99,12 +101,14 @@ def _refusal(said: str, source: str, number: int, line: str) -> str:
 
 
 def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
+    """Both ends tell of a cable; the end of a file is easily lost."""
     for guid, device in devices.items():
-        for number, (other, _, _) in device.ports.items():
-            if other not in devices:
+        for number, (other, other_port, _) in device.ports.items():
+            if other not in devices or other_port not in devices[other].ports:
+                missing = other if other not in devices else f"{other}[{other_port}]"
                 raise ConfigurationError(
-                    f"{source}: {device.description or guid} port {number} leads to {other}, which "
-                    "is not described: the file is cut"
+                    f"{source}: {device.description or guid} port {number} leads to {missing}, "
+                    "which is not described: the file is cut"
                 )
 
 
@@ -179,4 +183,6 @@ def _bps(rest: str, where: str, rate_bps: int | None) -> int:
         )
     if int(found[1]) == 0:
         raise ConfigurationError(f"{where}: {found[0]}: a link without lanes carries nothing")
+    if int(found[1]) > _MOST_LANES:
+        raise ConfigurationError(f"{where}: {found[0]}: a link has at most {_MOST_LANES} lanes")
     return int(found[1]) * LANE_BPS[found[2]]

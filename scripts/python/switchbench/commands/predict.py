@@ -356,6 +356,9 @@ def _alike(times: list[Time]) -> list[tuple[Time, list[str]]]:
 def _show_doubts(row: _Row, console: Console) -> None:
     """How much of the errors may be the measurement's."""
     words = []
+    seen = row.fits[0].errors.size if row.fits else row.trial.flows
+    if seen < row.trial.flows:
+        words.append(f"{row.trial.flows - seen} of {row.trial.flows} flows have no measured rate")
     if row.offered.size and row.offered.min() < 1 - CLOSE / 2:
         few = float(np.mean(row.offered < 1 - CLOSE / 2))
         words.append(

@@ -46,7 +46,7 @@ levels [{level, switches, down_bps, up_bps, across_bps, worst}], cost"""
 
 
 class _PriceFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     nic: Annotated[float, Field(ge=0)] = 0.0
     cable: Annotated[float, Field(ge=0)] = 0.0
     switches: dict[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0)]]
@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
     figures = arithmetic(fabric)
     price = cost(fabric, prices) if prices else None
     if args.svg:
-        args.svg.write_text(draw(fabric), encoding="utf-8")
+        topology_import.write(args.svg, draw(fabric))
     if args.json:
         json.dump(_document(figures, price), sys.stdout, indent=1)
         print()
@@ -94,14 +94,19 @@ def main(args: argparse.Namespace) -> int:
 def _prices(path: Path) -> Prices:
     """The price table; ConfigurationError with what is wrong in it."""
     try:
-        file = _PriceFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        keys = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not isinstance(keys, dict):
+            raise ConfigurationError(
+                f"{path}: is no price table: it has keys, as `switches: {{8: 90, 24: 300}}`"
+            )
+        file = _PriceFile.model_validate(keys)
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the price table"
+        key = ".".join(str(part) for part in first["loc"] if part != "[key]")
         raise ConfigurationError(f"{path}: {key}: {first['msg'].lower()}") from None
     return Prices(file.nic, file.cable, file.switches)
 

@@ -19,6 +19,8 @@ from ..lab.units import parse_rate_bps
 
 WORD = "import"
 _OPTIONS = ("lldp", "ibnetdiscover", "format", "interface", "switches", "rate", "out")
+_OF_FILES = ("prices", "svg", "json")
+_OF_LLDP = ("format", "interface", "switches")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +50,22 @@ def refuse(args: argparse.Namespace) -> None:
         raise ConfigurationError(f"--{given[0]} goes with `switchbench topology import` only")
 
 
+def _refuse_others(args: argparse.Namespace) -> None:
+    """Refuses what would do nothing here."""
+    given = [name for name in _OF_FILES if getattr(args, name)]
+    if given:
+        raise ConfigurationError(
+            f"--{given[0]} does not go with `import`: say it to `switchbench topology` with the "
+            "file that is made"
+        )
+    given = [name for name in _OF_LLDP if getattr(args, name) is not None]
+    if given and args.ibnetdiscover is not None:
+        raise ConfigurationError(f"--{given[0]} goes with --lldp only")
+
+
 def main(args: argparse.Namespace) -> int:
     """Reads, checks and writes."""
+    _refuse_others(args)
     rate_bps = _rate_bps(args.rate)
     if args.ibnetdiscover is not None:
         found = ibnetdiscover.read(_text(args.ibnetdiscover), _name(args.ibnetdiscover), rate_bps)
@@ -65,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
     if args.out is None:
         print(written, end="")
     else:
-        _write(args.out, written)
+        write(args.out, written)
     counts = f"{len(fabric.hosts)} hosts, {len(fabric.switches)} switches"
     cables = sum(link.cables for link in fabric.links)
     print(f"{args.out or found.source}: {counts}, {cables} cables", file=sys.stderr)
@@ -132,7 +148,8 @@ def _text(path: str) -> str:
         raise ConfigurationError(f"{_name(path)}: is not text") from None
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
+    """A file that was asked for; refused in a sentence where it can't be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -78,13 +78,15 @@ class Fabric:
         return mistakes or self._apart()
 
     def _apart(self) -> list[str]:
-        """Why some hosts can't reach others."""
+        """Why some hosts can't reach others, or frames a switch."""
         graph = self.graph
         for host in self.hosts:
             if graph.degree(host) == 0:
                 return [f"{host} is not connected to anything"]
         reached = reachable(graph, self.hosts[0], self.transit)
-        lost = [host for host in self.hosts if host not in reached]
+        lost = [host for host in self.hosts if host not in reached] or [
+            f"switch {switch}" for switch in self.switches if switch not in reached
+        ]
         if not lost:
             return []
         others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""

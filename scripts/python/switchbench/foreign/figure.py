@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -81,7 +83,7 @@ class Kind:
 
 def of_version(source: Source, tool: str, found: str, newest: tuple[int, ...]) -> None:
     """Refuses a version whose output this one does not know."""
-    numbers = tuple(int(part) for part in found.split(".") if part.isdigit())
+    numbers = tuple(int(part) for part in found.split(".") if part.isdecimal())
     if numbers[: len(newest)] > newest:
         known = ".".join(map(str, newest))
         raise source.refuse(
@@ -96,8 +98,14 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
 
 
 def number(word: str) -> float | None:
-    """None where the word is no number."""
+    """None where the word is no number, or one that nothing measures (nan, inf)."""
     try:
-        return float(word)
+        value = float(word)
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
+
+
+def count(word: str) -> int | None:
+    """None where the word is no whole number from 0."""
+    return int(word) if re.fullmatch(r"[0-9]{1,18}", word) else None

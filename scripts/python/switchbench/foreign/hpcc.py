@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .figure import Figure, Kind, Ours, Read, Source, of_version
+from .figure import Figure, Kind, Ours, Read, Source, count, number, of_version
 
 TOOL = "hpcc"
 _NEWEST = (1, 5)
@@ -168,14 +168,17 @@ def _summary(source: Source) -> dict[str, str]:
 
 
 def _figures(source: Source, values: Mapping[str, str], version: str) -> Iterator[Figure]:
-    ranks = int(values["CommWorldProcs"])
+    ranks = count(values["CommWorldProcs"])
+    if not ranks:
+        raise source.refuse(
+            f"CommWorldProcs is {values['CommWorldProcs']!r}, which is no number of processes"
+        )
     for name, output in _OUTPUTS.items():
         if name not in values:
             continue
-        try:
-            value = float(values[name])
-        except ValueError as error:
-            raise source.refuse(f"{name} is {values[name]!r}, which is no number") from error
+        value = number(values[name])
+        if value is None:
+            raise source.refuse(f"{name} is {values[name]!r}, which is no number")
         if value <= 0:  # was not run
             continue
         yield Figure(

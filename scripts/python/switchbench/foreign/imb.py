@@ -158,12 +158,12 @@ def _row(source: Source, table: _Table, line: int, words: list[str]) -> _Row | N
             f"line {line}: {len(words)} values below {len(table.columns)} columns of "
             f"{table.benchmark}: it is cut or damaged"
         )
-    if table.ranks is None:
+    if not table.ranks:
         raise source.refuse(f"line {line}: {table.benchmark} does not say on how many processes")
     named = {
         name: value for name, value in zip(table.columns, values, strict=True) if value is not None
     }
-    size = int(named.pop("bytes", 0))
+    size = int(named.pop("bytes", 0.0))
     for unused in ("repetitions", "defects"):
         named.pop(unused, None)
     return _Row(table.benchmark, table.ranks, size, named)

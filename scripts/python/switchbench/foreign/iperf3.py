@@ -24,21 +24,28 @@ def _knows(text: str) -> bool:
 def _read(source: Source) -> Read:
     figures: list[Figure] = []
     for test in _tests(source):
-        figures += _figures(source, test)
+        try:
+            figures += _figures(source, test)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise source.refuse(f"it is damaged: {error}") from error
     return Read(figures, [])
 
 
 def _tests(source: Source) -> Iterator[Mapping[str, Any]]:
-    decoder, place, text = json.JSONDecoder(), 0, source.text.strip()
+    decoder, place, text = json.JSONDecoder(parse_constant=_no_number), 0, source.text.strip()
     while place < len(text):
         try:
             value, place = decoder.raw_decode(text, place)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise source.refuse(f"it is cut or damaged: {error}") from error
         if not isinstance(value, dict):
             raise source.refuse("it is no result of iperf3: a JSON object is expected")
         yield value
         place += len(text[place:]) - len(text[place:].lstrip())
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no figure")
 
 
 def _figures(source: Source, test: Mapping[str, Any]) -> Iterator[Figure]:
@@ -58,13 +65,13 @@ def _figures(source: Source, test: Mapping[str, Any]) -> Iterator[Figure]:
     for name, value in sums:
         rate = float(value["bits_per_second"])
         yield Figure(
-            TOOL, version, benchmark, _RANKS, asked.get("blksize"), f"{name}.bits_per_second",
+            TOOL, version, benchmark, _RANKS, _size(asked), f"{name}.bits_per_second",
             rate, "bit/s", f"payload received, {_streams(asked)} together",
             _ours(asked, end, rate),
         )  # fmt: skip
     for name, unit, figure in _more(end):
         yield Figure(
-            TOOL, version, benchmark, _RANKS, asked.get("blksize"), name, figure, unit,
+            TOOL, version, benchmark, _RANKS, _size(asked), name, figure, unit,
             "as iperf3 says",
         )  # fmt: skip
 
@@ -91,7 +98,7 @@ def _more(end: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
     for number, stream in enumerate(streams if len(streams) > 1 else ()):
         received = (stream.get("receiver") or {}).get("bits_per_second")
         if received:
-            yield f"streams.{number}.receiver.bits_per_second", "bit/s", received
+            yield f"streams.{number}.receiver.bits_per_second", "bit/s", float(received)
     for where, name, unit in (
         ("sum_sent", "retransmits", ""),
         ("sum", "lost_percent", "%"),
@@ -100,6 +107,10 @@ def _more(end: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
         value = (end.get(where) or {}).get(name)
         if value is not None:
             yield f"{where}.{name}", unit, float(value)
+
+
+def _size(asked: Mapping[str, Any]) -> int | None:
+    return int(asked["blksize"]) if "blksize" in asked else None
 
 
 def _streams(asked: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -33,8 +34,19 @@ def read(path: Path, ranks: int | None = None) -> Read:
             found = kind.read(source)
             if not found.figures:
                 raise source.refuse(f"there are no results in it ({kind.title})")
+            _refuse_impossible(source, found)
             return found
     raise source.refuse(_not_known(source.text))
+
+
+def _refuse_impossible(source: Source, found: Read) -> None:
+    """Figures that nobody can have measured, and that JSON or a logarithm has no place for."""
+    for figure in found.figures:
+        if not math.isfinite(figure.value) or (figure.ours is not None and figure.value < 0):
+            raise source.refuse(
+                f"{figure.name} of {figure.benchmark} is {figure.value:g}: it is damaged, or the "
+                "test failed"
+            )
 
 
 def _text(path: Path) -> str:

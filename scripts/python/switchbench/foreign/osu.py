@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .figure import Figure, Kind, Ours, Read, Source, number, numbered, of_version
+from .figure import Figure, Kind, Ours, Read, Source, count, number, numbered, of_version
 from .measures import collective
 
 TOOL = "osu"
@@ -75,7 +75,7 @@ def _figures(source: Source) -> Iterator[Figure]:
         elif table is None:
             continue
         elif pairs := _PAIRS.search(text):
-            table.ranks = 2 * int(pairs[1])
+            table.ranks = 2 * int(pairs[1]) or None
         elif text.startswith("#") and _UNIT.search(text):
             table.columns = _COLUMN.findall(text.lstrip("# "))
             if not table.columns[0].startswith("Size"):  # a barrier has none
@@ -97,17 +97,19 @@ def _whole(source: Source, table: _Table | None) -> None:
 def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator[Figure]:
     if len(words) == len(table.columns) - 1 and table.benchmark.endswith("Barrier Latency"):
         words = ["0", *words]
-    if len(words) != len(table.columns):
+    size = count(words[0])
+    if len(words) != len(table.columns) or size is None:
         raise source.refuse(
             f"line {line}: {len(words)} values below {len(table.columns)} columns of "
             f"{table.benchmark}: it is cut or damaged"
         )
     table.rows += 1
-    size = int(words[0])
     for place, (name, word) in enumerate(zip(table.columns[1:], words[1:], strict=True)):
         unit, value = _UNIT.search(name), number(word)
-        if unit is None or value is None:  # iterations; `Pass` of a validation
+        if unit is None:  # iterations; `Pass` of a validation
             continue
+        if value is None:
+            raise source.refuse(f"line {line}: {name} is {word!r}, which is no number")
         shown = {"Messages/s": "1/s"}.get(unit[0], unit[1] or unit[2] or "1/s")
         yield Figure(
             TOOL, table.version, table.benchmark, table.ranks, size, name, value, shown,

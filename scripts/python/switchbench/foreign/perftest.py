@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .figure import MEGA, Figure, Kind, Ours, Read, Source, number, numbered
+from .figure import MEGA, Figure, Kind, Ours, Read, Source, count, number, numbered
 
 TOOL = "perftest"
 _RANKS = 2
@@ -80,12 +80,12 @@ def _whole(source: Source, table: _Table | None) -> None:
 
 def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator[Figure]:
     values = [number(word) for word in words]
-    if len(words) != len(table.columns) or None in values:
+    size = count(words[0])
+    if len(words) != len(table.columns) or None in values or size is None:
         raise source.refuse(
             f"line {line}: {len(words)} values below {len(table.columns)} columns of {table.name}: "
             "it is cut or damaged"
         )
-    size = int(words[0])
     for name, value in zip(table.columns[2:], values[2:], strict=True):
         printed = name.partition("[")[2].rstrip("]")
         if not value:  # the peak is 0 where it was not looked for

@@ -483,7 +483,15 @@ def _module_of(group: _Nodes, file: _File, where: str, mistakes: list[str]) -> s
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
+_SPAN = re.compile(r"(?<=[\[,])(\d+)-(\d+)")
+
+
 def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
+    # NodeSet makes every name of a range before it can be asked for their number.
+    longest = max((int(b) - int(a) + 1 for a, b in _SPAN.findall(names)), default=0)
+    if longest > _MAX_NODES:
+        mistakes.append(f"{where}: has {longest} nodes; {_MAX_NODES} is the most")
+        return []
     try:
         # Without a resolver: `@group` would run whatever this machine's ClusterShell names.
         nodes = NodeSet(names, resolver=RESOLVER_NOGROUP)

@@ -16,7 +16,7 @@ from ..fabric.routes import Rates
 from ..model import Run, Trial
 from ..results import measures
 from ..results.directory import RECORDS
-from ..results.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records
+from ..results.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records, taking
 from ..results.statistics import interval
 from .outlook import Outlook, Pair, Place
 
@@ -115,11 +115,13 @@ def _phases(
     """All phases of a run with their flows, and what was said of verbs' ports."""
     phases: dict[PhaseKey, PhaseRecords] = defaultdict(PhaseRecords)
     opened: dict[str, dict[str, Any]] = {}
-    for _, record in read_records(directory / RECORDS):
-        if record["type"] == "flow":
-            add_flow(phases[key_of(record)], record)
-        elif record["type"] == "port-open" and record.get("transport") == "verbs":
-            opened[record["port"]] = record
+    path = directory / RECORDS
+    for number, record in read_records(path):
+        with taking(path, number):
+            if record["type"] == "flow":
+                add_flow(phases[key_of(record)], record)
+            elif record["type"] == "port-open" and record.get("transport") == "verbs":
+                opened[record["port"]] = record
     return ((key, phase, opened) for key, phase in phases.items())
 
 

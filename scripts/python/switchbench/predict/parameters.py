@@ -25,7 +25,7 @@ from ..errors import ConfigurationError
 from ..model import Trial
 from ..results.directory import CONFIGURATION, RECORDS
 from ..results.latency import PINGPONG, Histogram
-from ..results.records import read_records
+from ..results.records import read_records, taking
 from ..results.scatter import HUBER, NORMAL, Floats
 from ..results.scatter import fit as fit_line
 from ..results.statistics import t_quantile
@@ -299,19 +299,21 @@ def _typical_us(times: Histogram) -> float | None:
 def _read(directory: Path, trials: Iterable[Trial]) -> dict[Path_, _Seen]:
     by_key = {(trial.id, trial.repeat): trial for trial in trials}
     seen: dict[Path_, _Seen] = defaultdict(_Seen)
-    for _, record in read_records(directory / RECORDS):
-        trial = by_key.get((record.get("trial", -1), record.get("repeat") or 0))
-        taker = _TAKERS.get(record["type"])
-        if trial is not None and taker is not None and record.get("phase", -1) >= 0:
-            taker(trial, record, seen)
+    path = directory / RECORDS
+    for number, record in read_records(path):
+        with taking(path, number):
+            trial = by_key.get((record.get("trial", -1), record.get("repeat") or 0))
+            taker = _TAKERS.get(record["type"])
+            if trial is not None and taker is not None and record.get("phase", -1) >= 0:
+                taker(trial, record, seen)
     return seen
 
 
 def _take_times(trial: Trial, record: Entry, seen: Mapping[Path_, _Seen]) -> None:
     if record.get("kind") != PINGPONG or not is_sweep(trial):
         return
-    part = next(part for part in trial.parts if part.network == record["network"])
-    times = seen[trial.transport, record["network"]].times[len(part.ranks)]
+    ranks = {part.network: len(part.ranks) for part in trial.parts}[record["network"]]
+    times = seen[trial.transport, record["network"]].times[ranks]
     key = (trial.sizes[0], record["phase"], record["src"], record["dst"])
     times.setdefault(key, Histogram()).add_record(record)
 

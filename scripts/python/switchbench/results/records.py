@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -210,6 +211,17 @@ def read_records(path: Path) -> Iterator[tuple[int, Record]]:
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n"):
                 yield number, _parsed(line, f"{path}:{number}")
+
+
+@contextmanager
+def taking(path: Path, number: int) -> Iterator[None]:
+    """Around what is done with a record: ConfigurationError where it lacks what its type has."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}:{number} is damaged: the record is not what its type says ({error})"
+        ) from error
 
 
 def _parsed(line: bytes, where: str) -> Record:
