@@ -18,7 +18,7 @@ from switchbench.compile import compile_run
 from switchbench.config import read_values
 from switchbench.engine import PlanRequest, PlanSize, Share, plan_size
 from switchbench.errors import ConfigurationError
-from switchbench.model import Part, Trial
+from switchbench.model import Part, Site, Trial
 from switchbench.report import step_tables
 from switchbench.report.data import Measured
 from switchbench.report.figure import unpacked
@@ -26,7 +26,7 @@ from switchbench.report.figures import steps as step_figures
 from switchbench.results import steps_table
 from switchbench.results.executions import ExecutionTable, port_rate_mbps
 from switchbench.results.summary import Summary, schema
-from synthetic import make_run, make_site, make_trial
+from synthetic import make_run, make_site, make_trial, phase_record, tcp_side
 from test_messages import bucket
 
 TCP = LAB + "transport: tcp\n"
@@ -288,6 +288,43 @@ def test_a_rank_without_a_record_leaves_no_mean() -> None:
     assert table.average_us(trial, "lab") is None
 
 
+def test_ranks_and_flows_of_barriers_alone_are_left_out() -> None:
+    """A ping-pong among three: IMB's times are over the two that play, and so are percentiles; the
+    flows that only barriers use are none of the plan's."""
+    trial = steps_trial(
+        pattern={"name": "pingpong"}, parts=(Part("lab", make_site(3).ports),), flows=3
+    )
+    times = {"node1:e0": [200.0, 220.0], "node2:e0": [180.0, 200.0], "node3:e0": [0.04, 0.06]}
+    records = [
+        tcp_side(side, f"node{src}:e0", f"node{dst}:e0", sent, sent, messages=count)
+        for src, dst, sent, count in ((1, 2, 2048, 2), (2, 1, 2048, 2), (2, 3, 0, 0), (3, 1, 0, 0))
+        for side in ("source", "destination")
+    ]
+    records += [execution(trial, rank, some) for rank, some in times.items()]
+    records += [phase_record(f"node{i}") for i in (1, 2, 3)]
+    summary = summary_of([trial], records, make_site(3))
+    (point,) = summary["steps"]["functions"][0]["points"]
+    assert point["imb"]["t_min_us"] == 95.0
+    assert point["imb"]["t_avg_us"] == 100.0
+    assert point["imb"]["t_max_us"] == 105.0
+    assert point["repetition_us"]["least"] == 180.0
+    (phase,) = summary["trials"]
+    assert phase["state"] == "complete"
+    assert (phase["flows"], phase["flows_observed"]) == (2, 2)
+    assert phase["throughput"]["min"] == phase["throughput"]["mean"] > 0
+
+
+def test_a_rank_that_ended_early_is_not_idle() -> None:
+    """Without messages and without a repetition there is no mean, as before."""
+    trial = steps_trial()
+    table = table_of(
+        (trial, execution(trial, "node1:e0", [10.0])),
+        (trial, execution(trial, "node2:e0", [1.0], batches=0, buckets="")),
+    )
+    table.add_flows(trial, "lab", 0, [])
+    assert table.average_us(trial, "lab") is None
+
+
 def test_interval_over_repeats() -> None:
     """Student's interval of the repeats' means: t is 4.303 for three of them."""
     trials = [steps_trial(i, repeat=i) for i in range(3)]
@@ -384,9 +421,11 @@ def test_pairs_by_hpccs_definitions() -> None:
     assert outputs["MinPingPongBandwidth_GBytes"] == pytest.approx(rates[2])
 
 
-def summary_of(trials: list[Trial], records: list[dict[str, Any]]) -> dict[str, Any]:
+def summary_of(
+    trials: list[Trial], records: list[dict[str, Any]], site: Site | None = None
+) -> dict[str, Any]:
     """A whole summary of these records."""
-    summary = Summary(make_run(make_site(), *trials))
+    summary = Summary(make_run(site or make_site(), *trials))
     for line, record in enumerate(records, start=1):
         summary.feed(line, record)
     about = {

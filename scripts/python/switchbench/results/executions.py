@@ -8,7 +8,7 @@ are in doc/measures.md, "Steps"; doc/hpcc-imb.md lays them beside those of IMB a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from . import measures as m
 from .hpcc import hpcc_entries
 from .kernels import iterations_of, kernel_entries
 from .latency import Histogram, merged
-from .records import Record
+from .records import Flow, Record
 from .statistics import interval
 
 Entry = dict[str, Any]
@@ -58,6 +58,17 @@ class Measured:
     part: Part
     phases: dict[int, Ranks] = field(default_factory=dict)
     rates_mbps: dict[int, float | None] = field(default_factory=dict)
+    idle: dict[int, int] = field(default_factory=dict)  # by phase: ranks that only met the others
+
+    def leave_out_idle(self, phase: int, busy: Collection[str]) -> None:
+        """Drops the ranks of a phase that went through repetitions without any message: of a
+        ping-pong among many only two do something, and IMB's times are over these."""
+        ranks = self.phases.get(phase, {})
+        idle = [name for name in ranks if name not in busy and ranks[name].times.count]
+        if len(idle) < len(ranks):
+            for name in idle:
+                del ranks[name]
+            self.idle[phase] = len(idle)
 
     def ranks(self, phase: int) -> Ranks:
         """Those of one phase; empty where it left no record."""
@@ -65,11 +76,11 @@ class Measured:
 
     @property
     def whole(self) -> bool:
-        """Whether all ranks timed something in all phases."""
+        """Whether all ranks that take part timed something in all phases."""
         return len(self.phases) == self.trial.phases and all(
-            len(ranks) == len(self.part.ranks)
+            len(ranks) + self.idle.get(phase, 0) == len(self.part.ranks)
             and all(times.times.count for times in ranks.values())
-            for ranks in self.phases.values()
+            for phase, ranks in self.phases.items()
         )
 
     @property
@@ -111,9 +122,12 @@ class ExecutionTable:
         times.lost = record.get("messages_lost")
         times.timeouts = record.get("timeouts")
 
-    def add_rate(self, trial: Trial, network: str, phase: int, mbps: float | None) -> None:
-        """How fast data reached the ports of one phase."""
-        self._of(trial, network).rates_mbps[phase] = mbps
+    def add_flows(self, trial: Trial, network: str, phase: int, flows: Sequence[Flow]) -> None:
+        """All flows of one phase, once its records have come: how fast data reached the ports,
+        and which ranks had messages."""
+        one = self._of(trial, network)
+        one.rates_mbps[phase] = port_rate_mbps((flow.dst, m.payload_bps(flow)) for flow in flows)
+        one.leave_out_idle(phase, {end for f in flows if not f.idle for end in (f.src, f.dst)})
 
     def average_us(self, trial: Trial, network: str) -> float | None:
         """What one repeat adds to the mean over repeats."""

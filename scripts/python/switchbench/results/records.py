@@ -77,6 +77,12 @@ class Flow:
     packet: PacketShape | None = None  # of verbs; None: frames are seen, or it is TCP
     times: dict[str, Histogram] = field(default_factory=dict)  # by kind
 
+    @property
+    def idle(self) -> bool:
+        """Whether both ends counted messages and saw none: of steps, only barriers used it."""
+        sides = [side for side in (self.source, self.destination) if side is not None]
+        return bool(sides) and all(side.whole.messages == 0 for side in sides)
+
 
 @dataclass(slots=True)
 class PortCount:

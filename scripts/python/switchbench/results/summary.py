@@ -37,7 +37,7 @@ from .entries import (
     timing,
     where,
 )
-from .executions import ExecutionTable, port_rate_mbps
+from .executions import ExecutionTable
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
 from .latency import Histogram, Measured, figures
@@ -342,6 +342,8 @@ class Summary:
         moment = (place.key.trial, place.key.repeat, place.key.phase)
         self._clocks.correct(moment, ((flow.src, flow.dst, flow.times) for flow in flows))
         how = state(flows, nodes, self._nodes)
+        if place.trial.traffic == SCHEDULE and how == "complete":
+            flows = [flow for flow in flows if not flow.idle] or flows
         for flow in flows:
             flow.settled = how not in ("flooded", "stopped")
             flow.packet = self._packet(place.trial, flow)
@@ -374,8 +376,7 @@ class Summary:
         self._findings.add(result, phase, lines)
         self._judge.add(result)
         if place.trial.traffic == SCHEDULE:
-            rates = port_rate_mbps((flow.dst, m.payload_bps(flow)) for flow in flows)
-            self._executions.add_rate(place.trial, place.key.network, place.key.phase, rates)
+            self._executions.add_flows(place.trial, place.key.network, place.key.phase, flows)
         self._entries.append(entry)
         return entry
 
