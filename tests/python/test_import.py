@@ -189,6 +189,18 @@ def test_perftest(tmp_path: Path) -> None:
     assert named(latency, "99% percentile[usec]")["value"] == 4046.36
 
 
+def test_perftest_with_its_processor_time(tmp_path: Path) -> None:
+    """--cpu_util adds a column: it is no damage."""
+    path = tmp_path / "ib_write_bw.txt"
+    lines = (DATA / "ib_write_bw.txt").read_text().splitlines()
+    head = next(n for n, line in enumerate(lines) if line.lstrip().startswith("#bytes"))
+    lines[head] += "   CPU_Util[%]"
+    lines[head + 1] += "      25.00"
+    path.write_text("\n".join(lines) + "\n")
+    (used,) = (one for one in kinds.read(path).figures if one.name == "CPU_Util[%]")
+    assert (used.value, used.unit, used.ours) == (25.0, "%", None)
+
+
 def test_a_read_takes_the_whole_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "ib_read_lat.txt"
     text = (DATA / "ib_send_lat.txt").read_text()

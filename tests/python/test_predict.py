@@ -242,6 +242,17 @@ def test_the_error_is_that_of_the_time() -> None:
     assert [fit.close for fit in found] == [1.0, 0.0]
 
 
+def test_a_flow_of_which_nothing_arrived_is_no_success() -> None:
+    """It was measured, and no model foretold it; one without a record was not."""
+    ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("tcp",), {}) for i in range(3))
+    ranks = np.array([(0, 1), (1, 2), (2, 0)])
+    outlook = Outlook(Part("lab", ports), 0, ranks, np.full(3, 10.0), {"m": np.full(3, 10.0)})
+    seen = {(0, "lab", 0): {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 0.0}}
+    (fit,) = fits(SimpleNamespace(point=0), [outlook], seen)  # type: ignore[arg-type]
+    assert fit.errors.tolist() == [0.0, -1.0]
+    assert fit.close == 0.5
+
+
 def test_what_sources_really_sent_is_shown_apart() -> None:
     """The second source was short of its load by half: told so, the model is right."""
     ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("dpdk",), {}) for i in range(3))

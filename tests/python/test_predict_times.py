@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from switchbench.cli import main
 from switchbench.compile import compile_run
 from switchbench.config import Request, read
 from switchbench.fabric import Fabric, Link, Routes
+from switchbench.model import Part
 from switchbench.predict import parameters
 from switchbench.predict.models import Flows
 from switchbench.predict.parameters import (
@@ -37,6 +39,7 @@ from switchbench.predict.times import (
     PhaseTime,
 )
 from switchbench.results.directory import SCHEMA
+from synthetic import make_site, make_trial
 
 SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]
 T0_US, BYTE_US = 70.0, 0.085
@@ -276,6 +279,22 @@ def test_parameters_of_a_results_directory(results: Path) -> None:
     assert dpdk.loggp.overhead_us == pytest.approx(2.0)
     assert dpdk.loggp.gap_us == pytest.approx(10.0)
     assert tcp.loggp.gap_us is None
+
+
+@pytest.mark.parametrize(("networks", "trips", "cpu_s"), [(1, 500, 0.2), (2, 0, 0.0)])
+def test_round_trips_and_their_processor_time_are_of_the_same_trials(
+    networks: int, trips: int, cpu_s: float
+) -> None:
+    """Of networks together it is not known whose time it is, so neither is counted."""
+    site = make_site()
+    parts = tuple(Part(f"net{n}", site.ports) for n in range(networks))
+    trial = make_trial(site, traffic="pingpong", sizes=(64,), size_unit="message", parts=parts)
+    seen: dict[tuple[str, str], Any] = defaultdict(parameters._Seen)
+    flow = {"network": "net0", "side": "source", "messages": 500, "window_ns": 1}
+    parameters._take_flow(trial, flow, seen)
+    parameters._take_phase(trial, {"cpu_s": 0.2, "cpu_span_s": 0.5}, seen)
+    costs = seen[trial.transport, "net0"].costs
+    assert (costs.round_trips, costs.cpu_s) == (trips, cpu_s)
 
 
 @needs_engine

@@ -18,11 +18,11 @@ _TITLE = re.compile(
 )
 _COLUMN = re.compile(
     r"#bytes|#iterations|BW (?:peak|average|Port\d)\[\w+/sec\]|MsgRate(?: Port\d)?\[Mpps\]"
-    r"|t_\w+\[usec\]|[\d.]+% percentile\[usec\]|tps average"
+    r"|t_\w+\[usec\]|[\d.]+% percentile\[usec\]|tps average|CPU_Util\[%\]"
 )
 _RULE = re.compile(r"^-{20,}\s*$")
 _MBPS = {"MB/sec": (1 << 20) * 8 / MEGA, "Gb/sec": 1e3}
-_UNITS = {"MB/sec": "MiB/s", "Gb/sec": "Gbit/s", "Mpps": "1/us", "usec": "us"}
+_UNITS = {"MB/sec": "MiB/s", "Gb/sec": "Gbit/s", "Mpps": "1/us", "usec": "us", "%": "%"}
 
 
 @dataclass

@@ -134,7 +134,7 @@ def fits(
     for outlook in outlooks:
         flows = delivered.get((trial.point, outlook.part.network, outlook.phase), {})
         rates = np.array([flows.get(pair, np.nan) for pair in outlook.pairs()])
-        known = rates > 0
+        known = ~np.isnan(rates)  # of 0, the time was foretold as nothing of what it took
         for model, foretold in outlook.rates.items():
             errors[model].append(rates[known] / foretold[known] - 1.0)
             sent = outlook.offered_rates.get(model)

@@ -326,12 +326,13 @@ def _take_flow(trial: Trial, record: Entry, seen: Mapping[Path_, _Seen]) -> None
         came = record.get("window_messages") or record.get("window_frames") or 0
         if came:
             costs.small_per_s.append(1e9 * came / record["window_ns"])
-    if is_sweep(trial) and record["side"] == "source":
+    if is_sweep(trial) and record["side"] == "source" and len(trial.parts) == 1:
         costs.round_trips += record.get("messages") or record.get("frames") or 0
 
 
 def _take_phase(trial: Trial, record: Entry, seen: Mapping[Path_, _Seen]) -> None:
-    """A node's processor time, where the trial has one network: else it is not known whose."""
+    """A node's processor time, where the trial has one network: else it is not known whose, and
+    its round trips are not counted, either."""
     if not is_sweep(trial) or trial.sizes[0] > SMALL or len(trial.parts) > 1:
         return
     costs = seen[trial.transport, trial.parts[0].network].costs

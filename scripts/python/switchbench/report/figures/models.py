@@ -117,7 +117,7 @@ def _set(measured: Measured, run: Run, trial: Trial, oracle: Oracle) -> _Set | N
     by_network = {part.network: _seen(measured, repeats, part.network) for part in trial.parts}
     for outlook in oracle.foretell(trial):
         rates = by_network[outlook.part.network].of(measured, outlook)
-        known = rates > 0
+        known = ~np.isnan(rates)
         seen.append(rates[known])
         for model, foretold in outlook.rates.items():
             told[model].append(foretold[known])
