@@ -47,6 +47,15 @@ def test_lab_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ]
 
 
+def test_steps_are_counted_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tests = "tests: [{pattern: pingping, ranks: [2]}, {pattern: nas_ep, ranks: [2]}]\n"
+    path = tmp_path / "steps.yaml"
+    path.write_text("switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\n" + tests)
+    said = plan(capsys, str(path))
+    assert "1 step and 2 messages of all ranks (test 0)" in said
+    assert "4 steps and 6 messages of all ranks; 1 iteration in all (test 1)" in said
+
+
 def test_idle_ranks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With an odd number of ranks one idles; a forwarding chain shows who forwards."""
     text = LAB + (

@@ -320,6 +320,8 @@ def test_tests_that_go_by_steps_are_left_out(
 @needs_engine
 def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "configuration.yaml").write_text((PROJECT / "conf/chain.yaml").read_text())
+    assert main(["predict", str(tmp_path), "--set", "load=50%"]) == 2
+    assert "--set goes with a configuration" in capsys.readouterr().err
     assert main(["predict", str(tmp_path)]) == 2
     assert "records.ndjson: can't be read" in capsys.readouterr().err
     (tmp_path / "records.ndjson").write_text('{"type":"flow","trial":0}\n')

@@ -20,6 +20,7 @@ from .config import quantities
 from .engine import Phase, PlanRequest, plan_phases
 from .hops import Hops
 from .model import Part, Port, Run, Trial
+from .results import figures
 from .verdict.clauses import clauses_sha256, selected
 
 PHASES_SHOWN = 12
@@ -232,8 +233,10 @@ def _steps_words(steps: dict[str, int | None] | None) -> str:
     """What one repetition is of what goes by steps."""
     if steps is None:
         return ""
-    iterations = f"; {steps['iterations']} iterations in all" if steps["iterations"] else ""
-    return f", {steps['steps']} steps and {steps['messages']} messages of all ranks{iterations}"
+    told = [figures.of(steps[f"{what}s"] or 0, what) for what in ("step", "message")]
+    iterations = steps["iterations"]
+    in_all = f"; {figures.of(iterations, 'iteration')} in all" if iterations else ""
+    return f", {' and '.join(told)} of all ranks{in_all}"
 
 
 def _phases_shown(plan: Plan, choice: Choice) -> list[int]:

@@ -31,14 +31,15 @@ def add_command(subparsers: Any, name: str, summary: str, examples: str) -> argp
     return parser
 
 
-def add_configuration(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say which configuration is meant."""
+def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """The arguments that say which configuration is meant; `more`: what else CONF may be."""
     parser.add_argument(
         "conf",
         metavar="CONF",
         nargs="?",
         type=_configuration,
-        help="configuration (doc/configuration.md), or the name of one that came with Switchbench",
+        help="configuration (doc/configuration.md), or the name of one that came with Switchbench"
+        + more,
     )
     parser.add_argument(
         "--set",

@@ -61,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
     parser = add_command(
         subparsers, "predict", "foretell each flow's rate, and hold it against results", EXAMPLES
     )
-    add_configuration(parser)
+    add_configuration(parser, "; or a results directory")
     parser.add_argument("--topology", metavar="FILE", help="the network of a site of real hosts")
     parser.add_argument(
         "--parameters",
@@ -105,7 +105,7 @@ class _Row:
 def main(args: argparse.Namespace) -> int:
     """Prints what is foretold, beside what was measured where there are results."""
     results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
-    run = load_run(args) if results is None else compile_run(read(Request(results / CONFIGURATION)))
+    run = load_run(args) if results is None else _run_of(args, results)
     fabric = fabric_of(run, args.topology)
     known = parameters.measured(args.parameters) if args.parameters else []
     foreteller = _foreteller(run, known, args.parameters) if args.parameters else None
@@ -129,6 +129,16 @@ def main(args: argparse.Namespace) -> int:
             settings = of(left_out, "setting")
             make_console().print(f"not foretold: {settings} whose ranks go on step by step")
     return 0
+
+
+def _run_of(args: argparse.Namespace, results: Path) -> Run:
+    """The run that was measured, which can't be another one."""
+    given = {"set": args.assignments, "site": args.site, "profile": args.profile}
+    for name in (name for name, value in given.items() if value):
+        raise ConfigurationError(
+            f"--{name} goes with a configuration: {results} are results, of the configuration in it"
+        )
+    return compile_run(read(Request(results / CONFIGURATION)))
 
 
 def _askable(run: Run) -> list[Trial]:
