@@ -234,6 +234,15 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert drawn.read_text().startswith("<svg")
 
 
+def test_a_high_price_is_written_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("nic: 10000.5\nswitches: {8: 1000000}\n")
+    assert main(["topology", "tree", "--prices", str(prices)]) == 0
+    said = capsys.readouterr().out
+    assert "5,160,008: NICs 160,008, cables 0, switches 5,000,000 (5 of 8 ports)" in said
+    assert "322,500.50" in said
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

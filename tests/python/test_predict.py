@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -279,7 +280,7 @@ def test_what_sources_really_sent_is_shown_apart() -> None:
             "rate: 5M\nmodules: [a, b]\nnodes: {'node[1-4]': {module: a}, 'node5': {module: b}}",
             "no way from module 'a' to b",
         ),
-        ("rate: 5M\nmodules: [a]\nnodes: {'n[1-8]': {}}", "has no host node1"),
+        ("rate: 5M\nmodules: [a]\nnodes: {'n[1-4,9]': {}}", "lab has; it has n[1-4,9]:"),
         ("rate: 5M\nmodules: [a]\nnodes: {'node1': {}}", "has 1 hosts; a network has at least two"),
         (
             "rate: 5M\nmodules: [a, b]\nnodes: {'node[1-8]': {module: a}}\n"
@@ -315,6 +316,15 @@ def test_tests_that_go_by_steps_are_left_out(
     assert "not foretold: 1 setting whose ranks go on step by step" in said
     assert "chain" in said
     assert "allreduce" not in said
+
+
+@needs_engine
+def test_fast_rates_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["predict", str(PROJECT / "conf/chain.yaml"), "--models", "max-min"]
+    assert main([*arguments, "--set", "site.rate=25G"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"max-min +\d+ +[\d,]*2[35],\d{3} ", said)
+    assert "e+" not in said
 
 
 @needs_engine

@@ -321,7 +321,7 @@ def _lines(row: _Row, measured: bool) -> Iterator[list[str]]:
     trial = row.trial
     head = [str(trial.id), _pattern(trial), trial.transport]
     for model in fitted or row.rates:
-        rates = [f"{bps / 1e6:.4g}" for bps in row.rates[model]]
+        rates = [digits(bps / 1e6) for bps in row.rates[model]]
         errors: list[str] = []
         if measured and model in fitted:
             fit = fitted[model]

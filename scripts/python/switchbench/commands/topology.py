@@ -129,10 +129,16 @@ def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) 
         table.add_row(f"level {level.level}, switches: {level.switches}", _level(level))
     if price is not None:
         bought = ", ".join(f"{n} of {ports} ports" for ports, n in sorted(price.bought.items()))
-        parts = f"NICs {price.nics:g}, cables {price.cables:g}, switches {price.switches:g}"
-        table.add_row("cost", f"{price.total:g}: {parts} ({bought})")
-        table.add_row("cost a host", f"{price.total / figures.hosts:g}")
+        nics, cables, switches = map(_money, (price.nics, price.cables, price.switches))
+        parts = f"NICs {nics}, cables {cables}, switches {switches}"
+        table.add_row("cost", f"{_money(price.total)}: {parts} ({bought})")
+        table.add_row("cost a host", _money(price.total / figures.hosts))
     console.print(table)
+
+
+def _money(amount: float) -> str:
+    """Up to two decimals, never in powers of ten."""
+    return f"{amount:,.2f}".removesuffix(".00")
 
 
 def _level(level: Level) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..engine import PlanRequest, plan_flows
 from ..errors import ConfigurationError
@@ -150,9 +151,10 @@ class Oracle:
         hosts = [port.host for port in part.ranks]
         unknown = [host for host in hosts if host not in self._rank]
         if unknown:
+            known = NodeSet.fromlist(list(self.fabric.hosts), resolver=RESOLVER_NOGROUP)
             raise ConfigurationError(
                 f"topology {self.fabric.name} has no host {unknown[0]}, which network "
-                f"{part.network} has; it has {self.fabric.hosts[0]} to {self.fabric.hosts[-1]}: "
+                f"{part.network} has; it has {known}: "
                 "give --topology the file of the network that the configuration is for"
             )
         twice = [host for host in dict.fromkeys(hosts) if hosts.count(host) > 1]
