@@ -216,14 +216,25 @@ static bool silent(const struct worker_task *task, int64_t now_ns)
     return now_ns - later(task->nominal_end_ns, last_arrival(task)) >= task->drain_silence_ns;
 }
 
+/* When something last moved. Messages of a schedule without bytes, and its barriers', are in no
+ * count: a rank that idles receives no others. */
+static int64_t last_moved(const struct worker *worker, const struct worker_task *task)
+{
+    if (task->phase->traffic != TRAFFIC_SCHEDULE)
+        return worker->moved_ns;
+    return later(worker->moved_ns, last_arrival(task));
+}
+
 /* A stream's drain is bounded from its stop, a transfer's and a schedule's from when something last
  * moved: they take as long as the network needs. */
 static bool limit_reached(const struct worker *worker, const struct worker_task *task,
                           int64_t now_ns)
 {
     bool timed = phase_is_timed(task->phase) && task->phase->traffic != TRAFFIC_SCHEDULE;
-    int64_t since_ns = timed ? task->nominal_end_ns : later(task->nominal_end_ns, worker->moved_ns);
+    int64_t since_ns = task->nominal_end_ns;
 
+    if (!timed)
+        since_ns = later(since_ns, last_moved(worker, task));
     return now_ns - since_ns >= task->drain_max_ns;
 }
 

@@ -347,6 +347,8 @@ static bool run_steps(struct tcp_lane *lane, int64_t now_ns)
     for (unsigned turn = 0; turn < TURNS; turn++) {
         bool pushed, pulled;
 
+        if (is_broken(lane)) /* of a wrong result nothing follows */
+            return false;
         if (steps->sends_left + steps->receives_left == 0)
             go_on(lane);
         if (steps->computes)

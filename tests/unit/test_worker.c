@@ -26,6 +26,8 @@ struct fake_lane {
     bool deaf;    /* receives nothing */
     bool floods;  /* each poll finds a frame for somebody else */
     bool endless; /* never says that all is sent */
+    /* Until then messages come that count nowhere, then all is through; 0: it does not meet. */
+    int64_t meets_until_ns;
 };
 
 static atomic_uint idles;
@@ -62,6 +64,19 @@ static int64_t fake_poll(struct lane *lane, int64_t now_ns)
     return now_ns + NS_PER_MS;
 }
 
+/* A rank that idles in a schedule: it only meets the others. */
+static int64_t meeting_poll(struct lane *lane, int64_t now_ns)
+{
+    const struct fake_lane *fake = (const struct fake_lane *)lane;
+
+    if (now_ns < fake->meets_until_ns) {
+        lane->arrived_ns = now_ns;
+        return now_ns + NS_PER_MS;
+    }
+    lane->sent_all = lane->received_all = fake->meets_until_ns > 0;
+    return CLOCK_NEVER;
+}
+
 static void fake_idle(struct transport_port *port, int64_t now_ns)
 {
     (void)port;
@@ -83,6 +98,14 @@ static const struct transport knowing_transport = {
     .knows_end = true,
     .start = fake_start,
     .poll = fake_poll,
+};
+
+static const struct transport meeting_transport = {
+    .name = "meeting",
+    .size_unit = "message",
+    .knows_end = true,
+    .start = fake_start,
+    .poll = meeting_poll,
 };
 
 #define LANES 3
@@ -217,6 +240,28 @@ static void a_sender_that_never_ends_meets_the_limit(void **state)
     strike(&scene);
 }
 
+/* Messages of barriers, and those without bytes, move nothing that counts. */
+static void a_schedule_goes_on_while_messages_come(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, &meeting_transport);
+    scene.phase.traffic = TRAFFIC_SCHEDULE;
+    for (int i = 0; i < LANES; i++)
+        scene.fakes[i].meets_until_ns = scene.phase.stop_ns + 3 * scene.task.drain_max_ns;
+    play(&scene);
+    assert_int_equal(scene.task.end, TASK_DRAINED);
+    assert_true(clock_now() >= scene.fakes[0].meets_until_ns);
+    strike(&scene);
+
+    set_scene(&scene, &meeting_transport);
+    scene.phase.traffic = TRAFFIC_SCHEDULE;
+    play(&scene); /* nothing comes */
+    assert_int_equal(scene.task.end, TASK_LIMIT);
+    strike(&scene);
+}
+
 static void a_broken_lane_delays_nobody(void **state)
 {
     struct scene scene;
@@ -325,6 +370,7 @@ int main(void)
         cmocka_unit_test(silence_after_the_stop_ends_a_drain),
         cmocka_unit_test(silence_says_nothing_to_a_transport_that_knows),
         cmocka_unit_test(a_sender_that_never_ends_meets_the_limit),
+        cmocka_unit_test(a_schedule_goes_on_while_messages_come),
         cmocka_unit_test(a_broken_lane_delays_nobody),
         cmocka_unit_test(flooding_stops_the_task_and_names_the_lane),
         cmocka_unit_test(queues_of_a_port_flood_together),
