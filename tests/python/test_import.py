@@ -95,7 +95,7 @@ def test_the_last_of_several_runs_in_one_file(tmp_path: Path) -> None:
 
 
 def test_imb(tmp_path: Path) -> None:
-    """Its factors of messages: 1, 2 and 4; a megabyte of 10^6 since 4.1."""
+    """Its factors of messages: 1, 2 and 4; a megabyte of 10^6, as its times say."""
     entries = imported(tmp_path, "imb-2019.txt")
     assert {one["version"] for one in entries} == {"2019 Update 6"}
     mib = 1 << 20
@@ -123,6 +123,27 @@ def test_a_megabyte_of_an_old_imb_is_of_2_to_the_20(tmp_path: Path) -> None:
     (rate,) = [one for one in imported(tmp_path, "imb-3.2.txt") if one["name"] == "Mbytes/sec"]
     assert rate["unit"] == "MiB/s"
     assert in_ours(rate) == ("ring_rate", 4, 1 << 20, 215.05 * 1.048576 * 8 / 4)
+
+
+@pytest.mark.parametrize(
+    ("rate", "mega", "unit"), [(3711.45, 1 << 20, "MiB/s"), (3891.72, 10**6, "MB/s")]
+)
+def test_an_imbs_times_say_what_its_megabyte_is(
+    tmp_path: Path, rate: float, mega: int, unit: str
+) -> None:
+    """4.1 still had 2^20: 4 MiB in 1077.75 us were 3711.45 Mbytes/sec."""
+    path = tmp_path / "imb.txt"
+    path.write_text(
+        "#    Intel (R) MPI Benchmarks 4.1 Update 1, MPI-1 part\n"
+        "# Benchmarking PingPong\n# #processes = 2\n"
+        "       #bytes #repetitions      t[usec]   Mbytes/sec\n"
+        f"      4194304           10      1077.75      {rate}\n"
+        "# All processes entering MPI_Finalize\n"
+    )
+    (found,) = (one for one in kinds.read(path).figures if one.name == "Mbytes/sec")
+    assert found.ours is not None
+    assert (found.unit, found.ours.value) == (unit, pytest.approx(rate * mega * 8 / 1e6))
+    assert found.ours.value == pytest.approx(8 * 4194304 / 1077.75, rel=1e-5)
 
 
 def test_osu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,13 +2,14 @@
 """What IMB-MPI1 prints: a table for each benchmark and number of processes.
 
 The factors of its Mbytes/sec: Intel MPI Benchmarks User Guide, "Benchmark methodology"; PingPong,
-PingPing 1, Sendrecv 2, Exchange 4. A megabyte is 2^20 bytes up to 4.0, later 10^6.
+PingPing 1, Sendrecv 2, Exchange 4. A megabyte is 2^20 bytes up to 4.1, 10^6 in 2019: a table says
+by its times which.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .figure import MEGA, Figure, Kind, Ours, Read, Source, number, numbered, of_version
@@ -16,7 +17,9 @@ from .measures import collective
 
 TOOL = "imb"
 _NEWEST = (2021,)
-_LAST_MEBI = (4, 0)
+_LAST_MEBI = (4, 1)  # of which it is known; asked where no time is beside a rate
+_MEBI = float(1 << 20)
+_SURE = 0.01  # a rate and a time agree; the two megabytes differ by 0.049
 _TITLE = re.compile(
     r"(?:Intel ?\(R\) MPI Benchmarks?|PALLAS MPI Benchmark)(?: Suite)?\s+V?(\d[\d.]*)"
     r"(?: Update (\d+))?, *([\w-]+) part"
@@ -61,7 +64,9 @@ def _knows(text: str) -> bool:
 
 def _read(source: Source) -> Read:
     version = _version(source)
-    figures = [one for row in _rows(source) for one in row.figures(version)]
+    rows = list(_rows(source))
+    mega = _megabyte(rows, version)
+    figures = [one for row in rows for one in row.figures(version, mega)]
     if _END not in source.text:
         raise source.refuse(
             "it is cut: IMB's last line (All processes entering MPI_Finalize) is missing"
@@ -88,20 +93,29 @@ class _Row:
     size: int
     values: Mapping[str, float]
 
-    def figures(self, version: str | None) -> Iterator[Figure]:
+    @property
+    def bytes_per_s(self) -> float | None:
+        """By IMB's count, from its times or messages; None: there are none."""
+        if "Msg/sec" in self.values:
+            return self.size * self.values["Msg/sec"]
+        time_us = self.values.get("t[usec]") or self.values.get("t_max[usec]")
+        _, count = _RATES.get(self.benchmark.lower(), ("", 0))
+        return count * self.size / time_us * 1e6 if time_us else None
+
+    def figures(self, version: str | None, mega: float) -> Iterator[Figure]:
         """One a column."""
         for name, value in self.values.items():
-            unit = {"Mbytes/sec": _megabyte(version), "Msg/sec": "1/s"}.get(name, "us")
+            megabytes = "MiB/s" if mega == _MEBI else "MB/s"
+            unit = {"Mbytes/sec": megabytes, "Msg/sec": "1/s"}.get(name, "us")
             yield Figure(
                 TOOL, version, self.benchmark, self.ranks, self.size, name, value, unit,
-                _DEFINITIONS.get(name, name), self._ours(name, value, version),
+                _DEFINITIONS.get(name, name), self._ours(name, value, mega),
             )  # fmt: skip
 
-    def _ours(self, name: str, value: float, version: str | None) -> Ours | None:
+    def _ours(self, name: str, value: float, mega: float) -> Ours | None:
         function = self.benchmark.lower()
         if name == "Mbytes/sec":
-            bytes_per_s = value * (1 << 20 if _mebi(version) else MEGA)
-            return rate_in_ours(function, self.ranks, self.size, bytes_per_s)
+            return rate_in_ours(function, self.ranks, self.size, value * mega)
         wanted = "t[usec]" if function == "pingpong" else "t_avg[usec]"
         return time_in_ours(function, self.ranks, self.size, value) if name == wanted else None
 
@@ -121,14 +135,18 @@ def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> Ours |
     return None if measure is None else Ours(measure, ranks, size, time_us, "as it is")
 
 
-def _mebi(version: str | None) -> bool:
-    if version is None:
-        return False
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2]) <= _LAST_MEBI
-
-
-def _megabyte(version: str | None) -> str:
-    return "MiB/s" if _mebi(version) else "MB/s"
+def _megabyte(rows: Sequence[_Row], version: str | None) -> float:
+    """Bytes of a megabyte: as the largest message with a time and a rate has it, else as of the
+    version."""
+    for row in sorted(rows, key=lambda row: -row.size):
+        rate, bytes_per_s = row.values.get("Mbytes/sec"), row.bytes_per_s
+        if not rate or not bytes_per_s:
+            continue
+        for mega in (_MEBI, MEGA):
+            if abs(bytes_per_s / (rate * mega) - 1) < _SURE:
+                return mega
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version or "")[:2])
+    return _MEBI if numbers and numbers <= _LAST_MEBI else MEGA
 
 
 def _rows(source: Source) -> Iterator[_Row]:
