@@ -137,6 +137,25 @@ def test_our_steps_beside_imb_and_hpcc(tmp_path: Path, capsys: pytest.CaptureFix
     assert (ring[0], ring[3]) == (pytest.approx(1.5e3 * 8 / 2), pytest.approx(1451.13 * 8 / 2))
 
 
+def test_settings_of_one_function_are_not_mixed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A batch of 1 and one of 100 are two figures, no mean; sizes that differ are none of IMB's."""
+    mine = ours(tmp_path / "mine")
+    summary = json.loads((mine / SUMMARY).read_text())
+    functions = steps(allreduce=20000.0) + steps(allreduce=14000.0) + steps(alltoall=30000.0)
+    for function, batch in zip(functions, (1, 100, 100), strict=True):
+        function["parameters"]["batch"] = batch
+    functions[2]["parameters"]["skew"] = "40%"
+    summary["steps"] = {"functions": functions, "hpcc": []}
+    replace_json(mine / SUMMARY, summary)
+    theirs = bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt")
+    programs, rows = shared(capsys, mine, theirs)
+    assert programs == ["mine tcp ring batch=1", "mine tcp ring batch=100", "theirs"]
+    assert rows["allreduce_time", 4, MIB]["values"] == [20000.0, 14000.0, 14260.0]
+    assert ("alltoall_time", 4, MIB) not in rows
+
+
 def test_a_program_of_several_in_one_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

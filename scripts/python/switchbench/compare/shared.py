@@ -139,23 +139,42 @@ def _messages(messages: Mapping[str, Any]) -> Iterator[_Figure]:
 
 def _steps(steps: Mapping[str, Any]) -> Iterator[_Figure]:
     """By IMB's definitions, and under HPCC's names (doc/hpcc-imb.md): as those programs' own."""
-    for function in steps["functions"]:
+    functions = [one for one in steps["functions"] if not _skewed(one)]
+    for function in functions:
         name, ranks = function["pattern"], function["ranks"]
         for point in function["points"]:
             time, rate = point["imb"]["t_avg_us"], point["imb"]["mbytes_s"]
             found = [time and imb.time_in_ours(name, ranks, point["size"], time)]
             found.append(rate and imb.rate_in_ours(name, ranks, point["size"], rate * MEGA))
-            yield from _voiced(function, found)
+            yield from _voiced(function, found, _told(function, functions))
     for run in steps["hpcc"]:
         outputs = run["outputs"].items()
         found = [value and hpcc.in_ours(name, run["ranks"], value) for name, value in outputs]
         yield from _voiced(run, found)
 
 
-def _voiced(entry: Mapping[str, Any], found: Sequence[Ours | None]) -> Iterator[_Figure]:
+def _skewed(function: Mapping[str, Any]) -> bool:
+    """Whether its messages differ in size, which IMB's do not."""
+    return bool(function["parameters"].get("skew", "0%") != "0%")
+
+
+def _told(function: Mapping[str, Any], all_of_them: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What tells it apart from the same function in other settings, which is another figure."""
+    alike = [one for one in all_of_them if one["pattern"] == function["pattern"]]
+    settings = {name: function["parameters"].get(name) for name in ("batch", "compute")}
+    return [
+        f"{name}={str(value).lower()}"
+        for name, value in settings.items()
+        if any(one["parameters"].get(name) != value for one in alike)
+    ]
+
+
+def _voiced(
+    entry: Mapping[str, Any], found: Sequence[Ours | None], told: Sequence[str] = ()
+) -> Iterator[_Figure]:
     """With the transport, and the algorithm where there are several."""
     algorithm = entry["parameters"].get("algorithm")
-    voice = f"{entry['transport']} {algorithm}" if algorithm else entry["transport"]
+    voice = " ".join([entry["transport"], *([algorithm] if algorithm else []), *told])
     for ours in found:
         if ours:
             yield voice, Key(ours.measure, ours.ranks, ours.size), ours.value
