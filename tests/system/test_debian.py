@@ -92,6 +92,27 @@ def test_nothing_points_to_where_it_was_built(package: Path, tmp_path: Path) -> 
         assert str(package.parent) not in path.read_text()
 
 
+def test_installed_on_this_machine(package: Path, tmp_path: Path) -> None:
+    """By dpkg, beside the libraries that setup installed; a run without network; and taken away."""
+    folder = tmp_path / "root"
+    folder.mkdir()
+    shutil.copy(package, folder / "switchbench.deb")
+    (folder / "conf.yaml").write_text(rootfs.CONFIGURATION)
+    steps = (
+        "dpkg --install switchbench.deb",
+        "switchbench --version > version",
+        "switchbench run conf.yaml --out out",
+        "cp version out",
+        "dpkg --purge switchbench",
+        "! test -e /usr/lib/switchbench",
+    )
+    done = rootfs.overlaid(tmp_path / "machine", folder, " && ".join(steps))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "out" / "version").read_text() == f"switchbench {__version__}\n"
+    rootfs.measured(folder / "out")
+    assert not Path("/usr/lib/switchbench").exists()
+
+
 @pytest.mark.slow
 def test_installed_in_a_new_system(package: Path, tmp_path: Path) -> None:
     """By apt, with what it depends on and nothing else; then a run without network."""
