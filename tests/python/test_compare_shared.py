@@ -156,6 +156,22 @@ def test_settings_of_one_function_are_not_mixed(
     assert ("alltoall_time", 4, MIB) not in rows
 
 
+def test_a_ping_pong_among_four_is_of_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others wait in the barrier, as IMB's do."""
+    mine = ours(tmp_path / "mine")
+    summary = json.loads((mine / SUMMARY).read_text())
+    functions = steps(pingpong=12.0)
+    functions[0]["parameters"] = {}
+    functions[0]["points"][0]["size"] = 8
+    summary["steps"] = {"functions": functions, "hpcc": []}
+    replace_json(mine / SUMMARY, summary)
+    theirs = bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt")
+    _, rows = shared(capsys, mine, theirs)
+    assert rows["pingpong_time", 2, 8]["values"] == [12.0, 11.31]
+
+
 def test_a_program_of_several_in_one_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ from ..results import measures as m
 from ..results.directory import load_summary
 from .subjects import Subject
 
+_PAIR = 2
 FULL_LOAD = 100.0  # % of line: below, a rate says what was asked for
 
 
@@ -141,7 +142,8 @@ def _steps(steps: Mapping[str, Any]) -> Iterator[_Figure]:
     """By IMB's definitions, and under HPCC's names (doc/hpcc-imb.md): as those programs' own."""
     functions = [one for one in steps["functions"] if not _skewed(one)]
     for function in functions:
-        name, ranks = function["pattern"], function["ranks"]
+        name = function["pattern"]
+        ranks = _PAIR if name in imb.OF_TWO else function["ranks"]  # the others only wait
         for point in function["points"]:
             time, rate = point["imb"]["t_avg_us"], point["imb"]["mbytes_s"]
             found = [time and imb.time_in_ours(name, ranks, point["size"], time)]

@@ -39,6 +39,7 @@ _RATES = {
     "uniband": ("one_way_rate", 1),
     "biband": ("both_ways_rate", 2),
 }
+OF_TWO = ("pingpong", "pingping")  # whatever the number of processes
 _DEFINITIONS = {
     "t[usec]": "time of a message: half the round trip (PingPong), or one way (PingPing)",
     "t_min[usec]": "time of a call, mean over repetitions, least over ranks",
