@@ -333,6 +333,15 @@ def test_one_sentence_and_nothing_written(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("name", ["iperf3-client_single.json", "osu.txt", "imb-2019.txt"])
+def test_a_file_that_windows_has_kept(name: str, tmp_path: Path) -> None:
+    """A mark of the encoding before it, and lines that end with two characters."""
+    text = (DATA / name).read_text()
+    kept = tmp_path / "kept.txt"
+    kept.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert kinds.read(kept, 4).figures == kinds.read(DATA / name, 4).figures
+
+
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 2
     assert "can't be read: No such file or directory" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def _text(path: Path) -> str:
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise ConfigurationError(f"{path}: {size:,} bytes are no benchmark's output")
-        return path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8-sig")  # Windows puts a mark before it
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
