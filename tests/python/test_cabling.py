@@ -321,6 +321,7 @@ NODE1 = as_json(HALL["node1"])
         ('{"lldp": 3}', [], "is not what `lldpcli -f json show neighbors details` writes"),
         ('{"lldp": {"int', [], "is not what `lldpcli -f json show neighbors details` writes"),
         ('{"lldp": {}}', [], "names no neighbour"),
+        (NODE1.replace(json.dumps(TEN_GIG), "true"), [], "names no neighbour"),
         (NODE1.replace(TEN_GIG, "unknown"), [], "node1 ens1: LLDP does not say its rate"),
         (NODE1.replace(TEN_GIG, "0GigBaseX"), [], "a rate of zero carries nothing"),
         (NODE1, ["--format", "keyvalue"], "is of format json, and --format says keyvalue"),

@@ -54,9 +54,11 @@ def neighbours(text: str) -> dict[str, Neighbour]:
     where it is none of them."""
     read = _READERS.get(form(text) or "")
     try:
-        return dict(read(text)) if read is not None else {}
+        found = dict(read(text)) if read is not None else {}
     except (AttributeError, TypeError, KeyError, IndexError):
         return {}
+    words = [word for name, seen in found.items() for word in (name, seen.switch, seen.medium)]
+    return found if all(isinstance(word, str) for word in words) else {}
 
 
 def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
