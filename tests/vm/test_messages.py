@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyarrow import parquet
 
 import runs
@@ -15,6 +16,7 @@ __all__ = ["pytestmark"]
 SIZES = (4, 1024, 64 << 10, 1 << 20)
 
 
+@pytest.mark.slow
 def test_sweep_over_tcp_and_verbs(tmp_path: Path) -> None:
     """Both have a curve, nothing is lost, and the table says where they cross and half the peak."""
     configuration = {
