@@ -188,9 +188,10 @@ void tcp_steps_free(struct tcp_lane *lane);
 int64_t tcp_steps_poll(struct tcp_lane *lane, int64_t now_ns);
 bool tcp_steps_rest(struct lane *lane, int64_t until_ns);
 
-/* work.c: notes what the kernel says of the connections; or waits for it first, so long at most. */
-void tcp_take_events(struct tcp_lane *lane, int64_t now_ns);
-void tcp_await_events(struct tcp_lane *lane, int64_t now_ns, int most_ms);
+/* work.c: notes what the kernel says of the connections; or waits for it first, so long at most.
+ * How many it spoke of; below 0: a signal came. */
+int tcp_take_events(struct tcp_lane *lane, int64_t now_ns);
+int tcp_await_events(struct tcp_lane *lane, int64_t now_ns, int most_ms);
 
 int64_t tcp_generate(struct tcp_lane *lane, int64_t now_ns);
 int64_t tcp_relay_send(struct tcp_lane *lane, int64_t now_ns);

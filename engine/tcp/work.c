@@ -253,7 +253,7 @@ static void out_event(struct tcp_lane *lane, struct tcp_out *out, uint32_t event
         tcp_fault_out(lane, out, why);
 }
 
-void tcp_await_events(struct tcp_lane *lane, int64_t now_ns, int most_ms)
+int tcp_await_events(struct tcp_lane *lane, int64_t now_ns, int most_ms)
 {
     struct epoll_event events[EVENTS];
     int count = epoll_wait(lane->epoll, events, EVENTS, most_ms);
@@ -267,11 +267,12 @@ void tcp_await_events(struct tcp_lane *lane, int64_t now_ns, int most_ms)
         else
             lane->receive(lane, &lane->ins[index - lane->out_count], now_ns);
     }
+    return count;
 }
 
-void tcp_take_events(struct tcp_lane *lane, int64_t now_ns)
+int tcp_take_events(struct tcp_lane *lane, int64_t now_ns)
 {
-    tcp_await_events(lane, now_ns, 0);
+    return tcp_await_events(lane, now_ns, 0);
 }
 
 bool tcp_drained(const struct tcp_lane *lane)
@@ -323,7 +324,7 @@ int64_t tcp_stream_poll(struct tcp_lane *lane, int64_t now_ns)
     int64_t send_ns;
 
     lane->most_read = 0;
-    tcp_take_events(lane, now_ns);
+    (void)tcp_take_events(lane, now_ns);
     if (now_ns < base->request.phase->start_ns)
         return base->request.phase->start_ns;
     if (base->started_ns == 0)

@@ -86,7 +86,7 @@ CALLS = (
     Call("allreduce", 8, "recursive-doubling", 1000),
     Call("allreduce", 4096, "recursive-doubling", 500),
     Call("allreduce", 1 << 20, "ring", 10),
-    Call("alltoall", 8, "linear", 1000),
+    Call("alltoall", 8, "bruck", 1000),
     Call("alltoall", 256 << 10, "linear", 10),
     Call("bcast", 8, "binomial", 1000),
     Call("bcast", 1 << 20, "pipeline", 10),
