@@ -44,7 +44,7 @@ exec chroot "$root" "$@"
 
 
 # This machine's files with a layer above them that is gone at the end: $1 is an empty folder, $2
-# is copied into /root, $3 runs there, and what it leaves in /root/out is copied back.
+# is copied into root's home, $3 runs there, and the folder `out` that it leaves is copied back.
 _OVERLAY = """
 mount -t tmpfs tmpfs "$1"
 mkdir "$1/upper" "$1/work" "$1/root"
@@ -60,8 +60,11 @@ cp -r "$1/root/root/out" "$2"
 
 
 def overlaid(place: Path, folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """A command where this machine's files are, and can be changed without changing them: in /root,
-    with the folder's files there, and without network. /root/out is in the folder afterwards."""
+    """A command where this machine's files are, and can be changed without changing them.
+
+    In root's home, with the folder's files there, and without network. What it leaves in `out` is
+    in the folder then.
+    """
     need_root()
     if "\toverlay\n" not in Path("/proc/filesystems").read_text():
         pytest.skip("this kernel has no overlay file system")
