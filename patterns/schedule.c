@@ -112,6 +112,95 @@ void schedule_free(struct schedule *schedule)
     *schedule = (struct schedule){0};
 }
 
+/* --- sums ----------------------------------------------------------------------------------- */
+
+struct summer {
+    struct steps steps; /* first: what the listener is given */
+    struct schedule_sum sum;
+    uint32_t n;      /* of the plan */
+    bool to_all;     /* each other rank has been met */
+    uint64_t seen[]; /* a bit for each rank that was met */
+};
+
+static void meet(void *context, uint32_t peer)
+{
+    struct summer *summer = context;
+    uint64_t bit = UINT64_C(1) << peer % 64;
+
+    if (summer->to_all || summer->seen[peer / 64] & bit)
+        return;
+    summer->seen[peer / 64] |= bit;
+    summer->sum.flows++;
+}
+
+static void sum_reach(struct schedule_sum *sum, uint64_t end)
+{
+    if (end > sum->memory)
+        sum->memory = end;
+}
+
+static void sum_op(struct steps *steps, const struct schedule_op *op)
+{
+    struct summer *summer = (struct summer *)steps;
+    bool local = op->action == SCHEDULE_REDUCE || op->action == SCHEDULE_COPY;
+
+    summer->sum.steps = op->step + 1;
+    sum_reach(&summer->sum, op->at + op->bytes);
+    if (local)
+        sum_reach(&summer->sum, op->from + op->bytes);
+    if (op->action != SCHEDULE_SEND)
+        return;
+    summer->sum.messages++;
+    summer->sum.bytes += op->bytes;
+    meet(summer, op->peer);
+}
+
+static void sum_run(struct steps *steps, const struct steps_run *run)
+{
+    struct summer *summer = (struct summer *)steps;
+
+    if (run->steps == 0)
+        return;
+    summer->sum.steps = steps->step + run->steps;
+    summer->sum.messages += run->messages;
+    summer->sum.bytes += run->bytes;
+    sum_reach(&summer->sum, run->end);
+    if (run->to == STEPS_ALL && steps->n == summer->n) {
+        summer->to_all = true;
+        summer->sum.flows = summer->n - 1;
+    } else {
+        steps_peers(steps, run, PATTERN_SENDS, meet, summer);
+    }
+}
+
+static void sum_content(struct steps *steps, enum steps_when when, const struct content *content)
+{
+    (void)when;
+    sum_reach(&((struct summer *)steps)->sum, content->piece.at + content->piece.bytes);
+}
+
+int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                         struct schedule_sum *sum)
+{
+    size_t words = plan->n / 64 + 1;
+    struct summer *summer = calloc(1, sizeof(*summer) + words * sizeof(uint64_t));
+
+    assert(plan->tell != NULL && phase < plan->phases && rank < plan->n);
+    if (summer == NULL)
+        return -ENOMEM;
+    summer->n = plan->n;
+    summer->steps = steps_of(plan, rank);
+    summer->steps.op = sum_op;
+    summer->steps.run = sum_run;
+    summer->steps.holds = sum_content;
+    plan->tell(plan, phase, &summer->steps);
+    for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++)
+        meet(summer, schedule_barrier_to(rank, round, plan->n));
+    *sum = summer->sum;
+    free(summer);
+    return 0;
+}
+
 /* --- the barrier ---------------------------------------------------------------------------- */
 
 unsigned schedule_barrier_rounds(uint32_t ranks)
@@ -135,14 +224,88 @@ uint32_t schedule_barrier_from(uint32_t rank, unsigned round, uint32_t ranks)
 
 /* --- contents ------------------------------------------------------------------------------- */
 
-/* Floats are 1 to 251: 65,536 of them add up to less than 2^24, so that no sum is rounded. 251 is
- * prime: blocks of two's powers that changed places don't look alike. */
-#define VALUES 251u
-static_assert(VALUES * PATTERN_RANKS_MAX <= 1u << 24, "whole numbers below are exact in a float");
+/* Whole numbers up to this one are exact in a float, in whatever order they are added: the values
+ * of n ranks are at most EXACT / n. */
+#define EXACT (UINT32_C(1) << 24)
 
-static float value_of(uint32_t rank, uint64_t element)
+/* A value is a part for its rank and one for its place. The rank's is its number, or, where that is
+ * too large, one of the number's digits, in turn from element to element: a rank whose values took
+ * those of another's place is found in so many elements. The place's has PLACES values, a prime
+ * number, and begins anew elsewhere after them: pieces that changed places don't look alike. */
+#define PLACES 211u
+#define DIGITS_MOST 3u
+
+struct digits {
+    uint32_t base;
+    uint32_t count; /* 1 to DIGITS_MOST */
+};
+
+static_assert(41 * 41 * 41 >= PATTERN_RANKS_MAX && 41 + PLACES <= EXACT / PATTERN_RANKS_MAX,
+              "three digits are enough");
+
+/* The smallest number that is at least n to the power of so many. */
+static uint32_t root_above(uint32_t n, uint32_t power)
 {
-    return (float)(1 + (rank + element) % VALUES);
+    for (uint64_t root = 1;; root++) {
+        uint64_t reached = 1;
+
+        for (uint32_t i = 0; i < power; i++)
+            reached *= root;
+        if (reached >= n)
+            return (uint32_t)root;
+    }
+}
+
+static struct digits digits_of(uint32_t n)
+{
+    struct digits digits = {.base = n, .count = 1};
+
+    while (digits.base + PLACES > EXACT / n)
+        digits.base = root_above(n, ++digits.count);
+    assert(digits.count <= DIGITS_MOST);
+    return digits;
+}
+
+static uint32_t place_of(uint64_t element)
+{
+    uint64_t round = element / PLACES;
+
+    return (uint32_t)((element + (round * UINT64_C(0x9e3779b97f4a7c15) >> 40)) % PLACES);
+}
+
+/* What is to be added: the values of one rank, or of all. A value is `own` of the element's number
+ * modulo the count of digits, and `ranks` times the place's part. */
+struct values {
+    struct digits digits;
+    uint32_t ranks;
+    uint32_t own[DIGITS_MOST];
+};
+
+static void add_rank(struct values *values, uint32_t rank)
+{
+    values->ranks++;
+    for (uint32_t i = 0; i < values->digits.count; i++) {
+        values->own[i] += 1 + rank % values->digits.base;
+        rank /= values->digits.base;
+    }
+}
+
+static struct values values_of(uint32_t n, uint32_t source)
+{
+    struct values values = {.digits = digits_of(n)};
+
+    if (source != SCHEDULE_SUM)
+        add_rank(&values, source);
+    for (uint32_t rank = 0; source == SCHEDULE_SUM && rank < n; rank++)
+        add_rank(&values, rank);
+    return values;
+}
+
+static float float_at(const struct values *values, uint64_t element)
+{
+    uint64_t digit = values->digits.count > 1 ? element % values->digits.count : 0;
+
+    return (float)(values->own[digit] + values->ranks * place_of(element));
 }
 
 /* Eight bytes of what a rank has for another. */
@@ -151,31 +314,6 @@ static uint64_t bytes_of(const struct content *content, uint64_t word)
     uint64_t pair = (uint64_t)content->source * PATTERN_RANKS_MAX + content->target;
 
     return random_word(pair, word);
-}
-
-/* Expected elements of contents, one after the other. */
-struct expected {
-    const struct content *content;
-    float sums[VALUES]; /* of all ranks, by an element's number modulo VALUES */
-};
-
-static void expect_sums(struct expected *expected, uint32_t n)
-{
-    for (uint32_t element = 0; element < VALUES; element++) {
-        float sum = 0;
-
-        for (uint32_t rank = 0; rank < n; rank++)
-            sum += value_of(rank, element);
-        expected->sums[element] = sum;
-    }
-}
-
-static float float_at(const struct expected *expected, uint64_t element)
-{
-    const struct content *content = expected->content;
-
-    return content->source == SCHEDULE_SUM ? expected->sums[element % VALUES]
-                                           : value_of(content->source, element);
 }
 
 static bool same_bytes(const struct content *content, const unsigned char *memory,
@@ -203,14 +341,12 @@ static bool same_bytes(const struct content *content, const unsigned char *memor
     return true;
 }
 
-static bool same_floats(const struct expected *expected, const unsigned char *memory,
-                        struct schedule_wrong *wrong)
+static bool same_floats(const struct content *content, const struct values *values,
+                        const unsigned char *memory, struct schedule_wrong *wrong)
 {
-    const struct content *content = expected->content;
-
     for (uint64_t i = 0; i < content->piece.bytes; i += sizeof(float)) {
         uint64_t element = (content->offset + i) / sizeof(float);
-        float should = float_at(expected, element), got;
+        float should = float_at(values, element), got;
 
         memcpy(&got, memory + content->piece.at + i, sizeof(got));
         if (got == should)
@@ -238,10 +374,11 @@ static void write_bytes(const struct content *content, unsigned char *memory)
     }
 }
 
-static void write_floats(const struct content *content, unsigned char *memory)
+static void write_floats(const struct content *content, const struct values *values,
+                         unsigned char *memory)
 {
     for (uint64_t i = 0; i < content->piece.bytes; i += sizeof(float)) {
-        float value = value_of(content->source, (content->offset + i) / sizeof(float));
+        float value = float_at(values, (content->offset + i) / sizeof(float));
 
         memcpy(memory + content->piece.at + i, &value, sizeof(value));
     }
@@ -249,6 +386,7 @@ static void write_floats(const struct content *content, unsigned char *memory)
 
 struct filler {
     struct steps steps; /* first: what the listener is given */
+    uint32_t n;         /* of the plan */
     unsigned char *memory;
     uint64_t size;
 };
@@ -260,17 +398,20 @@ static void fill_content(struct steps *steps, enum steps_when when, const struct
     assert(content->piece.at + content->piece.bytes <= filler->size);
     if (when != STEPS_INPUT)
         return;
-    if (content->floats)
-        write_floats(content, filler->memory);
-    else
+    if (content->floats) {
+        struct values values = values_of(filler->n, content->source);
+
+        write_floats(content, &values, filler->memory);
+    } else {
         write_bytes(content, filler->memory);
+    }
 }
 
 void schedule_fill(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                    const struct schedule *schedule, void *memory)
 {
     struct filler filler = {
-        .steps = steps_of(plan, rank), .memory = memory, .size = schedule->memory};
+        .steps = steps_of(plan, rank), .n = plan->n, .memory = memory, .size = schedule->memory};
 
     if (schedule->memory == 0)
         return;
@@ -282,12 +423,24 @@ void schedule_fill(const struct pattern_plan *plan, uint32_t phase, uint32_t ran
 struct verifier {
     struct steps steps; /* first: what the listener is given */
     const unsigned char *memory;
-    uint32_t n; /* of the plan */
-    bool sums_known;
-    struct expected expected;
+    uint32_t n;        /* of the plan */
+    struct values sum; /* of all ranks; .ranks 0: not yet */
     struct schedule_wrong *wrong;
     bool right;
 };
+
+static bool floats_are_right(struct verifier *verifier, const struct content *content)
+{
+    struct values one;
+
+    if (content->source != SCHEDULE_SUM) {
+        one = values_of(verifier->n, content->source);
+        return same_floats(content, &one, verifier->memory, verifier->wrong);
+    }
+    if (verifier->sum.ranks == 0)
+        verifier->sum = values_of(verifier->n, SCHEDULE_SUM);
+    return same_floats(content, &verifier->sum, verifier->memory, verifier->wrong);
+}
 
 static void verify_content(struct steps *steps, enum steps_when when, const struct content *content)
 {
@@ -295,14 +448,8 @@ static void verify_content(struct steps *steps, enum steps_when when, const stru
 
     if (when != STEPS_RESULT || !verifier->right)
         return;
-    verifier->expected.content = content;
-    if (content->source == SCHEDULE_SUM && !verifier->sums_known) {
-        expect_sums(&verifier->expected, verifier->n);
-        verifier->sums_known = true;
-    }
-    verifier->right = content->floats
-                          ? same_floats(&verifier->expected, verifier->memory, verifier->wrong)
-                          : same_bytes(content, verifier->memory, verifier->wrong);
+    verifier->right = content->floats ? floats_are_right(verifier, content)
+                                      : same_bytes(content, verifier->memory, verifier->wrong);
 }
 
 bool schedule_verify(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,

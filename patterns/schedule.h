@@ -66,6 +66,19 @@ int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t r
                      struct schedule *schedule);
 void schedule_free(struct schedule *schedule);
 
+/* What a rank does in one execution, in sum. */
+struct schedule_sum {
+    uint64_t messages, bytes; /* that it sends */
+    uint32_t steps;
+    uint64_t memory;
+    uint32_t flows; /* that it sends, as pattern_flows counts them */
+};
+
+/* Of a rank in a phase of a scheduled plan, without its ops: of rings and exchanges with all others
+ * in time that does not grow with their steps. Returns 0 or -ENOMEM. */
+int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                         struct schedule_sum *sum);
+
 /* The dissemination barrier of `ranks` between batches (Hensgen, Finkel, Manber 1988): in round k
  * a rank sends to the one 2^k ahead and receives from the one 2^k behind. */
 unsigned schedule_barrier_rounds(uint32_t ranks);
@@ -73,8 +86,8 @@ uint32_t schedule_barrier_to(uint32_t rank, unsigned round, uint32_t ranks);
 uint32_t schedule_barrier_from(uint32_t rank, unsigned round, uint32_t ranks);
 
 /* Writes a repetition's input into a rank's memory of schedule->memory bytes, and rubbish into the
- * rest. A repetition leaves its input as it was, so that those of a batch need no filling between
- * them. Floats are whole numbers so small that their sum over all ranks is exact in any order. */
+ * rest. A repetition leaves its input as it was. Floats are whole numbers so small that their sum
+ * over all ranks is exact in any order. */
 void schedule_fill(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                    const struct schedule *schedule, void *memory);
 

@@ -66,6 +66,30 @@ void steps_hold(struct steps *steps, enum steps_when when, const struct content 
         steps->holds(steps, when, content);
 }
 
+void steps_tell_run(struct steps *steps, const struct steps_run *run)
+{
+    steps_next(steps);
+    steps->run(steps, run);
+    steps->step += run->steps;
+}
+
+void steps_peers(const struct steps *steps, const struct steps_run *run, enum pattern_side side,
+                 void (*meet)(void *context, uint32_t peer), void *context)
+{
+    bool sends = side == PATTERN_SENDS;
+    uint32_t peer = sends ? run->to : run->from;
+
+    if (peer == STEPS_NOBODY)
+        return;
+    if (peer != STEPS_ALL) {
+        meet(context, rank_of(steps, peer));
+        return;
+    }
+    for (uint32_t distance = 1; distance < steps->n; distance++)
+        meet(context,
+             rank_of(steps, (steps->rank + (sends ? distance : steps->n - distance)) % steps->n));
+}
+
 /* Lists a rank's partners as flows, each once. */
 struct partners {
     struct steps steps; /* first: what the listener is given */
@@ -73,8 +97,9 @@ struct partners {
     uint64_t seen[PATTERN_RANKS_MAX / 64];
 };
 
-static void meet(struct partners *partners, uint32_t peer)
+static void meet(void *context, uint32_t peer)
 {
+    struct partners *partners = context;
     uint64_t bit = UINT64_C(1) << peer % 64;
 
     if (partners->seen[peer / 64] & bit)
@@ -93,10 +118,22 @@ static void meet_partner(struct steps *steps, const struct schedule_op *op)
         meet(partners, op->peer);
 }
 
+static void meet_run(struct steps *steps, const struct steps_run *run)
+{
+    struct partners *partners = (struct partners *)steps;
+
+    if (run->steps > 0)
+        steps_peers(steps, run, partners->list->side, meet, partners);
+}
+
 void steps_flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
 {
     struct partners partners = {
-        .steps = {.n = plan->n, .rank = list->rank, .group = {0, 1}, .op = meet_partner},
+        .steps = {.n = plan->n,
+                  .rank = list->rank,
+                  .group = {0, 1},
+                  .op = meet_partner,
+                  .run = meet_run},
         .list = list,
     };
 

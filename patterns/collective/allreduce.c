@@ -34,29 +34,46 @@ static void tell_doubling(const struct pattern_plan *plan, uint32_t phase, struc
 
 /* Each part goes around the ring and grows; then the sums go around (Patarasuk, Yuan: Bandwidth
  * Optimal All-reduce Algorithms, JPDC 69(2), 2009). */
-static void tell_ring(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void add_ring(struct steps *steps, struct sum sum, const struct parts *parts)
 {
-    struct sum sum = begin(plan, steps);
-    uint32_t n = plan->n, part = steps->rank;
-    struct parts parts = parts_split((struct piece){0, plan->bytes}, n, sizeof(float));
+    uint32_t n = steps->n, part = steps->rank;
+    uint32_t next = (part + 1) % n, last = (part + n - 1) % n;
 
-    (void)phase;
+    if (steps->run != NULL) {
+        steps_tell_run(steps,
+                       &(struct steps_run){.steps = n - 1,
+                                           .messages = n - 1,
+                                           .to = next,
+                                           .from = last,
+                                           .bytes = parts->bytes - parts_piece(parts, next).bytes,
+                                           .end = sum.result + parts->bytes});
+        return;
+    }
     for (uint32_t i = 1; i < n; i++) {
         struct sum fresh = sum; /* of this part nothing has been added here */
 
         sum.begun = i > 1;
-        sum_send(steps, &sum, (steps->rank + 1) % n, parts_piece(&parts, part));
+        sum_send(steps, &sum, next, parts_piece(parts, part));
         part = part > 0 ? part - 1 : n - 1;
         fresh.begun = false;
-        sum_add(steps, &fresh, (steps->rank + n - 1) % n, parts_piece(&parts, part));
+        sum_add(steps, &fresh, last, parts_piece(parts, part));
         steps_next(steps);
     }
+}
+
+static void tell_ring(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+{
+    struct sum sum = begin(plan, steps);
+    struct parts parts = parts_split((struct piece){0, plan->bytes}, plan->n, sizeof(float));
+
+    (void)phase;
+    add_ring(steps, sum, &parts);
     parts.at = sum.result;
     gather_ring(steps, &parts, 1);
     hold_sum(steps, &sum, (struct piece){0, plan->bytes});
 }
 
-/* Recursive halving, then recursive doubling (Thakur 2005, 4.5). */
+/* Recursive halving, then recursive doubling (Thakur 2005, allreduce). */
 static void tell_rabenseifner(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
@@ -106,8 +123,8 @@ static void tell_halving(const struct pattern_plan *plan, uint32_t phase, struct
     hold_sum(steps, &sum, own);
 }
 
-/* In each step another rank's part goes straight to it (Thakur 2005, 4.4). The memory holds no
- * other part of the sum than the rank's own. */
+/* In each step another rank's part goes straight to it (Thakur 2005, reduce-scatter). The memory
+ * holds no other part of the sum than the rank's own. */
 static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
 {
     struct sum whole = begin(plan, steps);
@@ -117,6 +134,15 @@ static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struc
     struct sum sum = {.input = own.at, .result = whole.result, .spare = whole.result + own.bytes};
 
     (void)phase;
+    if (steps->run != NULL) {
+        steps_tell_run(steps, &(struct steps_run){.steps = n - 1,
+                                                  .messages = n - 1,
+                                                  .to = STEPS_ALL,
+                                                  .from = STEPS_ALL,
+                                                  .bytes = plan->bytes - own.bytes,
+                                                  .end = sum.spare + (n > 2 ? own.bytes : 0)});
+        return;
+    }
     for (uint32_t distance = 1; distance < n; distance++) {
         uint32_t to = (rank + distance) % n;
 

@@ -26,7 +26,7 @@ static void tell_binomial(const struct pattern_plan *plan, uint32_t phase, struc
     tree_down(steps, &(struct tree_load){.whole = {0, plan->bytes}});
 }
 
-/* Van de Geijn's: scatter down the tree, then gather around a ring (Thakur 2005, 4.2). */
+/* Van de Geijn's: scatter down the tree, then gather around a ring (Thakur 2005, broadcast). */
 static void tell_scatter_allgather(const struct pattern_plan *plan, uint32_t phase,
                                    struct steps *steps)
 {
@@ -48,6 +48,17 @@ static void tell_pipeline(const struct pattern_plan *plan, uint32_t phase, struc
 
     (void)phase;
     hold_message(plan, steps);
+    if (steps->run != NULL) {
+        bool last = rank + 1 == plan->n;
+
+        steps_tell_run(steps, &(struct steps_run){.steps = (uint32_t)(pieces + (last ? 0 : late)),
+                                                  .messages = last ? 0 : (uint32_t)pieces,
+                                                  .to = last ? STEPS_NOBODY : rank + 1,
+                                                  .from = rank == 0 ? STEPS_NOBODY : rank - 1,
+                                                  .bytes = last ? 0 : bytes,
+                                                  .end = bytes});
+        return;
+    }
     for (uint64_t i = 0; i < pieces + late; i++) {
         if (rank > 0 && i < pieces)
             steps_receive(steps, rank - 1, pipeline_piece(i, bytes));

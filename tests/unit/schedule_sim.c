@@ -285,6 +285,28 @@ void schedule_sim_free(struct schedule_sim *sim)
     free(sim);
 }
 
+void assert_sums(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
+{
+    struct schedule schedule;
+    struct schedule_sum sum;
+    uint64_t messages = 0, bytes = 0;
+
+    assert_int_equal(pattern_schedule(plan, phase, rank, &schedule), 0);
+    assert_int_equal(pattern_schedule_sum(plan, phase, rank, &sum), 0);
+    for (size_t i = 0; i < schedule.count; i++) {
+        bool sent = schedule.ops[i].action == SCHEDULE_SEND;
+
+        messages += sent;
+        bytes += sent ? schedule.ops[i].bytes : 0;
+    }
+    assert_int_equal(sum.messages, messages);
+    assert_int_equal(sum.bytes, bytes);
+    assert_int_equal(sum.steps, schedule.steps);
+    assert_int_equal(sum.memory, schedule.memory);
+    assert_int_equal(sum.flows, pattern_flows(plan, phase, rank, PATTERN_SENDS, NULL, 0));
+    schedule_free(&schedule);
+}
+
 const struct schedule *schedule_sim_schedule(const struct schedule_sim *sim, uint32_t rank)
 {
     return &sim->actors[rank].schedule;

@@ -16,6 +16,9 @@ struct schedule_sim *schedule_sim_make(const struct pattern_plan *plan, uint32_t
                                        uint64_t seed);
 void schedule_sim_free(struct schedule_sim *sim);
 
+/* What pattern_schedule_sum says of a rank is what its ops and flows say; fails the test if not. */
+void assert_sums(const struct pattern_plan *plan, uint32_t phase, uint32_t rank);
+
 /* Runs so many repetitions one after the other without anything between. Returns whether all ranks
  * came to the end; false: they are stuck. */
 bool schedule_sim_run(struct schedule_sim *sim, uint32_t repetitions);

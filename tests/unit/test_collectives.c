@@ -270,6 +270,106 @@ static void a_planted_wrong_sum_is_found(void **state)
     pattern_plan_free(plan);
 }
 
+#define ADDED 3u /* elements: a rank's number has at most so many digits */
+
+/* What a rank adds in a reduce of ADDED floats. */
+static void added_by(const struct pattern_plan *plan, uint32_t rank, float *values)
+{
+    struct schedule schedule;
+    float memory[3 * ADDED];
+
+    assert_int_equal(pattern_schedule(plan, 0, rank, &schedule), 0);
+    assert_true(schedule.memory <= sizeof(memory));
+    schedule_fill(plan, 0, rank, &schedule, memory);
+    memcpy(values, memory, ADDED * sizeof(*values));
+    schedule_free(&schedule);
+}
+
+/* Whether rank 0 takes a result for right that has `with`'s values where `without`'s belong. */
+static bool passes(const struct pattern_plan *plan, const float *sum, uint32_t without,
+                   uint32_t with)
+{
+    struct schedule schedule;
+    struct schedule_wrong wrong;
+    float memory[3 * ADDED] = {0}, out[ADDED], in[ADDED];
+    bool right;
+
+    added_by(plan, without, out);
+    added_by(plan, with, in);
+    for (uint32_t i = 0; i < ADDED; i++)
+        memory[ADDED + i] = sum[i] - out[i] + in[i];
+    assert_int_equal(pattern_schedule(plan, 0, 0, &schedule), 0);
+    right = schedule_verify(plan, 0, 0, &schedule, memory, &wrong);
+    schedule_free(&schedule);
+    return right;
+}
+
+/* Also where all remainders of the ranks' numbers are equally frequent. */
+static void another_ranks_values_are_found(void **state)
+{
+    static const uint32_t numbers[] = {2, 211, 251, 422, 502, 1004, 3990, 4096, 21084, 65536};
+    static const uint32_t distances[] = {1, 41, 64, 205, 211, 251, 256, 1681, 2008, 4096, 32768};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        uint32_t n = numbers[i];
+        struct pattern_plan *plan = plan_of(
+            &(struct pattern_request){.name = "reduce", .n = n, .bytes = ADDED * sizeof(float)});
+        float sum[ADDED] = {0};
+
+        for (uint32_t rank = 0; rank < n; rank++) {
+            float values[ADDED];
+
+            added_by(plan, rank, values);
+            for (uint32_t element = 0; element < ADDED; element++)
+                sum[element] += values[element];
+        }
+        assert_true(sum[0] != sum[1] && sum[1] != sum[2]);
+        assert_true(passes(plan, sum, 1, 1));
+        for (size_t j = 0; j < sizeof(distances) / sizeof(distances[0]); j++)
+            for (uint32_t rank = 1; rank + distances[j] < n; rank += 1 + n / 8)
+                if (passes(plan, sum, rank, rank + distances[j]))
+                    fail_msg("of %u ranks, %u's values instead of %u's are not found", n,
+                             rank + distances[j], rank);
+        pattern_plan_free(plan);
+    }
+}
+
+/* A part of the sum in another's place: of 1004 ranks each has an element. */
+static void another_place_is_found(void **state)
+{
+    enum { RANKS = 1004 };
+    struct pattern_plan *plan =
+        plan_of(&(struct pattern_request){.name = "reduce", .n = RANKS, .bytes = RANKS * 4});
+    struct schedule schedule;
+    struct schedule_wrong wrong;
+    float *memory = calloc(3 * RANKS, sizeof(float)), *other = calloc(3 * RANKS, sizeof(float));
+
+    (void)state;
+    assert_non_null(memory);
+    assert_non_null(other);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        assert_int_equal(pattern_schedule(plan, 0, rank, &schedule), 0);
+        schedule_fill(plan, 0, rank, &schedule, other);
+        for (uint32_t i = 0; i < RANKS; i++)
+            memory[RANKS + i] += other[i];
+        schedule_free(&schedule);
+    }
+    assert_int_equal(pattern_schedule(plan, 0, 0, &schedule), 0);
+    assert_true(schedule_verify(plan, 0, 0, &schedule, memory, &wrong));
+    for (uint32_t i = 0; i + 251 < RANKS; i++) {
+        float right = memory[RANKS + i];
+
+        memory[RANKS + i] = memory[RANKS + i + 251];
+        assert_false(schedule_verify(plan, 0, 0, &schedule, memory, &wrong));
+        memory[RANKS + i] = right;
+    }
+    schedule_free(&schedule);
+    pattern_plan_free(plan);
+    free(memory);
+    free(other);
+}
+
 /* One bit of one message on its way shows in the result of every function that moves or reduces. */
 static void a_wrong_message_is_found(void **state)
 {
@@ -352,6 +452,22 @@ static void costs_are_those_of_the_literature(void **state)
 }
 
 /* Of any number of ranks. */
+static void sums_are_those_of_the_ops(void **state)
+{
+    static const uint64_t sizes[] = {0, 4, 100, 40000};
+
+    (void)state;
+    for (size_t i = 0; i < VARIANTS; i++)
+        for (uint32_t n = 2; n <= 70; n += 1 + n / 12)
+            for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
+                struct pattern_plan *plan = plan_for(&variants[i], n, sizes[j]);
+
+                for (uint32_t rank = 0; rank < n; rank += 1 + n / 8)
+                    assert_sums(plan, 0, rank);
+                pattern_plan_free(plan);
+            }
+}
+
 static void steps_of_other_numbers(void **state)
 {
     (void)state;
@@ -474,10 +590,7 @@ static void plans_of_65536_ranks_are_made(void **state)
 
 static void wrong_requests_are_refused(void **state)
 {
-    static const struct {
-        struct pattern_request request;
-        const char *why;
-    } refusals[] = {
+    static const struct refusal refusals[] = {
         {{.name = "allreduce", .n = 4, .bytes = 6},
          "allreduce: bytes 6 is no whole number of floats of 4 bytes"},
         {{.name = "bcast", .n = 4, .algorithm = "ring"},
@@ -493,13 +606,7 @@ static void wrong_requests_are_refused(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        struct pattern_plan *plan = NULL;
-        char why[256];
-
-        assert_int_equal(pattern_plan_make(&plan, &refusals[i].request, why, sizeof(why)), -22);
-        assert_string_equal(why, refusals[i].why);
-    }
+    assert_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 
 static void phases_are_named_by_function_and_algorithm(void **state)
@@ -525,8 +632,11 @@ int main(void)
         cmocka_unit_test(large_messages_are_right),
         cmocka_unit_test(pairs_are_drawn_once_each),
         cmocka_unit_test(a_planted_wrong_sum_is_found),
+        cmocka_unit_test(another_ranks_values_are_found),
+        cmocka_unit_test(another_place_is_found),
         cmocka_unit_test(a_wrong_message_is_found),
         cmocka_unit_test(costs_are_those_of_the_literature),
+        cmocka_unit_test(sums_are_those_of_the_ops),
         cmocka_unit_test(steps_of_other_numbers),
         cmocka_unit_test(memory_is_what_the_algorithm_needs),
         cmocka_unit_test(skewed_sizes_add_up),

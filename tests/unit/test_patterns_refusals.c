@@ -7,11 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-struct refusal {
-    struct pattern_request request;
-    const char *why;
-};
-
 static const uint32_t self[] = {0, 1, 5, 5}, twice[] = {0, 1, 2, 0}, beyond[] = {0, 8};
 static const uint32_t ranks[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
@@ -112,14 +107,7 @@ static const struct refusal refusals[] = {
 static void refusals_say_what_is_wrong(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        struct pattern_plan *plan = NULL;
-        char why[512] = "";
-
-        assert_int_equal(pattern_plan_make(&plan, &refusals[i].request, why, sizeof(why)), -EINVAL);
-        assert_string_equal(why, refusals[i].why);
-        assert_null(plan);
-    }
+    assert_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 
 static void a_short_room_cuts_the_sentence(void **state)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the tests of the patterns share: a plan or a failed test, and one flow of a rank.
+ * What the tests of the patterns share: a plan or a failed test, what is refused, and one flow of
+ * a rank.
  */
 #ifndef TEST_PATTERNS_UTIL_H
 #define TEST_PATTERNS_UTIL_H
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,6 +28,24 @@ static inline struct pattern_plan *plan_of(const struct pattern_request *request
     if (pattern_plan_make(&plan, request, why, sizeof(why)) != 0)
         fail_msg("%s of %u ranks: %s", request->name, request->n, why);
     return plan;
+}
+
+/* A request, and the sentence by which it is refused. */
+struct refusal {
+    struct pattern_request request;
+    const char *why;
+};
+
+static inline void assert_refused(const struct refusal *refusals, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct pattern_plan *plan = NULL;
+        char why[512] = "";
+
+        assert_int_equal(pattern_plan_make(&plan, &refusals[i].request, why, sizeof(why)), -EINVAL);
+        assert_string_equal(why, refusals[i].why);
+        assert_null(plan);
+    }
 }
 
 /* The one partner that a rank has on a side, or NOBODY; more than one fails the test. */

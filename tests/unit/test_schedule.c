@@ -233,10 +233,7 @@ static void a_wrong_byte_is_found(void **state)
 
 static void wrong_requests_are_refused(void **state)
 {
-    static const struct {
-        struct pattern_request request;
-        const char *why;
-    } refusals[] = {
+    static const struct refusal refusals[] = {
         {{.name = "chain", .n = 4, .bytes = 5}, "chain takes no bytes"},
         {{.name = "chain", .n = 4, .method = "sendrecv"}, "chain takes no method"},
         {{.name = "aapc", .n = 4, .algorithm = "ring"}, "aapc takes no algorithm"},
@@ -254,14 +251,7 @@ static void wrong_requests_are_refused(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        struct pattern_plan *plan = NULL;
-        char why[256];
-
-        assert_int_equal(pattern_plan_make(&plan, &refusals[i].request, why, sizeof(why)), -22);
-        assert_string_equal(why, refusals[i].why);
-        assert_null(plan);
-    }
+    assert_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 
 int main(void)
