@@ -3,7 +3,7 @@
  * NAS BT and SP: alternating directions on a multi-partition: p x p ranks have p cells each, so
  * that every rank works at each stage of a sweep. An iteration exchanges the cells' faces with six
  * neighbours, then solves along x, y and z, each forward and back in p stages. They differ in what
- * a stage hands on.
+ * a stage hands on. NPB 3.4, BT and SP: make_set.f90, define.f90 (SP), copy_faces.f90, x_solve.f90.
  */
 #include "kernel.h"
 
@@ -11,7 +11,7 @@
 
 struct sweep_size {
     uint32_t forward, back; /* doubles for each point of a cell's face */
-    bool padded; /* BT sends its buffer, for the largest cell and one point more a side */
+    bool padded; /* BT sends its buffer, N/p + 1 points a side; SP the inner points of a cell */
     double cube, square, line, constant; /* operations of an iteration, NPB's own count */
 };
 
@@ -19,14 +19,15 @@ static const struct sweep_size bt_size = {30, 5, true, 3478.8, -17655.7, 28023.7
 static const struct sweep_size sp_size = {22, 10, false, 881.174, -4683.91, 11484.5, -19272.4};
 
 struct adi {
+    uint32_t side;
     uint32_t p;
+    uint32_t x, y;             /* of the rank's cell with z = 0 */
     uint32_t next[3], last[3]; /* ranks by direction */
-    uint64_t face;             /* bytes of all cells' faces in a direction */
-    uint64_t forward, back;    /* bytes of a stage's message */
-    double stage;              /* operations of a stage */
+    bool padded;
+    double stage; /* operations of a stage */
 };
 
-/* NPB 2.0, make_set: the third direction runs along the diagonal. */
+/* The third direction runs along the diagonal. */
 static void find_neighbours(struct adi *adi, uint32_t rank)
 {
     const uint32_t ranks[3] = {adi->p, adi->p, 1};
@@ -47,43 +48,89 @@ static struct adi adi_of(const struct pattern_plan *plan, uint32_t rank,
 {
     uint32_t side = kernel_problem_of(plan)->size[0];
     double n = side;
-    struct adi adi = {.p = 1};
-    uint64_t cell, sent;
+    struct adi adi = {.side = side, .p = 1, .padded = size->padded};
 
     while (adi.p * adi.p < plan->n)
         adi.p++;
+    adi.x = rank % adi.p;
+    adi.y = rank / adi.p;
     find_neighbours(&adi, rank);
-    cell = (side + adi.p - 1) / adi.p;
-    sent = size->padded ? side / adi.p + 1 : cell;
-    adi.face = (adi.p - 1) * cell * cell * FACE_DOUBLES * KERNEL_DOUBLE;
-    adi.forward = sent * sent * size->forward * KERNEL_DOUBLE;
-    adi.back = sent * sent * size->back * KERNEL_DOUBLE;
     adi.stage =
         (((size->cube * n + size->square) * n + size->line) * n + size->constant) / (6.0 * adi.p);
     return adi;
 }
 
+/* Points of a cell along one direction; inner ones are not on the border of the whole grid. */
+static uint64_t points(const struct adi *adi, uint32_t coordinate, bool inner)
+{
+    uint64_t all = kernel_share(adi->side, adi->p, coordinate);
+
+    return inner ? all - (coordinate == 0) - (coordinate + 1 == adi->p) : all;
+}
+
+/* Points of the face across a direction of the rank's cell at a stage of a sweep that way. The
+ * rank's cell with z is at x + z, y - z. */
+static uint64_t face_points(const struct adi *adi, unsigned direction, uint32_t stage, bool inner)
+{
+    uint32_t p = adi->p;
+    const uint32_t z_at[3] = {(stage + p - adi->x) % p, (adi->y + p - stage) % p, stage};
+    uint32_t z = z_at[direction];
+    const uint32_t at[3] = {(adi->x + z) % p, (adi->y + p - z) % p, z};
+
+    return points(adi, at[(direction + 1) % 3], inner) *
+           points(adi, at[(direction + 2) % 3], inner);
+}
+
+/* What goes ahead of all cells but those at the end of the grid, and back of all but the first. */
 static void exchange_faces(struct steps *steps, const struct adi *adi)
 {
-    for (unsigned d = 0; d < 3; d++) {
-        uint64_t out = 2 * d * adi->face, in = (6 + 2 * d) * adi->face;
+    uint64_t end = 0;
 
-        steps_send(steps, adi->next[d], (struct piece){out, adi->face});
-        steps_send(steps, adi->last[d], (struct piece){out + adi->face, adi->face});
-        steps_receive(steps, adi->last[d], (struct piece){in, adi->face});
-        steps_receive(steps, adi->next[d], (struct piece){in + adi->face, adi->face});
+    for (unsigned d = 0; d < 3; d++) {
+        uint64_t ahead = 0, back = 0;
+
+        for (uint32_t stage = 0; stage < adi->p; stage++) {
+            uint64_t bytes = face_points(adi, d, stage, false) * FACE_DOUBLES * KERNEL_DOUBLE;
+
+            ahead += stage + 1 < adi->p ? bytes : 0;
+            back += stage > 0 ? bytes : 0;
+        }
+        steps_send(steps, adi->next[d], (struct piece){end, ahead});
+        steps_send(steps, adi->last[d], (struct piece){end + ahead, back});
+        end += ahead + back;
+        steps_receive(steps, adi->last[d], (struct piece){end, back});
+        steps_receive(steps, adi->next[d], (struct piece){end + back, ahead});
+        end += ahead + back;
     }
     steps_next(steps);
 }
 
-/* Stages of a sweep: between two a message to the next rank. */
-static void sweep(struct steps *steps, const struct adi *adi, uint32_t to, uint32_t from,
-                  uint64_t bytes)
+static struct piece stage_piece(const struct adi *adi, unsigned direction, uint32_t stage,
+                                uint64_t doubles)
 {
-    for (uint32_t stage = 0; stage < adi->p; stage++) {
-        if (stage > 0) {
-            steps_send(steps, to, (struct piece){0, bytes});
-            steps_receive(steps, from, (struct piece){bytes, bytes});
+    uint64_t padded = adi->side / adi->p + 1;
+    uint64_t count = adi->padded ? padded * padded : face_points(adi, direction, stage, true);
+
+    return (struct piece){0, count * doubles * KERNEL_DOUBLE};
+}
+
+/* Stages of a sweep: between two a message to the next rank. */
+static void sweep(struct steps *steps, const struct adi *adi, unsigned direction, bool forward,
+                  uint64_t doubles)
+{
+    uint32_t next = adi->next[direction], last = adi->last[direction];
+
+    for (uint32_t i = 0; i < adi->p; i++) {
+        uint32_t stage = forward ? i : adi->p - 1 - i;
+
+        if (i > 0) {
+            uint32_t done = forward ? stage - 1 : stage + 1;
+            struct piece out = stage_piece(adi, direction, done, doubles);
+            struct piece in = stage_piece(adi, direction, stage, doubles);
+
+            in.at = out.bytes;
+            steps_send(steps, forward ? next : last, out);
+            steps_receive(steps, forward ? last : next, in);
         }
         kernel_work(steps, adi->stage);
         steps_next(steps);
@@ -97,8 +144,8 @@ static void tell(const struct pattern_plan *plan, struct steps *steps,
 
     exchange_faces(steps, &adi);
     for (unsigned d = 0; d < 3; d++) {
-        sweep(steps, &adi, adi.next[d], adi.last[d], adi.forward);
-        sweep(steps, &adi, adi.last[d], adi.next[d], adi.back);
+        sweep(steps, &adi, d, true, size->forward);
+        sweep(steps, &adi, d, false, size->back);
     }
 }
 

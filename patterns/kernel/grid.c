@@ -34,17 +34,19 @@ struct hpl {
 };
 
 /* An iteration in the middle, when half of the matrix is left: as many bytes as all iterations have
- * on average. Petitet et al.: HPL, netlib.org/benchmark/hpl/algorithm.html. */
+ * on average. With the rows that a rank has of the panel travel the block on the diagonal, its
+ * pivots and a flag. The operations are those of HPL's own rate. HPL_pdpanel_init.c,
+ * HPL_pdtest.c. */
 static void size_hpl(struct hpl *hpl, uint32_t n, uint32_t matrix, uint32_t block)
 {
     double all = matrix;
-    uint64_t left = (matrix + 1) / 2;
+    uint64_t left = (matrix + 1) / 2, width = block;
 
     hpl->rows = divisor(n);
     hpl->columns = n / hpl->rows;
-    hpl->panel = ((left + hpl->rows - 1) / hpl->rows + block) * block * KERNEL_DOUBLE;
-    hpl->swapped = (left + hpl->columns - 1) / hpl->columns * block * KERNEL_DOUBLE;
-    hpl->operations = 2.0 / 3 * all * all * block;
+    hpl->panel = (((left + hpl->rows - 1) / hpl->rows + width + 1) * width + 1) * KERNEL_DOUBLE;
+    hpl->swapped = (left + hpl->columns - 1) / hpl->columns * width * KERNEL_DOUBLE;
+    hpl->operations = (2.0 / 3 * all + 1.5) * all * block;
 }
 
 /* Along a row of ranks from each to the next one ("1ring"). */
@@ -59,13 +61,33 @@ static void broadcast_panel(struct steps *steps, uint64_t bytes)
     steps_next(steps);
 }
 
-/* Along a column of ranks ("spread-roll"): spread over it, then rolled around. */
+/* With the neighbours in turns, so that in each step of P - 1 a rank gets a part that it lacks,
+ * from one side and then from the other (HPL_rollT.c). */
+static void roll(struct steps *steps, const struct parts *parts)
+{
+    uint32_t n = steps->n, rank = steps->rank;
+
+    for (uint32_t k = 0; k + 1 < n; k++) {
+        bool before = (rank + k) % 2 == 1;
+        uint32_t far = k / 2;
+        uint32_t out = (before ? rank + far : rank + n - far) % n;
+        uint32_t in = (before ? rank + n - far - 1 : rank + far + 1) % n;
+        uint32_t partner = (before ? rank + n - 1 : rank + 1) % n;
+
+        steps_send(steps, partner, parts_piece(parts, out));
+        steps_receive(steps, partner, parts_piece(parts, in));
+        steps_next(steps);
+    }
+}
+
+/* Along a column of ranks ("spread-roll"): spread over it by a tree, then rolled around
+ * (HPL_pdlaswp01T.c). */
 static void swap_rows(struct steps *steps, struct piece rows)
 {
     struct parts parts = parts_split(rows, steps->n, KERNEL_DOUBLE);
 
     tree_down(steps, &(struct tree_load){.parts = &parts});
-    gather_ring(steps, &parts, 0);
+    roll(steps, &parts);
 }
 
 static void tell_hpl(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
@@ -98,8 +120,14 @@ static int make_hpl(struct pattern_plan *plan, const struct pattern_request *req
     hpl = malloc(sizeof(*hpl));
     if (hpl == NULL)
         return -ENOMEM;
-    size_hpl(hpl, plan->n, matrix, block);
     plan->state = hpl;
+    size_hpl(hpl, plan->n, matrix, block);
+    if (!kernel_counts(plan->n, hpl->operations))
+        return pattern_refuse(
+            why,
+            "hpl: with matrix %u and block %u each of %u ranks would compute more "
+            "than 2^63 operations in an iteration: take a smaller block",
+            matrix, block, plan->n);
     plan->tell = tell_hpl;
     plan->iterations = (matrix + block - 1) / block;
     plan->phases = 1;

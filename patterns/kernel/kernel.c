@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kernel.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static const char *const class_words[] = {"S", "W", "A", "B", "C", "D", NULL};
@@ -122,7 +123,13 @@ void kernel_leave(struct steps *steps, const struct steps *all)
     steps->group = all->group;
 }
 
+bool kernel_counts(uint32_t n, double operations)
+{
+    return operations / n < 0x1p63;
+}
+
 void kernel_work(struct steps *steps, double operations)
 {
+    assert(kernel_counts(steps->n, operations));
     steps_work(steps, (uint64_t)(operations / steps->n));
 }

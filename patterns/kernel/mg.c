@@ -2,8 +2,8 @@
  *
  * NAS MG: a V-cycle over grids of 2^k points a side, the ranks in three dimensions. Wherever a grid
  * changes, its faces are exchanged, dimension after dimension. Of grids with fewer points than
- * ranks along a dimension only every so many ranks have one. That such ranks' values are handed on
- * to those left out (comm3_ex) is not told.
+ * ranks along a dimension only every so many ranks have some; on the way up those hand planes to
+ * the ranks that were left out. NPB 3.4, MG/mg.f90: setup, mg3P, comm3, comm3_ex.
  */
 #include "kernel.h"
 
@@ -22,22 +22,22 @@ static struct kernel_grid grid_of(uint32_t n, uint32_t rank)
 struct level {
     struct kernel_grid grid;
     uint32_t stride[3]; /* between ranks that have points */
-    uint32_t points[3]; /* without the neighbours' */
+    uint32_t points[3]; /* without the neighbours'; 0: along this dimension it has none */
 };
 
-static bool level_of(struct level *level, const struct kernel_grid *grid, unsigned number)
+/* Of ranks that share a point the last one has it. */
+static struct level level_of(const struct kernel_grid *grid, unsigned number)
 {
-    bool mine = true;
+    struct level level = {.grid = *grid};
 
-    level->grid = *grid;
     for (unsigned d = 0; d < 3; d++) {
         uint32_t points = UINT32_C(1) << number, ranks = grid->ranks[d];
+        uint32_t each = points < ranks ? 1 : points / ranks;
 
-        level->stride[d] = points < ranks ? ranks / points : 1;
-        level->points[d] = points < ranks ? 1 : points / ranks;
-        mine = mine && grid->at[d] % level->stride[d] == 0;
+        level.stride[d] = points < ranks ? ranks / points : 1;
+        level.points[d] = (grid->at[d] + 1) % level.stride[d] == 0 ? each : 0;
     }
-    return mine;
+    return level;
 }
 
 /* A later dimension's face has the neighbours' points of the earlier ones, too. */
@@ -72,12 +72,51 @@ static void exchange_faces(struct steps *steps, const struct level *level)
 static void exchange_level(struct steps *steps, const struct kernel_grid *grid, unsigned number,
                            unsigned times)
 {
-    struct level level;
+    struct level level = level_of(grid, number);
 
-    if (!level_of(&level, grid, number))
+    if (level.points[0] == 0 || level.points[1] == 0 || level.points[2] == 0)
         return;
     for (unsigned i = 0; i < times; i++)
         exchange_faces(steps, &level);
+}
+
+/* A plane across a dimension, with the neighbours' points; of ranks that are left out along another
+ * dimension only those. */
+static uint64_t plane_bytes(const struct level *level, unsigned dimension)
+{
+    uint64_t bytes = KERNEL_DOUBLE;
+
+    for (unsigned d = 0; d < 3; d++)
+        bytes *= d == dimension ? 1 : level->points[d] + 2;
+    return bytes;
+}
+
+/* To the ranks beside that have points of this level, but had none of the one below: the two last
+ * planes to the next, the first one to the one before. */
+static void hand_on(struct steps *steps, const struct level *level, unsigned d, bool gives)
+{
+    uint64_t plane = plane_bytes(level, d);
+    uint32_t up = kernel_at(&level->grid, d, level->stride[d]);
+    uint32_t down = kernel_at(&level->grid, d, -(int64_t)level->stride[d]);
+
+    if (gives) {
+        steps_send(steps, up, (struct piece){0, 2 * plane});
+        steps_send(steps, down, (struct piece){0, plane});
+    } else {
+        steps_receive(steps, down, (struct piece){0, 2 * plane});
+        steps_receive(steps, up, (struct piece){2 * plane, plane});
+    }
+    steps_next(steps);
+}
+
+/* After the interpolation to a level. */
+static void take_in(struct steps *steps, const struct kernel_grid *grid, unsigned number)
+{
+    struct level level = level_of(grid, number), below = level_of(grid, number - 1);
+
+    for (unsigned d = 0; d < 3; d++)
+        if (level.points[d] > 0 && level.stride[d] != below.stride[d])
+            hand_on(steps, &level, d, below.points[d] > 0);
 }
 
 static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
@@ -92,14 +131,24 @@ static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *
     for (unsigned number = finest - 1; number >= 1; number--)
         exchange_level(steps, &grid, number, 1);
     exchange_level(steps, &grid, 1, 1);
-    for (unsigned number = 2; number < finest; number++)
-        exchange_level(steps, &grid, number, 2);
-    exchange_level(steps, &grid, finest, 3);
+    for (unsigned number = 2; number <= finest; number++) {
+        take_in(steps, &grid, number);
+        exchange_level(steps, &grid, number, number < finest ? 2 : 3);
+    }
+}
+
+/* A rank has a point at least. */
+static uint64_t most(const struct kernel_problem *problem)
+{
+    uint64_t side = problem->size[0];
+
+    return side * side * side;
 }
 
 static const struct kernel mg = {
     .name = "nas_mg",
     .problems = {{{32}, 4}, {{128}, 4}, {{256}, 4}, {{256}, 20}, {{512}, 20}, {{1024}, 50}},
+    .most = most,
     .tell = tell,
 };
 

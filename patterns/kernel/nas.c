@@ -2,7 +2,7 @@
  *
  * NAS Parallel Benchmarks whose communication is of collective functions: EP, IS, FT. Bailey et
  * al., The NAS Parallel Benchmarks, RNR-94-007, 1994; The NAS Parallel Benchmarks 2.0, NAS-95-020,
- * 1995. Sources, sizes and what is left out: doc/kernels.md.
+ * 1995; the source text of NPB 3.4. Sizes and what is left out: doc/kernels.md.
  */
 #include "kernel.h"
 
@@ -10,16 +10,26 @@
 
 /* --- EP: random pairs, counted apart; three sums at the end --------------------------------- */
 
-/* Bailey 1994, table 3.1: 26.68e9 operations for class A's 2^28 pairs. */
+/* Bailey 1994, the table of class A: 26.68e9 operations for 2^28 pairs. NPB's rate is of random
+ * numbers, two a pair. */
 #define EP_PER_PAIR (26.68e9 / (1 << 28))
 #define EP_COUNTS 10u
+#define EP_BATCH 16u /* log2 of the pairs that one rank makes at a time */
+
+/* A rank has a batch at least. */
+static uint64_t ep_most(const struct kernel_problem *problem)
+{
+    return UINT64_C(1) << (problem->size[0] - EP_BATCH);
+}
 
 static void tell_ep(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
 {
     static const uint64_t sums[] = {KERNEL_DOUBLE, KERNEL_DOUBLE, EP_COUNTS * KERNEL_DOUBLE};
+    uint32_t batches = (uint32_t)ep_most(kernel_problem_of(plan));
+    double pairs = ldexp(kernel_share(batches, plan->n, steps->rank), EP_BATCH);
 
     (void)phase;
-    kernel_work(steps, ldexp(EP_PER_PAIR, (int)kernel_problem_of(plan)->size[0]));
+    steps_work(steps, (uint64_t)(EP_PER_PAIR * pairs));
     steps_next(steps);
     for (unsigned i = 0; i < 3; i++) {
         struct sum sum = {.input = 0, .result = sums[i], .spare = 2 * sums[i]};
@@ -32,12 +42,14 @@ static const struct kernel ep = {
     .name = "nas_ep",
     .ranks = RANKS_ANY,
     .problems = {{{24}, 1}, {{25}, 1}, {{28}, 1}, {{30}, 1}, {{32}, 1}, {{36}, 1}},
+    .most = ep_most,
     .tell = tell_ep,
 };
 
 /* --- IS: keys into buckets ------------------------------------------------------------------ */
 
-/* Bailey 1994, table 3.1: 0.7812e9 operations for 10 rankings of class A's 2^23 keys. */
+/* Bailey 1994, the table of class A: 0.7812e9 operations for 10 rankings of 2^23 keys. NPB's rate
+ * is of keys. */
 #define IS_PER_KEY (0.7812e9 / (10.0 * (1 << 23)))
 #define IS_INT 4u
 #define IS_TEST_KEYS 5u /* travel with the bucket sizes */
@@ -47,9 +59,10 @@ static uint32_t is_buckets(const struct kernel_problem *problem)
     return problem->size[0] <= 16 ? 1u << 9 : 1u << 10; /* class S has half */
 }
 
+/* The source's own limits. */
 static uint64_t is_most(const struct kernel_problem *problem)
 {
-    return is_buckets(problem);
+    return problem->size[0] <= 16 ? 128 : 1024;
 }
 
 /* The sizes of all buckets, then who gets how many keys, then the keys; buckets are given out so
@@ -96,10 +109,12 @@ static double ft_points(const struct kernel_problem *problem)
     return (double)problem->size[0] * problem->size[1] * problem->size[2];
 }
 
-/* A rank has a row of a plane at least. */
+/* In two dimensions nz ranks cut x and y, and the others z and then y. */
 static uint64_t ft_most(const struct kernel_problem *problem)
 {
-    return (uint64_t)problem->size[1] * problem->size[2];
+    uint64_t y = problem->size[1], z = problem->size[2];
+
+    return z * (y < z ? y : z);
 }
 
 /* One transposition of the rank's points among the ranks of a group. */
@@ -115,13 +130,14 @@ static void transpose(struct steps *steps, uint64_t own_bytes, struct group grou
     kernel_leave(steps, &all);
 }
 
-/* Up to as many ranks as planes they have whole planes, and one transposition does; beyond, rows of
- * ranks share a plane (NPB 2.0, FT's 1-D and 2-D layouts). The checksum goes to rank 0. */
+/* Up to as many ranks as planes they have whole planes, and one transposition does; beyond, nz rows
+ * of ranks share the planes: x and z change places in a row of ranks, then x and y in a column (NPB
+ * 3.4, FT/ft.f90: setup, fft). The checksum goes to rank 0. */
 static void tell_ft(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
 {
     const struct kernel_problem *problem = kernel_problem_of(plan);
     double points = ft_points(problem);
-    uint32_t rows = plan->n <= problem->size[2] ? 1 : plan->n / problem->size[2];
+    uint32_t rows = plan->n <= problem->size[2] ? 1 : problem->size[2];
     uint32_t columns = plan->n / rows;
     uint64_t own = (uint64_t)points / plan->n * FT_COMPLEX;
     struct sum checksum = {.input = 0, .result = FT_COMPLEX, .spare = 2 * FT_COMPLEX};
@@ -130,9 +146,9 @@ static void tell_ft(const struct pattern_plan *plan, uint32_t phase, struct step
     /* The NPB's own count for its rate of an iteration. */
     kernel_work(steps, points * (5.23518 + 7.21113 * log(points)));
     steps_next(steps);
+    transpose(steps, own, (struct group){steps->rank / columns * columns, 1}, columns);
     if (rows > 1)
         transpose(steps, own, (struct group){steps->rank % columns, columns}, rows);
-    transpose(steps, own, (struct group){steps->rank / columns * columns, 1}, columns);
     tree_up(steps, &checksum, FT_COMPLEX);
 }
 

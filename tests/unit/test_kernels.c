@@ -91,7 +91,9 @@ static void none_is_stuck(void **state)
     for (size_t i = 0; i < 5; i++)
         for (uint32_t n = 2; n <= 128; n *= 2)
             run(&(struct pattern_request){.name = powers[i], .n = n, .class = "S"});
-    for (uint32_t n = 2; n <= 4; n *= 2)
+    run(&(struct pattern_request){.name = "nas_mg", .n = 1024, .class = "S"});
+    run(&(struct pattern_request){.name = "nas_ft", .n = 1024, .class = "W"});
+    for (uint32_t n = 2; n <= 16; n *= 2)
         run(&(struct pattern_request){.name = "nas_lu", .n = n, .class = "S"});
     for (uint32_t n = 8; n <= 64; n *= 2)
         run(&(struct pattern_request){.name = "nas_lu", .n = n, .class = "W"});
@@ -100,6 +102,7 @@ static void none_is_stuck(void **state)
             run(&(struct pattern_request){
                 .name = squares[i], .n = p * p, .class = p <= 4 ? "S" : "W"});
     run(&(struct pattern_request){.name = "nas_ep", .n = 7, .class = "S"});
+    run(&(struct pattern_request){.name = "hpl", .n = 81, .matrix = 1000, .block = 7});
     for (uint32_t n = 2; n <= 33; n++) {
         run(&(struct pattern_request){.name = "hpl", .n = n, .matrix = 1000, .block = 7});
         for (uint32_t dimensions = 2; dimensions <= 3; dimensions++)
@@ -188,10 +191,12 @@ static void ft_class_a(void **state)
     assert_int_equal(sent_to(plan, 1, 0, 16), 1);
     assert_int_equal(sent_to(plan, 3, 1, 8388608), 1);
     pattern_plan_free(plan);
-    /* 256 ranks on 128 planes: rows of 2 swap halves, then 128 their 128th parts, of 512 KiB. */
+    /* 256 ranks on 128 planes are 128 x 2: the two of a row swap halves of 512 KiB, then the 128 of
+     * a column their 128th parts. */
     plan = kernel_of("nas_ft", 256, "A");
-    assert_int_equal(sent_to(plan, 0, 128, 262144), 1);
-    assert_int_equal(sent_to(plan, 0, 1, 4096), 1);
+    assert_int_equal(sent_to(plan, 0, 1, 262144), 1);
+    assert_int_equal(sent_to(plan, 0, 2, 4096), 1);
+    assert_int_equal(sent_to(plan, 0, 128, 4096), 1);
     assert_int_equal(traffic_of(plan, 0).messages, 1 + 127);
     pattern_plan_free(plan);
 }
@@ -243,22 +248,42 @@ static void mg_class_a(void **state)
     assert_int_equal(traffic.messages, 6 * (2 + 7 * 3));
     assert_true(traffic.operations == 58.0 * 16777216 / 8);
     pattern_plan_free(plan);
-    /* Of 16 ranks along z only 2 have points of the coarsest level. */
-    plan = kernel_of("nas_mg", 4096, "S");
-    assert_true(traffic_of(plan, 1).messages < traffic_of(plan, 0).messages);
+}
+
+/* 64 ranks are 4 x 4 x 4: of two points a side ranks 1 and 3 along each dimension have one. Rank 21
+ * is 1, 1, 1: on the way to four points it hands two planes of 3 x 3 to the next rank and one to
+ * the one before, along x, y and z; these planes are as large as a face along z. */
+static void mg_hands_on(void **state)
+{
+    struct pattern_plan *plan = kernel_of("nas_mg", 64, "S");
+
+    (void)state;
+    assert_int_equal(sent_to(plan, 21, 22, 144), 1);
+    assert_int_equal(sent_to(plan, 21, 20, 72), 1);
+    assert_int_equal(sent_to(plan, 21, 25, 144), 1);
+    assert_int_equal(sent_to(plan, 21, 17, 72), 1);
+    assert_int_equal(sent_to(plan, 21, 37, 144), 1);
+    assert_int_equal(sent_to(plan, 21, 5, 72), 1 + 3);
+    /* Of two points its neighbours both ways are rank 3 along a dimension: faces of 1, 3, 9. */
+    assert_int_equal(sent_to(plan, 21, 23, 8), 2 * 2);
+    assert_int_equal(sent_to(plan, 21, 53, 72), 2 * 2);
+    /* Rank 20 is 0, 1, 1: it has nothing of two points, but hands on along y and z. */
+    assert_int_equal(sent_to(plan, 20, 21, 144), 0);
+    assert_int_equal(sent_to(plan, 20, 22, 8), 0);
+    assert_int_equal(sent_to(plan, 20, 24, 144), 1);
     pattern_plan_free(plan);
 }
 
-/* 4 ranks are 2 x 2: edges of 32 points of 5 doubles for each of 62 inner planes, there and back;
- * then faces of 32 x 64 points with two layers. */
+/* 4 ranks are 2 x 2: edges of 31 inner points of 5 doubles for each of 62 inner planes, there and
+ * back; then faces of 32 x 64 points with two layers. */
 static void lu_class_a(void **state)
 {
     struct pattern_plan *plan = kernel_of("nas_lu", 4, "A");
 
     (void)state;
-    assert_int_equal(sent_to(plan, 0, 1, 1280), 62);
-    assert_int_equal(sent_to(plan, 0, 2, 1280), 62);
-    assert_int_equal(sent_to(plan, 3, 1, 1280), 62);
+    assert_int_equal(sent_to(plan, 0, 1, 1240), 62);
+    assert_int_equal(sent_to(plan, 0, 2, 1240), 62);
+    assert_int_equal(sent_to(plan, 3, 1, 1240), 62);
     assert_int_equal(sent_to(plan, 0, 1, 163840), 1);
     assert_int_equal(traffic_of(plan, 0).messages, 2 * 62 + 2);
     /* Rank 1 is at an end of x and at the begin of y: it sends ahead along y, back along x. */
@@ -266,9 +291,25 @@ static void lu_class_a(void **state)
     pattern_plan_free(plan);
 }
 
+/* 8 ranks are 4 x 2: 33 points along x are 9, 8, 8, 8, along y 17, 16. */
+static void lu_leaves_the_border_alone(void **state)
+{
+    struct pattern_plan *plan = kernel_of("nas_lu", 8, "W");
+
+    (void)state;
+    assert_int_equal(sent_to(plan, 0, 1, 16 * 40), 31);
+    assert_int_equal(sent_to(plan, 5, 6, 15 * 40), 31);
+    assert_int_equal(sent_to(plan, 0, 4, 8 * 40), 31);
+    assert_int_equal(sent_to(plan, 1, 5, 8 * 40), 31);
+    assert_int_equal(sent_to(plan, 3, 7, 7 * 40), 31);
+    assert_int_equal(sent_to(plan, 0, 1, 17 * 33 * 80), 1);
+    assert_int_equal(sent_to(plan, 3, 7, 8 * 33 * 80), 1);
+    pattern_plan_free(plan);
+}
+
 /* 4 ranks have 2 cells of 32^3 each: a face of 32 x 32 points of ten doubles six times; then in
  * each of three directions one stage's message forward and back: BT 33 x 33 points of 30 and 5
- * doubles, SP 32 x 32 of 22 and 10. */
+ * doubles, SP the 31 x 31 inner points of a cell of 22 and 10. */
 static void bt_and_sp_class_a(void **state)
 {
     struct traffic bt = traffic_in("nas_bt", 4, "A", 0), sp = traffic_in("nas_sp", 4, "A", 3);
@@ -278,10 +319,26 @@ static void bt_and_sp_class_a(void **state)
     assert_int_equal(bt.most, 261360);
     assert_int_equal(bt.bytes, 6 * 81920 + 3 * (261360 + 43560));
     assert_int_equal(sp.messages, 6 + 3 * 2);
-    assert_int_equal(sp.most, 180224);
-    assert_int_equal(sp.bytes, 6 * 81920 + 3 * (180224 + 81920));
+    assert_int_equal(sp.most, 169136);
+    assert_int_equal(sp.bytes, 6 * 81920 + 3 * (169136 + 76880));
     /* Nine ranks: two messages a sweep. */
     assert_int_equal(traffic_in("nas_sp", 9, "A", 4).messages, 6 + 3 * 2 * 2);
+}
+
+/* 64 points over 3 are 22, 21, 21. Rank 4 of 3 x 3 has the cells (1, 1, 0), (2, 0, 1), (0, 2, 2):
+ * it solves along x in the third, the first, the second. Inner faces: 20 x 20, 21 x 21, 21 x 21. */
+static void sp_of_nine(void **state)
+{
+    struct pattern_plan *plan = kernel_of("nas_sp", 9, "A");
+
+    (void)state;
+    assert_int_equal(sent_to(plan, 4, 5, 400 * 176), 1);
+    assert_int_equal(sent_to(plan, 4, 5, 441 * 176), 1);
+    assert_int_equal(sent_to(plan, 4, 3, 441 * 80), 2);
+    /* Faces ahead of the third and the first cell, back of the first and the second. */
+    assert_int_equal(sent_to(plan, 4, 5, (21 * 21 + 21 * 22) * 80), 1);
+    assert_int_equal(sent_to(plan, 4, 3, (21 * 22 + 22 * 21) * 80), 1);
+    pattern_plan_free(plan);
 }
 
 /* In the third direction neighbours are on the diagonal: rank 4 of 3 x 3 has 0 to 8 but itself. */
@@ -298,20 +355,37 @@ static void bt_meets_the_diagonal(void **state)
     pattern_plan_free(plan);
 }
 
-/* 2 x 3 ranks; half of 1200 is 600: panels of (300 + 100) x 100 doubles go along rows; 100 rows of
- * 200 doubles are halved over a column of two. */
+/* 2 x 3 ranks; half of 1200 is 600: panels of (300 + 100 + 1) x 100 + 1 doubles go along rows; 100
+ * rows of 200 doubles are halved over a column of two. */
 static void hpl_of_six(void **state)
 {
     struct pattern_plan *plan =
         plan_of(&(struct pattern_request){.name = "hpl", .n = 6, .matrix = 1200, .block = 100});
 
     (void)state;
-    assert_int_equal(sent_to(plan, 0, 1, 320000), 1);
-    assert_int_equal(sent_to(plan, 1, 2, 320000), 1);
-    assert_int_equal(sent_to(plan, 2, 0, 320000), 0);
+    assert_int_equal(sent_to(plan, 0, 1, 320808), 1);
+    assert_int_equal(sent_to(plan, 1, 2, 320808), 1);
+    assert_int_equal(sent_to(plan, 2, 0, 320808), 0);
     assert_int_equal(sent_to(plan, 0, 3, 80000), 2); /* spread, rolled */
     assert_int_equal(sent_to(plan, 3, 0, 80000), 1);
-    assert_true(traffic_of(plan, 5).operations == 2.0 / 3 * 1200 * 1200 * 100 / 6);
+    assert_true(traffic_of(plan, 5).operations == (2.0 / 3 * 1200 + 1.5) * 1200 * 100 / 6);
+    pattern_plan_free(plan);
+}
+
+/* Three rows of ranks roll with the neighbours in turns: rank 0 of a column gets from 1 and then
+ * from 2, rank 2 from 0 and then from 1; each has 100 of 3 x 100 doubles. */
+static void hpl_rolls(void **state)
+{
+    struct pattern_plan *plan =
+        plan_of(&(struct pattern_request){.name = "hpl", .n = 9, .matrix = 180, .block = 10});
+
+    (void)state;
+    assert_int_equal(sent_to(plan, 0, 3, 800), 1 + 1); /* spread and rolled */
+    assert_int_equal(sent_to(plan, 0, 6, 800), 1 + 1);
+    assert_int_equal(sent_to(plan, 3, 0, 800), 1);
+    assert_int_equal(sent_to(plan, 3, 6, 800), 1);
+    assert_int_equal(sent_to(plan, 6, 0, 800), 1);
+    assert_int_equal(sent_to(plan, 6, 3, 800), 1);
     pattern_plan_free(plan);
 }
 
@@ -331,14 +405,28 @@ static void halo_has_edges(void **state)
     pattern_plan_free(plan);
 }
 
+static void sums_are_those_of_the_ops(void **state)
+{
+    static const char *const names[] = {"nas_ep", "nas_is", "nas_cg", "nas_mg",
+                                        "nas_ft", "nas_bt", "hpl",    "halo"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        for (uint32_t n = 4; n <= 1024; n *= 16) {
+            bool nas = strncmp(names[i], "nas", 3) == 0;
+            struct pattern_plan *plan = kernel_of(names[i], n, nas ? "C" : NULL);
+
+            for (uint32_t rank = 0; rank < n; rank += 1 + n / 8)
+                assert_sums(plan, 0, rank);
+            pattern_plan_free(plan);
+        }
+}
+
 /* --- refusals and many ranks ---------------------------------------------------------------- */
 
 static void wrong_requests_are_refused(void **state)
 {
-    static const struct {
-        struct pattern_request request;
-        const char *why;
-    } refusals[] = {
+    static const struct refusal refusals[] = {
         {{.name = "nas_cg", .n = 6},
          "nas_cg needs a power of two of ranks, not 6 (the next lower is 4)"},
         {{.name = "nas_bt", .n = 8},
@@ -346,12 +434,24 @@ static void wrong_requests_are_refused(void **state)
         {{.name = "nas_bt", .n = 36},
          "nas_bt: 12 points over 6 ranks are fewer than the 3 a rank that it needs: take fewer "
          "ranks or a larger class"},
-        {{.name = "nas_lu", .n = 16},
-         "nas_lu: 12 points over 4 ranks are fewer than the 4 a rank that it needs: take fewer "
+        {{.name = "nas_lu", .n = 32},
+         "nas_lu: 12 points over 8 ranks are fewer than the 3 a rank that it needs: take fewer "
          "ranks or a larger class"},
         {{.name = "nas_ft", .n = 8192},
          "nas_ft: this class has work for at most 4096 ranks, not for 8192: take fewer ranks or a "
          "larger class"},
+        {{.name = "nas_ft", .n = 2048, .class = "W"},
+         "nas_ft: this class has work for at most 1024 ranks, not for 2048: take fewer ranks or a "
+         "larger class"},
+        {{.name = "nas_is", .n = 256},
+         "nas_is: this class has work for at most 128 ranks, not for 256: take fewer ranks or a "
+         "larger class"},
+        {{.name = "nas_ep", .n = 257},
+         "nas_ep: this class has work for at most 256 ranks, not for 257: take fewer ranks or a "
+         "larger class"},
+        {{.name = "nas_mg", .n = 65536},
+         "nas_mg: this class has work for at most 32768 ranks, not for 65536: take fewer ranks or "
+         "a larger class"},
         {{.name = "nas_is", .n = 2, .class = "E"},
          "class \"E\" is not known: it is one of S, W, A, B, C, D"},
         {{.name = "nas_is", .n = 2, .bytes = 8}, "nas_is takes no bytes"},
@@ -360,17 +460,26 @@ static void wrong_requests_are_refused(void **state)
          "hpl: block 128 is more than the matrix has columns, 100"},
         {{.name = "hpl", .n = 2, .matrix = 100000001},
          "hpl: matrix 100000001 is more than 100000000"},
+        {{.name = "hpl", .n = 2, .matrix = 100000000, .block = 100000000},
+         "hpl: with matrix 100000000 and block 100000000 each of 2 ranks would compute more than "
+         "2^63 operations in an iteration: take a smaller block"},
         {{.name = "halo", .n = 2, .dimensions = 4}, "halo: dimensions 4: it is 2 or 3"},
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        struct pattern_plan *plan = NULL;
-        char why[256] = "";
+    assert_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
+}
 
-        assert_int_equal(pattern_plan_make(&plan, &refusals[i].request, why, sizeof(why)), -22);
-        assert_string_equal(why, refusals[i].why);
-    }
+/* The largest matrix with a block whose operations are just below 2^63 a rank. */
+static void largest_hpl_is_counted(void **state)
+{
+    struct pattern_plan *plan = plan_of(
+        &(struct pattern_request){.name = "hpl", .n = 2, .matrix = 100000000, .block = 2767});
+
+    (void)state;
+    assert_true(traffic_of(plan, 1).operations > 0x1p62);
+    assert_true(traffic_of(plan, 1).operations < 0x1p63);
+    pattern_plan_free(plan);
 }
 
 static void many_ranks_have_small_plans(void **state)
@@ -400,11 +509,17 @@ int main(void)
         cmocka_unit_test(is_class_a),
         cmocka_unit_test(ep_class_a),
         cmocka_unit_test(mg_class_a),
+        cmocka_unit_test(mg_hands_on),
         cmocka_unit_test(lu_class_a),
+        cmocka_unit_test(lu_leaves_the_border_alone),
         cmocka_unit_test(bt_and_sp_class_a),
+        cmocka_unit_test(sp_of_nine),
         cmocka_unit_test(bt_meets_the_diagonal),
         cmocka_unit_test(hpl_of_six),
+        cmocka_unit_test(hpl_rolls),
+        cmocka_unit_test(largest_hpl_is_counted),
         cmocka_unit_test(halo_has_edges),
+        cmocka_unit_test(sums_are_those_of_the_ops),
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(many_ranks_have_small_plans),
     };
