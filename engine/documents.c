@@ -205,6 +205,7 @@ static const cyaml_schema_field_t pingpong_fields[] = {
 static const cyaml_schema_field_t schedule_fields[] = {
     CYAML_FIELD_UINT("count", OPTIONAL, struct doc_schedule, count),
     CYAML_FIELD_UINT_PTR("batch", POINTER | OPTIONAL, struct doc_schedule, batch),
+    CYAML_FIELD_UINT("lead", OPTIONAL, struct doc_schedule, lead),
     CYAML_FIELD_UINT_PTR("warmup", POINTER | OPTIONAL, struct doc_schedule, warmup),
     CYAML_FIELD_BOOL("compute", OPTIONAL, struct doc_schedule, compute),
     CYAML_FIELD_END,
@@ -276,6 +277,8 @@ static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_trial, phases, &u32_entry, 0,
                          LIST_MAX),
     CYAML_FIELD_BOOL_PTR("probe", POINTER | OPTIONAL, struct doc_trial, probe),
+    CYAML_FIELD_SEQUENCE("probe_sizes", POINTER | OPTIONAL, struct doc_trial, probe_sizes,
+                         &u32_entry, 1, TRANSPORT_SIZES_MAX),
     CYAML_FIELD_ENUM("sync", OPTIONAL, struct doc_trial, by_clock, sync_words,
                      CYAML_ARRAY_LEN(sync_words)),
     CYAML_FIELD_ENUM("traffic", OPTIONAL, struct doc_trial, traffic, traffic_words,
@@ -396,6 +399,9 @@ static int check_numbers(const struct doc_trial *trial, struct err *err)
     for (unsigned i = 0; i < trial->sizes_count; i++)
         if (trial->sizes[i] == 0)
             return err_set(err, -EINVAL, "trial %u: a size of 0 bytes", trial->id);
+    for (unsigned i = 0; i < trial->probe_sizes_count; i++)
+        if (trial->probe_sizes[i] == 0)
+            return err_set(err, -EINVAL, "trial %u: a probe of 0 bytes", trial->id);
     if (trial->warmup_ns < 0 || trial->cooldown_ns < 0 || trial->drain_silence_ns < 0 ||
         trial->drain_max_ns < 0)
         return err_set(err, -EINVAL, "trial %u: a time is below 0", trial->id);
@@ -484,6 +490,14 @@ static int check_schedule(const struct doc_trial *trial, struct err *err)
     if (schedule->batch != NULL && (*schedule->batch == 0 || *schedule->batch > BATCH_MAX))
         return err_set(err, -EINVAL, "trial %u: a batch has 1 to %u repetitions, not %u", trial->id,
                        BATCH_MAX, *schedule->batch);
+    if (schedule->lead > BATCH_MAX)
+        return err_set(err, -EINVAL, "trial %u: a batch's lead has %u repetitions at most, not %u",
+                       trial->id, BATCH_MAX, schedule->lead);
+    if (schedule->lead > 0 && schedule->compute)
+        return err_set(err, -EINVAL,
+                       "trial %u: results of a batch's lead are not verified: leave lead or "
+                       "compute out",
+                       trial->id);
     return 0;
 }
 

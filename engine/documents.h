@@ -166,7 +166,8 @@ struct doc_pingpong {
 
 struct doc_schedule {
     uint64_t count;
-    uint32_t *batch;  /* NULL: 1 */
+    uint32_t *batch; /* NULL: 1 */
+    uint32_t lead;
     uint32_t *warmup; /* NULL: 1 */
     bool compute;
 };
@@ -186,7 +187,9 @@ struct doc_trial {
     uint64_t seed;
     uint32_t *phases; /* NULL: all */
     unsigned phases_count;
-    bool *probe;   /* NULL: true */
+    bool *probe;           /* NULL: true */
+    uint32_t *probe_sizes; /* of its messages in turn; NULL: `sizes` */
+    unsigned probe_sizes_count;
     bool by_clock; /* sync: none */
     enum traffic traffic;
     uint64_t transfer_bytes;

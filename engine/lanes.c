@@ -5,6 +5,7 @@
  */
 #include "clock.h"
 #include "load.h"
+#include "memory.h"
 #include "trial.h"
 
 #include <errno.h>
@@ -138,6 +139,7 @@ static void set_schedule_options(struct schedule_options *options, const struct 
     *options = (struct schedule_options){
         .count = doc->count,
         .batch = doc->batch != NULL ? *doc->batch : 1,
+        .lead = doc->lead,
         .warmup = doc->warmup != NULL ? *doc->warmup : 1,
         .compute = doc->compute,
     };
@@ -175,7 +177,10 @@ static void make_template(struct phase_run *run)
         .probe_patience_ns = patience_ns(run),
         .size_count = doc->sizes_count,
     };
-    if (doc->sizes_count > 0)
+    if (phase_is_probe(run) && doc->probe_sizes_count > 0) {
+        phase->size_count = doc->probe_sizes_count;
+        memcpy(phase->sizes, doc->probe_sizes, phase->size_count * sizeof phase->sizes[0]);
+    } else if (doc->sizes_count > 0)
         memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
     else /* a schedule's steps say how long messages are: this is what probes them */
         phase->sizes[phase->size_count++] = PROBE_BYTES;
@@ -766,10 +771,52 @@ int lanes_begin(struct phase_run *run, struct err *err)
     return rc;
 }
 
+/* What the steps of this node's ranks take together. */
+static int sum_needs(const struct phase_run *run, uint64_t *sum)
+{
+    int rc = 0;
+
+    *sum = 0;
+    for (size_t i = 0; i < run->lane_count && rc == 0; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+        uint64_t bytes = 0;
+
+        if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane->send_count + lane->receive_count > 0)
+            rc = stepper_needs(&lane->phase, lane->own->part->plan, lane->own->rank, &bytes);
+        *sum += bytes;
+    }
+    return rc;
+}
+
+/* Whether there is memory for the steps of all ranks, before any of it is taken: the kernel would
+ * give more than there is, and end a process when it is used. A phase that is early waits for what
+ * those before it give back. */
+static int admit(struct phase_run *run, struct err *err)
+{
+    uint64_t needed = 0, spare;
+    int rc = run->admitted ? 0 : sum_needs(run, &needed);
+
+    if (rc < 0)
+        return err_set(err, rc, "out of memory");
+    spare = needed > 0 ? memory_spare() : 0;
+    run->admitted = needed <= spare;
+    if (run->admitted)
+        return 0;
+    if (!run->due)
+        return -EAGAIN;
+    return err_set(err, -EINVAL,
+                   "trial %u: the messages of the ranks on this node need %llu MiB of memory, and "
+                   "%llu MiB are to spare: use smaller messages or fewer ranks",
+                   run->trial->doc->id, (unsigned long long)needed >> 20,
+                   (unsigned long long)spare >> 20);
+}
+
 int lanes_advance(struct phase_run *run, struct err *err)
 {
-    int waiting = 0;
+    int waiting = admit(run, err);
 
+    if (waiting < 0)
+        return waiting;
     for (size_t i = 0; i < run->lane_count; i++) {
         int rc = prepare_lane(run, &run->lanes[i], err);
 
@@ -793,6 +840,7 @@ int lanes_prepare(struct phase_run *run)
     int64_t limit_ns = phase_is_probe(run) ? 2 * patience_ns(run) : patience_ns(run);
     int64_t since_ns = clock_now();
 
+    run->due = true;
     for (;;) {
         bool made = run->made;
         struct err err = run->err;

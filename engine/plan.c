@@ -106,66 +106,75 @@ static void list_phase(struct lister *lister)
     json_decref(lister->idle);
 }
 
-/* Of a scheduled plan's phases in all; steps and memory: of the rank with most. */
+/* Of a scheduled plan's phases in all; steps and memory: of the rank with most, and memory_all: of
+ * the ranks of the phase with most. */
 struct scheduled {
-    uint64_t steps;
+    struct schedule_sum most;
     uint64_t messages;
     uint64_t bytes;
-    uint64_t memory;
+    uint64_t flows;
+    uint64_t memory_all;
 };
 
-static int add_rank(struct scheduled *sum, const struct pattern_plan *plan, uint32_t phase,
-                    uint32_t rank)
+static int add_rank(struct scheduled *all, const struct pattern_plan *plan, uint32_t phase,
+                    uint32_t rank, uint64_t *memory)
 {
-    struct schedule schedule;
-    int rc = pattern_schedule(plan, phase, rank, &schedule);
+    struct schedule_sum sum;
+    int rc = pattern_schedule_sum(plan, phase, rank, &sum);
 
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < schedule.count; i++) {
-        if (schedule.ops[i].action != SCHEDULE_SEND)
-            continue;
-        sum->messages++;
-        sum->bytes += schedule.ops[i].bytes;
-    }
-    if (schedule.steps > sum->steps)
-        sum->steps = schedule.steps;
-    if (schedule.memory > sum->memory)
-        sum->memory = schedule.memory;
-    schedule_free(&schedule);
+    all->messages += sum.messages;
+    all->bytes += sum.bytes;
+    all->flows += sum.flows;
+    if (sum.steps > all->most.steps)
+        all->most.steps = sum.steps;
+    if (sum.memory > all->most.memory)
+        all->most.memory = sum.memory;
+    *memory += sum.memory;
     return 0;
 }
 
-/* What one repetition of each phase is; null: the plan is no schedule, or memory is short. */
-static json_t *schedule_item(const struct lister *lister)
+/* What one repetition of each phase is, and its flows; null: memory is short. */
+static json_t *schedule_item(struct lister *lister)
 {
     uint32_t phases = pattern_phases(lister->plan);
-    struct scheduled sum = {0};
-    int rc = pattern_is_scheduled(lister->plan) ? 0 : -ENOENT;
+    struct scheduled all = {0};
+    int rc = 0;
 
-    for (uint32_t phase = 0; phase < phases && rc == 0; phase++)
+    for (uint32_t phase = 0; phase < phases && rc == 0; phase++) {
+        uint64_t memory = 0;
+
         for (uint32_t rank = 0; rank < lister->n && rc == 0; rank++)
-            rc = add_rank(&sum, lister->plan, phase, rank);
+            rc = add_rank(&all, lister->plan, phase, rank, &memory);
+        if (memory > all.memory_all)
+            all.memory_all = memory;
+    }
+    lister->flow_count = all.flows;
     if (rc < 0)
         return json_null();
-    return json_pack("{s:I,s:I,s:I,s:I,s:i}", "steps", (json_int_t)sum.steps, "messages",
-                     (json_int_t)sum.messages, "bytes", (json_int_t)sum.bytes, "memory",
-                     (json_int_t)sum.memory, "iterations", (int)pattern_iterations(lister->plan));
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:i}", "steps", (json_int_t)all.most.steps, "messages",
+                     (json_int_t)all.messages, "bytes", (json_int_t)all.bytes, "memory",
+                     (json_int_t)all.most.memory, "memory_all", (json_int_t)all.memory_all,
+                     "iterations", (int)pattern_iterations(lister->plan));
 }
 
 static void list_headline(struct lister *lister)
 {
-    json_t *record = record_new(lister->records, "plan");
+    json_t *record = record_new(lister->records, "plan"), *schedule = json_null();
     uint32_t phases = pattern_phases(lister->plan);
 
     lister->counting = true;
     lister->flow_count = 0;
-    for (lister->phase = 0; lister->phase < phases; lister->phase++)
-        go_through(lister);
+    if (pattern_is_scheduled(lister->plan))
+        schedule = schedule_item(lister);
+    else
+        for (lister->phase = 0; lister->phase < phases; lister->phase++)
+            go_through(lister);
     json_object_set_new(record, "ranks", json_integer(lister->n));
     json_object_set_new(record, "phases", json_integer(phases));
     json_object_set_new(record, "flows", json_integer((json_int_t)lister->flow_count));
-    json_object_set_new(record, "schedule", schedule_item(lister));
+    json_object_set_new(record, "schedule", schedule);
     record_send(lister->records, record);
 }
 

@@ -5,8 +5,8 @@
  * transports, who know how bytes travel:
  *
  *     stepper_begin
- *     again and again: send and receive what is open (sends, receives); when all of it is through,
- *     stepper_next says what is to be done now
+ *     again and again: send and receive what is open (sends, receives), and count it down; when
+ *     stepper_is_through, stepper_next says what is to be done now
  *
  * A step is complete when its own sends are handed over (their memory may be used again) and its
  * receives are here: the ranks wait for each other in no other way. Messages of one flow go in the
@@ -16,6 +16,12 @@
  * dissemination barrier (Hensgen, Finkel, Manber 1988) of messages without bytes over the same
  * flows, outside of the measured time. Its messages carry bits, OR-ed: whether it is over, and
  * whether the next batch counts; so that all ranks end after the same batch and measure the same.
+ * A batch may have a lead: repetitions before it that are not timed, so that how far apart ranks
+ * leave the barrier is in nobody's time.
+ *
+ * Where results are verified the repetitions of a batch take turns in some memories, as many as the
+ * nearer caches hold, filled before the barrier that begins the batch and verified behind its last
+ * step: so the last result in each is looked at, and none of this is in anybody's time.
  *
  * The main thread makes a stepper and reads it afterwards, one worker drives it; in between nothing
  * here allocates, or makes a system call but for the clock.
@@ -35,7 +41,7 @@ struct stepper_message {
     uint32_t flow;  /* place in the lane's sends or receives */
     uint32_t after; /* the one before it, of the same flow and step; STEPPER_NONE: there is none */
     uint64_t bytes;
-    uint8_t *at; /* in the rank's memory; of no meaning without bytes */
+    uint64_t at; /* its place: see stepper_at */
 };
 
 enum stepper_state {
@@ -72,6 +78,9 @@ struct stepper {
     const struct stepper_message *receives;
     uint32_t send_count;
     uint32_t receive_count;
+    uint32_t sends_left; /* of them; the transport counts down what is through */
+    uint32_t receives_left;
+    bool busy;    /* it computes: stepper_next is to be called again, soon */
     bool meeting; /* they are the barrier's: they carry `bits`, and count nowhere */
     uint8_t bits;
     /* For the transport's preparation: the rank's memory, and the most of a step. */
@@ -90,6 +99,9 @@ struct stepper {
     const struct pattern_plan *plan;
     uint32_t rank, ranks;
     struct schedule schedule;
+    uint8_t *place;  /* the present repetition's memory ... */
+    uint64_t stride; /* ... and from one to the next ... */
+    uint32_t copies; /* ... of which there are so many */
     struct stepper_message *messages;
     struct stepper_step *steps; /* of the schedule, then the barrier's rounds */
     uint32_t step_count;        /* of the schedule */
@@ -97,10 +109,13 @@ struct stepper {
     uint32_t position;
     size_t local;        /* operations of the present step that are done ... */
     uint64_t done;       /* ... and bytes or floating point operations of the next one */
-    uint32_t repetition; /* of the batch */
+    uint32_t repetition; /* of the batch and its lead */
     uint64_t batch;      /* since the beginning */
     bool counted;        /* the present batch is measured */
+    bool ran;            /* one has, and was not verified yet */
+    bool attends;        /* between batches: it verifies and fills, `repetition` next */
     int64_t begun_ns;
+    uint64_t spent_ns;        /* of the last batch */
     double x[STEPPER_POINTS]; /* what it computes with */
 };
 
@@ -114,20 +129,53 @@ struct stepper_conf {
     uint32_t receive_count;
 };
 
+/* Bytes of memory that a rank's steps take, in all. -ENOMEM. */
+int stepper_needs(const struct phase *phase, const struct pattern_plan *plan, uint32_t rank,
+                  uint64_t *bytes);
 /* -ENOMEM with a sentence. */
 int stepper_make(struct stepper **stepper, const struct stepper_conf *conf, struct err *err);
 void stepper_free(struct stepper *stepper); /* NULL is none */
 
-/* The first messages are open then: those of a barrier. */
+/* The first messages are open then, those of a barrier; none where its memory is filled first. */
 void stepper_begin(struct stepper *stepper);
+/* Where a message's bytes are. Of no meaning without any. */
+static inline uint8_t *stepper_at(const struct stepper *stepper,
+                                  const struct stepper_message *message)
+{
+    return stepper->place + message->at;
+}
 /* What a received message of a barrier carried. */
 static inline void stepper_hear(struct stepper *stepper, uint8_t bits)
 {
     stepper->bits |= bits;
 }
-/* All that was open is through. It computes for a millisecond or so at most, but for the whole
- * memory's filling and verifying. */
+/* All that was open is through. It computes for a millisecond or so at most, but for the filling
+ * and verifying of a repetition's memory. */
 enum stepper_state stepper_next(struct stepper *stepper);
+
+/* Nothing of what was open is left: stepper_next is due. */
+static inline bool stepper_is_through(const struct stepper *stepper)
+{
+    return !stepper->ended && stepper->sends_left + stepper->receives_left == 0;
+}
+
+/* Counts bytes of a message that have moved, `through`: its last ones. The barrier's count nowhere.
+ */
+static inline void stepper_account(const struct stepper *stepper, struct flow_side *side,
+                                   uint64_t bytes, bool through)
+{
+    if (stepper->meeting)
+        return;
+    side->live.payload_bytes += bytes;
+    side->live.messages += through;
+}
+
+/* When the first and the last message of a flow moved, the barrier's, too. */
+static inline void stepper_note_time(struct flow_side *side, int64_t now_ns)
+{
+    side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
+    side->last_ns = now_ns;
+}
 
 /* Ends it in the middle of a batch, which is not measured: messages are lost, and nobody else goes
  * on. */

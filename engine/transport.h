@@ -116,6 +116,7 @@ struct pingpong_options {
 struct schedule_options {
     uint64_t count;  /* repetitions that are measured, by whole batches; 0: until the stop */
     uint32_t batch;  /* repetitions that follow each other without a barrier; never 0 */
+    uint32_t lead;   /* repetitions before them in each batch, which are not timed */
     uint32_t warmup; /* batches that are not measured */
     bool compute;    /* data are really reduced, and the result is verified */
 };
@@ -312,6 +313,8 @@ struct lane {
     bool received_all;  /* it knows that nothing more will come (end marks, transfer whole);
                            a transport that can't know leaves it false: silence decides */
     bool knows_end;     /* in this phase it will, even if its transport does not in others */
+    bool patient;       /* steps: it learns from the network when a partner is gone, and waits for
+                           one that is not as long as that takes; set by poll */
     char variant[112];  /* which hot paths were chosen, for the records; set by prepare or settle */
     struct err error;   /* a fault in poll (a connection lost): text set, lane goes on idle */
 };

@@ -278,18 +278,34 @@ static int run_plan(struct trial *trial)
     return rc;
 }
 
+/* Names the transports of this build that execute schedules. */
+static void list_steppers(char *text, size_t room)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; transports[i] != NULL && used < room; i++)
+        if (transports[i]->schedules)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used > 0 ? ", " : "",
+                                     transports[i]->name);
+}
+
 static int check_traffic(const struct trial *trial, struct err *err)
 {
     const struct doc_trial *doc = trial->doc;
+    char steppers[64];
 
     if (doc->traffic == TRAFFIC_PINGPONG && !trial->transport->pingpong)
         return err_set(err, -EINVAL,
                        "trial %u: %s does not carry messages there and back (pingpong)", doc->id,
                        doc->transport);
-    if (doc->traffic == TRAFFIC_SCHEDULE && !trial->transport->schedules)
+    if (doc->traffic == TRAFFIC_SCHEDULE && !trial->transport->schedules) {
+        list_steppers(steppers, sizeof steppers);
         return err_set(err, -EINVAL,
-                       "trial %u: %s does not execute schedules (sync: local): use tcp or verbs",
-                       doc->id, doc->transport);
+                       "trial %u: %s does not execute schedules (sync: local); in this build do: "
+                       "%s",
+                       doc->id, doc->transport, steppers);
+    }
     return 0;
 }
 

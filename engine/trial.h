@@ -144,6 +144,8 @@ struct phase_run {
     struct worker_lane *worker_lanes;
     int failed; /* to prepare, with this code and sentence; 0: it did not */
     struct err err;
+    bool admitted;        /* there is memory for its steps */
+    bool due;             /* no other phase's memory comes back before it */
     bool made;            /* all lanes are prepared ... */
     bool ready;           /* ... and settled */
     bool agreed;          /* the next four are known */

@@ -225,6 +225,14 @@ static int64_t last_moved(const struct worker *worker, const struct worker_task 
     return later(worker->moved_ns, last_arrival(task));
 }
 
+static bool waits_patiently(const struct worker_task *task)
+{
+    for (size_t i = 0; i < task->count; i++)
+        if (task->lanes[i].lane->patient && task->lanes[i].lane->error.text[0] == '\0')
+            return true;
+    return false;
+}
+
 /* A stream's drain is bounded from its stop, a transfer's and a schedule's from when something last
  * moved: they take as long as the network needs. */
 static bool limit_reached(const struct worker *worker, const struct worker_task *task,
@@ -233,6 +241,8 @@ static bool limit_reached(const struct worker *worker, const struct worker_task 
     bool timed = phase_is_timed(task->phase) && task->phase->traffic != TRAFFIC_SCHEDULE;
     int64_t since_ns = task->nominal_end_ns;
 
+    if (waits_patiently(task))
+        return false;
     if (!timed)
         since_ns = later(since_ns, last_moved(worker, task));
     return now_ns - since_ns >= task->drain_max_ns;

@@ -246,7 +246,8 @@ void verbs_pingpong_free(struct verbs_lane *lane);
 
 /* steps.c: the same for a schedule, and the variant of a lane's send. */
 int verbs_steps_check(const struct verbs_lane *lane, struct err *err);
-int verbs_steps_make(struct verbs_lane *lane);
+int verbs_steps_make(struct verbs_lane *lane); /* -ENOMEM, without a sentence */
+int verbs_steps_register(struct verbs_lane *lane, struct err *err); /* the ranks' memory, if any */
 void verbs_steps_free(struct verbs_lane *lane);
 int64_t verbs_steps_send(struct verbs_lane *lane, int64_t now_ns);
 /* Bytes of a message's piece at most, with its header. */

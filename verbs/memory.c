@@ -97,7 +97,7 @@ static void *map(size_t bytes, bool *huge)
     return at != MAP_FAILED ? at : NULL;
 }
 
-static int refuse_region(const struct verbs_memory *memory, size_t bytes, int code, struct err *err)
+int verbs_refuse_region(const char *label, size_t bytes, int code, struct err *err)
 {
     struct rlimit limit = {0};
 
@@ -107,9 +107,9 @@ static int refuse_region(const struct verbs_memory *memory, size_t bytes, int co
                        "%s: can't register %zu KiB of memory: this user may lock %llu KiB; raise "
                        "the limit (`ulimit -l unlimited`, memlock in limits.conf, or LimitMEMLOCK "
                        "of the service)",
-                       memory->label, bytes >> 10, (unsigned long long)limit.rlim_cur >> 10);
-    return err_set(err, -code, "%s: can't register %zu KiB of memory: %s", memory->label,
-                   bytes >> 10, strerror(code));
+                       label, bytes >> 10, (unsigned long long)limit.rlim_cur >> 10);
+    return err_set(err, -code, "%s: can't register %zu KiB of memory: %s", label, bytes >> 10,
+                   strerror(code));
 }
 
 static int add_piece(struct verbs_memory *memory, size_t bytes, struct err *err)
@@ -131,7 +131,7 @@ static int add_piece(struct verbs_memory *memory, size_t bytes, struct err *err)
         int code = errno;
 
         free_piece(memory, piece);
-        return refuse_region(memory, bytes, code, err);
+        return verbs_refuse_region(memory->label, bytes, code, err);
     }
     piece->next = memory->pieces;
     memory->pieces = piece;

@@ -41,5 +41,8 @@ void verbs_memory_close(struct verbs_memory *memory);
 int verbs_memory_take(struct verbs_memory *memory, size_t bytes, struct verbs_range *range,
                       struct err *err);
 void verbs_memory_give(struct verbs_range *range);
+/* Why the device did not register so many bytes of a port, by the errno that ibv_reg_mr left: the
+ * sentence, and its error. */
+int verbs_refuse_region(const char *label, size_t bytes, int code, struct err *err);
 
 #endif

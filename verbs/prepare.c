@@ -586,6 +586,8 @@ int verbs_lane_make(struct verbs_lane **lane, const struct lane_request *request
             err_set(err, rc, "%s: out of memory", l->port->label);
     }
     if (rc == 0)
+        rc = verbs_steps_register(l, err);
+    if (rc == 0)
         rc = make_pairs(l, err);
     if (rc < 0)
         verbs_lane_finish(&l->lane);

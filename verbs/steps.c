@@ -35,9 +35,6 @@ struct verbs_steps {
     struct ibv_mr *memory;
     struct transit *sends; /* of the present step, as the stepper's */
     struct transit *receives;
-    uint32_t sends_left;
-    uint32_t receives_left;
-    bool computes; /* the stepper is to be called again */
 };
 
 /* --- preparation --- */
@@ -75,10 +72,20 @@ int verbs_steps_make(struct verbs_lane *lane)
     steps->stepper = stepper;
     steps->sends = calloc((size_t)stepper->most_sends + 1, sizeof *steps->sends);
     steps->receives = calloc((size_t)stepper->most_receives + 1, sizeof *steps->receives);
-    if (steps->sends == NULL || steps->receives == NULL)
-        return -ENOMEM;
+    return steps->sends == NULL || steps->receives == NULL ? -ENOMEM : 0;
+}
+
+int verbs_steps_register(struct verbs_lane *lane, struct err *err)
+{
+    struct verbs_steps *steps = lane->steps;
+    const struct stepper *stepper = lane->lane.request.stepper;
+
+    if (steps == NULL)
+        return 0;
     steps->memory = ibv_reg_mr(lane->port->pd, stepper->memory, stepper->memory_bytes, 0);
-    return steps->memory != NULL ? 0 : -errno;
+    if (steps->memory == NULL)
+        return verbs_refuse_region(lane->port->label, stepper->memory_bytes, errno, err);
+    return 0;
 }
 
 void verbs_steps_free(struct verbs_lane *lane)
@@ -132,21 +139,6 @@ static bool waits(const struct stepper_message *messages, const struct transit *
            !(transits[after].begun && transits[after].moved == messages[after].bytes);
 }
 
-static void count(const struct verbs_steps *steps, struct flow_side *side, uint32_t bytes,
-                  bool through)
-{
-    if (steps->stepper->meeting)
-        return;
-    side->live.payload_bytes += bytes;
-    side->live.messages += through;
-}
-
-static void note_time(struct flow_side *side, int64_t now_ns)
-{
-    side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
-    side->last_ns = now_ns;
-}
-
 static bool has_room(struct verbs_out *out)
 {
     if (out->at.sequence < out->allowed && out->at.sequence - out->done < out->span)
@@ -165,7 +157,7 @@ static bool post_piece(struct verbs_out *out, const struct stepper_message *mess
         (struct verbs_header *)(void *)(pair->headers + (size_t)out->next * VERBS_HEADER_STRIDE);
     struct ibv_sge parts[] = {
         {.addr = (uintptr_t)header, .length = VERBS_HEADER_BYTES, .lkey = pair->range.lkey},
-        {.addr = (uintptr_t)message->at + transit->moved,
+        {.addr = (uintptr_t)stepper_at(steps->stepper, message) + transit->moved,
          .length = bytes,
          .lkey = steps->memory->lkey},
     };
@@ -214,12 +206,12 @@ static bool push(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
             transit->awaited = out->at.sequence;
         transit->moved += bytes;
         transit->begun = moved = true;
-        count(steps, side, bytes, transit->moved == message->bytes);
+        stepper_account(steps->stepper, side, bytes, transit->moved == message->bytes);
         side->intended = side->live.payload_bytes;
-        note_time(side, now_ns);
+        stepper_note_time(side, now_ns);
     }
     transit->through = is_handed_over(out, transit, message);
-    steps->sends_left -= transit->through;
+    steps->stepper->sends_left -= transit->through;
     return moved || transit->through;
 }
 
@@ -262,16 +254,17 @@ static bool pull(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
         if (!judge(in, message, (const struct verbs_header *)(const void *)data))
             return false;
         if (bytes > 0)
-            memcpy(message->at + transit->moved, data + VERBS_HEADER_BYTES, bytes);
+            memcpy(stepper_at(steps->stepper, message) + transit->moved, data + VERBS_HEADER_BYTES,
+                   bytes);
         verbs_in_took(in, VERBS_HEADER_BYTES + bytes);
         transit->moved += bytes;
         transit->begun = moved = true;
         transit->through = transit->moved == message->bytes;
-        count(steps, in->end.flow->side, bytes, transit->through);
-        note_time(in->end.flow->side, now_ns);
+        stepper_account(steps->stepper, in->end.flow->side, bytes, transit->through);
+        stepper_note_time(in->end.flow->side, now_ns);
         lane->lane.arrived_ns = now_ns;
     }
-    steps->receives_left -= moved && transit->through;
+    steps->stepper->receives_left -= moved && transit->through;
     return moved;
 }
 
@@ -282,7 +275,7 @@ static bool push_all(struct verbs_lane *lane, int64_t now_ns)
     struct verbs_steps *steps = lane->steps;
     bool moved = false;
 
-    for (uint32_t i = 0; steps->sends_left > 0 && i < steps->stepper->send_count; i++)
+    for (uint32_t i = 0; steps->stepper->sends_left > 0 && i < steps->stepper->send_count; i++)
         if (!steps->sends[i].through && !waits(steps->stepper->sends, steps->sends, i))
             moved = push(lane, i, now_ns) || moved;
     return moved;
@@ -293,7 +286,8 @@ static bool pull_all(struct verbs_lane *lane, int64_t now_ns)
     struct verbs_steps *steps = lane->steps;
     bool moved = false;
 
-    for (uint32_t i = 0; steps->receives_left > 0 && i < steps->stepper->receive_count; i++)
+    for (uint32_t i = 0; steps->stepper->receives_left > 0 && i < steps->stepper->receive_count;
+         i++)
         if (!steps->receives[i].through && !waits(steps->stepper->receives, steps->receives, i))
             moved = pull(lane, i, now_ns) || moved;
     return moved;
@@ -303,8 +297,6 @@ static void open_step(struct verbs_steps *steps)
 {
     const struct stepper *stepper = steps->stepper;
 
-    steps->sends_left = stepper->send_count;
-    steps->receives_left = stepper->receive_count;
     for (uint32_t i = 0; i < stepper->send_count; i++)
         steps->sends[i] = (struct transit){0};
     for (uint32_t i = 0; i < stepper->receive_count; i++)
@@ -317,7 +309,6 @@ static void go_on(struct verbs_lane *lane)
     struct verbs_steps *steps = lane->steps;
     enum stepper_state state = stepper_next(steps->stepper);
 
-    steps->computes = state == STEPPER_BUSY;
     if (state == STEPPER_OPEN)
         open_step(steps);
     if (state == STEPPER_WRONG)
@@ -338,14 +329,14 @@ static bool run_steps(struct verbs_lane *lane, int64_t now_ns)
     for (unsigned turn = 0; turn < TURNS && !is_broken(lane); turn++) {
         bool pushed, pulled;
 
-        if (steps->sends_left + steps->receives_left == 0)
+        if (stepper_is_through(steps->stepper))
             go_on(lane);
-        if (steps->computes || steps->stepper->ended)
+        if (steps->stepper->busy || steps->stepper->ended)
             return true;
         pushed = push_all(lane, now_ns);
         pulled = pull_all(lane, now_ns);
         moved = moved || pushed || pulled;
-        if (!pushed && !pulled && steps->sends_left + steps->receives_left > 0)
+        if (!pushed && !pulled && !stepper_is_through(steps->stepper))
             break;
     }
     return moved;

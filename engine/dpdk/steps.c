@@ -30,9 +30,6 @@ struct steps {
     struct steps_in *ins; /* as the lane's receives */
     uint32_t *follower;   /* by send of the step: the next one of the same flow; STEPPER_NONE */
     uint32_t *sending;    /* by flow sent: the step's send that is under way */
-    uint32_t sends_left;
-    uint32_t receives_left;
-    bool computes; /* the stepper is to be called again */
     int64_t beat_ns;
     int64_t look_ns; /* when something may be due */
 };
@@ -82,7 +79,7 @@ static int list_messages(const struct stepper *stepper, struct ahead_cycle *cycl
         cycles[i].bytes = calloc((size_t)cycles[i].count + 1, sizeof *cycles[i].bytes);
         if (cycles[i].bytes == NULL)
             return -ENOMEM;
-        cycles[i].batch = stepper->phase->schedule.batch;
+        cycles[i].batch = stepper->phase->schedule.lead + stepper->phase->schedule.batch;
         cycles[i].count = 0;
     }
     stepper_each_receive(stepper, false, list_message, cycles);
@@ -165,7 +162,7 @@ void dpdk_steps_handed(struct dpdk_lane *lane, struct exchange *exchange)
     uint32_t flow = (uint32_t)(exchange - lane->messages->exchanges);
     uint32_t follower = steps->follower[steps->sending[flow]];
 
-    steps->sends_left--;
+    steps->stepper->sends_left--;
     if (follower != STEPPER_NONE)
         begin_send(lane, follower);
 }
@@ -175,7 +172,6 @@ static void begin_sends(struct dpdk_lane *lane)
     struct steps *steps = lane->messages->steps;
     const struct stepper *stepper = steps->stepper;
 
-    steps->sends_left = stepper->send_count;
     for (uint32_t i = 0; i < stepper->send_count; i++) {
         uint32_t after = stepper->sends[i].after;
 
@@ -205,7 +201,7 @@ static void close_whole(struct dpdk_lane *lane, struct steps_in *in, int64_t now
             exchange->got->live.messages++;
         ahead_close(&in->ahead);
         in->since_ns = now_ns;
-        steps->receives_left--;
+        steps->stepper->receives_left--;
     }
 }
 
@@ -214,7 +210,6 @@ static void await_receives(struct dpdk_lane *lane, int64_t now_ns)
     struct steps *steps = lane->messages->steps;
     const struct stepper *stepper = steps->stepper;
 
-    steps->receives_left = stepper->receive_count;
     for (uint32_t i = 0; i < stepper->receive_count; i++) {
         struct steps_in *in = &steps->ins[stepper->receives[i].flow];
 
@@ -352,7 +347,7 @@ static void give_up(struct dpdk_lane *lane, struct steps_in *in, int64_t now_ns)
 
     in->lost++;
     steps->stepper->execution.messages_lost++;
-    steps->receives_left--;
+    steps->stepper->receives_left--;
     ahead_close(&in->ahead);
     in->since_ns = now_ns;
     close_whole(lane, in, now_ns);
@@ -449,18 +444,12 @@ static void begin(struct dpdk_lane *lane, int64_t now_ns)
     open_step(lane, now_ns);
 }
 
-static bool is_through(const struct steps *steps)
-{
-    return !steps->stepper->ended && steps->sends_left + steps->receives_left == 0;
-}
-
 /* All that was open is through. */
 static void go_on(struct dpdk_lane *lane, int64_t now_ns)
 {
     struct steps *steps = lane->messages->steps;
     enum stepper_state state = stepper_next(steps->stepper);
 
-    steps->computes = state == STEPPER_BUSY;
     if (state == STEPPER_OPEN)
         open_step(lane, now_ns);
     if (state == STEPPER_ENDED)
@@ -476,14 +465,14 @@ int64_t dpdk_steps_send(struct dpdk_lane *lane, int64_t now_ns)
         begin(lane, now_ns);
     look_ns = look(lane, now_ns);
     for (unsigned turn = 0; turn < TURNS; turn++) {
-        if (is_through(steps))
+        if (stepper_is_through(steps->stepper))
             go_on(lane, now_ns);
         look_ns = RTE_MIN(look_ns, steps->look_ns);
         send_ns = messages_flush(lane, now_ns);
-        if (!is_through(steps) || steps->computes)
+        if (!stepper_is_through(steps->stepper) || steps->stepper->busy)
             break;
     }
-    return is_through(steps) ? now_ns : RTE_MIN(look_ns, send_ns);
+    return stepper_is_through(steps->stepper) ? now_ns : RTE_MIN(look_ns, send_ns);
 }
 
 /* --- what was measured --- */

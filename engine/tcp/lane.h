@@ -45,6 +45,7 @@ struct tcp_out {
     bool writable; /* until the kernel says that it is full */
     bool ended;    /* end mark sent, writing shut down */
     struct tcp_flow *flow;
+    struct tcp_in *twin; /* the way back by the same connection; NULL: it has one of its own */
     struct tcp_source source;
     struct tcp_challenge challenge;
     struct tcp_claim claim;
@@ -69,6 +70,7 @@ struct tcp_in {
     int fd;
     bool lost; /* a probe's that never came: nobody waits for it */
     struct lane_flow *flow;
+    struct tcp_out *twin; /* as tcp_out's */
     struct tcp_sink sink;
     struct tcp_relay relay; /* ring NULL: it does not forward */
 };
@@ -120,6 +122,16 @@ void tcp_lane_finish(struct lane *lane);
 /* SO_SNDBUF or SO_RCVBUF of exactly so many bytes, or a refusal that says what can be had. */
 int tcp_socket_buffer(const struct tcp_lane *lane, int fd, int option, uint32_t bytes,
                       struct err *err);
+
+/* All that the phase asks of a socket that sends. */
+int tcp_socket_options(const struct tcp_lane *lane, int fd, struct err *err);
+
+/* Of a connection that both ranks send on, each end has two descriptors, one to send and one to
+ * receive. The lower rank calls. */
+static inline bool tcp_is_called(const struct tcp_out *out)
+{
+    return out->twin != NULL && out->flow->flow->src > out->flow->flow->dst;
+}
 
 /* The script of one stream of a flow. */
 struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane_flow *flow,
@@ -185,6 +197,7 @@ size_t tcp_pingpong_samples(struct lane *lane, const struct sample **samples);
 int tcp_steps_check(const struct lane_request *request, struct err *err);
 int tcp_steps_make(struct tcp_lane *lane);
 void tcp_steps_free(struct tcp_lane *lane);
+void tcp_steps_start(struct tcp_lane *lane);
 int64_t tcp_steps_poll(struct tcp_lane *lane, int64_t now_ns);
 bool tcp_steps_rest(struct lane *lane, int64_t until_ns);
 

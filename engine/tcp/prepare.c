@@ -145,7 +145,7 @@ static uint32_t unsent_most(const struct tcp_lane *lane)
     return (uint32_t)(bytes < UNSENT_MOST ? bytes : UNSENT_MOST);
 }
 
-static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
+int tcp_socket_options(const struct tcp_lane *lane, int fd, struct err *err)
 {
     const struct tcp_options *tcp = &lane->lane.request.phase->tcp;
     uint32_t unsent = unsent_most(lane);
@@ -214,7 +214,7 @@ static int connect_out(struct tcp_lane *lane, struct tcp_out *out, struct err *e
     out->fd = make_socket(lane, err);
     if (out->fd < 0)
         return out->fd;
-    rc = set_options(lane, out->fd, err);
+    rc = tcp_socket_options(lane, out->fd, err);
     if (rc)
         return rc;
     rc = bind_source(port, out->fd);
@@ -239,7 +239,7 @@ static int try_options(struct tcp_lane *lane, struct err *err)
 
     if (fd < 0)
         return fd;
-    rc = set_options(lane, fd, err);
+    rc = tcp_socket_options(lane, fd, err);
     close(fd);
     return rc;
 }
@@ -253,7 +253,8 @@ static int connect_all(struct tcp_lane *lane, struct err *err)
         return rc;
     rc = try_options(lane, err);
     for (unsigned i = 0; rc == 0 && i < lane->out_count; i++)
-        rc = connect_out(lane, &lane->outs[i], err);
+        if (!tcp_is_called(&lane->outs[i]))
+            rc = connect_out(lane, &lane->outs[i], err);
     netns_leave(home);
     return rc;
 }
@@ -323,6 +324,21 @@ static void plan_streams(struct tcp_lane *lane)
     }
 }
 
+/* Messages of steps answer each other: by one connection they carry the acknowledgements of those
+ * that came, which would be packets of their own. */
+static void plan_twins(struct tcp_lane *lane)
+{
+    for (unsigned i = 0; i < lane->out_count; i++) {
+        struct tcp_out *out = &lane->outs[i];
+
+        for (unsigned j = 0; j < lane->in_count && out->twin == NULL; j++)
+            if (lane->ins[j].flow->src == out->flow->flow->dst) {
+                out->twin = &lane->ins[j];
+                lane->ins[j].twin = out;
+            }
+    }
+}
+
 static int plan_relays(struct tcp_lane *lane)
 {
     lane->send = tcp_relay_send;
@@ -357,8 +373,10 @@ static int allocate(struct tcp_lane *lane)
         return -errno;
     if (request->phase->traffic == TRAFFIC_PINGPONG)
         return tcp_pingpong_make(lane);
-    if (request->phase->traffic == TRAFFIC_SCHEDULE)
+    if (request->phase->traffic == TRAFFIC_SCHEDULE) {
+        plan_twins(lane);
         return tcp_steps_make(lane);
+    }
     if (lane->stride > lane->streams)
         return tcp_probes_make(lane);
     return forwards(request) ? plan_relays(lane) : 0;

@@ -4,6 +4,7 @@
 #include "log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -85,6 +86,45 @@ static int watch(struct tcp_lane *lane, int fd, uint32_t events, unsigned index)
     return epoll_ctl(lane->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
+/* What is to be heard of a connection out. */
+static uint32_t out_events(const struct tcp_lane *lane, const struct tcp_out *out)
+{
+    /* What comes by one that has a way back says there when it is over. */
+    uint32_t more = lane->pingpong != NULL ? EPOLLIN : 0u;
+
+    return EPOLLOUT | EPOLLET | (out->twin == NULL ? (uint32_t)EPOLLRDHUP : 0u) | more;
+}
+
+/* What is to be heard of a connection in. */
+static uint32_t in_events(const struct tcp_lane *lane)
+{
+    if (lane->pingpong != NULL)
+        return EPOLLIN | EPOLLOUT | EPOLLET;
+    return lane->steps != NULL ? EPOLLIN | EPOLLET : EPOLLIN;
+}
+
+static int ready_out(struct tcp_lane *lane, struct tcp_out *out)
+{
+    out->state = TCP_OUT_READY;
+    out->writable = true;
+    lane->outs_ready++;
+    return watch(lane, out->fd, out_events(lane, out), (unsigned)(out - lane->outs));
+}
+
+static int ready_in(struct tcp_lane *lane, struct tcp_in *in)
+{
+    lane->ins_ready++;
+    return watch(lane, in->fd, in_events(lane), lane->out_count + (unsigned)(in - lane->ins));
+}
+
+/* The same connection's other direction has a descriptor of its own, so that each can be watched,
+ * and closed, by itself. */
+static int share(int fd, int *other)
+{
+    *other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return *other < 0 ? -errno : 0;
+}
+
 static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
 {
     int rc = read_answer(lane, out, sizeof out->answer.proof, err);
@@ -93,13 +133,12 @@ static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *e
         return rc;
     if (!tcp_proof_valid(&out->answer.proof, &out->claim, &out->challenge, lane->port->key))
         return refuse_out(lane, out, -EPROTO, "the partner does not hold this run's key", err);
-    out->state = TCP_OUT_READY;
-    out->writable = true;
-    lane->outs_ready++;
     tcp_port_forget(lane->port, out->fd);
-    rc = watch(lane, out->fd,
-               EPOLLOUT | EPOLLRDHUP | EPOLLET | (lane->pingpong != NULL ? EPOLLIN : 0u),
-               (unsigned)(out - lane->outs));
+    rc = ready_out(lane, out);
+    if (rc == 0 && out->twin != NULL)
+        rc = share(out->fd, &out->twin->fd);
+    if (rc == 0 && out->twin != NULL)
+        rc = ready_in(lane, out->twin);
     return rc ? refuse_out(lane, out, rc, strerror(-rc), err) : 0;
 }
 
@@ -135,6 +174,8 @@ static int advance_out(struct tcp_lane *lane, struct tcp_out *out, struct err *e
 {
     int rc = 0;
 
+    if (tcp_is_called(out))
+        return 0;
     if (out->state == TCP_OUT_CHALLENGE)
         rc = answer_challenge(lane, out, err);
     if (rc == 0 && out->state == TCP_OUT_PROOF)
@@ -156,6 +197,12 @@ static void find_again(struct tcp_lane *lane, struct tcp_in *in)
     lane->ins_whole--;
 }
 
+/* This rank makes the connection that it is to come by. */
+static bool calls(const struct tcp_in *in)
+{
+    return in->twin != NULL && !tcp_is_called(in->twin);
+}
+
 /* The place of an arrival in this lane; NULL: there is none, or it is taken. */
 static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *place)
 {
@@ -165,25 +212,42 @@ static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *pl
         struct tcp_in *in = &lane->ins[i];
 
         if (in->flow->src == place->src && in->flow->dst == place->dst)
-            return in->fd < 0 ? in : NULL;
+            return in->fd < 0 && !calls(in) ? in : NULL;
     }
     return NULL;
 }
 
-/* What is to be heard of a connection in. */
-static uint32_t in_events(const struct tcp_lane *lane)
+/* The partner has called: it is answered, and what this rank sends goes by the same connection. */
+static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arrival *arrival,
+                  struct err *err)
 {
-    if (lane->pingpong != NULL)
-        return EPOLLIN | EPOLLOUT | EPOLLET;
-    return lane->steps != NULL ? EPOLLIN | EPOLLET : EPOLLIN;
+    struct tcp_proof proof;
+    int rc;
+
+    if (in->twin == NULL)
+        rc = tcp_socket_buffer(lane, in->fd, SO_RCVBUF,
+                               lane->lane.request.phase->tcp.receive_buffer, err);
+    else
+        rc = tcp_socket_options(lane, in->fd, err);
+    if (rc)
+        return rc;
+    tcp_proof_make(&proof, &arrival->claim, &arrival->challenge, lane->port->key);
+    /* A partner that has gone shows itself again in poll. */
+    (void)!send(in->fd, &proof, sizeof proof, MSG_NOSIGNAL);
+    rc = ready_in(lane, in);
+    if (rc == 0 && in->twin != NULL)
+        rc = share(in->fd, &in->twin->fd);
+    if (rc == 0 && in->twin != NULL)
+        rc = ready_out(lane, in->twin);
+    return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->port->conf->name,
+                        strerror(-rc))
+              : 0;
 }
 
 static int adopt(struct tcp_lane *lane, struct tcp_arrival *arrival, struct err *err)
 {
     struct tcp_in *in = place_of(lane, &arrival->place);
-    struct tcp_proof proof;
     char text[TCP_ADDRESS_TEXT];
-    int rc;
 
     if (!in) {
         log_warning("%s: %s claims a flow from rank %u to %u that this phase does not have",
@@ -195,18 +259,7 @@ static int adopt(struct tcp_lane *lane, struct tcp_arrival *arrival, struct err 
     if (in->lost)
         find_again(lane, in);
     in->fd = arrival->fd;
-    rc = tcp_socket_buffer(lane, in->fd, SO_RCVBUF, lane->lane.request.phase->tcp.receive_buffer,
-                           err);
-    if (rc)
-        return rc;
-    tcp_proof_make(&proof, &arrival->claim, &arrival->challenge, lane->port->key);
-    /* A partner that has gone shows itself again in poll. */
-    (void)!send(in->fd, &proof, sizeof proof, MSG_NOSIGNAL);
-    lane->ins_ready++;
-    rc = watch(lane, in->fd, in_events(lane), lane->out_count + (unsigned)(in - lane->ins));
-    return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->port->conf->name,
-                        strerror(-rc))
-              : 0;
+    return answer(lane, in, arrival, err);
 }
 
 static int adopt_all(struct tcp_lane *lane, struct err *err)
@@ -259,7 +312,7 @@ static int await_partner(const struct tcp_lane *lane, int64_t waited_ns, struct 
         if (is_unanswered(&lane->outs[i]))
             return time_out(lane, &lane->outs[i], unconnected, err);
     for (unsigned i = 0; i < lane->out_count; i++)
-        if (lane->outs[i].state < TCP_OUT_READY)
+        if (lane->outs[i].state < TCP_OUT_READY && !tcp_is_called(&lane->outs[i]))
             return refuse_out(lane, &lane->outs[i], unready,
                               "it is connected, but the partner is not ready for this phase", err);
     for (unsigned i = 0; i < lane->in_count; i++)

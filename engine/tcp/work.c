@@ -222,6 +222,8 @@ void tcp_lane_start(struct lane *lane, int64_t now_ns)
             l->ins[i].relay.segment = tcp_segment_bytes(l->outs[i].fd);
     if (l->probes != NULL)
         tcp_probes_start(l);
+    if (l->steps != NULL)
+        tcp_steps_start(l);
 }
 
 /* The partner's kernel has yet to say that it has all, but for the FIN at the end: that takes a

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -230,11 +231,26 @@ static bool all_over(const struct stage *stage, int64_t now_ns)
     return sent && (received || (!subject->transport->knows_end && now_ns - last_ns > SILENCE_NS));
 }
 
+/* As the engine's workers are: what one core sends the kernel passes on in order, what two send may
+ * overtake each other. */
+static void stay_on_this_core(void)
+{
+    cpu_set_t core;
+    int number = sched_getcpu();
+
+    CPU_ZERO(&core);
+    if (number < 0)
+        return;
+    CPU_SET((unsigned)number, &core);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof core, &core);
+}
+
 static void *work(void *context)
 {
     struct stage *stage = context;
     int64_t begun_ns = clock_now();
 
+    stay_on_this_core();
     for (uint32_t rank = 0; rank < subject->ports; rank++)
         subject->transport->start(stage->lanes[rank], clock_now());
     while (!all_over(stage, clock_now()) && clock_now() - begun_ns < LIMIT_NS) {
@@ -712,6 +728,7 @@ static void case_chain(void **state)
 }
 
 #define REPETITIONS 2u
+#define BATCH 2u
 
 static void look_at_execution(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
@@ -719,7 +736,8 @@ static void look_at_execution(struct battery_run *run, uint32_t rank, struct lan
 
     assert_true(rank < subject->ports);
     assert_int_equal(execution->repetitions, REPETITIONS);
-    assert_int_equal(execution->verified, counts_frames() ? 0 : REPETITIONS);
+    assert_in_range(execution->verified, counts_frames() ? 0 : REPETITIONS / BATCH,
+                    counts_frames() ? 0 : REPETITIONS);
     assert_int_equal(execution->messages_lost, 0);
     assert_true(execution->sum_ns > 0);
     assert_int_equal(run->phase.schedule.count, REPETITIONS);
@@ -760,14 +778,14 @@ static void case_schedule(void **state)
         run.phase.tcp.zero_copy = false;
         run.phase.verbs.queue_pairs = 1;
         run.phase.schedule = (struct schedule_options){
-            .count = REPETITIONS, .batch = 1, .warmup = 1, .compute = !counts_frames()};
+            .count = REPETITIONS, .batch = BATCH, .warmup = 1, .compute = !counts_frames()};
         run.look = look_at_execution;
         battery_plan(&run, &request);
         battery_play(&run);
         if (sizes[i] > 0)
             battery_whole(&run, 1);
         for (size_t f = 0; f < run.flow_count; f++)
-            assert_int_equal(run.flows[f].destination.live.messages, REPETITIONS + 1);
+            assert_int_equal(run.flows[f].destination.live.messages, REPETITIONS + BATCH);
         pattern_plan_free(run.plan);
     }
 }

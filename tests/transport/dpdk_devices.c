@@ -6,15 +6,14 @@
  */
 #include "battery.h"
 
-#include "eal.h"
 #include "frame.h"
 #include "guest.h"
+#include "ring_ports.h"
 
 #include <rte_cycles.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
 
-#include <rte_eth_ring.h>
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
@@ -32,58 +31,29 @@
 extern const struct transport transport_dpdk;
 
 #define PORTS 2
-#define RING 1024
 
 static enum header_kind header;
-static struct rte_ring *rings[PORTS]; /* what port i receives */
+static struct ring_ports rings;
 static struct rte_ether_addr macs[PORTS];
-static char texts[PORTS][3][48];
-
-static void describe(struct port_conf *confs, size_t i, const char *vdev)
-{
-    snprintf(texts[i][0], sizeof texts[i][0], "node%zu:e0", i);
-    snprintf(texts[i][1], sizeof texts[i][1], "198.18.0.%zu/16", i + 1);
-    snprintf(texts[i][2], sizeof texts[i][2], "2001:2::%zx/64", i + 1);
-    confs[i] = (struct port_conf){
-        .name = texts[i][0], .vdev = vdev, .ipv4 = texts[i][1], .ipv6 = texts[i][2]};
-}
 
 static const char *make_null(struct port_conf *confs)
 {
-    describe(confs, 0, "net_null0,no-rx=1");
+    ring_ports_describe(&confs[0], 0, "net_null0,no-rx=1");
     return NULL;
 }
 
 /* Two ports, crosswise: what one sends the other receives, buffer for buffer. */
 static const char *make_ring(struct port_conf *confs)
 {
-    static const char *const devices[PORTS] = {"cross0", "cross1"};
-    static char names[PORTS][32];
-    struct err err = {""};
-
-    if (eal_start("battery", &err) != 0)
-        return "DPDK does not start here";
-    for (unsigned i = 0; i < PORTS; i++) {
-        rings[i] = rte_ring_create(devices[i], RING, 0, 0);
-        if (rings[i] == NULL)
-            return "no memory for rings";
-    }
-    for (unsigned i = 0; i < PORTS; i++) {
-        if (rte_eth_from_rings(devices[i], &rings[i], 1, &rings[1 - i], 1, 0) < 0)
-            return "DPDK has no ring driver here";
-        snprintf(names[i], sizeof names[i], "net_ring_%s", devices[i]);
-        describe(confs, i, names[i]);
-    }
-    return NULL;
+    return ring_ports_make(&rings, PORTS, true, confs);
 }
 
-/* The wire of `delay`: what a port sends lies in sent[i] until the wire has held it. */
+/* The wire of `delay`: what a port sends lies in its ring until the wire has held it. */
 #define WIRE_NS (20 * NS_PER_MS)
 #define WIRE_LOOK_NS (100 * NS_PER_US)
 #define WIRE_SLACK_NS (10 * NS_PER_MS) /* a shared machine may wake a thread so late */
 #define HELD 1024u
 
-static struct rte_ring *sent[PORTS];
 static atomic_bool wire_ends;
 
 struct held {
@@ -114,7 +84,7 @@ static void *be_wire(void *context)
     (void)context;
     while (!atomic_load(&wire_ends)) {
         for (unsigned i = 0; i < PORTS; i++)
-            carry(&wires[i], sent[i], rings[1 - i]);
+            carry(&wires[i], rings.sent[i], rings.received[1 - i]);
         clock_sleep_until(clock_now() + WIRE_LOOK_NS);
     }
     return NULL;
@@ -122,24 +92,7 @@ static void *be_wire(void *context)
 
 static const char *make_delay(struct port_conf *confs)
 {
-    static const char *const devices[PORTS] = {"wire0", "wire1"};
-    static char names[PORTS][32];
-    struct err err = {""};
-
-    if (eal_start("battery", &err) != 0)
-        return "DPDK does not start here";
-    for (unsigned i = 0; i < PORTS; i++) {
-        snprintf(names[i], sizeof names[i], "sent%u", i);
-        sent[i] = rte_ring_create(names[i], RING, 0, 0);
-        rings[i] = rte_ring_create(devices[i], RING, 0, 0);
-        if (sent[i] == NULL || rings[i] == NULL)
-            return "no memory for rings";
-        if (rte_eth_from_rings(devices[i], &rings[i], 1, &sent[i], 1, 0) < 0)
-            return "DPDK has no ring driver here";
-        snprintf(names[i], sizeof names[i], "net_ring_%s", devices[i]);
-        describe(confs, i, names[i]);
-    }
-    return NULL;
+    return ring_ports_make(&rings, PORTS, false, confs);
 }
 
 static void tune(struct phase *phase)
@@ -190,7 +143,7 @@ static void inject(const struct injection *injection, uint16_t tag, uint16_t src
     memcpy(frame + headers, frame_fill()->bytes, 252 - headers);
     memcpy(frame, template.bytes, FRAME_TEMPLATE);
     frame[flip] ^= flip > 0 ? 4 : 0;
-    assert_int_equal(rte_ring_enqueue(rings[1], buffer), 0);
+    assert_int_equal(rte_ring_enqueue(rings.received[1], buffer), 0);
 }
 
 /* Asks for port 1's IPv4 address. */
@@ -205,7 +158,7 @@ static void inject_arp(const struct injection *injection)
 
     assert_non_null(buffer);
     (void)guest_question(&asker, (uint8_t *)rte_pktmbuf_append(buffer, 60));
-    assert_int_equal(rte_ring_enqueue(rings[1], buffer), 0);
+    assert_int_equal(rte_ring_enqueue(rings.received[1], buffer), 0);
 }
 
 static void *inject_all(void *context)

@@ -6,15 +6,14 @@
  */
 #include "battery.h"
 
-#include "eal.h"
 #include "frame.h"
 #include "message.h"
+#include "ring_ports.h"
 
 #include <rte_cycles.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
 
-#include <rte_eth_ring.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
@@ -31,7 +30,6 @@
 extern const struct transport transport_dpdk;
 
 #define PORTS 2
-#define RING 1024
 #define MESSAGE 40000u /* five frames of a ring port's */
 #define LOOK_NS (20 * NS_PER_US)
 #define HOLD_NS (120 * NS_PER_MS) /* longer than a message is waited for */
@@ -40,8 +38,7 @@ extern const struct transport transport_dpdk;
 enum { DROP = 41, DAMAGE = 53, DOUBLE = 37, DISPLACE = 7, DELAY = 101 };
 
 static enum header_kind header;
-static struct rte_ring *sent[PORTS], *received[PORTS];
-static struct rte_mempool *copies;
+static struct ring_ports rings;
 static atomic_bool wire_ends;
 
 /* One direction of the wire, and what it did. */
@@ -58,31 +55,7 @@ static struct wire {
 
 static const char *make(struct port_conf *confs)
 {
-    static char names[PORTS][3][48];
-    struct err err = {""};
-
-    if (eal_start("messages", &err) != 0)
-        return "DPDK does not start here";
-    for (unsigned i = 0; i < PORTS; i++) {
-        snprintf(names[i][0], sizeof names[i][0], "sent%u", i);
-        snprintf(names[i][1], sizeof names[i][1], "wire%u", i);
-        sent[i] = rte_ring_create(names[i][0], RING, 0, 0);
-        received[i] = rte_ring_create(names[i][1], RING, 0, 0);
-        if (sent[i] == NULL || received[i] == NULL)
-            return "no memory for rings";
-        if (rte_eth_from_rings(names[i][1], &received[i], 1, &sent[i], 1, 0) < 0)
-            return "DPDK has no ring driver here";
-        snprintf(names[i][0], sizeof names[i][0], "net_ring_wire%u", i);
-        snprintf(names[i][1], sizeof names[i][1], "198.18.0.%u/16", i + 1);
-        snprintf(names[i][2], sizeof names[i][2], "2001:2::%x/64", i + 1);
-        confs[i] = (struct port_conf){.name = i == 0 ? "node0:e0" : "node1:e0",
-                                      .vdev = names[i][0],
-                                      .ipv4 = names[i][1],
-                                      .ipv6 = names[i][2]};
-    }
-    copies =
-        rte_pktmbuf_pool_create("copies", 2047, 0, 0, FRAME_SIZE_MAX + RTE_PKTMBUF_HEADROOM, 0);
-    return copies != NULL ? NULL : "no memory for copies";
+    return ring_ports_make(&rings, PORTS, false, confs);
 }
 
 static void tune(struct phase *phase)
@@ -106,23 +79,15 @@ static bool is_segment(const struct wire *wire, const struct rte_mbuf *frame)
 
 static void deliver(unsigned to, struct rte_mbuf *frame)
 {
-    while (rte_ring_enqueue(received[to], frame) != 0)
+    while (rte_ring_enqueue(rings.received[to], frame) != 0)
         ;
-}
-
-static struct rte_mbuf *copy(const struct rte_mbuf *frame)
-{
-    struct rte_mbuf *twin = rte_pktmbuf_copy(frame, copies, 0, UINT32_MAX);
-
-    assert_non_null(twin);
-    return twin;
 }
 
 /* A frame is the sender's buffer: what is kept or damaged is a copy of it. */
 static void do_mischief(struct wire *wire, unsigned to, struct rte_mbuf *frame)
 {
     uint64_t n = ++wire->frames;
-    struct rte_mbuf *twin = copy(frame);
+    struct rte_mbuf *twin = ring_ports_copy(frame);
 
     rte_pktmbuf_free(frame);
     if (n % DROP == 0) {
@@ -138,7 +103,7 @@ static void do_mischief(struct wire *wire, unsigned to, struct rte_mbuf *frame)
             rte_pktmbuf_mtod(twin, uint8_t *)[rte_pktmbuf_data_len(twin) / 2] ^= 4;
             wire->damaged++;
         } else if (n % DOUBLE == 0) {
-            deliver(to, copy(twin));
+            deliver(to, ring_ports_copy(twin));
             wire->doubled++;
         }
         deliver(to, twin);
@@ -157,7 +122,7 @@ static void carry(struct wire *wire, unsigned from)
     unsigned to = 1 - from;
     void *frame;
 
-    while (rte_ring_dequeue(sent[from], &frame) == 0) {
+    while (rte_ring_dequeue(rings.sent[from], &frame) == 0) {
         bool held = wire->displaced != NULL;
 
         if (is_segment(wire, frame))

@@ -7,16 +7,15 @@
  */
 #include "battery.h"
 
-#include "eal.h"
 #include "frame.h"
 #include "message.h"
+#include "ring_ports.h"
 #include "stepper.h"
 
 #include <rte_cycles.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
 
-#include <rte_eth_ring.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
@@ -33,7 +32,6 @@
 extern const struct transport transport_dpdk;
 
 #define PORTS 4
-#define RING 1024
 #define BATCH 4u
 #define REPETITIONS 24u
 #define LOOK_NS (20 * NS_PER_US)
@@ -42,8 +40,7 @@ extern const struct transport transport_dpdk;
 enum { DROP = 61, DOUBLE = 37, DISPLACE = 11, DELAY = 211 };
 #define HOLD_NS (250 * NS_PER_MS) /* longer than a message is waited for */
 
-static struct rte_ring *sent[PORTS], *received[PORTS];
-static struct rte_mempool *copies;
+static struct ring_ports rings;
 
 /* What lies between the ports, and what it did to segments of messages, and to all of ours. */
 static struct wire {
@@ -61,29 +58,7 @@ static struct wire {
 
 static const char *make(struct port_conf *confs)
 {
-    static char names[PORTS][3][48];
-    struct err err = {""};
-
-    if (eal_start("steps", &err) != 0)
-        return "DPDK does not start here";
-    for (unsigned i = 0; i < PORTS; i++) {
-        snprintf(names[i][0], sizeof names[i][0], "sent%u", i);
-        snprintf(names[i][1], sizeof names[i][1], "wire%u", i);
-        sent[i] = rte_ring_create(names[i][0], RING, 0, 0);
-        received[i] = rte_ring_create(names[i][1], RING, 0, 0);
-        if (sent[i] == NULL || received[i] == NULL)
-            return "no memory for rings";
-        if (rte_eth_from_rings(names[i][1], &received[i], 1, &sent[i], 1, 0) < 0)
-            return "DPDK has no ring driver here";
-        snprintf(names[i][0], sizeof names[i][0], "net_ring_wire%u", i);
-        snprintf(names[i][1], sizeof names[i][1], "198.18.0.%u/16", i + 1);
-        snprintf(names[i][2], sizeof names[i][2], "node%u:e0", i);
-        confs[i] =
-            (struct port_conf){.name = names[i][2], .vdev = names[i][0], .ipv4 = names[i][1]};
-    }
-    copies =
-        rte_pktmbuf_pool_create("copies", 4095, 0, 0, FRAME_SIZE_MAX + RTE_PKTMBUF_HEADROOM, 0);
-    return copies != NULL ? NULL : "no memory for copies";
+    return ring_ports_make(&rings, PORTS, false, confs);
 }
 
 /* Ours: NULL, or its signature, with the segment behind it. */
@@ -113,16 +88,8 @@ static void deliver(struct rte_mbuf *frame)
         rte_pktmbuf_free(frame);
         return;
     }
-    while (rte_ring_enqueue(received[be16toh(signature->dst)], frame) != 0)
+    while (rte_ring_enqueue(rings.received[be16toh(signature->dst)], frame) != 0)
         ;
-}
-
-static struct rte_mbuf *copy(const struct rte_mbuf *frame)
-{
-    struct rte_mbuf *twin = rte_pktmbuf_copy(frame, copies, 0, UINT32_MAX);
-
-    assert_non_null(twin);
-    return twin;
 }
 
 /* A frame is the sender's buffer: what is kept is a copy of it. */
@@ -140,14 +107,14 @@ static void do_mischief(struct rte_mbuf *frame)
     if ((n % DELAY == 0 && wire.delayed == NULL) || (n % DISPLACE == 0 && wire.displaced == NULL)) {
         bool delays = n % DELAY == 0;
 
-        *(delays ? &wire.delayed : &wire.displaced) = copy(frame);
+        *(delays ? &wire.delayed : &wire.displaced) = ring_ports_copy(frame);
         wire.delayed_count += delays;
         wire.until_ns = delays ? clock_now() + HOLD_NS : wire.until_ns;
         rte_pktmbuf_free(frame);
         return;
     }
     if (n % DOUBLE == 0) {
-        deliver(copy(frame));
+        deliver(ring_ports_copy(frame));
         wire.segments_doubled += segment;
     }
     deliver(frame);
@@ -177,7 +144,7 @@ static void *be_wire(void *context)
         for (unsigned i = 0; i < PORTS; i++) {
             void *frame;
 
-            while (rte_ring_dequeue(sent[i], &frame) == 0)
+            while (rte_ring_dequeue(rings.sent[i], &frame) == 0)
                 carry(frame);
         }
         if (clock_now() >= wire.until_ns) {

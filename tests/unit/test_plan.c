@@ -167,6 +167,7 @@ static void a_schedule_is_summed_up(void **state)
     assert_int_equal(number(schedule, "messages"), 24);
     assert_int_equal(number(schedule, "bytes"), 2400);
     assert_int_equal(number(schedule, "memory"), 800);
+    assert_int_equal(number(schedule, "memory_all"), 4 * 800);
     assert_int_equal(number(schedule, "iterations"), 0);
     json_decref(headline);
     fclose(lines);

@@ -26,8 +26,9 @@ struct rank {
     struct stepper *stepper;
     bool sent[FLOWS_MOST], received[FLOWS_MOST]; /* of the present step */
     uint32_t left;
-    bool busy; /* it computes */
-    bool over; /* ended or wrong */
+    bool busy;      /* it computes */
+    bool over;      /* ended or wrong */
+    int64_t led_ns; /* when it was last in a lead */
     unsigned busy_turns;
 };
 
@@ -38,6 +39,8 @@ struct sim {
     uint64_t random;
     uint64_t messages; /* that are no barrier's */
     uint64_t spoil;    /* behind so many, one of a last step arrives damaged; 0: none */
+    bool spoil_early;  /* ... of a batch's first repetition */
+    bool lose;         /* ... or none of its bytes arrive: what was there before stays */
     uint32_t spoiled;  /* at this rank */
 };
 
@@ -124,21 +127,33 @@ static uint32_t find_receive(const struct rank *rank, uint32_t src)
     return STEPPER_NONE;
 }
 
+/* Whether this message is the one that is to be damaged. */
+static bool is_spoiled(struct sim *sim, const struct rank *to)
+{
+    const struct stepper *stepper = to->stepper;
+
+    if (stepper->meeting || ++sim->messages < sim->spoil || sim->spoil == 0)
+        return false;
+    return stepper->position + 1 == stepper->step_count &&
+           (!sim->spoil_early || stepper->repetition == 0);
+}
+
 static void pass(struct sim *sim, struct rank *from, uint32_t send, struct rank *to,
                  uint32_t receive)
 {
     const struct stepper_message *out = &from->stepper->sends[send];
     const struct stepper_message *in = &to->stepper->receives[receive];
+    bool spoiled = is_spoiled(sim, to);
 
     assert_int_equal(out->bytes, in->bytes);
     assert_int_equal(from->stepper->meeting, to->stepper->meeting);
-    if (out->bytes > 0)
-        memcpy(in->at, out->at, out->bytes);
+    if (out->bytes > 0 && !(spoiled && sim->lose))
+        memcpy(stepper_at(to->stepper, in), stepper_at(from->stepper, out), out->bytes);
     if (from->stepper->meeting)
         stepper_hear(to->stepper, from->stepper->bits);
-    else if (++sim->messages >= sim->spoil && sim->spoil > 0 &&
-             to->stepper->position + 1 == to->stepper->step_count) {
-        in->at[out->bytes - 1] ^= 0x40;
+    if (spoiled) {
+        if (!sim->lose)
+            stepper_at(to->stepper, in)[out->bytes - 1] ^= 0x40;
         sim->spoiled = (uint32_t)(to - sim->ranks);
         sim->spoil = 0;
     }
@@ -170,7 +185,12 @@ static void send_some(struct sim *sim, uint32_t r)
 
 static void go_on(struct rank *rank)
 {
-    enum stepper_state state = stepper_next(rank->stepper);
+    const struct stepper *stepper = rank->stepper;
+    enum stepper_state state;
+
+    if (!stepper->meeting && stepper->repetition < rank->phase.schedule.lead)
+        rank->led_ns = clock_now();
+    state = stepper_next(rank->stepper);
 
     rank->busy = state == STEPPER_BUSY;
     rank->busy_turns += rank->busy;
@@ -238,6 +258,28 @@ static void test_a_count_ends_after_whole_batches(void **state)
         assert_int_equal(execution->verified, 0);
     }
     assert_int_equal(sim.messages, (3 + 2) * 4 * 7 * 6); /* the warm-up's, too */
+    sim_free(&sim);
+}
+
+/* As HPCC's loops: one before those that are timed, in each batch. */
+static void test_a_lead_is_not_timed(void **state)
+{
+    struct phase phase = counted(8, 4, 1);
+    struct sim sim;
+
+    (void)state;
+    phase.schedule.lead = 3;
+    sim_make(&sim, &all_to_all, &phase);
+    sim_run(&sim);
+    for (uint32_t r = 0; r < sim.n; r++) {
+        const struct rank *rank = &sim.ranks[r];
+
+        assert_int_equal(rank->stepper->execution.batches, 2);
+        assert_int_equal(rank->stepper->execution.repetitions, 8);
+        assert_true(rank->led_ns > 0);
+        assert_true(rank->stepper->begun_ns >= rank->led_ns);
+    }
+    assert_int_equal(sim.messages, (2 + 1) * (3 + 4) * 7 * 6);
     sim_free(&sim);
 }
 
@@ -331,18 +373,26 @@ static void test_a_batch_longer_than_the_window_counts_once(void **state)
 
 /* --- what --- */
 
-static void test_results_are_verified(void **state)
+/* An all-to-all of so many bytes: how many results each rank has verified in the end. */
+static void check_verified(uint64_t bytes, uint64_t count, uint32_t batch, uint64_t verified)
 {
-    struct phase phase = counted(5, 1, 1);
+    struct pattern_request request = all_to_all;
+    struct phase phase = counted(count, batch, 1);
     struct sim sim;
 
-    (void)state;
     phase.schedule.compute = true;
-    sim_make(&sim, &all_to_all, &phase);
+    request.bytes = bytes;
+    sim_make(&sim, &request, &phase);
     sim_run(&sim);
     for (uint32_t r = 0; r < sim.n; r++)
-        assert_int_equal(sim.ranks[r].stepper->execution.verified, 5);
+        assert_int_equal(sim.ranks[r].stepper->execution.verified, verified);
     sim_free(&sim);
+}
+
+static void test_results_are_verified(void **state)
+{
+    (void)state;
+    check_verified(all_to_all.bytes, 5, 1, 5);
 }
 
 static void test_a_wrong_byte_is_found(void **state)
@@ -362,6 +412,49 @@ static void test_a_wrong_byte_is_found(void **state)
     assert_non_null(strstr(stepper->error.text, who));
     assert_false(stepper->ended);
     sim_free(&sim);
+}
+
+/* A repetition that leaves nothing behind, or something wrong, at the beginning of a batch. */
+static void find_in_first(bool lose)
+{
+    struct phase phase = counted(12, 4, 1);
+    const struct stepper *stepper;
+    char who[32];
+    struct sim sim;
+
+    phase.schedule.compute = true;
+    sim_make(&sim, &all_to_all, &phase);
+    sim.spoil = 200; /* in a batch that is measured: there was a right result before */
+    sim.spoil_early = true;
+    sim.lose = lose;
+    sim_run(&sim);
+    stepper = sim.ranks[sim.spoiled].stepper;
+    assert_int_equal(sim.spoil, 0);
+    snprintf(who, sizeof who, "rank %u has a wrong result", sim.spoiled);
+    assert_non_null(strstr(stepper->error.text, who));
+    assert_int_equal(stepper->repetition, 0);
+    assert_int_equal(stepper->execution.verified, 4 * stepper->execution.batches);
+    sim_free(&sim);
+}
+
+static void test_each_repetition_of_a_batch_is_verified(void **state)
+{
+    (void)state;
+    check_verified(all_to_all.bytes, 12, 4, 12);
+    find_in_first(false);
+}
+
+/* Of memories that the caches would not hold together there is one: its last result is verified. */
+static void test_the_last_of_large_repetitions_is_verified(void **state)
+{
+    (void)state;
+    check_verified(100000, 12, 4, 3);
+}
+
+static void test_a_stale_result_is_found(void **state)
+{
+    (void)state;
+    find_in_first(true);
 }
 
 static void test_wrong_bytes_do_not_matter_where_nothing_is_computed(void **state)
@@ -433,12 +526,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_count_ends_after_whole_batches),
+        cmocka_unit_test(test_a_lead_is_not_timed),
         cmocka_unit_test(test_all_numbers_of_ranks_end_together),
         cmocka_unit_test(test_a_window_measures_what_begins_in_it),
         cmocka_unit_test(test_one_rank_stops_all),
         cmocka_unit_test(test_a_batch_longer_than_the_window_counts_once),
         cmocka_unit_test(test_results_are_verified),
         cmocka_unit_test(test_a_wrong_byte_is_found),
+        cmocka_unit_test(test_each_repetition_of_a_batch_is_verified),
+        cmocka_unit_test(test_the_last_of_large_repetitions_is_verified),
+        cmocka_unit_test(test_a_stale_result_is_found),
         cmocka_unit_test(test_wrong_bytes_do_not_matter_where_nothing_is_computed),
         cmocka_unit_test(test_messages_of_one_flow_keep_their_order),
         cmocka_unit_test(test_an_idle_rank_takes_part_in_the_barriers),
