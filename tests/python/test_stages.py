@@ -52,6 +52,31 @@ def test_all_stages_run_and_one_failure_fails_all(
     assert printed.endswith("1 passed, 3 failed, 1 skipped\n")
 
 
+def test_stages_side_by_side_wait_for_what_they_need_too(
+    stages: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = stages.Report([])
+    report.in_turn([stages.Stage("build", lambda: stages.Outcome("failed"))])
+    report.together(
+        [
+            stages.Stage("needs it", lambda: stages.Outcome("passed", "not run"), "build"),
+            stages.Stage("does not", lambda: stages.Outcome("passed", "its totals")),
+        ],
+        quiet=False,
+    )
+    assert report.summary() == 1
+    printed = capsys.readouterr().out
+    assert "needs it could not run: build failed" in printed
+    assert "its totals" in printed
+    assert "not run\n" not in printed
+
+
+def test_packages_are_files_of_the_tests(stages: Any) -> None:
+    """They are left out of tests/system by these names."""
+    for name in stages.PACKAGES:
+        assert (ROOT / name).exists(), name
+
+
 def test_what_passed_passes(stages: Any) -> None:
     report = stages.Report(["good"])
     report.in_turn(
@@ -93,6 +118,68 @@ def test_closing_lines_of_each_runner_are_shown(stages: Any, tmp_path: Path) -> 
         "test_b: SKIP (0.0 s)",
         "needs root",
     ]
+
+
+@pytest.mark.parametrize(
+    ("results", "again"),
+    [
+        ({"battery": ("transport", "FAIL"), "other": ("transport", "OK")}, ["battery"]),
+        ({"battery": ("transport", "TIMEOUT"), "test_a": ("unit", "FAIL")}, []),
+        ({"battery": ("transport", "OK"), "verbs": ("transport", "SKIP")}, []),
+    ],
+)
+def test_only_what_sends_is_tried_again(
+    stages: Any, tmp_path: Path, results: dict[str, tuple[str, str]], again: list[str]
+) -> None:
+    log = tmp_path / "testlog.json"
+    tests = [
+        {"name": f"switchbench:{suite} / {name}", "result": result}
+        for name, (suite, result) in results.items()
+    ]
+    log.write_text("".join(json.dumps(test) + "\n" for test in tests))
+    assert stages.spoilt(log) == again
+
+
+def unit_tests(stages: Any, monkeypatch: pytest.MonkeyPatch, folder: Path, fails: int) -> Any:
+    """The stage, Meson's test failing so often; and how often it ran."""
+    build = stages.Build("fake", "gcc")
+    monkeypatch.setattr(stages, "BUILDS", folder)
+    log = build.folder / "meson-logs" / "testlog.json"
+    log.parent.mkdir(parents=True)
+    commands: list[list[str]] = []
+
+    def execute(command: list[str], environment: Any = None) -> Any:
+        result = "FAIL" if len(commands) < fails else "OK"
+        test = {"name": "switchbench:transport / battery", "result": result}
+        log.write_text(json.dumps(test | {"duration": 1.0}) + "\n")
+        commands.append(command)
+        return subprocess.CompletedProcess(command, int(result == "FAIL"), f"{result}\n")
+
+    monkeypatch.setattr(stages, "execute", execute)
+    return stages.unit_tests(build, long=False), commands
+
+
+@pytest.mark.parametrize(("fails", "state", "tries"), [(0, "passed", 1), (1, "passed", 2)])
+def test_a_test_that_passes_at_last_passes(
+    stages: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    fails: int,
+    state: str,
+    tries: int,
+) -> None:
+    outcome, commands = unit_tests(stages, monkeypatch, tmp_path, fails)
+    assert (outcome.state, len(commands)) == (state, tries)
+    assert [command[-1] == "battery" for command in commands] == [False, True][:tries]
+    assert ("tried again: battery" in outcome.text) == (tries > 1)
+
+
+def test_a_test_that_never_passes_fails(
+    stages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    outcome, commands = unit_tests(stages, monkeypatch, tmp_path, fails=9)
+    assert (outcome.state, len(commands)) == ("failed", stages.TRIES)
+    assert outcome.text.count("battery: FAIL (1.0 s)") == stages.TRIES
 
 
 def test_a_process_left_behind_is_seen(stages: Any) -> None:

@@ -31,31 +31,34 @@ tests:
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _LIMIT_S = 580
 
-# The root becomes a mount of its own, as it is on a machine. $1 is the root, the rest a command.
-_ENTER = """
-root=$1; shift
-mount --bind "$root" "$root"
+# What a root has of the machine's kernel.
+_MOUNTS = """
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount -t tmpfs tmpfs "$root/run"
 mount --rbind /dev "$root/dev"
+"""
+
+# The root becomes a mount of its own, as it is on a machine. $1 is the root, the rest a command.
+_ENTER = f"""
+root=$1; shift
+mount --bind "$root" "$root"
+{_MOUNTS}
 exec chroot "$root" "$@"
 """
 
 
 # This machine's files with a layer above them that is gone at the end: $1 is an empty folder, $2
 # is copied into root's home, $3 runs there, and the folder `out` that it leaves is copied back.
-_OVERLAY = """
+_OVERLAY = f"""
+root=$1/root
 mount -t tmpfs tmpfs "$1"
-mkdir "$1/upper" "$1/work" "$1/root"
-mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$1/root"
-mount -t proc proc "$1/root/proc"
-mount -t sysfs sysfs "$1/root/sys"
-mount -t tmpfs tmpfs "$1/root/run"
-mount --rbind /dev "$1/root/dev"
-cp -r "$2/." "$1/root/root"
-env -i PATH="$PATH" HOME=/root chroot "$1/root" sh -c "cd /root; $3"
-cp -r "$1/root/root/out" "$2"
+mkdir "$1/upper" "$1/work" "$root"
+mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$root"
+{_MOUNTS}
+cp -r "$2/." "$root/root"
+env -i PATH="$PATH" HOME=/root chroot "$root" sh -c "cd /root; $3"
+cp -r "$root/root/out" "$2"
 """
 
 

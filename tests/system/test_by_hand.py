@@ -134,7 +134,7 @@ def join(*hands: Hand) -> dict[tuple[str, str], dict[str, runs.Record]]:
     return flows
 
 
-@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+@pytest.mark.parametrize("transport", ["dpdk", pytest.param("tcp", marks=pytest.mark.slow)])
 def test_two_people_measure_a_cable(transport: str, room: Room) -> None:
     job = room.job(transport)
     bob = room.start("bob", job)
@@ -196,6 +196,26 @@ def test_raw_frames_are_isolated_on_a_shared_port_or_not_sent(room: Room) -> Non
         assert said in line
 
 
+def test_steps_that_need_more_memory_than_there_is(room: Room) -> None:
+    """A panel of a TiB is refused before any of it is taken."""
+    documents = list(yaml.safe_load_all(room.job("tcp").read_text()))
+    (trial,) = (document["trial"] for document in documents if "trial" in document)
+    trial.pop("load")
+    trial |= {
+        "pattern": {"name": "hpl", "matrix": 1 << 22, "block": 1 << 16},
+        "traffic": "schedule",
+        "schedule": {"count": 1},
+    }
+    path = room.directory / "large.yaml"
+    path.touch(0o600)
+    path.write_text(yaml.safe_dump_all(documents, explicit_end=True))
+    hands = [room.start(name, path) for name in ("alice", "bob")]
+    assert [hand.end() for hand in hands] == [2, 2], [hand.log.read_text() for hand in hands]
+    said = "\n".join(hand.log.read_text() for hand in hands)
+    assert "the messages of the ranks on this node need" in said
+    assert "use smaller messages or fewer ranks" in said
+
+
 def test_another_run_s_key_is_nobody(room: Room) -> None:
     jobs = [room.job("tcp"), room.job("tcp", name="other.yaml")]
     alice, bob = room.start("alice", jobs[0]), room.start("bob", jobs[1])
@@ -205,7 +225,7 @@ def test_another_run_s_key_is_nobody(room: Room) -> None:
     assert alice.said("bye")[0]["dropped_datagrams"] > 0
 
 
-@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+@pytest.mark.parametrize("transport", ["dpdk", pytest.param("tcp", marks=pytest.mark.slow)])
 def test_without_node_0_the_other_stops(transport: str, room: Room) -> None:
     job = room.job(transport, "window=5s")
     alice, bob = (room.start(name, job) for name in ("alice", "bob"))

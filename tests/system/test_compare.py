@@ -31,6 +31,7 @@ def compare(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_bridge_against_open_vswitch(topology: Path, tmp_path: Path) -> None:
     found = {}
     for kind in ("bridges", "ovs"):

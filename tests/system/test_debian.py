@@ -92,6 +92,7 @@ def test_nothing_points_to_where_it_was_built(package: Path, tmp_path: Path) -> 
         assert str(package.parent) not in path.read_text()
 
 
+@pytest.mark.slow
 def test_installed_on_this_machine(package: Path, tmp_path: Path) -> None:
     """By dpkg, beside the libraries that setup installed; a run without network; and taken away."""
     folder = tmp_path / "root"

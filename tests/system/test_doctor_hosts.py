@@ -137,6 +137,7 @@ def doctor(hosts: sshkit.Hosts, folder: Path, site: dict[str, Any], status: int)
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_host_that_is_not_heard(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     with mtu(hosts, "node3", 1400), unheard(hosts, "node6"):
         found = doctor(hosts, tmp_path, hosts.site(), 1)

@@ -39,6 +39,14 @@ STOP_LIMIT_S = 0.25
 LAST_SEGMENTS = 30  # connections are closed, or their partner's kernel resets them
 
 
+def quick_by(transport: str) -> list[Any]:
+    """Both; in the quick tier that one: nodes miss each other alike whatever they send by."""
+    return [
+        pytest.param(other, marks=[] if other == transport else pytest.mark.slow)
+        for other in TRANSPORTS
+    ]
+
+
 def configuration(topology: Path, transport: str, **more: Any) -> runs.Record:
     control = {
         "barrier_timeout": f"{BARRIER_TIMEOUT_S * 1000:.0f}ms",
@@ -71,7 +79,7 @@ def assert_later_runs_work(directory: Path, topology: Path, transport: str) -> N
 # --- a node ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", quick_by("tcp"))
 def test_a_node_that_is_killed_is_named_and_earlier_phases_are_kept(
     transport: str, topology: Path, tmp_path: Path
 ) -> None:
@@ -89,7 +97,7 @@ def test_a_node_that_is_killed_is_named_and_earlier_phases_are_kept(
     assert_later_runs_work(tmp_path, topology, transport)
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", quick_by("dpdk"))
 def test_a_node_that_falls_silent_is_named(transport: str, topology: Path, tmp_path: Path) -> None:
     with underway.started(tmp_path / "run", configuration(topology, transport)) as run:
         run.wait_for_load(phase=1)
@@ -117,7 +125,7 @@ def test_a_node_that_falls_silent_is_named(transport: str, topology: Path, tmp_p
 # --- the controller -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", quick_by("tcp"))
 def test_traffic_stops_when_the_controller_is_killed(
     transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:

@@ -90,7 +90,7 @@ def test_an_empty_queue_is_not(tmp_path: Path) -> None:
     assert "too few times: p99.9 needs 1,000, p99.99 needs 10,000" in text
 
 
-@pytest.mark.parametrize("load", ["50%", "100%"])
+@pytest.mark.parametrize("load", [pytest.param("50%", marks=pytest.mark.slow), "100%"])
 def test_probes_beside_streams(tmp_path: Path, load: str) -> None:
     """Over TCP probes have a connection of their own; at full load they wait in its queues."""
     conf = {

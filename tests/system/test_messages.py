@@ -22,6 +22,7 @@ MESSAGES = {"site": SITE, "transports": ["tcp", "dpdk"], "traffic": "pingpong"}
 LINE_MBPS = 100.0
 
 
+@pytest.mark.slow
 def test_sweep(tmp_path: Path) -> None:
     """A large message takes the line's time."""
     tests = [{"pattern": "pairs", "ranks": [2, 4], "message_sizes": [4, "1KiB", "1MiB"]}]

@@ -251,6 +251,7 @@ def long(site: runs.Record) -> runs.Record:
     return configuration(site, tests=[ALL_TO_ALL], window="1s")
 
 
+@pytest.mark.slow
 def test_a_node_that_is_killed_is_named(cluster: Cluster, tmp_path: Path) -> None:
     with cluster.started(tmp_path, long(cluster.site())) as run:
         run.wait_for_load(phase=1)
@@ -275,6 +276,7 @@ def test_nodes_end_with_the_command(cluster: Cluster, tmp_path: Path) -> None:
     no_jobs(cluster)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_in_order(cluster: Cluster, tmp_path: Path) -> None:
     with cluster.started(tmp_path, long(cluster.site())) as run:
         run.wait_for_load(phase=1)
@@ -323,6 +325,7 @@ def test_no_engine_there(cluster: Cluster, tmp_path: Path) -> None:
     no_jobs(cluster)
 
 
+@pytest.mark.slow
 def test_the_run_goes_on_without_them(cluster: Cluster, tmp_path: Path) -> None:
     """One that Slurm has as down, and one that dies as soon as it has its job."""
     engine = tmp_path / "mortal-node"

@@ -52,6 +52,7 @@ def is_gone(pid: int) -> None:
     underway.wait_until(lambda: not underway.is_alive(pid), f"node {pid} is gone", STOP_LIMIT_S)
 
 
+@pytest.mark.slow
 def test_four_matrices_on_eight_hosts(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     tests = [{"pattern": "chain"}, PAIRS, ALL_TO_ALL, {"pattern": "ring", "count": 1}]
     more = {"tests": tests, "transports": ["dpdk", "tcp"], "frame_size": 1518}

@@ -94,6 +94,19 @@ def test_hpcc(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_rank_that_idles_for_long_waits(tmp_path: Path) -> None:
+    """Of three ranks in pairs one only meets the others, and a batch takes 40 s."""
+    site = SITE | {"rate": "1Mbit"}
+    test = {"pattern": "pairs", "sync": "local", "message_size": "1MiB", "batch": 5,
+            "repetitions": 5}  # fmt: skip
+    result = runs.run(tmp_path, {"site": site, "transport": "tcp", "tests": [test]})
+    assert result.status == 0, result.output + result.errors
+    (point,) = result.summary["steps"]["functions"][0]["points"]
+    assert point["repetitions"] == 5
+    assert point["imb"]["t_min_us"] > 8e6
+
+
+@pytest.mark.slow
 def test_every_function(tmp_path: Path) -> None:
     """Each function by each algorithm computes what it should, with ranks that are no power of
     two and sizes that three does not divide."""

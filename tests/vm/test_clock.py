@@ -64,7 +64,8 @@ def test_one_way_delays_of_two_machines_have_their_bound_or_a_reason(tmp_path: P
     ("clock", "words"),
     [
         ("shared", "node2 and node1 are different machines (their boot ids differ)"),
-        ("ptp", "calls its clock not synchronized"),
+        # On one machine: tests/system/test_clocks.py.
+        pytest.param("ptp", "calls its clock not synchronized", marks=pytest.mark.slow),
     ],
 )
 def test_what_two_machines_do_not_have_is_refused(tmp_path: Path, clock: str, words: str) -> None:

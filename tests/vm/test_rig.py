@@ -275,7 +275,7 @@ def keeper_of(pid: int) -> int:
     return int(line.partition(":")[0])
 
 
-@pytest.mark.parametrize("victim", ["harness", "keeper"])
+@pytest.mark.parametrize("victim", [pytest.param("harness", marks=pytest.mark.slow), "keeper"])
 def test_no_guest_outlives_whoever_keeps_it(victim: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HARNESS], stdout=subprocess.PIPE, text=True

@@ -24,7 +24,9 @@ from switchbench.launch.engine import find_engine
 CONF = Path(__file__).resolve().parents[2] / "conf"
 EXAMPLES = sorted(CONF.glob("*-guests.yaml"))
 RUN_LIMIT_S = 300
-LONG = {"paper-salmon-guests"}  # a minute however short its windows
+# Half a minute to a whole one however short their windows. Four guests come up in test_rig.py, each
+# pattern's roles over verbs are played by the battery, and two guests run all transports below.
+LONG = {"paper-salmon-guests", "verbs-guests", "verbs-tcp-guests"}
 
 # How fast an emulator on a busy machine is decides clauses and nothing else.
 DONE = (0, 1, 4)
@@ -152,7 +154,14 @@ def test_a_guest_that_dies_in_a_run_is_named(tmp_path: Path) -> None:
         assert vmkit.traces(run.process.pid) == set()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        # In order, as after every run.
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        signal.SIGKILL,
+    ],
+)
 def test_no_guest_outlives_a_run_that_is_ended(number: signal.Signals, tmp_path: Path) -> None:
     with underway(tmp_path) as run:
         pid = run.process.pid

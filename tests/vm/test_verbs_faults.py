@@ -163,6 +163,15 @@ def test_a_user_who_may_lock_little(rig: guests.Rig, tmp_path: Path) -> None:
     assert "this user may lock 64 KiB; raise the limit (`ulimit -l unlimited`" in said.errors[0]
 
 
+def test_a_user_who_may_lock_less_than_steps_need(rig: guests.Rig, tmp_path: Path) -> None:
+    """What a port needs besides fits; each rank's own memory does not."""
+    may_not = f"ulimit -l 32768; exec {without('ipc_lock')}"
+    steps = {"pattern": "bcast", "message_size": "32MiB", "verbs": SHORT}
+    said = play(rig, job(tmp_path, [steps], PORT), may_not)
+    assert_refused(said, "node1:e0 (rxe0/1): can't register 32772 KiB")
+    assert "this user may lock 32768 KiB; raise the limit (`ulimit -l unlimited`" in said.errors[0]
+
+
 def test_a_user_who_may_not_open_the_device(rig: guests.Rig, tmp_path: Path) -> None:
     device = "/dev/infiniband/uverbs0"
     rig["node1"].output(["chmod", "0", device])
@@ -237,6 +246,7 @@ def assert_resumed(said: Said) -> None:
     assert {record["state"] for record in said.of("phase", trial=1, phase=0)} == {"complete"}
 
 
+@pytest.mark.slow
 def test_a_cable_that_is_cut_for_a_second(rig: guests.Rig, tmp_path: Path) -> None:
     """Somewhere behind the port: its carrier stays, packets are lost and sent again."""
     cut = running(rig, lambda: rig.cut("node1/eth0", 1.0))
