@@ -271,6 +271,15 @@ def test_outputs_of_several_hosts(
     assert keys["kind"] == "site"
 
 
+def test_switches_too_many_to_be_meant_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--lldp", str(SUBNET), "--switches", "leaf[1-999999999]") == 2
+    said = capsys.readouterr().err
+    assert (
+        '--switches: is no possible node set: "leaf[1-999999999]" stands for more than 65536 names'
+        in said
+    )
+
+
 def refused() -> Iterator[tuple[str, str]]:
     """Inputs of --ibnetdiscover, and what is said."""
     good = SUBNET.read_text()
@@ -327,7 +336,7 @@ NODE1 = as_json(HALL["node1"])
         (NODE1, ["--format", "keyvalue"], "is of format json, and --format says keyvalue"),
         (NODE1, ["--interface", "eth*"], "node1 has no cable to any switch"),
         (NODE1, ["--switches", "leaf7"], "there is no output of switch leaf7"),
-        (NODE1, ["--switches", "leaf["], "--switches: is not a node set"),
+        (NODE1, ["--switches", "leaf["], "--switches: is no possible node set"),
         (NODE1, ["--rate", "0"], "--rate: a rate of zero"),
         (NODE1, ["--rate", "-5G"], "'-5G' is not a rate"),
         (NODE1, [], "has 1 hosts; a network has at least two"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -14,15 +15,10 @@ import pytest
 
 from switchbench.cli import main
 from switchbench.fabric import Fabric, FabricError, Link, Routes
-from switchbench.fabric.arithmetic import (
-    Prices,
-    arithmetic,
-    cost,
-    salmon_largest,
-    salmon_per_node,
-)
+from switchbench.fabric.arithmetic import Prices, arithmetic, cost
 from switchbench.fabric.bisection import bisection
 from switchbench.fabric.drawing import draw
+from switchbench.fabric.groups import Groups, groups, salmon_largest, salmon_per_node
 
 GIG = 10**9
 
@@ -40,6 +36,26 @@ def leaves(switches: int, hosts: int, up_bps: int, spines: int = 1) -> Fabric:
     ups = [Link(f"leaf{i}", f"spine{j}", up_bps) for i in range(switches) for j in range(spines)]
     places = (*(f"leaf{i}" for i in range(switches)), *(f"spine{j}" for j in range(spines)))
     return Fabric("leaves", names, places, (*access, *ups))
+
+
+def uneven() -> Fabric:
+    """Two leaves and two spines, and one host whose cable is faster than the others'."""
+    fabric = leaves(2, 3, GIG, spines=2)
+    access = replace(fabric.links[0], rate_bps=10 * GIG)
+    return replace(fabric, links=(access, *fabric.links[1:]))
+
+
+def fat_tree(ports: int, core_bps: int = GIG) -> Fabric:
+    """Three levels of switches with so many ports (Al-Fares et al. 2008, section 3)."""
+    half = ports // 2
+    edges = [f"edge{pod}-{i}" for pod in range(ports) for i in range(half)]
+    middles = [f"middle{pod}-{i}" for pod in range(ports) for i in range(half)]
+    cores = [f"core{i}-{j}" for i in range(half) for j in range(half)]
+    names = tuple(f"h{i}" for i in range(len(edges) * half))
+    links = [Link(name, edges[i // half], GIG) for i, name in enumerate(names)]
+    links += [Link(a, b, GIG) for a in edges for b in middles if a[4] == b[6]]
+    links += [Link(a, b, core_bps) for a in middles for b in cores if a[-1] == b[4]]
+    return Fabric("fat tree", names, (*edges, *middles, *cores), tuple(links))
 
 
 def routed(groups: int = 4, nodes: int = 9) -> Fabric:
@@ -70,13 +86,33 @@ def by_hand_bps(fabric: Fabric) -> int:
 
 @pytest.mark.parametrize(
     "fabric",
-    [star(4), star(5), leaves(2, 3, GIG), leaves(3, 3, 2 * GIG), leaves(2, 3, GIG, spines=2)],
-    ids=["star", "odd star", "two leaves", "three leaves", "two spines"],
+    [
+        star(4),
+        star(5),
+        leaves(2, 3, GIG),
+        leaves(3, 3, 2 * GIG),
+        leaves(2, 3, GIG, spines=2),
+        leaves(3, 3, GIG, spines=2),
+        leaves(2, 3, GIG // 4, spines=2),
+        uneven(),
+    ],
+    ids=[
+        *("star", "odd star", "two leaves", "three leaves", "two spines", "odd, two spines"),
+        *("slow spines", "uneven cables"),
+    ],
 )
 def test_the_bisection_is_that_of_all_divisions(fabric: Fabric) -> None:
     found = bisection(fabric)
     assert found.exact
     assert found.least_bps == by_hand_bps(fabric)
+
+
+@pytest.mark.parametrize("core_bps", [GIG, GIG // 2])
+def test_the_bisection_of_a_fat_tree(core_bps: int) -> None:
+    """Each pod has four links to the cores, and two pods are half of it."""
+    found = bisection(fat_tree(4, core_bps))
+    assert found.exact
+    assert found.least_bps == 8 * core_bps
 
 
 def test_of_a_large_network_the_bounds_hold_its_bisection() -> None:
@@ -121,6 +157,27 @@ def test_the_papers_formulas_hold_for_the_graph() -> None:
     assert salmon_largest(ports=9, cables=1) == 90
     full = routed(groups=4, nodes=3)  # L = PC + 1: one cable between each two groups
     assert len(full.hosts) == salmon_largest(ports=3, cables=1)
+
+
+def test_the_papers_form_is_found_in_the_graph() -> None:
+    """What the command prints beside the formulas is counted; other forms have none."""
+    assert groups(routed()) == Groups(4, 9, 1, 12, pytest.approx(1 / 3), 90)
+    assert groups(routed(groups=3, nodes=4)) == Groups(3, 4, 1, None, pytest.approx(3 / 8), 20)
+    for other in (star(4), leaves(2, 3, GIG), routed(groups=4, nodes=10)):
+        assert groups(other) is None
+
+
+def test_the_command_shows_the_formulas(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topology", "salmon-36"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "4 groups of 9, 1 link a node" in said
+    assert "= 0.333 links a node; here 12 cables join two halves of the groups, of 36" in said
+    assert "at most 90 nodes" in said
+    assert "4.5 Mbit/s to 5 Mbit/s a host of one half" in said
+    assert main(["topology", "salmon-36", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["bisection"]["most_bps_per_host"] == pytest.approx(90e6 / 18)
+    assert document["groups"]["across"] == 12
 
 
 def test_equal_ways_are_dealt_out_by_destination() -> None:

@@ -42,6 +42,7 @@ SHIPPED = {
     "model-e7": (48, 10_000_000, (1, 80_000_000)),
     "model-e7-constant": (48, 10_000_000, (1, 80_000_000)),
     "salmon-36": (36, 10_000_000, (0, 0)),
+    "salmon-cajun": (36, 10_000_000, (1, 200_000_000)),
     "salmon-paths": (9, 100_000_000, (2, 200_000_000)),
 }
 QUEUES = {"one-switch": 262_144, "model-good": 262_144}  # 131,072 elsewhere, and
@@ -193,12 +194,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"nodes": {}}, "nodes: needs 1 or more"),
     ({"nodes": BOTH}, "nodes.node3: node 'node3' already stands in nodes.node[1-3]"),
     ({"nodes": {"n[1-": {"module": "left"}}}, "nodes.n[1-: is not a node set"),
-    ({"nodes": {"n[1-999999999]": {"module": "left"}}}, "has 999999999 nodes"),
+    ({"nodes": {"n[1-999999999]": {"module": "left"}}}, "stands for more than 65000 names"),
     ({"nodes": {"n1": {"module": "left", "speed": 1}}}, "nodes.n1.speed: is not a key"),
     ({"nodes": {"n1": {}}}, "nodes.n1: module is missing (one of left, right)"),
     ({"nodes": {"n1": {"module": "up"}}}, "nodes.n1.module: there is no module 'up'"),
     ({"nodes": {"switch": {"module": "left"}}}, "'switch' can't be a node's name"),
-    ({"nodes": {"n[1-70000]": {"module": "left"}}}, "has 70000 nodes; 65000 is the most"),
+    ({"nodes": {"n[1-70000]": {"module": "left"}}}, "stands for more than 65000 names"),
     ({"rate": 0}, "rate: a rate of zero carries nothing"),
     ({"rate": "0M"}, "rate: a rate of zero carries nothing"),
     ({"rate": "10 MB"}, "rate: '10 MB' is not a rate such as 10M or unlimited"),

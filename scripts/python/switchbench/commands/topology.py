@@ -19,6 +19,7 @@ from rich.table import Table
 from ..errors import ConfigurationError
 from ..fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
 from ..fabric.drawing import draw
+from ..fabric.groups import Groups
 from ..lab import topology
 from ..lab.graph import from_topology
 from ..lab.units import human_rate
@@ -41,8 +42,8 @@ a price table, in any one currency:
   switches: {8: 90, 24: 300, 48: 900}     by number of ports
 
 --json writes one object: hosts, switches, cables, diameter and mean_distance in links, access_bps,
-bisection {least_bps, most_bps, method},
-levels [{level, switches, down_bps, up_bps, across_bps, worst}], cost"""
+bisection {least_bps, most_bps, method, least_bps_per_host, most_bps_per_host} (a host of one half),
+levels [{level, switches, down_bps, up_bps, across_bps, worst}], groups, cost"""
 
 
 class _PriceFile(BaseModel):
@@ -114,6 +115,9 @@ def _prices(path: Path) -> Prices:
 def _document(figures: Arithmetic, price: Cost | None) -> dict[str, Any]:
     document = asdict(figures)
     document["full_bisection_bps"] = figures.full_bps
+    half = figures.hosts // 2
+    cut = document["bisection"]
+    cut |= {f"{end}_bps_per_host": cut[f"{end}_bps"] / half for end in ("least", "most")}
     if price is not None:
         document["cost"] = asdict(price) | {"total": price.total}
     return document
@@ -127,6 +131,11 @@ def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) 
     table.add_row("bisection, one way", _bisection(figures))
     for level in figures.levels:
         table.add_row(f"level {level.level}, switches: {level.switches}", _level(level))
+    if figures.groups is not None:
+        form = figures.groups
+        links = "1 link" if form.cables == 1 else f"{form.cables} links"
+        title = f"{form.groups} groups of {form.ports}, {links} a node"
+        table.add_row(title, _groups(form))
     if price is not None:
         bought = ", ".join(f"{n} of {ports} ports" for ports, n in sorted(price.bought.items()))
         nics, cables, switches = map(_money, (price.nics, price.cables, price.switches))
@@ -160,7 +169,19 @@ def _bisection(figures: Arithmetic) -> str:
     if cut.exact:
         each = human_rate(cut.least_bps / half)
         return f"{human_rate(cut.least_bps)}, {each} a host of one half, {shares[0]:.1%} of full"
+    each = " to ".join(human_rate(bps / half) for bps in (cut.least_bps, cut.most_bps))
     return (
-        f"{human_rate(cut.least_bps)} to {human_rate(cut.most_bps)}, {shares[0]:.1%} to "
-        f"{shares[1]:.1%} of full ({cut.method})"
+        f"{human_rate(cut.least_bps)} to {human_rate(cut.most_bps)}, {each} a host of one half, "
+        f"{shares[0]:.1%} to {shares[1]:.1%} of full ({cut.method})"
     )
+
+
+def _groups(found: Groups) -> str:
+    """The paper's formulas beside what the graph has."""
+    rule = f"(C/4)(L/(L-1)) = {found.formula_per_node:.3g} links a node"
+    if found.across is None:
+        rule += ", for an even number of groups"
+    else:
+        nodes = found.groups * found.ports
+        rule += f"; here {found.across} cables join two halves of the groups, of {nodes} nodes"
+    return f"{rule}; P(PC+1): at most {found.most_nodes} nodes"

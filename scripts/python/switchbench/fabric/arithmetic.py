@@ -12,6 +12,7 @@ import numpy as np
 
 from .bisection import Bisection, bisection
 from .graph import Fabric, FabricError
+from .groups import Groups, groups
 from .routes import Routes
 
 
@@ -47,6 +48,8 @@ class Arithmetic:
     """Of the host that has least."""
     bisection: Bisection
     levels: tuple[Level, ...]
+    groups: Groups | None
+    """Of a network of the form that the formulas of Salmon et al. are about."""
 
     @property
     def full_bps(self) -> float:
@@ -66,6 +69,7 @@ def arithmetic(fabric: Fabric) -> Arithmetic:
         access_bps=min(fabric.access_bps(host) for host in fabric.hosts),
         bisection=bisection(fabric),
         levels=_levels(fabric),
+        groups=groups(fabric),
     )
 
 
@@ -159,17 +163,3 @@ def cost(fabric: Fabric, prices: Prices) -> Cost:
         switches=sum(prices.switches[n] * count for n, count in bought.items()),
         bought=dict(bought),
     )
-
-
-def salmon_per_node(cables: int, groups: int) -> float:
-    """Salmon et al. 1998, section 2.1: (C/4)(L/(L-1)), bisection bandwidth per node in links.
-
-    Of `groups` (even) switches, fully connected by point-to-point links, each node having `cables`
-    of them.
-    """
-    return cables / 4 * (groups / (groups - 1))
-
-
-def salmon_largest(ports: int, cables: int) -> int:
-    """The same: P(PC+1), the most nodes of a fully connected routed network."""
-    return ports * (ports * cables + 1)

@@ -19,6 +19,8 @@ import numpy.typing as npt
 from .graph import Fabric
 
 _CUTS = 3000  # divisions that are tried one by one; each is a maximum flow
+_SWITCHES = 20  # whose divisions are all tried: a million, a second's work; each more doubles them
+_AT_ONCE = 1 << 16
 
 _Costs = npt.NDArray[np.float64]
 
@@ -42,6 +44,10 @@ def bisection(fabric: Fabric) -> Bisection:
     if fabric.is_tree:
         bps = _of_tree(fabric)
         return Bisection(bps, bps, "exact: every division of the tree")
+    bps_of_switches = _of_switches(fabric)
+    if bps_of_switches is not None:
+        method = "exact: every division of the switches"
+        return Bisection(bps_of_switches, bps_of_switches, method)
     divisions = _divisions(fabric)
     if divisions is not None:
         bps = min(_cut_bps(fabric, side) for side in divisions)
@@ -94,6 +100,41 @@ def _least_sums(a: _Costs, b: _Costs) -> _Costs:
         part = sums[i : i + long.size]
         np.minimum(part, long + cost, out=part)
     return sums
+
+
+def _of_switches(fabric: Fabric) -> float | None:
+    """The least cut of all divisions of the switches; None if they are too many.
+
+    Each host stays on its switch's side, but for as many as one side has above half of them: each
+    of those costs its cable. All cables are alike here, so that it does not matter which.
+    """
+    place = {name: number for number, name in enumerate(fabric.switches)}
+    below = np.zeros(len(place))
+    cables: set[int] = set()
+    for host in fabric.hosts:
+        gates = [place.get(name) for name in fabric.graph.neighbors(host)]
+        if len(gates) != 1 or gates[0] is None:
+            return None
+        below[gates[0]] += 1
+        cables.update(data["rate_bps"] for _, _, data in fabric.graph.edges(host, data=True))
+    if len(place) > _SWITCHES or len(cables) != 1:
+        return None
+    (cable_bps,) = cables
+    trunks = [
+        (place[a], place[b], data["rate_bps"])
+        for a, b, data in fabric.graph.edges(data=True)
+        if a in place and b in place
+    ]
+    least = np.inf
+    for first in range(0, 1 << len(place), _AT_ONCE):
+        division = np.arange(first, min(first + _AT_ONCE, 1 << len(place)))
+        side = [division >> number & 1 for number in range(len(place))]
+        moved = sum(count * one for count, one in zip(below, side, strict=True))
+        cut = cable_bps * np.abs(moved - len(fabric.hosts) // 2)
+        for a, b, rate_bps in trunks:
+            cut = cut + rate_bps * (side[a] ^ side[b])
+        least = min(least, cut.min())
+    return float(least)
 
 
 def _divisions(fabric: Fabric) -> Iterator[frozenset[str]] | None:

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
-
-import networkx
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import networkx
 
 Graph: TypeAlias = "networkx.Graph[str]"
 
@@ -95,6 +96,8 @@ class Fabric:
     @cached_property
     def graph(self) -> Graph:
         """As networkx has it: `rate_bps` and `cables` on the edges."""
+        import networkx  # a sixth of a second, and most commands draw and cut nothing
+
         graph: Graph = networkx.Graph()
         graph.add_nodes_from(self.hosts)
         graph.add_nodes_from(self.switches)
@@ -102,7 +105,7 @@ class Fabric:
             graph.add_edge(link.a, link.b, rate_bps=link.rate_bps, cables=link.cables)
         return graph
 
-    @property
+    @cached_property
     def transit(self) -> frozenset[str]:
         """What frames may pass through."""
         return frozenset(self.switches) | self.routers

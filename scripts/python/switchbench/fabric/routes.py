@@ -41,6 +41,9 @@ class Routes:
         """Of each resource, at layer 1."""
         self.nothing = len(self.resources)
         """Fills the path that is shorter than others: a resource without a limit."""
+        self.limit_bps: Rates = np.append(self.capacity_bps, np.inf)
+        """The capacities, and that of `nothing`."""
+        self.kind = self._kinds()
         self._number = {ends: number for number, ends in enumerate(self.resources)}
         self._places = [*fabric.switches, *(h for h in fabric.hosts if not self._is_leaf(h))]
         self._place = {name: number for number, name in enumerate(self._places)}
@@ -62,10 +65,14 @@ class Routes:
             raise FabricError(
                 [f"{self.fabric.name}: a flow from rank {rank} to itself has no path"]
             )
-        between = self._ways[self._gate[sources], destinations]
-        ends = (self._up[sources, None], between, self._down[destinations, None])
-        found: Paths = np.concatenate(ends, axis=1)
-        return found
+        way = self._gate[sources].astype(np.intp) * len(self._gate) + destinations
+        # By columns, which models go through.
+        found = np.empty((len(self._ways) + 2, len(sources)), dtype=np.int32)
+        found[0] = self._up[sources]
+        for column, resources in zip(found[1:-1], self._ways, strict=True):
+            resources.take(way, out=column)
+        found[-1] = self._down[destinations]
+        return found.T
 
     def hops(self, sources: Ranks, destinations: Ranks) -> npt.NDArray[np.int64]:
         """How many links each flow takes."""
@@ -92,6 +99,11 @@ class Routes:
         turned: Paths = np.where(paths < half, paths + half, paths - half).astype(np.int32)
         turned[paths == self.nothing] = self.nothing
         return turned
+
+    def _kinds(self) -> Paths:
+        """By resource, `nothing` the last: a number that those of one capacity have in common."""
+        _, kinds = np.unique(self.limit_bps, return_inverse=True)
+        return kinds.astype(np.int32)
 
     def _is_leaf(self, host: str) -> bool:
         """Whether a host is on one cable to a switch."""
@@ -120,10 +132,17 @@ class Routes:
         for goal in (int(place) for place in np.unique(self._gate)):
             bound = np.flatnonzero(self._gate == goal)
             distance = self._distances(goal)
+            only = own.copy()  # most places have one way
+            several: dict[int, list[int]] = {}
             for place in distance:
                 nearer = self._nearer(place, goal, distance)
-                if nearer:
-                    following[place, bound] = np.array(nearer)[bound % len(nearer)]
+                if len(nearer) == 1:
+                    only[place] = nearer[0]
+                elif nearer:
+                    several[place] = nearer
+            following[:, bound] = only[:, None]
+            for place, nearer in several.items():
+                following[place, bound] = np.array(nearer)[bound % len(nearer)]
         return following
 
     def _nearer(self, place: int, goal: int, distance: dict[int, int]) -> list[int]:
@@ -141,8 +160,9 @@ class Routes:
         """Of going there: a host that forwards is dearer than any number of switches."""
         return len(self._places) if self._places[place] in self.fabric.routers else 1
 
-    def _walked(self, following: Paths) -> Paths:
-        """The resources from each place to each destination's, going from place to place."""
+    def _walked(self, following: Paths) -> list[Paths]:
+        """The resources from each place to each destination's, going from place to place: an array
+        a step, of all destinations of the first place, then of the next."""
         shape = following.shape
         at = np.repeat(np.arange(shape[0], dtype=np.int32)[:, None], shape[1], axis=1)
         link = np.full((shape[0], shape[0]), self.nothing, dtype=np.int32)
@@ -155,14 +175,15 @@ class Routes:
             then = following[at, ranks]
             if np.array_equal(then, at):
                 break
-            steps.append(link[at, then])
+            steps.append(link[at, then].ravel())
             at = then
         self._refuse_stranded(at != self._gate)
-        ways: Paths = np.stack(steps, axis=2) if steps else np.empty((*shape, 0), dtype=np.int32)
-        return ways
+        return steps
 
     def _refuse_stranded(self, stranded: npt.NDArray[np.bool_]) -> None:
         """FabricError where a host has no way to another, which no router makes good."""
+        if not stranded[np.unique(self._gate)].any():
+            return
         for source, destination in np.argwhere(stranded[self._gate])[:1]:
             ends = f"{self.fabric.hosts[source]} to {self.fabric.hosts[destination]}"
             raise FabricError([f"{self.fabric.name}: there is no way from {ends}"])

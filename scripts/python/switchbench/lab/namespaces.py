@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyroute2 import netns
-
 RUN_DIR = Path("/run/netns")
 
 CLONE_NEWNS = 0x00020000
@@ -98,6 +96,8 @@ def create(name: str) -> int:
 
     `FileExistsError` if the name is taken.
     """
+    from pyroute2 import netns  # a sixth of a second, and most commands make no lab
+
     unshare(CLONE_NEWNET)
     netns.attach(name, "thread-self")
     return os.open(RUN_DIR / name, os.O_RDONLY | os.O_CLOEXEC)
@@ -109,6 +109,8 @@ def remove(name: str) -> None:
     A name that is not there is no error; nor is the empty file that a crash between making it
     and mounting the namespace on it leaves.
     """
+    from pyroute2 import netns
+
     with contextlib.suppress(FileNotFoundError):
         # pyroute2's own removal ignores that nothing is mounted, and so unlinks such a file too.
         netns.remove(name)

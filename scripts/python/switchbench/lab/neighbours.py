@@ -6,6 +6,9 @@ All namespaces of a machine share one table of IPv4 neighbours, of 1,024 entries
 under test and as many for control, and with 33 nodes the kernel begins to throw connections away
 ("neighbour table overflow"). Permanent entries do not count (net/core/neighbour.c). Small labs ask
 by ARP, as hosts do.
+
+The messages are laid out here: 64 nodes need 8,064, for which pyroute2's own take 6 to 21 s where
+these take 0.2 to 0.5 (two cores beside other work, in turn).
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from switchbench.lab.links import NodeLink, Reader
 from switchbench.lab.units import UNSHAPED as UNSHAPED
 from switchbench.lab.units import parse_bytes as parse_bytes
 from switchbench.lab.units import parse_rate_bps as parse_rate_bps
+from switchbench.node_names import TooManyError, refuse_many
 from switchbench.programs import configurations
 
 DEFAULT_QUEUE_BYTES = 128 * 1024
@@ -483,23 +484,16 @@ def _module_of(group: _Nodes, file: _File, where: str, mistakes: list[str]) -> s
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
-_SPAN = re.compile(r"(?<=[\[,])(\d+)-(\d+)")
-
-
 def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
-    # NodeSet makes every name of a range before it can be asked for their number.
-    longest = max((int(b) - int(a) + 1 for a, b in _SPAN.findall(names)), default=0)
-    if longest > _MAX_NODES:
-        mistakes.append(f"{where}: has {longest} nodes; {_MAX_NODES} is the most")
-        return []
     try:
+        refuse_many(names, _MAX_NODES)
         # Without a resolver: `@group` would run whatever this machine's ClusterShell names.
         nodes = NodeSet(names, resolver=RESOLVER_NOGROUP)
+    except TooManyError as error:
+        mistakes.append(f"{where}: {error}")
+        return []
     except NodeSetException as error:
         mistakes.append(f"{where}: is not a node set: {error}")
-        return []
-    if len(nodes) > _MAX_NODES:
-        mistakes.append(f"{where}: has {len(nodes)} nodes; {_MAX_NODES} is the most")
         return []
     for name in nodes:
         if name == _SWITCH or not _NODE_NAME.fullmatch(name):
