@@ -3,31 +3,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
+from compared import balance
 from foreign_data import DATA, FOREIGN, bring_in, hpccoutf
 from switchbench.cli import main
-from switchbench.compare import document, subjects, systems
+from switchbench.compare import subjects, systems
 from switchbench.compare.balance_charts import charts
 
 PAPER: dict[str, Any] = yaml.safe_load((DATA / "saini2005.yaml").read_text())
 TERA, GIGA = 1e12, 1e9
-
-
-def balance(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
-    """What `compare --balance` writes as JSON."""
-    capsys.readouterr()
-    assert main(["compare", *map(str, words), "--balance", "--json", "-"]) == 0
-    value: dict[str, Any] = json.loads(capsys.readouterr().out)
-    Draft202012Validator(document.schema()).validate(value)
-    found: dict[str, Any] = value["balance"]
-    return found
 
 
 def run_of(path: Path, processes: int, hpl: float, ring_by_hpl: float, **more: Any) -> Path:
@@ -144,6 +133,18 @@ def test_the_figures_have_a_point_for_each_number_of_processes(tmp_path: Path) -
     assert line["x"] == [pytest.approx(4.75619), pytest.approx(0.720273)]
     ring = [2 * 4.97589 / 4.75619 * 1e3, 4 * 1.45113 / 0.720273 * 1e3]
     assert line["y"] == [pytest.approx(value) for value in ring]
+
+
+def test_hpl_of_another_run_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A result with rings and without HPL, as ours are: Figures 1 and 2 by what --hpl says."""
+    out = bring_in(tmp_path / "out", hpccoutf(tmp_path / "hpccoutf.txt", HPL_Tflops=-1))
+    capsys.readouterr()
+    assert main(["compare", str(out), "--balance"]) == 2
+    assert "HPL of out is not known, and a balance is by HPL" in capsys.readouterr().err
+    assert main(["compare", str(out), "--balance", "--hpl", "10GFlop/s"]) == 0
+    shown = capsys.readouterr().out
+    assert "Figures 1 to 4" in shown
+    assert "580.5" in shown  # 4 processes of 1.45113 GB/s each, 10 GFlop/s
 
 
 def test_without_hpcc_there_is_no_balance(

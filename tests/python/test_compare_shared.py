@@ -7,13 +7,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from compared import Repeats, make
+from compared import Repeats, make, rate_mbps
 from foreign_data import FOREIGN, bring_in
 from switchbench.cli import main
 from switchbench.compare import document
+from switchbench.compare.shared import slowest_rank_mbps
+from switchbench.report.columns import Flows
 from switchbench.results.directory import SUMMARY, replace_json
 
 MIB = 1 << 20
@@ -87,16 +90,37 @@ def test_our_ring_is_one_flow_of_hpccs(tmp_path: Path, capsys: pytest.CaptureFix
         "size": 2_000_000,
     }
     _, rows = shared(capsys, ours(tmp_path / "mine", 5000.0, **ring), hpcc)
-    assert rows["ring_rate", 4, 2_000_000]["values"] == pytest.approx([5000.0, 5667.8])
+    ring_rate = rows["ring_rate", 4, 2_000_000]["values"]
+    assert ring_rate == pytest.approx([rate_mbps(6800), 5667.8])  # the slower one's, not the mean
     forward = ring | {"parameters": {"natural": True, "directions": "forward"}}
     assert shared(capsys, ours(tmp_path / "one", 5000.0, **forward), hpcc, status=2)[1] == {}
+
+
+@pytest.mark.parametrize(
+    ("mbps", "slowest"),
+    [
+        ([10, 20, 30, 40, 50, 60], 25.0),  # port 0 sends 10 and 40
+        ([90, 90, 90, 90, 90, 90], 90.0),
+        ([90, 90, float("nan"), 90, 90, 90], float("nan")),
+    ],
+)
+def test_of_a_streamed_ring_the_slowest_process_counts(mbps: list[float], slowest: float) -> None:
+    """HPCC's definition: one flow of the process that is slowest at both of either side; another
+    phase does not count."""
+    ends = np.array([[0, 1], [1, 2], [2, 0], [0, 2], [2, 1], [1, 0], [0, 1]], dtype=np.int32)
+    phase = np.array([0] * 6 + [1], dtype=np.int32)
+    rates, none = np.array([*mbps, 1.0]), np.full(7, np.nan)
+    flows = Flows(phase, ends[:, 0], ends[:, 1], rates, none, none)
+    assert slowest_rank_mbps(flows, 0) == pytest.approx(slowest, nan_ok=True)
 
 
 def test_our_messages_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = ours(tmp_path / "mine")
     summary = json.loads((mine / SUMMARY).read_text())
     point = {"size": 8, "latency_us": {"mean": 10.5}, "bandwidth_mbps": 6.1}
-    summary["messages"]["curves"] = [{"transport": "tcp", "ranks": 2, "points": [point]}]
+    summary["messages"]["curves"] = [
+        {"transport": "tcp", "network": "lab", "ranks": 2, "points": [point]}
+    ]
     replace_json(mine / SUMMARY, summary)
     imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
     _, rows = shared(capsys, mine, imb)
@@ -124,7 +148,10 @@ def test_our_steps_beside_imb_and_hpcc(tmp_path: Path, capsys: pytest.CaptureFix
     exchange = steps(exchange=18000.0)
     exchange[0]["points"][0]["imb"]["mbytes_s"] = 230.0
     outputs = {"RandomlyOrderedRingBandwidth_GBytes": 1.5, "MaxPingPongLatency_usec": 9.0}
-    hpcc = {"transport": "tcp", "ranks": 4, "parameters": {}, "outputs": outputs}
+    hpcc = {
+        **{"test": 9, "transport": "tcp", "network": "lab", "ranks": 4, "parameters": {}},
+        **{"outputs": outputs, "rings": [], "pairs": []},
+    }
     summary["steps"] = {"functions": functions + exchange, "hpcc": [hpcc]}
     replace_json(mine / SUMMARY, summary)
     theirs = bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt", FOREIGN / "hpcc-4.txt")

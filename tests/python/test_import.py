@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import jsonschema
 import pytest
 
 from foreign_data import FOREIGN as DATA
+from foreign_data import bring_in
 from switchbench.cli import main
 from switchbench.foreign import kinds
 from switchbench.foreign.measures import COMMON
 from switchbench.report import tables
-from switchbench.results.directory import load_summary
+from switchbench.results.directory import SUMMARY, load_summary, replace_json
 from switchbench.results.records import read_records
 from switchbench.results.summary import schema
 
@@ -354,6 +356,27 @@ def test_the_command_says_what_it_read(tmp_path: Path, capsys: pytest.CaptureFix
     assert "hpcc 1.5.0" in shown
     assert "31 figures, 12 by a definition that others share" in shown
     assert json.loads((out / "summary.json").read_text())["run"]["launch"] == "import"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"value": "fast"}, {"ours": 7}, {"ours": {"measure": 3}}, {"size": []}, {"file": None}, "x"],
+)
+def test_table_of_a_damaged_figure(
+    damage: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence that names it, and the rest of the table."""
+    out = bring_in(tmp_path / "out", DATA / "hpcc-4.txt")
+    summary = load_summary(out)
+    entries = summary["imported"]
+    entries[0] = damage if isinstance(damage, str) else entries[0] | damage
+    replace_json(out / SUMMARY, summary)
+    capsys.readouterr()
+    assert main(["table", str(out)]) == 2
+    said = capsys.readouterr()
+    assert "RandomlyOrderedRing" in said.out
+    assert re.match(r"switchbench: .*summary\.json is damaged: `imported[\w.]*` has a", said.err)
+    assert said.err.count("\n") == 1
 
 
 def test_table_and_report_show_what_was_imported(

@@ -102,6 +102,15 @@ def main(args: argparse.Namespace) -> int:
             f"nothing of {names} says how communication and computing balance: it takes HPCC's "
             "results (switchbench import)"
         )
+    if (
+        args.balance
+        and compared.balance.reason is not None
+        and not any(one.hpl for systems in compared.systems for one in systems)
+    ):
+        names = " and ".join(subject.name for subject in found)
+        raise ConfigurationError(
+            f"HPL of {names} is not known, and a balance is by HPL: say it, as --hpl 1.2TFlop/s"
+        )
     status = 0 if compared.whole else ConfigurationError.status
     if args.html:
         page.write(compared, args.html)

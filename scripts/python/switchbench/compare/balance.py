@@ -96,11 +96,11 @@ def balance(matches: Sequence[Match], compute: Sequence[Compute]) -> Balance:
     hpl = [one.hpl for one in compute]
     divisors = [value for value in hpl if value is not None]
     divided = len(divisors) == len(hpl)
-    axes = list(_compute_axes(compute)) if divided else []
+    axes = list(_compute_axes(compute) if divided else _ring_axes(compute))
     every = list(_in_all(matches)) if matches else []
     for cases in every:
         axes += _throughput_axis(cases, divisors if divided else None)
-    left_out: list[str] = []
+    left_out = list(_not_chosen(matches, compute))
     for cases in _of_latency(every):
         axes += _latency_axis(cases, matches, left_out)
     reason = None
@@ -109,6 +109,18 @@ def balance(matches: Sequence[Match], compute: Sequence[Compute]) -> Balance:
     elif len(axes) < LEAST_AXES:
         reason = f"a chart takes at least {LEAST_AXES} ratios that all results have: {len(axes)}"
     return Balance(axes, divided, reason, left_out)
+
+
+def _not_chosen(matches: Sequence[Match], compute: Sequence[Compute]) -> Iterator[str]:
+    """Rings of which a result has several, and the ratios can have one."""
+    subjects = [matches[0].base, *(match.other for match in matches)] if matches else []
+    for subject, one in zip(subjects, compute, strict=False):
+        if one.several:
+            programs = " and ".join(one.several)
+            yield (
+                f"random ring: {subject.name} has it of {programs}, and a ratio takes one "
+                "(`--by transport` makes each transport a result of its own)"
+            )
 
 
 # The paper's order. Those by HPL: field of Compute, title and unit.
@@ -126,6 +138,16 @@ def _compute_axes(compute: Sequence[Compute]) -> Iterator[Axis]:
     yield from _axis("hpl", "HPL", "Flop/s", [one.hpl for one in compute])
     for name, title, unit in _BY_HPL:
         yield from _axis(name, title, unit, [one.ratio(name) for one in compute])
+    yield from _latency_of_rings(compute)
+
+
+def _ring_axes(compute: Sequence[Compute]) -> Iterator[Axis]:
+    """Without HPL."""
+    yield from _axis("ring", "random ring", "B/s", [one.ring for one in compute])
+    yield from _latency_of_rings(compute)
+
+
+def _latency_of_rings(compute: Sequence[Compute]) -> Iterator[Axis]:
     latencies = [one.ring_us and 1.0 / one.ring_us for one in compute]
     yield from _axis("ring_latency", "1 / random ring latency", "1/us", latencies)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..report.figure import LEGEND, Figure, line_style
 from .subjects import Subject
-from .systems import Compute
+from .systems import Compute, system_name
 
 _GIGA = 1e9
 
@@ -56,11 +56,12 @@ def charts(
 ) -> Iterator[Figure]:
     """Those that any system has values of."""
     for kind in _KINDS:
-        traces = [
-            _line(number, subject.name, kind, known)
-            for number, (subject, every) in enumerate(zip(subjects, systems, strict=True))
-            if (known := [one for one in every if one.hpl and getattr(one, kind.field)])
-        ]
+        lines: dict[str, list[Compute]] = {}
+        for subject, every in zip(subjects, systems, strict=True):
+            for one in every:
+                if one.hpl and getattr(one, kind.field):
+                    lines.setdefault(system_name(subject.name, one, every), []).append(one)
+        traces = [_line(i, name, kind, lines[name]) for i, name in enumerate(lines)]
         if traces:
             yield _figure(kind, traces, section)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..report.figure import LEGEND, Figure, line_style, marker
 from ..results import figures as words
-from . import balance_charts, shared_charts
+from . import balance_charts, shared_charts, step_charts
 from .balance import Axis
 from .comparison import Compared, Comparison
 from .differences import Row
@@ -19,6 +19,7 @@ from .subjects import Subject
 
 RATIOS, PATTERNS, PHASES = "Ratios", "By pattern", "By phase"
 BALANCE, PROGRAMS = "Balance by size of the system", "By several programs"
+STEPS = "By steps"
 
 _KIVIAT = (
     "Ratios as in Figure 5 of Saini et al. (2005): on each axis the best result is 1. Of a pattern "
@@ -35,8 +36,21 @@ _DIFFERENCE = (
     "flow, one way: the mean of all flows, and the slowest."
 )
 _LETTERS, _TICK_LETTERS = 26, 44  # of a line around the chart, and beside one
-_DRAWN = ("mean_rate", "slowest_rate")  # measures of the differences' figures
-_APART = 0.14  # of a row: neither measure hides the other's interval
+_TIMES = (
+    "Difference of the means over repeats of what goes by steps, in percent of the baseline's: "
+    "IMB's t_avg and t_max, of a kernel the time of the whole benchmark. Less is better. Bars are "
+    "its confidence interval (Welch); a point without one has too few repeats to tell."
+)
+_OUTPUTS = (
+    "Difference of HPCC's measures under its own names, in percent of the baseline's. Of latencies "
+    "less is better, of bandwidths more. Each is one figure of the best measurements of its run, "
+    "so there is no interval. (doc/hpcc-imb.md)"
+)
+# Measures of the differences' figures, each with its marks.
+_DRAWN = ("mean_rate", "slowest_rate")
+_STEPS = ("t_avg", "t_max", "whole")
+_APART = 0.14  # of a row: no measure hides another's interval
+_ASIDE = (-1, 1, 0)  # so many times that; the third stands alone
 _MOST_AXES = 24  # of a chart that can be read
 _MOST_NAMES = 40  # of phases, below an axis
 
@@ -48,12 +62,18 @@ def charts(comparison: Comparison) -> Iterator[Figure]:
     if balance.reason is None:
         yield kiviat(comparison.subjects, balance.axes, balance.divided)
     yield from balance_charts.charts(comparison.subjects, comparison.systems, BALANCE)
+    yield from step_charts.charts(comparison.compared, STEPS)
     for number, one in enumerate(comparison.compared):
-        if _drawn(one.plans, 0):
-            yield _patterns(number, one)
+        if _of(one.plans, _STEPS):
+            yield _by_pattern(f"step-times-{number}", "times by steps", one, _STEPS)
+        for pair in dict.fromkeys(row.pair for row in one.plans):
+            if one.match.pairs[pair].base.suite is not None:
+                yield _outputs(f"hpcc-{number}-{pair}", one, pair)
+        if _of(one.plans, _DRAWN[:1]):
+            yield _by_pattern(f"patterns-{number}", "by pattern", one, _DRAWN)
         for pair in dict.fromkeys(row.pair for row in one.phases):
             rows = [row for row in one.phases if row.pair == pair]
-            if _drawn(rows, 0):
+            if _of(rows, _DRAWN[:1]):
                 yield _phases(f"phases-{number}-{pair}", one, rows)
 
 
@@ -103,28 +123,55 @@ def _worth(axis: Axis, number: int) -> str:
     return worth if axis.basis is None else f"{worth}<br>of {axis.basis.words}"
 
 
-def _patterns(number: int, one: Compared) -> Figure:
-    """A row for each pair of cases, with its mean and its slowest flow."""
-    pairs = list(dict.fromkeys(row.pair for row in one.plans))
+def _by_pattern(name: str, title: str, one: Compared, measures: Sequence[str]) -> Figure:
+    """A row for each pair of cases that has one of these: the mean and the slowest."""
+    pairs = list(dict.fromkeys(row.pair for row in _of(one.plans, measures)))
+    names = [_lines(one.match.pairs[pair].title, _TICK_LETTERS) for pair in pairs]
+    steps = measures is _STEPS
     return Figure(
-        name=f"patterns-{number}",
-        title=f"{_against(one)}, by pattern",
-        definition=_DIFFERENCE,
-        data=_traces(one.plans, "x", lambda row: pairs.index(row.pair)),
-        layout={
-            "xaxis": {"title": {"text": _axis(one)}, "zeroline": True},
-            "yaxis": {
-                "tickvals": list(range(len(pairs))),
-                "ticktext": [_lines(one.match.pairs[pair].title, _TICK_LETTERS) for pair in pairs],
-                "range": [len(pairs) - 0.5, -0.5],
-                "showgrid": False,
-                "zeroline": False,
-            },
-            "legend": LEGEND,
-        },
-        section=PATTERNS,
+        name=name,
+        title=f"{_against(one)}, {title}",
+        definition=_TIMES if steps else _DIFFERENCE,
+        data=_traces(one.plans, measures, "x", lambda row: pairs.index(row.pair)),
+        layout=_in_rows(one, names),
+        section=STEPS if steps else PATTERNS,
         height=160 + 64 * max(len(pairs), 2),
     )
+
+
+def _outputs(name: str, one: Compared, pair: int) -> Figure:
+    """A row for each of HPCC's names."""
+    rows = [row for row in one.plans if row.pair == pair and row.percent is not None]
+    traces = []
+    for number, (title, better) in enumerate((("latency", -1), ("bandwidth", +1))):
+        drawn = [row for row in rows if row.measure.better == better]
+        if drawn:
+            traces.append(_trace(title, number, drawn, "x", [float(rows.index(r)) for r in drawn]))
+    return Figure(
+        name=name,
+        title=f"{_against(one)}, {one.match.pairs[pair].title}",
+        definition=_OUTPUTS,
+        data=traces,
+        layout=_in_rows(one, [_plain(row.measure.title) for row in rows]),
+        section=STEPS,
+        height=160 + 32 * max(len(rows), 2),
+    )
+
+
+def _in_rows(one: Compared, names: Sequence[str]) -> dict[str, Any]:
+    """Differences along the horizontal axis, names beside the other."""
+    return {
+        "xaxis": {"title": {"text": _axis(one)}, "zeroline": True},
+        "yaxis": {
+            "tickvals": list(range(len(names))),
+            "ticktext": list(names),
+            "range": [len(names) - 0.5, -0.5],
+            "showgrid": False,
+            "zeroline": False,
+            "automargin": True,
+        },
+        "legend": LEGEND,
+    }
 
 
 def _phases(name: str, one: Compared, rows: Sequence[Row]) -> Figure:
@@ -138,7 +185,7 @@ def _phases(name: str, one: Compared, rows: Sequence[Row]) -> Figure:
         name=name,
         title=f"{_against(one)}, {one.match.pairs[rows[0].pair].title}",
         definition=_DIFFERENCE,
-        data=_traces(rows, "y", lambda row: places[row.of]),
+        data=_traces(rows, _DRAWN, "y", lambda row: places[row.of]),
         layout={
             "xaxis": axis,
             "yaxis": {"title": {"text": _axis(one)}, "zeroline": True},
@@ -156,37 +203,42 @@ def _axis(one: Compared) -> str:
     return _plain(f"Difference of {one.match.other.name}, % of {one.match.base.name}")
 
 
-def _drawn(rows: Sequence[Row], number: int) -> list[Row]:
-    """The rows of one drawn measure that have a difference to draw."""
-    name = _DRAWN[number]
-    return [row for row in rows if row.measure.name == name and row.percent is not None]
+def _of(rows: Sequence[Row], measures: Sequence[str]) -> list[Row]:
+    """The rows of these measures that have a difference to draw."""
+    return [row for row in rows if row.measure.name in measures and row.percent is not None]
 
 
-def _traces(rows: Sequence[Row], along: str, place: Callable[[Row], int]) -> list[dict[str, Any]]:
+def _traces(
+    rows: Sequence[Row], measures: Sequence[str], along: str, place: Callable[[Row], int]
+) -> list[dict[str, Any]]:
     """Percents with their intervals along one axis, at their places on the other."""
     traces = []
-    for number in range(len(_DRAWN)):
-        drawn = _drawn(rows, number)
-        if not drawn:
-            continue
-        aside = _APART * (2 * number - 1)
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": drawn[0].measure.title,
-                "marker": marker(number, 9),
-                along: [row.percent for row in drawn],
-                "y" if along == "x" else "x": [place(row) + aside for row in drawn],
-                f"error_{along}": {"type": "data", "array": list(map(_half, drawn))},
-                "customdata": [[_plain(row.of), row.verdict, *_said(row)] for row in drawn],
-                "hovertemplate": (
-                    "%{customdata[0]} %{customdata[1]}<br>%{customdata[2]} → %{customdata[3]}<br>"
-                    f"%{{{along}:+.2f}} %"
-                ),
-            }
-        )
+    for number, measure in enumerate(measures):
+        drawn = _of(rows, [measure])
+        if drawn:
+            aside = _APART * _ASIDE[number]
+            places = [place(row) + aside for row in drawn]
+            traces.append(_trace(drawn[0].measure.title, number, drawn, along, places))
     return traces
+
+
+def _trace(
+    title: str, number: int, drawn: Sequence[Row], along: str, places: Sequence[float]
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": title,
+        "marker": marker(number, 9),
+        along: [row.percent for row in drawn],
+        "y" if along == "x" else "x": list(places),
+        f"error_{along}": {"type": "data", "array": list(map(_half, drawn))},
+        "customdata": [[_plain(row.of), row.verdict, *_said(row)] for row in drawn],
+        "hovertemplate": (
+            "%{customdata[0]} %{customdata[1]}<br>%{customdata[2]} → %{customdata[3]}<br>"
+            f"%{{{along}:+.2f}} %"
+        ),
+    }
 
 
 def _half(row: Row) -> float | None:
@@ -197,7 +249,8 @@ def _half(row: Row) -> float | None:
 
 
 def _said(row: Row) -> list[str]:
-    return [f"{words.digits(value)} {row.measure.unit}" for value in (row.base, row.other)]
+    unit = row.measure.unit.replace("us", "µs")
+    return [f"{words.scientific(value)} {unit}" for value in (row.base, row.other)]
 
 
 def _lines(text: str, letters: int) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ..errors import ConfigurationError
 from ..results import figures
 from ..results.directory import RECORDS
-from . import settings
+from . import settings, steps
 from .balance import Balance, balance
 from .differences import Row, both_phases, phase_rows, plan_rows
 from .flows import flow_table, places_of
@@ -17,7 +17,7 @@ from .match import Match, Pair, match
 from .settings import Differing
 from .shared import Shared, shared
 from .subjects import Subject
-from .systems import Compute, systems_of
+from .systems import Compute, completed, systems_of
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,10 @@ def compare(subjects: Sequence[Subject], compute: Sequence[Compute], asked: Aske
         list(compute),
         balance([one.match for one in compared], compute),
         shared(subjects),
-        [systems_of(subject) for subject in subjects],
+        [
+            completed(systems_of(subject), one)
+            for subject, one in zip(subjects, compute, strict=True)
+        ],
     )
 
 
@@ -118,6 +121,7 @@ def _compared(found: Match, asked: Asked) -> Compared:
             one.flows += table.rows(number, asked.confidence, asked.most_flows)
             one.notes += _common_notes("flow", pair, len(table.codes), table.sides)
     one.notes += _flow_notes(found)
+    one.notes += _step_notes(found)
     one.notes += _record_notes(found)
     one.notes += _host_notes(found)
     return one
@@ -129,7 +133,7 @@ def _host_notes(found: Match) -> Iterator[str]:
         (found.base, [pair.base for pair in found.pairs]),
         (found.other, [pair.other for pair in found.pairs]),
     ):
-        plans = {id(plan): plan for case in cases for plan in case.plans}.values()
+        plans = {id(plan): plan for case in cases for plan in case.measured}.values()
         phases = [phase for plan in plans for phase in subject.measured.phases_of(plan)]
         limited = sum(1 for phase in phases if phase["host_limited"])
         if limited:
@@ -152,6 +156,17 @@ def _common_notes(noun: str, pair: Pair, common: int, sides: tuple[int, int]) ->
     if common < max(sides):
         what = f"{figures.of(common, noun)} {'is' if common == 1 else 'are'} in both"
         yield f"{pair.base.title}: {what}, of {sides[0]:,} and {sides[1]:,}"
+
+
+def _step_notes(found: Match) -> Iterator[str]:
+    """Older versions kept no times by steps of each repeat."""
+    for subject in (found.base, found.other):
+        if steps.only_means(subject.measured.summary["steps"]):
+            yield (
+                f"{subject.name}: an older version kept the times by steps as means over repeats "
+                f"alone, which stand here as one repeat (`switchbench table {subject.directory} "
+                "--again` makes its summary anew)"
+            )
 
 
 def _record_notes(found: Match) -> Iterator[str]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import welch
 from .match import Match, Pair
-from .measures import MEASURES, Entry, Measure, with_times
+from .measures import MEASURES, Entry, Measure, of_output, with_times
 from .subjects import Case, Subject
 from .welch import Floats
 
@@ -26,6 +26,8 @@ SAME, UNSURE, UNKNOWN = "same", "not sure", "not known"
 Columns = Sequence[Sequence[Entry]]  # of each phase its repeats
 
 ONE_REPEAT = "one repeat: no interval"
+ONE_FIGURE = "HPCC's figure is of its best measurements: no interval"
+ONE_SIDE = "observed in one of the results only"
 NO_SPREAD = "no spread among the repeats: no interval"
 
 
@@ -100,7 +102,7 @@ def _known(value: Any) -> float | None:
 def _judged(row: Row, confidence: float) -> Row:
     """With its verdict, and why there is no interval."""
     if row.difference is None:
-        return replace(row, reason="observed in one of the results only")
+        return replace(row, reason=ONE_SIDE)
     word = BETTER if row.difference * row.measure.better > 0 else WORSE
     if row.p_adjusted is not None:
         return replace(row, verdict=word if row.p_adjusted < 1.0 - confidence else UNSURE)
@@ -115,11 +117,34 @@ def _judged(row: Row, confidence: float) -> Row:
 def plan_rows(number: int, match: Match, confidence: float) -> Iterator[Row]:
     """The measures of two cases' whole plans."""
     pair = match.pairs[number]
+    if pair.base.suite is not None and pair.other.suite is not None:
+        yield from _output_rows(number, pair.base.suite["outputs"], pair.other.suite["outputs"])
+        return
     base, other = (
-        [with_times(plan, subject.measured.phases_of(plan)) for plan in case.plans]
+        [
+            with_times(plan, subject.measured.phases_of(plan), _steps_of(subject, plan))
+            for plan in case.plans
+        ]
         for subject, case in ((match.base, pair.base), (match.other, pair.other))
     )
     yield from _rows(number, [""], ([base], [other]), confidence)
+
+
+def _steps_of(subject: Subject, plan: Entry) -> Entry:
+    return subject.steps.get((plan["trial"], plan["network"]), {})
+
+
+def _output_rows(number: int, base: Entry, other: Entry) -> Iterator[Row]:
+    """HPCC's measures, one figure of each run: by its definition of the best measurements."""
+    for measure in map(of_output, base):
+        values = measure.of(base), measure.of(other)
+        if values == (None, None):
+            continue
+        counts = (int(values[0] is not None), int(values[1] is not None))
+        row = Row(number, "", measure, *values, counts)
+        if values[0] is not None and values[1] is not None:
+            row = replace(row, difference=values[1] - values[0], reason=ONE_FIGURE)
+        yield row if row.reason else replace(row, reason=ONE_SIDE)
 
 
 def phase_rows(number: int, match: Match, confidence: float) -> Iterator[Row]:
@@ -143,9 +168,9 @@ def _rows(
 
 
 def phases_of(subject: Subject, case: Case) -> dict[int, list[Entry]]:
-    """The phases of a case by number, an entry for each repeat."""
+    """The phases of a case by number, an entry for each repeat; a suite has none of its own."""
     found: dict[int, list[Entry]] = {}
-    for plan in case.plans:
+    for plan in case.plans if case.suite is None else ():
         for entry in subject.measured.phases_of(dict(plan)):
             found.setdefault(entry["phase"], []).append(entry)
     return found

@@ -97,7 +97,7 @@ def _compared(one: Compared) -> Value:
 
 
 def _case(case: Case) -> Value:
-    trials = [plan["trial"] for plan in case.plans]
+    trials = [plan["trial"] for plan in case.measured]
     return {"title": case.title, "settings": case.settings, "trials": trials}
 
 
@@ -141,7 +141,8 @@ def _basis(basis: Basis) -> Value:
 
 
 def _system(one: Compute) -> Value:
-    return asdict(one) | {"ring_by_hpl": one.ratio("ring"), "stream_by_hpl": one.ratio("stream")}
+    known = {name: value for name, value in asdict(one).items() if name != "several"}
+    return known | {"ring_by_hpl": one.ratio("ring"), "stream_by_hpl": one.ratio("stream")}
 
 
 def _shared(row: shared.Row) -> Value:

@@ -108,7 +108,8 @@ class _Run:
 
 
 def _runs(subject: Subject, case: Case, places: NDArray[np.int64]) -> list[_Run]:
-    found = (subject.measured.records.flows(plan_key(plan)) for plan in case.plans)
+    plans = case.plans if case.suite is None else ()
+    found = (subject.measured.records.flows(plan_key(plan)) for plan in plans)
     return [_coded(flows, places) for flows in found if flows is not None]
 
 

@@ -3,7 +3,8 @@
 
 Two cases are beside each other if matrix, size, load and transport are the same, but for what is
 the question. Where the transport is, frames stand beside messages as in the summary's comparisons
-(results/transports.py): at equal payload, else the largest frames, and each at its own load.
+(results/transports.py): at equal payload, else the largest frames, and each at its own load; what
+goes by steps has no load, and stands beside the same at equal size.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ..model import SCHEDULE
 from ..results import transports
 from . import settings
 from .settings import Differing, Settings
@@ -56,7 +58,7 @@ def match(base: Subject, other: Subject, question: set[str]) -> Match:
         return found
     asked = question | _own_question(base, other)
     if settings.TRANSPORT in asked and _transports(base).isdisjoint(_transports(other)):
-        found.pairs = list(_by_transport(base, other))
+        found.pairs = [*_by_transport(base, other), *_by_steps(base, other)]
         asked |= {settings.SIZE, settings.LOAD}
     else:
         found.pairs = list(_equal(base, other, asked))
@@ -112,7 +114,7 @@ def _by_transport(base: Subject, other: Subject) -> Iterator[Pair]:
     """Rows of transports side by side: the baseline's best setting beside each of the other's."""
     asked = {settings.TRANSPORT, settings.SIZE, settings.LOAD} | _own_question(base, other)
     matrices: dict[tuple[tuple[str, str], ...], list[Case]] = {}
-    for case in (*base.cases, *other.cases):
+    for case in (case for one in (base, other) for case in one.cases if not _steps(case)):
         matrices.setdefault(_identity(_without_options(case), asked), []).append(case)
     for cases in matrices.values():
         of = {id(case.plans[0]): case for case in cases}
@@ -125,10 +127,26 @@ def _by_transport(base: Subject, other: Subject) -> Iterator[Pair]:
                 yield from (Pair(of[id(best.plans[0])], of[id(one.plans[0])]) for one in beside)
 
 
+def _by_steps(base: Subject, other: Subject) -> Iterator[Pair]:
+    """Each of the baseline's beside the first of the same kind that the other has."""
+    asked = {settings.TRANSPORT} | _own_question(base, other)
+    theirs: dict[tuple[tuple[str, str], ...], Case] = {}
+    for case in filter(_steps, other.cases):
+        theirs.setdefault(_identity(_without_options(case), asked), case)
+    for case in filter(_steps, base.cases):
+        beside = theirs.get(_identity(_without_options(case), asked))
+        if beside is not None:
+            yield Pair(case, beside)
+
+
+def _steps(case: Case) -> bool:
+    return bool(case.plans[0]["traffic"] == SCHEDULE)
+
+
 def _without_options(case: Case) -> Case:
     """Its identity is that of its matrix: what a sweep chose of the transport is none of it."""
     kept = {name: word for name, word in case.settings.items() if "." not in name}
-    return Case(kept, case.plans)
+    return Case(kept, case.plans, case.suite, case.parts)
 
 
 # --- what is not beside each other ---------------------------------------------------------------

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..model import SCHEDULE
+
 Entry = Mapping[str, Any]
 
 
@@ -22,7 +24,12 @@ class Measure:
 
 
 def _rate(name: str) -> Callable[[Entry], float | None]:
-    return lambda entry: _number(entry["throughput"][name])
+    return lambda entry: None if _empty(entry) else _number(entry["throughput"][name])
+
+
+def _empty(entry: Entry) -> bool:
+    """Whether its messages had no payload, as a barrier's: 0 Mbit/s would be no rate of it."""
+    return bool(entry["traffic"] == SCHEDULE and entry["delivered_bytes"] == 0)
 
 
 def _number(value: Any) -> float | None:
@@ -48,6 +55,22 @@ def _cpu(entry: Entry) -> float | None:
     return None if seconds is None or not delivered else seconds / (delivered / 1e9)
 
 
+WHOLE_S = "whole_s"
+GIGABYTES = "GB/s"
+
+
+def _step(name: str) -> Callable[[Entry], float | None]:
+    """Of what goes by steps (steps.py)."""
+    return lambda entry: _number((entry.get("steps") or {}).get(name) or None)
+
+
+# First, as these are what was asked for.
+STEPS = (
+    Measure("t_avg", "t_avg", "us", -1, _step("t_avg_us")),
+    Measure("t_max", "t_max", "us", -1, _step("t_max_us")),
+    Measure("mbytes_s", "IMB's rate", "MB/s", +1, _step("mbytes_s")),
+    Measure("whole", "whole benchmark", "s", -1, _step(WHOLE_S)),
+)
 _RATES = (
     Measure("mean_rate", "mean flow", "Mbit/s", +1, _rate("mean")),
     Measure("slowest_rate", "slowest flow", "Mbit/s", +1, _rate("min")),
@@ -66,18 +89,27 @@ _ELAPSED = Measure(
     "elapsed", "time", "s", -1,
     lambda entry: _number(entry["elapsed_s"]) if entry["traffic"] == "transfer" else None,
 )  # fmt: skip
-MEASURES = (*_RATES, _ELAPSED, *_TIMES)
+MEASURES = (*STEPS, *_RATES, _ELAPSED, *_TIMES)
 FLOW_RATE = Measure("rate", "rate", "Mbit/s", +1, lambda _: None)
 FLOW_LOSS = Measure("loss", "lost", "%", -1, lambda _: None)
 
 
-def with_times(plan: Entry, phases: Sequence[Entry]) -> Entry:
-    """A plan with the longest of its phases' times: of each percentile the worst phase's."""
+def of_output(name: str) -> Measure:
+    """HPCC's measure of this name, which ends with its unit."""
+    title, _, unit = name.rpartition("_")
+    if unit == "usec":
+        return Measure(name, title, "us", -1, lambda outputs: _number(outputs[name]))
+    return Measure(name, title, GIGABYTES, +1, lambda outputs: _number(outputs[name]))
+
+
+def with_times(plan: Entry, phases: Sequence[Entry], steps: Entry) -> Entry:
+    """A plan with its times by steps, and the longest of its phases' others: of each percentile
+    the worst phase's."""
     latency = {
         kind: {name: _longest(phases, kind, name) for name in ("p50", "p99")}
         for kind in ("round_trip", "one_way", "pingpong")
     }
-    return {**plan, "latency": latency}
+    return {**plan, "latency": latency, "steps": steps}
 
 
 def _longest(phases: Sequence[Entry], kind: str, name: str) -> float | None:

@@ -16,12 +16,14 @@ from . import charts
 from .comparison import Compared, Comparison
 from .differences import Row
 from .shared_charts import size_of
+from .systems import system_name
 
 _WHAT, _FLOWS, _NOT, _MEANINGS = (
     "What is compared", "By flow", "What is not compared", "What the numbers mean",
 )  # fmt: skip
 _SECTIONS = (
-    *(_WHAT, charts.PROGRAMS, charts.RATIOS, charts.BALANCE, charts.PATTERNS, charts.PHASES),
+    *(_WHAT, charts.PROGRAMS, charts.RATIOS, charts.BALANCE, charts.STEPS),
+    *(charts.PATTERNS, charts.PHASES),
     *(_FLOWS, _NOT, _MEANINGS),
 )
 
@@ -154,7 +156,7 @@ def _systems(comparison: Comparison) -> Table | None:
     )
     entries = [
         {
-            "name": subject.name,
+            "name": system_name(subject.name, one, every),
             "ranks": one.ranks,
             "hpl": one.hpl / 1e9,
             "ring": one.ring and one.ring / 1e9,

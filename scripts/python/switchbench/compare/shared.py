@@ -2,27 +2,35 @@
 """Figures of one definition from several programs, ours among them (foreign/measures.py).
 
 Ours are made of the summary: of streams and transfers what the receivers verified, of messages
-there and back half the round trip. What is of another definition, or at another number of ranks or
-another size, stands beside nothing.
+there and back half the round trip. Of a streamed ring the slowest process counts, as in HPCC's and
+IMB's, which the records say; it is named, as nobody waits in it. What is of another definition, or
+at another number of ranks or another size, stands beside nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..errors import ConfigurationError
 from ..foreign import hpcc, imb
 from ..foreign.figure import MEGA, Ours
 from ..foreign.measures import COMMON, Common
-from ..report.data import Measured
+from ..report.columns import Flows
+from ..report.data import Measured, plan_key
 from ..results import measures as m
 from ..results.directory import load_summary
+from .settings import TRANSPORT
 from .subjects import Subject
 
 _PAIR = 2
+_RINGS = ("ring_rate", "random_ring_rate", "sendrecv_rate")
+STREAMED = "streamed"
 FULL_LOAD = 100.0  # % of line: below, a rate says what was asked for
 
 
@@ -44,6 +52,7 @@ class Voice:
     """Figures of one program, or of one transport of ours, in one result."""
 
     name: str
+    program: str  # without the result's name
     values: dict[Key, float]  # the mean, where there are several
 
 
@@ -91,13 +100,14 @@ def shared(subjects: Sequence[Subject]) -> Shared:
 def voices_of(subject: Subject) -> list[Voice]:
     """One for each program or transport that the result has figures of."""
     found: dict[str, dict[Key, list[float]]] = {}
-    for name, key, value in (*_imported(subject.imported), *_own(subject.measured)):
+    for name, key, value in (*_imported(subject.imported), *_own(subject)):
         if value > 0:
             found.setdefault(name, {}).setdefault(key, []).append(value)
     several = len(found) > 1
     return [
         Voice(
             f"{subject.name} {name}" if several else subject.name,
+            name,
             {key: sum(values) / len(values) for key, values in by_key.items()},
         )
         for name, by_key in found.items()
@@ -115,44 +125,63 @@ def _imported(entries: Sequence[Mapping[str, Any]]) -> Iterator[_Figure]:
             yield entry["tool"], key, float(ours["value"])
 
 
-def _own(measured: Measured) -> Iterator[_Figure]:
-    for plan in measured.summary["plans"]:
+def _own(subject: Subject) -> Iterator[_Figure]:
+    """Of the part of the result that `--by` takes."""
+    networks = {plan["network"] for plan in subject.measured.summary["plans"]}
+    for plan in (plan for case in subject.cases if case.suite is None for plan in case.plans):
         if plan["size_unit"] == "message" and isinstance(plan["size"], int):
-            for measure, size, value in _of_plan(plan, measured.phases_of(plan)):
-                yield plan["transport"], Key(measure, plan["ranks"], size), value
-    try:
-        summary = load_summary(measured.directory)
-        yield from (*_messages(summary["messages"]), *_steps(summary["steps"]))
-    except (ConfigurationError, KeyError, TypeError, ValueError):
-        return  # of another version: they are not needed for anything else
+            for measure, size, value in _of_plan(plan, subject.measured):
+                streamed = f" {STREAMED}" if measure in _RINGS else ""
+                key = Key(measure, plan["ranks"], size)
+                yield _path(plan, networks) + streamed, key, value
+    yield from _steps(subject, networks)
+    with suppress(ConfigurationError, KeyError, TypeError, ValueError):
+        # Of another version they are not here: they are needed for nothing else.
+        yield from _messages(load_summary(subject.measured.directory)["messages"], subject)
 
 
-def _messages(messages: Mapping[str, Any]) -> Iterator[_Figure]:
+def _path(entry: Mapping[str, Any], networks: Collection[str]) -> str:
+    """The transport, and the network where the result has several."""
+    several = len(networks) > 1
+    return f"{entry['transport']} in {entry['network']}" if several else str(entry["transport"])
+
+
+def _messages(messages: Mapping[str, Any], subject: Subject) -> Iterator[_Figure]:
     """There and back."""
-    for curve in messages["curves"]:
+    transports = {case.settings[TRANSPORT] for case in subject.cases}
+    networks = {curve["network"] for curve in messages["curves"]}
+    for curve in (curve for curve in messages["curves"] if curve["transport"] in transports):
         for point in curve["points"]:
             values = (point["latency_us"]["mean"], point["bandwidth_mbps"])
             for measure, value in zip(("pingpong_time", "pingpong_rate"), values, strict=True):
                 if value is not None:
                     key = Key(measure, curve["ranks"], point["size"])
-                    yield curve["transport"], key, float(value)
+                    yield _path(curve, networks), key, float(value)
 
 
-def _steps(steps: Mapping[str, Any]) -> Iterator[_Figure]:
+def _steps(subject: Subject, networks: Collection[str]) -> Iterator[_Figure]:
     """By IMB's definitions, and under HPCC's names (doc/hpcc-imb.md): as those programs' own."""
+    steps = subject.measured.summary["steps"]
+    mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.measured}
     functions = [one for one in steps["functions"] if not _skewed(one)]
     for function in functions:
         name = function["pattern"]
         ranks = _PAIR if name in imb.OF_TWO else function["ranks"]  # the others only wait
+        voice = _voice(function, networks, _told(function, functions))
         for point in function["points"]:
+            places = ((trial, function["network"]) for trial in point["trials"])
+            if subject.chosen and mine.isdisjoint(places):
+                continue
             time, rate = point["imb"]["t_avg_us"], point["imb"]["mbytes_s"]
             found = [time and imb.time_in_ours(name, ranks, point["size"], time)]
             found.append(rate and imb.rate_in_ours(name, ranks, point["size"], rate * MEGA))
-            yield from _voiced(function, found, _told(function, functions))
-    for run in steps["hpcc"]:
+            yield from _voiced(voice, found)
+    chosen = [case.suite for case in subject.cases if case.suite is not None]
+    suites = chosen if subject.chosen else steps["hpcc"]
+    for run in suites:
         outputs = run["outputs"].items()
         found = [value and hpcc.in_ours(name, run["ranks"], value) for name, value in outputs]
-        yield from _voiced(run, found)
+        yield from _voiced(_voice(run, networks, _swept(run, suites)), found)
 
 
 def _skewed(function: Mapping[str, Any]) -> bool:
@@ -171,28 +200,40 @@ def _told(function: Mapping[str, Any], all_of_them: Sequence[Mapping[str, Any]])
     ]
 
 
-def _voiced(
-    entry: Mapping[str, Any], found: Sequence[Ours | None], told: Sequence[str] = ()
-) -> Iterator[_Figure]:
-    """With the transport, and the algorithm where there are several."""
+def _swept(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What tells a run of HPCC's suite apart from the others over its transport."""
+    alike = [one for one in runs if one["transport"] == run["transport"]]
+    return [
+        f"{name}={value}"
+        for name, value in run["parameters"].items()
+        if any(one["parameters"].get(name) != value for one in alike)
+    ]
+
+
+def _voice(entry: Mapping[str, Any], networks: Collection[str], told: Sequence[str]) -> str:
+    """The path, and the algorithm where there are several."""
     algorithm = entry["parameters"].get("algorithm")
-    voice = " ".join([entry["transport"], *([algorithm] if algorithm else []), *told])
+    return " ".join([_path(entry, networks), *([algorithm] if algorithm else []), *told])
+
+
+def _voiced(voice: str, found: Sequence[Ours | None]) -> Iterator[_Figure]:
     for ours in found:
         if ours:
             yield voice, Key(ours.measure, ours.ranks, ours.size), ours.value
 
 
 def _of_plan(
-    plan: Mapping[str, Any], phases: Sequence[Mapping[str, Any]]
+    plan: Mapping[str, Any], measured: Measured
 ) -> Iterator[tuple[str, int | None, float]]:
     """Measure, size and Mbit/s of one flow."""
     load = plan["asked_load"]
     if plan["traffic"] not in ("stream", "transfer") or (load is not None and load < FULL_LOAD):
         return
     if plan["pattern"] == "ring" and plan["ranks"] > 2:
-        yield from _of_ring(plan, phases)
+        yield from _of_ring(plan, measured.records.flows(plan_key(plan)))
     elif plan["ranks"] == 2:
         size = None if plan["transport"] == "tcp" else plan["size"]  # one stream of bytes
+        phases = measured.phases_of(dict(plan))
         for flows, measure in ((1, "one_way_rate"), (2, "both_ways_rate")):
             rate = m.mean(_rate(phase) for phase in phases if phase["flows"] == flows)
             if rate is not None:
@@ -200,22 +241,37 @@ def _of_plan(
 
 
 def _of_ring(
-    plan: Mapping[str, Any], phases: Sequence[Mapping[str, Any]]
+    plan: Mapping[str, Any], flows: Flows | None
 ) -> Iterator[tuple[str, int | None, float]]:
     """HPCC's rings: the natural one, and the geometric mean over random ones."""
+    if flows is None:
+        return
     natural = bool(plan["parameters"].get("natural", True))
     forward = plan["parameters"].get("directions") == "forward"
     rates: dict[str, list[float]] = {}
-    for phase in phases:
-        measure = "ring_rate" if natural and phase["phase"] == 0 else "random_ring_rate"
+    for phase in np.unique(flows.phase).tolist():
+        measure = "ring_rate" if natural and phase == 0 else "random_ring_rate"
         if forward:
             measure = "sendrecv_rate"
-        rate = _rate(phase)
-        if rate:
-            rates.setdefault(measure, []).append(rate)
+        rates.setdefault(measure, []).append(slowest_rank_mbps(flows, phase))
     for measure, values in rates.items():
-        logarithms = [math.log(value) for value in values]
-        yield measure, plan["size"], math.exp(sum(logarithms) / len(logarithms))
+        if all(value > 0 for value in values):  # false for NaN: HPCC leaves no ring out, either
+            logarithms = [math.log(value) for value in values]
+            yield measure, plan["size"], math.exp(sum(logarithms) / len(logarithms))
+
+
+def slowest_rank_mbps(flows: Flows, phase: int) -> float:
+    """One flow of the process that is slowest to send or to receive, the mean over its flows of
+    either side: HPCC and IMB divide by the time of the slowest process, in which it does both. NaN
+    where a flow was not observed."""
+    chosen = flows.phase == phase
+    slowest = math.inf
+    for ends in (flows.src[chosen], flows.dst[chosen]):
+        counts = np.bincount(ends)
+        totals = np.bincount(ends, weights=flows.mbps[chosen])
+        means = totals[counts > 0] / counts[counts > 0]
+        slowest = float(np.minimum(slowest, means.min()))  # NaN stays
+    return slowest
 
 
 def _rate(phase: Mapping[str, Any]) -> float | None:

@@ -19,20 +19,28 @@ from ..report.data import Measured
 from ..results import figures
 from ..results.directory import CONFIGURATION
 from ..results.transports import BASELINES
-from . import settings
+from . import settings, steps
 from .settings import Settings
 
 Entry = dict[str, Any]
 
-_PARTS = ("status", "run", "trials", "plans", "ports", "imported")  # of a summary: what is compared
+# Of a summary: what is compared.
+_PARTS = ("status", "run", "trials", "plans", "steps", "ports", "imported")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One matrix at one setting."""
+    """One matrix at one setting; or a run of HPCC's suite, as one plan."""
 
     settings: Settings
     plans: list[Entry]  # one for each repeat, in their order
+    suite: Entry | None = None  # of the summary's `steps.hpcc`
+    parts: list[Entry] = field(default_factory=list)  # a suite's own plans
+
+    @property
+    def measured(self) -> list[Entry]:
+        """The summary's plans that it is made of."""
+        return self.parts or self.plans
 
     @property
     def title(self) -> str:
@@ -43,6 +51,8 @@ class Case:
     def setting(self) -> str:
         """How it was carried."""
         plan = self.plans[0]
+        if self.suite is not None:
+            return str(plan["transport"])
         load = "" if plan["asked_load"] is None else f", {plan['asked_load']:g} %"
         return f"{plan['transport']}, {self.size}{load}"
 
@@ -76,6 +86,11 @@ class Subject:
     def settings(self) -> Settings:
         """What the run was made on."""
         return settings.of_run(self.measured.summary, self.configuration) | self.chosen
+
+    @cached_property
+    def steps(self) -> dict[steps.Place, Entry]:
+        """What its trials by steps took."""
+        return steps.by_trial(self.measured.summary["steps"])
 
     @property
     def directory(self) -> Path:
@@ -145,13 +160,20 @@ def _configuration(measured: Measured) -> Entry:
 
 def _cases(measured: Measured, tests: list[Any]) -> Iterator[Case]:
     found: dict[tuple[Any, ...], Case] = {}
+    suites = list(steps.suites(measured.summary["steps"], measured.summary["plans"]))
+    of_suites = {id(plan) for _, members in suites for plan in members}
     for plan in measured.summary["plans"]:
+        if id(plan) in of_suites:
+            continue
         known = settings.of_plan(plan, tests)
         key = (plan["test"], *known.items())
         found.setdefault(key, Case(known, [])).plans.append(plan)
     for case in found.values():
         case.plans.sort(key=lambda plan: int(plan["repeat"]))
         yield case
+    for suite, members in suites:
+        plan = steps.plan_of(suite, members)
+        yield Case(settings.of_plan(plan, tests), [plan], suite, members)
 
 
 def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:

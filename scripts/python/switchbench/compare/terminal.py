@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from rich import box
@@ -14,9 +14,21 @@ from rich.table import Table
 
 from ..results import figures
 from .comparison import Compared, Comparison
-from .differences import BETTER, DIFFERS, NO_SPREAD, ONE_REPEAT, SAME, UNSURE, WORSE, Row
+from .differences import (
+    BETTER,
+    DIFFERS,
+    NO_SPREAD,
+    ONE_FIGURE,
+    ONE_REPEAT,
+    SAME,
+    UNSURE,
+    WORSE,
+    Row,
+)
 from .match import Match
+from .measures import GIGABYTES
 from .shared_charts import size_of
+from .systems import system_name
 
 MOST = 10  # phases and flows, without --all
 TIMES = 5.0  # from there on ratios are shown, not percents
@@ -152,7 +164,12 @@ class _Page:
 
     def _systems(self) -> None:
         named = zip(self._comparison.subjects, self._comparison.systems, strict=True)
-        rows = [(subject.name, one) for subject, systems in named for one in systems if one.hpl]
+        rows = [
+            (system_name(subject.name, one, systems), one)
+            for subject, systems in named
+            for one in systems
+            if one.hpl
+        ]
         if not rows:
             return
         self._heading("Communication and memory by computing (Saini et al. 2005, Figures 1 to 4)")
@@ -235,6 +252,8 @@ def _giga(value: float | None) -> str:
 def _title(match: Match, row: Row) -> str:
     pair = match.pairs[row.pair]
     title = f"{pair.title}, {row.of}" if row.of else pair.title
+    if pair.base.suite is not None:
+        return title  # what is repeated in it is HPCC's
     *first, last = pair.repeats
     counts = " and ".join([*map(str, first), figures.of(last, "repeat")])
     return f"{title}; {counts}"
@@ -249,13 +268,13 @@ def _share(shown: int, of: int, noun: str) -> str:
     return "" if shown == of else f", the foremost {shown} of {figures.of(of, noun)} (--all)"
 
 
-def _plus(value: float | None) -> str:
+def _plus(value: float | None, words: Callable[[float], str] = figures.digits) -> str:
     """With its sign; what three decimals would make -0.000 has four digits all the same."""
     if value is None:
         return figures.UNKNOWN
     if abs(value) < LEAST:
         return "+0"
-    shown = figures.digits(value) if abs(value) >= 1e-3 else figures.scientific(value)
+    shown = words(value) if abs(value) >= 1e-3 else figures.scientific(value)
     return shown if value < 0 else f"+{shown}"
 
 
@@ -268,6 +287,11 @@ def _below(rows: Sequence[Row]) -> list[str]:
         notes.append(
             "one repeat on a side: nobody knows how far the next one would differ, so there is no "
             "interval (`repeat: 5` in the configuration makes one)"
+        )
+    if ONE_FIGURE in reasons:
+        notes.append(
+            "HPCC's measures are of the best of its measurements, one figure a run: there is no "
+            "interval, and two runs of the same network differ, too"
         )
     if NO_SPREAD in reasons and verdicts & {SAME, DIFFERS}:
         notes.append("same, differs: every repeat of a side gave the same, so there is no interval")
@@ -293,14 +317,15 @@ def _table(*titles: str, widths: Sequence[int] = (), header: bool = True) -> Tab
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    shown = figures.UNKNOWN if row.low is None else f"{_plus(row.low)} to {_plus(row.high)}"
+    sure = figures.UNKNOWN if row.low is None else f"{_plus(row.low)} to {_plus(row.high)}"
+    shown = figures.scientific if row.measure.unit == GIGABYTES else figures.digits
     return (
-        f"  {row.measure.title}, {row.measure.unit}".replace("us", "µs"),
-        figures.digits(row.base),
-        figures.digits(row.other),
-        _plus(row.difference),
+        f"  {row.measure.title}, {row.measure.unit.replace('us', 'µs')}",
+        shown(row.base),
+        shown(row.other),
+        _plus(row.difference, shown),
         _relative(row),
-        shown,
+        sure,
         row.verdict,
     )
 

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench compare` of what goes by steps: IMB's functions, HPCC's measures, kernels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import synthetic
+from compared import balance
+from switchbench.cli import main
+from switchbench.compare import charts, comparison, document, subjects
+from switchbench.compare.systems import Compute
+from switchbench.model import Trial
+from switchbench.results.directory import RECORDS, SUMMARY, RunDirectory, replace_json
+from switchbench.results.summary import Summary
+from test_steps import execution, kernel_run, steps_trial, suite_trial
+
+Times = Sequence[tuple[float, float]]  # of both ranks, by repeat
+RANKS = ("node1:e0", "node2:e0")
+
+
+def function(number: int, name: str, size: int, times: Times, **more: Any) -> list[Any]:
+    """A function's trials with their records."""
+    return [
+        (trial, [execution(trial, rank, [us]) for rank, us in zip(RANKS, both, strict=True)])
+        for repeat, both in enumerate(times)
+        for trial in [
+            steps_trial(
+                number + repeat, repeat=repeat, pattern={"name": name}, sizes=(size,), point=number,
+                **more,
+            )
+        ]
+    ]  # fmt: skip
+
+
+def suite(number: int, time_us: float, **more: Any) -> list[Any]:
+    """HPCC's rings: a measurement by each method."""
+    return [
+        (trial, [execution(trial, rank, [time_us]) for rank in RANKS])
+        for place, (measure, method) in enumerate(
+            (measure, method)
+            for measure in ("latency", "bandwidth")
+            for method in ("sendrecv", "nonblocking")
+        )
+        for trial in [
+            suite_trial(number + place, 0, {"hpcc": measure, "method": method}, flows=6, **more)
+        ]
+    ]
+
+
+def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
+    """A results directory of these trials; all flows carry the same."""
+    trials = [trial for part in parts for trial, _ in part]
+    site = synthetic.make_site()
+    directory = RunDirectory(path)
+    directory.write_configuration(
+        {"switchbench": 1, "site": {"lab": "one-switch"}, "tests": [{"pattern": "any"}]}
+    )
+    summary = Summary(synthetic.make_run(site, *trials))
+    records = [synthetic.hello(node) for node in ("node1", "node2")]
+    for trial, executions in (one for part in parts for one in part):
+        place: dict[str, Any] = {"trial": trial.id, "repeat": trial.repeat}
+        for phase in range(trial.phases):
+            for ends in (RANKS, RANKS[::-1]):
+                records += [
+                    synthetic.tcp_side(side, *ends, 10**6, 10**6, **place, phase=phase)
+                    for side in ("source", "destination")
+                ]
+            records += [record | {"phase": phase} for record in executions]
+            records += [
+                synthetic.phase_record(node, **place, phase=phase) for node in ("node1", "node2")
+            ]
+        records += [synthetic.trial_record(node, **place) for node in ("node1", "node2")]
+    with (path / RECORDS).open("w") as file:
+        for number, record in enumerate(records, start=1):
+            summary.feed(number, record)
+            file.write(json.dumps(record, separators=(",", ":")) + "\n")
+    directory.write_summary(summary.finish(synthetic.about(), []))
+    return path
+
+
+def rows(
+    capsys: pytest.CaptureFixture[str], *words: object, status: int = 0
+) -> tuple[dict[str, Any], dict[tuple[str, str], dict[str, Any]]]:
+    """The comparison, and its rows by the pair's title and measure."""
+    capsys.readouterr()
+    assert main(["compare", *map(str, words), "--json", "-"]) == status
+    value: dict[str, Any] = json.loads(capsys.readouterr().out)
+    Draft202012Validator(document.schema()).validate(value)
+    (one,) = value["comparisons"]
+    titles = [pair["baseline"]["title"] for pair in one["pairs"]]
+    return value, {(titles[row["pair"]], row["measure"]): row for row in one["plans"]}
+
+
+STEADY: Times = [(99.0, 100.0), (100.0, 101.0), (101.0, 102.0)]
+SLOWER: Times = [(2 * one, 2 * other) for one, other in STEADY]
+SENDRECV = "sendrecv, 2 ranks: tcp, 1 KiB messages"
+
+
+def test_times_of_functions_have_intervals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Less time is better, more of IMB's rate; over repeats they are as sure as rates."""
+    a = made(tmp_path / "a", function(0, "sendrecv", 1024, STEADY))
+    b = made(tmp_path / "b", function(0, "sendrecv", 1024, SLOWER))
+    _, found = rows(capsys, a, b)
+    t_avg, t_max, rate = (found[SENDRECV, name] for name in ("t_avg", "t_max", "mbytes_s"))
+    assert (t_avg["baseline"], t_avg["other"], t_avg["unit"]) == (100.5, 201.0, "us")
+    assert (t_max["baseline"], t_max["other"]) == (101.0, 202.0)
+    assert (t_avg["verdict"], rate["verdict"]) == ("worse", "worse")
+    assert (t_avg["better"], rate["better"]) == ("less", "more")
+    assert t_avg["repeats"] == [3, 3]
+    # Welch: s^2 is 1 and 4 of three each; freedom 2 (1 + 4)^2 / (1 + 16), t = 3.0 there.
+    assert t_avg["degrees_of_freedom"] == pytest.approx(50 / 17)
+    half = 3.2192 * (5 / 3) ** 0.5
+    assert t_avg["high"] - t_avg["difference"] == pytest.approx(half, rel=1e-3)
+    assert rate["baseline"] == pytest.approx(sum(2 * 1024 / t for t in (100, 101, 102)) / 3)
+    assert rows(capsys, b, a)[1][SENDRECV, "t_avg"]["verdict"] == "better"
+
+
+def test_a_ping_pong_is_of_half_the_round_trip(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = made(tmp_path / "a", function(0, "pingpong", 1024, STEADY))
+    b = made(tmp_path / "b", function(0, "pingpong", 1024, STEADY))
+    _, found = rows(capsys, a, b)
+    row = found["pingpong, 2 ranks: tcp, 1 KiB messages", "t_avg"]
+    assert (row["baseline"], row["verdict"]) == (50.25, "not sure")
+
+
+def test_one_repeat_has_no_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = made(tmp_path / "a", function(0, "sendrecv", 1024, STEADY[:1]))
+    b = made(tmp_path / "b", function(0, "sendrecv", 1024, SLOWER))
+    row = rows(capsys, a, b)[1][SENDRECV, "t_avg"]
+    assert (row["low"], row["verdict"], row["repeats"]) == (None, "not known", [1, 3])
+    assert row["difference"] == pytest.approx(201.0 - 99.5)
+
+
+def test_of_an_older_version_means_are_one_repeat(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it kept of several repeats has no spread: it must not look sure."""
+    a = made(tmp_path / "a", function(0, "sendrecv", 1024, STEADY))
+    b = made(tmp_path / "b", function(0, "sendrecv", 1024, SLOWER))
+    summary = json.loads((a / SUMMARY).read_text())
+    del summary["steps"]["functions"][0]["points"][0]["by_repeat"]
+    replace_json(a / SUMMARY, summary)
+    value, found = rows(capsys, a, b)
+    row = found[SENDRECV, "t_avg"]
+    assert (row["baseline"], row["repeats"], row["verdict"]) == (100.5, [1, 3], "not known")
+    (note,) = (one for one in value["comparisons"][0]["notes"] if "older version" in one)
+    assert "--again" in note
+
+
+def test_empty_messages_have_times_and_no_rates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0 Mbit/s of a barrier would be called the same."""
+    parts = function(0, "barrier", 0, STEADY)
+    empty = [
+        (trial, [record | {"messages_lost": 0} for record in records]) for trial, records in parts
+    ]
+    a = made(tmp_path / "a", empty)
+    summary = json.loads((a / SUMMARY).read_text())
+    for entry in (*summary["plans"], *summary["trials"]):
+        entry["delivered_bytes"] = 0
+    replace_json(a / SUMMARY, summary)
+    _, found = rows(capsys, a, f"other={a}")
+    assert {name for _, name in found} == {"t_avg", "t_max"}
+
+
+def test_hpccs_measures_are_one_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its outputs by its names, best figures without an interval; not the trials it is made of."""
+    a = made(tmp_path / "a", suite(0, 8.0))
+    b = made(tmp_path / "b", suite(0, 10.0))
+    value, found = rows(capsys, a, b)
+    (pair,) = value["comparisons"][0]["pairs"]
+    assert pair["baseline"]["title"] == "hpcc, 2 ranks: tcp"
+    assert pair["baseline"]["trials"] == [0, 1, 2, 3]
+    latency = found["hpcc, 2 ranks: tcp", "NaturallyOrderedRingLatency_usec"]
+    assert (latency["baseline"], latency["other"], latency["unit"]) == (4.0, 5.0, "us")
+    assert (latency["better"], latency["verdict"], latency["low"]) == ("less", "not known", None)
+    assert "HPCC's figure is of its best measurements" in latency["reason"]
+    rate = found["hpcc, 2 ranks: tcp", "RandomlyOrderedRingBandwidth_GBytes"]
+    assert rate["baseline"] == pytest.approx(2e6 / 4.0 / 1e3)
+    assert (rate["better"], rate["unit"], rate["percent"]) == ("more", "GB/s", pytest.approx(-20.0))
+    assert value["comparisons"][0]["phases"] == value["comparisons"][0]["flows"] == []
+    assert ("hpcc, 2 ranks: tcp", "MinPingPongLatency_usec") not in found  # not measured in either
+
+
+def kernels(number: int, times: Times) -> list[Any]:
+    """Repeats of a kernel of 15 iterations."""
+    found = []
+    for repeat, both in enumerate(times):
+        trial, records = kernel_run("tcp", number, both)
+        trial = replace(trial, id=number + repeat, repeat=repeat)
+        place = {"trial": trial.id, "repeat": repeat}
+        found.append((trial, [record | place for record in records]))
+    return found
+
+
+def test_kernels_by_the_time_of_the_whole_benchmark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = made(tmp_path / "a", kernels(0, STEADY))
+    b = made(tmp_path / "b", kernels(0, SLOWER))
+    _, found = rows(capsys, a, b)
+    ((_, row),) = ((key, row) for key, row in found.items() if key[1] == "whole")
+    assert row["baseline"] == pytest.approx(15 * 101e-6)  # the slower rank's mean
+    assert (row["unit"], row["better"], row["verdict"]) == ("s", "less", "worse")
+
+
+def test_transports_of_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What goes by steps has no load; kernels and empty messages have no size to be matched by."""
+    steps: list[Any] = []
+    number = 0
+    makers: tuple[Callable[..., list[Any]], ...] = (
+        lambda n, **more: function(n, "barrier", 0, STEADY, **more),
+        lambda n, **more: function(n, "sendrecv", 1024, STEADY, **more),
+        lambda n, **more: suite(n, 8.0, **more),
+    )
+    for transport in ("tcp", "verbs"):
+        for maker in makers:
+            some = maker(number, transport=transport, test=len(steps))
+            steps.append(some)
+            number += len(some)
+    value, _ = rows(capsys, made(tmp_path / "both", *steps), "--by", "transport")
+    (one,) = value["comparisons"]
+    assert [pair["baseline"]["title"] for pair in one["pairs"]] == [
+        "barrier, 2 ranks: tcp, messages by steps",
+        SENDRECV,
+        "hpcc, 2 ranks: tcp",
+    ]
+    assert [one["alone"], one["differing"]] == [[], []]
+
+
+def test_on_the_terminal_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = (
+        made(
+            tmp_path / name,
+            function(0, "sendrecv", 1024, times),
+            function(10, "sendrecv", 4096, times),
+            suite(20, share * 8.0),
+        )
+        for name, times, share in (("a", STEADY, 1), ("b", SLOWER, 2))
+    )
+    capsys.readouterr()
+    assert main(["compare", str(a), str(b), "--html", str(tmp_path / "page.html")]) == 0
+    shown = capsys.readouterr().out
+    for words in ("t_avg, µs", "IMB's rate, MB/s", "NaturallyOrderedRingLatency, µs"):
+        assert words in shown
+    assert "one figure a run: there is no" in shown
+    assert "ring latency sendrecv" not in shown
+    page = (tmp_path / "page.html").read_text()
+    assert "Time of sendrecv, 2 ranks" in page
+    found = comparison.compare(
+        subjects.load([str(a), str(b)], None), [Compute(), Compute()], comparison.Asked()
+    )
+    figures = {figure.name: figure for figure in charts.charts(found)}
+    curves = {trace["name"]: (trace["x"], trace["y"]) for trace in figures["steps-0"].data}
+    assert curves == {"a": ([1024, 4096], [100.5, 100.5]), "b": ([1024, 4096], [201.0, 201.0])}
+    latency, rate = figures["hpcc-0-2"].data
+    assert (set(latency["x"]), set(rate["x"])) == ({100.0}, {-50.0})
+    times = figures["step-times-0"].data
+    assert [trace["name"] for trace in times] == ["t_avg", "t_max"]
+    assert times[0]["x"] == [100.0, 100.0]
+    assert None not in times[0]["error_x"]["array"]
+
+
+def two_transports(path: Path) -> Path:
+    """HPCC's suite over two transports, the second at half the time."""
+    return made(path, suite(0, 8.0), suite(4, 4.0, transport="verbs", test=1))
+
+
+def test_each_transport_is_a_system_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = two_transports(tmp_path / "both")
+    systems = balance(capsys, both, "--hpl", "1TFlop/s")["systems"]
+    assert [(one["program"], one["ring_us"], one["hpl"]) for one in systems] == [
+        ("tcp", 4.0, 1e12),
+        ("verbs", 2.0, 1e12),
+    ]
+    assert systems[1]["ring"] == pytest.approx(2 * systems[0]["ring"])
+    assert main(["compare", str(both), "--balance", "--hpl", "1TFlop/s"]) == 0
+    shown = capsys.readouterr().out
+    assert "both tcp" in shown
+    assert "both verbs" in shown
+
+
+def test_a_ratio_takes_no_transport_by_chance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a result with two it says so; parts of one by transport have one each."""
+    both = two_transports(tmp_path / "both")
+    one = made(tmp_path / "one", suite(0, 8.0))
+    found = balance(capsys, both, one, "--hpl", "1TFlop/s")
+    assert [axis["name"] for axis in found["axes"]] == ["hpl"]
+    (sentence,) = found["left_out"]
+    assert sentence.startswith("random ring: both has it of tcp and verbs, and a ratio takes one")
+    axes = balance(capsys, both, "--by", "transport", "--hpl", "1TFlop/s")["axes"]
+    shares = {axis["name"]: axis["shares"] for axis in axes}
+    assert shares["ring"] == shares["ring_latency"] == [0.5, 1.0]
