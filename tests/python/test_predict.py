@@ -15,12 +15,14 @@ import pytest
 from configs import PROJECT, needs_engine
 from switchbench.cli import main
 from switchbench.engine import PlanRefused, PlanRequest, plan_flows, plan_phases
+from switchbench.errors import ConfigurationError
 from switchbench.fabric import Fabric, Link, Routes
 from switchbench.fabric.routes import Rates
 from switchbench.model import Part, Port
 from switchbench.predict.constrained import constrained_bps
 from switchbench.predict.fair import max_min_bps
-from switchbench.predict.measured import fits, offered_shares
+from switchbench.predict.folded import unfolded
+from switchbench.predict.measured import fits, measured_bps, offered_shares
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.outlook import Outlook
 from switchbench.predict.proportional import proportional_bps
@@ -145,6 +147,21 @@ def test_the_model_gives_every_flow_something() -> None:
             bps = constrained_bps(routes, paths, asymmetric)
             assert (bps > 0).all()
             assert (bps <= NIC * (1 + 1e-9)).all()
+
+
+def test_uplinks_of_other_rates_leave_every_flow_something() -> None:
+    """Random flows between three switches below one: no rate is 0 or less, though by the paper's
+    formula earlier flows can have taken more of an uplink than it has."""
+    hosts = tuple(f"h{i}" for i in range(15))
+    access = (Link(host, f"s{i // 5}", 1000) for i, host in enumerate(hosts))
+    uplinks = (Link(f"s{i}", "root", rate) for i, rate in enumerate((1800, 1700, 100)))
+    routes = Routes(Fabric("tree", hosts, ("s0", "s1", "s2", "root"), (*access, *uplinks)))
+    generator = np.random.default_rng(6)
+    for _ in range(50):
+        sources = generator.integers(0, 15, 55)
+        paths = routes.paths(sources, (sources + generator.integers(1, 15, 55)) % 15)
+        for asymmetric in (True, False):
+            assert (constrained_bps(routes, paths, asymmetric) > 0).all()
 
 
 def test_a_demand_is_not_exceeded_and_what_it_leaves_goes_to_others() -> None:
@@ -333,9 +350,49 @@ def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["predict", str(tmp_path), "--set", "load=50%"]) == 2
     assert "--set goes with a configuration" in capsys.readouterr().err
     assert main(["predict", str(tmp_path)]) == 2
-    assert "records.ndjson: can't be read" in capsys.readouterr().err
-    (tmp_path / "records.ndjson").write_text('{"type":"flow","trial":0}\n')
-    assert main(["predict", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert "records.ndjson:1 is damaged: the record is not what its type says" in said
+    assert f"no results in {tmp_path}: No such file or directory: summary.json" in said
     assert said.count("\n") == 1
+    with pytest.raises(ConfigurationError, match=r"records\.ndjson: can't be read"):
+        measured_bps({}, tmp_path)
+    (tmp_path / "records.ndjson").write_text('{"type":"flow","trial":0}\n')
+    with pytest.raises(ConfigurationError, match=r"records\.ndjson:1 is damaged: the record is n"):
+        measured_bps({}, tmp_path)
+
+
+# --- flows that are alike ------------------------------------------------------------------------
+
+
+def three_levels(spines: int) -> Routes:
+    """64 hosts on 16 leaf switches, these on four middle ones, these on spines; one host's cable
+    is slower and one leaf's faster than the others."""
+    links = [Link(f"h{i}", f"leaf{i // 4}", 10**9 if i != 5 else 10**8) for i in range(64)]
+    links += [Link(f"leaf{i}", f"middle{i // 4}", (2 + (i == 7)) * 10**9) for i in range(16)]
+    links += [Link(f"middle{i}", f"top{j}", 3 * 10**9) for i in range(4) for j in range(spines)]
+    names = [*(f"leaf{i}" for i in range(16)), *(f"middle{i}" for i in range(4))]
+    tops = [f"top{j}" for j in range(spines)]
+    hosts = tuple(f"h{i}" for i in range(64))
+    return Routes(Fabric("levels", hosts, (*names, *tops), tuple(links)))
+
+
+@pytest.mark.parametrize("spines", [1, 2])
+@pytest.mark.parametrize("shift", [1, 4, 17, None])
+@pytest.mark.parametrize("demands", [[np.inf], [5e8], [5e8, 1e8, np.inf]])
+def test_folding_changes_no_rate(spines: int, shift: int | None, demands: list[float]) -> None:
+    """Flows that are counted once get what each of them would get; shift None: random partners."""
+    routes = three_levels(spines)
+    sources = np.arange(64)
+    destinations = (sources + (shift or 1)) % 64
+    if shift is None:
+        chosen = np.random.default_rng(3).integers(64, size=(200, 2))
+        sources, destinations = chosen[chosen[:, 0] != chosen[:, 1]].T
+    wanted = np.resize(demands, len(sources))
+    flows = Flows.of(routes, np.column_stack([sources, destinations]), wanted)
+    alone = Flows.of(routes, np.column_stack([sources, destinations]), wanted)
+    alone.__dict__["folded"] = unfolded(routes, alone.paths, wanted)
+    if shift is not None and len(demands) == 1:
+        assert len(flows.folded.paths) < len(sources)
+    assert flows.folded.counts.sum() == len(sources)
+    for name in ("hockney", "loggp", "max-min"):
+        assert np.array_equal(MODELS[name](flows), MODELS[name](alone)), name
+    assert MODELS["proportional"](flows) == pytest.approx(MODELS["proportional"](alone), rel=1e-12)

@@ -39,7 +39,7 @@ from switchbench.predict.times import (
     PhaseTime,
 )
 from switchbench.results.directory import SCHEMA
-from synthetic import make_site, make_trial
+from synthetic import make_site, make_trial, plan_entry
 
 SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]
 T0_US, BYTE_US = 70.0, 0.085
@@ -261,9 +261,14 @@ def results(tmp_path: Path) -> Path:
     names = ("status", "exit_status", "faults", "run", "ports", "expectations")
     summary: dict[str, Any] = dict.fromkeys(names) | {"schema": SCHEMA}
     summary["plans"] = [
-        {"trial": n, "repeat": 0, "network": "lab", "phases": phases, "traffic": "transfer"}
+        plan_entry(trial)
+        for trial in compile_run(read(Request(PROJECT / "conf" / "parameters.yaml"))).trials
+    ]
+    summary["plans"] += [
+        summary["plans"][0]
+        | {"trial": 1000 + phases, "phases": phases, "traffic": "transfer"}
         | {"elapsed_s": 0.08 + 0.02 * phases}
-        for n, phases in enumerate((1, 7))
+        for phases in (1, 7)
     ]
     summary["trials"] = []
     (tmp_path / "summary.json").write_text(json.dumps(summary))

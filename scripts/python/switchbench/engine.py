@@ -8,6 +8,7 @@ what it makes of a request (doc/node-protocol.md), so that the command can't dis
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class PlanSize:
     phases: int
     flows: int
     share: Share | None = None  # of what goes by steps
+    memory_bytes: int = 0  # ... that one repetition of all ranks together needs
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,12 @@ def plan_size(request: PlanRequest) -> PlanSize:
     """Phases and flows of a plan; PlanRefused with the reason."""
     record = next(_records(request, headline=True))
     said = record.get("schedule")
-    share = None
+    share, memory = None, 0
     if said is not None:
+        memory = int(said["memory_all"])
         steps, messages, payload = (int(said[name]) for name in ("steps", "messages", "bytes"))
         share = Share(steps, messages, payload, int(said["iterations"]) or None)
-    return PlanSize(int(record["phases"]), int(record["flows"]), share)
+    return PlanSize(int(record["phases"]), int(record["flows"]), share, memory)
 
 
 def plan_phases(request: PlanRequest, phases: Sequence[int] | None = None) -> list[Phase]:
@@ -144,22 +147,25 @@ def _records(
 
 def _asked(document: str) -> bytes:
     """What the engine answers to a `plan` document; PlanRefused or RunError if it does not."""
-    try:
-        result = subprocess.run(
-            [str(find_engine()), "--plan"],
-            input=document.encode(),
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except OSError as error:
-        raise RunError(f"switchbench-node can't be started: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise RunError(f"switchbench-node made no plan within {_TIMEOUT_S} s") from None
+    with open(os.memfd_create("plan"), "w+b") as answer:  # of 130 MB, say: too much for a pipe
+        try:
+            result = subprocess.run(
+                [str(find_engine()), "--plan"],
+                input=document.encode(),
+                stdout=answer,
+                stderr=subprocess.PIPE,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except OSError as error:
+            raise RunError(f"switchbench-node can't be started: {error.strerror}") from None
+        except subprocess.TimeoutExpired:
+            raise RunError(f"switchbench-node made no plan within {_TIMEOUT_S} s") from None
+        answer.seek(0)
+        output = answer.read()
     if result.returncode != 0:
-        log = result.stderr.decode(errors="replace")
-        raise _refusal(result.stdout, log, result.returncode)
-    return result.stdout
+        raise _refusal(output, result.stderr.decode(errors="replace"), result.returncode)
+    return output
 
 
 def _refusal(output: bytes, log: str, status: int) -> Exception:

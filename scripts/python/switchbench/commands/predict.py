@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,12 @@ from ..errors import ConfigurationError
 from ..fabric.routes import Rates
 from ..model import SCHEDULE, Run, Trial
 from ..predict import parameters
+from ..predict.joined import Joined, Number, join
 from ..predict.measured import CLOSE, Fit, Seen, fits, measured_bps, offered_shares, share_close
 from ..predict.models import MODELS
 from ..predict.outlook import Oracle, Outlook, fabric_of, points
 from ..predict.times import Foreteller, Time, between, measured_times
-from ..results.directory import CONFIGURATION
+from ..results.directory import CONFIGURATION, SUMMARY
 from ..results.figures import binary, digits, of
 from ..results.figures import pattern as pattern_of
 from .common import add_command, add_configuration, load_run, make_console
@@ -53,7 +54,8 @@ Tests whose ranks go on step by step are left out: their flows do not all send a
 trials [{trial, pattern, transport, load, phases, flows, models {NAME: {least_bps, mean_bps,
 greatest_bps}}, times [{what, model, foretold, measured, error}], and with results offered {least,
 mean}, interval {flows, median, within_2_percent}, fits [{model, flows, close, mean_error,
-worst_error, close_as_offered}], best first]}]"""
+worst_error, close_as_offered}], best first]}], strangers [what was measured and is not in the
+results' configuration, by pattern, ranks, transport and size]"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -114,12 +116,14 @@ def main(args: argparse.Namespace) -> int:
         raise ConfigurationError(
             "nothing can be foretold: in all tests the ranks go on step by step (doc/topology.md)"
         )
-    rows = list(_rows(run, oracle, results))
+    joined = join(run, results) if results else Joined()
+    rows = list(_rows(run, oracle, results, joined.trials))
     if args.json:
         document = {
             "topology": oracle.fabric.name,
             "parameters": [asdict(each) for each in known],
             "trials": [_entry(row) for row in rows],
+            "strangers": joined.strangers,
         }
         json.dump(document, sys.stdout, indent=1)
         print()
@@ -128,7 +132,19 @@ def main(args: argparse.Namespace) -> int:
         if left_out := len(points(run)) - len(rows):
             settings = of(left_out, "setting")
             make_console().print(f"not foretold: {settings} whose ranks go on step by step")
+    if joined.strangers:
+        print(f"switchbench: {_strange(joined.strangers, args.conf)}", file=sys.stderr)
+        return ConfigurationError.status
     return 0
+
+
+def _strange(strangers: Sequence[str], results: Path) -> str:
+    """One sentence for what was measured and is not in the configuration."""
+    more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+    return (
+        f"{results / CONFIGURATION} has no {strangers[0]}{more}, which {SUMMARY} beside it has "
+        "measured: the rest was held against it"
+    )
 
 
 def _run_of(args: argparse.Namespace, results: Path) -> Run:
@@ -158,9 +174,12 @@ def _foreteller(run: Run, known: list[parameters.Parameters], results: Path) -> 
     return Foreteller(by_path, between(run.site, results))
 
 
-def _rows(run: Run, oracle: Oracle, results: Path | None) -> Iterator[_Row]:
-    seen = measured_bps(run, results) if results else Seen({}, {}, {})
-    took = measured_times(run, results) if results and oracle.knows_times else {}
+def _rows(
+    run: Run, oracle: Oracle, results: Path | None, trials: Mapping[Number, Trial]
+) -> Iterator[_Row]:
+    """`trials`: of the results, by their numbers there."""
+    seen = measured_bps(trials, results) if results else Seen({}, {}, {})
+    took = measured_times(trials, results) if results and oracle.knows_times else {}
     for trial in _askable(run):
         outlooks = list(oracle.foretell(trial, seen.offered))
         widths = [
@@ -184,8 +203,10 @@ def _rows(run: Run, oracle: Oracle, results: Path | None) -> Iterator[_Row]:
 
 
 def _spread(outlooks: list[Outlook], model: str) -> tuple[float, float, float]:
-    rates = np.concatenate([outlook.rates[model] for outlook in outlooks])
-    return float(rates.min()), float(rates.mean()), float(rates.max())
+    rates = [outlook.rates[model] for outlook in outlooks]
+    mean = sum(float(each.sum()) for each in rates) / sum(each.size for each in rates)
+    least, greatest = min(each.min() for each in rates), max(each.max() for each in rates)
+    return float(least), mean, float(greatest)
 
 
 def _entry(row: _Row) -> dict[str, Any]:

@@ -66,10 +66,12 @@ class _State:
     def _share(self, resource: int, flow: _Flow) -> float:
         """`inverseBandwidth`, lines 26 to 32, as a bandwidth."""
         flows = self.crossing[resource]
-        used = sum(self.bps[f] for f in flows if f in self.bps)
+        capacity = float(self.routes.capacity_bps[resource])
+        left = capacity - sum(self.bps[f] for f in flows if f in self.bps)
         waiting = sum(f not in self.bps for f in flows)
         alone = min(float(self.routes.capacity_bps[r]) for r in flow.along)
-        return min(alone, (float(self.routes.capacity_bps[resource]) - used) / waiting)
+        share = left / waiting if left > capacity * _EQUAL else capacity / len(flows)
+        return min(alone, share)
 
     def asymmetrically(self, flow: _Flow) -> float | None:
         """Lines 12 to 20; None when the flow has to be looked at again without a resource."""

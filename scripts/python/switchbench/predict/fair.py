@@ -11,29 +11,34 @@ from __future__ import annotations
 import numpy as np
 
 from ..fabric.routes import Paths, Rates, Routes
+from .folded import Folded, fold
 
 _EQUAL = 1e-9  # what rounding may make of two rates that are one
 
 
 def max_min_bps(routes: Routes, paths: Paths, demand_bps: Rates | None = None) -> Rates:
     """The rate of each flow at layer 1; a flow without a demand has always something to send."""
-    capacity = np.append(routes.capacity_bps, np.inf)
-    left = capacity.copy()
     wanted = np.full(len(paths), np.inf) if demand_bps is None else demand_bps
-    rates = np.zeros(len(paths))
-    going = np.arange(len(paths))
+    return filled(fold(routes, paths, wanted))
+
+
+def filled(flows: Folded) -> Rates:
+    """The same, of flows that are folded; each flow's own rate."""
+    left = flows.capacity_bps.copy()
+    rates = np.zeros(len(flows.paths))
+    going = np.arange(len(flows.paths))
     while going.size:
-        there = paths[going]
-        load = np.bincount(there.ravel(), minlength=capacity.size)
-        share = np.full(capacity.size, np.inf)
+        there, wanted = flows.paths[going], flows.demand_bps[going]
+        load = flows.load(there, going)
+        share = np.full(left.size, np.inf)
         np.divide(left, load, out=share, where=load > 0)
-        share[routes.nothing] = np.inf
-        level = min(share.min(), wanted[going].min())
+        share[flows.nothing] = np.inf
+        level = min(share.min(), wanted.min())
         stopped = (share[there] <= level * (1 + _EQUAL)).any(axis=1)
-        stopped |= wanted[going] <= level * (1 + _EQUAL)
+        stopped |= wanted <= level * (1 + _EQUAL)
         rates[going[stopped]] = level
-        taken = np.bincount(there[stopped].ravel(), minlength=capacity.size)
+        taken = flows.load(there[stopped], going[stopped])
         left = np.maximum(left - taken * level, 0.0)
-        left[routes.nothing] = np.inf
+        left[flows.nothing] = np.inf
         going = going[~stopped]
-    return rates
+    return rates[flows.row]

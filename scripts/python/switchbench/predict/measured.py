@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..fabric.routes import Rates
-from ..model import Run, Trial
+from ..model import Trial
 from ..results import measures
 from ..results.directory import RECORDS
 from ..results.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records, taking
 from ..results.statistics import interval
+from .joined import Number
 from .outlook import Outlook, Pair, Place
 
 CLOSE = 0.10
@@ -67,9 +68,8 @@ class Seen:
     """The 95 % interval of what was delivered, by its mean; empty where nothing was repeated."""
 
 
-def measured_bps(run: Run, directory: Path) -> Seen:
-    """What both ends of each flow counted."""
-    trials = {(trial.id, trial.repeat): trial for trial in run.trials}
+def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
+    """What both ends of each flow counted; `trials`: by their numbers in the records."""
     delivered: _Repeats = defaultdict(lambda: defaultdict(list))
     offered: _Repeats = defaultdict(lambda: defaultdict(list))
     for key, phase, opened in _phases(directory):
@@ -132,8 +132,7 @@ def fits(
     errors: dict[str, list[Rates]] = defaultdict(list)
     offered: dict[str, list[Rates | None]] = defaultdict(list)
     for outlook in outlooks:
-        flows = delivered.get((trial.point, outlook.part.network, outlook.phase), {})
-        rates = np.array([flows.get(pair, np.nan) for pair in outlook.pairs()])
+        rates = _of_flows(trial, outlook, delivered)
         known = ~np.isnan(rates)  # of 0, the time was foretold as nothing of what it took
         for model, foretold in outlook.rates.items():
             errors[model].append(rates[known] / foretold[known] - 1.0)
@@ -157,8 +156,15 @@ def offered_shares(
     """What each flow's source sent, as a share of what it was to send."""
     shares = [np.empty(0)]
     for outlook in outlooks:
-        flows = offered.get((trial.point, outlook.part.network, outlook.phase), {})
-        sent = np.array([flows.get(pair, np.nan) for pair in outlook.pairs()])
-        share = sent / outlook.demand_bps
+        share = _of_flows(trial, outlook, offered) / outlook.demand_bps
         shares.append(share[np.isfinite(share)])
     return np.concatenate(shares)
+
+
+def _of_flows(trial: Trial, outlook: Outlook, seen: Mapping[Place, Mapping[Pair, float]]) -> Rates:
+    """What was seen of each flow of an outlook; NaN where nothing was. The flows' names, which take
+    longer than a model, are asked for where there is something."""
+    flows = seen.get((trial.point, outlook.part.network, outlook.phase))
+    if flows is None:
+        return np.full(len(outlook.ranks), np.nan)
+    return np.array([flows.get(pair, np.nan) for pair in outlook.pairs()])

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ..fabric.routes import Paths, Ranks, Rates, Routes
 from .constrained import constrained_bps
-from .fair import max_min_bps
-from .proportional import proportional_bps
+from .fair import filled
+from .folded import Folded, fold
+from .proportional import arriving
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,17 @@ class Flows:
         """From rows of source and destination."""
         sources, destinations = ranks[:, 0], ranks[:, 1]
         return cls(routes, sources, destinations, demand_bps, routes.paths(sources, destinations))
+
+    @cached_property
+    def folded(self) -> Folded:
+        """Those that differ: what most models look at."""
+        return fold(self.routes, self.paths, self.demand_bps)
+
+    @cached_property
+    def ends(self) -> tuple[Ranks, Ranks]:
+        """The columns of the first and the last resource of each folded path."""
+        there = self.folded.paths != self.folded.nothing
+        return there.argmax(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
 
     def only(self, which: Ranks) -> Flows:
         """Some of them, by number."""
@@ -55,42 +68,38 @@ Model = Callable[[Flows], Rates]
 
 def hockney(flows: Flows) -> Rates:
     """The narrowest link of its path, as if nothing else were sent (Hockney 1994)."""
-    capacity = np.append(flows.routes.capacity_bps, np.inf)
-    rate: Rates = np.minimum(capacity[flows.paths].min(axis=1), flows.demand_bps)
-    return rate
+    folded = flows.folded
+    rate = flows.routes.limit_bps[flows.paths[folded.first]].min(axis=1)
+    found: Rates = np.minimum(rate, folded.demand_bps)[folded.row]
+    return found
 
 
 def loggp(flows: Flows) -> Rates:
     """The end points' gap a byte, shared by the flows of a port (Alexandrov et al. 1995)."""
-    routes, paths = flows.routes, flows.paths
-    capacity = np.append(routes.capacity_bps, np.inf)
-    first, last = paths[np.arange(len(paths)), _ends(routes, paths)]
+    folded = flows.folded
+    capacity, rows = folded.capacity_bps, np.arange(len(folded.paths))
+    first, last = folded.paths[rows, flows.ends]
     # A cable between two hosts is a flow's first link and its last.
-    ends = np.concatenate([first, last[last != first]])
-    load = np.bincount(ends, minlength=capacity.size)
-    rate: Rates = np.minimum(capacity[first] / load[first], capacity[last] / load[last])
-    return np.minimum(rate, flows.demand_bps)
+    two = last != first
+    load = folded.load(first) + folded.load(last[two], rows[two])
+    rate = np.minimum(capacity[first] / load[first], capacity[last] / load[last])
+    found: Rates = np.minimum(rate, folded.demand_bps)[folded.row]
+    return found
 
 
 def proportional(flows: Flows) -> Rates:
     """Drop-tail queues; who has always something to send sends what its port carries."""
-    capacity = np.append(flows.routes.capacity_bps, np.inf)
-    first = flows.paths[np.arange(len(flows.paths)), _ends(flows.routes, flows.paths)[0]]
-    load = np.bincount(first, minlength=capacity.size)
-    sent = np.minimum(flows.demand_bps, capacity[first] / load[first])
-    return proportional_bps(flows.routes, flows.paths, sent)
-
-
-def _ends(routes: Routes, paths: Paths) -> tuple[Ranks, Ranks]:
-    """The columns of each path's first and last resource."""
-    there = paths != routes.nothing
-    return there.argmax(axis=1), paths.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
+    folded = flows.folded
+    first = folded.paths[np.arange(len(folded.paths)), flows.ends[0]]
+    load = folded.load(first)
+    sent = np.minimum(folded.demand_bps, folded.capacity_bps[first] / load[first])
+    return arriving(folded, sent)
 
 
 MODELS: dict[str, Model] = {
     "hockney": hockney,
     "loggp": loggp,
-    "max-min": lambda flows: max_min_bps(flows.routes, flows.paths, flows.demand_bps),
+    "max-min": lambda flows: filled(flows.folded),
     "proportional": proportional,
     "constrained": lambda flows: np.minimum(
         constrained_bps(flows.routes, flows.paths), flows.demand_bps

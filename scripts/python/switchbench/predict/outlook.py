@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -157,7 +158,7 @@ class Oracle:
                 f"{part.network} has; it has {known}: "
                 "give --topology the file of the network that the configuration is for"
             )
-        twice = [host for host in dict.fromkeys(hosts) if hosts.count(host) > 1]
+        twice = [host for host, ports in Counter(hosts).items() if ports > 1]
         if twice:
             raise ConfigurationError(
                 f"{twice[0]} has several ports in network {part.network}; a topology knows one"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from ..results.scatter import HUBER, NORMAL, Floats
 from ..results.scatter import fit as fit_line
 from ..results.statistics import t_quantile
 from ..results.sweep import is_sweep
+from .joined import Number, join
 
 LEAST_SIZES = 3
 """Two give a line that fits whatever they are."""
@@ -257,7 +258,7 @@ class _Seen:
 def measured(directory: Path) -> list[Parameters]:
     """The parameters of each path of a run that sent messages there and back."""
     run = compile_run(read(Request(directory / CONFIGURATION)))
-    seen = _read(directory, run.trials)
+    seen = _read(directory, join(run, directory).trials)
     found = [
         made
         for (transport, network), path in sorted(seen.items())
@@ -296,13 +297,12 @@ def _typical_us(times: Histogram) -> float | None:
     return None if ns is None else ns / 2000
 
 
-def _read(directory: Path, trials: Iterable[Trial]) -> dict[Path_, _Seen]:
-    by_key = {(trial.id, trial.repeat): trial for trial in trials}
+def _read(directory: Path, trials: Mapping[Number, Trial]) -> dict[Path_, _Seen]:
     seen: dict[Path_, _Seen] = defaultdict(_Seen)
     path = directory / RECORDS
     for number, record in read_records(path):
         with taking(path, number):
-            trial = by_key.get((record.get("trial", -1), record.get("repeat") or 0))
+            trial = trials.get((record.get("trial", -1), record.get("repeat") or 0))
             taker = _TAKERS.get(record["type"])
             if trial is not None and taker is not None and record.get("phase", -1) >= 0:
                 taker(trial, record, seen)

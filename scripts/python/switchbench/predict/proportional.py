@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..fabric.routes import Paths, Rates, Routes
+from .folded import Folded, fold
 
 _ROUNDS = 200
 _STILL = 1e-9
@@ -22,19 +23,26 @@ def proportional_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
     passed before; in a tree the shares are found after as many rounds as the longest path has
     links, and with a ring of full links they converge.
     """
-    capacity = np.append(routes.capacity_bps, np.inf)
+    folded = fold(routes, paths, demand_bps)
+    return arriving(folded, folded.demand_bps)
+
+
+def arriving(flows: Folded, sent_bps: Rates) -> Rates:
+    """The same, of flows that are folded, each row sending so much; each flow's own rate."""
+    capacity = flows.capacity_bps
     passed = np.ones(capacity.size)
+    sent = flows.counts * sent_bps
     for _ in range(_ROUNDS):
         entering = np.zeros(capacity.size)
-        rate = demand_bps.astype(np.float64)
-        for resources in paths.T:
+        rate = sent
+        for resources in flows.paths.T:
             entering += np.bincount(resources, rate, minlength=capacity.size)
             rate = rate * passed[resources]
         new = np.minimum(1.0, capacity / np.maximum(entering, 1.0))
-        new[routes.nothing] = 1.0
+        new[flows.nothing] = 1.0
         still = bool(np.abs(new - passed).max() <= _STILL)
         passed = new
         if still:
             break
-    arrived: Rates = demand_bps * passed[paths].prod(axis=1)
-    return arrived
+    arrived: Rates = sent_bps * passed[flows.paths].prod(axis=1)
+    return arrived[flows.row]

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from ..fabric.routes import Rates
-from ..model import Run, Site, Trial
+from ..model import Site, Trial
 from ..results import measures
-from ..results.directory import load_summary
 from ..results.sweep import about, is_sweep
 from ..timing import PHASE_PER_NODE_S, PHASE_S
+from .joined import Number, sure_summary
 from .models import MODELS, SLOW, Flows
 from .parameters import Parameters, Path_
 
@@ -160,7 +160,7 @@ def between(site: Site, results: Path) -> Between:
     """A line through what plans of different numbers of phases took beside them."""
     beside = [
         (plan["phases"], plan["elapsed_s"] - spent)
-        for plan, spent in _plans(load_summary(results))
+        for plan, spent in _plans(sure_summary(results))
         if plan["traffic"] != "stream"  # drains for a time of its own
     ]
     by_phases: dict[int, list[float]] = defaultdict(list)
@@ -248,10 +248,9 @@ class Foreteller:
 # --- what was measured -------------------------------------------------------------------------
 
 
-def measured_times(run: Run, directory: Path) -> dict[tuple[int, str], float]:
+def measured_times(trials: Mapping[Number, Trial], directory: Path) -> dict[tuple[int, str], float]:
     """By point and `Time.what`: of plans the median of repeats, of messages the median."""
-    summary = load_summary(directory)
-    trials = {(trial.id, trial.repeat): trial for trial in run.trials}
+    summary = sure_summary(directory)
     plans: dict[tuple[int, str], list[float]] = defaultdict(list)
     for plan, phases_s in _plans(summary):
         trial = trials.get((plan["trial"], plan["repeat"]))
@@ -264,7 +263,7 @@ def measured_times(run: Run, directory: Path) -> dict[tuple[int, str], float]:
         for curve in summary["messages"]["curves"]
         for point in curve["points"]
     }
-    for trial in run.trials:
+    for trial in trials.values():
         if is_sweep(trial) and len(trial.parts) == 1:
             times = half_us.get((_curve(about(trial, trial.parts[0])), trial.sizes[0]), {})
             typical = times.get("p50") or times.get("mean")

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which trials of a results directory are which of a run: by what they are, not by their numbers.
+
+Records say only a trial's number, and the summary beside them what it was. A configuration that was
+edited afterwards numbers its trials otherwise, and would lend one trial the figures of another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..model import Run, Trial
+from ..report.known import fitted
+from ..results import figures
+from ..results.directory import CONFIGURATION, SUMMARY, load_summary
+
+Number = tuple[int, int]  # of a trial, and of its repeat
+_PARTS = ("trials", "plans", "messages")
+
+
+@dataclass
+class Joined:
+    """The trials of a results directory by their numbers there; `strangers`: a sentence for each
+    setting of the results that the run has not."""
+
+    trials: dict[Number, Trial] = field(default_factory=dict)
+    strangers: list[str] = field(default_factory=list)
+
+
+def sure_summary(directory: Path) -> dict[str, Any]:
+    """What is foretold is held against; ConfigurationError where any of it is damaged."""
+    summary, known = fitted(load_summary(directory), _PARTS)
+    for sentence in known.damage():
+        raise ConfigurationError(f"{directory / SUMMARY}: {sentence}")
+    return summary
+
+
+def join(run: Run, directory: Path) -> Joined:
+    """ConfigurationError where the results have no trial of the run."""
+    plans: dict[Number, list[Mapping[str, Any]]] = defaultdict(list)
+    for plan in sure_summary(directory)["plans"]:
+        plans[plan["trial"], plan["repeat"]].append(plan)
+    if not plans:
+        raise ConfigurationError(
+            f"{directory / SUMMARY} says of no trial that it was measured: `switchbench table "
+            f"{directory} --again` makes it anew of the records, if there are any"
+        )
+    waiting: dict[str, list[Trial]] = defaultdict(list)
+    for trial in run.trials:
+        waiting[_of_trial(trial)].append(trial)
+    found = Joined()
+    strangers: dict[str, None] = {}
+    for number, some in plans.items():
+        alike = waiting[_of_plans(some)]
+        if alike:
+            # Two tests of one kind are told apart by their numbers.
+            trial = next((one for one in alike if one.id == number[0]), alike[0])
+            alike.remove(trial)
+            found.trials[number] = trial
+        else:
+            strangers[_words(some[0])] = None
+    found.strangers = list(strangers)
+    if not found.trials:
+        raise ConfigurationError(
+            f"{directory / CONFIGURATION} is not what {SUMMARY} beside it was measured with: "
+            f"{found.strangers[0]} was measured, which it has not, and nothing of it was (take the "
+            "configuration that was run)"
+        )
+    return found
+
+
+def _of_trial(trial: Trial) -> str:
+    size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
+    load = {name: value for name, value in asdict(trial.load).items() if value is not None}
+    parts = [[part.network, len(part.ranks)] for part in trial.parts]
+    return _identity(
+        trial.repeat, trial.pattern["name"], trial.parameters, trial.transport, trial.traffic,
+        size, load, parts,
+    )  # fmt: skip
+
+
+def _of_plans(plans: Sequence[Mapping[str, Any]]) -> str:
+    """All networks of one trial."""
+    first = plans[0]
+    parts = [[plan["network"], plan["ranks"]] for plan in plans]
+    names = ("repeat", "pattern", "parameters", "transport", "traffic", "size", "load")
+    return _identity(*(first[name] for name in names), parts)
+
+
+def _identity(*what: Any) -> str:
+    *setting, parts = what
+    return json.dumps([*setting, sorted(parts)], sort_keys=True)
+
+
+def _words(plan: Mapping[str, Any]) -> str:
+    ranks = figures.of(plan["ranks"], "rank")
+    return f"{figures.pattern(plan)}, {ranks}, {plan['transport']}, {figures.size(plan)}"
