@@ -61,7 +61,7 @@ def _python() -> Iterator[Message]:
 
 def _error_classes(trees: list[ast.Module]) -> set[str]:
     """`SwitchbenchError`, what is made of it, and the errors that others are made into."""
-    known = {"SwitchbenchError", "LabError", "GuestError"}
+    known = {"SwitchbenchError", "LabError", "GuestError", "TooManyError"}
     bases: dict[str, set[str]] = {}
     for tree in trees:
         for node in ast.walk(tree):

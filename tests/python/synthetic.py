@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from switchbench import __version__
 from switchbench.model import Load, Part, Port, Process, Run, Site, Trial
+from switchbench.results.summary import schema
 
 LINE_BPS = 100_000_000
 FRAME = 1518
@@ -190,3 +191,20 @@ def about() -> dict[str, Any]:
         "versions": {"switchbench": "0.1.0"},
         "machine": {"host": "h", "system": "Linux", "cpus": 2, "cpu": None, "memory_bytes": None},
     }
+
+
+def plan_entry(trial: Trial) -> dict[str, Any]:
+    """What a summary says of a trial that nothing is known of but what it is."""
+    (part,) = trial.parts
+    what: dict[str, Any] = {
+        name: getattr(trial, name)
+        for name in ("test", "repeat", "parameters", "transport", "traffic", "size_unit")
+    }
+    what |= {"trial": trial.id, "pattern": trial.pattern["name"], "size": trial.sizes[0]}
+    what |= {"network": part.network, "ranks": len(part.ranks), "phases": trial.phases}
+    load = {name: value for name, value in asdict(trial.load).items() if value is not None}
+    unknown = {"together": None, "polling": None, "slowest": None, "worst_phase": None}
+    form = schema()["$defs"]["throughput"]["properties"]
+    rates = {name: one.get("const") for name, one in form.items()}
+    more = {"load": load, "load_unit": "percent_of_line", "throughput": rates, "elapsed_s": None}
+    return what | unknown | more | {"frame_bytes": None, "phases_measured": 0}

@@ -129,6 +129,30 @@ def test_lab_document(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("keys", "sizes"),
+    [
+        ("pattern: pairs", [1500, 64, 64]),  # a segment of the MTU, then only that it is there
+        ("pattern: pairs\nmessage_size: 1000", [1000, 64, 64]),
+        ("pattern: pairs\nmessage_size: 5", [5, 5, 5]),
+        ("pattern: pairs\ntraffic: pingpong", [1500, 64, 64]),
+        ("pattern: bcast", None),
+        ("pattern: pairs\nprobe: false", None),
+    ],
+)
+def test_probes_over_tcp_are_short(keys: str, sizes: list[int] | None, tmp_path: Path) -> None:
+    text = "switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\n"
+    trial = compile_text(tmp_path, f"{text}{keys}\n").trials[0]
+    assert trial.document.get("probe_sizes") == sizes
+
+
+def test_probes_of_an_unknown_mtu_are_more_than_a_jumbo_segment(tmp_path: Path) -> None:
+    ports = "ports: {e0: {network: a, iface: eth1}}"
+    text = f"switchbench: 1\nsite: {{launch: hand, hosts: 'n[1-2]', {ports}}}\ntransport: tcp\n"
+    trial = compile_text(tmp_path, f"{text}pattern: pairs\n").trials[0]
+    assert trial.document["probe_sizes"] == [10000, 64, 64]
+
+
 @pytest.mark.parametrize(("rate", "silence_ms"), [("10M", 310), ("1M", 2197), ("100M", 121)])
 def test_drain_outwaits_the_queue(rate: str, silence_ms: int, tmp_path: Path) -> None:
     """256 KiB take 210 ms at 10M and 2.1 s at 1M."""

@@ -301,7 +301,7 @@ REFUSED = {
         '2: site: there is no file "nowhere.yaml", and labs are model-e7, model-e7-constant, '
         "model-figure1-collapse, model-figure1-good, model-figure1-saturated, model-good, "
         "one-switch, open, rauch-e7, rauch-er16, rauch-maintenance, rauch-myrinet, salmon-36, "
-        "salmon-paths, sixty-four, tree, two-modules, two-racks or "
+        "salmon-cajun, salmon-paths, sixty-four, tree, two-modules, two-racks or "
         "verbs-guests",
     ),
     "several nodes in a guest": (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from configs import LAB, read_text, write_files
+from configs import LAB, compile_text, needs_engine, read_text, write_files
 from switchbench.config import Request, read
 from switchbench.config.fields import written_order
 from switchbench.errors import ConfigurationError
@@ -49,6 +49,81 @@ def test_node_sets_refused(names: str) -> None:
         written_order(names)
 
 
+MANY = "n[1-999999999]"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [MANY, f"n1,{MANY}", f"n1&{MANY}", f"n1!{MANY}", "n1[0-999999999]", "[1-999999999]n",
+     "a[1-999]b[1-999]", "n[1-40000,40001-70000]", "n[0-999999999/1000]", "n[1-" + "9" * 40 + "]"],
+)  # fmt: skip
+def test_sets_too_large_to_be_meant_are_refused_before_they_are_made(names: str) -> None:
+    with pytest.raises(ValueError, match=r"stands for more than 65536 names"):
+        written_order(names)
+
+
+@pytest.mark.parametrize("names", ["n[1-999999999/100000000]", "a[1-9]b[1-9],c[1-9]"])
+def test_steps_and_products_are_counted(names: str) -> None:
+    assert len(written_order(names)) == {"n": 10, "a": 90}[names[0]]
+
+
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        (f"hosts: {MANY!r}", "hosts"),
+        (f"hosts: [a, {MANY!r}]", "hosts"),
+        (f"hosts: n1, without: {MANY!r}", "without"),
+        (f"hosts: n1, host_cores: {{{MANY!r}: [1]}}", f"host_cores.{MANY}"),
+        (f"hosts: n1, overrides: {{{MANY!r}: {{e0: {{mtu: 1500}}}}}}", f"overrides.{MANY}"),
+        (f"hosts: n1, groups: {{a: {MANY!r}}}", "groups.a"),
+        (f"hosts: n1, rank_order: listed, listed: [{MANY!r}]", "listed.0"),
+        ("groups_conf: groups.conf, hosts: '@g[1-999999999]'", "hosts"),
+    ],
+)
+def test_a_set_too_large_is_named_with_its_place(keys: str, key: str, tmp_path: Path) -> None:
+    (tmp_path / "groups.conf").write_text("[Main]\ndefault: a\n[a]\nmap: echo n1\n")
+    with pytest.raises(ConfigurationError, match=r"stands for more than 65536 names") as error:
+        site_of(tmp_path, f"{{launch: hand, {keys}, ports: {{e0: {{network: a, iface: e}}}}}}")
+    assert f":2: site.{key}: " in str(error.value)
+
+
+@pytest.mark.parametrize("group", ["compute", "*"])
+def test_groups_too_large_are_refused(group: str, tmp_path: Path) -> None:
+    """What a group's file says is as long as the text that names it is short."""
+    (tmp_path / "groups.conf").write_text(
+        f"[Main]\ndefault: a\n[a]\nmap: echo {MANY!r}\nall: echo {MANY!r}\nlist: echo compute\n"
+    )
+    with pytest.raises(ConfigurationError, match=r":4: site.hosts: \"@.*n\[1-9.* more than"):
+        hand(
+            tmp_path,
+            f"hosts: '@{group}'\n  groups_conf: groups.conf\n"
+            "  ports: {e0: {network: a, iface: e}}",
+        )
+
+
+@pytest.mark.parametrize(
+    ("site", "key"),
+    [
+        (f"{{lab: one-switch, nodes: {{{MANY!r}: {{}}}}}}", f"site.nodes.{MANY}"),
+        (f"{{lab: one-switch, groups: {{a: {MANY!r}}}}}", "site.groups.a"),
+    ],
+)
+def test_labs_sets_too_large(site: str, key: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"stands for more than 6.... names") as error:
+        site_of(tmp_path, site)
+    assert f":2: {key}: " in str(error.value)
+
+
+@needs_engine
+@pytest.mark.parametrize("key", ["groups: ['{}', node1]", "partners: [['{}', node1]]"])
+def test_tests_sets_too_large(key: str, tmp_path: Path) -> None:
+    key = key.format(MANY)
+    test = f"{{pattern: pairs, {'partners: across, ' * ('groups' in key)}{key}}}"
+    with pytest.raises(ConfigurationError, match=r"stands for more than 65536 names") as error:
+        compile_text(tmp_path, f"switchbench: 1\nsite: {{lab: one-switch}}\ntests: [{test}]\n")
+    assert f":3: tests.0.{key.partition(':')[0]}: " in str(error.value)
+
+
 def test_lab(tmp_path: Path) -> None:
     """Ports, addresses, processes and groups come from the topology."""
     site = site_of(tmp_path, "{lab: two-modules}")
@@ -63,6 +138,26 @@ def test_lab(tmp_path: Path) -> None:
     assert [process.name for process in site.processes[:2]] == ["node1", "node2"]
     assert site.processes[1].control["address"] == "100.64.0.2:0"
     assert site.queueing_s == pytest.approx(8 * 128 * 1024 / 10e6)
+
+
+@pytest.mark.parametrize(("cores", "deadman_ms"), [(24, 2000), (64, 2000), (14, 3000), (2, 4200)])
+def test_many_nodes_of_a_core_have_a_slower_deadman(
+    cores: int, deadman_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """24 nodes; what the site says is taken as it is."""
+    monkeypatch.setattr("switchbench.config.labs.os.cpu_count", lambda: cores)
+    assert site_of(tmp_path, "{lab: two-modules}").deadman_ms == deadman_ms
+    given = site_of(tmp_path, "{lab: two-modules, control: {deadman: 1s}}")
+    assert given.deadman_ms == 1000
+
+
+def test_the_deadman_is_no_longer_than_a_barrier_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 nodes on one core."""
+    monkeypatch.setattr("switchbench.config.labs.os.cpu_count", lambda: 1)
+    site = site_of(tmp_path, "{lab: sixty-four}")
+    assert site.deadman_ms == site.barrier_timeout_ms == 5000
 
 
 def test_pack(tmp_path: Path) -> None:

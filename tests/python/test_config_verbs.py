@@ -170,11 +170,19 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
          "more than service ud sends: one packet, at most 4096 bytes here"),
         ("verbs: {service: ud, mtu: 512}, message_sizes: [64, 1024]", "message_sizes: a message of "
          "1024 bytes is more than service ud sends: one packet, at most 512"),
-        ("message_size: 2GiB", "messages have 1 byte to 1GiB"),
+        ("message_size: 2GiB", "messages have 1GiB at most"),
         ("verbs: {service: ud, retry: 3}", "verbs.retry: has no effect with service ud, which "
          "acknowledges nothing (with rc)"),
         ("verbs: {immediate: false}", "has no effect with operation send (with write)"),
         ("verbs: {operation: read, inline: 64}", "has no effect with operation read"),
+        ("pattern: bcast, verbs: {queue_pairs: 2}", "verbs.queue_pairs: a step's message goes by "
+         "one queue pair, not 2: leave it out here"),
+        ("traffic: pingpong, verbs: {queue_pairs: 3}", "a message there and back goes by one queue "
+         "pair, not 3"),
+        ("pattern: bcast, verbs: {service: ud}", "verbs.service: the messages of steps go by "
+         "service rc and operation send, not by ud"),
+        ("sync: local, verbs: {operation: write}", "verbs.operation: the messages of steps go by "
+         "service rc and operation send, not by write"),
         ("tcp: {nodelay: false}", "has no effect with verbs: it belongs to tcp"),
         ("frame_size: 64", "has no effect with verbs: it belongs to dpdk"),
     ],

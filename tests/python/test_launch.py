@@ -207,6 +207,9 @@ def test_gateways_by_clustershells_topology(tmp_path: Path, monkeypatch: Any) ->
     assert (way.jumps["node1"], way.jumps["node3"]) == (("gw1",), ("gw2",))
     with pytest.raises(ConfigurationError, match=r"topology.conf: .*routes from admin"):
         OpenSsh.of(site(tmp_path, hosts="node[1-9]", groups={}, ssh={"topology": str(path)}))
+    path.write_text("[routes]\nadmin: gw[1-2]\ngw[1-2]: node[1-999999999]\n")
+    with pytest.raises(ConfigurationError, match=r"topology.conf:3: .* more than 65536 names"):
+        OpenSsh.of(site(tmp_path, ssh={"topology": "topology.conf"}))
 
 
 # --- sets of nodes -------------------------------------------------------------------------------
@@ -231,6 +234,7 @@ def test_nodes_of_a_command(text: str | None, hosts: str, tmp_path: Path) -> Non
     [
         ("node[1-9]", "--nodes: there is no host node5"),
         ("node[", "--nodes node[:"),
+        ("node[1-999999999]", '--nodes node[1-999999999]: "node[1-999999999]" stands for more'),
         ("@middle", '--nodes "@middle" names no host; groups are left, right'),
         ("@elsewhere:x", "--nodes @elsewhere:x: "),
         ("", '--nodes "" names no host'),

@@ -11,7 +11,8 @@ import socket
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -266,6 +267,21 @@ def test_plain_lines_tell_each_finding_once() -> None:
         plain.turn()
     (line,) = stream.getvalue().splitlines()
     assert line.startswith("found: node1:e0 -> node2:e0: 100 frames lost")
+
+
+def test_plain_lines_of_one_kind_come_to_an_end() -> None:
+    """Eight thousand flows may lose frames; what else happens is told all the same."""
+    lost = [{"kind": "loss", "sentence": f"flow {number} lost frames"} for number in range(100)]
+    other = {"kind": "reorder", "sentence": "flow 1 came in disorder"}
+    state = SimpleNamespace(findings=[*lost, other])
+    stream = io.StringIO()
+    plain = Plain(cast(State, state), Console(file=stream, width=120))
+    for _ in range(2):
+        plain.turn()
+    *first, more, last = stream.getvalue().splitlines()
+    assert first == [f"found: flow {number} lost frames" for number in range(10)]
+    assert more == "found: more of this kind (loss), which summary.json names at the end"
+    assert last == "found: flow 1 came in disorder"
 
 
 def test_a_pipe_and_a_dumb_terminal_get_lines(monkeypatch: pytest.MonkeyPatch) -> None:

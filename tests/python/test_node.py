@@ -249,6 +249,7 @@ def null_ports(**trial: Any) -> str:
         ({"load": {"bps": 1_000_001}, "probe": False}, "above its line rate of 1 Mbit/s"),
         ({"sizes": [63], "probe": False}, "64 bytes at least, not 63"),
         ({"sizes": [0]}, "trial 7: a size of 0 bytes"),
+        ({"probe_sizes": [64, 0]}, "trial 7: a probe of 0 bytes"),
         ({"window_ns": 10**18}, "trial 7: a time is above 30 days"),
     ],
 )

@@ -53,7 +53,46 @@ def test_steps_are_counted_in_words(tmp_path: Path, capsys: pytest.CaptureFixtur
     path.write_text("switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\n" + tests)
     said = plan(capsys, str(path))
     assert "1 step and 2 messages of all ranks (test 0)" in said
-    assert "4 steps and 6 messages of all ranks; 1 iteration in all (test 1)" in said
+    assert (
+        "4 steps and 6 messages of all ranks, 192 B together; 1 iteration in all (test 1)" in said
+    )
+
+
+def test_what_offers_no_load_shows_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Steps and messages there and back wait for each other; a kernel's class says its sizes."""
+    tests = """tests:
+- {pattern: bcast}
+- {pattern: nas_cg}
+- {pattern: hpl, matrix: 512, block: 64}
+- {pattern: pairs, traffic: pingpong}
+- pattern: aapc
+  order: naive
+  traffic: pingpong
+  scatter: {partners: random, sizes: [4, 64KiB], count: 9}
+- {pattern: hpcc, ranks: [4]}
+- {pattern: pairs}
+"""
+    path = tmp_path / "loads.yaml"
+    path.write_text("switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\n" + tests)
+    said = [" ".join(line.split()) for line in plan(capsys, str(path)).splitlines()]
+    rows = {line.partition(" ")[0]: line for line in said if " tcp lab " in line}
+    assert rows["0"] == "0 bcast algorithm=binomial batch=1 tcp lab 8 64KiB - 1 1 1 3 s"
+    assert rows["1"] == "1 nas_cg problem_class=S batch=1 tcp lab 8 class S - 1 1 1 3 s"
+    assert " tcp lab 8 matrix 512 - 1 " in rows["2"]
+    assert " tcp lab 8 64KiB - 1 " in rows["3"]
+    assert " tcp lab 8 4B to 64KiB - 1 " in rows["4"]
+    assert " scatter=random messages=9," in " ".join(said)
+    assert " tcp lab 4 8B, 2MB - as HPCC " in rows["5"]
+    assert " tcp lab 8 64KiB 100% 1 " in rows["6"]
+    assert any(line.startswith("Of plans by steps, flows are ") for line in said)
+    assert any("(6 pairs in turn, of which this is the first)" in line for line in said)
+    found = plan_json(capsys, str(path))
+    kernel, stream = found["tests"][1], found["tests"][6]
+    assert (kernel["sizes"], kernel["loads"]) == ([], [])
+    assert (stream["sizes"], stream["loads"]) == ([[65536]], ["100%"])
+    by_test = {trial["test"]: trial for trial in found["trials"]}
+    assert (by_test[1]["size"], by_test[1]["load"]) == (None, None)
+    assert (by_test[6]["size"], by_test[6]["load"]) == ([65536], "100%")
 
 
 def test_idle_ranks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,6 +131,9 @@ def test_large_plans_are_summarised(capsys: pytest.CaptureFixture[str]) -> None:
     chosen = plan(capsys, *site, "--phases", "0,40-41")
     names = re.findall(r"distance \d+", chosen)
     assert names == ["distance 1", "distance 41", "distance 42"]
+    with pytest.raises(SystemExit):
+        main(["plan", *site, "--phases", "0-999999999"])
+    assert "'0-999999999' are more than 65536 phases: no plan has" in capsys.readouterr().err
 
 
 def test_json_holds_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,6 +224,19 @@ def test_help_has_examples() -> None:
     assert list(commands) == list(COMMANDS)
     for name in COMMANDS:
         assert f"switchbench {name}" in commands[name].format_help().partition("examples:")[2]
+
+
+def test_a_command_loads_what_it_needs() -> None:
+    """Libraries that take longer to load than most commands take are not loaded by all."""
+    code = (
+        "import sys\nfrom switchbench.cli import main\n"
+        f"status = main(['plan', {str(PROJECT / 'conf/two-switches.yaml')!r}])\n"
+        "heavy = {'networkx', 'pyroute2', 'pyarrow', 'plotly', 'switchbench.report'}\n"
+        "print(status, sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stderr == "0 []\n"
 
 
 def test_engine_that_cannot_be_started(

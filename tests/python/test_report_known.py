@@ -94,6 +94,51 @@ def test_another_form_costs_its_own_place(directory: Path) -> None:
     ]
 
 
+def test_values_that_the_form_has_not_are_found_in_any_entry(directory: Path) -> None:
+    """One that looks like those before it, of the same types: another word, a count below 0."""
+
+    def damage(summary: Json) -> None:
+        summary["trials"][1]["state"] = "melted"
+        summary["trials"][2]["lost_frames"] = -7
+
+    found = changed(directory, damage)
+    assert len(found.summary["trials"]) == reports.PHASES - 1
+    assert "melted" not in {entry["state"] for entry in found.summary["trials"]}
+    assert found.summary["trials"][1]["lost_frames"] is None
+    assert found.damage == [
+        "summary.json: `trials` has a form that is not known, and is left out",
+        "summary.json: `trials.lost_frames` has a form that is not known, and is left out",
+    ]
+
+
+def test_what_refers_to_other_forms_is_damaged_like_all_else(directory: Path) -> None:
+    """A list where the schema has a reference, or null."""
+
+    def damage(summary: Json) -> None:
+        summary["trials"][2]["interim"] = {"slowest": [None]}
+
+    found = changed(directory, damage)
+    assert len(found.summary["trials"]) == reports.PHASES
+    assert any("`trials.interim" in sentence for sentence in found.damage)
+
+
+def test_a_word_that_may_be_lacking_is_not_observed(directory: Path) -> None:
+    """Of a ring whose better method has another name the rest stays."""
+    ring = {
+        "measure": "latency", "ring": 0, "natural": True, "time_us": 4.0, "sendrecv_us": 5.0,
+        "nonblocking_us": 4.0, "better": "nonblocking", "measurements": 5,
+    }  # fmt: skip
+
+    def newer(summary: Json) -> None:
+        suite = {"test": 0, "transport": "tcp", "network": "lab", "ranks": 4, "parameters": {}}
+        suite |= {"outputs": {}, "rings": [ring, ring | {"better": "onesided"}], "pairs": []}
+        summary["steps"] = {"functions": [], "hpcc": [suite], "kernels": [], "rankings": []}
+
+    (suite,) = changed(directory, newer).summary["steps"]["hpcc"]
+    assert [one["better"] for one in suite["rings"]] == ["nonblocking", None]
+    assert [one["time_us"] for one in suite["rings"]] == [4.0, 4.0]
+
+
 def test_parts_that_nobody_wants_are_no_damage(directory: Path) -> None:
     """Compare needs nothing of messages there and back."""
     reports.change_summary(directory, messages={"by_size": 3})

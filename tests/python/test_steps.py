@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from switchbench.report.data import Measured
 from switchbench.report.figure import unpacked
 from switchbench.report.figures import steps as step_figures
 from switchbench.results import steps_table
+from switchbench.results.above_line import above_line
 from switchbench.results.executions import ExecutionTable, port_rate_mbps
 from switchbench.results.summary import Summary, schema
 from synthetic import make_run, make_site, make_trial, phase_record, tcp_side
@@ -55,7 +57,13 @@ def test_documents(tmp_path: Path) -> None:
     assert first.document["pattern"] == {"name": "allreduce", "algorithm": "ring", "bytes": 0}
     assert second.document["pattern"]["bytes"] == 65536
     assert second.document["traffic"] == "schedule"
-    assert second.document["schedule"] == {"batch": 8, "count": 104, "warmup": 1, "compute": True}
+    assert second.document["schedule"] == {
+        "batch": 8,
+        "count": 104,
+        "lead": 0,
+        "warmup": 1,
+        "compute": True,
+    }
     assert (second.document["window_ns"], second.parameters["algorithm"]) == (0, "ring")
     assert local.document["pattern"] == {
         "name": "aapc", "order": "shift", "local": True, "bytes": 1024,
@@ -132,7 +140,17 @@ MISTAKES = {
     ),
     "an empty message in a stream": (
         "{pattern: pairs, message_sizes: [0]}",
-        "tests.0.message_sizes: a message of 0 bytes: messages have 1 byte to 1GiB",
+        "tests.0.message_sizes: a message of 0 bytes: only steps are empty, others have 1 byte to "
+        "1GiB",
+    ),
+    "a size that is no whole number of floats": (
+        "{pattern: allreduce, message_sizes: [4, 6]}",
+        "tests.0.message_sizes: 6 bytes: allreduce adds up floats of 4 bytes: take 4 or 8",
+    ),
+    "one such size": (
+        "{pattern: reduce_scatter, message_size: 1023}",
+        "tests.0.message_size: 1023 bytes: reduce_scatter adds up floats of 4 bytes: take 1020 or "
+        "1024",
     ),
     "a bare skew": (
         "{pattern: alltoallv, skew: 50}",
@@ -149,6 +167,25 @@ MISTAKES = {
     "computing with numbers that mean nothing": (
         "{pattern: nas_ft, compute: true}",
         "tests.0.compute: has no effect: the numbers that nas_ft sends mean nothing",
+    ),
+    "streams": (
+        "{pattern: allreduce, tcp: {streams_per_flow: 4}}",
+        "tests.0.tcp.streams_per_flow: a step's message goes by one stream, not 4: leave it out "
+        "here",
+    ),
+    "streams that are swept": (
+        "{pattern: aapc, sync: local, sweep: {tcp.streams_per_flow: [1, 2]}}",
+        "tests.0.sweep.tcp.streams_per_flow: a step's message goes by one stream, not 2: leave it "
+        "out here",
+    ),
+    "streams there and back": (
+        "{pattern: pairs, traffic: pingpong, tcp: {streams_per_flow: 4}}",
+        "tests.0.tcp.streams_per_flow: a message there and back goes by one stream, not 4: leave "
+        "it out here",
+    ),
+    "zero copies": (
+        "{pattern: hpcc, tcp: {zero_copy: true}}",
+        "tests.0.tcp.zero_copy: a step's message is copied: leave it out here",
     ),
     "computing over dpdk": (
         "{pattern: allreduce, compute: true, transport: dpdk}",
@@ -167,6 +204,33 @@ def test_mistakes(case: str, tmp_path: Path) -> None:
     assert str(error.value) == f"{tmp_path / 'conf.yaml'}:5: {sentence}"
 
 
+@pytest.mark.parametrize(
+    ("test", "key"),
+    [
+        ("{pattern: alltoall, message_size: 4MiB, compute: true, batch: 50}", "message_size"),
+        ("{pattern: nas_ft, sweep: {problem_class: [S, C]}}", "pattern"),
+    ],
+)
+def test_memory_of_all_ranks(
+    test: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lab's ranks share this host's."""
+
+    def size(request: PlanRequest) -> PlanSize:
+        return PlanSize(1, 2, Share(2, 3, 4096, None), 1000 << 20)
+
+    monkeypatch.setattr(compiler, "plan_size", size)
+    monkeypatch.setattr(compiler, "spare_bytes", lambda: 1000 << 20)
+    compile_text(tmp_path, f"{TCP}tests:\n- {test}\n")
+    monkeypatch.setattr(compiler, "spare_bytes", lambda: 999 << 20)
+    with pytest.raises(ConfigurationError) as error:
+        compile_text(tmp_path, f"{TCP}tests:\n- {test}\n")
+    assert str(error.value) == (
+        f"{tmp_path / 'conf.yaml'}:5: tests.0.{key}: the messages of all ranks need 1000 MiB of "
+        "memory, and this host has 999 MiB to spare: use smaller messages or fewer ranks"
+    )
+
+
 def test_reliable_transports_first(tmp_path: Path) -> None:
     """Of a lab's dpdk and tcp, steps take tcp unless told otherwise."""
     tests = "tests: [{pattern: bcast}, {pattern: pairs, sync: local}, {pattern: pairs}]\n"
@@ -183,6 +247,8 @@ def test_suite(tmp_path: Path) -> None:
     assert {trial.pattern["bytes"] for trial in latency} == {8}
     assert latency[0].document["schedule"]["count"] == 8
     assert latency[0].document["schedule"]["batch"] == 8
+    assert {trial.document["schedule"]["lead"] for trial in trials} == {1}
+    assert latency[0].document["schedule"]["warmup"] == 50
     bandwidth = [trial for trial in rings if trial.parameters["hpcc"] == "bandwidth"]
     assert len(bandwidth) == 2 * 2
     assert bandwidth[0].pattern | {"method": ""} == {
@@ -325,9 +391,11 @@ def test_a_rank_that_ended_early_is_not_idle() -> None:
     assert table.average_us(trial, "lab") is None
 
 
-def test_interval_over_repeats() -> None:
-    """Student's interval of the repeats' means: t is 4.303 for three of them."""
-    trials = [steps_trial(i, repeat=i) for i in range(3)]
+@pytest.mark.parametrize(("pattern", "share"), [("sendrecv", 1), ("pingpong", 2)])
+def test_interval_over_repeats(pattern: str, share: int) -> None:
+    """Student's interval of t_avg over the repeats: t is 4.303 for three of them. Of a ping-pong
+    both are of half the round trip."""
+    trials = [steps_trial(i, repeat=i, pattern={"name": pattern}) for i in range(3)]
     records = [
         (trial, execution(trial, f"node{i}:e0", [float(90 + 10 * trial.id)]))
         for trial in trials
@@ -335,8 +403,9 @@ def test_interval_over_repeats() -> None:
     ]
     (point,) = table_of(*records).summary()["functions"][0]["points"]
     half = 4.303 * 10 / math.sqrt(3)
-    assert point["interval_us"]["low"] == pytest.approx(100 - half, rel=1e-4)
-    assert point["interval_us"]["high"] == pytest.approx(100 + half, rel=1e-4)
+    assert point["imb"]["t_avg_us"] == 100.0 / share
+    assert point["interval_us"]["low"] == pytest.approx((100 - half) / share, rel=1e-4)
+    assert point["interval_us"]["high"] == pytest.approx((100 + half) / share, rel=1e-4)
     assert point["trials"] == [0, 1, 2]
 
 
@@ -589,3 +658,38 @@ def test_over_dpdk(tmp_path: Path) -> None:
     run = compile_text(tmp_path, LAB + "transport: dpdk\n" + test)
     assert [trial.document["pattern"]["bytes"] for trial in run.trials] == [0, 65536]
     assert {trial.document["schedule"]["compute"] for trial in run.trials} == {False}
+
+
+def a_lab(name: str | None) -> Site:
+    """Two ports of 100M in one network."""
+    site = make_site()
+    return replace(site, lab=name, networks={"lab": site.ports})
+
+
+@pytest.mark.parametrize(("lab", "why"), [("one-switch", "`burst` pass at once"), (None, "wrong")])
+@pytest.mark.parametrize(
+    ("pattern", "mbytes_s", "alarmed"),
+    [("pingpong", 12.5, False), ("pingpong", 12.6, True), ("exchange", 24.9, False),
+     ("exchange", 25.1, True), ("bcast", 99.0, False)],
+)  # fmt: skip
+def test_a_bandwidth_above_its_line_is_an_alarm(
+    pattern: str, mbytes_s: float, alarmed: bool, lab: str | None, why: str
+) -> None:
+    """Lines of 100M carry 12.5 MB/s each way; of Exchange IMB counts both."""
+    imb = {"mbytes_s": mbytes_s}
+    function = {"pattern": pattern, "network": "lab", "transport": "tcp"}
+    steps = {"hpcc": [], "functions": [function | {"points": [{"size": 64, "imb": imb}]}]}
+    alarms = list(above_line(steps, a_lab(lab)))
+    assert [why in alarm and pattern in alarm for alarm in alarms] == [True] * alarmed
+
+
+def test_hpccs_bandwidths_above_the_line_are_alarms() -> None:
+    outputs = {
+        "MaxPingPongBandwidth_GBytes": 0.0151,
+        "NaturallyOrderedRingBandwidth_GBytes": 0.0120,
+        "RandomlyOrderedRingBandwidth_GBytes": None,
+    }
+    steps = {"functions": [], "hpcc": [{"network": "lab", "outputs": outputs}]}
+    (alarm,) = above_line(steps, a_lab("one-switch"))
+    assert alarm.startswith("MaxPingPongBandwidth_GBytes: 0.0151 GB/s is above the line rate")
+    assert "site.burst" in alarm

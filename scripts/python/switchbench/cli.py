@@ -40,8 +40,8 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; every failure that a person can act on is one sentence."""
     _write_what_can_be()
-    parser = build_parser()
-    args = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args = build_parser(_wanted(words)).parse_args(words)
     command: Callable[[argparse.Namespace], int] = args.main
     try:
         return command(args)
@@ -64,8 +64,16 @@ def _write_what_can_be() -> None:
             stream.reconfigure(errors="replace")
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser with all commands."""
+def _wanted(words: Sequence[str]) -> Sequence[str]:
+    """Which commands a line can be about: to load them all takes longer than most of them do."""
+    first = words[0] if words else ""
+    if first == "--version":
+        return ()
+    return (first,) if first in COMMANDS else COMMANDS
+
+
+def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser with these commands."""
     parser = argparse.ArgumentParser(
         prog="switchbench",
         description=DESCRIPTION,
@@ -74,7 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"switchbench {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name in COMMANDS:
+    for name in commands:
         _module(name).add_parser(subparsers)
     return parser
 

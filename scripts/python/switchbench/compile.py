@@ -5,24 +5,44 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from . import timing
+from .busiest import MOST_FLOWS, Busiest
 from .config import Reading, effective
 from .config.acceptance import about_values, reservations
 from .config.effective import SWITCH_TIMEOUT_NS
 from .config.effective import text as written
 from .config.members import Members
 from .config.profiles import SHARED_PERCENT
-from .config.resolve import Point, Test, frame_limits, given, place, points, verbs_limits
+from .config.resolve import (
+    Point,
+    Test,
+    frame_limits,
+    given,
+    place,
+    points,
+    verbs_limits,
+    waiting_limits,
+)
 from .config.settings import PATTERN_KEYS, carries_messages
-from .config.steps import COMPOSITE, FUNCTIONS, KERNELS, LOCAL, SIZELESS, algorithm_refusal
+from .config.steps import (
+    COMPOSITE,
+    FUNCTIONS,
+    KERNELS,
+    LOCAL,
+    SIZELESS,
+    algorithm_refusal,
+    size_refusal,
+)
 from .config.words import listed
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
 from .hpcc import Share
+from .memory import spare_bytes
 from .model import SCHEDULE, ClockChoice, Load, Part, Port, Repeats, Run, SwitchCounters, Trial
 from .verdict.clauses import excluding, matches
 
@@ -44,8 +64,17 @@ _PINGPONG = ("tcp", "dpdk", "verbs")  # transports that carry messages there and
 _STEPS = ("tcp", "dpdk", "verbs")  # ... and those that go by steps
 _STEP_WARMUP = 1  # batches before those that count
 _STEPS_TOLD = ("sync", "compute", "batch")  # which of their settings tell trials apart
+_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
+# One probe of a flow fills a segment, jumbo or not; to say that it is there a few bytes will do.
+_PROBE_MTU_UNKNOWN = 10_000
+_PROBE_BYTES = 64
 _ROUNDS = 8  # a window has at least so many round trips at line rate
 _TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
+# Messages of drawn sizes that share links wait for each other: so much longer than the busiest
+# link's own time, seen on labs of 8 nodes.
+_CROWD = 1.25
+_ALONE_S = 0.5  # of a scatter beside computing: its rate alone (engine/pingpong.c)
+_COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that computes on a core
 # Parameters that say where and when, not which flows.
 _NOT_FLOWS = ("sync",)
 _NOT_MATRIX = ("bytes", "method")  # of a pattern: how much, and how
@@ -218,6 +247,7 @@ class _Draft:
         """Refuses what no port can do."""
         frame_limits(self.point, self.document)
         verbs_limits(self.point, self.document)
+        waiting_limits(self.point, self.document)
         self._check_load()
         self._check_pack()
         self._check_interim()
@@ -252,6 +282,7 @@ class _Draft:
         """One trial with its document."""
         values = self.values
         sizes = [self._size(part) for part in self.parts]
+        self._check_memory(sizes)
         phases = max(size.phases for size in sizes)
         flows = sum(size.flows for size in sizes)
         return Trial(
@@ -371,6 +402,20 @@ class _Draft:
         except PlanRefused as error:
             raise self.problem("pattern", str(error)) from None
 
+    def _check_memory(self, sizes: Sequence[PlanSize]) -> None:
+        """All ranks of a lab are on this host; elsewhere each node looks at its own."""
+        if self.site.launch != "lab" or self.site.guests or not self.by_steps:
+            return
+        needed = sum(size.memory_bytes for size in sizes)
+        spare = spare_bytes()
+        if spare is not None and needed > spare:
+            sized = [form for form in ("message_size", "message_sizes") if form in self.values]
+            raise self.problem(
+                sized[0] if sized else "pattern",
+                f"the messages of all ranks need {needed >> 20} MiB of memory, and this host has "
+                f"{spare >> 20} MiB to spare: use smaller messages or fewer ranks",
+            )
+
     def _document(self, identity: int, repeat: int) -> dict[str, Any]:
         """The `trial` document (doc/node-protocol.md)."""
         values = self.values
@@ -395,6 +440,7 @@ class _Draft:
             "drain_silence_ns": values["drain_silence"],
             "drain_max_ns": values["drain_max"],
         }
+        document |= self._probe_sizes()
         if values.get("interim"):
             document["interim_ns"] = values["interim"]
         if values["traffic"] == "pingpong":
@@ -412,6 +458,15 @@ class _Draft:
             _NODE_WORDS.get(key, key): value for key, value in values[self.transport].items()
         }
         return document
+
+    def _probe_sizes(self) -> dict[str, Any]:
+        """Over tcp: on a slow line with many flows whole messages would take minutes."""
+        if self.transport != "tcp" or self.by_steps or not self.values["probe"]:
+            return {}
+        frames = [port.frame_max for part in self.parts for port in part.ranks]
+        mtu = max(frames) - _FRAME_OVERHEAD if all(frames) else _PROBE_MTU_UNKNOWN
+        first = min(mtu, max(self.point.sizes))
+        return {"probe_sizes": [first, *[min(_PROBE_BYTES, first)] * 2]}
 
     def _of_messages(self) -> bool:
         return carries_messages(self.transport, self.values["traffic"])
@@ -477,7 +532,8 @@ class _Draft:
             "schedule": {
                 "batch": values["batch"],
                 "count": count,
-                "warmup": _STEP_WARMUP,
+                "lead": values.get("lead", 0),
+                "warmup": values.get("unmeasured", _STEP_WARMUP),
                 "compute": values.get("compute", False),
             }
         }
@@ -514,8 +570,11 @@ class _Draft:
         if "scatter" in values:
             return self._scatter_s(flows)
         if "repetitions" in values:
-            batches = _STEP_WARMUP + math.ceil(values["repetitions"] / values["batch"])
-            return float(batches * values["batch"] * self._repetition_s())
+            batches = values.get("unmeasured", _STEP_WARMUP) + math.ceil(
+                values["repetitions"] / values["batch"]
+            )
+            each = values.get("lead", 0) + values["batch"]
+            return float(batches * each * self._repetition_s())
         if "transfer_size" not in values:
             return float(values["warmup"] + self._window_ns() + values["cooldown"]) / NS
         ports = [port for part in self.parts for port in part.ranks]
@@ -525,22 +584,52 @@ class _Draft:
         return float(bits / (min(rates_bps) * share / 100))
 
     def _scatter_s(self, flows: float) -> float:
-        """How long its messages take: the mean of sizes that are uniform in their logarithm."""
+        """How long its messages take: of sizes that are uniform in their logarithm."""
         scatter = self.values["scatter"]
         least, most = scatter["sizes"]
-        mean = (most - least) / math.log(most / least) if most > least else most
-        ports = sum(len(part.ranks) for part in self.parts)
-        each = 1.0 if self._draws_partners() else max(1.0, flows / ports)
-        return float(scatter["count"] * self._round_s(round(mean)) * each)
+        mean, spread = _log_uniform(least, most)
+        # Of all flows the one that draws the largest messages ends last.
+        last = 1 + spread * math.sqrt(2 * math.log(max(1.0, flows)) / scatter["count"])
+        each = self._round_s(round(last * mean)) + 2 * self._computing_turn_s(scatter["compute"])
+        alone = _ALONE_S if scatter["compute"] else 0.0
+        shared = max(self._shared_byte_s(part, flows) for part in self.parts) * mean
+        return float(alone + scatter["count"] * max(each, shared))
+
+    def _computing_turn_s(self, compute: float) -> float:
+        """What computing adds to a turn where nodes share the cores of one machine."""
+        if self.site.lab is None:
+            return 0.0
+        nodes = len(self.site.processes) / (os.cpu_count() or 1)
+        return _COMPUTING_TURN_S * compute * nodes
+
+    def _shared_byte_s(self, part: Part, flows: float) -> float:
+        """What a byte there and back takes where the messages under way share links."""
+        ranks = len(part.ranks)
+        crowd = 2 - 1 / ranks if self._draws_partners() else _CROWD
+        request = PlanRequest.of(ranks, self.pattern, self.values["seed"])
+        size = self._size(part)
+        busiest = Busiest.of(self.site) if size.flows <= MOST_FLOWS else None
+        if busiest is not None:
+            return crowd * busiest.byte_s(part, request, not self._draws_partners())
+        ports = sum(len(each.ranks) for each in self.parts)
+        under_way = 2.0 if self._draws_partners() else 2 * flows / ports
+        rates_bps = [port.line_rate_bps for port in part.ranks]
+        return crowd * 8 * under_way / (min(rates_bps) or timing.UNKNOWN_LINE_BPS)
 
     def _check_steps(self) -> None:
         pattern, values = self.point.pattern, self.values
+        size_key = "message_size" if "message_size" in values else "message_sizes"
         if not self.by_steps:
             least = min(self.point.sizes)
             if self._of_messages() and least == 0:
-                key = "message_size" if "message_size" in values else "message_sizes"
-                raise self.problem(key, f"a message of {least} bytes: messages have 1 byte to 1GiB")
+                raise self.problem(
+                    size_key,
+                    "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB",
+                )
             return
+        for size in self.point.sizes:
+            if odd := size_refusal(pattern, size):
+                raise self.problem(size_key, odd)
         if pattern in FUNCTIONS and "algorithm" in values:
             refusal = algorithm_refusal(pattern, values["algorithm"])
             if refusal:
@@ -580,6 +669,16 @@ class _Draft:
                     f"{process.name} would hold {len(process.ports)} ports in one process: "
                     f"Debian's DPDK holds at most {DPDK_PORTS_MOST}",
                 )
+
+
+def _log_uniform(least: float, most: float) -> tuple[float, float]:
+    """The mean of numbers that are uniform in their logarithm, and their deviation by it."""
+    if most <= least:
+        return most, 0.0
+    width = math.log(most / least)
+    mean = (most - least) / width
+    square = (most**2 - least**2) / (2 * width)
+    return mean, math.sqrt(square - mean**2) / mean
 
 
 def load_document(load: Load) -> dict[str, float]:

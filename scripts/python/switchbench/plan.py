@@ -17,15 +17,19 @@ from rich.text import Text
 
 from . import timing
 from .config import quantities
+from .config.steps import COMPOSITE, KERNELS, SIZELESS
 from .engine import Phase, PlanRequest, plan_phases
 from .hops import Hops
-from .model import Part, Port, Run, Trial
+from .model import SCHEDULE, WAITING, Part, Port, Run, Trial
 from .results import figures
 from .verdict.clauses import clauses_sha256, selected
 
 PHASES_SHOWN = 12
 FLOWS_SHOWN = 16
 PORTS_SHOWN = 24
+
+_OF_CLASS = frozenset(name for name in KERNELS if name in SIZELESS)  # who say their own sizes
+_SUITE_KEYS = (COMPOSITE, "pair", "among")  # what tells a suite's own trials apart
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,9 @@ def plans_of(run: Run) -> list[Plan]:
     for trial in run.trials:
         # Of a suite's pairs one stands for all; sizes change no flows.
         flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
-        where = trial.parameters["hpcc"] if "pair" in trial.parameters else trial.document["parts"]
+        where = (
+            trial.parameters[COMPOSITE] if "pair" in trial.parameters else trial.document["parts"]
+        )
         key = json.dumps([where, flows, trial.document["seed"]])
         plan = found.get(key)
         if plan is None:
@@ -96,6 +102,11 @@ def show(run: Run, choice: Choice, console: Console) -> None:
     hops = Hops.of(run.site)
     if hops is not None:
         console.print(Text("(n): hops of a flow, over links or switches from node to node\n"))
+    if any(trial.traffic == SCHEDULE for trial in run.trials):
+        console.print(
+            "Of plans by steps, flows are all who send to each other: their messages, and the "
+            "barrier between batches.\n"
+        )
     for plan in plans_of(run):
         _show_plan(plan, choice, hops, console)
 
@@ -122,8 +133,8 @@ def _tests_table(run: Run) -> Table:
             test["transport"],
             " + ".join(test["networks"]),
             _few(test["ranks"]),
-            _few([_size(sizes, test["size_unit"]) for sizes in test["sizes"]]),
-            _few(test["loads"]),
+            _few(_sizes(test)),
+            _few(test["loads"]) or figures.UNKNOWN,
             _repeats(test),
             str(test["trials"]),
             str(test["phases"]),
@@ -158,11 +169,22 @@ def _table(*columns: str) -> Table:
 def _words(parameters: dict[str, list[Any]]) -> Iterator[str]:
     """Parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
     for key, values in parameters.items():
+        if key == "scatter":
+            yield from _scatter_words(values)
+            continue
         texts = [_word(value) for value in values]
         if texts == ["true"]:
             yield key
         elif texts != ["false"]:
             yield f"{key}={','.join(texts)}"
+
+
+def _scatter_words(values: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Messages of drawn sizes, which have their own column: `scatter=random messages=250`."""
+    for name, key in (("scatter", "partners"), ("messages", "count"), ("compute", "compute")):
+        found = _unique(value[key] for value in values)
+        if found != [0.0]:
+            yield f"{name}={','.join(str(value) for value in found)}"
 
 
 def _word(value: Any) -> str:
@@ -176,6 +198,18 @@ def _word(value: Any) -> str:
 def _few(values: Sequence[Any], most: int = 7) -> str:
     texts = [str(value) for value in values]
     return ", ".join(texts[:most]) + (f" … {texts[-1]}" if len(texts) > most else "")
+
+
+def _sizes(test: dict[str, Any]) -> list[str]:
+    """In words; an application kernel's are its class's, or its matrix's."""
+    parameters = test["parameters"]
+    if "scatter" in parameters:
+        spans = (value["sizes"] for value in parameters["scatter"])
+        return _unique(" to ".join(map(quantities.SIZE.text, span)) for span in spans)
+    if test["sizes"]:
+        return [_size(sizes, test["size_unit"]) for sizes in test["sizes"]]
+    kinds = {"problem_class": "class", "matrix": "matrix"}
+    return [f"{word} {value}" for key, word in kinds.items() for value in parameters.get(key, ())]
 
 
 def _size(sizes: Sequence[int], unit: str) -> str:
@@ -220,23 +254,40 @@ def _show_plan(plan: Plan, choice: Choice, hops: Hops | None, console: Console) 
 def _title(plan: Plan) -> str:
     tests = list(dict.fromkeys(trial.test for trial in plan.trials))
     ranks = " + ".join(f"{len(part.ranks)} ranks of {part.network}" for part in plan.parts)
-    parameters = {key: [value] for key, value in plan.trials[0].parameters.items()}
-    words = " ".join([plan.pattern["name"], *_words(parameters)])
+    first = plan.trials[0]
+    parameters = {key: [value] for key, value in first.parameters.items() if key not in _SUITE_KEYS}
+    suite = [f"{COMPOSITE} {first.parameters[COMPOSITE]}:"] if COMPOSITE in first.parameters else []
+    words = " ".join([*suite, plan.pattern["name"], *_words(parameters)])
+    pairs = len({trial.parameters.get("pair") for trial in plan.trials})
+    others = f" ({figures.of(pairs, 'pair')} in turn, of which this is the first)" * (pairs > 1)
     return (
-        f"plan {plan.number}: {words}, {ranks}, {plan.phases} phase{'s' * (plan.phases > 1)}"
-        f"{_steps_words(plan.trials[0].steps)} "
+        f"plan {plan.number}: {words}, {ranks}{others}, {figures.of(plan.phases, 'phase')}"
+        f"{_steps_words(first)} "
         f"(test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))})"
     )
 
 
-def _steps_words(steps: dict[str, int | None] | None) -> str:
+def _steps_words(trial: Trial) -> str:
     """What one repetition is of what goes by steps."""
+    steps = trial.steps
     if steps is None:
         return ""
     told = [figures.of(steps[f"{what}s"] or 0, what) for what in ("step", "message")]
+    together = ""
+    if trial.pattern["name"] in _OF_CLASS:
+        together = f", {_rounded(steps['payload_bytes'] or 0)} together"
     iterations = steps["iterations"]
     in_all = f"; {figures.of(iterations, 'iteration')} in all" if iterations else ""
-    return f", {' and '.join(told)} of all ranks{in_all}"
+    where = " in all phases" if trial.phases > 1 else ""
+    return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"
+
+
+def _rounded(size_bytes: int) -> str:
+    """Bytes in few digits."""
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size_bytes >= factor:
+            return f"{figures.digits(size_bytes / factor)} {unit}"
+    return f"{size_bytes} B"
 
 
 def _phases_shown(plan: Plan, choice: Choice) -> list[int]:
@@ -282,17 +333,20 @@ def tests_of(run: Run) -> list[dict[str, Any]]:
         trials = list(group)
         first = trials[0]
         sure = [trial for trial in trials if not trial.optional]
+        suite = COMPOSITE in first.parameters
         tests.append(
             {
                 "test": number,
-                "pattern": "hpcc" if "hpcc" in first.parameters else first.pattern["name"],
-                "parameters": _collected(trials, without=("hpcc", "pair", "among")),
+                "pattern": COMPOSITE if suite else first.pattern["name"],
+                "parameters": _collected(trials, without=_SUITE_KEYS),
                 "transport": first.transport,
                 "networks": [part.network for part in first.parts],
-                "ranks": _unique(len(trial.parts[0].ranks) for trial in trials),
-                "sizes": _unique(list(trial.sizes) for trial in trials),
+                "ranks": _unique(
+                    trial.parameters.get("among", len(trial.parts[0].ranks)) for trial in trials
+                ),
+                "sizes": _unique(size for trial in trials if (size := _size_of(trial)) is not None),
                 "size_unit": first.size_unit,
-                "loads": _unique(quantities.load_text(trial.load) for trial in trials),
+                "loads": _unique(load for trial in trials if (load := _load_of(trial)) is not None),
                 "repeat": first.repeats.least,
                 "repeat_most": first.repeats.most,
                 "trials": len(sure),
@@ -304,7 +358,19 @@ def tests_of(run: Run) -> list[dict[str, Any]]:
     return tests
 
 
+def _size_of(trial: Trial) -> list[int] | None:
+    """None of an application kernel, whose class says the sizes."""
+    return None if trial.pattern["name"] in _OF_CLASS else list(trial.sizes)
+
+
+def _load_of(trial: Trial) -> str | None:
+    """None where messages wait for each other: nothing is offered at any rate."""
+    return None if trial.traffic in WAITING else quantities.load_text(trial.load)
+
+
 def _repeats(test: dict[str, Any]) -> str:
+    if test["pattern"] == COMPOSITE:
+        return "as HPCC"
     least, most = test["repeat"], test["repeat_most"]
     return str(least) if least == most else f"{least} to {most}"
 
@@ -365,8 +431,8 @@ def _trial(trial: Trial, plan: int) -> dict[str, Any]:
         "test": trial.test,
         "repeat": trial.repeat,
         "plan": plan,
-        "size": list(trial.sizes),
-        "load": quantities.load_text(trial.load),
+        "size": _size_of(trial),
+        "load": _load_of(trial),
         "parameters": trial.parameters,
         "steps": trial.steps,
         "expected_s": round(trial.expected_s, 3),

@@ -15,6 +15,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 from .. import documents, plan
 from ..compile import refuse_too_long
 from ..model import Run
+from ..node_names import NAMES_MOST, count
 from .common import add_command, add_configuration, load_run, make_console
 
 EXAMPLES = """\
@@ -32,7 +33,9 @@ examples:
   longest_s    the same with every repeat that may be needed; tests count those needed in any case
   tests        [{test, pattern, parameters, transport, networks, ranks, sizes, size_unit, loads,
                repeat, repeat_most, trials, phases, flows, expected_s}]
-  trials       [{trial, test, repeat, plan, size, load, swept settings in parameters, expected_s}]
+  trials       [{trial, test, repeat, plan, size, load, swept settings in parameters, expected_s}];
+               a kernel whose class says its sizes has size null, and what offers no load has
+               load null (steps, messages there and back): their tests have neither in the lists
   plans        [{plan, networks, ranks: names in rank order by network, seed, pattern: as nodes
                get it, by rank number, phases: [{phase, name, networks: [{network,
                flows: [[source, destination, "generate" or "forward"]], idle: [names], and on a
@@ -80,6 +83,8 @@ def _write_job(run: Run, path: Path) -> None:
 
 
 def _ranges(text: str) -> list[int]:
+    if count(text) > NAMES_MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} are more than {NAMES_MOST} phases: no plan has")
     try:
         return [int(number) for number in RangeSet(text)]
     except (RangeSetException, ValueError):

@@ -7,7 +7,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
+from ..errors import ConfigurationError
 from ..remake import remade, run_of
+from ..report.known import fitted
 from ..results import imported_table
 from ..results.directory import SUMMARY, load_summary, replace_json
 from ..results.table import Report, make_canvas, make_console
@@ -43,16 +47,32 @@ def add_parser(subparsers: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the table; its exit status is the run's."""
+    """Prints the table; its exit status is the run's, or 2 where the summary is damaged."""
     summary = load_summary(args.directory)
     if args.again:
         summary = remade(run_of(args.directory), args.directory, summary)
         replace_json(args.directory / SUMMARY, summary)
         Record().write(args.directory, summary)
+    shown, known = fitted(summary)
+    damage = list(known.damage())
     console = make_canvas() if args.svg else make_console()
+    try:
+        _print(shown, console, args)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        if not damage:
+            raise
+        damage.append("the rest can't be shown without it")
+    if args.svg:
+        console.save_svg(str(args.svg), title="switchbench run")
+    if damage:
+        raise ConfigurationError(
+            f"{args.directory / SUMMARY} is damaged: {'; '.join(damage)} "
+            "(--again makes it anew of a run's records)"
+        )
+    return int(shown["exit_status"])
+
+
+def _print(summary: dict[str, Any], console: Console, args: argparse.Namespace) -> None:
     imported_table.show(summary, console, everything=args.all)
     options = [name for name in ("interim", "latency") if getattr(args, name)]
     Report(summary, console, every_phase=args.all, options=options).print(str(args.directory))
-    if args.svg:
-        console.save_svg(str(args.svg), title="switchbench run")
-    return int(summary["exit_status"])

@@ -16,6 +16,7 @@ from ..fabric import Fabric
 from ..lab.graph import from_topology
 from ..lab.topology import TopologyError, parse
 from ..lab.units import parse_rate_bps
+from ..node_names import TooManyError, refuse_many
 
 WORD = "import"
 _OPTIONS = ("lldp", "ibnetdiscover", "format", "interface", "switches", "rate", "out")
@@ -128,9 +129,10 @@ def _rate_bps(text: str | None) -> int | None:
 
 def _nodes(text: str | None) -> frozenset[str]:
     try:
+        refuse_many(text or "")
         return frozenset(NodeSet(text or "", resolver=RESOLVER_NOGROUP))
-    except NodeSetException as error:
-        raise ConfigurationError(f"--switches: is not a node set: {error}") from None
+    except (TooManyError, NodeSetException) as error:
+        raise ConfigurationError(f"--switches: is no possible node set: {error}") from None
 
 
 def _name(path: str) -> str:

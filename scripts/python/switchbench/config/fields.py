@@ -16,6 +16,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from ..model import CLOCK_MODES, ClockChoice, Load, Repeats
+from ..node_names import refuse_many
 from . import quantities
 from .words import listed, meant, shown
 
@@ -92,8 +93,8 @@ def _frame_bytes(value: object) -> int:
 def _message_bytes(value: object) -> int:
     """Only what goes by steps sends empty messages: the compiler refuses others."""
     size = quantities.size_bytes(value)
-    if not 0 <= size <= 2**30:
-        raise ValueError(f"a message of {size} bytes: messages have 1 byte to 1GiB")
+    if size > 2**30:
+        raise ValueError(f"a message of {size} bytes: messages have 1GiB at most")
     return size
 
 
@@ -105,7 +106,7 @@ def _size_range(value: object) -> object:
         raise ValueError(f"found {shown(value)}, but two sizes are needed, as [4, 64KiB]")
     least, most = (_message_bytes(size) for size in value)
     if least == 0:
-        raise ValueError(f"a message of {least} bytes: messages have 1 byte to 1GiB")
+        raise ValueError("messages of drawn sizes have 1 byte at least")
     if least > most:
         raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
     return (least, most)
@@ -144,6 +145,7 @@ def written_order(names: str) -> list[str]:
     """
     if "@" in names:
         raise ValueError(f"{shown(names)}: node groups (@) are not read here")
+    refuse_many(names)
     try:
         found = [
             str(name)
@@ -181,12 +183,6 @@ def _split(names: str) -> list[str]:
         else:
             parts[-1] += letter
     return [part.strip() for part in parts]
-
-
-def _node_set(value: object) -> tuple[str, ...]:
-    """One node set or a list of them, in the order written."""
-    sets = value if isinstance(value, list) else [value]
-    return tuple(_several([name for names in sets for name in written_order(_word(names))]))
 
 
 def _pair(value: object) -> tuple[str, str]:
@@ -482,7 +478,6 @@ ProbeRate = Annotated[Any, PlainValidator(_probe_rate)]
 Imix = Annotated[Any, PlainValidator(_imix)]
 Cores = Annotated[Any, PlainValidator(_cores)]
 RdmaPort = Annotated[str, _single(_rdma_port)]
-NodeNames = Annotated[Any, PlainValidator(_node_set)]
 
 
 Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose every value is tried

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,11 @@ TOPOLOGY_KEYS = (
     *GUEST_KEYS,
 )
 
-# Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead.
+# Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead, the later
+# the more nodes want each core.
 DEADMAN_NS = 2_000_000_000
+DEADMAN_PER_NODE_NS = 100_000_000  # for each node more than this machine has cores
+DEADMAN_MOST_NS = 5_000_000_000
 BARRIER_TIMEOUT_NS = 5_000_000_000
 
 # ... and a guest's processor is emulated on them: when they are busy, it stands still for many
@@ -126,11 +130,17 @@ def _refuse_for_routed(model: LabSite, place: Place) -> None:
 
 def _control(given: LabControl, topology: Topology) -> LabControl:
     """With every default filled in."""
-    deadman_ns = GUEST_DEADMAN_NS if topology.guests else DEADMAN_NS
+    deadman_ns = GUEST_DEADMAN_NS if topology.guests else _deadman_ns(len(topology.nodes))
     barrier_ns = GUEST_BARRIER_TIMEOUT_NS if topology.guests else BARRIER_TIMEOUT_NS
     defaults = {"udp_port": 0, "deadman": deadman_ns, "barrier_timeout": barrier_ns}
     missing = {key: value for key, value in defaults.items() if getattr(given, key) is None}
     return given.model_copy(update=missing)
+
+
+def _deadman_ns(nodes: int) -> int:
+    """Of a lab of namespaces."""
+    waiting = max(0, nodes - (os.cpu_count() or 1))
+    return min(DEADMAN_NS + waiting * DEADMAN_PER_NODE_NS, DEADMAN_MOST_NS)
 
 
 def _ms(ns: int | None) -> int:

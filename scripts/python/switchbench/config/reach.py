@@ -12,6 +12,7 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError
 
 from ..model import Site
+from ..node_names import TooManyError, refuse_many
 from . import quantities
 from .fields import written_order
 from .order import Place
@@ -31,6 +32,21 @@ OURS = (
 )  # fmt: skip
 
 
+class _Groups(GroupResolverConfig):  # type: ignore[misc]
+    """ClusterShell's groups; ValueError where a group is too large to be meant."""
+
+    def _list_nodes(self, *question: Any) -> list[str]:
+        return _few(super()._list_nodes(*question))
+
+    def _list_groups(self, *question: Any) -> list[str]:
+        return _few(super()._list_groups(*question))
+
+
+def _few(texts: list[str]) -> list[str]:
+    refuse_many(",".join(texts))
+    return texts
+
+
 def group_members(model: HostSite, names: str, place: Place) -> list[str]:
     """The hosts of a text with groups of ClusterShell's own files; ValueError says why not.
 
@@ -44,10 +60,11 @@ def group_members(model: HostSite, names: str, place: Place) -> list[str]:
     path = (place.document.folder / model.groups_conf).resolve()
     if not path.is_file():
         raise ValueError(f"groups_conf: there is no {path}")
+    refuse_many(names)
     try:
-        found = [
-            str(name) for name in NodeSet(names, resolver=GroupResolverConfig(filenames=[path]))
-        ]
+        found = [str(name) for name in NodeSet(names, resolver=_Groups(filenames=[path]))]
+    except TooManyError as error:
+        raise ValueError(f"{shown(names)} is too large in {path.name}: {error}") from None
     except (GroupResolverError, NodeSetException) as error:
         raise ValueError(f"{shown(names)} is no node set: {error}") from None
     if not found:

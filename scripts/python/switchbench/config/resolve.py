@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import hpcc
 from ..errors import ConfigurationError
-from ..model import Load, Port, Site
+from ..model import SCHEDULE, WAITING, Load, Port, Site
 from . import profiles, settings, steps
 from .schema import TRANSPORTS, Configuration, Settings
 from .settings import Values
@@ -449,6 +449,44 @@ def verbs_limits(point: Point, document: Document) -> None:
             "queue would fill before one of them completes",
         )
     _path_mtu_limits(point, document)
+
+
+# Options of which there may be many of something, but not where messages wait for each other.
+_ONE_WAY = {"tcp": ("streams_per_flow", "stream"), "verbs": ("queue_pairs", "queue pair")}
+
+
+def waiting_limits(point: Point, document: Document) -> None:
+    """Refuses ways that messages which wait for each other don't go, as the node would."""
+    transport, traffic = point.test.transport, point.values["traffic"]
+    if traffic not in WAITING or transport not in _ONE_WAY:
+        return
+    what = "a step's message" if traffic == SCHEDULE else "a message there and back"
+    options, (key, noun) = point.values[transport], _ONE_WAY[transport]
+    if options[key] > 1:
+        raise document.problem(
+            place(point, f"{transport}.{key}", document),
+            f"{what} goes by one {noun}, not {options[key]}: leave it out here",
+        )
+    if options.get("zero_copy"):
+        raise document.problem(
+            place(point, "tcp.zero_copy", document), f"{what} is copied: leave it out here"
+        )
+    if transport == "verbs" and traffic == SCHEDULE:
+        _steps_operation(point, document)
+
+
+def _steps_operation(point: Point, document: Document) -> None:
+    verbs = point.values["verbs"]
+    if verbs["service"] != "rc":
+        key = "service"
+    elif verbs["operation"] != "send":
+        key = "operation"
+    else:
+        return
+    raise document.problem(
+        place(point, f"verbs.{key}", document),
+        f"the messages of steps go by service rc and operation send, not by {verbs[key]}",
+    )
 
 
 def _path_mtu_limits(point: Point, document: Document) -> None:

@@ -31,6 +31,9 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "alltoallv": ("linear", "pairwise"),
     "barrier": ("dissemination",),
 }
+# Those that add up floats: a message holds whole ones.
+ADDING = ("reduce", "allreduce", "reduce_scatter")
+FLOAT_BYTES = 4
 # Application kernels (doc/kernels.md): what each can be told besides, with its default.
 _OF_CLASS: dict[str, Any] = {"problem_class": "S"}
 KERNELS: dict[str, dict[str, Any]] = {
@@ -49,6 +52,15 @@ SIZELESS = ("barrier", COMPOSITE, *(name for name in KERNELS if name != "halo"))
 STEP_KEYS = ("compute", "batch", "repetitions")
 _TIMED = ("warmup", "window", "cooldown")
 _SIZES = ("message_size", "message_sizes")
+
+
+def size_refusal(pattern: str, size: int) -> str:
+    """Why a pattern can't have messages of so many bytes; empty if it can."""
+    odd = size % FLOAT_BYTES
+    if pattern not in ADDING or odd == 0:
+        return ""
+    near = f"{size - odd} or {size - odd + FLOAT_BYTES}"
+    return f"{size} bytes: {pattern} adds up floats of {FLOAT_BYTES} bytes: take {near}"
 
 
 # The words that make an ordinary pattern go by steps, by key.

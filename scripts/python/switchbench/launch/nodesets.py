@@ -11,6 +11,7 @@ from ClusterShell.NodeUtils import GroupResolver, GroupResolverError, GroupSourc
 from ..config.words import meant, shown
 from ..errors import ConfigurationError
 from ..model import Process, Site
+from ..node_names import TooManyError, refuse_many
 
 
 def chosen(site: Site, text: str | None) -> list[Process]:
@@ -21,8 +22,9 @@ def chosen(site: Site, text: str | None) -> list[Process]:
     if text is None:
         return list(site.processes)
     try:
+        refuse_many(text)
         meant_hosts = NodeSet(text, resolver=_resolver(site))
-    except (NodeSetException, GroupResolverError) as error:
+    except (TooManyError, NodeSetException, GroupResolverError) as error:
         raise ConfigurationError(f"--nodes {text}: {error}") from None
     known = {process.name for process in site.processes}
     for host in meant_hosts:

@@ -23,6 +23,7 @@ from ClusterShell.Topology import TopologyError, TopologyParser, TopologyTree
 from ..config import quantities
 from ..errors import ConfigurationError
 from ..model import Site
+from ..node_names import TooManyError, refuse_many
 from .engine import BINARY
 from .fan import Answer
 
@@ -129,6 +130,7 @@ def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """
     turns: Counter[str] = Counter()  # of each group of gateways
     root = platform.node().partition(".")[0]
+    _refuse_many(Path(path))
     try:
         tree = TopologyParser(path).tree(root)
         return {host: _way(tree, host, turns) for host in hosts}
@@ -136,6 +138,16 @@ def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         raise ConfigurationError(
             f"{Path(path).name}: {error} (`ssh: {{topology: FILE}}`, routes from {root})"
         ) from None
+
+
+def _refuse_many(path: Path) -> None:
+    """Refuses a file with a node set that is too large to be meant."""
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1):
+        try:
+            for names in re.split("[:=]", line):
+                refuse_many(names)
+        except TooManyError as error:
+            raise ConfigurationError(f"{path.name}:{number}: {error}") from None
 
 
 def _way(tree: TopologyTree, host: str, turns: Counter[str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 from rich.console import Console
 
@@ -12,10 +13,12 @@ from .loss import PhaseLoss
 from .state import State, rate
 
 _PLAIN_S = 1.0  # at most one line of progress in so long
+_MOST_FOUND = 10  # findings of a kind that are told one by one
 
 
 class Plain:
-    """One line for each phase, at most one a second, and one for each finding that is new."""
+    """One line for each phase, at most one a second, and one for each finding that is new, until
+    there are many of its kind."""
 
     def __init__(self, state: State, console: Console) -> None:
         """Lines go to `console`."""
@@ -23,6 +26,7 @@ class Plain:
         self._console = console
         self._last_s = 0.0
         self._told: set[str] = set()
+        self._kinds: Counter[str] = Counter()
 
     def stage(self) -> None:
         """A line."""
@@ -41,9 +45,15 @@ class Plain:
     def turn(self) -> None:
         """Says what was found meanwhile."""
         for finding in self._state.findings:
-            if finding["sentence"] not in self._told:
-                self._told.add(finding["sentence"])
+            if finding["sentence"] in self._told:
+                continue
+            self._told.add(finding["sentence"])
+            kind = finding["kind"]
+            self._kinds[kind] += 1
+            if self._kinds[kind] <= _MOST_FOUND:
                 self._say(f"found: {finding['sentence']}")
+            elif self._kinds[kind] == _MOST_FOUND + 1:
+                self._say(f"found: more of this kind ({kind}), which summary.json names at the end")
 
     def close(self) -> None:
         """Nothing is held."""

@@ -24,13 +24,11 @@ from ..errors import ConfigurationError, SwitchbenchError
 from ..model import Port
 from ..results.bottleneck import group_of_port
 from ..results.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary
-from ..results.summary import NOT_ENDED, gather, schema
+from ..results.summary import NOT_ENDED, gather
 from .columns import Columns, PlanKey
-from .known import Known
+from .known import fitted
 
 Entry = dict[str, Any]
-
-_FORM = "schema"  # the summary's key that names its form
 
 
 @dataclass
@@ -52,7 +50,8 @@ class Measured:
         `parts`: the summary's keys that are wanted, and whose damage matters; None: all.
         """
         damage: list[str] = []
-        summary = _known(_summary(directory, damage), damage, parts)
+        summary, known = fitted(_summary(directory, damage), parts)
+        damage += [f"{SUMMARY}: {sentence}" for sentence in known.sentences()]
         modules = _modules(directory, summary)
         ports = _in_order(summary, modules)
         columns = Columns(ports)
@@ -140,21 +139,6 @@ def _about(directory: Path) -> Entry:
         "versions": {},
         "machine": unknown | {"memory_bytes": None},
     }
-
-
-def _known(summary: Entry, damage: list[str], parts: Collection[str] | None) -> Entry:
-    """Only what is of the form that this version knows; the rest is empty, and is said."""
-    known = Known(schema())
-    names = [name for name in known.form["properties"] if parts is None or name in parts]
-    found = {name: known.empty(name) for name in known.form["properties"]}
-    if parts is None:
-        names += [name for name in summary if name not in found]
-    for name in names:  # older ones lack what was thought of later
-        if name in summary and name != _FORM:
-            found[name] = known.part(name, summary[name])
-    found[_FORM] = summary.get(_FORM)  # of another one it was said
-    damage += [f"{SUMMARY}: {sentence}" for sentence in known.sentences()]
-    return found
 
 
 def _cut(lines: int, summary: Entry) -> list[str]:

@@ -10,17 +10,40 @@ rest means nothing without it, its entry is left out, and no other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from jsonschema import Draft202012Validator
+
+from ..results.summary import schema
 
 Form = Mapping[str, Any]
 
 _NONE = object()  # what nothing can stand for
 _PARTS = ("run",)  # of which any part can be shown without the others
 _NAMED = 6  # keys of a sentence
+_FORM = "schema"  # the summary's key that names its form
+_LIMITS = frozenset(("enum", "const", "minimum", "minItems"))  # which only the value itself meets
+
+
+def fitted(
+    summary: Mapping[str, Any], parts: Collection[str] | None = None
+) -> tuple[dict[str, Any], Known]:
+    """Only what is of the form that this version knows, the rest empty; and what that cost.
+
+    `parts`: the keys that are wanted, and whose damage matters; None: all.
+    """
+    known = Known(schema())
+    names = [name for name in known.form["properties"] if parts is None or name in parts]
+    found = {name: known.empty(name) for name in known.form["properties"]}
+    if parts is None:
+        names += [name for name in summary if name not in found]
+    for name in names:  # older ones lack what was thought of later
+        if name in summary and name != _FORM:
+            found[name] = known.part(name, summary[name])
+    found[_FORM] = summary.get(_FORM)  # of another one it was said
+    return found, known
 
 
 @dataclass
@@ -32,6 +55,7 @@ class Known:
     left_out: Counter[str] = field(default_factory=Counter)  # paths of values of other forms
     _changed: bool = False
     _checks: dict[int, Draft202012Validator] = field(default_factory=dict)
+    _limited: dict[int, bool] = field(default_factory=dict)  # by form: whether it has limits
 
     def part(self, name: str, value: Any) -> Any:
         """One of the schema's top keys; what is empty of its type where nothing of it is known."""
@@ -57,6 +81,10 @@ class Known:
             names = [f"`{path}`" for path in self.ignored]
             more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
             yield f"keys that this version does not know: {', '.join(names[:_NAMED])}{more}"
+        yield from self.damage()
+
+    def damage(self) -> Iterator[str]:
+        """Of what is not shown that which is not of the form, and not of a newer version alone."""
         for path, count in self.left_out.items():
             of, has, is_ = ("", "has", "is") if count == 1 else (f"{count:,} of ", "have", "are")
             yield f"{of}`{path}` {has} a form that is not known, and {is_} left out"
@@ -74,8 +102,14 @@ class Known:
             return self._fit_object(value, form, path)
         if "items" in form and isinstance(value, list):
             return self._fit_list(value, form["items"], path)
-        check = self._checks.setdefault(id(form), Draft202012Validator(form))
-        return value if check.is_valid(value) else _NONE
+        return value if self._check(form).is_valid(value) else _NONE
+
+    def _check(self, form: Form) -> Draft202012Validator:
+        """Of a part of the schema, which refers to the whole one's definitions."""
+        if id(form) not in self._checks:
+            whole = {**form, "$defs": self.form.get("$defs", {})}
+            self._checks[id(form)] = Draft202012Validator(whole)
+        return self._checks[id(form)]
 
     def _resolved(self, form: Form) -> Form:
         while "$ref" in form:
@@ -108,12 +142,13 @@ class Known:
         return found
 
     def _fit_list(self, values: list[Any], form: Form, path: str) -> list[Any]:
-        """Entries of a shape that fits are as they are: of 1,024 ranks there are thousands of
-        phases, and to look at all parts of all of them takes longer than all else."""
+        """Entries of a shape that fits, with values within the same limits, are as they are: of
+        1,024 ranks there are thousands of phases, and to look at all parts of all of them takes
+        longer than all else."""
         kept, right = [], set()
         outer = self._changed
         for value in values:
-            shape = _shape(value)
+            shape = (_shape(value), self._within(value, form))
             if shape in right:
                 kept.append(value)
                 continue
@@ -129,13 +164,41 @@ class Known:
         self._changed = outer
         return kept
 
+    def _within(self, value: Any, form: Form) -> Any:
+        """Which of the form's limits the value and its parts keep."""
+        form = self._resolved(form)
+        if not self._has_limits(form):
+            return True
+        held: list[Any] = [_keeps(value, form)]
+        held += [self._within(value, choice) for choice in _choices(form)]
+        if isinstance(value, dict):
+            parts = form.get("properties", {})
+            held += [self._within(value[name], parts[name]) for name in parts if name in value]
+        elif isinstance(value, list) and "items" in form:
+            held += dict.fromkeys(self._within(inner, form["items"]) for inner in value)
+        return tuple(held)
+
+    def _has_limits(self, form: Form) -> bool:
+        known = self._limited.get(id(form))
+        if known is None:
+            inner = [*_choices(form), *form.get("properties", {}).values()]
+            inner += [form["items"]] if "items" in form else []
+            below = (self._has_limits(self._resolved(one)) for one in inner)
+            known = not _LIMITS.isdisjoint(form) or any(below)
+            self._limited[id(form)] = known
+        return known
+
     def _blank(self, form: Form, lacking: bool) -> Any:
         """What says "not observed" where the form allows it; a number that is `lacking` was not
         observed either."""
         form = self._resolved(form)
         kinds = form.get("type", ())
         kinds = {kinds} if isinstance(kinds, str) else set(kinds)
-        if "null" in kinds or None in [self._blank(one, lacking) for one in _choices(form)]:
+        if (
+            "null" in kinds
+            or None in form.get("enum", ())
+            or None in [self._blank(one, lacking) for one in _choices(form)]
+        ):
             return None
         if "array" in kinds:
             return []
@@ -148,6 +211,16 @@ class Known:
 
 def _choices(form: Form) -> tuple[Form, ...]:
     return (*form.get("oneOf", ()), *form.get("anyOf", ()))
+
+
+def _keeps(value: Any, form: Form) -> bool:
+    """Whether the value itself is within the form's limits."""
+    if "minimum" in form and isinstance(value, int | float):
+        return bool(value >= form["minimum"])
+    if "minItems" in form and isinstance(value, list):
+        return bool(len(value) >= form["minItems"])
+    only = form.get("enum", [form["const"]] if "const" in form else None)
+    return only is None or value in only
 
 
 def _shape(value: Any) -> Any:

@@ -19,6 +19,7 @@ from .kernels import iterations_of, kernel_entries
 from .latency import Histogram, merged
 from .records import Flow, Record
 from .statistics import interval
+from .sweep import about
 
 Entry = dict[str, Any]
 
@@ -166,17 +167,6 @@ def port_rate_mbps(rates_bps: Iterable[tuple[str, float | None]]) -> float | Non
 # --- functions -----------------------------------------------------------------------------------
 
 
-def about(trial: Trial, part: Part) -> Entry:
-    """What one curve is of."""
-    return {
-        "transport": trial.transport,
-        "network": part.network,
-        "ranks": len(part.ranks),
-        "pattern": trial.pattern["name"],
-        "parameters": dict(trial.parameters),
-    }
-
-
 def _functions(found: Iterable[Measured]) -> Iterator[Entry]:
     """One entry for each function at one setting, its points by size."""
     curves: dict[str, tuple[Entry, dict[int, list[Measured]]]] = {}
@@ -195,21 +185,21 @@ def _point(pattern: str, size: int, repeats: Sequence[Measured]) -> Entry:
     ranks = [times for one in repeats for phase in one.phases.values() for times in phase.values()]
     batches = merged(times.times for times in ranks)
     averages = [one.average_us for one in repeats]
-    means = [_by_rank(one) for one in repeats if one.whole]
-    least, greatest = ([choose(by_rank) for by_rank in means] for choose in (min, max))
-    halved = 2 if pattern == "pingpong" else 1  # IMB's time of a ping-pong is of one way
-    t_max = m.mean(greatest)
+    by_repeat = [_imb(pattern, size, one) for one in repeats]
+    halved = _parts(pattern)
+    t_max = m.mean(imb["t_max_us"] for imb in by_repeat)
     return {
         "size": size,
         "trials": [one.trial.id for one in repeats],
         "repetitions": max((times.repetitions for times in ranks), default=0),
         "batch": repeats[0].trial.document["schedule"]["batch"],
         "imb": {
-            "t_min_us": _share(m.mean(least), halved),
-            "t_avg_us": _share(m.mean(averages), halved),
-            "t_max_us": _share(t_max, halved),
-            "mbytes_s": _imb_mbytes_s(pattern, size, _share(t_max, halved)),
+            "t_min_us": m.mean(imb["t_min_us"] for imb in by_repeat),
+            "t_avg_us": m.mean(imb["t_avg_us"] for imb in by_repeat),
+            "t_max_us": t_max,
+            "mbytes_s": _imb_mbytes_s(pattern, size, t_max),
         },
+        "by_repeat": by_repeat,
         "repetition_us": {
             "least": _us(batches.least_ns),
             "mean": m.mean(averages),
@@ -217,11 +207,29 @@ def _point(pattern: str, size: int, repeats: Sequence[Measured]) -> Entry:
             "p99": _us(batches.quantile_ns(0.99)),
             "greatest": _us(batches.greatest_ns),
         },
-        "interval_us": _interval(averages),
+        "interval_us": _interval(averages, halved),
         "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
         "verified": m.total_int(times.verified for times in ranks),
         "lost_messages": m.total_int(times.lost for times in ranks),
         "timeouts": m.total_int(times.timeouts for times in ranks),
+    }
+
+
+def _parts(pattern: str) -> int:
+    """IMB's time of a ping-pong is of one way."""
+    return 2 if pattern == "pingpong" else 1
+
+
+def _imb(pattern: str, size: int, one: Measured) -> Entry:
+    """IMB's figures of one repeat; null where it was not measured whole."""
+    times = _by_rank(one) if one.whole else []
+    parts = _parts(pattern)
+    t_max = _share(max(times, default=None), parts)
+    return {
+        "t_min_us": _share(min(times, default=None), parts),
+        "t_avg_us": _share(one.average_us, parts),
+        "t_max_us": t_max,
+        "mbytes_s": _imb_mbytes_s(pattern, size, t_max),
     }
 
 
@@ -241,9 +249,10 @@ def _imb_mbytes_s(pattern: str, size: int, time_us: float | None) -> float | Non
     return factor * size / (time_us / 1e6) / IMB_MEGA
 
 
-def _interval(values: Sequence[float | None]) -> Entry | None:
-    """Of the mean over repeats; None where there are too few, or one was not measured whole."""
-    known = [value for value in values if value is not None]
+def _interval(values: Sequence[float | None], parts: int) -> Entry | None:
+    """Of the mean over repeats, as `_share`; None where there are too few, or one was not measured
+    whole."""
+    known = [value / parts for value in values if value is not None]
     found = interval(known, CONFIDENCE) if len(known) == len(values) else None
     return None if found is None else {"low": found.low, "high": found.high}
 

@@ -23,7 +23,7 @@ Entry = dict[str, Any]
 NATURAL = 0  # the first phase of a plan of rings
 _SENDS = 2  # of a rank in one repetition on a ring: HPCC's time is of one of them
 _WAYS = 2  # of a ping-pong
-_TOLD_APART = ("hpcc", "method", "pair", "among")  # parameters that differ within a suite
+TOLD_APART = ("hpcc", "method", "pair", "among")  # parameters that differ within a suite
 
 
 def hpcc_entries(found: Iterable[Measured]) -> Iterator[Entry]:
@@ -37,7 +37,7 @@ def hpcc_entries(found: Iterable[Measured]) -> Iterator[Entry]:
 
 def _suite(one: Measured) -> str:
     """What all trials of one run of the suite have in common."""
-    swept = {name: v for name, v in one.trial.parameters.items() if name not in _TOLD_APART}
+    swept = {name: v for name, v in one.trial.parameters.items() if name not in TOLD_APART}
     return json.dumps([one.trial.test, one.part.network, _among(one), swept], sort_keys=True)
 
 
@@ -50,7 +50,7 @@ def _entry(some: Sequence[Measured]) -> Entry:
     first = some[0]
     rings = {measure: _rings(some, measure) for measure in SIZES}
     pairs = {measure: _pairs(some, measure) for measure in SIZES}
-    swept = {n: v for n, v in first.trial.parameters.items() if n not in _TOLD_APART}
+    swept = {n: v for n, v in first.trial.parameters.items() if n not in TOLD_APART}
     return {
         "test": first.trial.test,
         "transport": first.trial.transport,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..model import Trial
 from . import measures as m
 from .statistics import interval
+from .sweep import about
 
 if TYPE_CHECKING:
     from .executions import Measured
@@ -48,16 +49,13 @@ def _entry(repeats: Sequence[Measured]) -> Entry:
     sure = interval(known, CONFIDENCE) if len(known) == len(times) else None
     ranks = [t for one in repeats for phase in one.phases.values() for t in phase.values()]
     return {
-        "transport": first.trial.transport,
-        "network": first.part.network,
-        "ranks": len(first.part.ranks),
-        "pattern": first.trial.pattern["name"],
-        "parameters": dict(first.trial.parameters),
+        **about(first.trial, first.part),
         "trials": [one.trial.id for one in repeats],
         "repetitions": max((times.repetitions for times in ranks), default=0),
         "iterations": iterations,
         "iteration_us": mean,
         "whole_s": _whole_s(mean, iterations),
+        "by_repeat_s": [_whole_s(time, iterations) for time in times],
         "interval_s": None
         if sure is None
         else {

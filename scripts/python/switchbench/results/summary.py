@@ -20,6 +20,7 @@ from ..verdict.judge import Judge
 from ..verdict.overall import exit_status, overall
 from . import measures as m
 from . import scatter, sweep
+from .above_line import above_line
 from .clocks import ClockTable
 from .directory import RECORDS, SCHEMA
 from .disorder import add_disorder, disorder_entry
@@ -164,6 +165,7 @@ class Summary:
         expectations = self._judge.verdicts(self._doubts(), self._not_needed())
         gaps = "partial" if reasons or missing else "complete"
         status = gaps if self._entries else "failed"
+        steps = self._executions.summary()
         result = {
             "schema": SCHEMA,
             "status": status,
@@ -178,7 +180,7 @@ class Summary:
             "messages": self._sweep.summary()
             | {"scatter": self._with_lost()}
             | {"computing": self._computing.summary(self._run.trials)},
-            "steps": self._executions.summary(),
+            "steps": steps,
             "ports": self._ports.summary(),
             "clocks": self._clocks.summary(),
             "floors": [
@@ -188,7 +190,7 @@ class Summary:
             "expectations": expectations,
             "verdict": self._verdict(expectations, status, about),
             "findings": self._findings.summary(),
-            "alarms": self._alarms,
+            "alarms": [*self._alarms, *above_line(steps, self._run.site)],
             "not_measured": missing + self._notes + list(_left_out(about)),
         }
         rounded: dict[str, Any] = _rounded(result)

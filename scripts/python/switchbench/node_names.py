@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many names a ClusterShell node set stands for, before anybody makes them.
+
+`NodeSet` and `RangeSet` make every name of a range as soon as they read it, so that a slip of the
+finger (`n[1-999999999]`) would take all memory.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+NAMES_MOST = 65_536
+"""Names in one text: a network has no more ranks."""
+
+_OPERATOR = re.compile(r"[,!&^](?![^\[]*\])")  # of a set, outside of brackets
+_BRACKETS = re.compile(r"\[([^\]]*)\]")
+
+
+class TooManyError(ValueError):
+    """A text stands for more names than there can be."""
+
+
+def refuse_many(names: str, most: int = NAMES_MOST) -> None:
+    """TooManyError for a node set of more names; what is no node set is left to its reader.
+
+    What a set takes away (`!`, `&`) counts too: it would be made as well.
+    """
+    parts = _OPERATOR.split(names)
+    if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
+        text = names if len(names) <= 60 else f"{names[:57]}..."
+        raise TooManyError(f'"{text}" stands for more than {most} names, which is the most')
+
+
+def count(ranges: str) -> int:
+    """The numbers of `1-3,7` or `1-16/5`, those that stand there twice counted twice."""
+    return sum(map(_span, ranges.split(",")))
+
+
+def _span(text: str) -> int:
+    """As RangeSet reads it; 1 of what it refuses."""
+    bounds, _, step = text.partition("/")
+    first, dash, last = bounds.partition("-")
+    try:
+        return max(1, (int(last) - int(first)) // max(1, int(step or 1)) + 1) if dash else 1
+    except ValueError:
+        return 1
