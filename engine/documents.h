@@ -219,6 +219,7 @@ struct doc_plan {
     unsigned phases_count;
     bool *headline; /* true: only the totals */
     bool *packed;   /* true: not as records, but as numbers in memory */
+    bool *ops;      /* true: not the flows but what each rank does step by step, as such numbers */
 };
 
 enum document_kind {

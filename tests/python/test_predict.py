@@ -318,7 +318,7 @@ def test_a_topology_that_can_be_none_is_refused_in_one_sentence(
 
 
 @needs_engine
-def test_tests_that_go_by_steps_are_left_out(
+def test_without_parameters_plans_by_steps_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     head = "switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\ntests:\n"
@@ -326,11 +326,11 @@ def test_tests_that_go_by_steps_are_left_out(
     path = tmp_path / "steps.yaml"
     path.write_text(head + steps)
     assert main(["predict", str(path)]) == 2
-    assert "in all tests the ranks go on step by step" in capsys.readouterr().err
+    assert "nothing can be foretold of plans by steps" in capsys.readouterr().err
     path.write_text(head + steps + "- {pattern: chain, ranks: [4]}\n")
     assert main(["predict", str(path), "--models", "max-min"]) == 0
     said = capsys.readouterr().out
-    assert "not foretold: 1 setting whose ranks go on step by step" in said
+    assert "not foretold: 1 setting of plans by steps, which have times only" in said
     assert "chain" in said
     assert "allreduce" not in said
 

@@ -31,18 +31,24 @@ from switchbench.predict.parameters import (
 )
 from switchbench.predict.times import (
     HALF_TRIP_US,
+    ITERATION_US,
     PHASES_S,
     PLAN_S,
+    T_AVG_US,
     Between,
     Foreteller,
     Message,
     PhaseTime,
+    Wire,
+    measured_times,
 )
 from switchbench.results.directory import SCHEMA
+from switchbench.results.sweep import about
 from synthetic import make_site, make_trial, plan_entry
 
 SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]
 T0_US, BYTE_US = 70.0, 0.085
+STEP_T0_US = 20.0  # ranks that go by steps look for their messages
 R_INF = 8 / BYTE_US  # 94.1 Mbit/s of payload
 SHARE = 1448 / 1538
 
@@ -174,7 +180,7 @@ def test_what_cannot_be_told_apart_is_said(transport: str, costs: Costs, words: 
 def test_a_transfer_takes_latency_and_its_share_of_the_line() -> None:
     """Two flows into one port: each has half of it, whichever model sees that."""
     routes = star()
-    message = Message(1 << 20, SHARE, path_of())
+    message = Message(1 << 20, Wire(SHARE, path_of()))
     flows = flows_of(routes, [(0, 2), (1, 2)])
     alone_s = 8 * (1 << 20) / SHARE / 100e6
     for model in ("max-min", "proportional", "constrained"):
@@ -193,13 +199,13 @@ def test_who_is_left_has_what_the_others_leave() -> None:
     flows = flows_of(Routes(Fabric("uneven", names, ("s",), links)), [(0, 2), (1, 2)])
     size = 1_000_000
     bits = 8 * size / SHARE
-    slow, fast = Message(size, SHARE, path_of()).ends_s("max-min", flows) - T0_US / 1e6
+    slow, fast = Message(size, Wire(SHARE, path_of())).ends_s("max-min", flows) - T0_US / 1e6
     assert slow == pytest.approx(bits / 20e6)
     assert fast == pytest.approx(bits / 80e6)
     # Three into one, one of which has a second flow to share its port with: it ends last, faster
     # than at its first rate.
     shared = flows_of(star(5), [(0, 3), (1, 3), (2, 3), (0, 4)])
-    first, *_, other = Message(size, SHARE, path_of()).ends_s("max-min", shared) - T0_US / 1e6
+    first, *_, other = Message(size, Wire(SHARE, path_of())).ends_s("max-min", shared) - T0_US / 1e6
     assert first == pytest.approx(3 * bits / 100e6)
     # 66.7 Mbit/s until it is done: the first three need twice as long.
     assert other == pytest.approx(bits / (100e6 * 2 / 3))
@@ -207,7 +213,7 @@ def test_who_is_left_has_what_the_others_leave() -> None:
 
 def test_loggp_begins_one_message_after_the_other() -> None:
     """Three of one sender are small: each waits for the gaps of its fellows."""
-    message = Message(1, SHARE, path_of(gap_us=10.0))
+    message = Message(1, Wire(SHARE, path_of(gap_us=10.0)))
     ends = message.ends_s("loggp", flows_of(star(), [(0, 1), (0, 2), (0, 3)]))
     assert ends * 1e6 == pytest.approx([T0_US + 2 * 10] * 3, abs=1.0)
 
@@ -215,7 +221,7 @@ def test_loggp_begins_one_message_after_the_other() -> None:
 def test_a_plans_time_is_its_phases_and_what_is_between() -> None:
     """Networks work at the same time; phases follow each other."""
     between = Between(0.1, 0.02, measured=True)
-    foreteller = Foreteller({("dpdk", "lab"): path_of()}, between)
+    foreteller = Foreteller({path_of().path: path_of()}, between)
     transfer: Any = SimpleNamespace(traffic="transfer", parameters={}, document={})
     times = [(0, 1.0), (0, 1.5), (1, 2.0)]
     phases = [(number, {"max-min": PhaseTime(last, last, 1)}) for number, last in times]
@@ -246,6 +252,14 @@ def _records() -> Iterator[dict[str, Any]]:
             for node in ("node1", "node2", "node3"):
                 used = 500 * 4e-6 if node != "node3" else 0.0
                 yield {"type": "phase", **head, "node": node, "cpu_s": used, "cpu_span_s": 0.5}
+        elif trial.traffic == "schedule":
+            ns = round(2000 * (STEP_T0_US + BYTE_US * trial.sizes[0]))
+            for rank, share in (("node1:e0", 1.0), ("node2:e0", 0.9)):
+                own = round(share * ns)
+                yield {
+                    "type": "execution", **head, "rank": rank, "repetitions": 5, "batches": 1,
+                    "sum_ns": 5 * own, "least_ns": own, "greatest_ns": own, "buckets": "",
+                }  # fmt: skip
         elif trial.traffic == "stream":
             counts = {"window_frames": 50_000, "window_messages": None, "window_ns": 500_000_000}
             yield {"type": "flow", **head, **pair, "side": "destination", **counts}
@@ -277,8 +291,16 @@ def results(tmp_path: Path) -> Path:
 
 @needs_engine
 def test_parameters_of_a_results_directory(results: Path) -> None:
-    dpdk, tcp = parameters.measured(results)
-    assert (dpdk.transport, tcp.transport) == ("dpdk", "tcp")
+    dpdk, dpdk_steps, tcp, tcp_steps = parameters.measured(results)
+    assert [each.transport for each in (dpdk, dpdk_steps, tcp, tcp_steps)] == [
+        "dpdk", "dpdk", "tcp", "tcp",
+    ]  # fmt: skip
+    for steps in (dpdk_steps, tcp_steps):
+        assert steps.by_steps
+        assert steps.hockney.latency_us.value == pytest.approx(STEP_T0_US, rel=1e-4)
+    assert dpdk_steps.loggp.overhead_us == pytest.approx(2.0)
+    assert not dpdk.by_steps
+    assert not tcp.by_steps
     assert isinstance(dpdk.hockney, Hockney)
     assert dpdk.hockney.latency_us.value == pytest.approx(T0_US, rel=1e-4)
     assert dpdk.loggp.overhead_us == pytest.approx(2.0)
@@ -294,11 +316,11 @@ def test_round_trips_and_their_processor_time_are_of_the_same_trials(
     site = make_site()
     parts = tuple(Part(f"net{n}", site.ports) for n in range(networks))
     trial = make_trial(site, traffic="pingpong", sizes=(64,), size_unit="message", parts=parts)
-    seen: dict[tuple[str, str], Any] = defaultdict(parameters._Seen)
+    seen: dict[parameters.Path_, Any] = defaultdict(parameters._Seen)
     flow = {"network": "net0", "side": "source", "messages": 500, "window_ns": 1}
     parameters._take_flow(trial, flow, seen)
     parameters._take_phase(trial, {"cpu_s": 0.2, "cpu_span_s": 0.5}, seen)
-    costs = seen[trial.transport, "net0"].costs
+    costs = seen[parameters.Path_(trial.transport, "net0")].costs
     assert (costs.round_trips, costs.cpu_s) == (trips, cpu_s)
 
 
@@ -310,7 +332,7 @@ def test_the_command_foretells_times(results: Path, capsys: pytest.CaptureFixtur
     assert main([*arguments, *changed, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["parameters"][0]["hockney"]["latency_us"]["value"] == pytest.approx(T0_US, 1e-4)
-    last = found["trials"][-1]
+    (*_, last) = (t for t in found["trials"] if t["pattern"] == "aapc" and t["phases"] == 7)
     assert last["transport"] == "dpdk"
     times = {time["what"]: time["foretold"] for time in last["times"]}
     one = T0_US / 1e6 + 8 * (1 << 20) / SHARE / 95e6  # dpdk is offered at 95 %
@@ -336,3 +358,111 @@ def test_parameters_of_another_transport(results: Path, capsys: pytest.CaptureFi
     arguments = ["predict", conf, "--topology", "one-switch", "--parameters", str(results)]
     assert main(arguments) == 2
     assert "has parameters of dpdk and tcp, and the run sends by verbs" in capsys.readouterr().err
+
+
+# --- by steps ----------------------------------------------------------------------------------
+
+
+def foretold_steps(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], tests: str, *more: str
+) -> dict[str, Any]:
+    """What the command says of tests on a lab of four nodes at 100 Mbit/s."""
+    path = tmp_path / "steps.yaml"
+    path.write_text(
+        "switchbench: 1\nsite: {lab: model-good, nodes: 4, rate: 100M}\ntransport: tcp\n"
+        f"tests:\n{tests}"
+    )
+    assert main(["predict", str(path), "--parameters", str(results), *more, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@needs_engine
+def test_the_command_foretells_plans_by_steps(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the latency of steps, not that of messages there and back."""
+    tests = (
+        "- {pattern: allreduce, algorithm: ring, message_sizes: [1MiB]}\n"
+        "- {pattern: pingpong, ranks: [2], message_sizes: [0], batch: 100}\n"
+    )
+    found = foretold_steps(
+        results, tmp_path, capsys, tests, "--models", "hockney,max-min,constrained"
+    )
+    ring, pingpong = found["trials"]
+    assert ring["models"] == pingpong["models"] == {}
+    times = {time["model"]: time for time in ring["times"]}
+    assert set(times) == {"hockney", "max-min"}  # the slow ones are not asked again and again
+    part = 8 * (1 << 18)
+    step_us = {"hockney": part / R_INF, "max-min": part / SHARE / 100}
+    for model, time in times.items():
+        assert time["what"] == T_AVG_US
+        assert time["foretold"] == pytest.approx(6 * (STEP_T0_US + step_us[model]), rel=1e-3)
+    # As IMB has it, half of the time there and back; in a repetition who answers is through early.
+    assert pingpong["times"][0]["foretold"] == pytest.approx(STEP_T0_US, rel=0.003)
+
+
+@needs_engine
+def test_computing_between_steps_takes_what_flops_say(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """EP computes for all of its time, and is measured by its slowest rank."""
+    tests = "- {pattern: nas_ep, problem_class: S}\n"
+    (idle,) = foretold_steps(results, tmp_path, capsys, tests)["trials"]
+    slow, fast = (
+        foretold_steps(results, tmp_path, capsys, tests, "--flops", speed)["trials"][0]
+        for speed in ("1GFlop/s", "2GFlop/s")
+    )
+    by_speed = [each["times"][0]["foretold"] for each in (idle, slow, fast)]
+    assert {each["times"][0]["what"] for each in (idle, slow, fast)} == {ITERATION_US}
+    assert by_speed[1] - by_speed[0] == pytest.approx(2 * (by_speed[2] - by_speed[0]))
+    assert by_speed[1] > 100 * by_speed[0]
+
+
+@needs_engine
+def test_what_goes_by_steps_and_is_not_foretold_is_named(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "hpcc.yaml"
+    head = "switchbench: 1\nsite: {lab: model-good, nodes: 3}\ntransport: tcp\ntests:\n"
+    path.write_text(f"{head}- {{pattern: hpcc}}\n")
+    assert main(["predict", str(path), "--parameters", str(results)]) == 2
+    assert "nothing can be foretold of HPCC's pairs and rings" in capsys.readouterr().err
+    path.write_text(f"{head}- {{pattern: hpcc}}\n- {{pattern: barrier}}\n")
+    assert main(["predict", str(path), "--parameters", str(results)]) == 0
+    said = capsys.readouterr().out
+    assert "settings of HPCC's pairs and rings" in said
+    assert "t_avg, µs" in said
+
+
+@pytest.mark.parametrize("speed", ["fast", "0GFlop/s", "3GB/s"])
+def test_speeds_that_are_none(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["predict", str(PROJECT / "conf/kernels.yaml"), "--flops", speed])
+    assert ended.value.code == 2
+    assert speed in capsys.readouterr().err
+
+
+def test_what_was_measured_of_steps_stands_beside(tmp_path: Path) -> None:
+    """Of a function IMB's t_avg, of a kernel its iteration."""
+    site = make_site()
+    trials = [
+        make_trial(site, number, traffic="schedule", pattern={"name": name}, sizes=(size,))
+        for number, (name, size) in enumerate([("allreduce", 8), ("nas_cg", 0)])
+    ]
+    curves = [about(trial, trial.parts[0]) for trial in trials]
+    summary = dict.fromkeys(("status", "exit_status", "faults", "run", "ports", "expectations"))
+    document = summary | {
+        "schema": SCHEMA, "trials": [], "plans": [], "messages": {"curves": []},
+        "steps": {
+            "functions": [
+                curves[0] | {"points": [{"size": 8, "imb": {"t_avg_us": 44.0}}]}
+            ],
+            "kernels": [curves[1] | {"iteration_us": 1234.0}],
+        },
+    }  # fmt: skip
+    (tmp_path / "summary.json").write_text(json.dumps(document))
+    found = measured_times({(trial.id, 0): trial for trial in trials}, tmp_path)
+    points = [trial.point for trial in trials]
+    assert found[points[0], T_AVG_US] == 44.0
+    assert found[points[1], ITERATION_US] == 1234.0

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from rich.table import Table
 
 from ..compile import compile_run
 from ..config import Request, read
+from ..config.quantities import FLOPS
 from ..errors import ConfigurationError
 from ..fabric.routes import Rates
 from ..model import SCHEDULE, Run, Trial
@@ -48,7 +50,8 @@ against the rate that its destination saw (the median of its repeats); the error
 time: (foretold - measured) / measured. "As offered" is the same for a model that is told what the
 sources really sent. --parameters names results with messages there and back (conf/parameters.yaml),
 to which latency and gaps are fitted: then the times of transfers and of messages are foretold.
-Tests whose ranks go on step by step are left out: their flows do not all send at the same time.
+Of tests whose ranks go on step by step only the times are foretold, of a repetition: their flows do
+not all send at the same time. --flops says how fast a rank computes (application kernels).
 
 --json writes one object: topology, parameters [{transport, network, points, hockney, loggp}],
 trials [{trial, pattern, transport, load, phases, flows, models {NAME: {least_bps, mean_bps,
@@ -72,10 +75,27 @@ def add_parser(subparsers: Any) -> None:
         help="results with messages there and back: foretell times, too",
     )
     parser.add_argument(
+        "--flops",
+        metavar="SPEED",
+        type=_flops,
+        help="floating point operations of a rank that computes between its steps, e.g. "
+        "1.2GFlop/s; else computing takes no time",
+    )
+    parser.add_argument(
         "--models", type=_models, default=list(MODELS), metavar="NAME,...", help=", ".join(MODELS)
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.set_defaults(main=main)
+
+
+def _flops(text: str) -> float:
+    try:
+        speed = float(FLOPS.parse(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not speed:
+        raise argparse.ArgumentTypeError(f"{text}: who computes nothing is never through")
+    return speed
 
 
 def _models(text: str) -> list[str]:
@@ -110,12 +130,11 @@ def main(args: argparse.Namespace) -> int:
     run = load_run(args) if results is None else _run_of(args, results)
     fabric = fabric_of(run, args.topology)
     known = parameters.measured(args.parameters) if args.parameters else []
-    foreteller = _foreteller(run, known, args.parameters) if args.parameters else None
+    foreteller = _foreteller(run, known, args.parameters, args.flops) if known else None
     oracle = Oracle(fabric, args.models, foreteller)
-    if not _askable(run):
-        raise ConfigurationError(
-            "nothing can be foretold: in all tests the ranks go on step by step (doc/topology.md)"
-        )
+    left_out = _left_out(run, oracle)
+    if sum(left_out.values()) == len(points(run)):
+        raise ConfigurationError(f"nothing can be foretold of {' and of '.join(left_out)}")
     joined = join(run, results) if results else Joined()
     rows = list(_rows(run, oracle, results, joined.trials))
     if args.json:
@@ -129,9 +148,8 @@ def main(args: argparse.Namespace) -> int:
         print()
     else:
         show(rows, known, foreteller, results is not None)
-        if left_out := len(points(run)) - len(rows):
-            settings = of(left_out, "setting")
-            make_console().print(f"not foretold: {settings} whose ranks go on step by step")
+        for why, settings in left_out.items():
+            make_console().print(f"not foretold: {of(settings, 'setting')} of {why}")
     if joined.strangers:
         print(f"switchbench: {_strange(joined.strangers, args.conf)}", file=sys.stderr)
         return ConfigurationError.status
@@ -157,12 +175,14 @@ def _run_of(args: argparse.Namespace, results: Path) -> Run:
     return compile_run(read(Request(results / CONFIGURATION)))
 
 
-def _askable(run: Run) -> list[Trial]:
-    """One trial of each setting, without those whose flows do not all send at the same time."""
-    return [trial for trial in points(run) if trial.traffic != SCHEDULE]
+def _left_out(run: Run, oracle: Oracle) -> Counter[str]:
+    """Settings of which nothing is foretold, by their kind and the reason."""
+    return Counter(why for trial in points(run) if (why := oracle.reservation(trial)))
 
 
-def _foreteller(run: Run, known: list[parameters.Parameters], results: Path) -> Foreteller:
+def _foreteller(
+    run: Run, known: list[parameters.Parameters], results: Path, flops: float | None
+) -> Foreteller:
     """Refused where no transport of the run was measured."""
     wanted = {trial.transport for trial in run.trials}
     if not any(each.transport in wanted for each in known):
@@ -170,8 +190,8 @@ def _foreteller(run: Run, known: list[parameters.Parameters], results: Path) -> 
             f"{results} has parameters of {' and '.join(sorted({e.transport for e in known}))}, "
             f"and the run sends by {' and '.join(sorted(wanted))}"
         )
-    by_path = {(each.transport, each.network): each for each in known}
-    return Foreteller(by_path, between(run.site, results))
+    by_path = {each.path: each for each in known}
+    return Foreteller(by_path, between(run.site, results), flops or np.inf)
 
 
 def _rows(
@@ -180,7 +200,11 @@ def _rows(
     """`trials`: of the results, by their numbers there."""
     seen = measured_bps(trials, results) if results else Seen({}, {}, {})
     took = measured_times(trials, results) if results and oracle.knows_times else {}
-    for trial in _askable(run):
+    for trial in (trial for trial in points(run) if not oracle.reservation(trial)):
+        if trial.traffic == SCHEDULE:
+            times = _beside(oracle.foretell_steps(trial), trial, took)
+            yield _Row(trial, trial.phases, {}, times, [], np.empty(0), np.empty(0))
+            continue
         outlooks = list(oracle.foretell(trial, seen.offered))
         widths = [
             width
@@ -192,14 +216,16 @@ def _rows(
             trial,
             len(outlooks),
             {model: _spread(outlooks, model) for model in oracle.models_for(trial)},
-            [
-                replace(time, measured=took.get((trial.point, time.what)))
-                for time in oracle.time_of(trial, outlooks)
-            ],
+            _beside(oracle.time_of(trial, outlooks), trial, took),
             fits(trial, outlooks, seen.delivered) if trial.traffic == "stream" else [],
             offered_shares(trial, outlooks, seen.offered if trial.traffic == "stream" else {}),
             np.array(widths),
         )
+
+
+def _beside(times: list[Time], trial: Trial, took: Mapping[tuple[int, str], float]) -> list[Time]:
+    """The times with what was measured."""
+    return [replace(time, measured=took.get((trial.point, time.what))) for time in times]
 
 
 def _spread(outlooks: list[Outlook], model: str) -> tuple[float, float, float]:
@@ -259,7 +285,8 @@ def show(
     console = make_console()
     if foreteller is not None:
         _show_parameters(known, foreteller, console)
-    _show_rates(rows, console, measured)
+    if any(row.rates for row in rows):
+        _show_rates([row for row in rows if row.rates], console, measured)
     if any(row.times for row in rows):
         _show_times(rows, console)
     for row in rows:
@@ -287,7 +314,7 @@ def _show_parameters(
     for each in known:
         hockney, loggp = each.hockney, each.loggp
         table.add_row(
-            f"{each.transport} in {each.network}",
+            _path(each),
             _estimate(hockney.latency_us),
             _estimate(hockney.bandwidth_mbps),
             _estimate(hockney.half_bytes),
@@ -299,9 +326,9 @@ def _show_parameters(
     console.print(table)
     for each in known:
         off = ", ".join(f"{size} B {r:+.0f} %" for size, r in each.hockney.residuals.items())
-        console.print(f"{each.transport} in {each.network} is off the line by: {off}", style="dim")
+        console.print(f"{_path(each)} is off the line by: {off}", style="dim")
         for why in each.loggp.unknown:
-            console.print(f"{each.transport} in {each.network}: {why}", style="dim")
+            console.print(f"{_path(each)}: {why}", style="dim")
     spent = foreteller.between
     how = "as measured there" if spent.measured else "as `plan` reckons"
     console.print(
@@ -309,6 +336,10 @@ def _show_parameters(
         f"{spent.phase_s * 1000:.0f} ms for each of them, {how}",
         style="dim",
     )
+
+
+def _path(of: parameters.Parameters) -> str:
+    return f"{of.transport} in {of.network}{', by steps' * of.by_steps}"
 
 
 def _estimate(of: parameters.Estimate | None) -> str:
@@ -364,8 +395,7 @@ def _show_times(rows: list[_Row], console: Console) -> None:
     )
     for row in rows:
         trial = row.trial
-        size = trial.document["transfer_bytes"] if trial.traffic == "transfer" else trial.sizes[0]
-        head = [str(trial.id), _pattern(trial), trial.transport, binary(size)]
+        head = [str(trial.id), _pattern(trial), trial.transport, _size(trial)]
         for time, models in _alike(row.times):
             error = "" if time.error is None else f"{time.error:+.1%}"
             figures = (digits(time.foretold), digits(time.measured), error)
@@ -374,6 +404,15 @@ def _show_times(rows: list[_Row], console: Console) -> None:
         if row.times:
             table.add_section()
     console.print(table)
+
+
+def _size(trial: Trial) -> str:
+    """Of a message; an application kernel has several of its own."""
+    if trial.steps and trial.steps["iterations"]:
+        return ""
+    return binary(
+        trial.document["transfer_bytes"] if trial.traffic == "transfer" else trial.sizes[0]
+    )
 
 
 def _alike(times: list[Time]) -> list[tuple[Time, list[str]]]:

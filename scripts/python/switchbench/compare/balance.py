@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from ..config.quantities import Quantity
+from ..config.quantities import FLOPS, STREAMING
 from ..errors import ConfigurationError
 from ..results import figures
 from ..results import measures as m
@@ -25,13 +25,8 @@ from .measures import time_of
 from .subjects import Case, Subject
 from .systems import Compute, greatest, systems_of
 
-_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
-HPL = Quantity(
-    "HPL's speed", "1.2TFlop/s", {f"{prefix}Flop/s": factor for prefix, factor in _PREFIXES.items()}
-)
-STREAM = Quantity(
-    "STREAM's bandwidth", "90GB/s", {f"{prefix}B/s": factor for prefix, factor in _PREFIXES.items()}
-)
+HPL = replace(FLOPS, name="HPL's speed")
+STREAM = replace(STREAMING, name="STREAM's bandwidth")
 _KINDS = {"hpl": HPL, "stream": STREAM}
 
 LEAST_AXES = 3  # fewer make no area

@@ -87,6 +87,15 @@ SIZE = Quantity(
 )
 RATE = Quantity("a rate", "100Mbit or 1Gbit", _with_second(_BIT))
 COUNT = Quantity("a number", "1000, 10k or 10M", {"": 1, "k": 10**3, "M": 10**6}, bare=True)
+_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+FLOPS = Quantity(
+    "a speed of computing",
+    "1.2TFlop/s",
+    {f"{prefix}Flop/s": factor for prefix, factor in _PREFIXES.items()},
+)
+STREAMING = Quantity(
+    "a bandwidth", "90GB/s", {f"{prefix}B/s": factor for prefix, factor in _PREFIXES.items()}
+)
 _FRAME_RATE = Quantity("a frame rate", "10kfps", _FPS)
 _PERCENT = Quantity("a percentage", "95%", {"%": 1})
 _LOAD_UNITS = {"%": 1} | _BIT | _FPS

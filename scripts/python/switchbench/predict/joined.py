@@ -21,7 +21,7 @@ from ..results import figures
 from ..results.directory import CONFIGURATION, SUMMARY, load_summary
 
 Number = tuple[int, int]  # of a trial, and of its repeat
-_PARTS = ("trials", "plans", "messages")
+_PARTS = ("trials", "plans", "messages", "steps")
 
 
 @dataclass

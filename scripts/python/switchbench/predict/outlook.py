@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from ..engine import PlanRequest, plan_flows
+from ..config.steps import COMPOSITE
+from ..engine import PlanRequest, plan_flows, plan_ops
 from ..errors import ConfigurationError
 from ..fabric import Fabric, Routes
 from ..fabric.routes import Ranks, Rates
 from ..lab import topology as topologies
 from ..lab.graph import from_topology
-from ..model import Part, Run, Trial
+from ..model import SCHEDULE, Part, Run, Trial
 from ..results.measures import FRAME_OVERHEAD_L1, TCP_SEGMENT_OVERHEAD, TCP_SEGMENT_PAYLOAD
 from .models import MODELS, SLOW, Flows
-from .times import Foreteller, PhaseTime, Time, payload_share
+from .stepwise import MOST_MESSAGES, program_of
+from .times import Foreteller, PhaseTime, Time, of_steps, payload_share
 
 Pair = tuple[str, str]
 Place = tuple[int, str, int]
@@ -105,6 +107,18 @@ class Oracle:
         """Whether it has a foreteller."""
         return self._foreteller is not None
 
+    def reservation(self, trial: Trial) -> str:
+        """What kind of trial it is, if nothing of it is foretold, and why; else empty."""
+        if trial.traffic != SCHEDULE:
+            return ""
+        if COMPOSITE in trial.parameters:
+            return "HPCC's pairs and rings"
+        if self._foreteller is None:
+            return "plans by steps, which have times only: give --parameters"
+        if trial.steps and (trial.steps["messages"] or 0) > MOST_MESSAGES:
+            return f"plans by steps with more than {MOST_MESSAGES:,} messages"
+        return ""
+
     def models_for(self, trial: Trial) -> list[str]:
         """Those that can be asked for a plan of this size."""
         fast = trial.flows > MOST_SLOW_FLOWS
@@ -133,6 +147,23 @@ class Oracle:
                     {name: MODELS[name](sent) for name in models} if sent else {},
                     self._times(trial, part, flows, models),
                 )
+
+    def foretell_steps(self, trial: Trial) -> list[Time]:
+        """What a repetition of a trial by steps should take, by model."""
+        if self._foreteller is None:
+            return []
+        models = [name for name in self._models if name not in SLOW]
+        phases = []
+        for part in trial.parts:
+            places = self._places(part)
+            request = PlanRequest.of(len(part.ranks), trial.pattern, trial.document["seed"])
+            for _, ops in plan_ops(request):
+                program = program_of(ops)
+                ranks = np.array(program.flows, dtype=np.int64).reshape(-1, 2)
+                flows = Flows.of(self._routes, places[ranks], np.full(len(ranks), np.inf))
+                times = self._foreteller.steps(trial, part.network, program, flows, models)
+                phases.append(times)
+        return of_steps(trial, phases)
 
     def _times(
         self, trial: Trial, part: Part, flows: Flows, models: Sequence[str]

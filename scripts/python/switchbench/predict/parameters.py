@@ -15,12 +15,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..compile import compile_run
 from ..config import Request, read
+from ..config.steps import COMPOSITE
 from ..errors import ConfigurationError
 from ..model import Trial
 from ..results.directory import CONFIGURATION, RECORDS
@@ -43,8 +44,15 @@ _POLLS = 0.9
 """A process that computes for such a share of a phase waits by looking."""
 
 Entry = dict[str, Any]
-Path_ = tuple[str, str]
-"""A transport and a network."""
+
+
+class Path_(NamedTuple):
+    """What parameters are of."""
+
+    transport: str
+    network: str
+    by_steps: bool = False
+    """Of messages that a plan by steps sends: its ranks wait in another way."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,12 @@ class Parameters:
     points: int
     hockney: Hockney
     loggp: LogGP
+    by_steps: bool = False
+
+    @property
+    def path(self) -> Path_:
+        """What they are of."""
+        return Path_(self.transport, self.network, self.by_steps)
 
 
 # --- Hockney -----------------------------------------------------------------------------------
@@ -261,8 +275,8 @@ def measured(directory: Path) -> list[Parameters]:
     seen = _read(directory, join(run, directory).trials)
     found = [
         made
-        for (transport, network), path in sorted(seen.items())
-        if (made := _parameters(transport, network, path)) is not None
+        for path, times in sorted(seen.items())
+        if (made := _parameters(path, times, seen)) is not None
     ]
     if not found:
         raise ConfigurationError(
@@ -273,8 +287,9 @@ def measured(directory: Path) -> list[Parameters]:
     return found
 
 
-def _parameters(transport: str, network: str, seen: _Seen) -> Parameters | None:
-    """Of the trials with the fewest ranks, whose messages have the network most to themselves."""
+def _parameters(path: Path_, seen: _Seen, others: Mapping[Path_, _Seen]) -> Parameters | None:
+    """Of the trials with the fewest ranks, whose messages have the network most to themselves.
+    What messages cost beside their time is seen of those there and back."""
     if not seen.times:
         return None
     points = [
@@ -287,8 +302,9 @@ def _parameters(transport: str, network: str, seen: _Seen) -> Parameters | None:
     sizes, times_us = [size for size, _ in points], [time for _, time in points]
     hockney = fit_hockney(sizes, times_us)
     bandwidth = large_bandwidth(sizes, times_us, hockney)
-    loggp = split_loggp(transport, hockney, bandwidth, seen.costs)
-    return Parameters(transport, network, len(points), hockney, loggp)
+    costs = others.get(path._replace(by_steps=False), seen).costs
+    loggp = split_loggp(path.transport, hockney, bandwidth, costs)
+    return Parameters(path.transport, path.network, len(points), hockney, loggp, path.by_steps)
 
 
 def _typical_us(times: Histogram) -> float | None:
@@ -313,15 +329,30 @@ def _take_times(trial: Trial, record: Entry, seen: Mapping[Path_, _Seen]) -> Non
     if record.get("kind") != PINGPONG or not is_sweep(trial):
         return
     ranks = {part.network: len(part.ranks) for part in trial.parts}[record["network"]]
-    times = seen[trial.transport, record["network"]].times[ranks]
+    times = seen[Path_(trial.transport, record["network"])].times[ranks]
     key = (trial.sizes[0], record["phase"], record["src"], record["dst"])
     times.setdefault(key, Histogram()).add_record(record)
+
+
+def _take_execution(trial: Trial, record: Entry, seen: Mapping[Path_, _Seen]) -> None:
+    """Of two ranks by steps: the first sees whole round trips, the other is through earlier."""
+    part = next(part for part in trial.parts if part.network == record["network"])
+    if trial.pattern["name"] != "pingpong" or len(part.ranks) != 2 or COMPOSITE in trial.parameters:
+        return
+    if record["rank"] != part.ranks[0].name:
+        return
+    times = seen[Path_(trial.transport, part.network, by_steps=True)].times[len(part.ranks)]
+    key = (trial.sizes[0], record["phase"], *(port.name for port in part.ranks))
+    # Its buckets are of batches, the mean of their repetitions; the sum is of all repetitions.
+    count, repetitions = record["batches"], record["repetitions"]
+    whole = {"count": count, "sum_ns": record["sum_ns"] * count // max(1, repetitions)}
+    times.setdefault(key, Histogram()).add_record(record | whole)
 
 
 def _take_flow(trial: Trial, record: Entry, seen: Mapping[Path_, _Seen]) -> None:
     if trial.sizes[0] > SMALL or len(trial.sizes) > 1:
         return
-    costs = seen[trial.transport, record["network"]].costs
+    costs = seen[Path_(trial.transport, record["network"])].costs
     if trial.traffic == "stream" and record["side"] == "destination" and record["window_ns"]:
         came = record.get("window_messages") or record.get("window_frames") or 0
         if came:
@@ -335,7 +366,7 @@ def _take_phase(trial: Trial, record: Entry, seen: Mapping[Path_, _Seen]) -> Non
     its round trips are not counted, either."""
     if not is_sweep(trial) or trial.sizes[0] > SMALL or len(trial.parts) > 1:
         return
-    costs = seen[trial.transport, trial.parts[0].network].costs
+    costs = seen[Path_(trial.transport, trial.parts[0].network)].costs
     used, span = record.get("cpu_s"), record.get("cpu_span_s")
     if used is None or not span:
         return
@@ -344,4 +375,9 @@ def _take_phase(trial: Trial, record: Entry, seen: Mapping[Path_, _Seen]) -> Non
 
 
 _MOMENT_S = 1e-3  # a node without a part in the phase has none to speak of
-_TAKERS = {"histogram": _take_times, "flow": _take_flow, "phase": _take_phase}
+_TAKERS = {
+    "histogram": _take_times,
+    "execution": _take_execution,
+    "flow": _take_flow,
+    "phase": _take_phase,
+}

@@ -10,21 +10,24 @@ from __future__ import annotations
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..fabric.routes import Rates
-from ..model import Site, Trial
+from ..fabric.routes import Ranks, Rates
+from ..model import SCHEDULE, Site, Trial
 from ..results import measures
+from ..results.executions import parts_of
+from ..results.kernels import iterations_of
 from ..results.sweep import about, is_sweep
 from ..timing import PHASE_PER_NODE_S, PHASE_S
 from .joined import Number, sure_summary
 from .models import MODELS, SLOW, Flows
 from .parameters import Parameters, Path_
+from .stepwise import Costs, Program, StepTime, repetition
 
 _ENDS = 64
 """So many ends of flows are followed one by one; what is left then keeps its rates."""
@@ -36,6 +39,8 @@ _AT_ONCE = 1e-6
 PHASES_S = "phases, s"
 PLAN_S = "plan, s"
 HALF_TRIP_US = "half the round trip, µs"
+T_AVG_US = "t_avg, µs"
+ITERATION_US = "an iteration, µs"
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,8 @@ class Time:
 
     what: str
     """PHASES_S: each phase from its start to its last byte, summed. PLAN_S: with what is between
-    them. HALF_TRIP_US: of a typical message."""
+    them. HALF_TRIP_US: of a typical message. T_AVG_US: a repetition by steps, as IMB has it.
+    ITERATION_US: the same of an application kernel, its slowest rank."""
     model: str
     foretold: float
     measured: float | None = None
@@ -71,28 +77,64 @@ def payload_share(trial: Trial) -> float:
 
 
 @dataclass(frozen=True)
-class Message:
-    """What each flow of a phase sends, over what path."""
+class Wire:
+    """What a message finds on its path."""
 
-    size: int
     share: float
     """Payload by layer-1 bits."""
     parameters: Parameters
 
+    def fitted_bps(self, model: str) -> float | None:
+        """The payload rate of a large message alone, as the model has it."""
+        hockney, loggp = self.parameters.hockney, self.parameters.loggp
+        if model == "hockney" and hockney.bandwidth_mbps is not None:
+            return 1e6 * hockney.bandwidth_mbps.value
+        if model == "loggp" and loggp.byte_ns is not None:
+            return 8e9 / loggp.byte_ns.value
+        return None
+
+    def rates(self, model: str, flows: Flows) -> Rates:
+        """Hockney's and LogGP's messages are no faster than those that parameters are fitted to;
+        LogGP's share that rate at a port."""
+        most_bps = self.fitted_bps(model)
+        if most_bps is not None:
+            most = np.full(len(flows.sources), most_bps / self.share)
+            if model == "loggp":
+                most /= np.maximum(
+                    np.bincount(flows.sources)[flows.sources],
+                    np.bincount(flows.destinations)[flows.destinations],
+                )
+            flows = flows.offering(np.minimum(flows.demand_bps, most))
+        return MODELS[model](flows)
+
+    def costs(self, model: str, flops: float = np.inf) -> Costs:
+        """Beside the lines: only LogGP's ranks need time from one message to the next."""
+        bits = 8.0 / self.share
+        if model != "loggp":
+            return Costs(self.parameters.hockney.latency_us.value / 1e6, bits, flops=flops)
+        of = self.parameters.loggp
+        gap_us = max(of.gap_us or 0.0, of.overhead_us or 0.0)
+        return Costs(of.small_us.value / 1e6, bits, gap_us / 1e6, flops)
+
+
+@dataclass(frozen=True)
+class Message:
+    """What each flow of a phase sends, over what path."""
+
+    size: int
+    wire: Wire
+
     def ends_s(self, model: str, flows: Flows) -> Rates:
         """When each flow has its last byte, all begun together."""
-        bits = 8.0 * self.size / self.share
+        bits = 8.0 * self.size / self.wire.share
         ends: Rates = self._latency_s(model, flows) + self._followed_s(model, flows, bits)
         return ends
 
     def _latency_s(self, model: str, flows: Flows) -> Rates:
         """What is added to the bytes' time: LogGP's sender begins its messages one by one."""
-        count = len(flows.sources)
-        if model != "loggp":
-            return np.full(count, self.parameters.hockney.latency_us.value / 1e6)
-        of = self.parameters.loggp
+        costs = self.wire.costs(model)
         fellows = np.bincount(flows.sources)[flows.sources] - 1.0
-        return np.asarray((of.small_us.value + fellows * (of.gap_us or 0.0)) / 1e6)
+        return np.asarray(costs.latency_s + fellows * costs.gap_s)
 
     def _followed_s(self, model: str, flows: Flows, bits: float) -> Rates:
         """Without latency: whoever is left shares what those leave who are done."""
@@ -101,7 +143,7 @@ class Message:
         going = np.arange(len(left))
         now_s = 0.0
         for number in range(_ENDS):
-            rates = np.maximum(self._rates(model, flows.only(going)), 1e-3)
+            rates = np.maximum(self.wire.rates(model, flows.only(going)), 1e-3)
             rest_s = left[going] / rates
             # Alone, as Hockney has it, nobody gets more when others are done.
             last = model == "hockney" or number == _ENDS - 1
@@ -114,29 +156,6 @@ class Message:
             if not going.size:
                 break
         return ends
-
-    def _fitted_bps(self, model: str) -> float | None:
-        """The payload rate of a large message alone, as the model has it."""
-        hockney, loggp = self.parameters.hockney, self.parameters.loggp
-        if model == "hockney" and hockney.bandwidth_mbps is not None:
-            return 1e6 * hockney.bandwidth_mbps.value
-        if model == "loggp" and loggp.byte_ns is not None:
-            return 8e9 / loggp.byte_ns.value
-        return None
-
-    def _rates(self, model: str, flows: Flows) -> Rates:
-        """Hockney's and LogGP's messages are no faster than those that parameters are fitted to;
-        LogGP's share that rate at a port."""
-        most_bps = self._fitted_bps(model)
-        if most_bps is not None:
-            most = np.full(len(flows.sources), most_bps / self.share)
-            if model == "loggp":
-                most /= np.maximum(
-                    np.bincount(flows.sources)[flows.sources],
-                    np.bincount(flows.destinations)[flows.destinations],
-                )
-            flows = flows.offering(np.minimum(flows.demand_bps, most))
-        return MODELS[model](flows)
 
 
 # --- of a trial --------------------------------------------------------------------------------
@@ -202,6 +221,8 @@ class Foreteller:
 
     parameters: Mapping[Path_, Parameters]
     between: Between
+    flops: float = np.inf
+    """Floating point operations a second of a rank that computes in its steps."""
 
     def phase(
         self, trial: Trial, network: str, flows: Flows, models: Iterable[str]
@@ -211,7 +232,7 @@ class Foreteller:
         if parameters is None or not has_times(trial):
             return {}
         size = trial.sizes[0] if is_sweep(trial) else int(trial.document["transfer_bytes"])
-        message = Message(size, payload_share(trial), parameters)
+        message = Message(size, Wire(payload_share(trial), parameters))
         found = {}
         for model in models:
             if model in SLOW and len(flows.sources) > _MOST_SLOW:
@@ -220,11 +241,40 @@ class Foreteller:
             found[model] = PhaseTime(float(ends.max()), float(ends.sum()), len(ends))
         return found
 
+    def steps(
+        self, trial: Trial, network: str, program: Program, flows: Flows, models: Iterable[str]
+    ) -> dict[str, StepTime]:
+        """By model, of one phase; empty where no parameters are of this path."""
+        parameters = self._of(trial, network)
+        if parameters is None:
+            return {}
+        wire = Wire(payload_share(trial), parameters)
+        how = trial.document["schedule"]
+        found = {}
+        for model in models:
+
+            def rates(which: Ranks, model: str = model) -> Rates:
+                return wire.rates(model, flows.only(which))
+
+            costs = wire.costs(model, self.flops)
+            time = repetition(program, costs, rates, how["batch"], how["lead"])
+            if time is not None:
+                found[model] = time
+        return found
+
     def _of(self, trial: Trial, network: str) -> Parameters | None:
-        """Of its own network, else of its transport in the only network that was measured."""
-        exact = self.parameters.get((trial.transport, network))
-        alike = [p for (transport, _), p in self.parameters.items() if transport == trial.transport]
-        return exact or (alike[0] if len(alike) == 1 else None)
+        """Of its own way of sending if that was measured, and of its own network, else of its
+        transport in the only network that was."""
+        own = trial.traffic == SCHEDULE
+        for by_steps in (own, not own):
+            alike = {
+                path.network: each
+                for path, each in self.parameters.items()
+                if (path.transport, path.by_steps) == (trial.transport, by_steps)
+            }
+            if network in alike or len(alike) == 1:
+                return alike.get(network) or next(iter(alike.values()))
+        return None
 
     def whole(self, trial: Trial, phases: Sequence[tuple[int, dict[str, PhaseTime]]]) -> list[Time]:
         """Each model's time of a trial; phases by number, those of networks at the same time."""
@@ -245,11 +295,26 @@ class Foreteller:
         return found
 
 
+def of_steps(trial: Trial, phases: Sequence[Mapping[str, StepTime]]) -> list[Time]:
+    """Each model's time of a repetition; of several phases their mean, as the summary has it."""
+    found = []
+    for model in (name for name in MODELS if all(name in times for times in phases)):
+        times = [each[model] for each in phases]
+        if iterations_of(trial):
+            mean_s = statistics.fmean(time.slowest_s for time in times)
+            found.append(Time(ITERATION_US, model, 1e6 * mean_s))
+        elif times:
+            mean_s = statistics.fmean(time.mean_s for time in times)
+            found.append(Time(T_AVG_US, model, 1e6 * mean_s / parts_of(trial.pattern["name"])))
+    return found
+
+
 # --- what was measured -------------------------------------------------------------------------
 
 
 def measured_times(trials: Mapping[Number, Trial], directory: Path) -> dict[tuple[int, str], float]:
-    """By point and `Time.what`: of plans the median of repeats, of messages the median."""
+    """By point and `Time.what`: of plans the median of repeats, of messages the median, of steps
+    the mean."""
     summary = sure_summary(directory)
     plans: dict[tuple[int, str], list[float]] = defaultdict(list)
     for plan, phases_s in _plans(summary):
@@ -258,18 +323,32 @@ def measured_times(trials: Mapping[Number, Trial], directory: Path) -> dict[tupl
             plans[trial.point, PHASES_S].append(phases_s)
             plans[trial.point, PLAN_S].append(plan["elapsed_s"])
     found = {key: statistics.median(seconds) for key, seconds in plans.items()}
-    half_us = {
-        (_curve(curve), point["size"]): point["latency_us"]
-        for curve in summary["messages"]["curves"]
-        for point in curve["points"]
-    }
+    singles = dict(_single_times(summary))
     for trial in trials.values():
-        if is_sweep(trial) and len(trial.parts) == 1:
-            times = half_us.get((_curve(about(trial, trial.parts[0])), trial.sizes[0]), {})
-            typical = times.get("p50") or times.get("mean")
-            if typical:
-                found[trial.point, HALF_TRIP_US] = typical
+        if len(trial.parts) == 1:
+            curve = _curve(about(trial, trial.parts[0]))
+            for what in (HALF_TRIP_US, T_AVG_US, ITERATION_US):
+                size = None if what == ITERATION_US else trial.sizes[0]
+                time = singles.get((curve, size, what))
+                if time:
+                    found[trial.point, what] = time
     return found
+
+
+def _single_times(
+    summary: Mapping[str, Any],
+) -> Iterator[tuple[tuple[str, int | None, str], float | None]]:
+    """By curve, size and `Time.what`."""
+    for curve in summary["messages"]["curves"]:
+        for point in curve["points"]:
+            half_us = point["latency_us"]
+            typical = half_us.get("p50") or half_us.get("mean")
+            yield (_curve(curve), point["size"], HALF_TRIP_US), typical
+    for function in summary["steps"]["functions"]:
+        for point in function["points"]:
+            yield (_curve(function), point["size"], T_AVG_US), point["imb"]["t_avg_us"]
+    for kernel in summary["steps"]["kernels"]:
+        yield (_curve(kernel), None, ITERATION_US), kernel["iteration_us"]
 
 
 def _curve(entry: Mapping[str, Any]) -> str:

@@ -186,7 +186,7 @@ def _point(pattern: str, size: int, repeats: Sequence[Measured]) -> Entry:
     batches = merged(times.times for times in ranks)
     averages = [one.average_us for one in repeats]
     by_repeat = [_imb(pattern, size, one) for one in repeats]
-    halved = _parts(pattern)
+    halved = parts_of(pattern)
     t_max = m.mean(imb["t_max_us"] for imb in by_repeat)
     return {
         "size": size,
@@ -215,7 +215,7 @@ def _point(pattern: str, size: int, repeats: Sequence[Measured]) -> Entry:
     }
 
 
-def _parts(pattern: str) -> int:
+def parts_of(pattern: str) -> int:
     """IMB's time of a ping-pong is of one way."""
     return 2 if pattern == "pingpong" else 1
 
@@ -223,7 +223,7 @@ def _parts(pattern: str) -> int:
 def _imb(pattern: str, size: int, one: Measured) -> Entry:
     """IMB's figures of one repeat; null where it was not measured whole."""
     times = _by_rank(one) if one.whole else []
-    parts = _parts(pattern)
+    parts = parts_of(pattern)
     t_max = _share(max(times, default=None), parts)
     return {
         "t_min_us": _share(min(times, default=None), parts),
