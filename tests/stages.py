@@ -2,9 +2,10 @@
 """The stages of scripts/test: gates, builds, unit tests, Python, system and guest tests.
 
 All stages run, whatever failed before, but for those whose build failed. Gates share the cores, and
-so do tests/python and what builds packages; everything that measures time has the machine for
-itself. At the end stands what ran, how long it took, and whether the machine was left as it was
-found.
+so do tests/python and what builds packages, and two parts of tests/system that wait more than they
+measure; clang's analyzer has what unit tests leave of the cores. What measures rates and times has
+the machine for itself. At the end stands what ran, how long it took, and whether the machine was
+left as it was found.
 """
 
 from __future__ import annotations
@@ -29,8 +30,18 @@ TOOLS = ROOT / ".venv" / "bin"
 SKIPPED = 77
 NO_TESTS = 5  # pytest: nothing was collected
 SYSTEM = "tests/system"
+
+
+def system_tests(*names: str) -> tuple[str, ...]:
+    """Files of tests/system."""
+    return tuple(f"{SYSTEM}/test_{name}.py" for name in names)
+
+
 # Of tests/system, what builds, installs and unpacks: it takes a processor's time and measures none.
-PACKAGES = tuple(f"{SYSTEM}/test_{name}.py" for name in ("bundle", "debian", "install"))
+PACKAGES = system_tests("bundle", "debian", "install")
+# ... and what looks at how runs start, fail and end, in two parts whose labs don't meet.
+HOSTS = system_tests("ssh", "push", "slurm", "doctor_hosts")
+FAULTS = system_tests("faults", "docs")
 
 # What measures on shared cores is tried again when it failed: a machine that is away for a moment
 # spoils one try, a fault of ours all three. A test that needed another try is named at the end.
@@ -149,8 +160,9 @@ def plain(*command: str) -> Outcome:
 
 
 def clang_tidy_one(folder: Path, name: str) -> Outcome:
-    """Clang's analyzer on one file; its noise about suppressed warnings is dropped."""
-    done = execute(["clang-tidy", "--quiet", "-p", str(folder), name])
+    """Clang's analyzer on one file, when nobody else wants the core; its noise about suppressed
+    warnings is dropped."""
+    done = execute(["chrt", "--idle", "0", "clang-tidy", "--quiet", "-p", str(folder), name])
     text = "\n".join(line for line in done.stdout.splitlines() if "warnings generated" not in line)
     return Outcome("failed" if done.returncode else "passed", text)
 
@@ -355,6 +367,14 @@ class Report:
             print(f"== {stage.name} ...", flush=True)
             self._close(stage, self._run(stage), quiet)
 
+    def beside(self, calm: Stage, stages: Iterable[Stage]) -> None:
+        """Stages in turn, and beside them one that only takes what they leave of the cores."""
+        with ThreadPoolExecutor(1) as pool:
+            going = [(stage, pool.submit(self._run, stage)) for stage in self._chosen([calm])]
+            self.in_turn(stages)
+            for stage, outcome in going:
+                self._close(stage, outcome.result(), quiet=True)
+
     def summary(self) -> int:
         """Print what ran; the exit status is that of the whole."""
         print("\n   time  stage")
@@ -392,15 +412,17 @@ def main(arguments: Sequence[str]) -> int:
         quiet=True,
     )
     clang = MATRIX[1]
-    report.in_turn([Stage("clang-tidy", partial(clang_tidy, clang), "build clang")], quiet=True)
-    report.in_turn(
-        Stage(
-            f"unit tests {build.name}",
-            partial(unit_tests, build, options.all),
-            f"build {build.name}",
-        )
-        for build in MATRIX
-        if build.quick or options.all
+    report.beside(
+        Stage("clang-tidy", partial(clang_tidy, clang), "build clang"),
+        (
+            Stage(
+                f"unit tests {build.name}",
+                partial(unit_tests, build, options.all),
+                f"build {build.name}",
+            )
+            for build in MATRIX
+            if build.quick or options.all
+        ),
     )
     install = Stage("build release", partial(plain, str(ROOT / "scripts/setup"), "--no-packages"))
     report.in_turn([install], quiet=True)
@@ -414,7 +436,16 @@ def main(arguments: Sequence[str]) -> int:
         ),
         quiet=False,
     )
-    others = [*AGAIN, *(f"--ignore={name}" for name in PACKAGES), *for_pytest]
+    again = partial(test, arguments=[*AGAIN, *for_pytest], aside=True)
+    report.together(
+        (
+            Stage(f"{SYSTEM} hosts", partial(again, HOSTS), install.name),
+            Stage(f"{SYSTEM} faults", partial(again, FAULTS), install.name),
+        ),
+        quiet=False,
+    )
+    apart = (f"--ignore={name}" for name in (*PACKAGES, *HOSTS, *FAULTS))
+    others = [*AGAIN, *apart, *for_pytest]
     report.in_turn([Stage(SYSTEM, partial(test, [SYSTEM], arguments=others), install.name)])
     guests = partial(guest_tests, options.all, for_pytest)
     report.in_turn([Stage("tests/vm", guests, "build release")])

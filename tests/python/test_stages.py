@@ -7,6 +7,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +72,31 @@ def test_stages_side_by_side_wait_for_what_they_need_too(
     assert "not run\n" not in printed
 
 
-def test_packages_are_files_of_the_tests(stages: Any) -> None:
-    """They are left out of tests/system by these names."""
-    for name in stages.PACKAGES:
+def test_a_calm_stage_runs_beside_others(stages: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """It goes on while the first of them waits for it, and its failure is one."""
+    begun = threading.Event()
+
+    def calm() -> Any:
+        begun.set()
+        return stages.Outcome("failed", "what it found")
+
+    def first() -> Any:
+        return stages.Outcome("passed" if begun.wait(10) else "failed")
+
+    report = stages.Report([])
+    second = stages.Stage("second", lambda: stages.Outcome("passed"))
+    report.beside(stages.Stage("calm", calm), [stages.Stage("first", first), second])
+    assert report.summary() == 1
+    printed = capsys.readouterr().out
+    assert "what it found" in printed
+    assert printed.endswith("2 passed, 1 failed, 0 skipped\n")
+
+
+def test_what_runs_apart_are_files_of_the_tests(stages: Any) -> None:
+    """They are left out of tests/system by these names, and each runs once."""
+    apart = [*stages.PACKAGES, *stages.HOSTS, *stages.FAULTS]
+    assert len(apart) == len(set(apart))
+    for name in apart:
         assert (ROOT / name).exists(), name
 
 
