@@ -214,6 +214,22 @@ def test_gaps_hold_up_who_sends_and_who_takes_in() -> None:
     assert foretold(gather, costs=costs).slowest_s == pytest.approx(T0 + 6 * gap)
 
 
+@needs_engine
+def test_lateness_costs_all_to_alls_without_a_barrier_more_than_rings() -> None:
+    """Who is late meets two senders at a time; in a ring the next one waits, and that is all."""
+    late = Costs(T0, late_s=500e-6)
+    ring = planned(8, name="allreduce", algorithm="ring", bytes=SIZE)
+    pairwise = planned(8, name="alltoall", algorithm="pairwise", bytes=1 << 16)
+    slower = [
+        foretold(of, costs=late, batch=8).mean_s / foretold(of, batch=8).mean_s
+        for of in (ring, pairwise)
+    ]
+    assert 1.02 < slower[0] < 1.3
+    assert slower[1] > 1.3
+    # The same is drawn each time.
+    assert foretold(ring, costs=late, batch=8) == foretold(ring, costs=late, batch=8)
+
+
 def test_a_trunk_between_switches_is_shared() -> None:
     """Two pairs over one cable have half of it each; where only one rank waits longer, the other
     has what is left."""

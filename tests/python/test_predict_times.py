@@ -435,6 +435,14 @@ def test_what_goes_by_steps_and_is_not_foretold_is_named(
     assert "t_avg, µs" in said
 
 
+@pytest.mark.parametrize(("option", "value"), [("flops", "1GFlop/s"), ("late", "20us")])
+def test_what_only_times_need_is_not_passed_over(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(PROJECT / "conf/imb.yaml"), f"--{option}", value]) == 2
+    assert f"--{option} is for times" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("speed", ["fast", "0GFlop/s", "3GB/s"])
 def test_speeds_that_are_none(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

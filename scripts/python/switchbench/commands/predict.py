@@ -19,7 +19,7 @@ from rich.table import Table
 
 from ..compile import compile_run
 from ..config import Request, read
-from ..config.quantities import FLOPS
+from ..config.quantities import FLOPS, duration_ns
 from ..errors import ConfigurationError
 from ..fabric.routes import Rates
 from ..model import SCHEDULE, Run, Trial
@@ -51,7 +51,8 @@ time: (foretold - measured) / measured. "As offered" is the same for a model tha
 sources really sent. --parameters names results with messages there and back (conf/parameters.yaml),
 to which latency and gaps are fitted: then the times of transfers and of messages are foretold.
 Of tests whose ranks go on step by step only the times are foretold, of a repetition: their flows do
-not all send at the same time. --flops says how fast a rank computes (application kernels).
+not all send at the same time. --flops says how fast a rank computes (application kernels), --late
+by how much ranks are held up between steps.
 
 --json writes one object: topology, parameters [{transport, network, points, hockney, loggp}],
 trials [{trial, pattern, transport, load, phases, flows, models {NAME: {least_bps, mean_bps,
@@ -82,6 +83,14 @@ def add_parser(subparsers: Any) -> None:
         "1.2GFlop/s; else computing takes no time",
     )
     parser.add_argument(
+        "--late",
+        metavar="TIME",
+        type=_late,
+        default=0.0,
+        help="by how much a rank goes on later after each step, in the mean (drawn), e.g. 20us: "
+        "what a host's other work does to steps",
+    )
+    parser.add_argument(
         "--models", type=_models, default=list(MODELS), metavar="NAME,...", help=", ".join(MODELS)
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
@@ -96,6 +105,13 @@ def _flops(text: str) -> float:
     if not speed:
         raise argparse.ArgumentTypeError(f"{text}: who computes nothing is never through")
     return speed
+
+
+def _late(text: str) -> float:
+    try:
+        return duration_ns(text) / 1e9
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _models(text: str) -> list[str]:
@@ -126,11 +142,13 @@ class _Row:
 
 def main(args: argparse.Namespace) -> int:
     """Prints what is foretold, beside what was measured where there are results."""
+    for name in (name for name in ("flops", "late") if getattr(args, name) and not args.parameters):
+        raise ConfigurationError(f"--{name} is for times, which are foretold with --parameters")
     results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
     run = load_run(args) if results is None else _run_of(args, results)
     fabric = fabric_of(run, args.topology)
     known = parameters.measured(args.parameters) if args.parameters else []
-    foreteller = _foreteller(run, known, args.parameters, args.flops) if known else None
+    foreteller = _foreteller(run, known, args) if known else None
     oracle = Oracle(fabric, args.models, foreteller)
     left_out = _left_out(run, oracle)
     if sum(left_out.values()) == len(points(run)):
@@ -181,17 +199,19 @@ def _left_out(run: Run, oracle: Oracle) -> Counter[str]:
 
 
 def _foreteller(
-    run: Run, known: list[parameters.Parameters], results: Path, flops: float | None
+    run: Run, known: list[parameters.Parameters], args: argparse.Namespace
 ) -> Foreteller:
     """Refused where no transport of the run was measured."""
     wanted = {trial.transport for trial in run.trials}
     if not any(each.transport in wanted for each in known):
+        measured = " and ".join(sorted({each.transport for each in known}))
         raise ConfigurationError(
-            f"{results} has parameters of {' and '.join(sorted({e.transport for e in known}))}, "
+            f"{args.parameters} has parameters of {measured}, "
             f"and the run sends by {' and '.join(sorted(wanted))}"
         )
     by_path = {each.path: each for each in known}
-    return Foreteller(by_path, between(run.site, results), flops or np.inf)
+    beside = between(run.site, args.parameters)
+    return Foreteller(by_path, beside, args.flops or np.inf, args.late)
 
 
 def _rows(
@@ -390,12 +410,13 @@ def _lines(row: _Row, measured: bool) -> Iterator[list[str]]:
 def _show_times(rows: list[_Row], console: Console) -> None:
     """Models that say the same stand in one line."""
     table = _table(
-        ("trial", "pattern", "transport", "size", "time of", "model"),
+        ("trial", "pattern", "ranks", "transport", "size", "time of", "model"),
         ("foretold", "measured", "error"),
     )
     for row in rows:
         trial = row.trial
-        head = [str(trial.id), _pattern(trial), trial.transport, _size(trial)]
+        ranks = str(max(len(part.ranks) for part in trial.parts))
+        head = [str(trial.id), _pattern(trial), ranks, trial.transport, _size(trial)]
         for time, models in _alike(row.times):
             error = "" if time.error is None else f"{time.error:+.1%}"
             figures = (digits(time.foretold), digits(time.measured), error)

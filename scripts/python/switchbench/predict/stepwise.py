@@ -97,6 +97,8 @@ class Costs:
     """Between two messages that a rank sends, or takes in."""
     flops: float = np.inf
     """Floating point operations a second of one rank."""
+    late_s: float = 0.0
+    """By how much a rank goes on later after each step, in the mean: exponentially distributed."""
 
 
 @dataclass
@@ -131,6 +133,7 @@ class Execution:
         self._known: dict[bytes, Rates] = {}
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
+        self._chance = np.random.default_rng(len(program.flows))
         self._now_s = 0.0
 
     def run(self) -> list[list[float]]:
@@ -162,11 +165,12 @@ class Execution:
                 return
 
     def _complete(self, number: int, step: Step) -> bool:
-        """The step's messages are through; whether its computing is, too."""
-        if step.operations and self._costs.flops < np.inf:
-            self._at(
-                self._now_s + step.operations / self._costs.flops, lambda: self._computed(number)
-            )
+        """The step's messages are through; whether the rank goes on at once."""
+        idle_s = step.operations / self._costs.flops
+        if self._costs.late_s:
+            idle_s += self._chance.exponential(self._costs.late_s)
+        if idle_s:
+            self._at(self._now_s + idle_s, lambda: self._computed(number))
             return False
         self._pass(number)
         return True

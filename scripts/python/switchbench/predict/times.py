@@ -11,7 +11,7 @@ import json
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +107,14 @@ class Wire:
             flows = flows.offering(np.minimum(flows.demand_bps, most))
         return MODELS[model](flows)
 
-    def costs(self, model: str, flops: float = np.inf) -> Costs:
+    def costs(self, model: str) -> Costs:
         """Beside the lines: only LogGP's ranks need time from one message to the next."""
         bits = 8.0 / self.share
         if model != "loggp":
-            return Costs(self.parameters.hockney.latency_us.value / 1e6, bits, flops=flops)
+            return Costs(self.parameters.hockney.latency_us.value / 1e6, bits)
         of = self.parameters.loggp
         gap_us = max(of.gap_us or 0.0, of.overhead_us or 0.0)
-        return Costs(of.small_us.value / 1e6, bits, gap_us / 1e6, flops)
+        return Costs(of.small_us.value / 1e6, bits, gap_us / 1e6)
 
 
 @dataclass(frozen=True)
@@ -223,6 +223,8 @@ class Foreteller:
     between: Between
     flops: float = np.inf
     """Floating point operations a second of a rank that computes in its steps."""
+    late_s: float = 0.0
+    """By how much ranks by steps go on later, in the mean."""
 
     def phase(
         self, trial: Trial, network: str, flows: Flows, models: Iterable[str]
@@ -256,7 +258,7 @@ class Foreteller:
             def rates(which: Ranks, model: str = model) -> Rates:
                 return wire.rates(model, flows.only(which))
 
-            costs = wire.costs(model, self.flops)
+            costs = replace(wire.costs(model), flops=self.flops, late_s=self.late_s)
             time = repetition(program, costs, rates, how["batch"], how["lead"])
             if time is not None:
                 found[model] = time

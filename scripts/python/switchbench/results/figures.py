@@ -97,7 +97,7 @@ def size(entry: Mapping[str, Any]) -> str:
 def binary(value: int) -> str:
     """Bytes in the largest binary unit that they are a multiple of."""
     for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if value % (1 << power) == 0:
+        if value and value % (1 << power) == 0:
             return f"{value >> power} {name}"
     return f"{value} B"
 
