@@ -89,7 +89,7 @@ MATRIX = (
     Build(
         "sanitized",
         "gcc",
-        ("-Db_sanitize=address,undefined",),
+        ("-Db_sanitize=address,undefined", "-Doptimization=1"),
         slowness=4,
         targets=("meson-test-prereq",),
         environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
