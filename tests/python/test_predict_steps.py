@@ -103,7 +103,11 @@ ALGORITHMS: list[tuple[dict[str, Any], Callable[[int], float]]] = [
 
 @needs_engine
 @pytest.mark.parametrize("ranks", [2, 4, 8])
-@pytest.mark.parametrize(("pattern", "formula"), ALGORITHMS, ids=lambda v: str(v)[9:50])
+@pytest.mark.parametrize(
+    ("pattern", "formula"),
+    ALGORITHMS,
+    ids=["-".join(pattern.values()) for pattern, _ in ALGORITHMS],
+)
 def test_collectives_take_what_their_formulas_say(
     pattern: dict[str, Any], formula: Callable[[int], float], ranks: int
 ) -> None:
