@@ -270,6 +270,8 @@ static int list_phases(struct lister *lister, const struct doc_plan *doc, struct
 
     if (is_set(doc->headline))
         return 0;
+    if (is_set(doc->ops) && is_set(doc->packed))
+        return err_set(err, -EINVAL, "plan: packed are flows, and ops no flows: take one of them");
     if (is_set(doc->ops) && !pattern_is_scheduled(lister->plan))
         return err_set(err, -EINVAL, "plan.ops: %s does not go by steps", doc->pattern.name);
     for (uint32_t i = 0; i < count; i++) {
@@ -299,7 +301,7 @@ int plan_print(struct records *records, const struct doc_plan *doc, struct err *
     if (lister.flows == NULL) {
         rc = err_set(err, -ENOMEM, "out of memory");
     } else {
-        if (!is_set(doc->packed) && !is_set(doc->ops))
+        if (is_set(doc->headline) || (!is_set(doc->packed) && !is_set(doc->ops)))
             list_headline(&lister);
         rc = list_phases(&lister, doc, err);
     }

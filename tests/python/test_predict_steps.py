@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +12,13 @@ import numpy as np
 import pytest
 
 from configs import needs_engine
-from switchbench.engine import RECEIVE, SEND, WORK, PlanRefused, PlanRequest, plan_ops
+from switchbench.engine import RECEIVE, SEND, WORK, PlanRefused, PlanRequest, _asked, plan_ops
 from switchbench.fabric import Fabric, Link, Routes
+from switchbench.predict import stepwise
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.stepwise import (
     Costs,
+    Execution,
     Program,
     RatesOf,
     StepTime,
@@ -164,6 +167,17 @@ def test_a_plan_without_steps_has_no_operations() -> None:
         list(plan_ops(PlanRequest.of(2, {"name": "pairs", "partners": "neighbours"}, 1)))
 
 
+@needs_engine
+def test_the_headline_of_operations_is_the_plans() -> None:
+    """It is a record whatever else is asked for, and flows and operations are two things."""
+    request = PlanRequest.of(2, {"name": "barrier"}, 1)
+    text = request.document(None, headline=True, numbers="ops")
+    assert json.loads(_asked(text))["type"] == "plan"
+    both = request.document(None, numbers="ops").replace("ops: true", "ops: true\n  packed: true")
+    with pytest.raises(PlanRefused, match="packed are flows, and ops no flows"):
+        _asked(both)
+
+
 def test_messages_of_a_pair_follow_each_other() -> None:
     """Two at once to the same rank, the small one second: it is there after the large one."""
     of = program({
@@ -258,6 +272,31 @@ def test_repetitions_that_are_not_followed_go_on_alike() -> None:
     one = foretold(of).mean_s
     assert foretold(of, batch=1000).mean_s == pytest.approx(one)
     assert foretold(of, batch=5, lead=50).mean_s == pytest.approx(one)
+
+
+@needs_engine
+def test_repetitions_that_differ_are_followed() -> None:
+    """Leaves of a reduction are ahead of its root, by more and more: a long batch is followed as
+    far as a short one is."""
+    of = planned(8, name="reduce", algorithm="binomial", bytes=1 << 16)
+    rates = sharing(star(8), of, "max-min")
+    ends = Execution(of, COSTS, rates, 300).run()
+    found = repetition(of, COSTS, rates, batch=300)
+    assert found is not None
+    assert found.mean_s == pytest.approx(sum(each[-1] for each in ends) / 8 / 300)
+
+
+@needs_engine
+def test_too_much_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given up, and what is kept of rates stays small."""
+    of = planned(8, name="alltoall", algorithm="linear", bytes=1 << 16)
+    rates = sharing(star(8), of, "max-min")
+    late = Costs(T0, late_s=1e-3)
+    as_it_is = repetition(of, late, rates, batch=4)
+    monkeypatch.setattr(stepwise, "_MOST_KNOWN", 100)
+    assert repetition(of, late, rates, batch=4) == as_it_is
+    monkeypatch.setattr(stepwise, "_MOST_DIVIDED", 1000)
+    assert repetition(of, late, rates, batch=4) is None
 
 
 def test_nobody_has_messages() -> None:

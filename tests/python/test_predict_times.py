@@ -435,6 +435,93 @@ def test_what_goes_by_steps_and_is_not_foretold_is_named(
     assert "t_avg, µs" in said
 
 
+SITE_OF_TWO = """\
+switchbench: 1
+site:
+  launch: ssh
+  hosts: h[1-4]
+  ports:
+    e0: {network: fast, iface: eth0, transports: [tcp]}
+    e1: {network: slow, iface: eth1, transports: [tcp]}
+transport: tcp
+tests:
+- {pattern: allreduce, algorithm: ring, message_sizes: [1MiB], together: [fast, slow]}
+"""
+STAR = """\
+topology: 1
+kind: site
+rate: 100M
+modules: [s]
+nodes: {"h[1-4]": {module: s}}
+"""
+
+
+@needs_engine
+def test_networks_together_have_a_time_each(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf, star_file = tmp_path / "two.yaml", tmp_path / "star.yaml"
+    conf.write_text(SITE_OF_TWO)
+    star_file.write_text(STAR)
+    arguments = ["predict", str(conf), "--topology", str(star_file), "--parameters", str(results)]
+    assert main([*arguments, "--models", "max-min", "--json"]) == 0
+    (trial,) = json.loads(capsys.readouterr().out)["trials"]
+    assert [time["what"] for time in trial["times"]] == [
+        "t_avg in fast, µs", "t_avg in slow, µs",
+    ]  # fmt: skip
+    assert main([*arguments, "--models", "max-min"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "times of tcp in fast, by steps are by parameters of tcp in lab, by steps" in said
+
+
+@needs_engine
+def test_settings_without_times_are_counted(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No parameters of the transport; no model that says times of steps."""
+    kept = [r for r in map(json.loads, (results / "records.ndjson").read_text().splitlines())]
+    run = compile_run(read(Request(results / "configuration.yaml")))
+    by_tcp = {trial.id for trial in run.trials if trial.transport == "tcp"}
+    lines = [json.dumps(record) + "\n" for record in kept if record["trial"] in by_tcp]
+    (results / "records.ndjson").write_text("".join(lines))
+    tests = "- {pattern: barrier}\n- {pattern: barrier, transports: [dpdk]}\n"
+    found = foretold_steps(results, tmp_path, capsys, tests)
+    assert [trial["pattern"] for trial in found["trials"]] == ["barrier"]
+    (left_out,) = found["left_out"]
+    assert left_out == {
+        "settings": 1, "of": "plans by steps by dpdk in lab, which has no parameters",
+    }  # fmt: skip
+    arguments = ["predict", str(tmp_path / "steps.yaml"), "--parameters", str(results)]
+    assert main([*arguments, "--models", "constrained"]) == 2
+    assert "whose times constrained and constrained-fair do not say" in capsys.readouterr().err
+
+
+@needs_engine
+def test_lateness_is_in_times_of_steps(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = "- {pattern: barrier, batch: 1000}\n"
+    prompt, late = (
+        foretold_steps(results, tmp_path, capsys, tests, "--models", "max-min", "--late", late)
+        for late in ("0us", "100us")
+    )
+    assert (prompt["late_s"], late["late_s"]) == (0.0, 100e-6)
+    times = [found["trials"][0]["times"][0]["foretold"] for found in (prompt, late)]
+    assert times[0] == pytest.approx(2 * STEP_T0_US, rel=1e-3)
+    # Two steps, and of those who meet the latest counts.
+    assert times[0] + 2 * 100 < times[1] < times[0] + 2 * 400
+
+
+@needs_engine
+@pytest.mark.parametrize("option", ["--flops=1GFlop/s", "--late=20us"])
+def test_what_only_steps_need_is_not_passed_over(
+    option: str, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["predict", str(PROJECT / "conf/chain.yaml"), "--parameters", str(results)]
+    assert main([*arguments, option]) == 2
+    assert "is for plans by steps, and no test goes by steps" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("option", "value"), [("flops", "1GFlop/s"), ("late", "20us")])
 def test_what_only_times_need_is_not_passed_over(
     option: str, value: str, capsys: pytest.CaptureFixture[str]

@@ -37,6 +37,8 @@ from .common import add_command, add_configuration, load_run, make_console
 SURE = 0.02
 """The width of interval that the paper repeats for."""
 
+_OF_STEPS = ("flops", "late")  # options
+
 EXAMPLES = """\
 examples:
   switchbench predict conf/two-modules.yaml
@@ -54,11 +56,12 @@ Of tests whose ranks go on step by step only the times are foretold, of a repeti
 not all send at the same time. --flops says how fast a rank computes (application kernels), --late
 by how much ranks are held up between steps.
 
---json writes one object: topology, parameters [{transport, network, points, hockney, loggp}],
-trials [{trial, pattern, transport, load, phases, flows, models {NAME: {least_bps, mean_bps,
-greatest_bps}}, times [{what, model, foretold, measured, error}], and with results offered {least,
-mean}, interval {flows, median, within_2_percent}, fits [{model, flows, close, mean_error,
-worst_error, close_as_offered}], best first]}], strangers [what was measured and is not in the
+--json writes one object: topology, parameters [{transport, network, points, hockney, loggp,
+by_steps}], flops, late_s, trials [{trial, pattern, transport, load, phases, flows, models {NAME:
+{least_bps, mean_bps, greatest_bps}}, times [{what, model, foretold, measured, error}], and with
+results offered {least, mean}, interval {flows, median, within_2_percent}, fits [{model, flows,
+close, mean_error, worst_error, close_as_offered}], best first]}], left_out [{settings, of}: what
+nothing is foretold of], strangers [what was measured and is not in the
 results' configuration, by pattern, ranks, transport and size]"""
 
 
@@ -138,11 +141,13 @@ class _Row:
     """What sources sent, as a share of what they were to send, by flow."""
     widths: Rates
     """Of the flows' 95 % intervals, as a share of the mean."""
+    borrowed: tuple[str, ...] = ()
+    """Whose parameters stand for its own, a sentence each."""
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints what is foretold, beside what was measured where there are results."""
-    for name in (name for name in ("flops", "late") if getattr(args, name) and not args.parameters):
+    for name in (name for name in _OF_STEPS if getattr(args, name) and not args.parameters):
         raise ConfigurationError(f"--{name} is for times, which are foretold with --parameters")
     results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
     run = load_run(args) if results is None else _run_of(args, results)
@@ -150,16 +155,22 @@ def main(args: argparse.Namespace) -> int:
     known = parameters.measured(args.parameters) if args.parameters else []
     foreteller = _foreteller(run, known, args) if known else None
     oracle = Oracle(fabric, args.models, foreteller)
+    by_steps = any(trial.traffic == SCHEDULE for trial in run.trials)
+    for name in (name for name in _OF_STEPS if getattr(args, name) and not by_steps):
+        raise ConfigurationError(f"--{name} is for plans by steps, and no test goes by steps")
     left_out = _left_out(run, oracle)
     if sum(left_out.values()) == len(points(run)):
         raise ConfigurationError(f"nothing can be foretold of {' and of '.join(left_out)}")
     joined = join(run, results) if results else Joined()
-    rows = list(_rows(run, oracle, results, joined.trials))
+    rows = list(_rows(run, oracle, results, joined.trials, left_out))
     if args.json:
         document = {
             "topology": oracle.fabric.name,
             "parameters": [asdict(each) for each in known],
+            "flops": args.flops,
+            "late_s": args.late,
             "trials": [_entry(row) for row in rows],
+            "left_out": [{"settings": n, "of": why} for why, n in left_out.items()],
             "strangers": joined.strangers,
         }
         json.dump(document, sys.stdout, indent=1)
@@ -215,15 +226,24 @@ def _foreteller(
 
 
 def _rows(
-    run: Run, oracle: Oracle, results: Path | None, trials: Mapping[Number, Trial]
+    run: Run,
+    oracle: Oracle,
+    results: Path | None,
+    trials: Mapping[Number, Trial],
+    left_out: Counter[str],
 ) -> Iterator[_Row]:
-    """`trials`: of the results, by their numbers there."""
+    """`trials`: of the results, by their numbers there; what is too much is added to `left_out`."""
     seen = measured_bps(trials, results) if results else Seen({}, {}, {})
     took = measured_times(trials, results) if results and oracle.knows_times else {}
     for trial in (trial for trial in points(run) if not oracle.reservation(trial)):
         if trial.traffic == SCHEDULE:
             times = _beside(oracle.foretell_steps(trial), trial, took)
-            yield _Row(trial, trial.phases, {}, times, [], np.empty(0), np.empty(0))
+            if times:
+                none = np.empty(0)
+                lent = oracle.borrowed(trial)
+                yield _Row(trial, trial.phases, {}, times, [], none, none, lent)
+            else:
+                left_out["plans by steps with too many messages at a time"] += 1
             continue
         outlooks = list(oracle.foretell(trial, seen.offered))
         widths = [
@@ -240,6 +260,7 @@ def _rows(
             fits(trial, outlooks, seen.delivered) if trial.traffic == "stream" else [],
             offered_shares(trial, outlooks, seen.offered if trial.traffic == "stream" else {}),
             np.array(widths),
+            oracle.borrowed(trial),
         )
 
 
@@ -309,6 +330,8 @@ def show(
         _show_rates([row for row in rows if row.rates], console, measured)
     if any(row.times for row in rows):
         _show_times(rows, console)
+        for sentence in dict.fromkeys(s for row in rows if row.times for s in row.borrowed):
+            console.print(sentence, style="dim")
     for row in rows:
         _show_doubts(row, console)
 
@@ -334,7 +357,7 @@ def _show_parameters(
     for each in known:
         hockney, loggp = each.hockney, each.loggp
         table.add_row(
-            _path(each),
+            each.path.words,
             _estimate(hockney.latency_us),
             _estimate(hockney.bandwidth_mbps),
             _estimate(hockney.half_bytes),
@@ -346,9 +369,9 @@ def _show_parameters(
     console.print(table)
     for each in known:
         off = ", ".join(f"{size} B {r:+.0f} %" for size, r in each.hockney.residuals.items())
-        console.print(f"{_path(each)} is off the line by: {off}", style="dim")
+        console.print(f"{each.path.words} is off the line by: {off}", style="dim")
         for why in each.loggp.unknown:
-            console.print(f"{_path(each)}: {why}", style="dim")
+            console.print(f"{each.path.words}: {why}", style="dim")
     spent = foreteller.between
     how = "as measured there" if spent.measured else "as `plan` reckons"
     console.print(
@@ -356,10 +379,6 @@ def _show_parameters(
         f"{spent.phase_s * 1000:.0f} ms for each of them, {how}",
         style="dim",
     )
-
-
-def _path(of: parameters.Parameters) -> str:
-    return f"{of.transport} in {of.network}{', by steps' * of.by_steps}"
 
 
 def _estimate(of: parameters.Estimate | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..config.steps import COMPOSITE
-from ..engine import PlanRequest, plan_flows, plan_ops
+from ..engine import PlanRequest, plan_flows, plan_ops, plan_size
 from ..errors import ConfigurationError
 from ..fabric import Fabric, Routes
 from ..fabric.routes import Ranks, Rates
@@ -20,6 +20,7 @@ from ..lab.graph import from_topology
 from ..model import SCHEDULE, Part, Run, Trial
 from ..results.measures import FRAME_OVERHEAD_L1, TCP_SEGMENT_OVERHEAD, TCP_SEGMENT_PAYLOAD
 from .models import MODELS, SLOW, Flows
+from .parameters import Path_
 from .stepwise import MOST_MESSAGES, program_of
 from .times import Foreteller, PhaseTime, Time, of_steps, payload_share
 
@@ -115,8 +116,17 @@ class Oracle:
             return "HPCC's pairs and rings"
         if self._foreteller is None:
             return "plans by steps, which have times only: give --parameters"
-        if trial.steps and (trial.steps["messages"] or 0) > MOST_MESSAGES:
-            return f"plans by steps with more than {MOST_MESSAGES:,} messages"
+        if not self._models_of_steps:
+            return f"plans by steps, whose times {' and '.join(SLOW)} do not say"
+        for part in trial.parts:
+            if self._foreteller.of(trial, part.network) is None:
+                return (
+                    f"plans by steps by {trial.transport} in {part.network}, which has no "
+                    "parameters"
+                )
+            share = plan_size(_request(trial, part)).share
+            if share is not None and share.messages > MOST_MESSAGES:
+                return f"plans by steps with more than {MOST_MESSAGES:,} messages"
         return ""
 
     def models_for(self, trial: Trial) -> list[str]:
@@ -129,8 +139,7 @@ class Oracle:
         models = self.models_for(trial)
         for part in trial.parts:
             places = self._places(part)
-            request = PlanRequest.of(len(part.ranks), trial.pattern, trial.document["seed"])
-            for phase, ranks in plan_flows(request):
+            for phase, ranks in plan_flows(_request(trial, part)):
                 if not len(ranks):
                     continue
                 demand = demand_bps(trial, part, ranks)
@@ -149,21 +158,39 @@ class Oracle:
                 )
 
     def foretell_steps(self, trial: Trial) -> list[Time]:
-        """What a repetition of a trial by steps should take, by model."""
+        """What a repetition of a trial by steps should take, by network and model; nothing where
+        that is too much to follow."""
         if self._foreteller is None:
             return []
-        models = [name for name in self._models if name not in SLOW]
-        phases = []
+        return [time for part in trial.parts for time in self._steps_of(trial, part)]
+
+    def borrowed(self, trial: Trial) -> tuple[str, ...]:
+        """A sentence for each network whose times are by another path's parameters."""
+        if self._foreteller is None:
+            return ()
+        found = []
         for part in trial.parts:
-            places = self._places(part)
-            request = PlanRequest.of(len(part.ranks), trial.pattern, trial.document["seed"])
-            for _, ops in plan_ops(request):
-                program = program_of(ops)
-                ranks = np.array(program.flows, dtype=np.int64).reshape(-1, 2)
-                flows = Flows.of(self._routes, places[ranks], np.full(len(ranks), np.inf))
-                times = self._foreteller.steps(trial, part.network, program, flows, models)
-                phases.append(times)
-        return of_steps(trial, phases)
+            own = Path_(trial.transport, part.network, trial.traffic == SCHEDULE)
+            known = self._foreteller.of(trial, part.network)
+            if known is not None and known.path != own:
+                found.append(f"times of {own.words} are by parameters of {known.path.words}")
+        return tuple(found)
+
+    def _steps_of(self, trial: Trial, part: Part) -> Iterator[Time]:
+        assert self._foreteller is not None
+        places = self._places(part)
+        phases = []
+        for _, ops in plan_ops(_request(trial, part)):
+            program = program_of(ops)
+            ranks = np.array(program.flows, dtype=np.int64).reshape(-1, 2)
+            flows = Flows.of(self._routes, places[ranks], np.full(len(ranks), np.inf))
+            models = self._models_of_steps
+            phases.append(self._foreteller.steps(trial, part.network, program, flows, models))
+        yield from of_steps(trial, part.network, phases)
+
+    @property
+    def _models_of_steps(self) -> list[str]:
+        return [name for name in self._models if name not in SLOW]
 
     def _times(
         self, trial: Trial, part: Part, flows: Flows, models: Sequence[str]
@@ -195,6 +222,10 @@ class Oracle:
                 f"{twice[0]} has several ports in network {part.network}; a topology knows one"
             )
         return np.array([self._rank[host] for host in hosts], dtype=np.int64)
+
+
+def _request(trial: Trial, part: Part) -> PlanRequest:
+    return PlanRequest.of(len(part.ranks), trial.pattern, trial.document["seed"])
 
 
 def _sent(

@@ -54,6 +54,11 @@ class Path_(NamedTuple):
     by_steps: bool = False
     """Of messages that a plan by steps sends: its ranks wait in another way."""
 
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"{self.transport} in {self.network}{', by steps' * self.by_steps}"
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -281,8 +286,8 @@ def measured(directory: Path) -> list[Parameters]:
     if not found:
         raise ConfigurationError(
             f"{directory} has no messages there and back of {LEAST_SIZES} sizes, which parameters "
-            "are fitted to: run conf/parameters.yaml, or any `traffic: pingpong` with "
-            "`message_sizes`"
+            "are fitted to: run conf/parameters.yaml, or any `traffic: pingpong` or "
+            "`pattern: pingpong` of two ranks with `message_sizes`"
         )
     return found
 

@@ -22,10 +22,13 @@ from ..fabric.routes import Ranks, Rates
 
 MOST_MESSAGES = 100_000
 """Of one repetition; plans with more are left out."""
-_SIMULATED = 8
-"""Repetitions of a batch that are followed; the rest go on as the second half of them did."""
-_MOST_FOLLOWED = 200_000
-"""Messages of all repetitions that are followed, if that is two repetitions or more."""
+_FOLLOWED = 50_000
+"""Messages of the repetitions of a batch that are followed, two repetitions at least; the rest go
+on as the second half of these did."""
+_MOST_DIVIDED = 10_000_000
+"""Flows under way, summed over all moments at which their rates are not known yet: some 15 s."""
+_MOST_KNOWN = 2_000_000
+"""The same of rates that are kept: 32 MB."""
 _AT_ONCE_S = 1e-9
 """What is so near is at the same time: sums of floating point differ by less."""
 
@@ -116,6 +119,10 @@ class _Rank:
     """Of its repetitions."""
 
 
+class TooLongError(Exception):
+    """More moments, and flows under way in them, than are followed."""
+
+
 class Execution:
     """Some repetitions, one behind the other without a barrier, all ranks begun together."""
 
@@ -131,13 +138,15 @@ class Execution:
         self._came = [0] * len(program.flows)  # before they were waited for
         self._missed = [0] * len(program.flows)  # waited for before they came
         self._known: dict[bytes, Rates] = {}
+        self._kept = 0  # flows in them
+        self._divided = 0
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._chance = np.random.default_rng(len(program.flows))
         self._now_s = 0.0
 
     def run(self) -> list[list[float]]:
-        """When each rank has ended each repetition, in seconds."""
+        """When each rank has ended each repetition, in seconds; TooLongError."""
         for number, steps in enumerate(self._program.steps):
             if steps:
                 self._open(number)
@@ -256,6 +265,13 @@ class Execution:
     def _rates_of(self, going: Ranks) -> Rates:
         key = going.tobytes()
         if key not in self._known:
+            self._divided += going.size
+            if self._divided > _MOST_DIVIDED:
+                raise TooLongError
+            self._kept += going.size
+            if self._kept > _MOST_KNOWN:
+                self._known.clear()
+                self._kept = going.size
             self._known[key] = np.maximum(self._rates(going), 1e-3) if going.size else np.empty(0)
         return self._known[key]
 
@@ -274,14 +290,17 @@ def repetition(
     program: Program, costs: Costs, rates: RatesOf, batch: int, lead: int = 0
 ) -> StepTime | None:
     """How long one takes in batches of so many, behind so many that are not timed; None where no
-    rank has messages."""
+    rank has messages, or where it is too much to follow."""
     busy = program.busy
     if not busy:
         return None
     messages = sum(len(step.sends) for steps in program.steps for step in steps)
     whole = lead + batch
-    followed = min(whole, _SIMULATED, max(2, _MOST_FOLLOWED // max(1, messages)))
-    ends = Execution(program, costs, rates, followed).run()
+    followed = min(whole, max(2, _FOLLOWED // max(1, messages)))
+    try:
+        ends = Execution(program, costs, rates, followed).run()
+    except TooLongError:
+        return None
     each = [(_end(ends[n], whole) - _end(ends[n], lead)) / batch for n in busy]
     return StepTime(sum(each) / len(each), max(each))
 

@@ -180,7 +180,7 @@ def between(site: Site, results: Path) -> Between:
     beside = [
         (plan["phases"], plan["elapsed_s"] - spent)
         for plan, spent in _plans(sure_summary(results))
-        if plan["traffic"] != "stream"  # drains for a time of its own
+        if plan["traffic"] not in ("stream", SCHEDULE)  # which end after their phases do
     ]
     by_phases: dict[int, list[float]] = defaultdict(list)
     for phases, seconds in beside:
@@ -230,7 +230,7 @@ class Foreteller:
         self, trial: Trial, network: str, flows: Flows, models: Iterable[str]
     ) -> dict[str, PhaseTime]:
         """By model; empty where time says nothing, or no parameters are of this path."""
-        parameters = self._of(trial, network)
+        parameters = self.of(trial, network)
         if parameters is None or not has_times(trial):
             return {}
         size = trial.sizes[0] if is_sweep(trial) else int(trial.document["transfer_bytes"])
@@ -247,7 +247,7 @@ class Foreteller:
         self, trial: Trial, network: str, program: Program, flows: Flows, models: Iterable[str]
     ) -> dict[str, StepTime]:
         """By model, of one phase; empty where no parameters are of this path."""
-        parameters = self._of(trial, network)
+        parameters = self.of(trial, network)
         if parameters is None:
             return {}
         wire = Wire(payload_share(trial), parameters)
@@ -264,19 +264,17 @@ class Foreteller:
                 found[model] = time
         return found
 
-    def _of(self, trial: Trial, network: str) -> Parameters | None:
-        """Of its own way of sending if that was measured, and of its own network, else of its
-        transport in the only network that was."""
-        own = trial.traffic == SCHEDULE
-        for by_steps in (own, not own):
-            alike = {
-                path.network: each
-                for path, each in self.parameters.items()
-                if (path.transport, path.by_steps) == (trial.transport, by_steps)
-            }
-            if network in alike or len(alike) == 1:
-                return alike.get(network) or next(iter(alike.values()))
-        return None
+    def of(self, trial: Trial, network: str) -> Parameters | None:
+        """Of its own network, else of the only one of its transport that was measured; in each of
+        its own way of sending, else of the other."""
+        own = Path_(trial.transport, network, trial.traffic == SCHEDULE)
+        alike = [path for path in self.parameters if path.transport == own.transport]
+        networks = {path.network for path in alike}
+        if network not in networks and len(networks) != 1:
+            return None
+        near = [path for path in alike if path.network == network] or alike
+        best = sorted(near, key=lambda path: path.by_steps != own.by_steps)
+        return self.parameters[best[0]] if best else None
 
     def whole(self, trial: Trial, phases: Sequence[tuple[int, dict[str, PhaseTime]]]) -> list[Time]:
         """Each model's time of a trial; phases by number, those of networks at the same time."""
@@ -297,18 +295,22 @@ class Foreteller:
         return found
 
 
-def of_steps(trial: Trial, phases: Sequence[Mapping[str, StepTime]]) -> list[Time]:
+def named(what: str, trial: Trial, network: str) -> str:
+    """A time's name, with its network where networks work together."""
+    return what if len(trial.parts) == 1 else what.replace(",", f" in {network},")
+
+
+def of_steps(
+    trial: Trial, network: str, phases: Sequence[Mapping[str, StepTime]]
+) -> Iterator[Time]:
     """Each model's time of a repetition; of several phases their mean, as the summary has it."""
-    found = []
-    for model in (name for name in MODELS if all(name in times for times in phases)):
+    kernel = bool(iterations_of(trial))
+    halves = 1 if kernel else parts_of(trial.pattern["name"])
+    what = named(ITERATION_US if kernel else T_AVG_US, trial, network)
+    for model in (name for name in MODELS if phases and all(name in times for times in phases)):
         times = [each[model] for each in phases]
-        if iterations_of(trial):
-            mean_s = statistics.fmean(time.slowest_s for time in times)
-            found.append(Time(ITERATION_US, model, 1e6 * mean_s))
-        elif times:
-            mean_s = statistics.fmean(time.mean_s for time in times)
-            found.append(Time(T_AVG_US, model, 1e6 * mean_s / parts_of(trial.pattern["name"])))
-    return found
+        mean_s = statistics.fmean(t.slowest_s if kernel else t.mean_s for t in times)
+        yield Time(what, model, 1e6 * mean_s / halves)
 
 
 # --- what was measured -------------------------------------------------------------------------
@@ -327,13 +329,13 @@ def measured_times(trials: Mapping[Number, Trial], directory: Path) -> dict[tupl
     found = {key: statistics.median(seconds) for key, seconds in plans.items()}
     singles = dict(_single_times(summary))
     for trial in trials.values():
-        if len(trial.parts) == 1:
-            curve = _curve(about(trial, trial.parts[0]))
+        for part in trial.parts:
+            curve = _curve(about(trial, part))
             for what in (HALF_TRIP_US, T_AVG_US, ITERATION_US):
                 size = None if what == ITERATION_US else trial.sizes[0]
                 time = singles.get((curve, size, what))
-                if time:
-                    found[trial.point, what] = time
+                if time and (what != HALF_TRIP_US or len(trial.parts) == 1):
+                    found[trial.point, named(what, trial, part.network)] = time
     return found
 
 
