@@ -43,6 +43,7 @@ from switchbench.predict.times import (
     measured_times,
 )
 from switchbench.results.directory import SCHEMA
+from switchbench.results.hpcc import about_suite
 from switchbench.results.sweep import about
 from synthetic import make_site, make_trial, plan_entry
 
@@ -420,19 +421,41 @@ def test_computing_between_steps_takes_what_flops_say(
 
 
 @needs_engine
-def test_what_goes_by_steps_and_is_not_foretold_is_named(
+def test_the_command_foretells_hpccs_figures(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "hpcc.yaml"
-    head = "switchbench: 1\nsite: {lab: model-good, nodes: 3}\ntransport: tcp\ntests:\n"
-    path.write_text(f"{head}- {{pattern: hpcc}}\n")
-    assert main(["predict", str(path), "--parameters", str(results)]) == 2
-    assert "nothing can be foretold of HPCC's pairs and rings" in capsys.readouterr().err
-    path.write_text(f"{head}- {{pattern: hpcc}}\n- {{pattern: barrier}}\n")
-    assert main(["predict", str(path), "--parameters", str(results)]) == 0
+    """Under its names, by its formulas, as one setting."""
+    found = foretold_steps(
+        results,
+        tmp_path,
+        capsys,
+        "- {pattern: hpcc}\n- {pattern: barrier}\n",
+        "--models",
+        "max-min",
+    )
+    suite, barrier = found["trials"]
+    assert (suite["pattern"], barrier["pattern"]) == ("hpcc", "barrier")
+    assert found["left_out"] == []
+    figures = {time["what"]: time["foretold"] for time in suite["times"]}
+    assert len(figures) == 10
+    one_us = STEP_T0_US + 8 * 8 / SHARE / 100
+    for word in ("Min", "Avg", "Max"):
+        assert figures[f"{word}PingPongLatency_usec"] == pytest.approx(one_us, rel=1e-3)
+        line = 2e6 / (STEP_T0_US + 8 * 2e6 / SHARE / 100) / 1e3
+        assert figures[f"{word}PingPongBandwidth_GBytes"] == pytest.approx(line, rel=1e-3)
+    # The better method of a ring has both messages at once: half a repetition is half of what two
+    # of them take together.
+    for word in ("Naturally", "Randomly"):
+        latency_us = (STEP_T0_US + 2 * 8 * 8 / SHARE / 100) / 2
+        assert figures[f"{word}OrderedRingLatency_usec"] == pytest.approx(latency_us, rel=0.02)
+        assert figures[f"{word}OrderedRingBandwidth_GBytes"] == pytest.approx(
+            0.1 * SHARE / 8, rel=1e-3
+        )
+    assert main(["predict", str(tmp_path / "steps.yaml"), "--parameters", str(results)]) == 0
     said = capsys.readouterr().out
-    assert "settings of HPCC's pairs and rings" in said
-    assert "t_avg, µs" in said
+    assert "hpcc" in said
+    assert "RandomlyOrderedRingBandwidth_GBytes" in said
+    assert "not foretold" not in said
 
 
 SITE_OF_TWO = """\
@@ -539,13 +562,17 @@ def test_speeds_that_are_none(speed: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_was_measured_of_steps_stands_beside(tmp_path: Path) -> None:
-    """Of a function IMB's t_avg, of a kernel its iteration."""
+    """Of a function IMB's t_avg, of a kernel its iteration, of HPCC what it reports."""
     site = make_site()
     trials = [
         make_trial(site, number, traffic="schedule", pattern={"name": name}, sizes=(size,))
         for number, (name, size) in enumerate([("allreduce", 8), ("nas_cg", 0)])
     ]
+    hpcc = {"hpcc": "latency", "method": "sendrecv"}
+    suite = make_trial(site, 2, traffic="schedule", pattern={"name": "ring"}, parameters=hpcc)
+    outputs = {"RandomlyOrderedRingLatency_usec": 15.0, "MinPingPongLatency_usec": None}
     curves = [about(trial, trial.parts[0]) for trial in trials]
+    trials.append(suite)
     summary = dict.fromkeys(("status", "exit_status", "faults", "run", "ports", "expectations"))
     document = summary | {
         "schema": SCHEMA, "trials": [], "plans": [], "messages": {"curves": []},
@@ -554,6 +581,7 @@ def test_what_was_measured_of_steps_stands_beside(tmp_path: Path) -> None:
                 curves[0] | {"points": [{"size": 8, "imb": {"t_avg_us": 44.0}}]}
             ],
             "kernels": [curves[1] | {"iteration_us": 1234.0}],
+            "hpcc": [about_suite(suite, suite.parts[0]) | {"outputs": outputs}],
         },
     }  # fmt: skip
     (tmp_path / "summary.json").write_text(json.dumps(document))
@@ -561,3 +589,5 @@ def test_what_was_measured_of_steps_stands_beside(tmp_path: Path) -> None:
     points = [trial.point for trial in trials]
     assert found[points[0], T_AVG_US] == 44.0
     assert found[points[1], ITERATION_US] == 1234.0
+    assert found[points[2], "RandomlyOrderedRingLatency_usec"] == 15.0
+    assert (points[2], "MinPingPongLatency_usec") not in found

@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from rich.table import Table
 from ..compile import compile_run
 from ..config import Request, read
 from ..config.quantities import FLOPS, duration_ns
+from ..config.steps import COMPOSITE
 from ..errors import ConfigurationError
 from ..fabric.routes import Rates
 from ..model import SCHEDULE, Run, Trial
@@ -32,6 +33,7 @@ from ..predict.times import Foreteller, Time, between, measured_times
 from ..results.directory import CONFIGURATION, SUMMARY
 from ..results.figures import binary, digits, of
 from ..results.figures import pattern as pattern_of
+from ..results.hpcc import about_suite, suite_of
 from .common import add_command, add_configuration, load_run, make_console
 
 SURE = 0.02
@@ -53,8 +55,8 @@ time: (foretold - measured) / measured. "As offered" is the same for a model tha
 sources really sent. --parameters names results with messages there and back (conf/parameters.yaml),
 to which latency and gaps are fitted: then the times of transfers and of messages are foretold.
 Of tests whose ranks go on step by step only the times are foretold, of a repetition: their flows do
-not all send at the same time. --flops says how fast a rank computes (application kernels), --late
-by how much ranks are held up between steps.
+not all send at the same time; of HPCC's suite what it reports. --flops says how fast a rank
+computes (application kernels), --late by how much ranks are held up between steps.
 
 --json writes one object: topology, parameters [{transport, network, points, hockney, loggp,
 by_steps}], flops, late_s, trials [{trial, pattern, transport, load, phases, flows, models {NAME:
@@ -235,15 +237,16 @@ def _rows(
     """`trials`: of the results, by their numbers there; what is too much is added to `left_out`."""
     seen = measured_bps(trials, results) if results else Seen({}, {}, {})
     took = measured_times(trials, results) if results and oracle.knows_times else {}
-    for trial in (trial for trial in points(run) if not oracle.reservation(trial)):
+    for some in _suites(trial for trial in points(run) if not oracle.reservation(trial)):
+        trial = some[0]
         if trial.traffic == SCHEDULE:
-            times = _beside(oracle.foretell_steps(trial), trial, took)
+            times = _beside(oracle.foretell_steps(some), trial, took)
             if times:
                 none = np.empty(0)
                 lent = oracle.borrowed(trial)
                 yield _Row(trial, trial.phases, {}, times, [], none, none, lent)
             else:
-                left_out["plans by steps with too many messages at a time"] += 1
+                left_out["plans by steps with too many messages at a time"] += len(some)
             continue
         outlooks = list(oracle.foretell(trial, seen.offered))
         widths = [
@@ -264,6 +267,16 @@ def _rows(
         )
 
 
+def _suites(trials: Iterable[Trial]) -> Iterable[list[Trial]]:
+    """Each by itself, but for those of one run of HPCC's suite."""
+    found: dict[object, list[Trial]] = {}
+    for trial in trials:
+        suite = COMPOSITE in trial.parameters
+        key = suite_of(trial, trial.parts[0]) if suite else trial.point
+        found.setdefault(key, []).append(trial)
+    return found.values()
+
+
 def _beside(times: list[Time], trial: Trial, took: Mapping[tuple[int, str], float]) -> list[Time]:
     """The times with what was measured."""
     return [replace(time, measured=took.get((trial.point, time.what))) for time in times]
@@ -281,7 +294,7 @@ def _entry(row: _Row) -> dict[str, Any]:
     trial = row.trial
     return {
         "trial": trial.id,
-        "pattern": trial.pattern["name"],
+        "pattern": COMPOSITE if COMPOSITE in trial.parameters else trial.pattern["name"],
         "transport": trial.transport,
         "load": trial.document["load"],
         "phases": row.phases,
@@ -337,6 +350,8 @@ def show(
 
 
 def _pattern(trial: Trial) -> str:
+    if COMPOSITE in trial.parameters:
+        return pattern_of({"pattern": COMPOSITE} | about_suite(trial, trial.parts[0]))
     return pattern_of({"pattern": trial.pattern["name"], "parameters": trial.parameters})
 
 
@@ -429,16 +444,17 @@ def _lines(row: _Row, measured: bool) -> Iterator[list[str]]:
 def _show_times(rows: list[_Row], console: Console) -> None:
     """Models that say the same stand in one line."""
     table = _table(
-        ("trial", "pattern", "ranks", "transport", "size", "time of", "model"),
+        ("trial", "pattern", "ranks", "transport", "size", "what", "model"),
         ("foretold", "measured", "error"),
     )
+    table.columns[5].no_wrap = True  # HPCC's names
     for row in rows:
         trial = row.trial
-        ranks = str(max(len(part.ranks) for part in trial.parts))
-        head = [str(trial.id), _pattern(trial), ranks, trial.transport, _size(trial)]
+        ranks = max(about_suite(trial, part)["ranks"] for part in trial.parts)
+        head = [str(trial.id), _pattern(trial), str(ranks), trial.transport, _size(trial)]
         for time, models in _alike(row.times):
             error = "" if time.error is None else f"{time.error:+.1%}"
-            figures = (digits(time.foretold), digits(time.measured), error)
+            figures = (_figure(time.foretold), _figure(time.measured), error)
             table.add_row(*head, time.what, ", ".join(models), *figures)
             head = [""] * len(head)
         if row.times:
@@ -447,18 +463,23 @@ def _show_times(rows: list[_Row], console: Console) -> None:
 
 
 def _size(trial: Trial) -> str:
-    """Of a message; an application kernel has several of its own."""
-    if trial.steps and trial.steps["iterations"]:
+    """Of a message; an application kernel has several of its own, and so has HPCC."""
+    if COMPOSITE in trial.parameters or (trial.steps and trial.steps["iterations"]):
         return ""
     return binary(
         trial.document["transfer_bytes"] if trial.traffic == "transfer" else trial.sizes[0]
     )
 
 
+def _figure(value: float | None) -> str:
+    """HPCC's GB/s of a slow network are small numbers."""
+    return digits(value) if value is None or value >= 1 else f"{value:.4g}"
+
+
 def _alike(times: list[Time]) -> list[tuple[Time, list[str]]]:
     found: dict[tuple[str, str], tuple[Time, list[str]]] = {}
     for time in sorted(times, key=lambda time: time.what):
-        shown = found.setdefault((time.what, digits(time.foretold)), (time, []))
+        shown = found.setdefault((time.what, _figure(time.foretold)), (time, []))
         shown[1].append(time.model)
     return list(found.values())
 

@@ -21,8 +21,8 @@ from ..model import SCHEDULE, Part, Run, Trial
 from ..results.measures import FRAME_OVERHEAD_L1, TCP_SEGMENT_OVERHEAD, TCP_SEGMENT_PAYLOAD
 from .models import MODELS, SLOW, Flows
 from .parameters import Path_
-from .stepwise import MOST_MESSAGES, program_of
-from .times import Foreteller, PhaseTime, Time, of_steps, payload_share
+from .stepwise import MOST_MESSAGES, StepTime, program_of
+from .times import Foreteller, PhaseTime, Share, Time, of_steps, of_suite, payload_share
 
 Pair = tuple[str, str]
 Place = tuple[int, str, int]
@@ -112,8 +112,6 @@ class Oracle:
         """What kind of trial it is, if nothing of it is foretold, and why; else empty."""
         if trial.traffic != SCHEDULE:
             return ""
-        if COMPOSITE in trial.parameters:
-            return "HPCC's pairs and rings"
         if self._foreteller is None:
             return "plans by steps, which have times only: give --parameters"
         if not self._models_of_steps:
@@ -157,12 +155,22 @@ class Oracle:
                     self._times(trial, part, flows, models),
                 )
 
-    def foretell_steps(self, trial: Trial) -> list[Time]:
-        """What a repetition of a trial by steps should take, by network and model; nothing where
-        that is too much to follow."""
+    def foretell_steps(self, trials: Sequence[Trial]) -> list[Time]:
+        """What a repetition of a trial by steps should take, by network and model; of several
+        trials, which are HPCC's suite, what it reports. Nothing where that is too much to follow.
+        """
         if self._foreteller is None:
             return []
-        return [time for part in trial.parts for time in self._steps_of(trial, part)]
+        first, *others = trials
+        found: list[Time] = []
+        for number, part in enumerate(first.parts):
+            if COMPOSITE in first.parameters:
+                places = [(trial, trial.parts[number]) for trial in trials]
+                found += of_suite([Share(*each, list(self._steps_of(*each))) for each in places])
+            else:
+                assert not others
+                found += of_steps(first, part.network, list(self._steps_of(first, part)))
+        return found
 
     def borrowed(self, trial: Trial) -> tuple[str, ...]:
         """A sentence for each network whose times are by another path's parameters."""
@@ -176,17 +184,16 @@ class Oracle:
                 found.append(f"times of {own.words} are by parameters of {known.path.words}")
         return tuple(found)
 
-    def _steps_of(self, trial: Trial, part: Part) -> Iterator[Time]:
+    def _steps_of(self, trial: Trial, part: Part) -> Iterator[dict[str, StepTime]]:
+        """By model, each phase in one network."""
         assert self._foreteller is not None
         places = self._places(part)
-        phases = []
         for _, ops in plan_ops(_request(trial, part)):
             program = program_of(ops)
             ranks = np.array(program.flows, dtype=np.int64).reshape(-1, 2)
             flows = Flows.of(self._routes, places[ranks], np.full(len(ranks), np.inf))
             models = self._models_of_steps
-            phases.append(self._foreteller.steps(trial, part.network, program, flows, models))
-        yield from of_steps(trial, part.network, phases)
+            yield self._foreteller.steps(trial, part.network, program, flows, models)
 
     @property
     def _models_of_steps(self) -> list[str]:

@@ -10,7 +10,7 @@ sender goes on without waiting for that. Formulas: doc/topology.md, "Plans by st
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -280,10 +280,18 @@ class Execution:
 class StepTime:
     """A repetition of a phase."""
 
-    mean_s: float
-    """Over ranks with messages: IMB's t_avg."""
-    slowest_s: float
-    """Of the slowest rank."""
+    by_rank: Mapping[int, float]
+    """Seconds, of the ranks that have messages."""
+
+    @property
+    def mean_s(self) -> float:
+        """Over ranks: IMB's t_avg."""
+        return sum(self.by_rank.values()) / len(self.by_rank)
+
+    @property
+    def slowest_s(self) -> float:
+        """Of the slowest rank."""
+        return max(self.by_rank.values())
 
 
 def repetition(
@@ -301,8 +309,7 @@ def repetition(
         ends = Execution(program, costs, rates, followed).run()
     except TooLongError:
         return None
-    each = [(_end(ends[n], whole) - _end(ends[n], lead)) / batch for n in busy]
-    return StepTime(sum(each) / len(each), max(each))
+    return StepTime({n: (_end(ends[n], whole) - _end(ends[n], lead)) / batch for n in busy})
 
 
 def _end(ends: Sequence[float], number: int) -> float:

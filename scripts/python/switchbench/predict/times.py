@@ -17,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from ..config.steps import COMPOSITE
 from ..fabric.routes import Ranks, Rates
-from ..model import SCHEDULE, Site, Trial
+from ..model import SCHEDULE, Part, Site, Trial
 from ..results import measures
-from ..results.executions import parts_of
+from ..results.executions import Measured, RankTimes, parts_of
+from ..results.hpcc import about_suite, hpcc_entries
 from ..results.kernels import iterations_of
+from ..results.latency import Histogram
 from ..results.sweep import about, is_sweep
 from ..timing import PHASE_PER_NODE_S, PHASE_S
 from .joined import Number, sure_summary
@@ -45,7 +48,7 @@ ITERATION_US = "an iteration, µs"
 
 @dataclass(frozen=True)
 class Time:
-    """One time as a model foretells it."""
+    """One time as a model foretells it; of HPCC's suite a figure under its own name."""
 
     what: str
     """PHASES_S: each phase from its start to its last byte, summed. PLAN_S: with what is between
@@ -297,7 +300,10 @@ class Foreteller:
 
 def named(what: str, trial: Trial, network: str) -> str:
     """A time's name, with its network where networks work together."""
-    return what if len(trial.parts) == 1 else what.replace(",", f" in {network},")
+    if len(trial.parts) == 1:
+        return what
+    head, comma, unit = what.partition(",")
+    return f"{head} in {network}{comma}{unit}"
 
 
 def of_steps(
@@ -311,6 +317,45 @@ def of_steps(
         times = [each[model] for each in phases]
         mean_s = statistics.fmean(t.slowest_s if kernel else t.mean_s for t in times)
         yield Time(what, model, 1e6 * mean_s / halves)
+
+
+@dataclass(frozen=True)
+class Share:
+    """One trial of HPCC's suite in one network, foretold."""
+
+    trial: Trial
+    part: Part
+    phases: Sequence[Mapping[str, StepTime]]
+
+    def measured(self, model: str) -> Measured:
+        """As if that had been measured."""
+        ranks = self.part.ranks
+        return Measured(
+            self.trial,
+            self.part,
+            {
+                number: {
+                    ranks[rank].name: _one_repetition(round(1e9 * s))
+                    for rank, s in times[model].by_rank.items()
+                }
+                for number, times in enumerate(self.phases)
+            },
+        )
+
+
+def _one_repetition(ns: int) -> RankTimes:
+    return RankTimes(1, ns, Histogram(count=1, sum_ns=ns, least_ns=ns, greatest_ns=ns))
+
+
+def of_suite(shares: Sequence[Share]) -> Iterator[Time]:
+    """HPCC's figures by each model that foretells all of its trials in one network."""
+    first = shares[0]
+    phases = [times for share in shares for times in share.phases]
+    for model in (name for name in MODELS if all(name in times for times in phases)):
+        (entry,) = hpcc_entries(share.measured(model) for share in shares)
+        for name, value in entry["outputs"].items():
+            if value is not None:
+                yield Time(named(name, first.trial, first.part.network), model, value)
 
 
 # --- what was measured -------------------------------------------------------------------------
@@ -328,9 +373,15 @@ def measured_times(trials: Mapping[Number, Trial], directory: Path) -> dict[tupl
             plans[trial.point, PLAN_S].append(plan["elapsed_s"])
     found = {key: statistics.median(seconds) for key, seconds in plans.items()}
     singles = dict(_single_times(summary))
+    suites = {_key(suite): suite["outputs"] for suite in summary["steps"]["hpcc"]}
     for trial in trials.values():
         for part in trial.parts:
             curve = _curve(about(trial, part))
+            if COMPOSITE in trial.parameters:
+                for name, value in suites.get(_key(about_suite(trial, part)), {}).items():
+                    if value is not None:
+                        found[trial.point, named(name, trial, part.network)] = value
+                continue
             for what in (HALF_TRIP_US, T_AVG_US, ITERATION_US):
                 size = None if what == ITERATION_US else trial.sizes[0]
                 time = singles.get((curve, size, what))
@@ -355,7 +406,12 @@ def _single_times(
         yield (_curve(kernel), None, ITERATION_US), kernel["iteration_us"]
 
 
+def _key(suite: Mapping[str, Any]) -> str:
+    """What tells a run of HPCC's suite from others."""
+    names = ("transport", "network", "ranks", "parameters")
+    return json.dumps([suite[name] for name in names], sort_keys=True)
+
+
 def _curve(entry: Mapping[str, Any]) -> str:
     """What tells a curve of the summary from others."""
-    names = ("transport", "network", "ranks", "pattern", "parameters")
-    return json.dumps([entry[name] for name in names], sort_keys=True)
+    return json.dumps([_key(entry), entry["pattern"]])

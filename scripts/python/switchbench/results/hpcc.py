@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..hpcc import BANDWIDTH, LATENCY, METHODS, SIZES
+from ..model import Part, Trial
 
 if TYPE_CHECKING:
     from .executions import Measured
@@ -30,33 +31,33 @@ def hpcc_entries(found: Iterable[Measured]) -> Iterator[Entry]:
     """One entry for each run of the suite: a test in a network with so many ranks."""
     suites: dict[str, list[Measured]] = {}
     for one in found:
-        suites.setdefault(_suite(one), []).append(one)
+        suites.setdefault(suite_of(one.trial, one.part), []).append(one)
     for some in suites.values():
         yield _entry(some)
 
 
-def _suite(one: Measured) -> str:
+def suite_of(trial: Trial, part: Part) -> str:
     """What all trials of one run of the suite have in common."""
-    swept = {name: v for name, v in one.trial.parameters.items() if name not in TOLD_APART}
-    return json.dumps([one.trial.test, one.part.network, _among(one), swept], sort_keys=True)
+    return json.dumps([trial.test, about_suite(trial, part)], sort_keys=True)
 
 
-def _among(one: Measured) -> int:
-    """Ranks of the suite, of which a pair are two."""
-    return int(one.trial.parameters.get("among", len(one.part.ranks)))
+def about_suite(trial: Trial, part: Part) -> Entry:
+    """What one run of the suite is of; of its ranks a pair are two."""
+    return {
+        "transport": trial.transport,
+        "network": part.network,
+        "ranks": int(trial.parameters.get("among", len(part.ranks))),
+        "parameters": {n: v for n, v in trial.parameters.items() if n not in TOLD_APART},
+    }
 
 
 def _entry(some: Sequence[Measured]) -> Entry:
     first = some[0]
     rings = {measure: _rings(some, measure) for measure in SIZES}
     pairs = {measure: _pairs(some, measure) for measure in SIZES}
-    swept = {n: v for n, v in first.trial.parameters.items() if n not in TOLD_APART}
     return {
         "test": first.trial.test,
-        "transport": first.trial.transport,
-        "network": first.part.network,
-        "ranks": _among(first),
-        "parameters": swept,
+        **about_suite(first.trial, first.part),
         "outputs": _outputs(rings, pairs),
         "rings": [ring for measure in SIZES for ring in rings[measure]],
         "pairs": [pair for measure in SIZES for pair in pairs[measure]],
