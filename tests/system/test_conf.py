@@ -82,6 +82,7 @@ def test_example_runs(conf: Path, tmp_path: Path) -> None:
     assert summary["status"] == "complete"
     assert summary["faults"] == []
     for trial in summary["trials"]:
-        # By steps some messages are empty.
-        assert trial["delivered_bytes"] or trial["delivered_messages"], trial
+        # By steps some messages are empty: over dpdk a frame each.
+        came = ("delivered_bytes", "delivered_messages", "delivered_frames")
+        assert any(trial[name] for name in came), trial
         assert trial["flows_observed"] == trial["flows"]
