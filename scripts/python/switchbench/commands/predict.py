@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,14 +83,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--flops",
         metavar="SPEED",
-        type=_flops,
+        type=_said(_flops),
         help="floating point operations of a rank that computes between its steps, e.g. "
         "1.2GFlop/s; else computing takes no time",
     )
     parser.add_argument(
         "--late",
         metavar="TIME",
-        type=_late,
+        type=_said(_late),
         default=0.0,
         help="by how much a rank goes on later after each step, in the mean (drawn), e.g. 20us: "
         "what a host's other work does to steps",
@@ -102,21 +102,27 @@ def add_parser(subparsers: Any) -> None:
     parser.set_defaults(main=main)
 
 
+def _said(parse: Callable[[str], float]) -> Callable[[str], float]:
+    """An option's type that says what is wrong in the parser's own words."""
+
+    def checked(text: str) -> float:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return checked
+
+
 def _flops(text: str) -> float:
-    try:
-        speed = float(FLOPS.parse(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    speed = float(FLOPS.parse(text))
     if not speed:
-        raise argparse.ArgumentTypeError(f"{text}: who computes nothing is never through")
+        raise ValueError(f"{text}: who computes nothing is never through")
     return speed
 
 
 def _late(text: str) -> float:
-    try:
-        return duration_ns(text) / 1e9
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return duration_ns(text) / 1e9
 
 
 def _models(text: str) -> list[str]:
@@ -160,11 +166,11 @@ def main(args: argparse.Namespace) -> int:
     by_steps = any(trial.traffic == SCHEDULE for trial in run.trials)
     for name in (name for name in _OF_STEPS if getattr(args, name) and not by_steps):
         raise ConfigurationError(f"--{name} is for plans by steps, and no test goes by steps")
-    left_out = _left_out(run, oracle)
-    if sum(left_out.values()) == len(points(run)):
+    askable, left_out = _askable(run, oracle)
+    if not askable:
         raise ConfigurationError(f"nothing can be foretold of {' and of '.join(left_out)}")
     joined = join(run, results) if results else Joined()
-    rows = list(_rows(run, oracle, results, joined.trials, left_out))
+    rows = list(_rows(askable, oracle, results, joined.trials, left_out))
     if args.json:
         document = {
             "topology": oracle.fabric.name,
@@ -206,9 +212,16 @@ def _run_of(args: argparse.Namespace, results: Path) -> Run:
     return compile_run(read(Request(results / CONFIGURATION)))
 
 
-def _left_out(run: Run, oracle: Oracle) -> Counter[str]:
-    """Settings of which nothing is foretold, by their kind and the reason."""
-    return Counter(why for trial in points(run) if (why := oracle.reservation(trial)))
+def _askable(run: Run, oracle: Oracle) -> tuple[list[Trial], Counter[str]]:
+    """One trial of each setting; and those of which nothing is foretold, counted by the reason."""
+    askable, left_out = [], Counter[str]()
+    for trial in points(run):
+        why = oracle.reservation(trial)
+        if why:
+            left_out[why] += 1
+        else:
+            askable.append(trial)
+    return askable, left_out
 
 
 def _foreteller(
@@ -228,7 +241,7 @@ def _foreteller(
 
 
 def _rows(
-    run: Run,
+    askable: Sequence[Trial],
     oracle: Oracle,
     results: Path | None,
     trials: Mapping[Number, Trial],
@@ -237,7 +250,7 @@ def _rows(
     """`trials`: of the results, by their numbers there; what is too much is added to `left_out`."""
     seen = measured_bps(trials, results) if results else Seen({}, {}, {})
     took = measured_times(trials, results) if results and oracle.knows_times else {}
-    for some in _suites(trial for trial in points(run) if not oracle.reservation(trial)):
+    for some in _suites(askable):
         trial = some[0]
         if trial.traffic == SCHEDULE:
             times = _beside(oracle.foretell_steps(some), trial, took)

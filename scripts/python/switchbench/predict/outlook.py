@@ -22,7 +22,7 @@ from ..results.measures import FRAME_OVERHEAD_L1, TCP_SEGMENT_OVERHEAD, TCP_SEGM
 from .models import MODELS, SLOW, Flows
 from .parameters import Path_
 from .stepwise import MOST_MESSAGES, StepTime, program_of
-from .times import Foreteller, PhaseTime, Share, Time, of_steps, of_suite, payload_share
+from .times import Foreteller, OfSuite, PhaseTime, Time, of_steps, of_suite, payload_share
 
 Pair = tuple[str, str]
 Place = tuple[int, str, int]
@@ -161,14 +161,13 @@ class Oracle:
         """
         if self._foreteller is None:
             return []
-        first, *others = trials
+        first = trials[0]
         found: list[Time] = []
         for number, part in enumerate(first.parts):
             if COMPOSITE in first.parameters:
                 places = [(trial, trial.parts[number]) for trial in trials]
-                found += of_suite([Share(*each, list(self._steps_of(*each))) for each in places])
+                found += of_suite([OfSuite(*each, list(self._steps_of(*each))) for each in places])
             else:
-                assert not others
                 found += of_steps(first, part.network, list(self._steps_of(first, part)))
         return found
 

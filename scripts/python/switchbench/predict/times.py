@@ -87,7 +87,7 @@ class Wire:
     """Payload by layer-1 bits."""
     parameters: Parameters
 
-    def fitted_bps(self, model: str) -> float | None:
+    def _fitted_bps(self, model: str) -> float | None:
         """The payload rate of a large message alone, as the model has it."""
         hockney, loggp = self.parameters.hockney, self.parameters.loggp
         if model == "hockney" and hockney.bandwidth_mbps is not None:
@@ -99,7 +99,7 @@ class Wire:
     def rates(self, model: str, flows: Flows) -> Rates:
         """Hockney's and LogGP's messages are no faster than those that parameters are fitted to;
         LogGP's share that rate at a port."""
-        most_bps = self.fitted_bps(model)
+        most_bps = self._fitted_bps(model)
         if most_bps is not None:
             most = np.full(len(flows.sources), most_bps / self.share)
             if model == "loggp":
@@ -320,7 +320,7 @@ def of_steps(
 
 
 @dataclass(frozen=True)
-class Share:
+class OfSuite:
     """One trial of HPCC's suite in one network, foretold."""
 
     trial: Trial
@@ -347,7 +347,7 @@ def _one_repetition(ns: int) -> RankTimes:
     return RankTimes(1, ns, Histogram(count=1, sum_ns=ns, least_ns=ns, greatest_ns=ns))
 
 
-def of_suite(shares: Sequence[Share]) -> Iterator[Time]:
+def of_suite(shares: Sequence[OfSuite]) -> Iterator[Time]:
     """HPCC's figures by each model that foretells all of its trials in one network."""
     first = shares[0]
     phases = [times for share in shares for times in share.phases]
