@@ -231,6 +231,25 @@ def test_the_command_foretells_the_trunk(capsys: pytest.CaptureFixture[str]) -> 
 
 @needs_engine
 @pytest.mark.parametrize(
+    ("transport", "load", "each"), [("tcp", "100%", 10), ("tcp", "80%", 4), ("dpdk", "100%", 5)]
+)
+def test_only_flows_that_the_engine_paces_have_a_share_of_the_load(
+    transport: str, load: str, each: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a ring each port sends two flows. Messages at 100 % are unpaced (engine/load.c), so that
+    one of them could have a line to itself; frames are paced at any load."""
+    path = tmp_path / "ring.yaml"
+    path.write_text(
+        "switchbench: 1\nsite: {lab: one-switch, rate: 10M}\nwarmup: 100ms\n"
+        f"transport: {transport}\nload: {load}\ntests: [{{pattern: ring, count: 0}}]\n"
+    )
+    assert main(["predict", str(path), "--models", "hockney", "--json"]) == 0
+    (trial,) = json.loads(capsys.readouterr().out)["trials"]
+    assert trial["models"]["hockney"]["mean_bps"] / 1e6 == pytest.approx(each)
+
+
+@needs_engine
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["conf/two-modules.yaml", "--topology", "one-switch"], "one-switch has no host node9"),

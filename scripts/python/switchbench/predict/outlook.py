@@ -18,7 +18,7 @@ from ..fabric.routes import Ranks, Rates
 from ..lab import topology as topologies
 from ..lab.graph import from_topology
 from ..model import SCHEDULE, Part, Run, Trial
-from ..results.measures import FRAME_OVERHEAD_L1, TCP_SEGMENT_OVERHEAD, TCP_SEGMENT_PAYLOAD
+from ..results.measures import FRAME_OVERHEAD_L1
 from .models import MODELS, SLOW, Flows
 from .parameters import Path_
 from .stepwise import MOST_MESSAGES, StepTime, program_of
@@ -245,9 +245,13 @@ def _sent(
 
 
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
-    """What each flow is offered at layer 1: the load of its port, shared by the port's flows."""
-    full = trial.traffic == "transfer" and trial.load.percent == 100.0
-    if full or trial.traffic not in ("stream", "transfer"):
+    """What each flow is offered at layer 1: the load of its port, shared by the port's flows.
+
+    Messages at 100 % have no limit of their own, as the engine paces none of them (engine/load.h);
+    frames are paced at any load.
+    """
+    unpaced = trial.size_unit == "message" and trial.load.percent == 100.0
+    if unpaced or trial.traffic not in ("stream", "transfer"):
         return np.full(len(ranks), np.inf)
     lines = np.array([port.line_rate_bps or np.inf for port in part.ranks])
     if trial.load.percent is not None:
@@ -274,6 +278,4 @@ def stream_share(trial: Trial) -> float:
 def line_bytes(trial: Trial) -> float:
     """A frame or message of the trial on the line, at layer 1."""
     mean = sum(trial.sizes) / len(trial.sizes)
-    if trial.size_unit == "frame":
-        return mean + FRAME_OVERHEAD_L1
-    return mean * (1 + TCP_SEGMENT_OVERHEAD / TCP_SEGMENT_PAYLOAD)
+    return mean + FRAME_OVERHEAD_L1 if trial.size_unit == "frame" else mean / payload_share(trial)
