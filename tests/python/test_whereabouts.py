@@ -123,6 +123,30 @@ def test_guests_frames_are_allowed_for() -> None:
     assert (found["network"], found["counted_in_network"], found["agree"]) == (10, 50, False)
 
 
+def test_what_other_traffic_displaced_is_not_the_networks() -> None:
+    """A foreign frame takes the time of one of ours at the most, or of several that are smaller."""
+    busy = received(900, hardware_received=5900, foreign=5000)
+    found = summary_of(*frames(900, sent(), busy))["whereabouts"]
+    assert (found["other_traffic"], found["network"], found["receiver_host"]) == (100, 0, 0)
+    little = received(900, hardware_received=930, foreign=30)
+    found = summary_of(*frames(900, sent(), little))["whereabouts"]
+    assert (found["other_traffic"], found["network"]) == (30, 70)
+    assert found["agree"] is True
+
+
+def test_other_traffic_is_said_with_what_it_may_have_cost() -> None:
+    site = make_site()
+    summary = Summary(make_run(site, make_trial(site, flows=1)))
+    busy = received(900, hardware_received=5900, foreign=5000)
+    tails = [made(node) for node in ("node1", "node2") for made in (phase_record, trial_record)]
+    for line, record in enumerate([*frames(900, sent(foreign=99), busy), *tails], 1):
+        summary.feed(line, record)
+    assert summary.finish(about(), [])["alarms"] == [
+        "node2:e0: 5,000 frames arrived that are none of this run's, in trial 0 pairs phase 0; 100 "
+        "frames for it may be lost because of that, and not count as the network's"
+    ]
+
+
 def test_what_no_counter_says_is_unknown() -> None:
     found = summary_of(*frames(990, sent(), received(990, dropped_receive=None)))["whereabouts"]
     assert (found["lost_frames"], found["sender_host"]) == (10, 0)

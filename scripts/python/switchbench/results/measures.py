@@ -14,6 +14,7 @@ from typing import Any
 
 from .records import Count, Flow, NodePhase, PacketShape, PhaseKey, PhaseRecords, PortCount
 
+LEAST_FRAME = 64
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
 
 # A TCP stream in full segments over Ethernet, IPv4, time stamps on: each has 90 bytes beside its
@@ -224,6 +225,12 @@ class PhaseResult:
     entry: Mapping[str, Any]  # its entry in the summary's `trials`
     flows: list[Flow]
     shares: PortShares
+
+    @property
+    def frame_bytes(self) -> list[int]:
+        """The sizes of the frames that were sent; of messages, which are cut, the smallest."""
+        sizes = self.entry["frame_bytes"] or LEAST_FRAME
+        return sizes if isinstance(sizes, list) else [sizes]
 
     @property
     def label(self) -> str:

@@ -42,6 +42,7 @@ from .executions import ExecutionTable
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
 from .latency import Histogram, Measured, figures
+from .other_traffic import OtherTraffic
 from .ports import PortTable
 from .records import (
     Flow,
@@ -100,6 +101,7 @@ class Summary:
         self._ports = PortTable(run.site.ports)
         self._clocks = ClockTable(run.site)
         self._findings = FindingTable(run.site.groups)
+        self._other_traffic = OtherTraffic()
         self._open: dict[tuple[int, int], _OpenTrial] = {}
         self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
         self._opened: dict[tuple[str, str], Record] = {}  # the same: what the node said
@@ -190,7 +192,11 @@ class Summary:
             "expectations": expectations,
             "verdict": self._verdict(expectations, status, about),
             "findings": self._findings.summary(),
-            "alarms": [*self._alarms, *above_line(steps, self._run.site)],
+            "alarms": [
+                *self._alarms,
+                *self._other_traffic.sentences(),
+                *above_line(steps, self._run.site),
+            ],
             "not_measured": missing + self._notes + list(_left_out(about)),
         }
         rounded: dict[str, Any] = _rounded(result)
@@ -371,8 +377,9 @@ class Summary:
                 "records": where(place.key, phase),
             }
         )
-        entry["whereabouts"] = whereabouts(phase, entry["lost_frames"])
         result = m.PhaseResult(place.key, entry, flows, shares)
+        entry["whereabouts"] = whereabouts(phase, entry["lost_frames"], min(result.frame_bytes))
+        self._other_traffic.add(result, phase)
         self._watch_line_rate(result, lines)
         self._ports.add(result, place.trial.transport)
         self._findings.add(result, phase, lines)

@@ -391,14 +391,17 @@ class Report:
             return
         lossy.sort(key=lambda entry: -(entry["whereabouts"]["lost_frames"] or 0))
         self._heading("Where frames went missing")
-        table = _plain_table("", "phase", "lost", "sender's host", "network", "receiver's host")
+        others = any(_displaced(entry) for entry in lossy)
+        places = ["sender's host", "network", "receiver's host", *["other traffic"] * others]
+        table = _plain_table("", "phase", "lost", *places)
         table.add_column("first port")
         for entry in lossy if self._every_phase else lossy[:WORST_PHASES]:
             found = entry["whereabouts"]
+            counts = (found["lost_frames"], *_places_of(entry), *[_displaced(entry)] * others)
             table.add_row(
                 escape(_title(entry)),
                 escape(_phase_name(entry)),
-                *map(figures.count, (found["lost_frames"], *_places_of(entry))),
+                *map(figures.count, counts),
                 escape(found["ports"][0]["port"] if found["ports"] else ""),
             )
         self._console.print(table)
@@ -476,10 +479,16 @@ def _places_of(entry: Entry) -> tuple[int | None, int | None, int | None]:
     return found["sender_host"], in_network(entry), found["receiver_host"]
 
 
+def _displaced(entry: Entry) -> int | None:
+    """What went missing while other traffic took its place; older summaries do not say."""
+    count: int | None = entry["whereabouts"].get("other_traffic")
+    return count
+
+
 def _went_missing(entry: Entry) -> bool:
     if entry["traffic"] == SCHEDULE:  # its phases end while acknowledgements are under way
         return False
-    return any((count or 0) > 0 for count in _places_of(entry))
+    return any((count or 0) > 0 for count in (*_places_of(entry), _displaced(entry)))
 
 
 def _sureness(entry: Entry) -> str:

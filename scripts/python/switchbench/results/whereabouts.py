@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where did it go missing: in the sender's host, in the network, in the receiver's host?
+"""Where did it go missing: in the sender's host, in the network, in the receiver's host; or did
+other traffic take its place?
 
 Our own counts (frames offered and verified) are compared with those of the ports' drivers and
 interfaces, whose differences over the phase stand in the `port` records. Formulas:
@@ -8,6 +9,7 @@ doc/measures.md, "Where it went missing".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,36 +18,70 @@ from . import measures as m
 from .records import PhaseRecords, PortCount
 
 PORTS_SHOWN = 16
+FULL_FRAME = 1518
 NO_LOSS = (
     "Transports that see no frames: up to one for each port counts as none, because the counters "
     "of ports are not read at the same instant"
 )
 
 
-def whereabouts(phase: PhaseRecords, lost: int | None) -> dict[str, Any]:
-    """The `whereabouts` of a phase's entry in the summary; `lost`: as the flows say."""
+def whereabouts(phase: PhaseRecords, lost: int | None, frame_bytes: int) -> dict[str, Any]:
+    """The `whereabouts` of a phase's entry in the summary; `lost`: as the flows say,
+    `frame_bytes`: the smallest frame that was sent."""
     found = _hosts(phase)
     sender = m.total_int(host.sender for host in found.values())
     receiver = m.total_int(host.receiver for host in found.values())
     counted = m.total_int(map(_left_less_arrived, phase.ports.values()))
     others = m.total_int(map(_others, phase.ports.values()))
-    network = counted
+    network, displaced = counted, None
     if lost is not None:
-        known = sender is not None and receiver is not None
-        network = lost - (sender or 0) - (receiver or 0) if known else None
+        network = None
+        displaced = sum(displaced_frames(phase, frame_bytes).values())
+        if sender is not None and receiver is not None:
+            displaced = max(0, min(displaced, lost - sender - receiver))
+            network = lost - sender - receiver - displaced
     agree = None
-    if lost is not None and network is not None and counted is not None and others is not None:
-        agree = abs(network - counted) <= others
+    if network is not None and displaced is not None and counted is not None and others is not None:
+        agree = abs(network + displaced - counted) <= others
     return {
         "lost_frames": lost,
         "sender_host": sender,
         "network": network,
+        "other_traffic": displaced,
         "receiver_host": receiver,
         "wire_errors": m.total_known(host.wire_errors for host in found.values()),
         "counted_in_network": counted,
         "other_frames": others,
         "agree": agree,
         "ports": _worst(found),
+    }
+
+
+def displaced_frames(phase: PhaseRecords, frame_bytes: int) -> dict[str, int]:
+    """By port: frames that were lost on the way to it, in no host as far as its counters say, and
+    for which foreign frames that arrived there took the time. A foreign frame may be a full one."""
+    in_place_of_one = -(-(FULL_FRAME + m.FRAME_OVERHEAD_L1) // (frame_bytes + m.FRAME_OVERHEAD_L1))
+    lost = Counter[str]()
+    for flow in phase.flows.values():
+        lost[flow.dst] += m.lost_frames(flow) or 0
+    found = {
+        name: min(
+            lost[name] - (_receiver_host(port) or 0), (port.foreign or 0) * max(1, in_place_of_one)
+        )
+        for name, port in phase.ports.items()
+    }
+    return {name: count for name, count in found.items() if count > 0}
+
+
+def not_in_network(phase: PhaseRecords, frame_bytes: int) -> dict[tuple[str, str], int]:
+    """By flow: how many of its frames its two hosts, or other traffic, may have cost it."""
+    hosts = _hosts(phase)
+    displaced = displaced_frames(phase, frame_bytes)
+    sender = {name: host.sender or 0 for name, host in hosts.items()}
+    receiver = {name: host.receiver or 0 for name, host in hosts.items()}
+    return {
+        (src, dst): sender.get(src, 0) + receiver.get(dst, 0) + displaced.get(dst, 0)
+        for src, dst in phase.flows
     }
 
 

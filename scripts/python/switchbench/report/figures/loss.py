@@ -18,7 +18,8 @@ PLACES_ARE = (
     "Frames that sources offered and that did not arrive, over all phases and repeats of a "
     "setting, by where they went missing, as the ports' own counters before and after each phase "
     "say: in the sender's host (sent by our worker, never left by the port), in the network, in "
-    "the receiver's host (reached the port, not our worker). On hover: percent of those offered."
+    "the receiver's host (reached the port, not our worker), in the network while other senders' "
+    "frames took their place at the port. On hover: percent of those offered."
 )
 PHASES_ARE = (
     "Frames of a phase that were offered and did not arrive, after the drain, in percent of those "
@@ -41,6 +42,7 @@ _PLACES = (
     ("sender_host", "sender's host", "/"),
     ("network", "network", ""),
     ("receiver_host", "receiver's host", "x"),
+    ("other_traffic", "network, beside other traffic", "."),
 )
 _SHOWN = 30  # settings, those that lost the most
 _OVERLAID = 6
@@ -77,7 +79,9 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Figure:
     offered = [m.total_int(phase["offered_frames"] for phase in some) for some in phases]
     data = []
     for number, (key, name, hatch) in enumerate(_PLACES):
-        counts = [m.total_known(phase["whereabouts"][key] for phase in some) for some in phases]
+        counts = [m.total_known(phase["whereabouts"].get(key) for phase in some) for some in phases]
+        if key == "other_traffic" and not any(counts):
+            continue
         data.append(
             {
                 "type": "bar",
@@ -94,7 +98,7 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Figure:
                     for count, sent in zip(counts, offered, strict=True)
                 ],
                 "hovertemplate": (
-                    f"%{{customdata[0]}} in the {name}, %{{customdata[1]:,.3~r}} % of those offered"
+                    f"%{{customdata[0]}} in the {name}: %{{customdata[1]:,.3~r}} % of those offered"
                     "<extra></extra>"
                 ),
             }
