@@ -141,6 +141,78 @@ def test_what_strays_say(at: dict[str, int], lost: int, reading: Reading | None)
     assert read_strays(at, lost, {"c", "d"}) == reading
 
 
+Load = tuple[tuple[tuple[str, str], ...], int, int]  # flows, frames sent by each, delivered of each
+
+
+def of_loads(*loads: Load, **sides: Any) -> list[tuple[str, int]]:
+    """Findings of a pattern whose phases are these loads, each in a trial of its own: the kinds,
+    and in which trial."""
+    trials = [
+        make_trial(SITE, number, flows=len(flows)) for number, (flows, _, _) in enumerate(loads)
+    ]
+    records: list[dict[str, Any]] = []
+    for number, (flows, sent, came) in enumerate(loads):
+        place = {"trial": number}
+        for src, dst in flows:
+            ends = (f"{src}:e0", f"{dst}:e0")
+            records.append(frame_side("source", *ends, sent, sent, **place, **sides))
+            records.append(frame_side("destination", *ends, came, came, **place))
+        for process in SITE.processes:
+            node = process.name
+            records.append(port_record(f"{node}:e0", **place))
+            records += [phase_record(node, **place), trial_record(node, **place)]
+    summary = Summary(make_run(SITE, *trials))
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    found = summary.finish(about(), ())["findings"]
+    return [(one["kind"], one["trial"]) for one in found if one["kind"] != "loss"]
+
+
+NEAR = CHAIN
+FAR = (("node1", "node3"), ("node2", "node4"), ("node3", "node1"), ("node4", "node2"))
+
+
+def test_a_larger_load_of_the_same_flows_that_gets_less_through_is_a_collapse() -> None:
+    assert of_loads((NEAR, 4000, 4000), (NEAR, 8000, 2000)) == [("collapse", 1)]
+    assert of_loads((NEAR, 4000, 4000), (NEAR, 8000, 4000)) == [("saturation", 1)]
+
+
+def test_a_larger_load_may_have_more_flows() -> None:
+    assert of_loads((NEAR[:1], 8000, 8000), (NEAR, 8000, 2000)) == [("collapse", 1)]
+
+
+def test_other_flows_are_another_load() -> None:
+    """Distance 2 of an all-to-all crosses uplinks that distance 1 does not."""
+    assert of_loads((NEAR, 7000, 7000), (FAR, 8000, 3000)) == []
+
+
+def test_loads_that_differ_by_noise_are_one_load() -> None:
+    assert of_loads((NEAR, 7990, 7990), (NEAR, 8000, 3000)) == []
+
+
+def test_a_load_that_a_host_did_not_offer_is_not_larger() -> None:
+    assert of_loads((NEAR, 7990, 7990), (NEAR, 8000, 3000), intended=16000) == []
+
+
+@pytest.mark.parametrize("cause", ["dropped_receive", "foreign"])
+def test_what_hosts_or_others_may_have_cost_is_no_limit_of_the_network(cause: str) -> None:
+    trials = [make_trial(SITE, number, flows=3) for number in range(2)]
+    summary = Summary(make_run(SITE, *trials))
+    for trial, sent, came in ((0, 4000, 4000), (1, 8000, 2000)):
+        place = {"trial": trial}
+        for src, dst in NEAR:
+            ends = (f"{src}:e0", f"{dst}:e0")
+            summary.feed(0, frame_side("source", *ends, sent, sent, **place))
+            summary.feed(0, frame_side("destination", *ends, came, came, **place))
+        for process in SITE.processes:
+            port = port_record(f"{process.name}:e0", **{cause: sent - came}, **place)
+            for record in (port, phase_record(process.name, **place)):
+                summary.feed(0, record)
+            summary.feed(0, trial_record(process.name, **place))
+    found = summary.finish(about(), ())["findings"]
+    assert {one["kind"] for one in found} == {"loss"}
+
+
 def shares(**of: Share) -> Shares:
     """A phase by groups, whose names are joined by `_`."""
     return Shares({tuple(name.split("_")): share for name, share in of.items()})

@@ -8,6 +8,7 @@ open (a loss stays a loss). What TCP repeats is not a finding; what it never bro
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +19,12 @@ from . import measures as m
 from .bottleneck import LOSING, Groups, Shares, group_of_port, locate, shares_of
 from .records import Flow, PhaseKey, PhaseRecords, Record
 from .strays import Reading, read_strays
+from .whereabouts import not_in_network
 
 SLOW = 0.8  # a port is slow that takes less than this, and gives less, of what was intended
 CLEAN = 0.002  # a load that loses a smaller one is carried
 COLLAPSED = 0.8  # of what a smaller load got through
+STEP = 1.1  # a load is larger than another, and not the same one with noise, by this factor
 MOST_FLOWS = 100  # named in a phase, for each kind; the rest is one finding without a flow
 
 Pair = tuple[str, str]
@@ -95,6 +98,8 @@ class _Point:
     key: PhaseKey
     setting: tuple[Any, ...]  # phases are compared where this is the same
     where: str
+    flows: array[int]  # which ones, by the numbers of their ports
+    intended_bps: float
     offered_bps: float
     delivered_bps: float
     shares: Shares
@@ -103,6 +108,16 @@ class _Point:
     overloaded: bool  # most flows lose, though no port was offered more than its line
     suspects: dict[str, int]  # slow ports and what was lost to them, unless the network was slow
     found: list[Finding] = field(default_factory=list)
+
+    def is_larger_than(self, other: _Point) -> bool:
+        """Whether this load is the other's flows, perhaps with more of them, at a larger rate."""
+        return (
+            self.setting == other.setting
+            and len(self.flows) >= len(other.flows)
+            and 0 < STEP * other.intended_bps <= self.intended_bps
+            and STEP * other.offered_bps <= self.offered_bps
+            and set(self.flows).issuperset(other.flows)
+        )
 
 
 @dataclass
@@ -146,6 +161,7 @@ class FindingTable:
         """Nothing found yet. `groups`: names of ports, as the site has them."""
         self._groups = group_of_port(groups)
         self._points: list[_Point] = []
+        self._numbers: dict[str, int] = {}  # of ports
         self._reach: dict[str, _Reach] = {}  # by transport
         self._unfinished: list[Finding] = []
 
@@ -157,7 +173,9 @@ class FindingTable:
         losses = {(flow.src, flow.dst): m.lost_frames(flow) for flow in result.flows}
         lost = {pair: count for pair, count in losses.items() if count}
         astray = _Astray(phase, losses)
-        point = _point(result, astray.less(lost), lines)
+        elsewhere = not_in_network(phase, min(result.frame_bytes))
+        point = _point(result, astray.less(lost), elsewhere, lines)
+        point.flows = array("Q", map(self._number, result.flows))
         point.shares = shares_of(result.flows, point.lost, self._groups)
         if None not in losses.values():
             self._note_reach(result.flows, lost)
@@ -189,6 +207,10 @@ class FindingTable:
             found += point.found + self._losses(point, explained)
         found.sort(key=lambda finding: (_ORDER[finding.kind], -finding.count))
         return [finding.entry() for finding in found]
+
+    def _number(self, flow: Flow) -> int:
+        src, dst = (self._numbers.setdefault(p, len(self._numbers)) for p in (flow.src, flow.dst))
+        return src << 32 | dst
 
     def _note_reach(self, flows: list[Flow], lost: Mapping[Pair, int]) -> None:
         reach = self._reach.setdefault("dpdk", _Reach())
@@ -226,16 +248,14 @@ class FindingTable:
         return found + _by_flow(point, "loss", rest)
 
     def _limits(self, point: _Point) -> list[Finding]:
-        """Saturation or collapse, where a smaller load of the same kind was carried; and where, if
+        """Saturation or collapse, where a smaller load of the same flows was carried; and where, if
         it is in a group or between two."""
         if not point.overloaded:
             return []
         smaller = [
             other.delivered_bps
             for other in self._points
-            if other.setting == point.setting
-            and other.lost_share < CLEAN
-            and 0 < other.offered_bps < point.offered_bps
+            if other.lost_share < CLEAN and point.is_larger_than(other)
         ]
         if not smaller:
             return []
@@ -273,7 +293,13 @@ def _unfinished(result: m.PhaseResult) -> list[Finding]:
     ]
 
 
-def _point(result: m.PhaseResult, lost: dict[Pair, int], lines: Mapping[str, int]) -> _Point:
+def _point(
+    result: m.PhaseResult,
+    lost: dict[Pair, int],
+    elsewhere: Mapping[Pair, int],
+    lines: Mapping[str, int],
+) -> _Point:
+    """`elsewhere`: what of the losses hosts or other traffic may explain."""
     entry = result.entry
     offered = [m.offered_line_bps(flow) for flow in result.flows]
     asked = m.sum_by_port(result.flows, "dst", offered)
@@ -281,13 +307,17 @@ def _point(result: m.PhaseResult, lost: dict[Pair, int], lines: Mapping[str, int
     losing = {
         (flow.src, flow.dst)
         for flow in result.flows
-        if flow.dst in fits and lost.get((flow.src, flow.dst), 0) > LOSING * _sent(flow)
+        if flow.dst in fits
+        and lost.get((flow.src, flow.dst), 0) - elsewhere.get((flow.src, flow.dst), 0)
+        > LOSING * _sent(flow)
     }
     sent = sum(_sent(flow) for flow in result.flows)
     return _Point(
         key=result.key,
-        setting=(result.key.network, entry["pattern"], str(entry["size"]), _who(entry)),
+        setting=(result.key.network, entry["pattern"], str(entry["size"])),
         where=result.label,
+        flows=array("Q"),
+        intended_bps=m.total(map(_intended_bps, result.flows)) or 0.0,
         offered_bps=m.total(offered) or 0.0,
         delivered_bps=m.total(m.delivered_line_bps(flow) for flow in result.flows) or 0.0,
         shares=Shares(),
@@ -296,12 +326,6 @@ def _point(result: m.PhaseResult, lost: dict[Pair, int], lines: Mapping[str, int
         overloaded=2 * len(losing) > len(result.flows),
         suspects=_slow(result.flows, lost, losing),
     )
-
-
-def _who(entry: Mapping[str, Any]) -> str:
-    """What of a pattern's parameters says who talks to whom, and not how many do."""
-    names = ("partners", "groups", "order", "directions")
-    return str([entry["parameters"].get(name) for name in names])
 
 
 def _slow(flows: list[Flow], lost: Mapping[Pair, int], losing: set[Pair]) -> dict[str, int]:
@@ -385,6 +409,15 @@ def _by_flow(point: _Point, kind: str, counts: Mapping[Any, int]) -> list[Findin
 def _finding(point: _Point, kind: str, count: int, **whose: Any) -> Finding:
     """`whose`: pair, port, groups."""
     return Finding(kind, count, key=point.key, where=point.where, **whose)
+
+
+def _intended_bps(flow: Flow) -> float | None:
+    """What the load asked for: as much more than was offered as frames were intended."""
+    offered = m.offered_line_bps(flow)
+    if offered is None or flow.source is None:
+        return None
+    sent = _sent(flow)
+    return offered * (flow.source.intended or sent) / sent if sent else offered
 
 
 def _sent(flow: Flow) -> int:
