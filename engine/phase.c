@@ -383,12 +383,16 @@ static struct phase_cost cost_now(void)
         .at_ns = clock_now(), .process_s = cpu_process_s(), .idle_s = cpu_idle_s()};
 }
 
-/* The first phase, and one that was not ready everywhere when the one before it ended. */
+/* The first phase, and one that was not ready everywhere when the one before it ended. The ports'
+ * counters are read before the barrier: behind it a partner may have begun. */
 static int make_ready(struct phase_run *run)
 {
     int rc = lanes_prepare(run);
 
-    return rc == 0 ? agree_on_start(run) : rc;
+    if (rc < 0)
+        return rc;
+    read_hardware(run, true);
+    return agree_on_start(run);
 }
 
 static void begin_interims(const struct phase_run *run)
@@ -431,8 +435,6 @@ static void hand_over(struct phase_run *run, const struct phase_run *last)
     set_times(run, run->start_run_ns - run->offset_ns);
     begin_interims(run);
     deal_lanes(run);
-    if (last == NULL)
-        read_hardware(run, true);
     for (size_t w = 0; w < node->worker_count; w++)
         if (run->tasks[w].count > 0)
             worker_run(node->workers[w], &run->tasks[w]);

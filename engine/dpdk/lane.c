@@ -710,6 +710,37 @@ static void introduce(struct dpdk_lane *lane, int64_t now_ns)
     lane->announced = true;
 }
 
+/* Receives what waits while no worker polls the queue: for the lane that is armed, if one is. */
+static void listen_idle(struct port_queue *queue, int64_t now_ns)
+{
+    struct dpdk_lane *lane = queue->active;
+
+    if (lane != NULL && lane->started)
+        return;
+    if (lane == NULL)
+        port_listen(queue);
+    /* Bounded as port_listen is. */
+    for (unsigned bursts = 0; lane != NULL && bursts < PORT_LISTEN_BURSTS; bursts++)
+        if (lane->receive(lane, now_ns) == 0)
+            break;
+    port_stay_known(queue, now_ns);
+}
+
+/* From now on what comes on the queue is the lane's, also before its worker is there: partners may
+ * be at their start when this node is not. The queue is seized. */
+static void arm(struct dpdk_lane *lane)
+{
+    struct port_queue *queue = lane->queue;
+    struct port_count *count = lane->lane.request.count;
+
+    count->foreign += queue->idle.foreign;
+    count->guest_sent += queue->idle.guest_sent;
+    count->guest_received += queue->idle.guest_received;
+    queue->idle = (struct port_count){0};
+    queue->count = count;
+    queue->active = lane;
+}
+
 int lane_settle(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
@@ -720,12 +751,13 @@ int lane_settle(struct lane *base, int64_t now_ns, struct err *err)
         return -EAGAIN;
     if (!lane->announced)
         introduce(lane, now_ns);
-    if (queue->active == NULL)
-        port_listen(queue, now_ns);
+    listen_idle(queue, now_ns);
     rc = find_gateway(lane, now_ns, err);
-    port_release(queue);
     if (rc == 0 && !lane->built)
         build(lane);
+    if (rc == 0 && queue->active == NULL)
+        arm(lane);
+    port_release(queue);
     return rc;
 }
 
@@ -741,20 +773,16 @@ void lane_start(struct lane *base, int64_t now_ns)
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
     const struct phase *phase = base->request.phase;
     struct port_queue *queue = lane->queue;
-    struct port_count *count = base->request.count;
     uint64_t state = phase->seed ^ (uint64_t)base->request.rank << 32 ^ phase->number ^
                      (uint64_t)queue->number << 48;
 
     eal_thread();
     seize(queue);
     iface_cork(&lane->port->iface, lane->forwarder.queue == NULL);
-    port_listen(queue, now_ns);
-    count->foreign += queue->idle.foreign;
-    count->guest_sent += queue->idle.guest_sent;
-    count->guest_received += queue->idle.guest_received;
-    queue->idle = (struct port_count){0};
-    queue->count = count;
-    queue->active = lane;
+    if (queue->active != lane)
+        arm(lane);
+    listen_idle(queue, now_ns); /* a late worker finds here what its partners have sent */
+    lane->started = true;
     port_release(queue);
     /* A forwarder's streams stay where the UDP source port finds them. */
     if (lane->forwarder.queue == NULL) {
@@ -928,8 +956,7 @@ void lane_idle(struct transport_port *port, int64_t now_ns)
 
         if (!port_seize(queue))
             continue;
-        if (queue->active == NULL)
-            port_listen(queue, now_ns);
+        listen_idle(queue, now_ns);
         port_release(queue);
     }
 }

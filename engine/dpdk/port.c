@@ -703,14 +703,14 @@ bool port_hear(struct port_queue *queue, const struct rte_mbuf *frame)
     return true;
 }
 
-void port_listen(struct port_queue *queue, int64_t now_ns)
+void port_listen(struct port_queue *queue)
 {
     struct transport_port *port = queue->port;
     struct rte_mbuf *frames[PORT_BURST_MAX];
     uint16_t count;
 
     /* Bounded: a device that always has more (net_null) must not keep the worker here. */
-    for (unsigned bursts = 0; bursts < 64; bursts++) {
+    for (unsigned bursts = 0; bursts < PORT_LISTEN_BURSTS; bursts++) {
         count = rte_eth_rx_burst(port->id, queue->number, frames, PORT_BURST_MAX);
         for (uint16_t i = 0; i < count; i++)
             if (!port_hear(queue, frames[i]))
@@ -719,6 +719,12 @@ void port_listen(struct port_queue *queue, int64_t now_ns)
         if (count == 0)
             break;
     }
+}
+
+void port_stay_known(struct port_queue *queue, int64_t now_ns)
+{
+    const struct transport_port *port = queue->port;
+
     if (queue->number == 0 && port->announced_ns != 0 &&
         now_ns - port->announced_ns >= PORT_ANNOUNCE_NS)
         port_announce(queue, now_ns);

@@ -41,7 +41,7 @@ struct port_queue {
     /* A queue has one user at a time. The worker has it but for the moments in which the main
      * thread, settling the next lane, makes the port known to the network. */
     atomic_flag busy;
-    struct dpdk_lane *active; /* between its start and its finish */
+    struct dpdk_lane *active; /* between its arming, when it is settled, and its finish */
     struct port_count idle;   /* counted while no lane was active; the next lane takes it over */
     struct port_count *count;
     uint64_t forward_dropped;
@@ -127,7 +127,10 @@ void port_announce(struct port_queue *queue, int64_t now_ns);
 /* Whether a received frame is for the guest: then it is counted and answered. */
 bool port_hear(struct port_queue *queue, const struct rte_mbuf *frame);
 /* Receives what waits, while no lane does: answers the network, counts the rest as foreign. */
-void port_listen(struct port_queue *queue, int64_t now_ns);
+#define PORT_LISTEN_BURSTS 64u
+void port_listen(struct port_queue *queue);
+/* Announces the port again where it is time to. */
+void port_stay_known(struct port_queue *queue, int64_t now_ns);
 
 /* Announcements go out so often: below any switch's ageing time (300 s by default, 10 s at the
  * least; IEEE 802.1Q 8.8.3). */
