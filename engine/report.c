@@ -497,6 +497,10 @@ void report_probe(const struct phase_run *run)
 {
     bool stopped = (run->outcome.states & STATE_STOPPED) != 0; /* then silence says nothing */
 
+    if (!stopped && run->trial->probes_left > 0 && (run->outcome.states & STATE_UNREACHABLE) != 0) {
+        log_info("a probe did not arrive: the plan is probed again");
+        return;
+    }
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct phase_lane *lane = &run->lanes[i];
 

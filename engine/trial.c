@@ -14,6 +14,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#define PROBES_MOST 3 /* so often a plan is probed at most */
+
 /* The port behind a rank: it must exist, in the part's network, and have no other rank. */
 static int find_rank(const struct trial *trial, struct trial_part *part, uint32_t rank,
                      struct err *err)
@@ -257,17 +259,32 @@ static int run_phases(struct trial *trial, uint32_t *states)
     return rc;
 }
 
+/* Whether all partners can be reached. Frames are asked for again before a pair is called
+ * unreachable; where a transport has connections, those ask again by themselves. */
+static int probe_plan(struct trial *trial, uint32_t *states)
+{
+    static const uint32_t probe = PHASE_PROBE;
+    int rc;
+
+    trial->probes_left = trial->transport->knows_end ? 1 : PROBES_MOST;
+    do {
+        trial->probes_left--;
+        *states = 0;
+        rc = phase_sequence(trial, &probe, 1, states);
+    } while (rc == 0 && (*states & STATE_UNREACHABLE) != 0 && trial->probes_left > 0);
+    return rc;
+}
+
 /* The probe, and the phases if it got through everywhere. */
 static int run_plan(struct trial *trial)
 {
-    static const uint32_t probe = PHASE_PROBE;
     const struct doc_trial *doc = trial->doc;
     const char *state = "partial";
     uint32_t states = 0;
     int rc = 0;
 
     if (doc->probe == NULL || *doc->probe)
-        rc = phase_sequence(trial, &probe, 1, &states);
+        rc = probe_plan(trial, &states);
     if (rc == 0 && (states & STATE_UNREACHABLE) != 0)
         state = "unreachable";
     else if (rc == 0 && (rc = run_phases(trial, &states)) == 0 && (states & STATE_BROKEN) == 0)

@@ -45,6 +45,7 @@ struct trial {
     int64_t clock_start_ns; /* sync none: when the first phase began (run time) ... */
     int64_t offset_ns;      /* ... and run time - local time as it was then */
     uint32_t clock_turn;    /* sync none: how many phases have begun */
+    uint32_t probes_left;   /* so often the plan is probed again where a pair is not reached */
     struct lead lead;
     int settle_fd; /* readable when lanes can be settled further; -1: nothing tells */
 };

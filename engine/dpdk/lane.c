@@ -13,8 +13,6 @@
 #include <stdlib.h>
 
 #define RECEIVE_BURST 32u /* at least: vector drivers return nothing for less than 4, some 32 */
-#define PROBE_SHARE 0.1   /* of the line rate */
-#define PROBE_FPS 1000.0  /* where that is not known */
 #define ASK_NS (200 * NS_PER_MS)
 #define GATEWAY_NS (5 * NS_PER_S)
 
@@ -287,20 +285,13 @@ static void put_longer_first(struct dpdk_lane *lane)
 /* The load in the pace's cost (bits at layer 1, or frames) a second; 0: unlimited. */
 static double choose_rate(struct dpdk_lane *lane)
 {
-    const struct phase *phase = lane->lane.request.phase;
-    struct load load = phase->load;
-    double rate;
+    const struct load *load = &lane->lane.request.phase->load;
+    double rate = load->unlimited ? 0 : load->rate_bps > 0 ? load->rate_bps : load->rate_fps;
 
-    if (phase->traffic == TRAFFIC_PROBE) {
-        uint64_t line = lane->lane.request.line_rate_bps;
-
-        load = (struct load){.rate_bps = (double)line * PROBE_SHARE, .rate_fps = PROBE_FPS};
-    }
-    rate = load.unlimited ? 0 : load.rate_bps > 0 ? load.rate_bps : load.rate_fps;
     if (lane->lane.request.share > 0)
         rate *= lane->lane.request.share;
     for (uint32_t i = 0; i < lane->size_count; i++)
-        lane->sizes[i].cost = load.unlimited || load.rate_bps <= 0
+        lane->sizes[i].cost = load->unlimited || load->rate_bps <= 0
                                   ? 1
                                   : 8 * (lane->sizes[i].frame_bytes + FRAME_OVERHEAD_L1);
     return rate;

@@ -36,6 +36,7 @@ ALL_TO_ALL = {"pattern": "aapc", "order": "shift"}
 
 # A node stops within 100 ms; the rest is for a machine that is busy with other things.
 STOP_LIMIT_S = 0.25
+FIRST_PROBES = 20  # of the 3 of each of 12 flows: the plan is being probed
 LAST_SEGMENTS = 30  # connections are closed, or their partner's kernel resets them
 
 
@@ -309,6 +310,30 @@ def test_pairs_without_a_way_are_named_before_load(
     assert result.summary["status"] == "failed"
     named = [text for text in result.summary["not_measured"] if "can't be reached from" in text]
     assert len(named) == 6
+
+
+def test_a_pair_that_missed_its_probes_is_asked_again(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    """node3 is away from the switch while the first probes are sent, and comes back."""
+
+    def join(link: IPRoute, master: int) -> int:
+        """Which bridge it was at before."""
+        index = port_index(link, kept_lab, "node3")
+        old: int = link.get_links(index)[0].get_attr("IFLA_MASTER")
+        link.link("set", index=index, master=master)
+        return old
+
+    switch = in_switch(kept_lab, lambda link: join(link, 0))
+    before = underway.frames_from_nodes(kept_lab)
+    with underway.started(tmp_path / "run", configuration(topology, "dpdk")) as run:
+        while underway.frames_from_nodes(kept_lab) - before < FIRST_PROBES:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        in_switch(kept_lab, lambda link: join(link, switch))
+        result = run.end()
+    assert result.status == 0, result.errors
+    assert len(complete_phases(result.summary)) == len(underway.NODES) - 1
 
 
 def test_a_dead_link_is_named_before_load(

@@ -129,6 +129,30 @@ static void an_idle_worker_counts_what_comes(void **state)
     end(&pair, 30);
 }
 
+static unsigned waiting(void)
+{
+    return rte_ring_count(rings.received[1]);
+}
+
+/* Probes leave at the rate that the phase asks for, so that they outlast a partner's late start. */
+static void probes_are_spread(void **state)
+{
+    unsigned introduced;
+    struct pair pair;
+
+    (void)state;
+    begin(&pair, TRAFFIC_PROBE, PROBES / 0.15);
+    introduced = waiting();
+    poll_until(pair.lanes[0], START_NS, START_NS + 50 * NS_PER_MS);
+    assert_int_equal(waiting() - introduced, 1);
+    poll_until(pair.lanes[0], START_NS + 50 * NS_PER_MS, START_NS + 100 * NS_PER_MS);
+    assert_int_equal(waiting() - introduced, 2);
+    poll_until(pair.lanes[0], START_NS + 100 * NS_PER_MS, START_NS + 151 * NS_PER_MS);
+    assert_int_equal(waiting() - introduced, PROBES);
+    transport_dpdk.start(pair.lanes[1], END_NS);
+    end(&pair, PROBES);
+}
+
 static int open_ports(void **state)
 {
     static const struct transport_run run = {.run_id = "test", .node = "n"};
@@ -157,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_worker_counts_what_waits),
         cmocka_unit_test(an_idle_worker_counts_what_comes),
+        cmocka_unit_test(probes_are_spread),
     };
 
     return cmocka_run_group_tests_name("dpdk_start", tests, open_ports, close_ports);
