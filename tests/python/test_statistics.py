@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from switchbench.model import Repeats, Trial
 from switchbench.results.statistics import (
     RepeatTable,
     autocorrelation,
+    chi_squared_probability,
+    deviation_limit,
     greatest_by_chance,
     interval,
     t_probability,
@@ -45,6 +50,26 @@ def test_quantile_and_probability_are_inverse() -> None:
         for confidence in (0.5, 0.95, 0.9999):
             t = t_quantile(confidence, freedom)
             assert t_probability(t, freedom) == pytest.approx(confidence, rel=1e-9)
+
+
+# The same handbook, 1.3.6.7.4: lower critical values of chi-squared, 0.01, 0.05 and 0.10.
+CHI_SQUARED = {
+    3: (0.115, 0.352, 0.584),
+    2: (0.020, 0.103, 0.211),
+    4: (0.297, 0.711, 1.064),
+    9: (2.088, 3.325, 4.168),
+    30: (14.953, 18.493, 20.599),
+    100: (70.065, 77.929, 82.358),
+}
+
+
+@pytest.mark.parametrize("freedom", CHI_SQUARED)
+def test_chi_squared_as_printed(freedom: int) -> None:
+    found = [chi_squared_probability(x, freedom) for x in CHI_SQUARED[freedom]]
+    assert found == pytest.approx([0.01, 0.05, 0.10], rel=0.02)
+    assert deviation_limit(0.95, freedom) ** -2 * freedom == pytest.approx(
+        CHI_SQUARED[freedom][0], abs=0.0006
+    )
 
 
 def test_an_interval_by_hand() -> None:
@@ -104,14 +129,13 @@ def test_autocorrelation() -> None:
     assert autocorrelation(follow(draw, 0.8, 5000)) == pytest.approx(0.8, abs=0.05)
 
 
-def test_independent_repeats_seldom_look_dependent() -> None:
-    draw = random.Random(2)
-    alarms = 0
-    for _ in range(1000):
-        found = interval([draw.gauss(100, 1) for _ in range(20)], 0.95)
-        assert found is not None
-        alarms += found.dependent
-    assert 20 <= alarms <= 80  # 5 % by the choice of the limit
+@pytest.mark.parametrize("count", [5, 8, 20, 100])
+def test_independent_repeats_seldom_look_dependent(count: int) -> None:
+    draws = np.random.default_rng(2).standard_normal((100_000, count))
+    left = draws - draws.mean(axis=1, keepdims=True)
+    coefficients = (left[:, 1:] * left[:, :-1]).sum(axis=1) / (left**2).sum(axis=1)
+    assert coefficients[0] == pytest.approx(autocorrelation(draws[0].tolist()))
+    assert 0.048 < np.mean(coefficients > greatest_by_chance(count)) < 0.06
 
 
 def test_dependent_repeats_get_a_wider_interval() -> None:
@@ -131,8 +155,9 @@ def test_dependent_repeats_get_a_wider_interval() -> None:
 
 
 def test_the_limit_of_chance() -> None:
-    assert greatest_by_chance(5) == pytest.approx((1.645 * math.sqrt(3) - 1) / 4)
-    assert greatest_by_chance(30) == pytest.approx(0.2657, abs=1e-3)
+    """Moran 1948: the mean is -1/n, the variance (n - 2)^2 / (n^2 (n - 1))."""
+    assert greatest_by_chance(5) == pytest.approx(-1 / 5 + 1.645 * math.sqrt(9 / (25 * 4)))
+    assert greatest_by_chance(30) == pytest.approx(0.2518, abs=1e-4)
 
 
 # --- whether to go on ------------------------------------------------------------------------
@@ -172,7 +197,7 @@ def test_quiet_repeats_end_at_the_least() -> None:
 
 
 def test_noise_takes_more_and_then_is_enough() -> None:
-    noisy: list[float | None] = [98.0, 102.0, 99.0, 101.0, 100.0, 100.1, 99.9, 100.0, 100.0, 100.0]
+    noisy: list[float | None] = [99.0, 101.0, 99.5, 100.5, 100.0, 100.1, 99.9, 100.0, 100.0, 100.0]
     table, count = run_until_enough(UNTIL_SURE, noisy)
     assert 5 < count < 12
     (entry,) = table.summary()
@@ -190,19 +215,79 @@ def test_the_limit_leaves_it_inconclusive_with_the_interval() -> None:
     assert "after 12 repeats, more than the 2 % asked for" in entry["reason"]
 
 
-def test_to_stop_early_costs_little() -> None:
-    """Stopping when the interval is narrow covers the truth almost as often as it says."""
-    draw = random.Random(11)
-    repeats, ended, covered = Repeats(5, 30, 0.02, 0.95), 0, 0
-    for _ in range(400):
-        values: list[float | None] = [draw.gauss(100, 2) for _ in range(repeats.most)]
-        table, _ = run_until_enough(repeats, values)
-        (entry,) = table.summary()
-        if entry["verdict"] == "conclusive":
-            ended += 1
-            covered += entry["low"] <= 100 <= entry["high"]
-    assert ended > 350
-    assert covered / ended > 0.90
+def draws(kind: str, draw: random.Random) -> Iterator[float]:
+    """Deviations of repeats from their mean, of variance 1."""
+    if kind == "autocorrelated":
+        last = draw.gauss(0, 1)
+        while True:
+            yield last
+            last = 0.5 * last + math.sqrt(0.75) * draw.gauss(0, 1)
+    while True:  # skewed: most repeats are a little above the mean, a few are far below
+        yield draw.gauss(0, 1) if kind == "normal" else 1 - draw.expovariate(1)
+
+
+@dataclass
+class Coverage:
+    """Of how many runs the interval that ended the repeats held the mean."""
+
+    runs: int = 0
+    covered: int = 0
+    conclusive: int = 0
+    both: int = 0
+
+    def add(self, kind: str, deviation: float, repeats: Repeats, draw: random.Random) -> None:
+        source = draws(kind, draw)
+        values: list[float] = []
+        sure = False
+        while not sure and len(values) < repeats.most:
+            values.append(1 + deviation * next(source))
+            if len(values) >= repeats.least:
+                found = interval(values, repeats.confidence, chosen=True)
+                assert found is not None
+                sure = found.width <= (repeats.width or 0)
+        covers = found.low <= 1 <= found.high
+        self.runs += 1
+        self.covered += covers
+        self.conclusive += sure
+        self.both += sure and covers
+
+
+KINDS = ("normal", "skewed", "autocorrelated")
+PLANS = (Repeats(3, 10, 0.02, 0.95), Repeats(5, 10, 0.02, 0.95), Repeats(5, 30, 0.02, 0.95))
+
+
+@pytest.mark.parametrize("repeats", PLANS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_conclusive_intervals_cover_the_truth(kind: str, repeats: Repeats) -> None:
+    """Deviations of 0.1 to 4 % of the mean, as likely from each to its double: of all intervals,
+    and of those that are called conclusive."""
+    draw, seen = random.Random(11), Coverage()
+    for _ in range(3000):
+        seen.add(kind, math.exp(draw.uniform(math.log(0.001), math.log(0.04))), repeats, draw)
+    assert seen.covered / seen.runs > 0.97
+    assert seen.both / seen.conclusive > 0.97
+    assert seen.conclusive > 1000
+
+
+@pytest.mark.parametrize("deviation", [0.005, 0.01, 0.02, 0.03])
+@pytest.mark.parametrize("repeats", PLANS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_conclusive_interval_seldom_misses(kind: str, repeats: Repeats, deviation: float) -> None:
+    """Whatever the deviation, so many repeats that can't settle it are hardly ever conclusive."""
+    draw, seen = random.Random(12), Coverage()
+    for _ in range(800):
+        seen.add(kind, deviation, repeats, draw)
+    assert seen.covered / seen.runs > 0.94  # 0.95 less what 800 runs may be off by
+    assert (seen.conclusive - seen.both) / seen.runs < 0.05
+
+
+def test_normal_repeats_of_2_percent() -> None:
+    """Where the verdict is reached by more than chance, what it says holds by itself."""
+    draw, seen = random.Random(13), Coverage()
+    for _ in range(2000):
+        seen.add("normal", 0.02, Repeats(5, 30, 0.02, 0.95), draw)
+    assert seen.conclusive > 400
+    assert seen.both / seen.conclusive > 0.95
 
 
 def test_a_repeat_that_failed_ends_them() -> None:

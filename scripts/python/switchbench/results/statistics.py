@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How sure a mean over repeats is, and whether one more repeat is worth its time.
 
-The interval is Student's t; its quantile is computed here (doc/dependencies.md says why). Formulas
-stand in doc/measures.md, "Repeats".
+The interval is Student's t, and wider where the number of repeats was decided by looking at them;
+quantiles are computed here (doc/dependencies.md says why). Formulas stand in doc/measures.md,
+"Repeats".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -21,6 +22,7 @@ STEP_MEASURE = "repetition_us"  # ... and of what goes by steps: the mean time o
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
 LEAST_FOR_CORRELATION = 5  # repeats; with fewer the coefficient says nothing
 MOST_CORRELATION = 0.99  # what a wider interval is computed with at most
+DEVIATION_SHARE = 0.2  # of what `confidence` leaves: how often a deviation is above its upper limit
 
 
 def t_probability(t: float, freedom: int) -> float:
@@ -37,21 +39,51 @@ def t_probability(t: float, freedom: int) -> float:
     return 2.0 / math.pi * (angle + (sine * total if freedom > 1 else 0.0))
 
 
-@cache
-def t_quantile(confidence: float, freedom: int) -> float:
-    """The t with P(|T| <= t) = confidence, to 12 digits: the two-sided critical value."""
+def chi_squared_probability(x: float, freedom: int) -> float:
+    """P(X <= x) of the chi-squared distribution, by the series of the incomplete gamma function
+    (Abramowitz and Stegun, 6.5.29)."""
+    if x <= 0.0:
+        return 0.0
+    a, z = freedom / 2.0, x / 2.0
+    term = total = math.exp(a * math.log(z) - z - math.lgamma(a + 1.0))
+    while term > 1e-16 * total:
+        a += 1.0
+        term *= z / a
+        total += term
+    return total
+
+
+def _inverse(probability: Callable[[float], float], wanted: float) -> float:
+    """Where a distribution of positive values reaches a probability, to 12 digits."""
     low, high = 0.0, 1.0
-    while t_probability(high, freedom) < confidence:
+    while probability(high) < wanted:
         low, high = high, 2.0 * high
     while high - low > 1e-12 * high:
         middle = (low + high) / 2.0
         if middle in (low, high):
             break
-        if t_probability(middle, freedom) < confidence:
+        if probability(middle) < wanted:
             low = middle
         else:
             high = middle
     return (low + high) / 2.0
+
+
+@cache
+def t_quantile(confidence: float, freedom: int) -> float:
+    """The t with P(|T| <= t) = confidence: the two-sided critical value."""
+    return _inverse(lambda t: t_probability(t, freedom), confidence)
+
+
+@cache
+def deviation_limit(confidence: float, freedom: int) -> float:
+    """How many times a sample's deviation the true one may be, at the confidence; of normal draws.
+
+    Who repeats until an interval is narrow stops where the sample's deviation is small by chance,
+    so this limit of it, and not the deviation itself, says whether the mean is sure.
+    """
+    chance = DEVIATION_SHARE * (1.0 - confidence)
+    return math.sqrt(freedom / _inverse(lambda x: chi_squared_probability(x, freedom), chance))
 
 
 def autocorrelation(values: Sequence[float]) -> float | None:
@@ -66,8 +98,9 @@ def autocorrelation(values: Sequence[float]) -> float | None:
 
 
 def greatest_by_chance(count: int) -> float:
-    """The lag-1 coefficient that independent repeats exceed once in 20 times (Anderson 1942)."""
-    return (NORMAL_ONE_SIDED * math.sqrt(count - 2) - 1.0) / (count - 1)
+    """The lag-1 coefficient that 5 to 6 % of independent repeats exceed: the normal distribution
+    with the coefficient's exact mean and variance (Moran 1948), both of a sample's own mean."""
+    return (NORMAL_ONE_SIDED * (count - 2) / math.sqrt(count - 1) - 1.0) / count
 
 
 @dataclass(frozen=True)
@@ -78,7 +111,7 @@ class Interval:
     mean: float
     deviation: float  # standard deviation of the sample
     confidence: float  # 0.95
-    half_width: float  # as repeats that depend on each other need it, where they do
+    half_width: float
     correlation: float | None  # lag 1
     dependent: bool  # beyond chance: Student's interval is too narrow, and half_width is wider
 
@@ -100,11 +133,13 @@ class Interval:
         return math.inf if self.mean == 0.0 else 2.0 * self.half_width / abs(self.mean)
 
 
-def interval(values: Sequence[float], confidence: float) -> Interval | None:
-    """The interval of the values' mean; None for less than two.
+def interval(values: Sequence[float], confidence: float, chosen: bool = False) -> Interval | None:
+    """The interval of the values' mean; None for less than two. `chosen`: how many values there
+    are was decided by looking at them.
 
     Values that follow their neighbours are worth fewer independent ones: n (1 - r) / (1 + r). Where
-    r is beyond chance the interval is wider by that; a negative r never makes it narrower.
+    r is beyond chance the interval is wider by that; a negative r never makes it narrower. Where
+    the values were looked at, what r says beyond its mean by chance, -1/n, always counts.
     """
     count = len(values)
     if count < 2:
@@ -114,8 +149,11 @@ def interval(values: Sequence[float], confidence: float) -> Interval | None:
     half = t_quantile(confidence, count - 1) * deviation / math.sqrt(count)
     correlation = autocorrelation(values)
     dependent = correlation is not None and correlation > greatest_by_chance(count)
-    if correlation is not None and dependent:
-        bounded = min(correlation, MOST_CORRELATION)
+    if chosen:
+        half *= deviation_limit(confidence, count - 1)
+    if correlation is not None and (chosen or dependent):
+        follows = correlation + 1.0 / count if chosen else correlation
+        bounded = min(max(follows, 0.0), MOST_CORRELATION)
         half *= math.sqrt((1.0 + bounded) / (1.0 - bounded))
     return Interval(count, mean, deviation, confidence, half, correlation, dependent)
 
@@ -192,7 +230,7 @@ class RepeatTable:
             return f"{len(values) - len(known)} of {len(values)} repeats could not be measured"
         if len(known) < repeats.least:
             return f"{len(known)} of at least {repeats.least} repeats were measured"
-        found = interval(known, repeats.confidence)
+        found = interval(known, repeats.confidence, chosen=True)
         if found is None or found.width <= repeats.width:
             return None
         return (
@@ -205,9 +243,10 @@ class RepeatTable:
     def _entry(self, point: _Point, network: str) -> dict[str, Any]:
         repeats = point.first.repeats
         values = point.of(network)
-        found = interval([value for value in values if value is not None], repeats.confidence)
-        doubt = self._doubt(repeats, values)
         asked = repeats.width is not None
+        known = [value for value in values if value is not None]
+        found = interval(known, repeats.confidence, chosen=asked)
+        doubt = self._doubt(repeats, values)
         by_steps = point.first.traffic == SCHEDULE
         return {
             "point": point.first.point,
