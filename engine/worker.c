@@ -17,6 +17,8 @@
 #define CHECK_NS (2 * NS_PER_MS)     /* ends, stops and floods are looked for so often */
 #define IDLE_NS (20 * NS_PER_MS)     /* between phases ports are visited so often */
 #define QUIET_NS (50 * NS_PER_US)    /* ... and so often by one that polls for nothing to send */
+#define AWAY_NS NS_PER_MS            /* a lane that was not polled for so long has a backlog ... */
+#define BACKLOG_POLLS 256            /* ... of which so many polls take more than a ring holds */
 #define PROGRESS_NS (50 * NS_PER_MS) /* progress is summed so often */
 
 struct worker {
@@ -77,22 +79,41 @@ static void copy_counts(const struct worker_lane *lane, bool closing)
     }
 }
 
-/* Copies a lane's counters when it passes an end of the window; returns the next end. */
-static int64_t mark_window(const struct phase *phase, struct worker_lane *lane, int64_t now_ns)
+/* The end of the window that a lane has yet to pass. */
+static int64_t next_end_ns(const struct phase *phase, const struct worker_lane *lane)
 {
-    if (lane->opened_ns == 0) {
-        if (now_ns < phase->open_ns)
-            return phase->open_ns;
+    if (lane->opened_ns == 0)
+        return phase->open_ns;
+    return lane->closed_ns == 0 ? phase->close_ns : CLOCK_NEVER;
+}
+
+/* Copies a lane's counters at the ends of the window that it has passed. */
+static void mark_window(const struct phase *phase, struct worker_lane *lane, int64_t now_ns)
+{
+    if (lane->opened_ns == 0 && now_ns >= phase->open_ns) {
         copy_counts(lane, false);
         lane->opened_ns = now_ns;
     }
-    if (lane->closed_ns == 0) {
-        if (now_ns < phase->close_ns)
-            return phase->close_ns;
+    if (lane->opened_ns != 0 && lane->closed_ns == 0 && now_ns >= phase->close_ns) {
         copy_counts(lane, true);
         lane->closed_ns = now_ns;
     }
-    return CLOCK_NEVER;
+}
+
+/* Polls a lane that passes an end of the window, and marks that. What came, and was due, before
+ * now belongs before the mark: whoever was away polls until nothing of it is left (within bounds: a
+ * lane may always have more). `now_ns`: of the mark. */
+static int64_t pass_end(const struct phase *phase, struct worker_lane *lane, int64_t *now_ns)
+{
+    unsigned polls = *now_ns - lane->polled_ns < AWAY_NS ? 1 : BACKLOG_POLLS;
+    int64_t due_ns = lane->transport->poll(lane->lane, *now_ns);
+
+    while (due_ns <= *now_ns && --polls > 0) {
+        *now_ns = clock_now();
+        due_ns = lane->transport->poll(lane->lane, *now_ns);
+    }
+    mark_window(phase, lane, *now_ns);
+    return due_ns;
 }
 
 /* Marks what has come of each flow, of all lanes at nearly the same time. */
@@ -277,13 +298,17 @@ static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64
     *now_ns = clock_now();
     for (size_t i = 0; i < task->count; i++) {
         struct worker_lane *lane = &task->lanes[i];
-        int64_t mark_ns, due_ns;
+        int64_t end_ns, due_ns;
 
         if (i > 0)
             *now_ns = clock_now();
-        mark_ns = mark_window(task->phase, lane, *now_ns);
-        due_ns = lane->transport->poll(lane->lane, *now_ns);
-        due_ns = due_ns < mark_ns ? due_ns : mark_ns;
+        if (*now_ns >= next_end_ns(task->phase, lane))
+            due_ns = pass_end(task->phase, lane, now_ns);
+        else
+            due_ns = lane->transport->poll(lane->lane, *now_ns);
+        lane->polled_ns = *now_ns;
+        end_ns = next_end_ns(task->phase, lane);
+        due_ns = due_ns < end_ns ? due_ns : end_ns;
         wake_ns = wake_ns < due_ns ? wake_ns : due_ns;
     }
     return wake_ns;

@@ -37,6 +37,7 @@ struct worker_lane {
     struct port_progress *progress; /* its port's; NULL: nobody asks */
     uint64_t offered_told;          /* so much of it is this lane's */
     uint64_t delivered_told;
+    int64_t polled_ns; /* last */
     int64_t opened_ns; /* when its counters were copied; 0: not yet */
     int64_t closed_ns;
 };

@@ -80,6 +80,38 @@ static int64_t meeting_poll(struct lane *lane, int64_t now_ns)
     return CLOCK_NEVER;
 }
 
+#define GAP_NS (NS_PER_MS / 10) /* between frames that come to a lane that is away */
+#define AWAY_NS (10 * NS_PER_MS)
+#define BURST 32u
+
+static uint64_t came_until(const struct phase *phase, int64_t now_ns)
+{
+    int64_t end_ns = now_ns < phase->stop_ns ? now_ns : phase->stop_ns;
+
+    return end_ns > phase->start_ns ? (uint64_t)((end_ns - phase->start_ns) / GAP_NS) : 0;
+}
+
+/* Frames come all the time and are taken a burst at a poll; before each end of the window the
+ * worker is away, until that has long passed. */
+static int64_t away_poll(struct lane *lane, int64_t now_ns)
+{
+    struct fake_lane *fake = (struct fake_lane *)lane;
+    const struct phase *phase = lane->request.phase;
+    uint64_t *taken = &lane->request.receives[0].side->live.frames;
+    uint64_t waiting = came_until(phase, now_ns) - *taken;
+    int64_t end_ns = fake->polls == 0 ? phase->open_ns : phase->close_ns;
+
+    *taken += waiting < BURST ? waiting : BURST;
+    if (*taken > 0)
+        lane->arrived_ns = now_ns;
+    if (fake->polls < 2 && now_ns >= end_ns - AWAY_NS && now_ns < end_ns) {
+        fake->polls++;
+        clock_sleep_until(end_ns + AWAY_NS);
+    }
+    lane->sent_all = now_ns >= lane->stop_ns;
+    return waiting > BURST ? now_ns : now_ns + NS_PER_MS;
+}
+
 static void fake_idle(struct transport_port *port, int64_t now_ns)
 {
     (void)port;
@@ -101,6 +133,13 @@ static const struct transport knowing_transport = {
     .knows_end = true,
     .start = fake_start,
     .poll = fake_poll,
+};
+
+static const struct transport away_transport = {
+    .name = "away",
+    .size_unit = "frame",
+    .start = fake_start,
+    .poll = away_poll,
 };
 
 static const struct transport meeting_transport = {
@@ -202,6 +241,24 @@ static void the_window_is_copied_on_each_lane(void **state)
         assert_true(all >= window->close.frames);
         assert_int_equal(((struct fake_lane *)lane->lane)->starts, 1);
         assert_true(lane->lane->started_ns >= scene.phase.start_ns);
+    }
+    strike(&scene);
+}
+
+/* What waits when a late worker comes back has come before the window opened, or closed. */
+static void a_backlog_is_not_counted_in_the_window(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, &away_transport);
+    play(&scene);
+    for (int i = 0; i < LANES; i++) {
+        const struct worker_lane *lane = &scene.lanes[i];
+        const struct flow_window *window = &lane->lane->request.receives[0].side->window;
+
+        assert_int_equal(window->open.frames, came_until(&scene.phase, lane->opened_ns));
+        assert_int_equal(window->close.frames, came_until(&scene.phase, lane->closed_ns));
     }
     strike(&scene);
 }
@@ -381,6 +438,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_window_is_copied_on_each_lane),
+        cmocka_unit_test(a_backlog_is_not_counted_in_the_window),
         cmocka_unit_test(silence_after_the_stop_ends_a_drain),
         cmocka_unit_test(silence_says_nothing_to_a_transport_that_knows),
         cmocka_unit_test(a_sender_that_never_ends_meets_the_limit),
