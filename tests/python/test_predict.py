@@ -19,7 +19,7 @@ from switchbench.errors import ConfigurationError
 from switchbench.fabric import Fabric, Link, Routes
 from switchbench.fabric.routes import Rates
 from switchbench.model import Part, Port
-from switchbench.predict.constrained import constrained_bps
+from switchbench.predict.constrained import Ties, constrained_bps
 from switchbench.predict.fair import max_min_bps
 from switchbench.predict.folded import unfolded
 from switchbench.predict.measured import fits, measured_bps, offered_shares
@@ -107,6 +107,34 @@ def test_contra_flow_that_fills_nothing_holds_nobody_back() -> None:
     found = rates(racks(15, 9.4e9), [*flows, (0, 14)])
     assert found[:12] == pytest.approx([235] * 12)
     assert found[12] == pytest.approx(940)
+
+
+def test_of_two_full_contra_resources_the_receivers_holds() -> None:
+    """Line 17 assigns: the last of <rack, sender's NIC, receiver's NIC> that is as congested. What
+    comes in at 0 has 470 each; of what 1 sends, 4 takes a third of its NIC and 5 the rest."""
+    flows = [(0, 1), (2, 0), (3, 0), (1, 4), (1, 5), (6, 4), (7, 4)]
+    routes = racks(15, 9.4e9)
+    assert rates(routes, flows)[0] == pytest.approx(940 * 2 / 3)
+    ranks = np.array(flows)
+    paths = routes.paths(ranks[:, 0], ranks[:, 1])
+    assert constrained_bps(routes, paths, ties=Ties.SLOWEST)[0] / 1e6 == pytest.approx(470)
+
+
+def test_no_rate_depends_on_the_order_of_flows() -> None:
+    """Flows of one key (7), for which the paper's queue has no order, are calculated together."""
+    flows = [(0, 2), (0, 6), (1, 7), (2, 6), (5, 6), (5, 7), (6, 5), (6, 9), (8, 6), (9, 6)]
+    flows += [(9, 7), (9, 1)]
+    assert rates(racks(5, 9.4e9), flows)[-1] == pytest.approx(376)
+    generator = np.random.default_rng(5)
+    routes = racks(10, 9.4e9)
+    for _ in range(100):
+        sources = np.repeat(np.arange(20), 3)[generator.random(60) < 0.5]
+        ranks = np.column_stack([sources, (sources + generator.integers(1, 20, sources.size)) % 20])
+        ranks = np.unique(ranks, axis=0)
+        found = rates(routes, [tuple(row) for row in ranks.tolist()])
+        order = generator.permutation(len(ranks))
+        shuffled = rates(routes, [tuple(row) for row in ranks[order].tolist()])
+        assert shuffled == pytest.approx(found[order])
 
 
 def test_figure_1s_example() -> None:

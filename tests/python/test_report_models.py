@@ -13,7 +13,7 @@ import pytest
 from configs import needs_engine
 from switchbench.compile import compile_run
 from switchbench.config import Request, read
-from switchbench.predict.models import MODELS
+from switchbench.predict.models import USUAL
 from switchbench.predict.outlook import Oracle, fabric_of, points
 from switchbench.report.columns import Columns
 from switchbench.report.data import Measured
@@ -84,7 +84,7 @@ def _check_rates(figure: Figure, flows: int) -> None:
     assert np.sum(np.abs(ratio - 1) < 0.02) == flows - 8
     assert np.sum(np.abs(ratio - OFF) < 0.02) == 8
     hidden = [trace["name"].split(":")[0] for trace in figure.data if trace.get("visible")][1:]
-    assert {"proportional", *hidden} == set(MODELS)
+    assert {"proportional", *hidden} == set(USUAL)
 
 
 def _check_errors(figure: Figure, flows: int) -> None:
@@ -99,7 +99,7 @@ def _check_errors(figure: Figure, flows: int) -> None:
         shares_off.append(share[np.abs(middle) > 20].sum() / 100)
     # Four flows of each setting, one of each phase.
     assert sum(4 / share for share in shares_off) == pytest.approx(flows)
-    assert len(figure.data) == 2 * len(MODELS)
+    assert len(figure.data) == 2 * len(USUAL)
     axes = {key for trace in figure.data for key in (trace["xaxis"], trace["yaxis"])}
     assert len(axes) == 2 * len(figure.data)
 

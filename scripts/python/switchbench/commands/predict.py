@@ -27,7 +27,7 @@ from ..model import SCHEDULE, Run, Trial
 from ..predict import parameters
 from ..predict.joined import Joined, Number, join
 from ..predict.measured import CLOSE, Fit, Seen, fits, measured_bps, offered_shares, share_close
-from ..predict.models import MODELS
+from ..predict.models import MODELS, USUAL
 from ..predict.outlook import Oracle, Outlook, fabric_of, points
 from ..predict.times import Foreteller, Time, between, measured_times
 from ..results.directory import CONFIGURATION, SUMMARY
@@ -96,7 +96,11 @@ def add_parser(subparsers: Any) -> None:
         "what a host's other work does to steps",
     )
     parser.add_argument(
-        "--models", type=_models, default=list(MODELS), metavar="NAME,...", help=", ".join(MODELS)
+        "--models",
+        type=_models,
+        default=list(USUAL),
+        metavar="NAME,...",
+        help=f"{', '.join(MODELS)}; default: all but the last",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.set_defaults(main=main)

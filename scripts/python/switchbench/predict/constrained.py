@@ -16,13 +16,25 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 
 from ..fabric.routes import Paths, Rates, Routes
 
 _EQUAL = 1e-9
+
+_Key = tuple[float, float, float, int]
+
+
+class Ties(Enum):
+    """Which of several contra-flow resources that are as congested holds a flow back."""
+
+    LAST = "last"
+    """Line 17 as printed."""
+    SLOWEST = "slowest"
 
 
 @dataclass
@@ -33,7 +45,8 @@ class _Flow:
     along: list[int]
     """The resources of its path."""
     against: list[int]
-    """Their other directions; one is dropped when it turns out not to hold the flow back."""
+    """Their other directions in the order of (3): inside of the network, the sender's, the
+    receiver's. One is dropped when it turns out not to hold the flow back."""
 
 
 @dataclass
@@ -41,6 +54,7 @@ class _State:
     routes: Routes
     crossing: dict[int, list[int]]
     """The flows over each resource."""
+    ties: Ties
     bps: dict[int, float] = field(default_factory=dict)
     """Of those that are calculated."""
 
@@ -52,12 +66,18 @@ class _State:
     def _beta(self, resource: int) -> float:
         return 1.0 / float(self.routes.capacity_bps[resource])
 
-    def key(self, flow: _Flow) -> tuple[float, float, float, int]:
+    def key(self, flow: _Flow) -> _Key:
         """(7), greatest first as heapq has it; the flow's number makes it unique."""
         k, contra = self.congestion(flow.along), self.congestion(flow.against)
         return (-max(k, contra), -k, -contra, flow.number)
 
-    def fairly(self, flow: _Flow) -> float:
+    def rate(self, flow: _Flow) -> float | None:
+        """Lines 6 to 20; None when the flow has to be looked at again without a resource."""
+        if self.congestion(flow.along) >= self.congestion(flow.against) * (1 - _EQUAL):
+            return self._fairly(flow)
+        return self._asymmetrically(flow)
+
+    def _fairly(self, flow: _Flow) -> float:
         """Lines 7 to 10: what the most congested resources of its path leave to the flow."""
         k = self.congestion(flow.along)
         full = [r for r in flow.along if _same(self._beta(r) * len(self.crossing[r]), k)]
@@ -73,8 +93,8 @@ class _State:
         share = left / waiting if left > capacity * _EQUAL else capacity / len(flows)
         return min(alone, share)
 
-    def asymmetrically(self, flow: _Flow) -> float | None:
-        """Lines 12 to 20; None when the flow has to be looked at again without a resource."""
+    def _asymmetrically(self, flow: _Flow) -> float | None:
+        """Lines 12 to 20."""
         contra = self.congestion(flow.against)
         full = [r for r in flow.against if _same(self._beta(r) * len(self.crossing[r]), contra)]
         rates = []
@@ -84,32 +104,42 @@ class _State:
                 rates.append(max(known))
             else:
                 flow.against.remove(resource)
-        return min(rates) if rates else None
+        if not rates:
+            return None
+        return min(rates) if self.ties is Ties.SLOWEST else rates[-1]
 
 
 def _same(a: float, b: float) -> bool:
     return abs(a - b) <= _EQUAL * max(abs(a), abs(b))
 
 
-def constrained_bps(routes: Routes, paths: Paths, asymmetric: bool = True) -> Rates:
+def _most_congested(queue: list[_Key]) -> Iterator[int]:
+    """Takes the flows with the greatest key from the queue."""
+    first = heapq.heappop(queue)
+    yield first[-1]
+    while queue and all(_same(a, b) for a, b in zip(first[:-1], queue[0][:-1], strict=True)):
+        yield heapq.heappop(queue)[-1]
+
+
+def constrained_bps(
+    routes: Routes, paths: Paths, asymmetric: bool = True, ties: Ties = Ties.LAST
+) -> Rates:
     """The rate of each flow at layer 1; without `asymmetric`, by the fairness property alone."""
-    state = _State(routes, defaultdict(list))
+    state = _State(routes, defaultdict(list), ties)
     flows = []
     for number, (along, against) in enumerate(zip(paths, routes.opposite(paths), strict=True)):
         ways = [[int(r) for r in way if r != routes.nothing] for way in (along, against)]
-        flows.append(_Flow(number, ways[0], ways[1] if asymmetric else []))
+        contra = [*ways[1][1:-1], *ways[1][:1], *ways[1][1:][-1:]]
+        flows.append(_Flow(number, ways[0], contra if asymmetric else []))
         for resource in ways[0]:
             state.crossing[resource].append(number)
     queue = [state.key(flow) for flow in flows]
     heapq.heapify(queue)
     while queue:
-        flow = flows[heapq.heappop(queue)[-1]]
-        if state.congestion(flow.along) >= state.congestion(flow.against) * (1 - _EQUAL):
-            bps: float | None = state.fairly(flow)
-        else:
-            bps = state.asymmetrically(flow)
-        if bps is None:
-            heapq.heappush(queue, state.key(flow))
-        else:
-            state.bps[flow.number] = bps
+        found = {number: state.rate(flows[number]) for number in _most_congested(queue)}
+        for number, bps in found.items():
+            if bps is None:
+                heapq.heappush(queue, state.key(flows[number]))
+            else:
+                state.bps[number] = bps
     return np.array([state.bps[number] for number in range(len(flows))])

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ..fabric.routes import Paths, Ranks, Rates, Routes
-from .constrained import constrained_bps
+from .constrained import Ties, constrained_bps
 from .fair import filled
 from .folded import Folded, fold
 from .proportional import arriving
@@ -96,18 +96,25 @@ def proportional(flows: Flows) -> Rates:
     return arriving(folded, sent)
 
 
+def _constrained(flows: Flows, asymmetric: bool = True, ties: Ties = Ties.LAST) -> Rates:
+    """Algorithm 1 of Zhu et al. 2012."""
+    found = constrained_bps(flows.routes, flows.paths, asymmetric, ties)
+    return np.minimum(found, flows.demand_bps)
+
+
 MODELS: dict[str, Model] = {
     "hockney": hockney,
     "loggp": loggp,
     "max-min": lambda flows: filled(flows.folded),
     "proportional": proportional,
-    "constrained": lambda flows: np.minimum(
-        constrained_bps(flows.routes, flows.paths), flows.demand_bps
-    ),
-    "constrained-fair": lambda flows: np.minimum(
-        constrained_bps(flows.routes, flows.paths, asymmetric=False), flows.demand_bps
-    ),
+    "constrained": _constrained,
+    "constrained-fair": lambda flows: _constrained(flows, asymmetric=False),
+    "constrained-slowest": lambda flows: _constrained(flows, ties=Ties.SLOWEST),
 }
-"""In the order of print. The last two cost a step in Python for each flow."""
+"""In the order of print."""
 
-SLOW = ("constrained", "constrained-fair")
+SLOW = ("constrained", "constrained-fair", "constrained-slowest")
+"""They cost a step in Python for each flow."""
+
+USUAL = tuple(name for name in MODELS if name != "constrained-slowest")
+"""Those that are asked where nothing is said."""

@@ -19,7 +19,7 @@ from ..lab import topology as topologies
 from ..lab.graph import from_topology
 from ..model import SCHEDULE, Part, Run, Trial
 from ..results.measures import FRAME_OVERHEAD_L1
-from .models import MODELS, SLOW, Flows
+from .models import MODELS, SLOW, USUAL, Flows
 from .parameters import Path_
 from .stepwise import MOST_MESSAGES, StepTime, program_of
 from .times import Foreteller, OfSuite, PhaseTime, Time, of_steps, of_suite, payload_share
@@ -93,7 +93,7 @@ class Oracle:
     def __init__(
         self,
         fabric: Fabric,
-        models: Sequence[str] = tuple(MODELS),
+        models: Sequence[str] = USUAL,
         foreteller: Foreteller | None = None,
     ) -> None:
         """Without a foreteller it knows no times."""
@@ -115,7 +115,7 @@ class Oracle:
         if self._foreteller is None:
             return "plans by steps, which have times only: give --parameters"
         if not self._models_of_steps:
-            return f"plans by steps, whose times {' and '.join(SLOW)} do not say"
+            return f"plans by steps, whose times {', '.join(SLOW)} do not say"
         for part in trial.parts:
             if self._foreteller.of(trial, part.network) is None:
                 return (

@@ -18,7 +18,7 @@ from ...errors import SwitchbenchError
 from ...fabric.routes import Rates
 from ...model import Run, Trial
 from ...predict.measured import CLOSE, share_close
-from ...predict.models import MODELS, SLOW
+from ...predict.models import SLOW, USUAL
 from ...predict.outlook import Oracle, Outlook, fabric_of, points, stream_share
 from ...results import figures as words
 from ...results.directory import CONFIGURATION
@@ -101,7 +101,7 @@ def _sets(measured: Measured) -> Iterator[_Set]:
             f"What models foretell is not drawn of {flows:,} flows; `switchbench predict` says it."
         )
         return
-    models = [name for name in MODELS if name not in SLOW or flows <= _MOST_SLOW_FLOWS]
+    models = [name for name in USUAL if name not in SLOW or flows <= _MOST_SLOW_FLOWS]
     oracle = Oracle(fabric, models)
     for trial in streams:
         found = _set(measured, run, trial, oracle)
