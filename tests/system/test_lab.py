@@ -66,6 +66,16 @@ def test_many_nodes_know_each_other(nodes: int, known: int) -> None:
         assert heard(lab, lab.nodes[-1].name, lab.nodes[0].name, "control_ipv4")
 
 
+def test_one_cpu_handles_what_an_interface_receives(lab: Lab) -> None:
+    """Where two may, frames of one flow overtake each other in the lab itself."""
+    for node, interfaces in (("switch", "p1 t0a t0b"), (lab.nodes[1].name, "eth0")):
+        files = [f"/sys/class/net/{one}/queues/rx-0/rps_cpus" for one in interfaces.split()]
+        shown = lab.popen(node, ["cat", *files], stdout=subprocess.PIPE, text=True)
+        for line in shown.communicate()[0].splitlines():
+            assert int(line.replace(",", ""), 16).bit_count() == 1
+        assert shown.returncode == 0
+
+
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_up_connects_everything_and_down_leaves_nothing(name: str) -> None:
     lab = up(load(name), f"{PREFIX}-{name}")

@@ -39,6 +39,7 @@ from switchbench.lab import (
     namespaces,
     neighbours,
     openvswitch,
+    receive,
     routed,
     shaper,
     state,
@@ -305,6 +306,7 @@ def _build(lab: Lab) -> None:
                     neighbours.introduce(lab_node, lab.nodes, lab.topology.kind != ROUTED)
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
             _switch_off_offloads([wiring.switch_port(node) for node in _switched(lab.topology)])
+            receive.pin([*nodes, switch])
             _wait_forwarding(netlink)
             _wait_silence(netlink)
 

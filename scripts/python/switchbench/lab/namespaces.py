@@ -53,6 +53,17 @@ def mount(source: str, target: str, kind: str, flags: int = 0, options: str = ""
     _check(status, f"mount {target}")
 
 
+def unmount(target: str) -> None:
+    """umount(2), as soon as nobody uses it."""
+    _check(_libc.umount2(target.encode(), ctypes.c_int(_MNT_DETACH)), f"unmount {target}")
+
+
+def leave_mounts() -> None:
+    """From now on what the calling thread mounts is its own."""
+    unshare(CLONE_NEWNS)
+    mount("none", "/", "none", MS_REC | MS_SLAVE)
+
+
 def in_thread(function: Callable[[], _Result]) -> _Result:
     """What `function` returns or raises, run in a thread of its own that may change namespaces."""
     results: list[_Result] = []
@@ -143,8 +154,7 @@ def popen(path: Path, command: Sequence[str], **options: Any) -> subprocess.Pope
     """
 
     def work() -> subprocess.Popen[Any]:
-        unshare(CLONE_NEWNS)
-        mount("none", "/", "none", MS_REC | MS_SLAVE)
+        leave_mounts()
         with contextlib.suppress(OSError):
             mount("sysfs", "/sys", "sysfs")
         return subprocess.Popen(command, **options)
