@@ -44,14 +44,16 @@ static void set_dpdk_options(struct dpdk_options *options, const struct doc_dpdk
 }
 
 /* catch_up is said in frames of 1,518 bytes, for a queue in the switch holds bytes: of smaller
- * frames as many more, of larger ones no fewer. */
+ * frames as many more, of larger ones fewer, but CATCH_UP_FRAMES if so many are allowed. */
 static uint16_t catch_up_frames(const struct phase *phase)
 {
+    uint16_t least =
+        phase->dpdk.catch_up < CATCH_UP_FRAMES ? phase->dpdk.catch_up : CATCH_UP_FRAMES;
     double frames = phase->dpdk.catch_up * (CATCH_UP_BYTES + (double)FRAME_OVERHEAD_L1) /
                     (phase_mean_size(phase) + FRAME_OVERHEAD_L1);
 
-    if (frames < phase->dpdk.catch_up)
-        return phase->dpdk.catch_up;
+    if (frames < least)
+        return least;
     return frames < UINT16_MAX ? (uint16_t)frames : UINT16_MAX;
 }
 

@@ -88,6 +88,33 @@ def test_understood_gives_the_same_run(text: str, tmp_path: Path) -> None:
     assert_same(run, again(run))
 
 
+@pytest.mark.parametrize(
+    ("site", "traffic", "frames"),
+    [
+        ("{lab: one-switch}", "stream", 85),  # half of 256 KiB
+        ("{lab: one-switch}", "pingpong", 8),
+        ("{lab: one-switch, queue: 16KiB}", "stream", 8),
+        ("{lab: two-modules, trunks: [{between: [left, right], queue: 64KiB}]}", "stream", 21),
+        ("{lab: model-good, model: {input_buffer: 32KiB}}", "stream", 10),
+        ("{launch: ssh, hosts: 'h[1-2]', ports: {e1: {network: n, iface: eth1}}}", "stream", 8),
+    ],
+)
+def test_a_late_sender_fills_half_of_the_smallest_queue(
+    site: str, traffic: str, frames: int, tmp_path: Path
+) -> None:
+    tests = f"[{{pattern: chain, transport: dpdk, traffic: {traffic}}}]"
+    run = compile_text(tmp_path, f"switchbench: 1\nsite: {site}\ntests: {tests}\n")
+    assert run.trials[0].document["dpdk"]["catch_up"] == frames
+
+
+def test_a_late_sender_of_messages_and_of_streams(tmp_path: Path) -> None:
+    sweep = "{traffic: [stream, pingpong]}"
+    text = f"tests: [{{pattern: chain, transport: dpdk, sweep: {sweep}}}]"
+    run = compile_text(tmp_path, f"{LAB}{text}\n")
+    assert [trial.document["dpdk"]["catch_up"] for trial in run.trials] == [85, 8]
+    assert_same(run, again(run))
+
+
 def test_lab_document(tmp_path: Path) -> None:
     """The whole document of a trial of the lab example."""
     run = compile_text(tmp_path, LAB_EXAMPLE)
@@ -111,7 +138,7 @@ def test_lab_document(tmp_path: Path) -> None:
         "interim_ns": 1_000_000_000,
         "flood_limit": 1000,
         "latency": {"stamps": True},
-        "dpdk": {"header": "l2", "burst": 32, "catch_up": 8, "dither": 1},
+        "dpdk": {"header": "l2", "burst": 32, "catch_up": 85, "dither": 1},
     }
     tcp = next(trial for trial in run.trials if trial.transport == "tcp")
     assert tcp.document["sizes"] == [65536]

@@ -52,6 +52,7 @@ class Site:
     deadman_ms: int = 500
     barrier_timeout_ms: int = 5000
     queue_bytes: int | None = None  # the lab's queues: what a port may be above line rate by
+    smallest_queue_bytes: int | None = None  # ... and what a late sender has to leave room in
     queueing_s: float | None = None  # the lab's longest queueing delay: what a drain must outwait
     notes: tuple[str, ...] = ()  # what was asked for and is not so, without being a mistake
     unbuilt: tuple[str, ...] = ()  # what was asked for and is not built yet: no run

@@ -99,7 +99,7 @@ def _test(test: Test) -> dict[str, Any]:
 
 
 # Options on which defaults of others depend.
-_DECIDERS = {"dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}
+_DECIDERS = {"traffic", "dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}
 
 
 def _decider_swept(swept: set[str]) -> bool:

@@ -88,6 +88,7 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         cores=model.cores or (),
         guests=topology.guests is not None,
         queue_bytes=max(cable.queue_bytes for cable in topology.cables),
+        smallest_queue_bytes=_smallest_queue_bytes(topology),
         queueing_s=_queueing_s(topology),
         effective=effective,
     )
@@ -239,6 +240,15 @@ def _queueing_s(topology: Topology) -> float:
     """The longest that a full queue takes to empty: its bytes at its own rate."""
     shaped = [cable for cable in topology.cables if cable.rate_bps]
     return max((8 * cable.queue_bytes / cable.rate_bps for cable in shaped), default=0)
+
+
+def _smallest_queue_bytes(topology: Topology) -> int | None:
+    """Of ports and trunks; guests' switch has none of its own."""
+    if topology.guests is not None:
+        return None
+    queues = [cable.queue_bytes for cable in topology.cables]
+    buffer = (topology.model or {}).get("input_buffer")
+    return min(queues + ([int(buffer)] if buffer else []))
 
 
 def _effective(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import Load, Repeats, Site
+from ..model import WAITING, Load, Repeats, Site
 from . import settings
 from .steps import COMPOSITE, FUNCTIONS, KERNELS, SKEWED
 
@@ -65,7 +65,7 @@ PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
 STEP_DEFAULTS: dict[str, Any] = {"compute": False, "batch": 1}
 
 # Options that always mean something; those below depend on the header.
-_DPDK = {"header": "l2", "burst": 32, "catch_up": 8}
+_DPDK = {"header": "l2", "burst": 32}
 _UDP = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
 OPTION_DEFAULTS: dict[str, dict[str, Any]] = {
     "dpdk": _DPDK,
@@ -146,6 +146,19 @@ def _options(site: Site, transport: str) -> dict[str, Any]:
     by_site = _LAB_OPTIONS if site.launch == "lab" else _SITE_OPTIONS
     by_machine = _GUEST_OPTIONS.get(transport, {}) if site.guests else {}
     return OPTION_DEFAULTS[transport] | by_site.get(transport, {}) | by_machine
+
+
+CATCH_UP_FRAMES = 8
+_CATCH_UP_BYTES = 1538  # of each of them at layer 1 (engine/lanes.c)
+_CATCH_UP_MOST = 65535
+
+
+def catch_up(queue_bytes: int | None, traffic: str) -> int:
+    """How many frames a late sender may send at once: where queues are known, what fills half of
+    the smallest. Messages catch up behind each pause as well, several at one receiver: fewer."""
+    if queue_bytes is None or traffic in WAITING:
+        return CATCH_UP_FRAMES
+    return min(max(CATCH_UP_FRAMES, queue_bytes // 2 // _CATCH_UP_BYTES), _CATCH_UP_MOST)
 
 
 SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/load.h)

@@ -41,6 +41,7 @@ class Test:
     sweep: dict[str, list[Any]]
     ports: int  # of its (smallest) network
     frame_max: int  # of its ports, untagged; 0: unknown
+    smallest_queue_bytes: int | None  # of its network; None: unknown
 
     @property
     def pattern(self) -> str:
@@ -238,6 +239,7 @@ class _Resolver:
             sweep=self._sweep(entry),
             ports=min(len(self.site.networks[name]) for name in networks),
             frame_max=min(limits) if all(limits) else 0,
+            smallest_queue_bytes=self.site.smallest_queue_bytes,
         )
 
     def _sweep(self, entry: _Entry) -> dict[str, list[Any]]:
@@ -315,7 +317,10 @@ def _at(test: Test, combination: Values) -> Values:
         values.setdefault("interim", profiles.interim_ns(values.get("window")))
     if "dpdk" in values:
         kept = {key: v for key, v in values["dpdk"].items() if f"dpdk.{key}" not in idle}
-        values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | kept
+        values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | {
+            "catch_up": profiles.catch_up(test.smallest_queue_bytes, values["traffic"]),
+            **kept,
+        }
         if settings.carries_messages("dpdk", values["traffic"]):
             if _lacks_sizes(test, values):
                 values["message_sizes"] = [profiles.DEFAULT_MESSAGE_BYTES]
