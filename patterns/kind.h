@@ -94,6 +94,7 @@ extern const struct pattern_kind pattern_pairs;
 extern const struct pattern_kind pattern_aapc;
 extern const struct pattern_kind pattern_ring;
 extern const struct pattern_kind pattern_random;
+extern const struct pattern_kind pattern_partial_mesh;
 extern const struct pattern_kind pattern_pingpong;
 extern const struct pattern_kind pattern_pingping;
 extern const struct pattern_kind pattern_sendrecv;

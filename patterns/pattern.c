@@ -16,7 +16,7 @@
 
 /* clang-format off */
 #define PATTERNS(X)                                                                                \
-    X(chain) X(pairs) X(aapc) X(ring) X(random)                                                    \
+    X(chain) X(pairs) X(aapc) X(ring) X(random) X(partial_mesh)                                    \
     X(pingpong) X(pingping) X(sendrecv) X(exchange)                                                \
     X(bcast) X(reduce) X(allreduce) X(reduce_scatter) X(allgather) X(allgatherv)                   \
     X(alltoall) X(alltoallv) X(barrier)                                                            \

@@ -70,7 +70,8 @@ struct pattern_request {
     uint32_t block;         /* hpl: NB, columns of a panel, default 128 */
     uint32_t dimensions;    /* halo: of the grid of ranks, 2 (default) | 3 */
     const char *method;     /* ring: each ring is a schedule, sendrecv | nonblocking */
-    struct pattern_ranks list;          /* pairs, partners list */
+    struct pattern_ranks list;          /* pairs, partners list; partial_mesh: sources and
+                                           destinations */
     const struct pattern_ranks *groups; /* pairs, partners inside | across: disjoint */
     size_t group_count;
 };

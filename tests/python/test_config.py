@@ -28,7 +28,8 @@ def clause_of(text: str) -> str:
 
 
 ALL = (
-    "chain, pairs, aapc, ring, random, pingpong, pingping, sendrecv, exchange, bcast, reduce, "
+    "chain, pairs, aapc, ring, random, partial_mesh, pingpong, pingping, sendrecv, exchange, "
+    "bcast, reduce, "
     "allreduce, reduce_scatter, allgather, allgatherv, alltoall, alltoallv, barrier, "
     "nas_ep, nas_is, nas_cg, nas_mg, nas_ft, nas_lu, nas_sp, nas_bt, hpl, halo or hpcc"
 )
@@ -193,6 +194,18 @@ REFUSED = {
     "a pair with itself": (
         one_test("{pattern: pairs, partners: [[node1, 'node1:e0']]}"),
         "4: tests.0.partners: node1:e0 is named twice",
+    ),
+    "a flow that is listed twice": (
+        one_test("{pattern: partial_mesh, partners: [[node1, node2], [node1, 'node2:e0']]}"),
+        "4: tests.0.partners: node1:e0 to node2:e0 is named twice",
+    ),
+    "a flow to itself": (
+        one_test("{pattern: partial_mesh, partners: [[node1, node1]]}"),
+        "4: tests.0.partners: node1:e0 to node1:e0 is no flow",
+    ),
+    "a partial mesh without a list": (
+        one_test("{pattern: partial_mesh, partners: halves}"),
+        "4: tests.0.partners: partial_mesh needs a list: [[source, destination], ...]",
     ),
     "a pair of three": (
         one_test("{pattern: pairs, partners: [[node1, node2, node3]]}"),

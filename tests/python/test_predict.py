@@ -258,6 +258,23 @@ def test_the_command_foretells_the_trunk(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @needs_engine
+def test_the_command_predicts_zhus_asymmetric_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    """conf/paper-zhu-section5.yaml: 2 in and 1 out, 12 in and 1 out; by the paper's model all are
+    alike, by fairness alone what goes out has the line."""
+    conf = str(PROJECT / "conf" / "paper-zhu-section5.yaml")
+    assert main(["predict", conf, "--models", "constrained,max-min", "--json"]) == 0
+    two, twelve = (
+        trial["models"]
+        for trial in json.loads(capsys.readouterr().out)["trials"]
+        if trial["pattern"] == "partial_mesh"
+    )
+    assert two["constrained"]["greatest_bps"] / 1e6 == pytest.approx(5)
+    assert two["max-min"]["greatest_bps"] / 1e6 == pytest.approx(10)
+    assert 13 * twelve["constrained"]["mean_bps"] / 1e6 == pytest.approx(13 / 12 * 10)
+    assert 13 * twelve["max-min"]["mean_bps"] / 1e6 == pytest.approx(2 * 10)
+
+
+@needs_engine
 @pytest.mark.parametrize(
     ("transport", "load", "each"), [("tcp", "100%", 10), ("tcp", "80%", 4), ("dpdk", "100%", 5)]
 )

@@ -824,6 +824,29 @@ static void random_patterns_of_a_higher_degree_have_more_flows(void **state)
     assert_in_range(all, 3 * 15000 - 1500, 3 * 15000 + 500);
 }
 
+/* --- partial mesh --------------------------------------------------------------------------- */
+
+static void a_partial_mesh_has_the_flows_of_its_list(void **state)
+{
+    static const uint32_t list[] = {1, 0, 2, 0, 0, 3, 0, 1};
+    struct pattern_request request = {.name = "partial_mesh", .n = 5, .list = {list, 8}};
+    struct pattern_plan *plan = plan_of(&request);
+    struct pattern_flow flows[4];
+
+    (void)state;
+    check_views(&request);
+    assert_int_equal(pattern_phases(plan), 1);
+    assert_phase_name(plan, 0, "partial mesh");
+    assert_int_equal(pattern_flows(plan, 0, 0, PATTERN_SENDS, flows, 4), 2);
+    assert_int_equal(flows[0].dst, 3);
+    assert_int_equal(flows[1].dst, 1);
+    assert_int_equal(pattern_flows(plan, 0, 0, PATTERN_RECEIVES, flows, 4), 2);
+    assert_int_equal(flows[0].src, 1);
+    assert_int_equal(flows[1].src, 2);
+    assert_int_equal(pattern_flows(plan, 0, 4, PATTERN_SENDS, flows, 4), 0);
+    pattern_plan_free(plan);
+}
+
 static void random_patterns_are_named_and_differ(void **state)
 {
     struct pattern_plan *plan =
@@ -866,6 +889,7 @@ int main(void)
         cmocka_unit_test(random_patterns_draw_half_of_the_ranks_evenly),
         cmocka_unit_test(random_patterns_of_a_higher_degree_have_more_flows),
         cmocka_unit_test(random_patterns_are_named_and_differ),
+        cmocka_unit_test(a_partial_mesh_has_the_flows_of_its_list),
         cmocka_unit_test(room_limits_what_is_written),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(plans_of_many_ranks_are_small),

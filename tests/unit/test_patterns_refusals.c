@@ -9,6 +9,7 @@
 
 static const uint32_t self[] = {0, 1, 5, 5}, twice[] = {0, 1, 2, 0}, beyond[] = {0, 8};
 static const uint32_t ranks[] = {0, 1, 2, 3, 4, 5, 6, 7};
+static const uint32_t twins[] = {3, 3, 1, 2, 2, 1, 1, 2};
 
 static const struct pattern_ranks overlapping[] = {{ranks, 4}, {ranks + 3, 4}};
 static const struct pattern_ranks empty_second[] = {{ranks, 4}, {ranks + 4, 0}};
@@ -24,8 +25,8 @@ static const struct pattern_ranks three_and_five[] = {{ranks, 3}, {ranks + 3, 5}
 static const struct refusal refusals[] = {
     {{.n = 8}, "the pattern has no name"},
     {{.name = "star", .n = 8},
-     "pattern \"star\" is not known: it is one of chain, pairs, aapc, ring, random, pingpong, "
-     "pingping, sendrecv, exchange, bcast, reduce, allreduce, reduce_scatter, allgather, "
+     "pattern \"star\" is not known: it is one of chain, pairs, aapc, ring, random, partial_mesh, "
+     "pingpong, pingping, sendrecv, exchange, bcast, reduce, allreduce, reduce_scatter, allgather, "
      "allgatherv, alltoall, alltoallv, barrier, nas_ep, nas_is, nas_cg, nas_mg, nas_ft, nas_lu, "
      "nas_sp, nas_bt, hpl, halo"},
     {{.name = "chain", .n = 0}, "chain: 0 ranks: a pattern needs 2 to 65536"},
@@ -56,6 +57,13 @@ static const struct refusal refusals[] = {
      "random: count 65537: it is how many patterns are drawn, 1 to 65536"},
     {{.name = "random", .n = 8, .count = 1, .degree = 17}, "random: degree 17 is more than 16"},
     {{.name = "ring", .n = 8, .count = 1, .degree = 1}, "ring takes no degree"},
+
+    {{.name = "partial_mesh", .n = 8}, "partial_mesh needs a list of at least one flow"},
+    {{.name = "partial_mesh", .n = 8, .list = {ranks, 3}}, "list: 3 ranks do not make flows"},
+    {{.name = "partial_mesh", .n = 3, .list = {ranks, 4}}, "list: there is no rank 3 among 3"},
+    {{.name = "partial_mesh", .n = 8, .list = {twins, 2}}, "list: a flow from rank 3 to itself"},
+    {{.name = "partial_mesh", .n = 8, .list = {twins + 2, 6}},
+     "list: the flow from rank 1 to rank 2 is named twice"},
 
     {PAIRS(.partners = "friends"),
      "partners \"friends\" is not known: it is one of neighbours, halves, shift, inside, across, "
@@ -126,11 +134,11 @@ static void a_short_room_cuts_the_sentence(void **state)
 static void names_are_those_of_the_table(void **state)
 {
     static const char *const expected[] = {
-        "chain",          "pairs",     "aapc",       "ring",     "random",    "pingpong",
-        "pingping",       "sendrecv",  "exchange",   "bcast",    "reduce",    "allreduce",
-        "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier",
-        "nas_ep",         "nas_is",    "nas_cg",     "nas_mg",   "nas_ft",    "nas_lu",
-        "nas_sp",         "nas_bt",    "hpl",        "halo"};
+        "chain",     "pairs",          "aapc",      "ring",       "random",   "partial_mesh",
+        "pingpong",  "pingping",       "sendrecv",  "exchange",   "bcast",    "reduce",
+        "allreduce", "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv",
+        "barrier",   "nas_ep",         "nas_is",    "nas_cg",     "nas_mg",   "nas_ft",
+        "nas_lu",    "nas_sp",         "nas_bt",    "hpl",        "halo"};
     const size_t count = sizeof(expected) / sizeof(expected[0]);
     const char *const *names = pattern_names();
 
@@ -141,6 +149,8 @@ static void names_are_those_of_the_table(void **state)
         assert_string_equal(names[i], expected[i]);
         request.natural = strcmp(names[i], "ring") == 0;
         request.count = strcmp(names[i], "random") == 0;
+        if (strcmp(names[i], "partial_mesh") == 0)
+            request.list = (struct pattern_ranks){ranks, 4};
         pattern_plan_free(plan_of(&request));
     }
     assert_null(names[count]);

@@ -344,7 +344,13 @@ class _Draft:
             if key not in _NOT_FLOWS and self.values.get(key) is not None
         }
         members = Members(self.site, part.network, part.ranks)
-        for key, number in (("groups", members.groups), ("partners", members.pairs)):
+        listed = self.point.pattern == "partial_mesh"
+        if listed and not isinstance(pattern.get("partners"), tuple):
+            raise self.problem(
+                "partners", "partial_mesh needs a list: [[source, destination], ...]"
+            )
+        pairs = members.flows if listed else members.pairs
+        for key, number in (("groups", members.groups), ("partners", pairs)):
             if isinstance(pattern.get(key), tuple):
                 try:
                     pattern[key] = number(pattern[key])
@@ -353,7 +359,9 @@ class _Draft:
         if self.values["traffic"] == "pingpong" and not self._draws_partners():
             pattern["there_and_back"] = True
         if isinstance(pattern.get("partners"), list):
-            pattern |= {"list": pattern["partners"], "partners": "list"}
+            pattern["list"] = pattern.pop("partners")
+            if not listed:
+                pattern["partners"] = "list"
         if "groups" in pattern:
             pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
         return pattern | (self._of_steps() if self.by_steps else {})

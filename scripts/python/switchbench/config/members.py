@@ -43,6 +43,19 @@ class Members:
                 found[rank] = None
         return list(found)
 
+    def flows(self, flows: NamedPairs) -> list[int]:
+        """Rank numbers, flat: source, destination, source, ..."""
+        found: dict[tuple[int, int], None] = {}
+        for names in flows:
+            source, destination = (self._rank(name) for name in names)
+            words = f"{self.ranks[source].name} to {self.ranks[destination].name}"
+            if source == destination:
+                raise ValueError(f"{words} is no flow")
+            if (source, destination) in found:
+                raise ValueError(f"{words} is named twice")
+            found[source, destination] = None
+        return [rank for flow in found for rank in flow]
+
     def groups(self, groups: NamedGroups) -> list[list[int]]:
         """Rank numbers of each group, in the order written; ports that are no ranks are left."""
         found = []

@@ -53,6 +53,7 @@ PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "aapc": {"order": "shift", "sync": "barrier"},
     "ring": {"natural": True, "count": DEFAULT_RINGS, "directions": "both"},
     "random": {"degree": 1, "count": DEFAULT_DRAWS},
+    "partial_mesh": {},
     **{
         name: ({"algorithm": words[0]} if words else {}) | ({"skew": 0} if name in SKEWED else {})
         for name, words in FUNCTIONS.items()

@@ -41,11 +41,12 @@ from .fields import (
 from .steps import COMPOSITE, FUNCTIONS, KERNELS
 from .words import shown
 
-PATTERNS = ("chain", "pairs", "aapc", "ring", "random", *FUNCTIONS, *KERNELS, COMPOSITE)
+_FLOWS = ("chain", "pairs", "aapc", "ring", "random", "partial_mesh")
+PATTERNS = (*_FLOWS, *FUNCTIONS, *KERNELS, COMPOSITE)
 TRANSPORTS = ("dpdk", "verbs", "tcp")
 
 Pattern = Literal[
-    "chain", "pairs", "aapc", "ring", "random",
+    "chain", "pairs", "aapc", "ring", "random", "partial_mesh",
     "pingpong", "pingping", "sendrecv", "exchange", "bcast", "reduce", "allreduce",
     "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier",
     "nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft", "nas_lu", "nas_sp", "nas_bt", "hpl", "halo",

@@ -34,6 +34,7 @@ PATTERN_KEYS = {
     "aapc": ("order", "sync"),
     "ring": ("natural", "count", "directions"),
     "random": ("degree", "count"),
+    "partial_mesh": ("partners",),
     **{name: steps.keys_of(name) for name in steps.FUNCTIONS},
     **{name: tuple(told) for name, told in steps.KERNELS.items()},
     steps.COMPOSITE: ("count",),
