@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/ethtool.h>
+#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/rtnetlink.h>
@@ -197,6 +198,21 @@ static bool is_ring(const struct iface *iface, int fd)
            same_namespace(iface, fd);
 }
 
+/* Packet sockets hear what other sockets of the host send by the interface, too. The driver's are
+ * in a fanout group, which PACKET_IGNORE_OUTGOING does not reach; a filter does. */
+static void ignore_outgoing(int fd)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    const struct sock_fprog filter = {.len = sizeof code / sizeof code[0], .filter = code};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+}
+
 #define SLOT_OVERHEAD 1024u /* the kernel's own by frame: an sk_buff and its bits */
 
 void iface_find_ring(struct iface *iface, uint32_t frames, uint32_t slot_bytes)
@@ -215,6 +231,8 @@ void iface_find_ring(struct iface *iface, uint32_t frames, uint32_t slot_bytes)
             is_ring(iface, atoi(entry->d_name)))
             iface->ring_fds[iface->ring_count++] = atoi(entry->d_name);
     closedir(folder);
+    for (unsigned i = 0; i < iface->ring_count; i++)
+        ignore_outgoing(iface->ring_fds[i]);
 }
 
 int64_t iface_ring_drops(struct iface *iface)

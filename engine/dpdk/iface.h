@@ -46,7 +46,8 @@ int iface_promiscuous(struct iface *iface, struct err *err);
 bool iface_running(const struct iface *iface);
 int iface_counts(const struct iface *iface, struct iface_counts *counts);
 /* Finds the sockets that the AF_PACKET driver has just opened on the interface in this process:
- * the only place where the kernel says how many frames found its ring full. */
+ * the only place where the kernel says how many frames found its ring full. From now on they hear
+ * what comes by the interface, not what other programs of this host send by it. */
 void iface_find_ring(struct iface *iface, uint32_t frames, uint32_t slot_bytes);
 /* Frames that found the ring full since it was opened; -1: not known. */
 int64_t iface_ring_drops(struct iface *iface);

@@ -10,6 +10,8 @@
 #include "netlab.h"
 #include "netns.h"
 
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,6 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -147,12 +151,49 @@ static void check_counters(void)
     }
 }
 
+#define OTHERS 50u
+
+/* Broadcast frames of another program on node 0's host. */
+static void send_others(void)
+{
+    uint8_t frame[60] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 0x88, 0xb5};
+    struct sockaddr_ll to = {.sll_family = AF_PACKET};
+    struct err err = {""};
+    int before, fd;
+
+    assert_int_equal(netns_enter(netlab_namespace(0), &before, &err), 0);
+    to.sll_ifindex = (int)if_nametoindex("eth0");
+    fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    for (unsigned i = 0; i < OTHERS; i++)
+        assert_int_equal(
+            sendto(fd, frame, sizeof frame, 0, (const struct sockaddr *)&to, sizeof to),
+            sizeof frame);
+    close(fd);
+    netns_leave(before);
+}
+
+/* They are foreign where they arrive, and nothing where they are sent. */
+static void check_others(void)
+{
+    struct battery_run run;
+
+    battery_begin(&run);
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    send_others();
+    battery_play(&run);
+    battery_whole(&run, 50);
+    assert_true(run.counts[0].foreign < OTHERS); /* kernels speak, too */
+    assert_true(run.counts[1].foreign >= OTHERS);
+}
+
 static void more(struct transport_port **ports, const struct port_conf *confs)
 {
     (void)ports;
     (void)confs;
     check_pages();
     check_counters();
+    check_others();
 }
 
 /* The switch's port to port 2 carries half of what port 1 sends on, and queues the rest. What waits
