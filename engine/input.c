@@ -2,7 +2,7 @@
 #include "input.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,10 +23,6 @@ struct input {
 
 int input_open(struct input **input, int fd, bool whole, struct err *err)
 {
-    int flags = fcntl(fd, F_GETFL);
-
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return err_set(err, -errno, "can't read documents: %s", strerror(errno));
     *input = calloc(1, sizeof **input);
     if (*input == NULL)
         return err_set(err, -ENOMEM, "out of memory");
@@ -106,12 +102,21 @@ static void find_whole(struct input *input)
     input->searched = size;
 }
 
+/* Whether a read would not wait. Not by O_NONBLOCK: other processes that share the file, as a shell
+ * shares its terminal, would have to live with it. */
+static bool is_ready(const struct input *input)
+{
+    struct pollfd ready = {.fd = input->fd, .events = POLLIN};
+
+    return poll(&ready, 1, 0) > 0;
+}
+
 int input_read(struct input *input, struct err *err)
 {
     ssize_t n;
     int rc;
 
-    while (!input->ended) {
+    while (!input->ended && is_ready(input)) {
         rc = make_room(input, err);
         if (rc < 0)
             return rc;

@@ -10,7 +10,7 @@
 
 struct input; /* opaque */
 
-/* Reads from `fd`, which becomes non-blocking and stays the caller's. `whole`: the last document
+/* Reads from `fd`, which stays the caller's, as do its flags. `whole`: the last document
  * may lack its "..." (a file); on a pipe, a document cut short by the end is not run. */
 int input_open(struct input **input, int fd, bool whole, struct err *err);
 void input_close(struct input *input);

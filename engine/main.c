@@ -424,6 +424,15 @@ static int run_node(struct node *node)
     return node->status;
 }
 
+/* A plan has no partners who would have to be told: a signal ends it at once. */
+static void unblock_signals(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 static int print_plan(struct node *node, struct err *err)
 {
     struct document *document = NULL;
@@ -432,10 +441,12 @@ static int print_plan(struct node *node, struct err *err)
     if (rc < 0)
         return node->err.text[0] != '\0' ? err_set(err, rc, "%s", node->err.text)
                                          : err_set(err, -EINVAL, "no plan document");
-    if (document_kind(document) != DOCUMENT_PLAN)
+    if (document_kind(document) != DOCUMENT_PLAN) {
         rc = err_set(err, -EINVAL, "--plan wants a plan document");
-    else
+    } else {
+        unblock_signals();
         rc = plan_print(node->records, document->plan, err);
+    }
     document_free(document);
     return rc;
 }

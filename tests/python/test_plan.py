@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from configs import LAB, LAB_EXAMPLE, PROJECT, TRANSPORTS_EXAMPLE, needs_engine, write_files
 from switchbench import engine
 from switchbench.cli import COMMANDS, build_parser, main
+from switchbench.launch.engine import find_engine
 
 pytestmark = needs_engine
 
@@ -213,6 +215,23 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
             stdout=gone, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None:
+    """Also while nobody reads what it writes."""
+    words = [str(find_engine()), "--plan"]
+    request = engine.PlanRequest.of(1024, {"name": "aapc", "order": "shift"}, 1)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:
+        assert node.stdin is not None and node.stdout is not None
+        node.stdin.write(request.document(None, numbers="packed").encode())
+        node.stdin.close()
+        assert len(node.stdout.read(64)) == 64
+        node.send_signal(number)
+        try:
+            assert node.wait(timeout=20) == -number
+        finally:
+            node.kill()
 
 
 def test_help_has_examples() -> None:

@@ -27,7 +27,8 @@ static void set_scene(struct scene *scene, bool whole)
     struct err err = {0};
     int ends[2];
 
-    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
     *scene = (struct scene){.reader = ends[0], .writer = ends[1]};
     assert_int_equal(input_open(&scene->input, scene->reader, whole, &err), 0);
 }
@@ -239,9 +240,27 @@ static void only_one_document_is_limited_in_size(void **state)
     strike(&scene);
 }
 
+/* A shell that shares its terminal with a node would find it changed. */
+static void test_flags_of_the_file_stay(void **state)
+{
+    struct scene scene;
+    int before;
+
+    (void)state;
+    set_scene(&scene, false);
+    before = fcntl(scene.reader, F_GETFL);
+    assert_int_equal(before & O_NONBLOCK, 0);
+    say(&scene, "beat: 1\n...\n"); /* and reads twice: nobody waits */
+    assert_int_equal(next_beat(&scene), 1);
+    end(&scene);
+    assert_int_equal(fcntl(scene.reader, F_GETFL), before);
+    strike(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flags_of_the_file_stay),
         cmocka_unit_test(any_pieces_make_a_document),
         cmocka_unit_test(many_documents_wait_in_order),
         cmocka_unit_test(empty_documents_are_passed_over),
