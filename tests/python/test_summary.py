@@ -175,6 +175,8 @@ def test_unobserved_host_drops_are_null_and_known_ones_count() -> None:
         "port": "node2:e0",
         "short_percent": None,
         "dropped_frames": 3,
+        "late_ms": None,
+        "window_off_percent": None,
         "reason": "3 frames dropped in the host",
     }
 
@@ -189,6 +191,51 @@ def test_offered_below_intended_names_the_host() -> None:
     assert limit["port"] == "node1:e0"
     assert limit["short_percent"] == pytest.approx(100 * 200 / 8200)
     assert limit["reason"] == "offered 2.4 % less than intended"
+
+
+def test_a_late_start_names_the_host() -> None:
+    records = pair_records()
+    for record in records:
+        if record["type"] == "phase":
+            record |= {"start_run_ns": 5_000_000_000, "start_skew_us": 14_000.0}
+        if record["type"] == "port":
+            late_ms = 14 if record["port"] == "node2:e0" else 1
+            record |= {"start_run_ns": 5_000_000_000 + late_ms * 1_000_000}
+    (entry,) = summarise(records)["trials"]
+    (limit,) = entry["host_limited"]
+    assert (limit["port"], limit["late_ms"]) == ("node2:e0", 14.0)
+    assert limit["reason"] == "started 14.0 ms late"
+
+
+@pytest.mark.parametrize(("skew_us", "limited"), [(4_000.0, False), (14_000.0, True)])
+def test_a_skew_limits_the_phase_though_no_port_is_known(skew_us: float, limited: bool) -> None:
+    records = pair_records()
+    for record in records:
+        if record["type"] == "phase":
+            record |= {"start_skew_us": skew_us}
+    (entry,) = summarise(records)["trials"]
+    assert bool(entry["host_limited"]) == limited
+
+
+def test_a_window_off_its_length_leaves_the_means() -> None:
+    """node2's worker was away when the window opened: its flow is in the total alone."""
+    records = pair_records()
+    (usual,) = summarise(pair_records())["trials"]
+    records[3] |= {"window_ns": 985_000_000}
+    summary = summarise(records)
+    (entry,) = summary["trials"]
+    (limit,) = entry["host_limited"]
+    assert limit["port"] == "node2:e0"
+    assert limit["window_off_percent"] == pytest.approx(1.5)
+    assert limit["reason"] == "its window was 1.5 % off its length"
+    left, gone = (8 * record["window_payload_bytes"] / 1e6 for record in (records[5], records[3]))
+    rates = entry["throughput"]
+    assert rates["min"] == rates["mean"] == rates["max"] == pytest.approx(left)
+    assert rates["total"] == pytest.approx(left + gone / 0.985)
+    assert entry["slowest"] == {"src": records[5]["src"], "dst": records[5]["dst"]}
+    assert entry["offered_load"] == pytest.approx(usual["offered_load"])
+    records[3] |= {"window_ns": 995_000_000}
+    assert summarise(records)["trials"][0]["host_limited"] == []
 
 
 def test_forwarders_are_not_asked_for_a_load() -> None:

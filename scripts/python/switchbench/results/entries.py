@@ -88,27 +88,35 @@ def _ended_ns(flow: Flow) -> int:
 
 
 def throughput(flows: list[Flow], shares: m.PortShares) -> dict[str, Any]:
-    rates = [m.payload_bps(flow) for flow in flows]
+    """Flows whose window was off are in the total alone."""
+    every = [m.payload_bps(flow) for flow in flows]
+    rates = [None if flow.window_off else rate for flow, rate in zip(flows, every, strict=True)]
     known = [(rate, flow) for rate, flow in zip(rates, flows, strict=True) if rate is not None]
     slowest = min(known, key=lambda pair: (pair[0], -_ended_ns(pair[1])))[1] if known else None
+    off = [flow for flow in flows if flow.window_off]
+    received = _without(shares.destination, {flow.dst for flow in off})
 
     def mega(bps: float | None) -> float | None:
         return None if bps is None else bps / m.MEGA
 
     return {
-        "offered_load": m.mean(shares.offered.values()),
+        "offered_load": m.mean(_without(shares.offered, {flow.src for flow in off})),
         "throughput": {
             "layer": "payload",
             "unit": "Mbit/s",
             "min": mega(m.least(rates)),
             "mean": mega(m.mean(rates)),
             "max": mega(m.greatest(rates)),
-            "total": mega(m.total(rates)),
-            "percent_of_line": m.mean(shares.destination.values()),
-            "least_percent_of_line": m.least(shares.destination.values()),
+            "total": mega(m.total(every)),
+            "percent_of_line": m.mean(received),
+            "least_percent_of_line": m.least(received),
         },
         "slowest": None if slowest is None else {"src": slowest.src, "dst": slowest.dst},
     }
+
+
+def _without(shares: dict[str, float | None], ports: set[str]) -> list[float | None]:
+    return [percent for port, percent in shares.items() if port not in ports]
 
 
 def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, Any]:

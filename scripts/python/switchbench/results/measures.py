@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .records import Count, Flow, NodePhase, PacketShape, PhaseKey, PhaseRecords, PortCount
+from .records import Count, Flow, NodePhase, PacketShape, PhaseKey, PortCount
 
 LEAST_FRAME = 64
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
@@ -35,8 +35,6 @@ MEGA = 1e6
 GIGA = 1e9
 
 LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
-HOST_SHARE_SITE = 0.001  # offered below intended: the host could not keep up
-HOST_SHARE_LAB = 0.03
 
 
 def total(values: Iterable[float | None]) -> float | None:
@@ -258,49 +256,6 @@ def process_cpu_s(nodes: dict[str, NodePhase]) -> float | None:
     """CPU seconds of the node processes alone: what is missing from the machines' is the kernel's
     own (softirq, its threads) and all else that they did."""
     return total(node.cpu_s for node in nodes.values())
-
-
-@dataclass(frozen=True)
-class HostLimit:
-    """A host that was, or may have been, the limit: not the network."""
-
-    port: str
-    short_percent: float | None  # offered so much less than intended; None: it kept up
-    dropped_frames: int | None  # dropped in the host; None: none, or not observed
-
-    @property
-    def reason(self) -> str:
-        """In words."""
-        words = []
-        if self.short_percent is not None:
-            words.append(f"offered {self.short_percent:.1f} % less than intended")
-        if self.dropped_frames is not None:
-            frames = "frame" if self.dropped_frames == 1 else "frames"
-            words.append(f"{self.dropped_frames} {frames} dropped in the host")
-        return ", ".join(words)
-
-
-def host_limits(phase: PhaseRecords, allowed_share: float) -> list[HostLimit]:
-    """Ports whose hosts could not offer what was intended, or dropped frames themselves.
-
-    TCP sends less than intended because the network tells it to: only frames are judged so.
-    """
-    made: dict[str, tuple[int, int]] = {}  # port: frames sent, frames intended
-    for flow in phase.flows.values():
-        side = flow.source
-        if side is None or side.role != "generate" or not side.intended:
-            continue
-        if side.whole.frames is not None:
-            sent, intended = made.get(flow.src, (0, 0))
-            made[flow.src] = (sent + side.whole.frames, intended + side.intended)
-    short = {
-        name: 100.0 * (1.0 - sent / intended)
-        for name, (sent, intended) in made.items()
-        if 1.0 - sent / intended > allowed_share
-    }
-    drops = {name: count for name, port in phase.ports.items() if (count := host_drops(port))}
-    names = sorted(short.keys() | drops.keys())
-    return [HostLimit(name, short.get(name), drops.get(name)) for name in names]
 
 
 def receive_buffer_bytes(flows: Iterable[Flow]) -> dict[str, float]:

@@ -74,6 +74,7 @@ class Flow:
     source: Side | None = None
     destination: Side | None = None
     settled: bool = True  # false: stopped in the middle, with frames still under way
+    window_off: bool = False  # its tester's window was not as agreed: it enters no mean
     packet: PacketShape | None = None  # of verbs; None: frames are seen, or it is TCP
     times: dict[str, Histogram] = field(default_factory=dict)  # by kind
 
@@ -102,6 +103,7 @@ class PortCount:
     dropped_send: int | None
     errors: int | None
     pause: int | None
+    start_run_ns: int | None  # when it really began
     # of an RDMA device
     retransmitted: int | None
     out_of_sequence: int | None
@@ -118,6 +120,7 @@ class NodePhase:
     name: str | None
     state: str | None
     drained: bool | None
+    start_run_ns: int | None  # agreed
     window_ns: int | None
     elapsed_ns: int | None
     start_skew_us: float | None

@@ -61,6 +61,7 @@ from .records import (
 )
 from .statistics import RepeatTable
 from .switch_counters import compare_counters
+from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, mark_windows
 from .transports import compare
 from .whereabouts import whereabouts
 
@@ -356,11 +357,16 @@ class Summary:
             flow.settled = how not in ("flooded", "stopped")
             flow.packet = self._packet(place.trial, flow)
         shares = m.port_shares(flows, lines)
-        allowed = m.HOST_SHARE_LAB if self._run.site.launch == "lab" else m.HOST_SHARE_SITE
-        limits = m.host_limits(phase, allowed)
+        times = timing(place, nodes)
+        window_s = times["window_s"] if place.trial.traffic == "stream" else None
+        mark_windows(flows, window_s)
+        in_lab = self._run.site.launch == "lab"
+        limits = host_limits(
+            phase, nodes, SHORT_SHARE_LAB if in_lab else SHORT_SHARE_SITE, window_s
+        )
         entry = (
             setting(place, lines)
-            | timing(place, nodes)
+            | times
             | throughput(flows, shares)
             | counts(flows, phase, place.trial.transport)
             | rdma(flows, phase, place.trial.transport)
@@ -371,7 +377,7 @@ class Summary:
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
                 "whereabouts": None,
                 "disorder": disorder_entry(flows, phase.disorders, place.trial.transport),
-                "interim": interim_entry(phase.courses, place.trial.traffic),
+                "interim": interim_entry(_whole(phase.courses, flows), place.trial.traffic),
                 "state": how,
                 "host_limited": [asdict(limit) | {"reason": limit.reason} for limit in limits],
                 "records": where(place.key, phase),
@@ -460,6 +466,12 @@ class Summary:
             words = f"{lost} flows have" if lost > 1 else "1 flow has"
             sentences.append(f"{words} the record of one side only")
         return sentences
+
+
+def _whole(courses: Mapping[tuple[str, str], Any], flows: list[Flow]) -> dict[Any, Any]:
+    """Without those of flows whose window was off."""
+    off = {(flow.src, flow.dst) for flow in flows if flow.window_off}
+    return {ends: course for ends, course in courses.items() if ends not in off}
 
 
 def _left_out(about: Mapping[str, Any]) -> Iterator[str]:

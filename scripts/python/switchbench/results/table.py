@@ -21,6 +21,7 @@ from rich.table import Table
 
 from ..model import SCHEDULE
 from . import clocks, figures, latency_table, messages, side_by_side, steps_table, verdict_table
+from . import measures as m
 from .figures import Unit, unit_for
 from .statistics import MEASURE
 from .whereabouts import in_network
@@ -445,6 +446,12 @@ class Report:
             drops = sum(limit["dropped_frames"] or 0 for limit in found)
             if drops:
                 words.append(f"{figures.of(drops, 'frame')} dropped in the host")
+            late = m.greatest(limit.get("late_ms") for limit in found)
+            if late:
+                words.append(f"started up to {late:.1f} ms late")
+            off = m.greatest(limit.get("window_off_percent") for limit in found)
+            if off:
+                words.append(f"its window was up to {off:.1f} % off its length")
             sentences.append(f"{port}: {', '.join(words)}, in {figures.of(len(found), 'phase')}")
         return sentences
 
