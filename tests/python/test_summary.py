@@ -10,11 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from switchbench.model import Load, Part, Run
+from switchbench.model import Load, Part, Run, Site
 from switchbench.results.summary import Summary, schema
 from synthetic import (
     about,
     frame_side,
+    frames_count,
     hello,
     make_run,
     make_site,
@@ -325,27 +326,77 @@ def test_asked_load_in_frames_becomes_percent() -> None:
     assert entry["load"] == {"fps": 4063.5}
 
 
-@pytest.mark.parametrize(("frames", "alarmed"), [(8129, False), (8134, True)])
-def test_alarm_above_line_rate(frames: int, alarmed: bool) -> None:
-    # 100M carries 8,127.4 frames/s of 1,518; 0.02 % more is 8,129.06. One queue: 4 frames.
-    site = make_site(queue_bytes=4 * 1538)
+def above_line(frames: int, window_s: float, site: Site, **more: Any) -> list[str]:
+    """The alarms of a phase in which node2 got so many frames of 1,518 bytes; `more`: what else its
+    flow's source says."""
     records = pair_records()
+    window = {"window_ns": round(window_s * 1e9)}
+    for record in records:
+        if record["type"] in ("flow", "phase"):
+            record |= window
     for record in records[2:4]:
         record |= {"window_frames": frames, "window_frame_bytes": frames * 1518}
-    alarms = summarise(records, make_run(site, make_trial(site)))["alarms"]
-    assert any("node2:e0" in alarm and "line rate" in alarm for alarm in alarms) == alarmed
+    for record in records[4:6]:
+        record |= frames_count("window_", round(7000 * window_s))
+    records[2] |= more
+    result = summarise(records, make_run(site, make_trial(site, window_s=window_s)))
+    alarms: list[str] = result["alarms"]
+    return [alarm for alarm in alarms if "line rate" in alarm]
 
 
-def test_tcp_may_read_what_its_buffer_held() -> None:
+@pytest.mark.parametrize(
+    ("window_s", "frames", "alarmed"),
+    # 100M carries 8,127.4 frames/s; 0.02 % and one frame more are allowed.
+    [
+        (1.0, 8130, False),
+        (1.0, 8131, True),
+        (0.1, 813, False),
+        (0.1, 815, True),
+        (20.0, 162_582, False),
+        (20.0, 162_584, True),
+    ],
+)
+def test_alarm_above_line_rate(window_s: float, frames: int, alarmed: bool) -> None:
+    """In a window of any length, and whatever the switch's queue held when it opened."""
+    site = make_site(queue_bytes=65536, launch="ssh")
+    alarms = above_line(frames, window_s, site)
+    assert [alarm.partition(":")[0] for alarm in alarms if "to it" in alarm] == ["node2"] * alarmed
+
+
+def test_an_alarm_names_the_burst_and_the_host_behind_it() -> None:
+    """2 s at 100.52 %: no line does that, a shaper whose bucket had filled does."""
+    site = make_site(queue_bytes=200_000, burst_bytes=200_000)
+    (alarm,) = above_line(16_339, 2.0, site)
+    assert alarm.startswith("node2:e0: 100.52 % of its line rate delivered to it")
+    assert "the host of node1:e0 sent late what was due before the window" in alarm
+    assert "`burst`" in alarm
+    (alarm,) = above_line(16_339, 2.0, site, **frames_count("window_", 15_000))
+    assert "the host of" not in alarm
+    assert "`burst`" in alarm
+    assert all("no line carries that" in alarm for alarm in above_line(16_700, 2.0, site))
+
+
+def test_an_alarm_names_the_host_that_was_away() -> None:
+    site = make_site(queue_bytes=200_000, burst_bytes=200_000)
+    (alarm,) = above_line(16_339, 2.0, site, window_ns=1_900_000_000)
+    assert "the host of node1:e0 may be why: its window was 5.0 % off its length" in alarm
+
+
+def test_tcp_may_read_what_waited_behind_a_missing_segment() -> None:
     trial = make_trial(SITE, transport="tcp", sizes=(65536,), size_unit="message", flows=1)
     ends = ("node1:e0", "node2:e0")
     line = 12_500_000 * 1448 // 1538
-    for late, alarmed in ((60_000, False), (200_000, True)):
+    for late, segments, alarmed in (
+        (60_000, 50, False),
+        (200_000, 500, True),  # the buffer does not hold so much
+        (60_000, 0, True),  # none was missing
+    ):
+        measures = {"receive_buffer_bytes": 131_072, "out_of_order_segments": segments}
         records = [
             tcp_side("source", *ends, line, line),
             tcp_side("destination", *ends, line, line + late),
         ]
-        records[1] |= {"measures": {"receive_buffer_bytes": 131_072}}
+        records[1] |= {"measures": measures}
         alarms = summarise(records, make_run(SITE, trial))["alarms"]
         assert bool(alarms) == alarmed
 

@@ -51,7 +51,8 @@ class Site:
     guests: bool = False  # the lab's nodes are virtual machines
     deadman_ms: int = 500
     barrier_timeout_ms: int = 5000
-    queue_bytes: int | None = None  # the lab's queues: what a port may be above line rate by
+    queue_bytes: int | None = None  # the lab's queues: what may wait there when a window opens
+    burst_bytes: int | None = None  # what the lab's shapers let pass at once after silence
     smallest_queue_bytes: int | None = None  # ... and what a late sender has to leave room in
     queueing_s: float | None = None  # the lab's longest queueing delay: what a drain must outwait
     notes: tuple[str, ...] = ()  # what was asked for and is not so, without being a mistake

@@ -13,6 +13,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ..errors import ConfigurationError
 from ..lab import switches
 from ..lab import topology as topologies
+from ..lab.shaper import Shaper
 from ..lab.topology import ROUTED, SITE, UNSHAPED, Topology, TopologyError
 from ..lab.wiring import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..model import Port, Process, Site
@@ -89,6 +90,7 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
         guests=topology.guests is not None,
         queue_bytes=max(cable.queue_bytes for cable in topology.cables),
         smallest_queue_bytes=_smallest_queue_bytes(topology),
+        burst_bytes=_burst_bytes(topology),
         queueing_s=_queueing_s(topology),
         effective=effective,
     )
@@ -234,6 +236,18 @@ def _modules(topology: Topology, ports: Sequence[Port]) -> dict[str, tuple[str, 
             continue
         groups[node.module] = (*groups.get(node.module, ()), port.name)
     return groups
+
+
+def _burst_bytes(topology: Topology) -> int | None:
+    """None where no shaper of ours stands: a modelled switch lets none pass."""
+    if topology.model is not None:
+        return None
+    shaped = [cable for cable in topology.cables if cable.rate_bps != UNSHAPED]
+    bursts = [
+        Shaper(cable.rate_bps, cable.queue_bytes, topology.mtu, topology.burst_bytes).burst_bytes
+        for cable in shaped
+    ]
+    return max(bursts, default=None)
 
 
 def _queueing_s(topology: Topology) -> float:

@@ -1,20 +1,117 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bandwidths of steps that no line between their ranks carries: what is wrong with them.
+"""Rates that no line carries: what is wrong with them (doc/measures.md, "Above line rate").
 
-A window's rates are watched where they are made (summary.py); steps have none, but what HPCC and
-IMB call bandwidth is a message by its time. A lab's shapers have a bucket (`burst`) that is full
-after silence, and a message that waits for another is often sent after silence.
+Of windows, by port; and of steps, which have none, but what HPCC and IMB call bandwidth is a
+message by its time. A lab's shapers have a bucket (`burst`) that is full after silence, and a
+message that waits for another is often sent after silence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..model import Site
-from .measures import LINE_ALARM_SHARE
+from . import measures as m
+from .records import Flow
 
 Entry = dict[str, Any]
+
+LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
+_NO_LINE = "no line carries that; the line rate is wrong or the count is"
+_BURST = (
+    "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds it to the "
+    "line"
+)
+
+
+# --- windows -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Excess:
+    """A port above its line in one window."""
+
+    port: str
+    percent: float
+    bytes: float  # above the line
+
+
+def windows_above_line(
+    result: m.PhaseResult, lines: Mapping[str, int], site: Site
+) -> Iterator[str]:
+    """A sentence for each way and cause: the port that is the furthest above its line, and how many
+    more there are. `lines`: rates by port."""
+    queue = site.queue_bytes or 0
+    for words, end, waiting, shares in (
+        ("delivered to it", "dst", 0, result.shares.destination),
+        ("delivered from it", "src", queue, result.shares.source),
+    ):
+        causes: dict[str, list[_Excess]] = {}
+        for found in _above(result, end, waiting, lines, shares):
+            causes.setdefault(_cause(result, found, end, site), []).append(found)
+        for cause, ports in causes.items():
+            worst = max(ports, key=lambda found: found.percent)
+            more = f" (and {len(ports) - 1} more ports)" if len(ports) > 1 else ""
+            yield (
+                f"{worst.port}{more}: {worst.percent:.2f} % of its line rate {words} in "
+                f"{result.label}: {cause}"
+            )
+
+
+def _above(
+    result: m.PhaseResult,
+    end: str,
+    waiting: int,
+    lines: Mapping[str, int],
+    shares: Mapping[str, float | None],
+) -> Iterator[_Excess]:
+    """`waiting`: bytes between a port's line and where they are counted, when the window opens."""
+    window_s = result.entry["window_s"]
+    for port, percent in shares.items():
+        line = lines.get(port)
+        if percent is None or not line or not window_s:
+            continue
+        ends = [flow for flow in result.flows if getattr(flow, end) == port]
+        held = waiting + sum(_held_bytes(flow, result) for flow in ends)
+        excess = (percent / 100.0 - 1.0) * line * window_s / 8.0
+        if excess > LINE_ALARM_SHARE * line * window_s / 8.0 + held:
+            yield _Excess(port, percent, excess)
+
+
+def _held_bytes(flow: Flow, result: m.PhaseResult) -> float:
+    """What came before a window opened and counts in it: the rest of a frame or message; of TCP
+    what waited behind a segment that was missing."""
+    if result.entry["size_unit"] == "frame":
+        return max(result.frame_bytes) + m.FRAME_OVERHEAD_L1
+    if flow.packet is not None:
+        sizes = result.entry["size"]
+        return float(max(sizes) if isinstance(sizes, list) else sizes)
+    measures = flow.destination.measures if flow.destination else {}
+    segment = measures.get("mss_bytes") or m.TCP_SEGMENT_PAYLOAD
+    behind = measures.get("out_of_order_segments", 0.0) * segment
+    return segment + m.TCP_SEGMENT_OVERHEAD + min(behind, measures.get("receive_buffer_bytes", 0.0))
+
+
+def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
+    """The host, where one is the cause; the lab's shaper; else what is given as the line."""
+    ports = [found.port, *(flow.src for flow in result.flows if getattr(flow, end) == found.port)]
+    limited = {limit["port"]: limit["reason"] for limit in result.entry["host_limited"]}
+    for port in ports:
+        if port in limited:
+            return f"the host of {port} may be why: {limited[port]}"
+    if not site.burst_bytes or found.bytes > site.burst_bytes:
+        return _NO_LINE
+    asked = max(result.entry["asked_load"] or 0.0, 100.0)
+    for port in ports:
+        sent = result.shares.offered.get(port)
+        if sent is not None and sent > asked * (1.0 + LINE_ALARM_SHARE):
+            return f"the host of {port} sent late what was due before the window, and {_BURST}"
+    return _BURST
+
+
+# --- steps -------------------------------------------------------------------------------------
 
 _HPCC = (
     "MaxPingPongBandwidth_GBytes",
@@ -49,7 +146,7 @@ def _why(site: Site) -> str:
             "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds "
             "messages to the line (doc/hpcc-imb.md)"
         )
-    return "no line carries that; the line rate is wrong or the count is"
+    return _NO_LINE
 
 
 def _bandwidths(steps: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:

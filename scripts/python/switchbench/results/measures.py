@@ -34,8 +34,6 @@ USUAL_PATH_MTU = 1024  # of RoCE on an Ethernet of MTU 1500
 MEGA = 1e6
 GIGA = 1e9
 
-LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
-
 
 def total(values: Iterable[float | None]) -> float | None:
     """The sum; None when any part, or everything, is unknown."""
@@ -256,35 +254,3 @@ def process_cpu_s(nodes: dict[str, NodePhase]) -> float | None:
     """CPU seconds of the node processes alone: what is missing from the machines' is the kernel's
     own (softirq, its threads) and all else that they did."""
     return total(node.cpu_s for node in nodes.values())
-
-
-def receive_buffer_bytes(flows: Iterable[Flow]) -> dict[str, float]:
-    """What the sockets of each port may hold: TCP is counted when it is read, not when it comes."""
-    held: dict[str, float] = {}
-    for flow in flows:
-        if flow.destination is not None:
-            buffer = flow.destination.measures.get("receive_buffer_bytes", 0.0)
-            for port in (flow.src, flow.dst):
-                held[port] = held.get(port, 0.0) + buffer
-    return held
-
-
-@dataclass(frozen=True)
-class LineLimit:
-    """What a port can carry in a window."""
-
-    line_bps: dict[str, int]
-    window_s: float
-    held_bytes: dict[str, float]  # by port: queues and buffers that may empty into the window
-
-    def above(self, shares: dict[str, float | None]) -> dict[str, float]:
-        """Ports above line rate by more than 0.02 % plus what was held: percent of line."""
-        alarms = {}
-        for port, percent in shares.items():
-            line = self.line_bps.get(port)
-            if percent is None or not line or not self.window_s:
-                continue
-            held_share = 8.0 * self.held_bytes.get(port, 0.0) / (line * self.window_s)
-            if percent > 100.0 * (1.0 + LINE_ALARM_SHARE + held_share):
-                alarms[port] = percent
-        return alarms

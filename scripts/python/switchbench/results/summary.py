@@ -20,7 +20,7 @@ from ..verdict.judge import Judge
 from ..verdict.overall import exit_status, overall
 from . import measures as m
 from . import scatter, sweep
-from .above_line import above_line
+from .above_line import above_line, windows_above_line
 from .clocks import ClockTable
 from .directory import RECORDS, SCHEMA
 from .disorder import add_disorder, disorder_entry
@@ -386,7 +386,8 @@ class Summary:
         result = m.PhaseResult(place.key, entry, flows, shares)
         entry["whereabouts"] = whereabouts(phase, entry["lost_frames"], min(result.frame_bytes))
         self._other_traffic.add(result, phase)
-        self._watch_line_rate(result, lines)
+        self._alarms += windows_above_line(result, lines, self._run.site)
+        self._watch_surplus(result)
         self._ports.add(result, place.trial.transport)
         self._findings.add(result, phase, lines)
         self._judge.add(result)
@@ -416,20 +417,7 @@ class Summary:
             for port in place.part.ranks
         }
 
-    def _watch_line_rate(self, result: m.PhaseResult, lines: dict[str, int]) -> None:
-        queue = self._run.site.queue_bytes or 0
-        buffers = m.receive_buffer_bytes(result.flows)
-        held = {port: queue + buffers.get(port, 0.0) for port in lines}
-        limit = m.LineLimit(lines, result.entry["window_s"] or 0.0, held)
-        for words, shares in (
-            ("delivered to it", result.shares.destination),
-            ("delivered from it", result.shares.source),
-        ):
-            for port, percent in limit.above(shares).items():
-                self._alarms.append(
-                    f"{port}: {percent:.2f} % of its line rate {words} in {result.label}: "
-                    "no line carries that; the line rate is wrong or the count is"
-                )
+    def _watch_surplus(self, result: m.PhaseResult) -> None:
         for flow in result.flows:
             surplus = m.surplus_frames(flow)
             if surplus:
