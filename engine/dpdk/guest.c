@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME_MIN 60u /* IEEE 802.3, without FCS */
+#define FRAME_MIN 60u /* IEEE 802.3, without FCS; others' are shorter on links that pad nothing */
 #define ARP_REQUEST 1
 #define ARP_REPLY 2
 #define ND_SOLICITATION 135
@@ -318,17 +318,20 @@ enum guest_verdict guest_hear(struct guest *guest, const uint8_t *frame, uint32_
     uint32_t offset = FRAME_ETHERNET;
     uint16_t type;
 
-    if (length < FRAME_MIN)
+    if (length < FRAME_ETHERNET)
         return GUEST_IGNORES;
     if (frame_u16(frame + 2 * FRAME_MAC) == htobe16(FRAME_TYPE_VLAN))
         offset += FRAME_VLAN;
+    if (length < offset)
+        return GUEST_IGNORES;
     type = be16toh(frame_u16(frame + offset - 2));
-    if (type == FRAME_TYPE_ARP)
+    if (type == FRAME_TYPE_ARP && length >= offset + sizeof(struct arp))
         return hear_arp(guest, frame + offset, answer, answer_length);
     if (type == FRAME_TYPE_IPV6 && length >= offset + FRAME_IPV6 + 24)
         return hear_ipv6(guest, frame + FRAME_MAC, frame + offset, length - offset, answer,
                          answer_length);
-    if (type == FRAME_TYPE_L2 && memcmp(frame, broadcast, FRAME_MAC) == 0 &&
+    if (type == FRAME_TYPE_L2 && length >= offset + SIGNATURE_BYTES &&
+        memcmp(frame, broadcast, FRAME_MAC) == 0 &&
         memcmp(frame + offset, learning, SIGNATURE_BYTES) == 0)
         return GUEST_HEARS;
     return GUEST_IGNORES;

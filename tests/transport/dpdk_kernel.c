@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The battery over dpdk on kernel interfaces: dpdk_kernel af_packet|af_xdp l2|ipv4-udp|ipv6-udp
- * [vlan] [jumbo] [huge] [gateway] [slow]. huge: with hugepages, reserved for the test where none
- * are free; gateway: one case only, in which port 0 reaches port 2 through port 1; slow: one case
- * only, in which the switch carries less than is sent.
+ * [vlan] [jumbo] [huge] [gateway] [router] [slow]. huge: with hugepages, reserved for the test
+ * where none are free; gateway: one case only, in which port 0 reaches port 2 through port 1;
+ * router: one case only, in which it does so through the kernel of the switch's namespace; slow:
+ * one case only, in which the switch carries less than is sent.
  */
 #include "battery.h"
 #include "clock.h"
@@ -33,7 +34,8 @@ static enum header_kind header;
 static bool vlan;
 static bool jumbo;
 static bool huge;
-static bool routed;
+static bool through_port;
+static bool through_kernel;
 static bool slow;
 static char texts[PORTS][4][48];
 
@@ -234,6 +236,58 @@ static void through_gateway(struct transport_port **ports, const struct port_con
     assert_true(run.counts[1].guest_sent >= 2); /* learning and the answer */
 }
 
+/* The switch's own kernel is the gateway of both prefixes: its ARP is not padded on a veth. */
+static void through_router(struct transport_port **ports, const struct port_conf *confs)
+{
+    struct battery_run run;
+
+    (void)ports;
+    (void)confs;
+    battery_begin(&run);
+    battery_add(&run, 0, 2, PATTERN_GENERATE);
+    battery_add(&run, 2, 0, PATTERN_GENERATE);
+    battery_play(&run);
+    battery_whole(&run, 50);
+}
+
+static bool make_router(void)
+{
+    static const char *const commands[][12] = {
+        {"ip", "addr", "add", "198.18.0.254/24", "dev", "br0"},
+        {"ip", "addr", "add", "198.18.1.254/24", "dev", "br0"},
+        {"ip", "addr", "add", "2001:2::fe/64", "dev", "br0", "nodad"},
+        {"ip", "addr", "add", "2001:2:0:1::fe/64", "dev", "br0", "nodad"},
+        {"sh", "-c",
+         "cd /proc/sys/net && echo 1 >ipv4/ip_forward && echo 1 >ipv6/conf/all/forwarding && "
+         "echo 0 >ipv4/conf/all/send_redirects && echo 0 >ipv4/conf/br0/send_redirects"},
+    };
+
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        const char *command[16] = {"ip", "netns", "exec", netlab_switch()};
+
+        memcpy(command + 4, commands[i], sizeof commands[i]);
+        if (netlab_run(command) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void set_prefixes(struct port_conf *confs)
+{
+    bool v6 = header == HEADER_IPV6_UDP;
+
+    confs[0].ipv4 = "198.18.0.1/24";
+    confs[0].ipv6 = "2001:2::1/64";
+    confs[2].ipv4 = "198.18.1.3/24";
+    confs[2].ipv6 = "2001:2:0:1::3/64";
+    if (through_kernel) {
+        confs[0].gateway = v6 ? "2001:2::fe" : "198.18.0.254";
+        confs[2].gateway = v6 ? "2001:2:0:1::fe" : "198.18.1.254";
+    } else {
+        confs[0].gateway = v6 ? "2001:2::2" : "198.18.0.2";
+    }
+}
+
 static const char *make(struct port_conf *confs)
 {
     const char *pages = huge ? reserve_pages() : NULL;
@@ -258,13 +312,10 @@ static const char *make(struct port_conf *confs)
             .ipv6 = texts[i][3],
         };
     }
-    if (routed) {
-        confs[0].ipv4 = "198.18.0.1/24";
-        confs[0].ipv6 = "2001:2::1/64";
-        confs[0].gateway = header == HEADER_IPV6_UDP ? "2001:2::2" : "198.18.0.2";
-        confs[2].ipv4 = "198.18.1.3/24";
-        confs[2].ipv6 = "2001:2:0:1::3/64";
-    }
+    if (through_port || through_kernel)
+        set_prefixes(confs);
+    if (reason == NULL && through_kernel && !make_router())
+        reason = "the kernel can't forward";
     return reason;
 }
 
@@ -325,15 +376,18 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "ipv6-udp") == 0)
             header = HEADER_IPV6_UDP;
         vlan = vlan || strcmp(argv[i], "vlan") == 0;
-        routed = routed || strcmp(argv[i], "gateway") == 0;
+        through_port = through_port || strcmp(argv[i], "gateway") == 0;
+        through_kernel = through_kernel || strcmp(argv[i], "router") == 0;
         huge = huge || strcmp(argv[i], "huge") == 0;
         jumbo = jumbo || strcmp(argv[i], "jumbo") == 0;
         slow = slow || strcmp(argv[i], "slow") == 0;
     }
     if (strcmp(driver, "af_xdp") == 0)
         subject.refusal_count = REFUSALS; /* the last is AF_XDP's */
-    if (routed || slow) {
-        subject.more = routed ? through_gateway : through_slow_link;
+    if (through_port || through_kernel || slow) {
+        subject.more = through_port     ? through_gateway
+                       : through_kernel ? through_router
+                                        : through_slow_link;
         subject.only_more = true;
     }
     if (jumbo)

@@ -63,6 +63,31 @@ static void test_answers_arp(void **state)
     assert_memory_equal(guest.gateway_mac, other, 6);
 }
 
+/* A virtual link pads nothing: a Linux router's ARP is 42 bytes there, 46 with a tag. */
+static void test_frames_need_no_padding(void **state)
+{
+    static const uint8_t tag[4] = {0x81, 0, 0, 77};
+    uint8_t tagged[46], answer[GUEST_FRAME_MAX];
+    uint32_t length = 0;
+
+    (void)state;
+    memcpy(tagged, arp_request, 12);
+    memcpy(tagged + 12, tag, sizeof tag);
+    memcpy(tagged + 16, arp_request + 12, 30);
+    for (unsigned vlan = 0; vlan < 2; vlan++) {
+        struct guest guest = make(HEADER_IPV4_UDP);
+        const uint8_t *frame = vlan ? tagged : arp_request;
+        uint32_t whole = vlan ? 46 : 42;
+
+        for (uint32_t cut = 0; cut < whole; cut++)
+            assert_int_equal(guest_hear(&guest, frame, cut, answer, &length), GUEST_IGNORES);
+        assert_false(guest.gateway_known);
+        assert_int_equal(guest_hear(&guest, frame, whole, answer, &length), GUEST_ANSWERS);
+        assert_true(guest.gateway_known);
+        assert_int_equal(length, 60); /* ours are padded */
+    }
+}
+
 static void test_ignores_what_is_for_others(void **state)
 {
     struct guest guest = make(HEADER_IPV4_UDP);
@@ -75,7 +100,6 @@ static void test_ignores_what_is_for_others(void **state)
     frame[31] = 9;  /* not the gateway */
     assert_int_equal(guest_hear(&guest, frame, 60, answer, &length), GUEST_IGNORES);
     assert_false(guest.gateway_known);
-    assert_int_equal(guest_hear(&guest, frame, 59, answer, &length), GUEST_IGNORES);
     memset(frame, 0, sizeof frame);
     assert_int_equal(guest_hear(&guest, frame, 60, answer, &length), GUEST_IGNORES);
 }
@@ -220,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_arp),
+        cmocka_unit_test(test_frames_need_no_padding),
         cmocka_unit_test(test_ignores_what_is_for_others),
         cmocka_unit_test(test_announcements_are_heard),
         cmocka_unit_test(test_answers_solicitations),
