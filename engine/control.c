@@ -338,16 +338,11 @@ static void learn_clocks(struct control *control, int64_t now_ns)
 
 static void hear_clock(struct control *control, const struct datagram *datagram, int64_t now_ns)
 {
-    struct neighbour *neighbour = neighbours_find(&control->group.neighbours, datagram->sender);
     const struct run_clock_stamps stamps = {datagram->origin_ns, datagram->receive_ns,
                                             datagram->transmit_ns, now_ns};
     const struct offset_estimate root = {datagram->root_offset_ns, datagram->root_bound_ns};
     uint32_t self = control->group.neighbours.self;
 
-    if (!neighbour)
-        return;
-    neighbour->transmit_ns = datagram->transmit_ns;
-    neighbour->receive_ns = now_ns;
     if (self && datagram->sender == session_parent(self))
         run_clock_heard(&control->clock, &stamps, root);
 }
@@ -392,7 +387,9 @@ static void ask_parent(struct control *control)
 static bool take(struct control *control, const uint8_t *bytes, size_t size, int64_t now_ns)
 {
     const struct group *group = &control->group;
+    const struct neighbour *sender;
     struct datagram datagram;
+    int64_t newest_ns;
     const uint8_t *key;
     bool good;
 
@@ -405,9 +402,11 @@ static bool take(struct control *control, const uint8_t *bytes, size_t size, int
         return true;
     if (!datagram_sealed(bytes, size, key))
         return false;
+    sender = neighbours_find(&control->group.neighbours, datagram.sender);
+    newest_ns = sender ? sender->transmit_ns : DATAGRAM_NO_TIME;
     control->incoming = (struct incoming){datagram.sender, datagram.transmit_ns, now_ns};
     good = dispatch(control, &datagram, now_ns);
-    if (good)
+    if (good && sender && sender->transmit_ns > newest_ns)
         hear_clock(control, &datagram, now_ns);
     if (good && datagram.type == DATAGRAM_PONG && control->asks_again) {
         control->asks_again = false;

@@ -253,7 +253,7 @@ bool group_receive(struct group *group, const struct datagram *datagram, int64_t
     bool in_step = true;
 
     if (sender && seal_of(datagram->type) == SEAL_SESSION)
-        neighbour_heard(sender, datagram->entered, now_ns);
+        neighbour_heard(sender, datagram->entered, datagram->transmit_ns, now_ns);
     if (group->flood.begun)
         return receive_after_fault(group, datagram, now_ns);
     switch (datagram->type) {
@@ -261,7 +261,7 @@ bool group_receive(struct group *group, const struct datagram *datagram, int64_t
     case DATAGRAM_SESSION:
         in_step = session_receive(&group->session, datagram, now_ns);
         if (sender && session_fresh(&group->session, datagram))
-            neighbour_heard(sender, datagram->entered, now_ns);
+            neighbour_heard(sender, datagram->entered, datagram->transmit_ns, now_ns);
         follow_session(group, now_ns);
         return in_step;
     case DATAGRAM_ABORT:

@@ -74,12 +74,18 @@ struct neighbour *neighbours_find(struct neighbours *neighbours, uint32_t index)
     return NULL;
 }
 
-void neighbour_heard(struct neighbour *neighbour, uint32_t entered, int64_t now_ns)
+bool neighbour_heard(struct neighbour *neighbour, uint32_t entered, int64_t transmit_ns,
+                     int64_t now_ns)
 {
+    if (transmit_ns <= neighbour->transmit_ns)
+        return false;
+    neighbour->transmit_ns = transmit_ns;
+    neighbour->receive_ns = now_ns;
     neighbour->heard_ns = now_ns;
     if (neighbour->entered == UINT32_MAX || (int32_t)(entered - neighbour->entered) > 0)
         neighbour->entered = entered; /* or it was overtaken on the way */
     neighbour->asked = 0;
+    return true;
 }
 
 bool neighbour_silent(const struct neighbour *neighbour, int64_t waited_ns, int64_t timeout_ns,

@@ -19,7 +19,7 @@ struct neighbour {
     uint32_t entered;    /* the epoch that it had last entered; UINT32_MAX: none */
     uint32_t asked;      /* times, since it was last heard */
     int64_t heard_ns;    /* -1: never */
-    int64_t transmit_ns; /* its clock in the last datagram from it, for the echo ... */
+    int64_t transmit_ns; /* its clock in the newest datagram from it, for the echo ... */
     int64_t receive_ns;  /* ... and ours when that came; DATAGRAM_NO_TIME: none yet */
 };
 
@@ -41,8 +41,10 @@ uint32_t neighbours_behind(const struct neighbours *neighbours, uint32_t round);
 /* NULL: not a neighbour. */
 struct neighbour *neighbours_find(struct neighbours *neighbours, uint32_t index);
 
-/* Anything authentic came from it. */
-void neighbour_heard(struct neighbour *neighbour, uint32_t entered, int64_t now_ns);
+/* Something authentic of this run came that it sent at `transmit_ns` (its clock). False: it had
+ * said something later already, so this was overtaken, or told again by others: no sign of life. */
+bool neighbour_heard(struct neighbour *neighbour, uint32_t entered, int64_t transmit_ns,
+                     int64_t now_ns);
 
 /* Whether nothing came for `timeout_ns` though we waited that long and asked often. */
 bool neighbour_silent(const struct neighbour *neighbour, int64_t waited_ns, int64_t timeout_ns,

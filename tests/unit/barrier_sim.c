@@ -185,6 +185,7 @@ static void outlet_send(void *context, struct datagram *datagram,
     if (!node->running)
         return;
     sim->count.sent[datagram->type]++;
+    datagram->transmit_ns = sim->now_ns;
     carry(sim, datagram, key);
     if (chance(sim, sim->conf.duplicate))
         carry(sim, datagram, key);

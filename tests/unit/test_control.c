@@ -422,6 +422,36 @@ static void drops_what_an_earlier_run_said(void **state)
     bed_close(&first);
 }
 
+/* What a node has said in this run may be said again by others: it is no sign of its life. */
+static void a_replay_keeps_nobody_alive(void **state)
+{
+    const struct control_fault *fault;
+    struct bed bed;
+    int64_t until_ns;
+
+    (void)state;
+    assert_true(bed_open(&bed, 2, AF_INET, TIMEOUT_NS));
+    bed_join_all(&bed);
+    bed.recording = true;
+    bed_barrier(&bed, NULL);
+    bed_kill(&bed, 1);
+    control_barrier_enter(bed.nodes[0], &(struct barrier_values){0}, clock_now());
+    until_ns = clock_now() + 20 * TIMEOUT_NS;
+    while (bed_state(&bed, 0) == BARRIER_WAITING && clock_now() < until_ns) {
+        for (uint32_t i = 0; i < bed.record_count; i++)
+            if (bed.records[i].bytes[19] == 0)
+                bed_inject(&bed, 0, bed.records[i].bytes, bed.records[i].size);
+        bed.recording = false;
+        bed_pump_for(&bed, TIMEOUT_NS / 20);
+    }
+    assert_int_equal(bed_state(&bed, 0), BARRIER_FAILED);
+    fault = control_fault(bed.nodes[0]);
+    assert_true(fault->missing);
+    assert_int_equal(fault->node, 1);
+    assert_true(fault->silence_ns >= TIMEOUT_NS);
+    bed_close(&bed);
+}
+
 static void another_run_or_key_is_not_in_the_barrier(void **state)
 {
     (void)state;
@@ -653,6 +683,7 @@ int main(void)
         cmocka_unit_test(drops_forged_and_damaged_datagrams),
         cmocka_unit_test(drops_what_an_earlier_epoch_said),
         cmocka_unit_test(drops_what_an_earlier_run_said),
+        cmocka_unit_test(a_replay_keeps_nobody_alive),
         cmocka_unit_test(another_run_or_key_is_not_in_the_barrier),
         cmocka_unit_test(one_machine_has_one_clock),
         cmocka_unit_test(measures_a_clock_that_is_set_off),
