@@ -2,6 +2,7 @@
 #include "records.h"
 
 #include "clock.h"
+#include "lock.h"
 #include "log.h"
 
 #include <errno.h>
@@ -123,7 +124,7 @@ int records_open(struct records **records, int fd, const char *node, struct err 
     }
     r->fd = fd;
     STAILQ_INIT(&r->queue);
-    pthread_mutex_init(&r->lock, NULL);
+    lock_init(&r->lock);
     pthread_cond_init(&r->filled, NULL);
     pthread_cond_init(&r->taken, NULL);
     rc = pthread_create(&r->thread, NULL, writer, r);

@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "cores.h"
+#include "lock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -503,7 +504,7 @@ int worker_start(struct worker **worker, const struct worker_conf *conf, struct 
         return err_set(err, -ENOMEM, "out of memory");
     w->conf = *conf;
     w->random = conf->seed | 1;
-    pthread_mutex_init(&w->lock, NULL);
+    lock_init(&w->lock);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&w->changed, &attributes);

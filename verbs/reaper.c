@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reaper.h"
 
+#include "lock.h"
 #include "pair.h"
 
 #include <pthread.h>
@@ -87,7 +88,7 @@ struct verbs_reaper *verbs_reaper_start(void)
     if (reaper == NULL)
         return NULL;
     reaper->last = &reaper->first;
-    pthread_mutex_init(&reaper->lock, NULL);
+    lock_init(&reaper->lock);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&reaper->changed, &attributes);

@@ -752,7 +752,8 @@ int lane_settle(struct lane *base, int64_t now_ns, struct err *err)
     return rc;
 }
 
-/* Waits for the other thread, which holds the queue for a few frames' time. */
+/* A worker waits for another thread, which holds the queue for a few frames' time. Workers go as
+ * ordinary threads do, and the main thread may go before them. */
 static void seize(struct port_queue *queue)
 {
     while (!port_seize(queue))
@@ -942,6 +943,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
 void lane_idle(struct transport_port *port, int64_t now_ns)
 {
     eal_thread();
+    pthread_mutex_lock(&port->visit_lock);
     for (uint16_t i = 0; i < port->queue_count; i++) {
         struct port_queue *queue = &port->queues[i];
 
@@ -950,6 +952,7 @@ void lane_idle(struct transport_port *port, int64_t now_ns)
         listen_idle(queue, now_ns);
         port_release(queue);
     }
+    pthread_mutex_unlock(&port->visit_lock);
 }
 
 void lane_account(struct lane *base)
@@ -1018,12 +1021,14 @@ void lane_finish(struct lane *base)
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
     struct port_queue *queue = lane->queue;
 
-    seize(queue);
+    /* Its worker has let go of it. Whoever visits the queue may still receive for it, and goes on
+     * at our priority meanwhile; the queue's own flag would keep a real-time thread spinning. */
+    pthread_mutex_lock(&lane->port->visit_lock);
     forwarder_drop(lane);
     if (queue->active == lane) {
         queue->active = NULL;
         queue->count = &queue->idle;
     }
-    port_release(queue);
+    pthread_mutex_unlock(&lane->port->visit_lock);
     destroy(lane);
 }

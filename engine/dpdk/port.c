@@ -423,7 +423,8 @@ int port_open(struct transport_port **out, const struct port_conf *conf,
         return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
     port->conf = conf;
     port->iface.packet_fd = port->iface.route_fd = -1;
-    atomic_flag_clear(&port->guest_busy);
+    lock_init(&port->guest_lock);
+    lock_init(&port->visit_lock);
     if ((rc = guest_addresses(&port->guest, conf, err)) != 0)
         goto cleanup;
     /* Drivers make their sockets in the namespace of the thread that opens them. */
@@ -461,6 +462,8 @@ void port_close(struct transport_port *port)
             rte_mempool_free(port->queues[i].frames[pool]);
     }
     free(port->queues);
+    pthread_mutex_destroy(&port->guest_lock);
+    pthread_mutex_destroy(&port->visit_lock);
     free(port);
 }
 

@@ -18,6 +18,7 @@
 #include "guest.h"
 #include "iface.h"
 #include "isolate.h"
+#include "lock.h"
 #include "transport.h"
 
 #include <rte_mbuf.h>
@@ -39,7 +40,8 @@ struct port_queue {
     struct rte_mempool *frames[PORT_POOLS];
     bool frames_taken[PORT_POOLS];
     /* A queue has one user at a time. The worker has it but for the moments in which the main
-     * thread, settling the next lane, makes the port known to the network. */
+     * thread, settling the next lane, makes the port known to the network. The main thread tries,
+     * and comes again: it may be at real-time priority, and must not wait for a worker. */
     atomic_flag busy;
     struct dpdk_lane *active; /* between its arming, when it is settled, and its finish */
     struct port_count idle;   /* counted while no lane was active; the next lane takes it over */
@@ -64,7 +66,8 @@ struct transport_port {
     struct arrival_clock arrival;
     struct isolation isolation; /* of a shared port */
     bool spreads;               /* what comes is spread over the queues by RSS */
-    atomic_flag guest_busy;     /* questions and answers may come by any queue */
+    pthread_mutex_t guest_lock; /* questions and answers may come by any queue */
+    pthread_mutex_t visit_lock; /* held while a worker visits the queues between phases */
     struct guest guest;
     int64_t announced_ns; /* by queue 0, who alone does it; 0: never */
     struct iface_counts baseline;
@@ -108,14 +111,13 @@ static inline void port_release(struct port_queue *queue)
 /* The guest is all queues': held for a few instructions. */
 static inline struct guest *port_guest_lock(struct transport_port *port)
 {
-    while (atomic_flag_test_and_set_explicit(&port->guest_busy, memory_order_acquire))
-        ;
+    pthread_mutex_lock(&port->guest_lock);
     return &port->guest;
 }
 
 static inline void port_guest_unlock(struct transport_port *port)
 {
-    atomic_flag_clear_explicit(&port->guest_busy, memory_order_release);
+    pthread_mutex_unlock(&port->guest_lock);
 }
 
 /* The rest need the queue seized. */
