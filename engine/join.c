@@ -115,10 +115,11 @@ static int open_key(struct node *node, const struct doc_peers *doc, const uint8_
     size_t length = 0;
 
     if (doc->key != NULL) {
-        if (sodium_hex2bin(node->run.key, sizeof node->run.key, doc->key, strlen(doc->key), NULL,
-                           &length, NULL) != 0 ||
-            length != sizeof node->run.key)
-            return err_set(err, -EINVAL, "peers.key must be %d hex digits",
+        if (sodium_hex2bin(node->secret.key, sizeof node->secret.key, doc->key, strlen(doc->key),
+                           NULL, &length, NULL) != 0 ||
+            length != sizeof node->secret.key ||
+            sodium_is_zero(node->secret.key, sizeof node->secret.key))
+            return err_set(err, -EINVAL, "peers.key must be %d hex digits, not all of them 0",
                            2 * TRANSPORT_KEY_BYTES);
         return 0;
     }
@@ -128,7 +129,9 @@ static int open_key(struct node *node, const struct doc_peers *doc, const uint8_
                           strlen(doc->sealed_keys[node->self]), NULL, &length, NULL,
                           sodium_base64_VARIANT_ORIGINAL) != 0 ||
         length != sizeof sealed ||
-        crypto_box_seal_open(node->run.key, sealed, sizeof sealed, public_key, secret_key) != 0)
+        crypto_box_seal_open(node->secret.key, sealed, sizeof sealed, public_key, secret_key) !=
+            0 ||
+        sodium_is_zero(node->secret.key, sizeof node->secret.key))
         return err_set(err, -EBADMSG, "peers: the key for %s was not sealed to its hello",
                        node->name);
     return 0;
@@ -152,7 +155,7 @@ static int join_control(struct node *node, const struct doc_peers *doc, struct e
                      peers.count);
     for (uint32_t i = 0; i < peers.count && rc == 0; i++)
         rc = address_parse(doc->addresses[i], &addresses[i], err);
-    memcpy(peers.key, node->run.key, sizeof peers.key);
+    memcpy(peers.key, node->secret.key, sizeof peers.key);
     if (rc == 0)
         rc = control_join(node->control, &peers, err);
     sodium_memzero(peers.key, sizeof peers.key);

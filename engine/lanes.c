@@ -203,14 +203,14 @@ static void make_template(struct phase_run *run)
 /* 16 bits that keep frames of other runs, trials, networks and phases apart; never 0. */
 static uint16_t draw_tag(const struct phase_run *run, uint32_t part)
 {
-    const struct transport_run *keys = &run->trial->node->run;
+    const struct transport_secret *secret = &run->trial->node->secret;
     uint32_t place[] = {run->trial->doc->id, run->trial->doc->repeat, part, run->number};
     uint8_t hash[crypto_generichash_BYTES_MIN];
     crypto_generichash_state state;
     uint16_t tag;
 
-    crypto_generichash_init(&state, keys->key, sizeof keys->key, crypto_generichash_BYTES_MIN);
-    crypto_generichash_update(&state, (const uint8_t *)keys->run_id, strlen(keys->run_id));
+    crypto_generichash_init(&state, secret->key, sizeof secret->key, crypto_generichash_BYTES_MIN);
+    crypto_generichash_update(&state, (const uint8_t *)secret->run_id, strlen(secret->run_id));
     crypto_generichash_update(&state, (const uint8_t *)place, sizeof place);
     crypto_generichash_final(&state, hash, sizeof hash);
     memcpy(&tag, hash, sizeof tag);
@@ -643,6 +643,7 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
     struct queue_lane *queue = &lane->queues[number];
     struct lane_request request = {
         .port = port->open,
+        .secret = &run->trial->node->secret,
         .phase = &lane->phase,
         .rank = lane->own->rank,
         .ranks = lane->own->part->n,

@@ -387,7 +387,7 @@ static int tear_down(struct node *node)
     document_free(node->job_document);
     free(node->ports);
     free(node->places);
-    sodium_memzero(node->run.key, sizeof node->run.key);
+    sodium_memzero(node->secret.key, sizeof node->secret.key);
     return rc;
 }
 
@@ -404,7 +404,7 @@ static int run_node(struct node *node)
     int rc = job_read(node);
 
     if (rc == 0) {
-        node->run.run_id = node->job->run;
+        node->run.run_id = node->secret.run_id = node->job->run;
         node->run.node = node->name;
         rc = job_start_workers(node);
     }

@@ -48,6 +48,7 @@ struct node_port {
     bool link_up;            /* as last seen */
     bool had_link;           /* since it was opened: only then it can lose it */
     int64_t down_ns;         /* since when the link is down; 0: it is up */
+    uint64_t rejected_told;  /* as many are in the records, since it was opened */
     bool unsurveyed;         /* it is reported when it is first used: to open it binds the device */
     char iface[IF_NAMESIZE]; /* of its PCI device, when the document does not say it */
 };
@@ -77,11 +78,12 @@ struct node {
     struct document *job_document;
     const struct doc_job *job;
     struct transport_run run;
-    struct tsc tsc;  /* since the node began */
-    bool joined;     /* barriers can be entered */
-    bool ready;      /* all nodes are there: the first barrier is passed */
-    bool leaving;    /* all is done: only the last barrier is left */
-    int64_t beat_ns; /* when the controller's last heartbeat came */
+    struct transport_secret secret; /* all zero until the node has joined */
+    struct tsc tsc;                 /* since the node began */
+    bool joined;                    /* barriers can be entered */
+    bool ready;                     /* all nodes are there: the first barrier is passed */
+    bool leaving;                   /* all is done: only the last barrier is left */
+    int64_t beat_ns;                /* when the controller's last heartbeat came */
     int64_t spin_ns; /* in a barrier, before the kernel is asked to wake us; 0: not yet known */
 
     struct node_port *ports;

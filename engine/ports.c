@@ -21,10 +21,40 @@ static void forget(struct node_port *port)
     port->open = NULL;
 }
 
-static void close_port(struct node_port *port)
+/* Connections that did not show the run's key: told when there are twice as many as the last time,
+ * and `all` when the port is closed, so that a flood of them fills no record. */
+static void report_rejected(struct node *node, struct node_port *port, bool all)
+{
+    char last[128] = "", text[300];
+    uint64_t count = 0;
+    json_t *record;
+
+    if (port->transport != NULL && port->transport->rejected != NULL)
+        count = port->transport->rejected(port->open, last, sizeof last);
+    if (count <= port->rejected_told || (!all && count < 2 * port->rejected_told))
+        return;
+    port->rejected_told = count;
+    snprintf(text, sizeof text,
+             "connections that did not show this run's key: %llu; the last from %s",
+             (unsigned long long)count, last);
+    record = record_new(node->records, "event");
+    json_object_set_new(record, "what", json_string("unauthenticated"));
+    json_object_set_new(record, "port", json_string(port->doc->conf.name));
+    json_object_set_new(record, "text", json_string(text));
+    record_send(node->records, record);
+}
+
+static void shut(struct node *node, struct node_port *port)
+{
+    report_rejected(node, port, true);
+    port->rejected_told = 0;
+    port->transport->close(port->open);
+}
+
+static void close_port(struct node *node, struct node_port *port)
 {
     if (port->transport != NULL)
-        port->transport->close(port->open);
+        shut(node, port);
     forget(port);
     if (port->parked_transport != NULL)
         port->parked_transport->close(port->parked);
@@ -35,7 +65,7 @@ static void close_port(struct node_port *port)
 /* Another transport has its turn. A device that shares nothing with it stays open meanwhile:
  * memif's other end would see it leave and come at each turn, and DPDK's thread takes such a
  * connection apart, and makes it, beside whoever uses it (22.11). */
-static void leave_port(struct node_port *port)
+static void leave_port(struct node *node, struct node_port *port)
 {
     struct port_facts facts = {0};
 
@@ -46,7 +76,7 @@ static void leave_port(struct node_port *port)
         port->parked_transport = port->transport;
         port->parked = port->open;
     } else {
-        port->transport->close(port->open);
+        shut(node, port);
     }
     forget(port);
 }
@@ -61,7 +91,7 @@ void ports_close(struct node *node)
 {
     release_workers(node);
     for (size_t i = 0; i < node->port_count; i++)
-        close_port(&node->ports[i]);
+        close_port(node, &node->ports[i]);
 }
 
 static int open_port(struct node *node, struct node_port *port, const struct transport *transport,
@@ -275,7 +305,7 @@ static int survey_port(struct node *node, struct node_port *port, const struct t
         port->unsurveyed = true;
         return 0;
     }
-    leave_port(port);
+    leave_port(node, port);
     rc = open_port(node, port, transport, err);
     if (rc < 0)
         return rc;
@@ -351,7 +381,7 @@ int ports_use(struct node *node, const struct transport *transport, const uint32
     release_workers(node);
     for (size_t i = 0; i < node->port_count; i++)
         if (node->ports[i].transport != transport)
-            leave_port(&node->ports[i]);
+            leave_port(node, &node->ports[i]);
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = use_port(node, &node->ports[ports[i]], transport, &err);
         if (rc == 0)
@@ -396,6 +426,7 @@ int ports_watch_links(struct node *node)
 
         if (port->transport == NULL)
             continue;
+        report_rejected(node, port, false);
         up = port->transport->link_up(port->open);
         if (up != port->link_up) {
             port->link_up = up;

@@ -27,6 +27,7 @@
 #include "pattern.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define TRANSPORT_BLOB_MAX 128
@@ -39,11 +40,17 @@ struct blob {
     uint8_t bytes[TRANSPORT_BLOB_MAX];
 };
 
-/* What all ports of the node share. `key` is the run's secret: derive from it, never print it. */
+/* What all ports of the node share. No secret: ports are opened before the run's key is known. */
 struct transport_run {
-    uint8_t key[TRANSPORT_KEY_BYTES];
     const char *run_id;
     const char *node; /* this node's name: unique in the run, used for file prefixes */
+};
+
+/* What data connections are authenticated with, once the node has joined the run. Derive from the
+ * key, never print it. */
+struct transport_secret {
+    uint8_t key[TRANSPORT_KEY_BYTES];
+    const char *run_id;
 };
 
 /* One port as the job document gives it. Strings may be NULL: not given. Owned by the caller for
@@ -281,6 +288,7 @@ struct courier {
 
 struct lane_request {
     struct transport_port *port;
+    const struct transport_secret *secret; /* the node's: lives as long as its ports */
     const struct phase *phase;
     uint32_t rank;  /* this port's rank in the trial's network */
     uint32_t ranks; /* how many there are */
@@ -391,6 +399,9 @@ struct transport {
     int (*floor)(const struct transport_run *run, struct latency floor[LATENCY_KINDS],
                  struct err *err);
     void (*hardware)(struct transport_port *port, struct port_hardware *counters);
+    /* How many connections the port has dropped because they did not show the run's key; and, if
+     * any, who the last one was and why. NULL: nobody connects to its ports. */
+    uint64_t (*rejected)(struct transport_port *port, char *last, size_t size);
     void (*finish)(struct lane *lane);
     void (*close)(struct transport_port *port);
 };

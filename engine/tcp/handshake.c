@@ -3,15 +3,18 @@
 
 #include <arpa/inet.h>
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
-void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_run *run)
+void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *secret)
 {
     static const char purpose[] = "switchbench tcp";
     crypto_generichash_state state;
-    const char *run_id = run->run_id ? run->run_id : "";
+    const char *run_id = secret->run_id ? secret->run_id : "";
 
-    crypto_generichash_init(&state, run->key, sizeof run->key, TCP_KEY_BYTES);
+    if (sodium_is_zero(secret->key, sizeof secret->key))
+        abort(); /* unlike assert, in release builds too */
+    crypto_generichash_init(&state, secret->key, sizeof secret->key, TCP_KEY_BYTES);
     crypto_generichash_update(&state, (const uint8_t *)purpose, sizeof purpose);
     crypto_generichash_update(&state, (const uint8_t *)run_id, strlen(run_id));
     crypto_generichash_final(&state, key, TCP_KEY_BYTES);

@@ -26,8 +26,9 @@ struct tcp_place {
     uint16_t stream;
 };
 
-/* This transport's key of a run: no MAC here is of use elsewhere. */
-void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_run *run);
+/* This transport's key of a run: no MAC here is of use elsewhere. The run's key must be known: a
+ * key of zeros ends the program, since anybody could derive the same. */
+void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *secret);
 
 void tcp_challenge_make(struct tcp_challenge *challenge);
 /* False: the other side speaks another protocol. */

@@ -55,6 +55,9 @@ struct tcp_out {
         struct tcp_proof proof;
     } answer; /* as far as it was read */
     unsigned answer_bytes;
+    int64_t closed_ns; /* when the partner first closed it in the handshake; 0: it did not */
+    int64_t recall_ns; /* when it is called again (fd -1), and after how long the time after */
+    int64_t recall_gap_ns;
 };
 
 /* What a relay holds between its two connections: bytes taken from one, not yet by the other. */
@@ -92,6 +95,7 @@ struct tcp_lane {
     unsigned in_count, ins_ready, ins_whole;
     int epoll; /* events carry an index: outs, then ins */
     int64_t settle_since_ns;
+    uint64_t rejected_before;      /* dropped by the port when the lane began to settle */
     int64_t refill_ns;             /* a full socket is worth another look after so long */
     int64_t look_ns;               /* what comes may gather for so long before it is read */
     size_t most_read;              /* in the present poll from one connection ... */
@@ -132,6 +136,9 @@ static inline bool tcp_is_called(const struct tcp_out *out)
 {
     return out->twin != NULL && out->flow->flow->src > out->flow->flow->dst;
 }
+
+/* Calls a partner that has closed the connection in the handshake. */
+int tcp_connect_again(struct tcp_lane *lane, struct tcp_out *out, struct err *err);
 
 /* The script of one stream of a flow. */
 struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane_flow *flow,

@@ -17,6 +17,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* Connections whose claim has not come. A partner on a busy host may take a second to make it; so
+ * long the oldest stays however many others come after it (reception.c). */
+#define HALF_OPEN_MOST 4096u
+#define HALF_OPEN_LEAST 64u
 #define BACKLOG 4096 /* a whole phase's connections may come before the main thread looks */
 
 /* How partners reach this port: the blob. */
@@ -91,15 +95,21 @@ bool tcp_port_partner(const struct transport_port *port, const struct blob *blob
 
 /* --- open --- */
 
-/* Many flows are many descriptors; the soft limit of 1,024 is for programs that use select(). */
-static void raise_descriptor_limit(void)
+/* Many flows are many descriptors; the soft limit of 1,024 is for programs that use select().
+ * Returns how many of them connections without a claim may have: a quarter. */
+static unsigned raise_descriptor_limit(void)
 {
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return HALF_OPEN_LEAST;
+    if (limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
+    if (limit.rlim_cur / 4 < HALF_OPEN_LEAST)
+        return HALF_OPEN_LEAST;
+    return limit.rlim_cur / 4 < HALF_OPEN_MOST ? (unsigned)limit.rlim_cur / 4 : HALF_OPEN_MOST;
 }
 
 static int listen_on(struct transport_port *port, struct err *err)
@@ -154,6 +164,7 @@ static int watch_listener(struct transport_port *port)
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
 
     port->epoll = epoll_create1(EPOLL_CLOEXEC);
+    port->listening = true;
     if (port->epoll < 0 || epoll_ctl(port->epoll, EPOLL_CTL_ADD, port->listener, &event))
         return -errno;
     return 0;
@@ -166,6 +177,7 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
     int home = -1;
     int rc;
 
+    (void)run;
     if (!p)
         return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
     if (sodium_init() < 0)
@@ -178,9 +190,8 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
     }
     p->conf = conf;
     p->netlink = p->listener = p->epoll = -1;
-    tcp_key_derive(p->key, run);
     tcp_payload_init();
-    raise_descriptor_limit();
+    p->half_open_most = raise_descriptor_limit();
     rc = open_inside(p, err);
     netns_leave(home);
     if (rc == 0 && (rc = watch_listener(p)) != 0)
@@ -190,6 +201,13 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
     else
         *port = p;
     return rc;
+}
+
+void tcp_port_use_key(struct transport_port *port, const struct transport_secret *secret)
+{
+    if (!port->keyed)
+        tcp_key_derive(port->key, secret);
+    port->keyed = true;
 }
 
 static void close_fd(int fd)

@@ -31,9 +31,26 @@ struct tcp_arrival {
     struct tcp_place place;
 };
 
+struct tcp_arrivals {
+    struct tcp_arrival *oldest;
+    struct tcp_arrival *newest;
+    unsigned count;
+};
+
+/* Connections that were dropped because they did not prove that they hold the run's key. */
+struct tcp_rejected {
+    uint64_t count;
+    struct sockaddr_storage from; /* of the last one */
+    const char *why;
+    int64_t warned_ns; /* when the log last spoke of one; 0: never */
+    int64_t turn_ns;   /* when the present turn began ... */
+    unsigned in_turn;  /* ... and how many were dropped in it */
+};
+
 struct transport_port {
     const struct port_conf *conf;
-    uint8_t key[TCP_KEY_BYTES];
+    uint8_t key[TCP_KEY_BYTES]; /* since the first lane was prepared; no arrival is read before */
+    bool keyed;
     char iface[IF_NAMESIZE];
     int ifindex;
     bool loopback; /* the port is the loopback interface itself */
@@ -43,15 +60,18 @@ struct transport_port {
     struct sockaddr_storage address; /* with the listener's TCP port */
     struct rtnl_link_stats64 base;   /* the interface's counters when the port was opened */
     int64_t base_drops;
-    struct tcp_arrival *arrivals;
-    unsigned half_open;
-    unsigned proven;
-    int64_t warned_ns; /* when a stranger was last spoken of */
+    bool listening; /* the listener wakes whoever waits for `epoll` */
+    struct tcp_arrivals half_open;
+    unsigned half_open_most; /* more wait in the kernel's backlog */
+    struct tcp_arrivals proven;
+    struct tcp_rejected rejected;
 };
 
 int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err);
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts);
+/* The key by which connections are proved is made once, from the run's, when that is known. */
+void tcp_port_use_key(struct transport_port *port, const struct transport_secret *secret);
 bool tcp_port_link_up(struct transport_port *port);
 void tcp_port_address(struct transport_port *port, struct blob *blob);
 void tcp_port_hardware(struct transport_port *port, struct port_hardware *counters);
@@ -67,12 +87,15 @@ bool tcp_port_partner(const struct transport_port *port, const struct blob *blob
                       struct sockaddr_storage *address);
 /* "10.0.0.2 port 4001" */
 #define TCP_ADDRESS_TEXT 64
+#define TCP_REJECTED_TEXT 128 /* "10.0.0.2 port 4001: it does not ..." */
 const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);
 
 /* --- reception.c --- */
 
-/* Accepts, reads claims, drops strangers. Never blocks. */
+/* Accepts, reads claims, rejects who does not hold the key. Never blocks. */
 void tcp_reception_work(struct transport_port *port, int64_t now_ns);
+/* As in the transport's table. */
+uint64_t tcp_port_rejected(struct transport_port *port, char *last, size_t size);
 /* The next proven connection of a phase, or NULL. The caller owns it (fd and memory). */
 struct tcp_arrival *tcp_reception_take(struct transport_port *port, const struct phase *phase);
 /* Throws away what has come for a phase that is over. */

@@ -259,6 +259,18 @@ static int connect_all(struct tcp_lane *lane, struct err *err)
     return rc;
 }
 
+int tcp_connect_again(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
+{
+    int home;
+    int rc = netns_enter(lane->port->conf->netns, &home, err);
+
+    if (rc)
+        return rc;
+    rc = connect_out(lane, out, err);
+    netns_leave(home);
+    return rc;
+}
+
 /* --- the lane --- */
 
 struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane_flow *flow,
@@ -411,6 +423,7 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
         rc = tcp_steps_check(request, err);
     if (rc)
         return rc;
+    tcp_port_use_key(request->port, request->secret);
     l = calloc(1, sizeof *l);
     if (!l)
         return err_set(err, -ENOMEM, "%s: out of memory", request->port->conf->name);

@@ -4,63 +4,110 @@
 #include "port.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define HALF_OPEN_MAX 64 /* more wait in the kernel's backlog */
 #define PROVEN_MAX 16384 /* for lanes to come */
 /* Connections of the next phase are made while this one fills the links: a few packets may have to
- * be sent again. As long as a partner waits for the connection itself; less when others wait. */
+ * be sent again. As long as a partner waits for the connection itself. */
 #define CLAIM_TIMEOUT_NS (10 * NS_PER_S)
-#define CLAIM_CROWDED_NS (2 * NS_PER_S)
+#define SILENT_NS NS_PER_S /* who says nothing for so long counts as rejected */
+/* So many connections are rejected in a turn; then the listener rests until the next one: 4,000 a
+ * second cost a few percent of a core. */
+#define TURN_NS (16 * NS_PER_MS)
+#define TURN_REJECTED 64u
+#define ACCEPTED_MOST 256 /* at once: the main thread has more to do */
 #define EVENTS 64
 
-static void stop_watching(struct transport_port *port, const struct tcp_arrival *arrival)
+/* --- the list --- */
+
+static void append(struct tcp_arrivals *list, struct tcp_arrival *arrival)
 {
-    epoll_ctl(port->epoll, EPOLL_CTL_DEL, arrival->fd, NULL);
+    struct tcp_arrival **link = &list->oldest;
+
+    if (list->newest != NULL)
+        link = &list->newest->next;
+    *link = arrival;
+    list->newest = arrival;
+    list->count++;
 }
 
-/* Takes an arrival off the list; `link` points to it. */
-static struct tcp_arrival *detach(struct transport_port *port, struct tcp_arrival **link)
+/* Takes the arrival behind `before` (NULL: the oldest) off the list. */
+static struct tcp_arrival *detach(struct tcp_arrivals *list, struct tcp_arrival *before)
 {
+    struct tcp_arrival **link = before != NULL ? &before->next : &list->oldest;
     struct tcp_arrival *arrival = *link;
 
     *link = arrival->next;
+    if (list->newest == arrival)
+        list->newest = before;
+    list->count--;
     arrival->next = NULL;
-    if (arrival->proven)
-        port->proven--;
-    else
-        port->half_open--;
-    stop_watching(port, arrival);
     return arrival;
+}
+
+static void take_out(struct tcp_arrivals *list, const struct tcp_arrival *arrival)
+{
+    struct tcp_arrival *before = NULL;
+
+    for (struct tcp_arrival *a = list->oldest; a != arrival; a = a->next)
+        before = a;
+    detach(list, before);
+}
+
+static void destroy(struct tcp_arrival *arrival)
+{
+    close(arrival->fd); /* and epoll forgets it */
+    free(arrival);
 }
 
 static void drop(struct transport_port *port, struct tcp_arrival *arrival)
 {
-    struct tcp_arrival **link = &port->arrivals;
-
-    while (*link != arrival)
-        link = &(*link)->next;
-    detach(port, link);
-    close(arrival->fd);
-    free(arrival);
+    take_out(arrival->proven ? &port->proven : &port->half_open, arrival);
+    destroy(arrival);
 }
 
-/* Speaks of strangers at most once a second: they must not be able to fill the log. */
-static void drop_stranger(struct transport_port *port, struct tcp_arrival *arrival, const char *why)
+/* Logged at most once a second: nobody without the key may fill the log. */
+static void reject(struct transport_port *port, struct tcp_arrival *arrival, const char *why)
 {
+    struct tcp_rejected *rejected = &port->rejected;
     int64_t now_ns = clock_now();
-    char text[TCP_ADDRESS_TEXT];
 
-    if (port->warned_ns == 0 || now_ns - port->warned_ns >= NS_PER_S) {
-        port->warned_ns = now_ns;
+    rejected->count++;
+    rejected->in_turn++;
+    rejected->from = arrival->from;
+    rejected->why = why;
+    if (rejected->warned_ns == 0 || now_ns - rejected->warned_ns >= NS_PER_S) {
+        char text[TCP_ADDRESS_TEXT];
+
+        rejected->warned_ns = now_ns;
         log_warning("%s: dropped a connection from %s: %s", port->conf->name,
                     tcp_address_text(&arrival->from, text), why);
     }
     drop(port, arrival);
 }
+
+uint64_t tcp_port_rejected(struct transport_port *port, char *last, size_t size)
+{
+    struct tcp_rejected known = port->rejected;
+    int64_t silent_ns = clock_now() - SILENT_NS;
+    char text[TCP_ADDRESS_TEXT];
+
+    for (struct tcp_arrival *a = port->half_open.oldest; a && a->came_ns <= silent_ns;
+         a = a->next) {
+        known.count++;
+        known.from = a->from;
+        known.why = "it keeps silent";
+    }
+    if (known.count > 0)
+        snprintf(last, size, "%s: %s", tcp_address_text(&known.from, text), known.why);
+    return known.count;
+}
+
+/* --- accepting --- */
 
 static void greet(struct transport_port *port, int fd, const struct sockaddr_storage *from,
                   int64_t now_ns)
@@ -77,27 +124,58 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
     arrival->fd = fd;
     arrival->from = *from;
     arrival->came_ns = now_ns;
-    arrival->next = port->arrivals;
-    port->arrivals = arrival;
-    port->half_open++;
+    append(&port->half_open, arrival);
     tcp_challenge_make(&arrival->challenge);
     sent = send(fd, &arrival->challenge, sizeof arrival->challenge, MSG_NOSIGNAL);
     if (sent != (ssize_t)sizeof arrival->challenge)
         drop(port, arrival);
 }
 
+/* While the listener rests, those who wait there wake nobody. */
+static void watch_listener(struct transport_port *port, bool watch)
+{
+    struct epoll_event event = {.events = watch ? (uint32_t)EPOLLIN : 0u, .data.ptr = NULL};
+
+    if (port->listening == watch)
+        return;
+    port->listening = watch;
+    epoll_ctl(port->epoll, EPOLL_CTL_MOD, port->listener, &event);
+}
+
 static void accept_some(struct transport_port *port, int64_t now_ns)
 {
-    while (port->half_open < HALF_OPEN_MAX) {
+    for (unsigned i = 0; i < ACCEPTED_MOST; i++) {
         struct sockaddr_storage from = {0};
         socklen_t size = sizeof from;
-        int fd =
-            accept4(port->listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd;
 
-        if (fd < 0)
+        if (port->rejected.in_turn >= TURN_REJECTED) {
+            watch_listener(port, false);
             return;
+        }
+        fd = accept4(port->listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && errno == ECONNABORTED)
+            continue;
+        if (fd < 0) { /* without a descriptor left, not at once again */
+            watch_listener(port, errno == EAGAIN);
+            return;
+        }
+        if (port->half_open.count >= port->half_open_most)
+            reject(port, port->half_open.oldest, "it kept silent while others waited");
         greet(port, fd, &from, now_ns);
     }
+    watch_listener(port, true);
+}
+
+/* --- claims --- */
+
+static const char *judge_claim(struct transport_port *port, struct tcp_arrival *arrival)
+{
+    if (!tcp_claim_valid(&arrival->claim, &arrival->challenge, port->key, &arrival->place))
+        return "it does not hold this run's key";
+    if (port->proven.count >= PROVEN_MAX)
+        return "too many connections wait for a later phase";
+    return NULL;
 }
 
 /* Something came from a connection that waits for its lane: before its proof it has nothing to
@@ -105,6 +183,7 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
 static void read_claim(struct transport_port *port, struct tcp_arrival *arrival)
 {
     uint8_t *claim = (uint8_t *)&arrival->claim;
+    const char *why;
     ssize_t got;
 
     if (arrival->proven) {
@@ -116,36 +195,27 @@ static void read_claim(struct transport_port *port, struct tcp_arrival *arrival)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
-        drop_stranger(port, arrival, "it ended before it said who it is");
+        reject(port, arrival, "it ended before it said who it is");
         return;
     }
     arrival->claim_bytes += (unsigned)got;
     if (arrival->claim_bytes < sizeof arrival->claim)
         return;
-    if (!tcp_claim_valid(&arrival->claim, &arrival->challenge, port->key, &arrival->place)) {
-        drop_stranger(port, arrival, "it does not hold this run's key");
+    why = judge_claim(port, arrival);
+    if (why != NULL) {
+        reject(port, arrival, why);
         return;
     }
-    if (port->proven >= PROVEN_MAX) {
-        drop_stranger(port, arrival, "too many connections wait for a later phase");
-        return;
-    }
+    take_out(&port->half_open, arrival);
     arrival->proven = true;
-    port->half_open--;
-    port->proven++;
+    append(&port->proven, arrival);
 }
 
 static void drop_slow(struct transport_port *port, int64_t now_ns)
 {
-    bool crowded = port->half_open >= HALF_OPEN_MAX;
-    int64_t patience_ns = crowded ? CLAIM_CROWDED_NS : CLAIM_TIMEOUT_NS;
-    struct tcp_arrival *next;
-
-    for (struct tcp_arrival *a = port->arrivals; a && port->half_open > 0; a = next) {
-        next = a->next;
-        if (!a->proven && now_ns - a->came_ns >= patience_ns)
-            drop_stranger(port, a, "it did not say who it is in time");
-    }
+    while (port->half_open.oldest != NULL &&
+           now_ns - port->half_open.oldest->came_ns >= CLAIM_TIMEOUT_NS)
+        reject(port, port->half_open.oldest, "it did not say who it is in time");
 }
 
 void tcp_reception_work(struct transport_port *port, int64_t now_ns)
@@ -161,21 +231,34 @@ void tcp_reception_work(struct transport_port *port, int64_t now_ns)
             read_claim(port, events[i].data.ptr);
     }
     drop_slow(port, now_ns);
+    if (now_ns - port->rejected.turn_ns >= TURN_NS) {
+        port->rejected.turn_ns = now_ns;
+        port->rejected.in_turn = 0;
+        knocking = knocking || !port->listening;
+    }
     if (knocking)
         accept_some(port, now_ns);
 }
 
+/* --- lanes --- */
+
 static bool belongs(const struct tcp_arrival *arrival, const struct phase *phase)
 {
-    return arrival->proven && arrival->place.trial == phase->trial &&
-           arrival->place.phase == phase->number && arrival->place.tag == phase->tag;
+    return arrival->place.trial == phase->trial && arrival->place.phase == phase->number &&
+           arrival->place.tag == phase->tag;
 }
 
 struct tcp_arrival *tcp_reception_take(struct transport_port *port, const struct phase *phase)
 {
-    for (struct tcp_arrival **link = &port->arrivals; *link; link = &(*link)->next)
-        if (belongs(*link, phase))
-            return detach(port, link);
+    struct tcp_arrival *before = NULL;
+
+    for (struct tcp_arrival *a = port->proven.oldest; a != NULL; before = a, a = a->next) {
+        if (!belongs(a, phase))
+            continue;
+        detach(&port->proven, before);
+        epoll_ctl(port->epoll, EPOLL_CTL_DEL, a->fd, NULL);
+        return a;
+    }
     return NULL;
 }
 
@@ -183,14 +266,14 @@ void tcp_reception_forget(struct transport_port *port, const struct phase *phase
 {
     struct tcp_arrival *arrival;
 
-    while ((arrival = tcp_reception_take(port, phase)) != NULL) {
-        close(arrival->fd);
-        free(arrival);
-    }
+    while ((arrival = tcp_reception_take(port, phase)) != NULL)
+        destroy(arrival);
 }
 
 void tcp_reception_close(struct transport_port *port)
 {
-    while (port->arrivals)
-        drop(port, port->arrivals);
+    while (port->half_open.oldest != NULL)
+        destroy(detach(&port->half_open, NULL));
+    while (port->proven.oldest != NULL)
+        destroy(detach(&port->proven, NULL));
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,6 +14,10 @@
 #define SUSPECT_NS (1 * NS_PER_S) /* before that, nobody is worth a system call to be named */
 #define CONNECT_TIMEOUT_NS (10 * NS_PER_S) /* the partner's kernel answers for it */
 #define SETTLE_TIMEOUT_NS (30 * NS_PER_S)  /* the partner itself, which may be a phase behind */
+/* A partner closes a connection whose claim is late while others crowd its listener: it is
+ * called again, for so long, first after so little. */
+#define RECALL_NS (3 * NS_PER_S)
+#define RECALL_FIRST_NS (20 * NS_PER_MS)
 
 /* --- connections out --- */
 
@@ -36,13 +41,13 @@ static int read_answer(struct tcp_lane *lane, struct tcp_out *out, size_t size, 
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    if (got < 0)
+    if (got < 0 && errno != ECONNRESET)
         return refuse_out(lane, out, -errno, strerror(errno), err);
-    if (got == 0)
+    if (got <= 0)
         return refuse_out(
-            lane, out, -EPROTO,
-            "it was closed by the partner: it does not know this run's key, or has not "
-            "heard from us in time",
+            lane, out, -ECONNABORTED,
+            "it was closed by the partner: it does not know this run's key, has not heard "
+            "from us in time, or others crowd it (its records say so)",
             err);
     out->answer_bytes += (unsigned)got;
     if (out->answer_bytes < size)
@@ -71,7 +76,7 @@ static int answer_challenge(struct tcp_lane *lane, struct tcp_out *out, struct e
         return refuse_out(lane, out, -EPROTO, "something else listens there", err);
     tcp_claim_make(&out->claim, &place, &out->challenge, lane->port->key);
     if (send(out->fd, &out->claim, sizeof out->claim, MSG_NOSIGNAL) != (ssize_t)sizeof out->claim)
-        return refuse_out(lane, out, -EPIPE, "it broke in the handshake", err);
+        return refuse_out(lane, out, -ECONNABORTED, "it broke in the handshake", err);
     out->state = TCP_OUT_PROOF;
     return 0;
 }
@@ -160,9 +165,11 @@ static void lose_out(struct tcp_lane *lane, struct tcp_out *out, struct err *why
 {
     log_warning("%s", why->text);
     why->text[0] = '\0';
-    tcp_port_forget(lane->port, out->fd);
-    close(out->fd);
-    out->fd = -1;
+    if (out->fd >= 0) {
+        tcp_port_forget(lane->port, out->fd);
+        close(out->fd);
+        out->fd = -1;
+    }
     out->state = TCP_OUT_LOST;
     out->ended = true;
     out->flow->open--;
@@ -170,16 +177,44 @@ static void lose_out(struct tcp_lane *lane, struct tcp_out *out, struct err *why
     lane->outs_ended++;
 }
 
-static int advance_out(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
+/* False: it was closed for so long that the reason must be another. */
+static bool hang_up(struct tcp_lane *lane, struct tcp_out *out, int64_t now_ns)
+{
+    if (out->closed_ns == 0) {
+        out->closed_ns = now_ns;
+        out->recall_gap_ns = RECALL_FIRST_NS;
+    }
+    if (now_ns - out->closed_ns >= RECALL_NS)
+        return false;
+    tcp_port_forget(lane->port, out->fd);
+    close(out->fd);
+    out->fd = -1;
+    out->state = TCP_OUT_CHALLENGE;
+    out->answer_bytes = 0;
+    out->recall_ns = now_ns + out->recall_gap_ns;
+    out->recall_gap_ns *= 2;
+    return true;
+}
+
+static int advance_out(struct tcp_lane *lane, struct tcp_out *out, int64_t now_ns, struct err *err)
 {
     int rc = 0;
 
     if (tcp_is_called(out))
         return 0;
-    if (out->state == TCP_OUT_CHALLENGE)
+    if (out->state < TCP_OUT_READY && out->fd < 0) {
+        if (now_ns < out->recall_ns)
+            return 0;
+        rc = tcp_connect_again(lane, out, err);
+    }
+    if (rc == 0 && out->state == TCP_OUT_CHALLENGE)
         rc = answer_challenge(lane, out, err);
     if (rc == 0 && out->state == TCP_OUT_PROOF)
         rc = check_proof(lane, out, err);
+    if (rc == -ECONNABORTED && hang_up(lane, out, now_ns)) {
+        err->text[0] = '\0';
+        return 0;
+    }
     if (!is_probe(lane) || !is_unreachable(rc))
         return rc;
     lose_out(lane, out, err);
@@ -285,7 +320,7 @@ static int time_out(const struct tcp_lane *lane, const struct tcp_out *out, int 
 
 static bool is_unanswered(const struct tcp_out *out)
 {
-    return out->state == TCP_OUT_CHALLENGE && tcp_connecting(out->fd);
+    return out->state == TCP_OUT_CHALLENGE && out->fd >= 0 && tcp_connecting(out->fd);
 }
 
 static int miss_in(const struct tcp_lane *lane, const struct tcp_in *in, int code, struct err *err)
@@ -364,6 +399,20 @@ static void lose_late(struct tcp_lane *lane, int64_t waited_ns)
     }
 }
 
+/* Who waits here for a partner may wait because of others who keep it away. */
+static void mention_rejected(const struct tcp_lane *lane, struct err *err)
+{
+    char last[TCP_REJECTED_TEXT];
+    uint64_t count = tcp_port_rejected(lane->port, last, sizeof last) - lane->rejected_before;
+    size_t length = strlen(err->text);
+
+    if (count > 0)
+        snprintf(err->text + length, sizeof err->text - length,
+                 "; meanwhile %llu connections without this run's key were dropped here, the last "
+                 "from %s",
+                 (unsigned long long)count, last);
+}
+
 static bool is_settled(const struct tcp_lane *lane)
 {
     return lane->outs_ready == lane->out_count && lane->ins_ready == lane->in_count;
@@ -375,16 +424,22 @@ int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
     int64_t waited_ns;
     int rc;
 
-    if (l->settle_since_ns == 0)
+    if (l->settle_since_ns == 0) {
         l->settle_since_ns = now_ns;
+        l->rejected_before = l->port->rejected.count;
+    }
     waited_ns = now_ns - l->settle_since_ns;
     tcp_reception_work(l->port, now_ns);
     rc = adopt_all(l, err);
     for (unsigned i = 0; rc == 0 && l->outs_ready < l->out_count && i < l->out_count; i++)
-        rc = advance_out(l, &l->outs[i], err);
+        rc = advance_out(l, &l->outs[i], now_ns, err);
     if (rc == 0 && is_probe(l))
         lose_late(l, waited_ns);
     if (rc || is_settled(l))
         return rc;
-    return waited_ns >= SUSPECT_NS ? await_partner(l, waited_ns, err) : -EAGAIN;
+    if (waited_ns < SUSPECT_NS)
+        return -EAGAIN;
+    rc = await_partner(l, waited_ns, err);
+    mention_rejected(l, err);
+    return rc;
 }

@@ -25,6 +25,7 @@ const struct transport transport_tcp = {
     .measure = tcp_lane_measure,
     .latency = tcp_pingpong_latency,
     .samples = tcp_pingpong_samples,
+    .rejected = tcp_port_rejected,
     .hardware = tcp_port_hardware,
     .finish = tcp_lane_finish,
     .close = tcp_port_close,

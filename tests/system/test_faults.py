@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from pyroute2 import IPRoute
 
 import labkit
 import runs
+import unauthenticated
 import underway
 from switchbench import lab as labs
 from switchbench.lab import counters, namespaces, wiring
@@ -211,6 +213,66 @@ def test_a_second_run_on_a_lab_is_refused(topology: Path, tmp_path: Path) -> Non
     assert underway.sentence(down.stderr).startswith(holder)
     assert result.status == 0, result.errors
     assert complete_phases(result.summary) == [0, 1, 2]
+
+
+# --- without the key ------------------------------------------------------------------------------
+
+
+def rejected_at(result: runs.Result, port: str) -> int:
+    """How many connections without the key came to a port, as the alarms say."""
+    said = f"{port}: unauthenticated: connections that did not show this run's key: "
+    counts = [alarm.removeprefix(said) for alarm in result.summary["alarms"]]
+    return max((int(text.split(";")[0]) for text in counts if text[0].isdigit()), default=0)
+
+
+def test_a_key_of_zeros_opens_no_connection(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    metrics = unauthenticated.free_port()
+    words = ["--metrics", f"127.0.0.1:{metrics}"]
+    with underway.started(tmp_path / "run", configuration(topology, "tcp"), *words) as run:
+        place = unauthenticated.listener(kept_lab, "node1")
+        (intruder,) = unauthenticated.call(kept_lab, "node3", place, 1)
+        intruder.settimeout(10)
+        challenge = intruder.recv(unauthenticated.CHALLENGE_BYTES, socket.MSG_WAITALL)
+        key = unauthenticated.key_of_zeros(unauthenticated.run_id(metrics))
+        intruder.sendall(unauthenticated.claim(challenge, key))
+        intruder.settimeout(3)
+        assert intruder.recv(1) == b""
+        intruder.close()
+        result = run.end()
+    assert result.status == 0, result.errors
+    assert complete_phases(result.summary) == [0, 1, 2]
+    assert rejected_at(result, "node1:e0") == 1
+    assert "it does not hold this run's key" in str(result.summary["alarms"])
+
+
+@pytest.mark.parametrize("count", [200, 3000])
+def test_idle_connections_keep_nobody_busy(
+    count: int, kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    given = configuration(topology, "tcp", tests=[ALL_TO_ALL, {"pattern": "pairs"}])
+    calls: list[socket.socket] = []
+    pids: dict[str, int] = {}
+    with underway.started(tmp_path / "run", given) as run:
+        for node in ("node1", "node2"):
+            place = unauthenticated.listener(kept_lab, node)
+            calls += unauthenticated.call(kept_lab, "node3", place, count)
+            pids[node] = underway.node_pid(kept_lab.name, node)
+        busy_s = dict.fromkeys(pids, 0.0)
+        while run.process.poll() is None:
+            for node, pid in pids.items():
+                busy_s[node] = max(busy_s[node], underway.main_thread_s(pid))
+            time.sleep(underway.SAMPLE_S)
+        result = run.end()
+    for call in calls:
+        call.close()
+    print(f"{count}: main threads took {busy_s}, {rejected_at(result, 'node1:e0')} named")
+    assert result.status == 0, result.errors
+    assert complete_phases(result.summary) == [0, 1, 2, 0]
+    assert max(busy_s.values()) < 1.5
+    for node in pids:
+        assert 0.9 * count < rejected_at(result, f"{node}:e0") <= count
 
 
 # --- the disk -------------------------------------------------------------------------------------

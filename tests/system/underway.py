@@ -70,6 +70,15 @@ def node_pid(lab_name: str, node: str) -> int:
     return pid
 
 
+def main_thread_s(pid: int) -> float:
+    """CPU time of a process's main thread so far; 0 when it has gone."""
+    try:
+        fields = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
+
+
 class Underway:
     """A `switchbench run` that has been started."""
 
@@ -112,14 +121,14 @@ class Underway:
 
 
 @contextmanager
-def started(directory: Path, configuration: runs.Record) -> Iterator[Underway]:
-    """Starts a run; whatever the block leaves of it is killed."""
+def started(directory: Path, configuration: runs.Record, *words: str) -> Iterator[Underway]:
+    """Starts a run, with more words; whatever the block leaves of it is killed."""
     directory.mkdir(exist_ok=True)
     conf = directory / "conf.yaml"
     conf.write_text(yaml.safe_dump({"switchbench": 1, **configuration}, sort_keys=False))
     out = directory / "results"
     process = subprocess.Popen(
-        runs.command("run", str(conf), "--out", str(out)),
+        runs.command("run", str(conf), "--out", str(out), *words),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

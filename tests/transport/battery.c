@@ -115,12 +115,15 @@ void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum patte
     run->flows[run->flow_count++] = (struct battery_flow){.src = src, .dst = dst, .role = role};
 }
 
+static const struct transport_secret secret = {.key = {1, 2, 3}, .run_id = "battery"};
+
 /* A port's request: its flows, with the partners' addresses. */
 static struct lane_request request_of(struct stage *stage, uint32_t rank)
 {
     struct battery_run *run = stage->run;
     struct lane_request request = {
         .port = ports[rank],
+        .secret = &secret,
         .phase = &run->phase,
         .rank = rank,
         .ranks = (uint32_t)subject->ports,
@@ -897,7 +900,7 @@ static void case_send_only(void **state)
 
 static int open_ports(void **state)
 {
-    const struct transport_run run = {.key = {1, 2, 3}, .run_id = "battery", .node = "battery"};
+    const struct transport_run run = {.run_id = "battery", .node = "battery"};
 
     (void)state;
     for (size_t i = 0; i < subject->ports; i++) {

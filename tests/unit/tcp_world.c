@@ -14,8 +14,8 @@
 static void set_defaults(struct world *world, uint32_t ranks)
 {
     memset(world, 0, sizeof *world);
-    memcpy(world->run.key, "a key that only this test knows.", sizeof world->run.key);
-    world->run.run_id = "test";
+    memcpy(world->secret.key, "a key that only this test knows.", sizeof world->secret.key);
+    world->secret.run_id = world->run.run_id = "test";
     world->run.node = "node";
     world->rank_count = ranks;
     world->stream_ns = 200 * NS_PER_MS;
@@ -159,6 +159,7 @@ int world_prepare(struct world *world)
         struct lane_request request = {
             .stepper = rank->stepper,
             .port = rank->port,
+            .secret = rank->secret ? rank->secret : &world->secret,
             .phase = &world->phase,
             .rank = i,
             .ranks = world->rank_count,

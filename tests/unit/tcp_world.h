@@ -25,6 +25,7 @@ struct world_rank {
     char name[24];
     char address[16];
     struct transport_port *port;
+    const struct transport_secret *secret; /* NULL: the world's */
     struct blob blob;
     struct lane *lane;
     struct stepper *stepper; /* of world->plan's phase 0 */
@@ -46,6 +47,7 @@ struct world_flow {
 
 struct world {
     struct transport_run run;
+    struct transport_secret secret;
     struct phase phase;
     uint64_t line_rate_bps;
     struct world_rank ranks[WORLD_PORTS];

@@ -5,12 +5,16 @@
 #include "tcp_detour.h"
 #include "tcp_world.h"
 
+#include "tcp/handshake.h"
+#include "tcp/port.h"
 #include "tcp/wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -435,7 +439,7 @@ static void finish_in_mid_stream(void **state)
     play_all();
 }
 
-/* --- strangers --- */
+/* --- without the key --- */
 
 static int call(const struct blob *blob)
 {
@@ -448,47 +452,147 @@ static int call(const struct blob *blob)
     return fd;
 }
 
-/* More silent strangers than may be half open at once, and some that talk nonsense: the flow
- * comes through, once the silent ones have been shown the door. */
-static void strangers(void **state)
+/* More silent connections than may be half open at once, and one that talks nonsense: the flow
+ * comes through, and the port knows how many it dropped. */
+#define SILENT 700
+#define HALF_OPEN 64
+static void unauthenticated(void **state)
 {
     static const uint8_t nonsense[1000] = "GET / HTTP/1.0\r\n\r\n";
-    int silent[70];
+    int silent[SILENT];
     int talker;
-    char byte[64];
-    int64_t began = clock_now();
+    char byte[64], last[128];
+    uint64_t dropped;
 
     (void)state;
-    for (int i = 0; i < 70; i++)
+    world->ranks[1].port->half_open_most = HALF_OPEN;
+    for (int i = 0; i < SILENT; i++)
         silent[i] = call(&world->ranks[1].blob);
     talker = call(&world->ranks[1].blob);
     assert_true(send(talker, nonsense, sizeof nonsense, MSG_NOSIGNAL) > 0);
     world_add(world, 0, 1, PATTERN_GENERATE);
     play_all();
-    assert_true(clock_now() - began < 10 * NS_PER_S);
     assert_true(recv(talker, byte, sizeof byte, 0) > 0); /* the challenge ... */
     assert_true(recv(talker, byte, sizeof byte, 0) <= 0);
-    for (int i = 0; i < 70; i++)
+    dropped = transport_tcp.rejected(world->ranks[1].port, last, sizeof last);
+    assert_in_range(dropped, SILENT - HALF_OPEN, SILENT + 1);
+    assert_non_null(strstr(last, "127.0.0.1 port "));
+    assert_int_equal(transport_tcp.rejected(world->ranks[0].port, last, sizeof last), 0);
+    for (int i = 0; i < SILENT; i++)
         close(silent[i]);
     close(talker);
 }
 
+/* Whoever waits for the port to have something to settle sleeps on while idle connections crowd it;
+ * a turn later some of them go. */
+static void idle_connections_wake_nobody(void **state)
+{
+    struct pollfd waits = {.events = POLLIN};
+    int64_t now_ns = clock_now();
+    struct err err = {0};
+    int silent[SILENT];
+    char last[128];
+    uint64_t dropped;
+
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    assert_int_equal(world_prepare(world), 0);
+    world->ranks[1].port->half_open_most = HALF_OPEN;
+    for (int i = 0; i < SILENT; i++)
+        silent[i] = call(&world->ranks[1].blob);
+    waits.fd = transport_tcp.settle_fd(world->ranks[1].port);
+    assert_int_equal(poll(&waits, 1, 0), 1);
+    assert_int_equal(transport_tcp.settle(world->ranks[1].lane, now_ns, &err), -EAGAIN);
+    assert_int_equal(poll(&waits, 1, 0), 0);
+    dropped = transport_tcp.rejected(world->ranks[1].port, last, sizeof last);
+    assert_int_equal(transport_tcp.settle(world->ranks[1].lane, now_ns + NS_PER_MS, &err), -EAGAIN);
+    assert_int_equal(transport_tcp.rejected(world->ranks[1].port, last, sizeof last), dropped);
+    now_ns += 20 * NS_PER_MS;
+    assert_int_equal(transport_tcp.settle(world->ranks[1].lane, now_ns, &err), -EAGAIN);
+    assert_true(transport_tcp.rejected(world->ranks[1].port, last, sizeof last) > dropped);
+    assert_int_equal(poll(&waits, 1, 0), 0);
+    for (int i = 0; i < SILENT; i++)
+        close(silent[i]);
+}
+
+/* Ports are opened before the run's key is known: nobody may take what they derive from none for
+ * it. */
+static void a_key_of_zeros_opens_nothing(void **state)
+{
+    static const char purpose[] = "switchbench tcp";
+    static const uint8_t zeros[TRANSPORT_KEY_BYTES];
+    const struct tcp_place place = {
+        .trial = 7, .phase = 1, .src = 0, .dst = 1, .tag = 0x1234, .stream = 0};
+    crypto_generichash_state hash;
+    struct tcp_challenge challenge;
+    uint8_t key[TCP_KEY_BYTES];
+    struct tcp_claim claim;
+    struct tcp_proof proof;
+    int intruder = call(&world->ranks[1].blob);
+    char last[128];
+
+    (void)state;
+    crypto_generichash_init(&hash, zeros, sizeof zeros, sizeof key);
+    crypto_generichash_update(&hash, (const uint8_t *)purpose, sizeof purpose);
+    crypto_generichash_update(&hash, (const uint8_t *)"test", 4);
+    crypto_generichash_final(&hash, key, sizeof key);
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    assert_int_equal(world_prepare(world), 0);
+    assert_int_equal(world_settle(world, 0), -ETIMEDOUT); /* once: the challenge is sent */
+    assert_int_equal(recv(intruder, &challenge, sizeof challenge, MSG_WAITALL), sizeof challenge);
+    tcp_claim_make(&claim, &place, &challenge, key);
+    assert_int_equal(send(intruder, &claim, sizeof claim, MSG_NOSIGNAL), sizeof claim);
+    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_true(world_run(world, LIMIT_NS));
+    assert_verified(&world->flows[0]);
+    assert_true(recv(intruder, &proof, sizeof proof, 0) <= 0);
+    assert_int_equal(transport_tcp.rejected(world->ranks[1].port, last, sizeof last), 1);
+    assert_non_null(strstr(last, "it does not hold this run's key"));
+    close(intruder);
+}
+
+static unsigned hang_ups;
+
+static void hang_up_at_first(void *way)
+{
+    struct detour *detour = way;
+
+    detour_pump(detour);
+    if (detour->near >= 0 && hang_ups > 0) {
+        hang_ups--;
+        detour_cut(detour);
+    }
+}
+
+/* As a partner does whose listener is crowded: who was rejected in the handshake calls again. */
+static void calls_again(void **state)
+{
+    static struct detour detour;
+
+    (void)state;
+    run_detour(&detour, NULL);
+    world->pump = hang_up_at_first;
+    hang_ups = 3;
+    play_all();
+    assert_int_equal(hang_ups, 0);
+    detour_close(&detour);
+}
+
 static void wrong_key(void **state)
 {
-    struct transport_run other = world->run;
-    struct transport_port *port;
-    struct err err = {0};
+    struct transport_secret other = world->secret;
+    char last[128];
 
     (void)state;
     other.key[0] ^= 1;
-    assert_int_equal(transport_tcp.open(&port, &world->ranks[3].conf, &other, &err), 0);
-    transport_tcp.close(world->ranks[3].port);
-    world->ranks[3].port = port;
-    transport_tcp.address(port, &world->ranks[3].blob);
+    world->ranks[3].secret = &other;
     world_add(world, 3, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, 3 * NS_PER_S), -EPROTO);
+    assert_int_equal(world_settle(world, LIMIT_NS), -ECONNABORTED);
     assert_non_null(strstr(world->err.text, "this run's key"));
+    assert_true(transport_tcp.rejected(world->ranks[1].port, last, sizeof last) > 0);
+    assert_non_null(strstr(last, "127.0.0.5 port "));
+    assert_non_null(strstr(last, "it does not hold this run's key"));
 }
 
 static void spoil_proof(uint8_t *data, size_t bytes, uint64_t at)
@@ -666,6 +770,7 @@ static void prepare_ahead(struct ahead *ahead, uint32_t rank)
 {
     struct lane_request request = {
         .port = world->ranks[rank].port,
+        .secret = &world->secret,
         .phase = &ahead->phase,
         .rank = rank,
         .ranks = 2,
@@ -883,7 +988,10 @@ int main(void)
         TEST(partner_dies),
         TEST(partner_dies_before_it_has_all),
         TEST(finish_in_mid_stream),
-        TEST(strangers),
+        TEST(unauthenticated),
+        TEST(idle_connections_wake_nobody),
+        TEST(a_key_of_zeros_opens_nothing),
+        TEST(calls_again),
         TEST(wrong_key),
         TEST(impostor),
         TEST(nobody_listens),

@@ -2,10 +2,14 @@
 #include "tcp/handshake.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -14,7 +18,7 @@ static const struct tcp_place place = {
 
 static void derive(uint8_t *key, char secret, const char *run_id)
 {
-    struct transport_run run = {.run_id = run_id};
+    struct transport_secret run = {.run_id = run_id};
 
     memset(run.key, secret, sizeof run.key);
     tcp_key_derive(key, &run);
@@ -115,6 +119,24 @@ static void keys_differ_by_run(void **state)
     assert_false(tcp_claim_valid(&claim, &challenge, mine, &claimed));
 }
 
+/* Whoever derives a key before the run's is known must find out at once. */
+static void a_key_of_zeros_ends_the_program(void **state)
+{
+    uint8_t key[TCP_KEY_BYTES];
+    pid_t child = fork();
+    int status;
+
+    (void)state;
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+        derive(key, 0, "run");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +144,7 @@ int main(void)
         cmocka_unit_test(any_changed_bit_is_refused),
         cmocka_unit_test(nothing_replays),
         cmocka_unit_test(keys_differ_by_run),
+        cmocka_unit_test(a_key_of_zeros_ends_the_program),
     };
 
     if (sodium_init() < 0)
