@@ -134,6 +134,37 @@ def test_what_other_traffic_displaced_is_not_the_networks() -> None:
     assert found["agree"] is True
 
 
+def test_a_loss_that_counters_do_not_see_is_a_contradiction() -> None:
+    """As many frames came that nobody knew as are missing: all that was sent has arrived."""
+    unknown = received(975, hardware_received=1000, foreign=25)
+    site = make_site()
+    summary = Summary(make_run(site, make_trial(site, flows=1)))
+    tails = [made(node) for node in ("node1", "node2") for made in (phase_record, trial_record)]
+    for line, record in enumerate([*frames(975, sent(guest_sent=30), unknown), *tails], 1):
+        summary.feed(line, record)
+    result = summary.finish(about(), [])
+    found = result["trials"][0]["whereabouts"]
+    assert (found["lost_frames"], found["counted_in_network"]) == (25, 0)
+    assert found["agree"] is False
+    assert result["alarms"][0].startswith(
+        "trial 0 pairs phase 0: 25 frames are lost by the flows' counts, 0 in the network by the "
+        "ports' counters"
+    )
+
+
+def test_what_came_besides_is_no_contradiction() -> None:
+    """Another program's frames lower the counters' view by as many as came."""
+    busy = received(273, hardware_received=5536, foreign=5263)
+    found = summary_of(*frames(273, sent(), busy))["whereabouts"]
+    assert (found["counted_in_network"], found["agree"]) == (-4536, True)
+    busy = received(273, hardware_received=5536, foreign=5262)
+    assert summary_of(*frames(273, sent(), busy))["whereabouts"]["agree"] is True
+    fewer = received(273, hardware_received=500, foreign=5263)
+    assert summary_of(*frames(273, sent(), fewer))["whereabouts"]["agree"] is True
+    more = received(273, hardware_received=200, foreign=5263)
+    assert summary_of(*frames(273, sent(), more))["whereabouts"]["agree"] is False
+
+
 def test_other_traffic_is_said_with_what_it_may_have_cost() -> None:
     site = make_site()
     summary = Summary(make_run(site, make_trial(site, flows=1)))

@@ -63,7 +63,7 @@ from .statistics import RepeatTable
 from .switch_counters import compare_counters
 from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, mark_windows
 from .transports import compare
-from .whereabouts import whereabouts
+from .whereabouts import contradicted, whereabouts
 
 REFUSED_RUN = 2  # the exit status
 PROBE = -1  # as a phase's number
@@ -385,6 +385,13 @@ class Summary:
         )
         result = m.PhaseResult(place.key, entry, flows, shares)
         entry["whereabouts"] = whereabouts(phase, entry["lost_frames"], min(result.frame_bytes))
+        if contradicted(entry["whereabouts"]):
+            self._alarms.append(
+                f"{result.label}: {entry['lost_frames']:,} frames are lost by the flows' counts, "
+                f"{entry['whereabouts']['counted_in_network']:,} in the network by the ports' "
+                "counters: one of them is wrong, and no loss of this phase is sure to be the "
+                "network's"
+            )
         self._other_traffic.add(result, phase)
         self._alarms += windows_above_line(result, lines, self._run.site)
         self._watch_surplus(result)
