@@ -34,14 +34,11 @@ struct flow_window {
     struct flow_count close;
 };
 
-#define DISORDER_REACH 16u /* displacements beyond it count as loss (RFC 5236's threshold DT) */
-
 /* How the reordered frames of a flow were out of order; dpdk only. doc/measures.md has formulas. */
 struct flow_disorder {
     uint64_t extent_sum; /* RFC 4737, 4.2: arrivals since a greater sequence came first */
     uint64_t extent_most;
     uint64_t near; /* RFC 4737, section 5: 3-reordered, as TCP takes for lost */
-    uint64_t displaced[DISORDER_REACH * 2 + 1]; /* RFC 5236: frames by displacement, -16 to 16 */
 };
 
 /* One side of one flow. The judgements are the destination's; 0 at the source. */
@@ -85,8 +82,6 @@ static inline void flow_disorder_add(struct flow_disorder *sum, const struct flo
     sum->extent_sum += part->extent_sum;
     sum->extent_most = part->extent_most > sum->extent_most ? part->extent_most : sum->extent_most;
     sum->near += part->near;
-    for (unsigned i = 0; i < DISORDER_REACH * 2 + 1; i++)
-        sum->displaced[i] += part->displaced[i];
 }
 
 /* Adds what one of several queues counted of a flow's side. */

@@ -243,7 +243,7 @@ static __rte_noinline bool judge(const struct receiver *receiver, struct receive
     if (verdict == SEQUENCE_FRESH && frame.number > next)
         disorder_gap(disorder, &stream->sequence, next, frame.arrival);
     else if (verdict == SEQUENCE_REORDERED)
-        disorder_add(disorder, &stream->sequence, past, &frame, &stream->side->disorder);
+        disorder_add(disorder, &frame, &stream->side->disorder);
     stream->side->reordered += verdict == SEQUENCE_REORDERED;
     stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
     stream->side->late += verdict == SEQUENCE_LATE;
@@ -493,12 +493,8 @@ void receiver_account(struct dpdk_lane *lane)
     const struct lane_request *request = &lane->lane.request;
     const struct receiver *receiver = &lane->receiver;
 
-    for (uint32_t i = 0; i < request->receive_count; i++) {
-        struct flow_side *side = request->receives[i].side;
-
-        side->live = (struct flow_count){0};
-        memset(side->disorder.displaced, 0, sizeof side->disorder.displaced);
-    }
+    for (uint32_t i = 0; i < request->receive_count; i++)
+        request->receives[i].side->live = (struct flow_count){0};
     for (size_t i = 0; i < (size_t)receiver->count * receiver->sources; i++) {
         const struct receiver_stream *stream = &receiver->streams[i];
         struct flow_side *side = stream->side;
@@ -510,8 +506,6 @@ void receiver_account(struct dpdk_lane *lane)
             side->first_ns = stream->first_ns;
         if (stream->last_ns > side->last_ns)
             side->last_ns = stream->last_ns;
-        if (side->reordered > 0)
-            disorder_density(&receiver->disorders[i], stream->frames, &side->disorder);
     }
 }
 

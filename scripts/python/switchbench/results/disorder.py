@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How frames were out of order: RFC 4737's ratio and extent, RFC 5236's reorder density."""
+"""How frames were out of order: RFC 4737's ratio and extent."""
 
 from __future__ import annotations
 
@@ -19,19 +19,15 @@ class Disorder:
     extent_sum: int
     extent_most: int
     near: int  # 3-reordered
-    displaced: dict[int, int]  # frames by displacement; those beyond 16 are in none
 
 
 def add_disorder(phase: PhaseRecords, record: Record) -> None:
     """Takes a `reorder` record."""
-    words = str(record.get("displaced") or "").split()
-    pairs = (word.split(":") for word in words)
     phase.disorders[record["src"], record["dst"]] = Disorder(
         record["reordered"],
         record["extent_sum"],
         record["extent_most"],
         record["near"],
-        {int(place): int(count) for place, count in pairs},
     )
 
 
@@ -43,7 +39,7 @@ def disorder_entry(
     delivered = m.total_int(came.values()) if transport == "dpdk" else None
     if not delivered:
         return dict.fromkeys(
-            ("reordered_percent", "near_percent", "extent_mean", "extent_most", "density", "worst")
+            ("reordered_percent", "near_percent", "extent_mean", "extent_most", "worst")
         )
     found = [disorder for ends, disorder in disorders.items() if ends in came]
     reordered = sum(disorder.reordered for disorder in found)
@@ -53,26 +49,12 @@ def disorder_entry(
         "near_percent": 100.0 * sum(disorder.near for disorder in found) / delivered,
         "extent_mean": extents / reordered if reordered else None,
         "extent_most": max((disorder.extent_most for disorder in found), default=0),
-        "density": _density(came, disorders),
         "worst": _worst(came, disorders),
     }
 
 
 def _delivered(flow: Flow) -> int | None:
     return None if flow.destination is None else flow.destination.whole.frames
-
-
-def _density(
-    came: dict[tuple[str, str], int | None], disorders: dict[tuple[str, str], Disorder]
-) -> dict[str, float]:
-    """The share of frames at each displacement; a flow without a record was in order."""
-    sums: dict[int, int] = {}
-    for ends, count in came.items():
-        displaced = disorders[ends].displaced if ends in disorders else {0: count or 0}
-        for place, frames in displaced.items():
-            sums[place] = sums.get(place, 0) + frames
-    total = sum(sums.values())
-    return {str(place): sums[place] / total for place in sorted(sums) if sums[place]}
 
 
 def _worst(
