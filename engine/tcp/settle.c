@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -418,6 +420,17 @@ static bool is_settled(const struct tcp_lane *lane)
     return lane->outs_ready == lane->out_count && lane->ins_ready == lane->in_count;
 }
 
+/* In the records' words: what a flow's own connection uses, which the port's listener need not. */
+static void describe(struct tcp_lane *lane)
+{
+    char name[sizeof lane->lane.request.phase->tcp.congestion] = "";
+    socklen_t size = sizeof name;
+
+    if (lane->out_count > 0 &&
+        getsockopt(lane->outs[0].fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0)
+        snprintf(lane->lane.variant, sizeof lane->lane.variant, "congestion control %.15s", name);
+}
+
 int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
 {
     struct tcp_lane *l = (struct tcp_lane *)lane;
@@ -435,6 +448,8 @@ int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
         rc = advance_out(l, &l->outs[i], now_ns, err);
     if (rc == 0 && is_probe(l))
         lose_late(l, waited_ns);
+    if (rc == 0 && is_settled(l))
+        describe(l);
     if (rc || is_settled(l))
         return rc;
     if (waited_ns < SUSPECT_NS)

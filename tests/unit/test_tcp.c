@@ -141,6 +141,7 @@ static void buffers_and_congestion_control(void **state)
     world->phase.tcp.receive_buffer = 100000;
     snprintf(world->phase.tcp.congestion, sizeof world->phase.tcp.congestion, "reno");
     play_all();
+    assert_string_equal(world->ranks[0].lane->variant, "congestion control reno");
     count = transport_tcp.measure(world->ranks[0].lane, &world->ranks[0].sends[0], measures, 16);
     assert_true(count > 0);
     for (unsigned i = 0; i < count; i++)
