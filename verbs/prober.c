@@ -2,28 +2,11 @@
 #include "prober.h"
 
 #include "clock.h"
-#include "draw.h"
-
-/* 0 to below 1. */
-static double draw(struct verbs_prober *prober)
-{
-    return (double)(draw_bits(prober->seed, prober->drawn++) >> 11) * 0x1p-53;
-}
 
 void verbs_prober_begin(struct verbs_prober *prober, int64_t from_ns)
 {
-    prober->next_ns = from_ns + (int64_t)(draw(prober) * prober->gap_ns);
-}
-
-/* Even to a half of their distance: additive random sampling (RFC 2330 11.1). What its sender was
- * too late for is left out. */
-static void step(struct verbs_prober *prober, int64_t now_ns)
-{
-    int64_t from_ns = prober->next_ns;
-
-    if ((double)(now_ns - from_ns) > prober->gap_ns)
-        from_ns = now_ns;
-    prober->next_ns = from_ns + (int64_t)((0.5 + draw(prober)) * prober->gap_ns);
+    probe_scheduler_begin(&prober->schedule, prober->schedule.gap_ns, from_ns,
+                          prober->schedule.seed);
 }
 
 static uint32_t place_of(uint64_t sequence)
@@ -48,9 +31,9 @@ static void forget_lost(struct verbs_prober *prober, int64_t now_ns)
 
 bool verbs_prober_due(struct verbs_prober *prober, int64_t now_ns)
 {
-    if (now_ns < prober->next_ns)
+    if (now_ns < prober->schedule.next_ns)
         return false;
-    step(prober, now_ns);
+    probe_scheduler_step(&prober->schedule, now_ns);
     if (!has_room(prober))
         forget_lost(prober, now_ns);
     return has_room(prober);

@@ -9,6 +9,7 @@
 #define VERBS_PROBER_H
 
 #include "histogram.h"
+#include "probe_scheduler.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,10 +17,7 @@
 #define VERBS_PROBES_OUT 64u /* under way at most: as many as a verifying end remembers */
 
 struct verbs_prober {
-    double gap_ns; /* from one to the next, in the mean */
-    uint64_t seed; /* their distances are drawn by it */
-    uint64_t drawn;
-    int64_t next_ns;
+    struct probe_scheduler schedule;
     int64_t patience_ns; /* one that is out for so long is lost; CLOCK_NEVER: none ever is */
     uint32_t most;       /* under way; at most VERBS_PROBES_OUT */
     uint32_t out;
@@ -30,8 +28,8 @@ struct verbs_prober {
     struct histogram times;             /* of those that count and came back */
 };
 
-/* Sets the first one's time: within a gap from `from_ns` on, so that flows do not probe all at
- * once. The rest of *prober is all zero but for gap_ns, seed, patience_ns and most. */
+/* Sets the first one's time (probe_scheduler.h). The rest of *prober is all zero but for
+ * patience_ns, most, and the schedule's gap_ns and seed. */
 void verbs_prober_begin(struct verbs_prober *prober, int64_t from_ns);
 
 /* Whether a probe is to be sent now. One whose time has come while there is no room is left out. */

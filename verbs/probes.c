@@ -83,8 +83,8 @@ static void plan_probers(struct verbs_probes *probes, double rate_fps)
         const struct lane_flow *flow = &request->sends[i];
 
         probes->probers[i] = (struct verbs_prober){
-            .gap_ns = NS_PER_S / rate_fps,
-            .seed = draw_seed(request->phase->seed, flow->src, flow->dst),
+            .schedule = {.gap_ns = NS_PER_S / rate_fps,
+                         .seed = draw_seed(request->phase->seed, flow->src, flow->dst)},
             .patience_ns = probes->lane->reliable ? CLOCK_NEVER : PATIENCE_NS,
         };
     }
@@ -190,12 +190,12 @@ static int64_t work_prober(struct verbs_lane *lane, uint32_t flow, int64_t now_n
         return CLOCK_NEVER;
     }
     if (!verbs_prober_due(prober, now_ns))
-        return prober->next_ns;
+        return prober->schedule.next_ns;
     begun_ns = clock_now();
     if (verbs_out_post(out, 1, now_ns) > 0)
         verbs_prober_sent(prober, begun_ns,
                           begun_ns >= phase->open_ns && begun_ns < phase->close_ns);
-    return prober->next_ns;
+    return prober->schedule.next_ns;
 }
 
 int64_t verbs_probes_send(struct verbs_lane *lane, int64_t now_ns)

@@ -14,31 +14,6 @@ double probe_rate(const struct probe_budget *budget)
     return rate < PROBE_FLOW_FPS ? rate : PROBE_FLOW_FPS;
 }
 
-/* xorshift64* (Vigna 2016), 0 to below 1. */
-static double draw(uint64_t *state)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (double)(*state * 0x2545f4914f6cdd1d >> 11) / (double)(UINT64_C(1) << 53);
-}
-
-void probe_schedule_begin(struct probe_schedule *schedule, double rate_fps, int64_t begin_ns,
-                          uint64_t seed)
-{
-    *schedule = (struct probe_schedule){.gap_ns = 1e9 / rate_fps, .random = seed | 1};
-    schedule->next_ns = begin_ns + (int64_t)(draw(&schedule->random) * schedule->gap_ns);
-}
-
-void probe_schedule_step(struct probe_schedule *schedule, int64_t now_ns)
-{
-    int64_t from_ns = schedule->next_ns;
-
-    if ((double)(now_ns - from_ns) > schedule->gap_ns)
-        from_ns = now_ns;
-    schedule->next_ns = from_ns + (int64_t)((0.5 + draw(&schedule->random)) * schedule->gap_ns);
-}
-
 void probe_write(const struct probe *probe, uint8_t *frame)
 {
     struct frame_shape shape = *probe->shape;

@@ -38,20 +38,6 @@ struct probe_budget {
 /* Probes a flow sends in a second. */
 double probe_rate(const struct probe_budget *budget);
 
-/* When probes leave: in turn by flow, at times that are even to a half of their distance (additive
- * random sampling, RFC 2330 11.1): exact distances might march in step with something. */
-struct probe_schedule {
-    double gap_ns; /* mean */
-    uint64_t random;
-    int64_t next_ns;
-};
-
-/* `rate_fps` of all flows together, above 0. The first leaves within one distance of `begin_ns`. */
-void probe_schedule_begin(struct probe_schedule *schedule, double rate_fps, int64_t begin_ns,
-                          uint64_t seed);
-/* One leaves now; those that should have left meanwhile never will. */
-void probe_schedule_step(struct probe_schedule *schedule, int64_t now_ns);
-
 /* One probe or answer. */
 struct probe {
     const struct frame_shape *shape; /* the load's */

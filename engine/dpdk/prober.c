@@ -80,8 +80,8 @@ void prober_start(struct dpdk_lane *lane, uint64_t seed)
     if (prober->count == 0 || request->send_count == 0)
         return;
     prober->until_ns = window ? phase->close_ns : CLOCK_NEVER;
-    probe_schedule_begin(&prober->schedule, prober->rate_fps * request->send_count,
-                         window ? phase->open_ns : phase->start_ns, seed);
+    probe_scheduler_begin(&prober->schedule, 1e9 / (prober->rate_fps * request->send_count),
+                          window ? phase->open_ns : phase->start_ns, seed);
     prober->next_ns = prober->schedule.next_ns;
 }
 
@@ -143,7 +143,7 @@ int64_t prober_turn(struct dpdk_lane *lane, int64_t now_ns)
     }
     send_probe(lane);
     prober->at = prober->at + 1 < lane->lane.request.send_count ? prober->at + 1 : 0;
-    probe_schedule_step(&prober->schedule, now_ns);
+    probe_scheduler_step(&prober->schedule, now_ns);
     prober->next_ns = prober->schedule.next_ns;
     return prober->next_ns;
 }

@@ -7,6 +7,7 @@
 #define ENGINE_DPDK_PROBER_H
 
 #include "probe.h"
+#include "probe_scheduler.h"
 #include "sequence.h"
 #include "transport.h"
 
@@ -27,10 +28,10 @@ struct prober {
     struct prober_flow *flows;
     uint16_t *flow_of; /* by destination's rank: number of a flow + 1; 0: none */
     uint32_t count;
-    double rate_fps; /* a flow's */
-    struct probe_schedule schedule;
-    uint32_t at;     /* whose turn it is, of the flows that the lane sends */
-    int64_t next_ns; /* when; CLOCK_NEVER: none is sent (any more) */
+    double rate_fps;                 /* a flow's */
+    struct probe_scheduler schedule; /* of all flows, in turn */
+    uint32_t at;                     /* whose turn it is, of the flows that the lane sends */
+    int64_t next_ns;                 /* when; CLOCK_NEVER: none is sent (any more) */
     int64_t until_ns;
     int64_t under_way; /* sent by this queue, less answers that came by it */
 };

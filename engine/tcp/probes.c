@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Round trips beside a load: each flow has one more connection, on which small messages go to the
- * destination and come back at a steady rate, while its streams send. A probe that is late does not
- * hold up the next one (else a slow moment would be probed less, and look shorter than it was); so
- * several may be under way. Probes count in no flow's bytes.
+ * destination and come back at random times (probe_scheduler.h), while its streams send. A probe
+ * that is late does not hold up the next one (else a slow moment would be probed less, and look
+ * shorter than it was); so several may be under way. Probes count in no flow's bytes.
  */
 #include "clock.h"
+#include "draw.h"
+#include "probe_scheduler.h"
 #include "rally.h"
 
 #include <errno.h>
@@ -18,7 +20,6 @@
 
 #define PROBE_LINE_BYTES 154.0 /* a probe at layer 1: IPv4, with timestamps */
 #define UNDER_WAY 1024u        /* probes of a flow that may be */
-#define BEHIND 8               /* intervals: what is due beyond them is given up */
 
 static const uint32_t probe_sizes[] = {TCP_PROBE_MESSAGE};
 
@@ -26,7 +27,7 @@ static const uint32_t probe_sizes[] = {TCP_PROBE_MESSAGE};
 struct prober {
     struct tcp_rally *rally;
     const struct lane_flow *flow;
-    int64_t next_ns;
+    struct probe_scheduler schedule;
     uint64_t returned;
     uint64_t measured;
     int64_t begun_ns[UNDER_WAY]; /* by sequence */
@@ -35,7 +36,7 @@ struct prober {
 
 struct tcp_probes {
     int epoll;
-    int64_t interval_ns;
+    double gap_ns;
     struct tcp_rally *rallies; /* of the flows sent, then of those received */
     struct prober *probers;
 };
@@ -60,7 +61,7 @@ int tcp_probes_make(struct tcp_lane *lane)
     if (probes == NULL)
         return -ENOMEM;
     lane->probes = probes;
-    probes->interval_ns = (int64_t)(NS_PER_S / tcp_probes_rate(request));
+    probes->gap_ns = NS_PER_S / tcp_probes_rate(request);
     probes->epoll = epoll_create1(EPOLL_CLOEXEC);
     probes->rallies =
         calloc(request->send_count + request->receive_count + 1, sizeof *probes->rallies);
@@ -143,7 +144,6 @@ static void send_one(struct tcp_lane *lane, struct prober *prober)
 static void work_prober(struct tcp_lane *lane, struct prober *prober, int64_t now_ns)
 {
     const struct tcp_cursor *at = &prober->rally->source->at;
-    int64_t interval_ns = lane->probes->interval_ns;
 
     if (prober->rally->out->ended)
         return;
@@ -155,13 +155,11 @@ static void work_prober(struct tcp_lane *lane, struct prober *prober, int64_t no
             tcp_push_end(lane, prober->rally->out);
         return;
     }
-    if (now_ns < prober->next_ns || at->position > 0 || !prober->rally->writable ||
-        at->sequence - prober->returned >= UNDER_WAY)
+    if (now_ns < prober->schedule.next_ns)
         return;
-    send_one(lane, prober);
-    prober->next_ns += interval_ns;
-    if (now_ns - prober->next_ns > BEHIND * interval_ns)
-        prober->next_ns = now_ns;
+    probe_scheduler_step(&prober->schedule, now_ns);
+    if (at->position == 0 && prober->rally->writable && at->sequence - prober->returned < UNDER_WAY)
+        send_one(lane, prober);
 }
 
 static void answer(struct tcp_lane *lane, struct tcp_rally *rally)
@@ -179,11 +177,9 @@ void tcp_probes_start(struct tcp_lane *lane)
 
     for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
         struct prober *prober = &lane->probes->probers[i];
-        uint64_t share = draw_bits(prober->rally->source->script.drawn.seed, i) >> 32;
 
-        /* Flows begin at moments of their own, or all ports would be probed at once. */
-        prober->next_ns =
-            phase->start_ns + (int64_t)((double)share / 0x1p32 * (double)lane->probes->interval_ns);
+        probe_scheduler_begin(&prober->schedule, lane->probes->gap_ns, phase->start_ns,
+                              draw_seed(phase->seed, prober->flow->src, prober->flow->dst));
     }
 }
 
@@ -200,8 +196,8 @@ int64_t tcp_probes_poll(struct tcp_lane *lane, int64_t now_ns)
         struct prober *prober = &probes->probers[i];
 
         work_prober(lane, prober, now_ns);
-        if (!prober->rally->out->ended && prober->next_ns < wake_ns)
-            wake_ns = prober->next_ns;
+        if (!prober->rally->out->ended && prober->schedule.next_ns < wake_ns)
+            wake_ns = prober->schedule.next_ns;
     }
     return wake_ns > now_ns ? wake_ns : now_ns;
 }

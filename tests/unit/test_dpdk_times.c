@@ -204,40 +204,6 @@ static void test_rate_disturbs_nobody(void **state)
     assert_float_equal(probe_rate(&budget), PROBE_FLOW_FPS, 0);
 }
 
-/* In a second as many as the rate says, no two closer than half of their distance. */
-static void test_schedule_is_even_but_not_regular(void **state)
-{
-    struct probe_schedule schedule;
-    int64_t last_ns = 0, shortest_ns = INT64_MAX, longest_ns = 0;
-    unsigned count = 0;
-
-    (void)state;
-    probe_schedule_begin(&schedule, 1000, 5000, 42);
-    assert_in_range(schedule.next_ns, 5000, 1005000);
-    for (; schedule.next_ns < 1000005000; count++) {
-        if (last_ns > 0 && schedule.next_ns - last_ns < shortest_ns)
-            shortest_ns = schedule.next_ns - last_ns;
-        if (last_ns > 0 && schedule.next_ns - last_ns > longest_ns)
-            longest_ns = schedule.next_ns - last_ns;
-        last_ns = schedule.next_ns;
-        probe_schedule_step(&schedule, schedule.next_ns);
-    }
-    assert_in_range(count, 970, 1030);
-    assert_in_range(shortest_ns, 500000, 510000);
-    assert_in_range(longest_ns, 1490000, 1500000);
-}
-
-/* Who slept does not send what it missed. */
-static void test_schedule_skips_what_was_missed(void **state)
-{
-    struct probe_schedule schedule;
-
-    (void)state;
-    probe_schedule_begin(&schedule, 1000, 0, 1);
-    probe_schedule_step(&schedule, 50000000);
-    assert_in_range(schedule.next_ns, 50500000, 51500000);
-}
-
 /* A probe is sound for whoever checks the load's frames, but for its tag. */
 static void test_probe_is_a_frame_like_others(void **state)
 {
@@ -290,8 +256,6 @@ int main(void)
         cmocka_unit_test(test_stamp_comes_back),
         cmocka_unit_test(test_tags_differ),
         cmocka_unit_test(test_rate_disturbs_nobody),
-        cmocka_unit_test(test_schedule_is_even_but_not_regular),
-        cmocka_unit_test(test_schedule_skips_what_was_missed),
         cmocka_unit_test(test_probe_is_a_frame_like_others),
     };
 

@@ -227,6 +227,34 @@ static void probes(void **state)
     }
 }
 
+/* As over the other transports (RFC 2330 11.1): the time at which the next one leaves, as poll tells
+ * whoever may sleep until then, is not the same distance again and again. */
+static void latency_probes_leave_at_random_distances(void **state)
+{
+    const int64_t gap_ns = 20 * NS_PER_MS;
+    int64_t now_ns, shortest_ns = CLOCK_NEVER, longest_ns = 0;
+
+    (void)state;
+    world_add(world, 0, 1, PATTERN_GENERATE);
+    world->phase.load = (struct load){.rate_fps = 0.001};
+    world->phase.latency.probe_fps = 50;
+    world->stream_ns = 1000 * NS_PER_S;
+    assert_int_equal(world_prepare(world), 0);
+    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    world_start(world);
+    now_ns = transport_tcp.poll(world->ranks[0].lane, world->phase.start_ns);
+    for (unsigned i = 0; i < 100; i++) {
+        int64_t next_ns = transport_tcp.poll(world->ranks[0].lane, now_ns);
+
+        assert_in_range(next_ns - now_ns, 1, 2 * gap_ns);
+        shortest_ns = next_ns - now_ns < shortest_ns ? next_ns - now_ns : shortest_ns;
+        longest_ns = next_ns - now_ns > longest_ns ? next_ns - now_ns : longest_ns;
+        now_ns = next_ns;
+    }
+    assert_in_range(shortest_ns, gap_ns / 2, gap_ns * 6 / 10);
+    assert_in_range(longest_ns, gap_ns * 14 / 10, gap_ns * 3 / 2);
+}
+
 static void add_chain(void)
 {
     for (uint32_t i = 0; i < 3; i++)
@@ -980,6 +1008,7 @@ int main(void)
         TEST(paced_by_messages),
         TEST(transfers),
         TEST(probes),
+        TEST(latency_probes_leave_at_random_distances),
         TEST(chain_forwards),
         TEST(chain_forwards_a_transfer),
         TEST(chain_slows_its_head),

@@ -20,8 +20,8 @@ static struct verbs_prober prober;
 static void begin(uint32_t most, int64_t patience_ns)
 {
     memset(&prober, 0, sizeof prober);
-    prober.gap_ns = GAP_NS;
-    prober.seed = 7;
+    prober.schedule.gap_ns = GAP_NS;
+    prober.schedule.seed = 7;
     prober.most = most;
     prober.patience_ns = patience_ns;
     verbs_prober_begin(&prober, 0);
@@ -30,7 +30,7 @@ static void begin(uint32_t most, int64_t patience_ns)
 /* Sends one as soon as it is due; returns when. */
 static int64_t send_next(bool counts)
 {
-    int64_t now_ns = prober.next_ns;
+    int64_t now_ns = prober.schedule.next_ns;
 
     assert_false(verbs_prober_due(&prober, now_ns - 1));
     assert_true(verbs_prober_due(&prober, now_ns));
@@ -72,7 +72,7 @@ static void what_its_sender_was_too_late_for_is_left_out(void **state)
     begin(VERBS_PROBES_OUT, CLOCK_NEVER);
     assert_true(verbs_prober_due(&prober, late_ns));
     verbs_prober_sent(&prober, late_ns, true);
-    assert_in_range(prober.next_ns, late_ns + GAP_NS / 2, late_ns + GAP_NS * 3 / 2);
+    assert_in_range(prober.schedule.next_ns, late_ns + GAP_NS / 2, late_ns + GAP_NS * 3 / 2);
     assert_false(verbs_prober_due(&prober, late_ns + 1));
 }
 
@@ -86,10 +86,10 @@ static void a_late_one_holds_up_no_other(void **state)
     begin(4, CLOCK_NEVER);
     for (unsigned i = 0; i < 4; i++)
         begun_ns[i] = send_next(true);
-    assert_false(verbs_prober_due(&prober, prober.next_ns)); /* there is no place for a fifth */
-    assert_true(verbs_prober_waits(&prober, prober.next_ns));
+    assert_false(verbs_prober_due(&prober, prober.schedule.next_ns)); /* there is no place for a fifth */
+    assert_true(verbs_prober_waits(&prober, prober.schedule.next_ns));
     verbs_prober_back(&prober, 4, 0xf, begun_ns[3] + 500);
-    assert_false(verbs_prober_waits(&prober, prober.next_ns));
+    assert_false(verbs_prober_waits(&prober, prober.schedule.next_ns));
     assert_int_equal(prober.times.count, 4);
     assert_int_equal(prober.times.least_ns, 500);
     assert_int_equal(prober.times.greatest_ns, begun_ns[3] + 500 - begun_ns[0]);
@@ -141,8 +141,8 @@ static void what_was_given_up_is_nobodys_answer(void **state)
     for (unsigned i = 0; i < VERBS_PROBES_OUT; i++)
         begun_ns = send_next(true);
     while (prober.sent < 2 * VERBS_PROBES_OUT)
-        if (verbs_prober_due(&prober, prober.next_ns)) {
-            assert_true(prober.next_ns > begun_ns);
+        if (verbs_prober_due(&prober, prober.schedule.next_ns)) {
+            assert_true(prober.schedule.next_ns > begun_ns);
             verbs_prober_sent(&prober, begun_ns + patience_ns, true);
         }
     assert_int_equal(prober.out, VERBS_PROBES_OUT);
