@@ -21,7 +21,7 @@ FUNCTION_LINES = 70
 LEAVES = {
     *("transport.h", "metrics.h", "pace.h", "clock.h", "draw.h", "err.h", "log.h", "netns.h"),
     *("pattern.h", "pingpong.h", "flow_load.h", "histogram.h", "look.h", "differ.h"),
-    *("stepper.h", "schedule.h"),
+    *("stepper.h", "schedule.h", "probe_scheduler.h", "lock.h"),
 }
 
 # ISO C and POSIX: all that patterns may use.
