@@ -4,6 +4,8 @@ frames that the switch drops, repeats that end when the mean is sure."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from itertools import pairwise
@@ -175,6 +177,45 @@ def modelled(directory: Path, fault: runs.Record) -> runs.Record:
 
 
 @labkit.needs_switch
+def test_a_host_that_was_away_is_named_and_not_the_network(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    """node2 stands still while its window should open; what came meanwhile waits in its ring."""
+    conf = configuration(topology, "dpdk", warmup="1500ms", window="1s")
+    with underway.started(tmp_path / "run", conf) as run:
+        underway.wait_until(lambda: any(map(is_warming, run.records())), "it warms up", 60)
+        pid = underway.node_pid(kept_lab.name, "node2")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            underway.wait_until(
+                lambda: any(map(is_open, run.records())), "the others' window is open", 20
+            )
+            time.sleep(0.1)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        result = run.end()
+    (trial,) = result.trials()
+    limits = {limit["port"]: limit for limit in trial["host_limited"]}
+    assert limits["node2:e0"]["window_off_percent"] > 1
+    assert trial["whereabouts"]["network"] == 0
+    assert [found["kind"] for found in result.summary["findings"]] == []
+    assert not any("no line carries that" in alarm for alarm in result.summary["alarms"])
+    flow = next(
+        record
+        for record in result.records("flow")
+        if (record["dst"], record["side"]) == ("node2:e0", "destination") and record["phase"] >= 0
+    )
+    assert 8e3 * flow["window_payload_bytes"] / flow["window_ns"] < 0.62 * 20 * 1500 / 1538
+
+
+def is_warming(record: runs.Record) -> bool:
+    return record["type"] == "progress" and record["phase"] == 0
+
+
+def is_open(record: runs.Record) -> bool:
+    return is_warming(record) and bool(record["step"] == "window")
+
+
 def test_how_far_the_switch_displaced_frames(tmp_path: Path) -> None:
     """Each is held until 3 later ones have gone on."""
     result = runs.run(tmp_path, modelled(tmp_path, {"kind": "reorder", "displacement": 3}))
