@@ -153,7 +153,7 @@ struct dpdk_lane {
     unsigned pool;   /* of the queue's, which is taken */
     bool built;
     bool announced;
-    bool started; /* its worker polls it */
+    bool started;     /* its worker polls it */
     int64_t asked_ns; /* the gateway, last */
     int64_t settling_ns;
 };
