@@ -138,9 +138,31 @@ class FakeNode:
     def fault_garbage(self) -> None:
         sys.stdout.write("EAL: hello\n")
 
+    def fault_liar(self) -> None:
+        """Speaks for the other one."""
+        other = next(name for name in self.names if name != self.name)
+        write(phase_record(other))
+
+    def fault_stranger(self) -> None:
+        write(phase_record(self.name, phase=7))
+
+    def fault_endless(self) -> None:
+        sys.stdout.write("x" * (1 << 20))
+        sys.stdout.flush()
+
+    def fault_wild(self) -> None:
+        ends = (f"{self.name}:e0", f"{self.names[-1]}:e0")
+        write(frame_side("source", *ends, 1, 1) | {"frames": "\x1b[2J"})
+
+    def fault_stutter(self) -> None:
+        """Says the same twice."""
+        ends = (f"{self.name}:e0", f"{self.names[-1]}:e0")
+        write(frame_side("source", *ends, 1000, 900))
+
     def fault_chatty(self) -> None:
+        place = {"trial": 0, "repeat": 0, "phase": 0, "padding": "x" * 200}
         for number in range(2000):
-            write({"type": "progress", "node": self.name, "padding": "x" * 200, "n": number})
+            write({"type": "progress", "node": self.name, "n": number} | place)
 
     def fault_hang(self) -> None:
         for _line in sys.stdin:  # waits for what never comes, until the end of input

@@ -104,12 +104,14 @@ def _run(**more: Any) -> Run:
     return make_run(SITE, *trials, **more)
 
 
-def make_directory(path: Path, **more: Any) -> Path:
-    """A whole results directory of that run; `more` goes into make_run."""
+def make_directory(path: Path, state: str = "complete", **more: Any) -> Path:
+    """A whole results directory of that run; `state`: of all phases, `more` goes into make_run."""
     summary = Summary(_run(**more))
     path.mkdir(parents=True)
     with (path / RECORDS).open("w") as file:
         for line, record in enumerate(records(), start=1):
+            if record["type"] == "phase":
+                record["state"] = state
             summary.feed(line, record)
             file.write(json.dumps(record, separators=(",", ":")) + "\n")
     found = summary.finish(about(), [])

@@ -8,6 +8,7 @@ from typing import Any
 
 from switchbench import __version__
 from switchbench.model import Load, Part, Port, Process, Run, Site, Trial
+from switchbench.results.directory import SCHEMA
 from switchbench.results.summary import schema
 
 LINE_BPS = 100_000_000
@@ -191,6 +192,13 @@ def about() -> dict[str, Any]:
         "versions": {"switchbench": "0.1.0"},
         "machine": {"host": "h", "system": "Linux", "cpus": 2, "cpu": None, "memory_bytes": None},
     }
+
+
+def bare_summary() -> dict[str, Any]:
+    """A summary of a run of which nothing is known."""
+    empty: dict[str, Any] = {name: [] for name in ("trials", "plans", "ports", "expectations")}
+    head = {"schema": SCHEMA, "status": "complete", "exit_status": 0, "faults": []}
+    return head | {"run": about()} | empty
 
 
 def plan_entry(trial: Trial) -> dict[str, Any]:

@@ -359,7 +359,9 @@ def test_duplicate_addresses_are_refused(tmp_path: Path) -> None:
 def test_what_is_no_record_is_no_record(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run")
     outcome = bench.conduct(node1="garbage")
-    assert outcome.faults == [r"node1 wrote what is no record: b'EAL: hello\n'"]
+    assert outcome.faults == [
+        r"node1 wrote what is no record of it: b'EAL: hello\n': the line is no record"
+    ]
     bench.records()  # all that was kept can be read
 
 
@@ -459,3 +461,25 @@ def test_documents_and_beats_never_mix(tmp_path: Path) -> None:
     beats = [content["beat"] for content in documents if "beat" in content]
     assert beats == sorted(beats)
     assert 1 <= len(beats) < number  # those that were not taken in time were replaced
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        ("liar", "node1 wrote what is no record of it"),
+        ("stranger", "trial 0 has no phase 7"),
+        ("endless", "the line has"),
+        ("wild", "a flow record's `frames` is not what it has to be"),
+        ("stutter", "a second record of the source"),
+    ],
+)
+def test_a_node_that_writes_nonsense_ends_the_run_with_a_sentence(
+    tmp_path: Path, behaviour: str, words: str
+) -> None:
+    """Each was a traceback and status 1, or went into the results."""
+    bench = Bench(tmp_path / "run")
+    repeated(bench, Repeats(2, 3, 0.02))  # so that the controller looks at records itself
+    outcome = bench.conduct(node1=behaviour)
+    assert outcome.status == 3
+    assert words in outcome.faults[0]
+    assert outcome.faults[0].isprintable()

@@ -174,7 +174,9 @@ def summarise(*clauses: dict[str, Any], bound_ns: int = 0) -> dict[str, Any]:
     """A run of one pair with times, checked against the schema."""
     head = {"type": "histogram", "node": "node1"} | PLACE | ENDS
     trips = head | {"kind": "round_trip"} | record([300_000] * 150, lost=2)
-    delays = head | {"kind": "one_way"} | record([150_000] * 8000, bound_ns=bound_ns)
+    delays = (
+        head | {"node": "node2"} | {"kind": "one_way"} | record([150_000] * 8000, bound_ns=bound_ns)
+    )
     floor = {"type": "floor", "node": "node1", "transport": "dpdk", "kind": "one_way"}
     records = pair_records()
     records[-2:-2] = [floor | record([100] * 4000), trips, delays]

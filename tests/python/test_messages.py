@@ -35,8 +35,9 @@ def histogram(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]
     for ns in times_ns:
         counts[bucket(ns)] = counts.get(bucket(ns), 0) + 1
     return {
-        "type": "histogram", "kind": "pingpong", "trial": trial, "repeat": 0, "network": "lab",
-        "phase": 0, "src": "node1:e0", "dst": "node2:e0", "unit": "ns", "count": len(times_ns),
+        "type": "histogram", "node": "node1", "kind": "pingpong", "trial": trial, "repeat": 0,
+        "network": "lab", "phase": 0, "src": "node1:e0", "dst": "node2:e0", "unit": "ns",
+        "count": len(times_ns),
         "sum_ns": sum(times_ns), "least_ns": min(times_ns, default=None),
         "greatest_ns": max(times_ns, default=None), "lost": 0, "part": 0, "parts": 1,
         "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),

@@ -419,8 +419,8 @@ def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert said.count("\n") == 1
     with pytest.raises(ConfigurationError, match=r"records\.ndjson: can't be read"):
         measured_bps({}, tmp_path)
-    (tmp_path / "records.ndjson").write_text('{"type":"flow","trial":0}\n')
-    with pytest.raises(ConfigurationError, match=r"records\.ndjson:1 is damaged: the record is n"):
+    (tmp_path / "records.ndjson").write_text('{"type":"flow","node":"node1","trial":0}\n')
+    with pytest.raises(ConfigurationError, match=r"records\.ndjson:1 is damaged: a flow record"):
         measured_bps({}, tmp_path)
 
 

@@ -13,8 +13,8 @@ import pytest
 from switchbench.errors import ConfigurationError
 from switchbench.model import Trial
 from switchbench.predict.joined import join
-from switchbench.results.directory import SCHEMA, SUMMARY
-from synthetic import make_run, make_site, make_trial, plan_entry
+from switchbench.results.directory import SUMMARY
+from synthetic import bare_summary, make_run, make_site, make_trial, plan_entry
 
 PAIRS = make_trial(make_site(), 0)
 RING = replace(PAIRS, id=1, pattern={"name": "ring"}, parameters={"count": 1})
@@ -23,8 +23,7 @@ CHAIN = replace(PAIRS, id=2, pattern={"name": "chain"}, parameters={"forward": T
 
 def results(path: Path, *trials: Trial, **more: Any) -> Path:
     """A directory whose summary has measured these."""
-    names = ("status", "exit_status", "faults", "run", "ports", "expectations")
-    summary = dict.fromkeys(names) | {"schema": SCHEMA, "trials": [], "plans": []}
+    summary = bare_summary()
     summary["plans"] = [plan_entry(trial) | more for trial in trials]
     (path / SUMMARY).write_text(json.dumps(summary))
     return path

@@ -42,10 +42,9 @@ from switchbench.predict.times import (
     Wire,
     measured_times,
 )
-from switchbench.results.directory import SCHEMA
 from switchbench.results.hpcc import about_suite
 from switchbench.results.sweep import about
-from synthetic import make_site, make_trial, plan_entry
+from synthetic import bare_summary, make_site, make_trial, plan_entry
 
 SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]
 T0_US, BYTE_US = 70.0, 0.085
@@ -242,7 +241,7 @@ def _records() -> Iterator[dict[str, Any]]:
     """What conf/parameters.yaml would leave on a path that is as Hockney has it."""
     run = compile_run(read(Request(PROJECT / "conf" / "parameters.yaml")))
     for trial in run.trials:
-        head = {"trial": trial.id, "repeat": 0, "phase": 0, "network": "lab"}
+        head = {"node": "node1", "trial": trial.id, "repeat": 0, "phase": 0, "network": "lab"}
         pair = {"src": "node1:e0", "dst": "node2:e0"}
         if trial.traffic == "pingpong":
             ns = round(2000 * (T0_US + BYTE_US * trial.sizes[0]))
@@ -273,8 +272,7 @@ def results(tmp_path: Path) -> Path:
     (tmp_path / "configuration.yaml").write_text(conf)
     lines = [json.dumps(record) + "\n" for record in _records()]
     (tmp_path / "records.ndjson").write_text("".join(lines))
-    names = ("status", "exit_status", "faults", "run", "ports", "expectations")
-    summary: dict[str, Any] = dict.fromkeys(names) | {"schema": SCHEMA}
+    summary = bare_summary()
     summary["plans"] = [
         plan_entry(trial)
         for trial in compile_run(read(Request(PROJECT / "conf" / "parameters.yaml"))).trials
@@ -573,9 +571,8 @@ def test_what_was_measured_of_steps_stands_beside(tmp_path: Path) -> None:
     outputs = {"RandomlyOrderedRingLatency_usec": 15.0, "MinPingPongLatency_usec": None}
     curves = [about(trial, trial.parts[0]) for trial in trials]
     trials.append(suite)
-    summary = dict.fromkeys(("status", "exit_status", "faults", "run", "ports", "expectations"))
-    document = summary | {
-        "schema": SCHEMA, "trials": [], "plans": [], "messages": {"curves": []},
+    document = bare_summary() | {
+        "messages": {"curves": []},
         "steps": {
             "functions": [
                 curves[0] | {"points": [{"size": 8, "imb": {"t_avg_us": 44.0}}]}

@@ -305,8 +305,8 @@ def test_the_probe_is_no_phase() -> None:
 
 
 def test_line_rate_that_the_node_resolved_wins() -> None:
-    opened = {"type": "port-open", "node": "node1", "transport": "dpdk"}
-    lines = [opened | {"port": f"node{i}:e0", "line_rate_bps": 200_000_000} for i in (1, 2)]
+    opened = {"type": "port-open", "transport": "dpdk", "line_rate_bps": 200_000_000}
+    lines = [opened | {"node": f"node{i}", "port": f"node{i}:e0"} for i in (1, 2)]
     (entry,) = summarise(lines + pair_records())["trials"]
     assert entry["throughput"]["least_percent_of_line"] == pytest.approx(47.43192)
 
@@ -480,7 +480,7 @@ def test_port_below_the_median_is_found_in_every_phase(traffic: str) -> None:
 
 
 def test_unreachable_and_events_are_told() -> None:
-    place = {"node": "node1", "trial": 0, "src": "node1:e0", "dst": "node9:e0"}
+    place = {"node": "node1", "trial": 0, "src": "node1:e0", "dst": "node2:e0"}
     records = [
         *pair_records(),
         {"type": "unreachable", "received": 0, "sent": 3} | place,
@@ -488,7 +488,7 @@ def test_unreachable_and_events_are_told() -> None:
     ]
     result = summarise(records)
     assert result["alarms"] == ["node1:e0: link-down: lost"]
-    assert "node9:e0 can't be reached from node1:e0: 0 of 3" in result["not_measured"][0]
+    assert "node2:e0 can't be reached from node1:e0: 0 of 3" in result["not_measured"][0]
 
 
 def test_imix_sizes_are_a_list() -> None:

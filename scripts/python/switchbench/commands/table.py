@@ -58,10 +58,9 @@ def main(args: argparse.Namespace) -> int:
     console = make_canvas() if args.svg else make_console()
     try:
         _print(shown, console, args)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        if not damage:
-            raise
-        damage.append("the rest can't be shown without it")
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        what = "it" if damage else f"a part that has another form ({error!s:.100})"
+        damage.append(f"the rest can't be shown without {what}")
     if args.svg:
         console.save_svg(str(args.svg), title="switchbench run")
     if damage:

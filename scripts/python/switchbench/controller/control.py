@@ -10,7 +10,6 @@ look at what was measured, and sends one more trial or none.
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from base64 import b64decode, b64encode
@@ -27,7 +26,8 @@ from ..launch import Launcher
 from ..launch.base import FarProcess
 from ..model import Run, Trial
 from ..results.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
-from ..results.records import Record
+from ..results.expected import Expected
+from ..results.record_forms import DamagedRecord, Record, parse
 from ..results.summary import Summary
 from ..results.switch_counters import AFTER, BEFORE, read_counters
 from .heart import Heart
@@ -94,6 +94,7 @@ class Controller:
     ) -> None:
         """Takes what is to be run, the `job` document and where records go; starts nothing."""
         self._so_far = Summary(run) if any(trial.optional for trial in run.trials) else None
+        self._expected = Expected(run)
         self._run = run
         self._job = job
         self._directory = directory
@@ -229,11 +230,16 @@ class Controller:
 
     def _take_record(self, node: Node, line: bytes) -> None:
         try:
-            record: Record = json.loads(line)
-            kind = record["type"]
-        except (ValueError, TypeError, KeyError):
-            self._fault(RunError(f"{node.place} wrote what is no record: {line[:120]!r}"))
+            record = parse(line)
+            if record.get("node") != node.name:
+                raise DamagedRecord(f"it is of the node {record.get('node')!r}")
+            self._expected.check(record)
+        except DamagedRecord as error:
+            self._fault(
+                RunError(f"{node.place} wrote what is no record of it: {line[:120]!r}: {error}")
+            )
             return
+        kind = record["type"]
         self._keep(self._samples if kind == "samples" else self._records, line)
         node.heard_s = time.monotonic()
         node.said[kind] = record
@@ -247,9 +253,12 @@ class Controller:
             self._fault(_error_of(node, record))
         elif kind == "missing":
             self._fault(self._missing_of(record))
-        if self._so_far is not None:
-            self._so_far.feed(0, record)
-        self._watcher.record(record)
+        try:
+            if self._so_far is not None:
+                self._so_far.feed(0, record)
+            self._watcher.record(record)
+        except DamagedRecord as error:
+            self._fault(RunError(f"{node.place} contradicts its own records: {error}"))
 
     def _take_log(self, node: Node, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip()

@@ -11,7 +11,7 @@ from threading import Lock
 
 from ..launch.base import FarProcess
 from ..model import Process
-from ..results.records import Record
+from ..results.record_forms import LONGEST_LINE, Record
 
 _CHUNK = 1 << 16
 _LAST_WORDS = 5  # lines of its log that are shown when it dies
@@ -101,7 +101,10 @@ class Node:
         if not chunk:
             rest, self._parts[fd] = self._parts[fd], b""
             return [rest + b"\n"] if rest and fd == self.log.fileno() else None
-        *lines, self._parts[fd] = (self._parts[fd] + chunk).split(b"\n")
+        *lines, rest = (self._parts[fd] + chunk).split(b"\n")
+        if len(rest) > LONGEST_LINE:  # no record, and no log: what is there is said to be none
+            lines, rest = [*lines, rest], b""
+        self._parts[fd] = rest
         return [line + b"\n" for line in lines]
 
     def ended_how(self) -> str:

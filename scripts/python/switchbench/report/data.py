@@ -7,7 +7,6 @@ sentence each, and what can be is there.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,8 @@ from ..config.order import Names
 from ..errors import ConfigurationError, SwitchbenchError
 from ..model import Port
 from ..results.bottleneck import group_of_port
-from ..results.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary
+from ..results.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary, read_json
+from ..results.measures import UNSETTLED
 from ..results.summary import NOT_ENDED, gather
 from .columns import Columns, PlanKey
 from .known import fitted
@@ -54,7 +54,7 @@ class Measured:
         damage += [f"{SUMMARY}: {sentence}" for sentence in known.sentences()]
         modules = _modules(directory, summary)
         ports = _in_order(summary, modules)
-        columns = Columns(ports)
+        columns = Columns(ports, _unsettled(summary))
         columns.read(directory / RECORDS)
         damage += columns.damage or _cut(columns.lines, summary)
         return cls(directory, summary, damage, modules, ports, columns)
@@ -80,6 +80,15 @@ class Measured:
 def plan_key(entry: Mapping[str, Any]) -> PlanKey:
     """Which plan an entry of trials or plans belongs to."""
     return PlanKey(entry["trial"], entry["repeat"], entry["network"])
+
+
+def _unsettled(summary: Entry) -> dict[PlanKey, set[int]]:
+    """The phases that were stopped while frames were in flight."""
+    found: dict[PlanKey, set[int]] = {}
+    for entry in summary["trials"]:
+        if entry["state"] in UNSETTLED:
+            found.setdefault(plan_key(entry), set()).add(entry["phase"])
+    return found
 
 
 # --- the summary -------------------------------------------------------------------------------
@@ -113,7 +122,7 @@ def _summary(directory: Path, damage: list[str]) -> Entry:
 def _of_another_form(directory: Path) -> Entry | None:
     """A summary of which something may be known all the same."""
     try:
-        found = json.loads((directory / SUMMARY).read_text("utf-8"))
+        found = read_json(directory / SUMMARY)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and "trials" in found else None

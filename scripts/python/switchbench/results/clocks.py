@@ -55,11 +55,11 @@ class ClockTable:
             self._bounds[node] = None
         else:
             self._bounds[node] = max(worst_us, bound_ns / _US)
-        if bound_ns is None:
+        offset_ns, shift_ns = record.get("offset_ns"), record.get("shift_ns")
+        if bound_ns is None or offset_ns is None or shift_ns is None:
             return
         moment = (record["trial"], record.get("repeat") or 0, record["phase"])
-        used_ns = record["offset_ns"] - record["shift_ns"]
-        clock = NodeClock(record["offset_ns"], used_ns, bound_ns)
+        clock = NodeClock(offset_ns, offset_ns - shift_ns, bound_ns)
         self._phases.setdefault(moment, {})[node] = clock
 
     def correct(

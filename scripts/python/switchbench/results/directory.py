@@ -23,11 +23,15 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
 import yaml
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic_core import from_json
+from typing_extensions import TypedDict
 
 from ..errors import ConfigurationError, RunError
+from .record_forms import printable
 
 CONFIGURATION = "configuration.yaml"
 RECORDS = "records.ndjson"
@@ -39,7 +43,41 @@ CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
 
 SCHEMA = "switchbench-summary/1"
-_KEYS = ("status", "exit_status", "faults", "run", "trials", "plans", "ports", "expectations")
+
+
+class _RunForm(TypedDict):
+    id: str
+    started: str
+    versions: dict[str, str | None]
+    elapsed_s: NotRequired[FiniteFloat | None]
+    command: NotRequired[list[str]]
+    left_out: NotRequired[list[dict[str, str]]]
+
+
+class _VerdictForm(TypedDict):
+    verdict: str
+    sentence: str
+    clauses_sha256: str | None
+
+
+_Entries = list[dict[str, Any]]
+
+
+class _SummaryForm(TypedDict):
+    """What is looked at before all else is fitted to its schema (report.known)."""
+
+    status: str
+    exit_status: Annotated[int, Field(ge=0, lt=256)]
+    faults: list[str]
+    run: _RunForm
+    trials: _Entries
+    plans: _Entries
+    ports: _Entries
+    expectations: _Entries
+    findings: NotRequired[_Entries]
+    alarms: NotRequired[list[str]]
+    not_measured: NotRequired[list[str]]
+    verdict: NotRequired[_VerdictForm | None]
 
 
 class _Dumper(yaml.SafeDumper):
@@ -151,17 +189,28 @@ def load_summary(path: Path) -> dict[str, Any]:
     """The summary of a run; ConfigurationError for one that is not there, damaged or newer."""
     file = path / SUMMARY
     try:
-        loaded = json.loads(file.read_text("utf-8"))
+        loaded = read_json(file)
     except OSError as error:
         raise ConfigurationError(f"no results in {path}: {error.strerror}: {SUMMARY}") from error
     except ValueError as error:
         raise ConfigurationError(f"{file} is damaged: {error}") from error
     refuse_other_form(loaded, SCHEMA, file)
-    lacking = [key for key in _KEYS if key not in loaded]
-    if lacking:
-        raise ConfigurationError(f"{file} is damaged: it has no {lacking[0]}")
+    try:
+        TypeAdapter(_SummaryForm).validate_python(loaded, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "missing":
+            raise ConfigurationError(f"{file} is damaged: it has no {place}") from None
+        raise ConfigurationError(f"{file} is damaged: at `{place}`: {first['msg']}") from None
     result: dict[str, Any] = loaded
     return result
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file of a results directory holds, its text as a terminal can show it. OSError,
+    or ValueError where it is no JSON, or nested too deeply."""
+    return printable(from_json(path.read_bytes(), allow_inf_nan=False), keep="\n")
 
 
 def refuse_other_form(loaded: object, schema: str, file: Path) -> None:

@@ -140,9 +140,9 @@ class Histogram:
         return sum(self.buckets.values()) + sum(self.moved.values()) == self.count
 
     def _within(self, value: int) -> int:
-        assert self.least_ns is not None
-        assert self.greatest_ns is not None
-        return max(self.least_ns, min(self.greatest_ns, value))
+        least = value if self.least_ns is None else self.least_ns
+        greatest = value if self.greatest_ns is None else self.greatest_ns
+        return max(least, min(greatest, value))
 
     def _add_totals(self, other: Histogram) -> None:
         self.count += other.count

@@ -141,6 +141,16 @@ def offered_line_bps(flow: Flow) -> float | None:
     return None if side is None else per_second(line_bits(flow, side.window), side.window_ns)
 
 
+# Phases in which frames were still in flight when they were stopped: none of them counts as lost.
+UNSETTLED = ("flooded", "stopped")
+
+
+def missing(offered: Any, delivered: Any, corrupted: Any) -> Any:
+    """Offered and not arrived, of numbers or of arrays; NaN in them is unknown."""
+    gap = offered - delivered - corrupted
+    return gap * (gap > 0)
+
+
 def lost_frames(flow: Flow) -> int | None:
     """Offered and not arrived: offered - (delivered + corrupted), whole trial, after the drain.
 
@@ -152,7 +162,8 @@ def lost_frames(flow: Flow) -> int | None:
     sent, came = flow.source.whole.frames, flow.destination.whole.frames
     if sent is None or came is None:
         return None
-    return max(0, sent - came - (flow.destination.corrupted or 0))
+    lost: int = missing(sent, came, flow.destination.corrupted or 0)
+    return lost
 
 
 def loss_percent(flow: Flow) -> float | None:

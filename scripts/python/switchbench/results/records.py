@@ -7,7 +7,6 @@ count that a record does not give is None, never 0.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +16,8 @@ from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
 from .latency import Histogram
-
-Record = dict[str, Any]
+from .record_forms import LONGEST_LINE, DamagedRecord, parse
+from .record_forms import Record as Record
 
 
 class PhaseKey(NamedTuple):
@@ -178,10 +177,11 @@ def add_flow(phase: PhaseRecords, record: Record) -> None:
     """Joins one side's record to its flow."""
     pair = (record["src"], record["dst"])
     flow = phase.flows.setdefault(pair, Flow(*pair))
-    if record["side"] == "source":
-        flow.source = side_of(record)
-    else:
-        flow.destination = side_of(record)
+    if getattr(flow, record["side"]) is not None:
+        raise DamagedRecord(
+            f"a second record of the {record['side']} of {' -> '.join(pair)} in one phase"
+        )
+    setattr(flow, record["side"], side_of(record))
 
 
 def add_histogram(phase: PhaseRecords, record: Record) -> None:
@@ -217,30 +217,20 @@ def read_records(path: Path) -> Iterator[tuple[int, Record]]:
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from error
     with file:
-        for number, line in enumerate(file, start=1):
-            if line.endswith(b"\n"):
-                yield number, _parsed(line, f"{path}:{number}")
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), start=1):
+            if line.endswith(b"\n") or len(line) > LONGEST_LINE:
+                with taking(path, number):
+                    record = parse(line)
+                yield number, record
 
 
 @contextmanager
 def taking(path: Path, number: int) -> Iterator[None]:
-    """Around what is done with a record: ConfigurationError where it lacks what its type has."""
+    """Around what is done with a record: where it is in the file, if it is damaged."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"{path}:{number} is damaged: the record is not what its type says ({error})"
-        ) from error
-
-
-def _parsed(line: bytes, where: str) -> Record:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        record = None
-    if not isinstance(record, dict) or not isinstance(record.get("type"), str):
-        raise ConfigurationError(f"{where} is damaged: the line is no record")
-    return record
+    except DamagedRecord as error:
+        raise ConfigurationError(f"{path}:{number} is damaged: {error}") from None
 
 
 def _count(record: Record, prefix: str) -> Count:

@@ -10,7 +10,6 @@ formulas.
 from __future__ import annotations
 
 import binascii
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,8 @@ from numpy.typing import NDArray
 
 from ..model import Trial
 from .directory import SAMPLE_LINES, SAMPLES
-from .records import Record
+from .record_forms import DamagedRecord, Record, parse
+from .records import taking
 from .statistics import interval
 
 LINES = SAMPLE_LINES
@@ -31,6 +31,7 @@ _SAMPLE = np.dtype([("place", "<u8"), ("size", "<u4"), ("begun_us", "<u4")])
 _CONFIDENCE = 0.95  # that nodes compute slower, or faster, beside messages
 _TIME_BITS = np.uint64(48)
 _TIME_MASK = np.uint64((1 << 48) - 1)
+_SMALL_MOST = (1 << 16) - 1  # of 16 bits
 _COLUMNS = ("trial", "repeat", "phase", "network", "src", "dst", "size", "begun_us", "time_ns")
 
 Floats = NDArray[np.float64]
@@ -75,11 +76,12 @@ def _tables(lines: Path) -> Iterator[Any]:
     packed: list[tuple[Record, bytes]] = []
     rows = 0
     with lines.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 break  # the disk was full, or the command was killed
-            record = json.loads(line)
-            data = binascii.a2b_base64(record["data"])
+            with taking(lines, number):
+                record = parse(line)
+                data = _data_of(record)
             packed.append((record, data))
             rows += len(data) // _SAMPLE.itemsize
             if rows >= _ROWS:
@@ -87,6 +89,20 @@ def _tables(lines: Path) -> Iterator[Any]:
                 packed, rows = [], 0
     if packed:
         yield _table(packed)
+
+
+def _data_of(record: Record) -> bytes:
+    """The samples' bytes; what numbers they are of has to fit the table's columns."""
+    least = [record.get("repeat") or 0, record.get("phase", -1), record.get("rank", -1)]
+    if record["type"] != "samples" or not all(0 <= n <= _SMALL_MOST for n in least):
+        raise DamagedRecord("it is no samples record of a trial's phase")
+    try:
+        data = binascii.a2b_base64(record["data"], strict_mode=True)
+    except binascii.Error:
+        data = b"?"
+    if len(data) % _SAMPLE.itemsize:
+        raise DamagedRecord(f"its data are no samples of {_SAMPLE.itemsize} bytes in base64")
+    return data
 
 
 def _table(packed: Sequence[tuple[Record, bytes]]) -> Any:

@@ -39,11 +39,13 @@ from .entries import (
     where,
 )
 from .executions import ExecutionTable
+from .expected import Expected
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
 from .latency import Histogram, Measured, figures
 from .other_traffic import OtherTraffic
 from .ports import PortTable
+from .record_forms import DamagedRecord
 from .records import (
     Flow,
     NodePhase,
@@ -58,6 +60,7 @@ from .records import (
     node_phase_of,
     port_of,
     read_records,
+    taking,
 )
 from .statistics import RepeatTable
 from .switch_counters import compare_counters
@@ -92,6 +95,7 @@ class Summary:
         """Refuses, as Judge does, a clause that no trial of the run can answer."""
         self.switch: dict[str, Any] | None = None  # its counters, compared
         self._run = run
+        self._expected = Expected(run)
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
         self._judge = Judge(run.expectations, run.trials)
         self._repeats = RepeatTable(run.trials)
@@ -104,6 +108,7 @@ class Summary:
         self._findings = FindingTable(run.site.groups)
         self._other_traffic = OtherTraffic()
         self._open: dict[tuple[int, int], _OpenTrial] = {}
+        self._closed: set[tuple[int, int]] = set()
         self._lines: dict[tuple[str, str], int] = {}  # line rate by port and transport
         self._opened: dict[tuple[str, str], Record] = {}  # the same: what the node said
         self._machines: dict[str, str] = {}  # by node
@@ -137,9 +142,10 @@ class Summary:
         }
 
     def feed(self, line: int, record: Record) -> None:
-        """Takes one record, the `line`th of the file."""
+        """Takes one record, the `line`th of the file; DamagedRecord where it can't be the run's."""
         taker = self._takers.get(record["type"])
         if taker is not None:
+            self._expected.check(record)
             taker(line, record)
 
     def needed(self, trial: Trial) -> bool:
@@ -291,7 +297,7 @@ class Summary:
     def _take_event(self, _line: int, record: Record) -> None:
         if record.get("what") in _EXPECTED:
             return
-        if record.get("what") == "link-down":
+        if record.get("what") == "link-down" and record.get("port"):
             self._ports.lose_link(record["port"])
         words = (record.get("port"), record.get("what"), record.get("text"))
         self._alarms.append(": ".join(str(word) for word in words if word))
@@ -305,6 +311,9 @@ class Summary:
                 hello["tsc_drift_ppm"] = record.get("tsc_drift_ppm")
 
     def _trial(self, record: Record) -> _OpenTrial:
+        key = (record["trial"], record.get("repeat") or 0)
+        if key in self._closed:
+            raise DamagedRecord(f"it comes after all nodes have ended trial {key[0]}")
         return self._open.setdefault((record["trial"], record.get("repeat") or 0), _OpenTrial())
 
     def _phase(self, record: Record, line: int) -> PhaseRecords:
@@ -316,6 +325,7 @@ class Summary:
 
     def _close_trial(self, key: tuple[int, int]) -> None:
         open_trial = self._open.pop(key)
+        self._closed.add(key)
         trial = self._trials[key]
         for part in trial.parts:
             entries = []
@@ -354,7 +364,7 @@ class Summary:
         if place.trial.traffic == SCHEDULE and how == "complete":
             flows = [flow for flow in flows if not flow.idle] or flows
         for flow in flows:
-            flow.settled = how not in ("flooded", "stopped")
+            flow.settled = how not in m.UNSETTLED
             flow.packet = self._packet(place.trial, flow)
         shares = m.port_shares(flows, lines)
         times = timing(place, nodes)
@@ -480,7 +490,8 @@ def gather(run: Run, directory: Path) -> Summary:
     records = directory / RECORDS
     if records.exists():
         for line, record in read_records(records):
-            summary.feed(line, record)
+            with taking(records, line):
+                summary.feed(line, record)
     scatter.store(directory)
     summary.take_scatter(scatter.summarize(directory, run.trials))
     summary.switch = compare_counters(run.switch_counters, directory)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..results.directory import SUMMARY, load_summary, refuse_other_form, replace_bytes
+from ..results.directory import SUMMARY, load_summary, read_json, refuse_other_form, replace_bytes
 
 MANIFEST = "manifest.json"
 SCHEMA = "switchbench-manifest/1"
@@ -78,7 +78,7 @@ def load(directory: Path) -> dict[str, Any]:
     """The manifest that lies there; ConfigurationError for one that is damaged or newer."""
     path = directory / MANIFEST
     try:
-        loaded = json.loads(path.read_bytes())
+        loaded = read_json(path)
     except FileNotFoundError:
         raise ConfigurationError(_no_manifest(directory)) from None
     except OSError as error:

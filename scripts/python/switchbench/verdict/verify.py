@@ -17,6 +17,7 @@ from ..errors import ConfigurationError, SwitchbenchError
 from ..remake import remade, run_of
 from ..results import figures
 from ..results.directory import RECORDS, SUMMARY, load_summary
+from ..results.record_forms import printable
 from ..results.records import read_records
 from ..results.summary import NOT_ENDED
 from . import manifest, signature
@@ -129,7 +130,7 @@ def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
         yield Check("verdict", False, words)
         return
     whole = version == __version__
-    again = remade(run, directory, summary)
+    again = printable(remade(run, directory, summary), keep="\n")  # as the other was read
     different = [key for key in _compared(summary, whole) if again.get(key) != summary.get(key)]
     if different:
         words = f"{SUMMARY} is not what {RECORDS} amounts to: {', '.join(different)}"

@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Damaged and made-up results: a sentence, the right status, nothing that a terminal obeys.
+
+One whole results directory is damaged in one way at a time, by formula; all commands that read
+results are run on each, in this process.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import re
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from switchbench import remake
+from switchbench.cli import main
+from switchbench.errors import ConfigurationError
+from switchbench.model import Run
+from switchbench.predict.measured import measured_bps
+from switchbench.report import data
+from switchbench.report.columns import Columns
+from switchbench.results.directory import RECORDS, SUMMARY, RunDirectory
+from switchbench.results.expected import Expected
+from switchbench.results.record_forms import LONGEST_LINE, DamagedRecord, parse
+from switchbench.results.summary import gather
+from switchbench.verdict import manifest, verify
+from switchbench.verdict.record import Record
+from switchbench.verdict.seal import fix_clauses
+from synthetic import about, make_run, make_site, make_trial, pair_records
+
+Json = dict[str, Any]
+Damage = Callable[[Path], None]
+
+CLAUSE = {"id": "4.2", "measure": "lost_frames", "require": "== 0", "over": "flow"}
+ESCAPE = "\x1b]0;owned\x07\x1b[2J\u202e"
+STRANGE: list[Any] = [
+    None, True, -1, 0, 2**63, 2**200, -(2**63), 1.5, 1e308, "", "x", ESCAPE, "\ud800", [], [[]],
+    {}, {"x": 1},
+]  # fmt: skip
+PLACE = {"trial": 0, "repeat": 0, "phase": 0, "network": "lab"}
+ENDS = {"src": "node1:e0", "dst": "node2:e0"}
+
+
+def rich_records() -> list[Json]:
+    """One of each type that the summary reads."""
+    records = pair_records()
+    head = {"node": "node1", "transport": "dpdk"}
+    times = {
+        "kind": "round_trip", "unit": "ns", "count": 3, "sum_ns": 30_000, "least_ns": 9000,
+        "greatest_ns": 11_000, "beyond": 0, "lost": 0, "bound_ns": None, "part": 0, "parts": 1,
+        "buckets": "521:1 522:2",
+    }  # fmt: skip
+    pieces = dict.fromkeys(("operations", "busy_ns", "piece_p50_ns", "piece_p99_ns"), 100)
+    computed = pieces | {"piece_most_ns": 100}
+    records[2:2] = [
+        head | {"type": "port-open", "port": "node1:e0", "network": "lab", "driver": "af_packet",
+                "line_rate_bps": 100_000_000, "queues": 1, "cores": [1]},
+        {"type": "ready", "node": "node1", "clock": "estimated", "clock_why": "boot ids differ",
+         "clock_id": "a", "clock_offset_ns": 5, "clock_bound_ns": 7},
+        head | {"type": "floor"} | times | {"kind": "one_way"},
+    ]  # fmt: skip
+    records[-2:-2] = [
+        {"type": "clock", "node": "node1", "clock": "estimated", "offset_ns": 5, "bound_ns": 7,
+         "shift_ns": 0, "rate_ppm": 0.1, "rate_bound_ppm": 0.1} | PLACE,
+        {"type": "histogram", "node": "node1"} | PLACE | ENDS | times,
+        {"type": "interim", "node": "node2", "side": "destination", "dst": "node2:e0",
+         "from_ms": 0.1, "at_ms": [100.0, 200.0], "flows": [["node1:e0", [5, 6]]]} | PLACE,
+        {"type": "reorder", "node": "node2", "reordered": 3, "extent_sum": 5, "extent_most": 2,
+         "near": 0, "displaced": "-1:3 0:7987"} | PLACE | ENDS,
+        {"type": "stray", "node": "node1", "port": "node1:e0", "frames": 2} | PLACE | ENDS,
+        {"type": "compute", "node": "node1", "threads": 1, "share": 0.5, "alone": computed,
+         "beside": computed} | PLACE,
+        {"type": "event", "node": "node1", "what": "link-down", "port": "node1:e0", "text": "gone"},
+        {"type": "unreachable", "node": "node2", "trial": 0, "repeat": 0, "received": 1,
+         "sent": 3} | ENDS,
+    ]  # fmt: skip
+    byes = {"type": "bye", "status": 0, "reason": "quit", "dropped_datagrams": 0}
+    return [*records, byes | {"node": "node1", "tsc_drift_ppm": 0.5}]
+
+
+def make_results(path: Path) -> Run:
+    """A results directory as a run leaves it."""
+    site = make_site()
+    run = make_run(site, make_trial(site), expectations=(CLAUSE,))
+    directory = RunDirectory(path)
+    directory.write_configuration(run.effective)
+    fix_clauses(run, directory)
+    write_records(path, rich_records())
+    summary = gather(run, path).finish(about(), [])
+    directory.write_summary(summary)
+    Record().write(path, summary)
+    return run
+
+
+def write_records(path: Path, records: list[Json]) -> None:
+    lines = (json.dumps(record, separators=(",", ":")) + "\n" for record in records)
+    (path / RECORDS).write_text("".join(lines))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
+    path = tmp_path_factory.mktemp("hostile") / "whole"
+    return path, make_results(path)
+
+
+# --- damage --------------------------------------------------------------------------------------
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to each part of a value, to some depth."""
+    if at:
+        yield at
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    if len(at) < 6 and isinstance(value, dict | list):
+        for key, inner in items:
+            if not isinstance(inner, dict | list) or inner:
+                yield from (
+                    places(inner, (*at, key)) if isinstance(inner, dict | list) else [(*at, key)]
+                )
+
+
+def changed(value: Any, at: tuple[Any, ...], new: Any) -> Any:
+    """The value with another one at this place; `...`: without it."""
+    result = copy.deepcopy(value)
+    inner = result
+    for key in at[:-1]:
+        inner = inner[key]
+    if new is ...:
+        del inner[at[-1]]
+    else:
+        inner[at[-1]] = new
+    return result
+
+
+def of_records() -> Iterator[tuple[str, list[Json]]]:
+    """Every part of one record of each type, and each strange value in its place."""
+    records = rich_records()
+    seen: set[str] = set()
+    for number, record in enumerate(records):
+        if record["type"] in seen:
+            continue
+        seen.add(record["type"])
+        for at in places(record):
+            for new in (*STRANGE, ...):
+                others = list(records)
+                others[number] = changed(record, at, new)
+                yield f"{record['type']} {at} {new!r}", others
+
+
+def lines(*texts: bytes) -> Damage:
+    """These lines in the middle of the records."""
+
+    def damage(path: Path) -> None:
+        there = (path / RECORDS).read_bytes().splitlines(keepends=True)
+        (path / RECORDS).write_bytes(b"".join([*there[:6], *texts, *there[6:]]))
+
+    return damage
+
+
+def text(name: str, content: bytes) -> Damage:
+    return lambda path: (path / name).write_bytes(content) and None
+
+
+def flow_line(**changes: Any) -> bytes:
+    (flow,) = [r for r in rich_records() if r["type"] == "flow"][:1]
+    return json.dumps(flow | changes, separators=(",", ":")).encode() + b"\n"
+
+
+BY_HAND: dict[str, Damage] = {
+    "no records": text(RECORDS, b""),
+    "binary records": text(RECORDS, bytes(range(256)) * 40),
+    "a line in binary": lines(b"\x00\xff\xfe{}\n"),
+    "an empty line": lines(b"\n"),
+    "half a line": lines(flow_line()[:80] + b"\n"),
+    "a line of a megabyte": lines(b"x" * (1 << 20) + b"\n"),
+    "a file without ends of lines": text(RECORDS, b'{"type":"flow"' * (1 << 16)),
+    "brackets": lines(b"[" * 50_000 + b"\n"),
+    "deep record": lines(b'{"type":"flow","x":' + b"[" * 10_000 + b"]" * 10_000 + b"}\n"),
+    "a number of 10,000 digits": lines(b'{"type":"flow","trial":' + b"9" * 10_000 + b"}\n"),
+    "not a number": lines(b'{"type":"phase","cpu_s":NaN}\n'),
+    "copies": lines(*[flow_line()] * 500),
+    "flows of a phase that is none": lines(*(flow_line(phase=n) for n in range(1, 300))),
+    "flows of a trial that is none": lines(*(flow_line(trial=n) for n in range(1, 300))),
+    "a node that is none": lines(flow_line(node="node9")),
+    "under another node's name": lines(flow_line(node="node2", phase=-1)),
+    "a port that is none": lines(flow_line(src=ESCAPE)),
+    "an event that clears the screen": lines(
+        json.dumps({"type": "event", "node": "node1", "what": "x", "text": ESCAPE}).encode() + b"\n"
+    ),
+    "no summary": lambda path: (path / SUMMARY).unlink(),
+    "an empty summary": text(SUMMARY, b""),
+    "a binary summary": text(SUMMARY, b"\xff\x00" * 100),
+    "a summary of brackets": text(SUMMARY, b"[" * 200_000),
+    "a list for a summary": text(SUMMARY, b"[1,2]"),
+    "no configuration": lambda path: (path / "configuration.yaml").unlink(),
+    "a binary configuration": text("configuration.yaml", b"\xff\x00" * 100),
+    "a manifest of brackets": text(manifest.MANIFEST, b"[" * 200_000),
+    "a manifest of nothing": text(manifest.MANIFEST, b"{}"),
+    "binary samples": text("samples.parquet", b"PAR1" + bytes(64)),
+    "lines of samples that are none": text("samples.ndjson", b'{"type":"samples","data":"AA"}\n'),
+    "binary clauses": text("clauses.json", b"\xff\x00"),
+}
+
+
+def damaged_summaries() -> dict[str, Damage]:
+    """A hundred parts of the summary, chosen by a fixed seed, each replaced."""
+
+    def damage(number: int) -> Damage:
+        def act(path: Path) -> None:
+            choose = random.Random(number)
+            summary = json.loads((path / SUMMARY).read_text())
+            every = sorted(places(summary), key=str)
+            at = choose.choice(every)
+            (path / SUMMARY).write_text(
+                json.dumps(changed(summary, at, choose.choice([*STRANGE, ...])))
+            )
+
+        return act
+
+    top = {
+        f"summary's {key} is {new!r}": _replaced(key, new)
+        for key in ("run", "trials", "plans", "findings", "alarms", "status", "verdict", "faults")
+        for new in (..., None, 7, "x", [7], {"x": []})
+    }
+    return top | {f"summary {number}": damage(number) for number in range(100)}
+
+
+def _replaced(key: str, new: Any) -> Damage:
+    def act(path: Path) -> None:
+        summary = json.loads((path / SUMMARY).read_text())
+        (path / SUMMARY).write_text(json.dumps(changed(summary, (key,), new)))
+
+    return act
+
+
+def damaged_records() -> dict[str, Damage]:
+    """Every 23rd of all damaged records."""
+
+    def damage(records: list[Json]) -> Damage:
+        return lambda path: write_records(path, records)
+
+    every = list(of_records())
+    return {name: damage(records) for name, records in every[::23]}
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def commands(good: Path, bad: Path, out: Path) -> dict[str, list[str]]:
+    return {
+        "table": ["table", str(bad), "--all", "--latency", "--interim"],
+        "report": ["report", str(bad), "--out", str(out / "r.html"), "--table", str(out / "t")],
+        "compare": ["compare", str(good), str(bad), "--all", "--json", str(out / "c.json")],
+        "balance": ["compare", str(bad), "--balance"],
+        "verify": ["verify", str(bad)],
+        "sign": ["sign", str(bad), "--key", str(out / "no-key")],
+        "again": ["table", str(bad), "--again"],
+    }
+
+
+# What a terminal obeys, and what turns text round.
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def check_commands(
+    damage: Damage, whole: tuple[Path, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
+    """What is wrong with what the commands say, a sentence each."""
+    good, _ = whole
+    wrong = []
+    for name, words in commands(good, tmp_path / "bad", tmp_path).items():
+        shutil.rmtree(tmp_path / "bad", ignore_errors=True)
+        shutil.copytree(good, tmp_path / "bad")
+        damage(tmp_path / "bad")
+        try:
+            if name == "verify" and (tmp_path / "bad" / SUMMARY).exists():
+                reseal(tmp_path / "bad")
+            status = main(words)
+        except BaseException as error:
+            wrong.append(f"{name}: {type(error).__name__}: {error!s:.200}")
+            capsys.readouterr()
+            continue
+        said = capsys.readouterr()
+        sentences = said.err.splitlines()
+        if status not in (0, 1, 2, 3, 4):
+            wrong.append(f"{name}: status {status}")
+        if not all(line.startswith("switchbench: ") for line in sentences):
+            wrong.append(f"{name}: {said.err[:300]!r}")
+        if status == 2 and not sentences:
+            wrong.append(f"{name}: status 2 without a sentence")
+        if name != "report" and len(sentences) > 1:
+            wrong.append(f"{name}: {len(sentences)} sentences")
+        if len(said.err) > 4000:
+            wrong.append(f"{name}: {len(said.err)} characters of errors")
+        if OBEYED.search(said.out + said.err):
+            wrong.append(f"{name}: control characters {OBEYED.findall(said.out + said.err)[:3]}")
+    return wrong
+
+
+def reseal(path: Path) -> None:
+    """As somebody would who made it up: else nothing but a hash is looked at."""
+    with suppress(ConfigurationError):
+        manifest.seal(path)
+
+
+@pytest.fixture
+def no_engine(whole: tuple[Path, Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the configuration says, without the engine that is asked for plans."""
+    run = whole[1]
+    monkeypatch.setattr(verify, "run_of", lambda _directory: run)
+    monkeypatch.setattr("switchbench.commands.table.run_of", lambda _directory: run)
+    monkeypatch.setattr(data, "compile_run", lambda _read: run)
+    monkeypatch.setattr(data, "read", lambda _asked: None)
+    assert remake.run_of
+
+
+@pytest.mark.usefixtures("no_engine")
+@pytest.mark.parametrize(
+    "damage",
+    [pytest.param(damage, id=name) for name, damage in BY_HAND.items()]
+    + [
+        pytest.param(damage, id=name, marks=[] if number % 24 == 0 else pytest.mark.slow)
+        for number, (name, damage) in enumerate(
+            [*damaged_summaries().items(), *damaged_records().items()]
+        )
+    ],
+)
+def test_every_command_says_a_sentence(
+    damage: Damage, whole: tuple[Path, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check_commands(damage, whole, tmp_path, capsys) == []
+
+
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+def test_whatever_is_in_a_record_the_reader_says_what_is_wrong(
+    step: int, whole: tuple[Path, Run], tmp_path: Path
+) -> None:
+    """Each part of each type, each strange value: read, or refused with a place; never else."""
+    run = whole[1]
+    refused = read = 0
+    for name, records in islice(of_records(), 0, None, step):
+        write_records(tmp_path, records)
+        try:
+            gather(run, tmp_path).finish(about(), [])
+            measured_bps({(0, 0): run.trials[0]}, tmp_path)
+            sentence = None
+            read += 1
+        except ConfigurationError as error:
+            sentence = str(error)
+            refused += 1
+        if sentence is not None:
+            assert re.match(rf".*{RECORDS}:\d+ is damaged: ", sentence), name
+            assert sentence.isprintable(), name
+        columns = Columns([port.name for port in run.site.ports])
+        columns.read(tmp_path / RECORDS)
+        assert all(sentence.isprintable() for sentence in columns.damage), name
+    assert refused > 1000 / step
+    assert read > 300 / step
+
+
+def test_copies_and_phases_that_are_none_cost_no_memory(
+    whole: tuple[Path, Run], tmp_path: Path
+) -> None:
+    """50,000 of them took 2.2 GB."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for changes in ({}, {"phase": 1}):
+        line = flow_line(**changes)
+        (tmp_path / RECORDS).write_bytes(line * 50_000)
+        with pytest.raises(ConfigurationError, match=r":[12] is damaged"):
+            gather(whole[1], tmp_path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KiB
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"node": "node2"}, "is no port of that"),
+        ({"node": "node7"}, "this run has none of that name"),
+        ({"trial": 4}, "this run has no trial 4"),
+        ({"repeat": 4}, "this run has no trial 0, repeat 4"),
+        ({"phase": 1}, "trial 0 has no phase 1"),
+        ({"network": "other"}, "trial 0 has no network 'other'"),
+        ({"dst": "node3:e0"}, "trial 0 has no rank 'node3:e0'"),
+    ],
+)
+def test_a_record_is_of_the_run_and_of_its_node(
+    changes: Json, words: str, whole: tuple[Path, Run]
+) -> None:
+    expected = Expected(whole[1])
+    expected.check(parse(flow_line()))
+    with pytest.raises(DamagedRecord, match=words):
+        expected.check(parse(flow_line(**changes)))
+
+
+def test_a_line_has_a_limit() -> None:
+    with pytest.raises(DamagedRecord, match="the line has"):
+        parse(b" " * (LONGEST_LINE + 1))
+
+
+def test_text_shows_as_what_it_is() -> None:
+    record = parse(json.dumps({"type": "event", "node": "n", "text": ESCAPE + "é"}).encode())
+    assert record["text"] == r"\x1b]0;owned\x07\x1b[2J\u202eé"
