@@ -8,10 +8,12 @@ import csv
 import gzip
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 import yaml
@@ -19,11 +21,11 @@ import yaml
 import reports
 from switchbench import __version__, cli
 from switchbench.report import browser, build, definitions, markup, overview, table, tables, tidy
-from switchbench.report.data import Measured
+from switchbench.report.data import Measured, plan_key
 from switchbench.report.figure import Figure
 from switchbench.report.frame import Frame, Section
 from switchbench.report.table import Column, make
-from switchbench.results.directory import SUMMARY, load_summary
+from switchbench.results.directory import RECORDS, SUMMARY, load_summary
 from switchbench.results.whereabouts import in_network
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -358,6 +360,34 @@ def test_codebook_has_every_column(directory: Path, tmp_path: Path) -> None:
         assert row["type"] == str(field.type)
         assert field.metadata[b"meaning"].decode() == row["meaning"] != ""
         assert field.metadata[b"unit"].decode() == row["unit"]
+
+
+def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
+    """Summary, report and table: what was in flight was neither lost nor delivered."""
+    directory = reports.make_directory(tmp_path / "run", state="stopped")
+    measured = Measured.load(directory)
+    plan = measured.summary["plans"][0]
+    phases = measured.phases_of(plan)
+    assert [entry["lost_frames"] for entry in phases] == [None] * len(phases)
+    flows = measured.records.flows(plan_key(plan))
+    assert flows is not None
+    assert np.isnan(flows.lost).all()
+    rows = tidy.tidy(directory, measured.summary).to_pylist()
+    assert {row["lost_frames"] for row in rows if row["trial"] == 0} == {None}
+
+
+def test_any_layout_of_a_record_is_read(directory: Path, tmp_path: Path) -> None:
+    """Blanks and another order of keys mean the same; they were 572 damaged lines."""
+    other = shutil.copytree(directory, tmp_path / "run")
+    lines = (directory / RECORDS).read_text().splitlines()
+    turned = [json.dumps(dict(reversed(json.loads(line).items()))) for line in lines]
+    (other / RECORDS).write_text("\n".join(turned) + "\n")
+    one, two = Measured.load(directory), Measured.load(other)
+    assert two.damage == []
+    for plan in one.summary["plans"]:
+        found = [measured.records.flows(plan_key(plan)) for measured in (one, two)]
+        for first, second in zip(*(vars(flows).values() for flows in found), strict=True):
+            np.testing.assert_array_equal(first, second)
 
 
 def test_half_a_last_line_is_left_out(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model import Port, Process, Site
+from ..results import measures
 from ..results.clocks import ClockTable
 from ..results.latency import KINDS, bucket_bounds
+from ..results.record_forms import BUCKETS, REPEATS, DamagedRecord, Record, parse
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
-Record = dict[str, Any]
 
 _BATCH = 1 << 26  # bytes of lines in memory at a time
 _BEGIN = b'{"type":"'
@@ -127,11 +128,15 @@ class _Chunks:
 class Columns:
     """Reads a records file in one pass; asked for a plan afterwards."""
 
-    def __init__(self, ports: Sequence[str]) -> None:
-        """`ports`: their places are what flows' ends are numbered by."""
+    def __init__(
+        self, ports: Sequence[str], unsettled: Mapping[PlanKey, Collection[int]] | None = None
+    ) -> None:
+        """`ports`: their places are what flows' ends are numbered by. `unsettled`: the phases of
+        plans that were stopped, of which it is not known what they lost."""
         self.damage: list[str] = []
         self.lines = 0  # whole ones
         self.cut = False  # the last one is no whole line
+        self._unsettled = unsettled or {}
         self._places = {name: place for place, name in enumerate(ports)}
         self._sides: dict[tuple[PlanKey, str], _Chunks] = {}
         self._flows: dict[PlanKey, Flows | None] = {}  # those that were asked for
@@ -182,7 +187,8 @@ class Columns:
         if sent is not None:
             s_phase, s_src, s_dst, _, s_frames, _ = sent.columns()
             offered = _joined((phase, src, dst), (s_phase, s_src, s_dst), s_frames)
-        lost = np.maximum(0.0, offered - frames - np.nan_to_num(corrupted))
+        lost = measures.missing(offered, frames, np.nan_to_num(corrupted))
+        lost[np.isin(phase, list(self._unsettled.get(plan, ())))] = np.nan
         return Flows(phase, src, dst, mbps, offered, lost)
 
     def spans(self, plan: PlanKey) -> Spans | None:
@@ -211,20 +217,21 @@ class Columns:
             for line in lines:
                 kinds[line[:_KIND]].append(line)
             for kind in [kind for kind in kinds if not kind.startswith(_BEGIN)]:
-                self._bad += len(kinds.pop(kind))
+                for line in map(_as_written, self._each(kinds.pop(kind))):
+                    kinds[line[:_KIND]].append(line)
             yield from kinds.items()
 
     def _each(self, lines: Sequence[bytes]) -> Iterator[Record]:
+        """The records of lines; those that are none are counted and left out."""
         for line in lines:
             try:
-                record = json.loads(line)
-            except ValueError:
+                yield parse(line)
+            except DamagedRecord:
                 self._bad += 1
-                continue
-            yield record
 
-    def _table(self, text: bytes, columns: Mapping[str, Any]) -> Any:
-        """The named keys of lines as an Arrow table; damaged lines are counted and left out."""
+    def _table(self, lines: Sequence[bytes], columns: Mapping[str, Any]) -> Any:
+        """The named keys of lines as an Arrow table; damaged lines are counted and left out. Arrow
+        reads a batch at once where all of it is as it has to be; else it is read line by line."""
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
@@ -232,25 +239,23 @@ class Columns:
         options = arrow_json.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="ignore"
         )
+        text = b"".join(lines)
         try:
-            return arrow_json.read_json(io.BytesIO(text), parse_options=options)
+            table = arrow_json.read_json(
+                io.BytesIO(_as_mappings(text) if columns is _INTERIM else text),
+                parse_options=options,
+            )
         except pa.ArrowInvalid:
-            return pa.concat_tables(list(self._rows(text, schema)) or [schema.empty_table()])
-
-    def _rows(self, text: bytes, schema: Any) -> Iterator[Any]:
-        """The same line by line: those that can be read."""
-        import pyarrow as pa
-
-        for record in self._each(text.splitlines(keepends=True)):
-            try:
-                yield pa.Table.from_pylist([record], schema=schema)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError):
-                self._bad += 1
+            table = None
+        if table is not None and _is_sound(table):
+            return table
+        rows = [_with_mappings(record) for record in self._each(lines)]
+        return pa.Table.from_pylist(rows, schema=schema)
 
     # --- flows -----------------------------------------------------------------------------
 
     def _take_flows(self, lines: list[bytes]) -> None:
-        table = self._table(b"".join(lines), _FLOW)
+        table = self._table(lines, _FLOW)
         window_ns, payload = _numbers(table, "window_ns"), _numbers(table, "window_payload_bytes")
         with np.errstate(divide="ignore", invalid="ignore"):
             mbps = np.where(window_ns > 0, 8e3 * payload / window_ns, np.nan)
@@ -283,23 +288,25 @@ class Columns:
     # --- interim results -------------------------------------------------------------------
 
     def _take_spans(self, lines: list[bytes]) -> None:
-        table = self._table(_as_mappings(b"".join(lines)), _INTERIM)
+        table = self._table(lines, _INTERIM)
         flows = table["flows"].combine_chunks()
         counts = flows.flatten().field("counts")
         record = _owners(flows)  # of each flow
         flow = _owners(counts)  # of each span
         place = np.arange(len(flow)) - counts.offsets.to_numpy()[flow]  # of a span in its flow
         marks = table["at_ms"].combine_chunks()
-        first = marks.offsets.to_numpy()[record[flow]]
-        at_ms = marks.flatten().to_numpy(zero_copy_only=False)
+        first, end = (marks.offsets.to_numpy()[record[flow] + more] for more in (0, 1))
+        marked = first + place < end  # what has no time is left out
+        at_ms = np.append(marks.flatten().to_numpy(zero_copy_only=False), np.nan)
         begin = _numbers(table, "from_ms")[record[flow]]
-        from_ms = np.where(place > 0, at_ms[np.maximum(first + place - 1, 0)], begin)
+        mark = np.where(marked, first + place, len(at_ms) - 1)
+        from_ms = np.where(place > 0, at_ms[np.maximum(mark - 1, 0)], begin)
         columns = [
             _numbers(table, "phase").astype(np.int32)[record[flow]],
             self._places_of(flows.flatten().field("src"))[flow],
             self._ends(table, "dst")[record[flow]],
             from_ms,
-            at_ms[first + place],
+            at_ms[mark],
             counts.flatten().to_numpy(zero_copy_only=False).astype(np.float64),
         ]
         right = (columns[1] >= 0) & (columns[2] >= 0) & (columns[4] > columns[3])
@@ -319,7 +326,7 @@ class Columns:
     def _take_histograms(self) -> None:
         clocks = self._clock_table()
         for text in self._waiting:
-            table = self._table(text, _HISTOGRAM)
+            table = self._table(text.splitlines(keepends=True), _HISTOGRAM)
             for plan, chosen in _plans(table):
                 for kind in KINDS:
                     mine = table.filter(chosen & _is(table, "kind", kind))
@@ -360,7 +367,7 @@ class Columns:
 
 def _numbers(table: Any, name: str) -> NDArray[np.float64]:
     """A column, NaN where nothing was observed."""
-    column: NDArray[np.float64] = table[name].cast("float64").to_numpy()
+    column: NDArray[np.float64] = table[name].cast("float64", safe=False).to_numpy()
     return column
 
 
@@ -396,9 +403,58 @@ def _arrow(kind: Any) -> Any:
     return getattr(pa, kind)()
 
 
+def _as_written(record: Record) -> bytes:
+    """The line of a record as nodes write them: its type comes first, and there are no blanks."""
+    line = json.dumps({"type": record["type"]} | record, separators=(",", ":"))
+    return line.encode() + b"\n"
+
+
+_NEEDED = ("trial", "phase", "network", "side", "src", "dst", "kind")
+_EXACT = 1 << 53  # whole numbers below it are exact as figures
+
+
+def _is_sound(table: Any) -> bool:
+    """Whether Arrow read what a record can hold (results.record_forms): no more is looked at."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in table.column_names:
+        column = table[name]
+        if name in _NEEDED and column.null_count:
+            return False
+        if name == "buckets":
+            fits = pc.match_substring_regex(pc.fill_null(column, ""), BUCKETS)
+            if not pc.all(fits, min_count=0).as_py():
+                return False
+        while pa.types.is_list(column.type) or pa.types.is_struct(column.type):
+            column = pc.list_flatten(column) if pa.types.is_list(column.type) else _counts(column)
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            found = pc.min_max(column)
+            least, greatest = found["min"].as_py() or 0, found["max"].as_py() or 0
+            most = REPEATS if name == "repeat" else _EXACT
+            low = -_EXACT if pa.types.is_floating(column.type) else -(name == "phase")
+            if not (low <= least and greatest < most):
+                return False
+    return True
+
+
+def _counts(column: Any) -> Any:
+    """Of the flows of interim results."""
+    import pyarrow.compute as pc
+
+    return pc.struct_field(column, "counts")
+
+
+def _with_mappings(record: Record) -> Record:
+    """As _as_mappings does it, for one record."""
+    if record["type"] != "interim":
+        return record
+    return record | {"flows": [{"src": src, "counts": counts} for src, counts in record["flows"]]}
+
+
 def _as_mappings(text: bytes) -> bytes:
     """Lines of `interim` records with `["node1:e0", [1, 2]]` as a mapping: Arrow's lists are of one
-    type. Nodes write no blanks; lines with some are read one by one, and so are damaged ones."""
+    type."""
     for old, new in ((b'["', b'{"src":"'), (b'",[', b'","counts":['), (b"]]", b"]}")):
         text = text.replace(old, new)
     return text

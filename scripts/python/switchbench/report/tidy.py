@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -21,9 +22,10 @@ import pyarrow.json
 import pyarrow.parquet
 
 from ..errors import ConfigurationError, RunError
-from ..results import figures
+from ..results import figures, measures
 from ..results.directory import RECORDS
 from ..results.latency import NS_PER_US, PINGPONG, ROUND_TRIP
+from ..results.record_forms import printable
 from .definitions import definition
 from .table import at
 
@@ -103,9 +105,6 @@ VARIABLES = (
     ),
 )  # fmt: skip
 
-# Phases in which frames were still under way when they were stopped: none of them counts as lost.
-_UNSETTLED = ("flooded", "stopped")
-
 _RECORD = pa.schema(
     [(name, _TEXT) for name in ("type", "network", "side", "src", "dst", "kind")]
     + [
@@ -171,7 +170,8 @@ def _read(path: Path) -> pa.Table:
     except OSError as error:
         raise ConfigurationError(f"no records in {path.parent}: {error.strerror}") from error
     except (ValueError, pa.ArrowInvalid) as error:
-        raise ConfigurationError(f"{path} is damaged: {error}") from error
+        words = printable(f"{error!s:.200}")  # it may have the whole line
+        raise ConfigurationError(f"{path} is damaged: {words}") from None
 
 
 _SOURCE = {
@@ -246,9 +246,13 @@ def _computed(table: pa.Table, run: str) -> pa.Table:
     """With what follows from other columns."""
     window_s = pc.divide(pc.cast(table["window_ns"], _REAL), 1e9)
     bits = pc.multiply(pc.cast(table["window_bytes"], _REAL), 8.0)
-    came = pc.add(table["delivered_frames"], table["corrupted"])
-    lost = pc.max_element_wise(pc.subtract(table["offered_frames"], came), 0, skip_nulls=False)
-    settled = pc.invert(pc.is_in(table["state"], pa.array(_UNSETTLED)))
+    offered, came, corrupted = (
+        table[name].cast(_REAL).to_numpy()  # NaN: not observed
+        for name in ("offered_frames", "delivered_frames", "corrupted")
+    )
+    missing = measures.missing(offered, came, np.nan_to_num(corrupted))
+    lost = pa.array(missing, from_pandas=True).cast(_COUNT)
+    settled = pc.invert(pc.is_in(table["state"], pa.array(measures.UNSETTLED)))
     return (
         table.append_column("run", pa.array([run] * table.num_rows, _TEXT))
         .append_column("window_s", window_s)
