@@ -355,6 +355,23 @@ REFUSED = {
         clause_of("{measure: lost_frames, over: flow, require: '== 0', where: {pattern: aacp}}"),
         f'5: expect.0.where.pattern: found "aacp"; possible are {ALL}; did you mean "aapc"?',
     ),
+    "more trials than anybody waits for": (
+        f"{LAB}loads: [{', '.join(f'{i / 100}%' for i in range(1, 3001))}]\nrepeat: 1000\n"
+        f"frame_sizes: [64, 128, 256, 512, 1024, 1280, 1518]\ntests:\n"
+        + "- {pattern: chain, transport: dpdk}\n"
+        * 50,
+        "6: tests: loads, sizes, ranks, sweeps and repeats multiply to 21000000 trials and more; "
+        "20000 at most are possible",
+    ),
+    "a sweep of more trials than that": (
+        one_test(f"{{pattern: chain, sweep: {{seed: {[*range(20_001)]}}}}}"),
+        "3: tests: loads, sizes, ranks, sweeps and repeats multiply to 20001 trials and more; "
+        "20000 at most are possible",
+    ),
+    "a number without end": (
+        one_test(f"{{pattern: chain, window: {'7' * 5001}s}}"),
+        f'4: tests.0.window: "{"7" * 56}..." is a number of 5001 digits',
+    ),
 }
 
 

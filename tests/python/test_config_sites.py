@@ -62,6 +62,12 @@ def test_sets_too_large_to_be_meant_are_refused_before_they_are_made(names: str)
         written_order(names)
 
 
+@pytest.mark.parametrize("names", ["n" + "[1]" * 20_000, "n" + "[" * 20_000])
+def test_brackets_without_end(names: str) -> None:
+    with pytest.raises(ValueError, match=r"^.{1,80} has more than 8 brackets in one name$"):
+        written_order(names)
+
+
 @pytest.mark.parametrize("names", ["n[1-999999999/100000000]", "a[1-9]b[1-9],c[1-9]"])
 def test_steps_and_products_are_counted(names: str) -> None:
     assert len(written_order(names)) == {"n": 10, "a": 90}[names[0]]

@@ -48,6 +48,34 @@ def test_refused(text: str, sentence: str) -> None:
         parse_text(text, "x")
 
 
+DIGITS = "7" * 5001
+ALIASES = "a0: &a0 [x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 8)}]\n" for i in range(1, 40)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (ALIASES, "x:7: is too large to be read: more than 250000 values, those of aliases"),
+        ("a: " + "[" * 20_000, "x:1: is too large to be read: .* more than 64 deep"),
+        ("a: " + "{a: " * 20_000, "x:1: is too large to be read: .* more than 64 deep"),
+        (f"seed: {DIGITS}\n", 'x:1: "7{56}[.]{3}" is a number of 5001 digits'),
+    ],
+)
+def test_hostile(text: str, sentence: str) -> None:
+    """Nothing is made of what no configuration needs."""
+    with pytest.raises(ConfigurationError, match=sentence) as caught:
+        parse_text(text, "x")
+    assert len(str(caught.value)) < 200
+
+
+def test_a_file_beyond_any_configuration(tmp_path: Path) -> None:
+    (tmp_path / "long.yaml").write_text("a: 1\n# " + "x" * (5 << 20))
+    with pytest.raises(ConfigurationError, match=r"long\.yaml: is too large .* 4 MiB"):
+        read_file(tmp_path / "long.yaml")
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     """A missing file and one that is no text say so."""
     with pytest.raises(ConfigurationError, match=r"no\.yaml: can't be read: No such file"):
@@ -64,3 +92,5 @@ def test_assignments() -> None:
     for argument in ("window", "=1s", "a..b=1"):
         with pytest.raises(ConfigurationError, match=f"--set {argument}"):
             parse_assignment(argument)
+    with pytest.raises(ConfigurationError, match=r"--set loads:1: is too large .* 64 deep"):
+        parse_assignment("loads=" + "[" * 20_000)

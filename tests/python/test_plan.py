@@ -223,7 +223,8 @@ def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None
     words = [str(find_engine()), "--plan"]
     request = engine.PlanRequest.of(1024, {"name": "aapc", "order": "shift"}, 1)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:
-        assert node.stdin is not None and node.stdout is not None
+        assert node.stdin is not None
+        assert node.stdout is not None
         node.stdin.write(request.document(None, numbers="packed").encode())
         node.stdin.close()
         assert len(node.stdout.read(64)) == 64

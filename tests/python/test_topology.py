@@ -238,6 +238,26 @@ def test_each_mistake_is_one_sentence_with_file_and_key(
     assert all(message.startswith(f"{file}: ") for message in caught.value.messages)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "topology: 1\na0: &a0 [x]\n"
+        + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 40))
+        + "kind: *a39\n",
+        "rate: " + "[" * 20_000,
+        "rate: " + "7" * 5001,
+        "# " + "x" * (5 << 20),
+    ],
+)
+def test_hostile(text: str, tmp_path: Path) -> None:
+    """One sentence, not too long to be read."""
+    file = tmp_path / "hostile.yaml"
+    file.write_text(text)
+    with pytest.raises(TopologyError) as caught:
+        load(file)
+    assert len(caught.value.messages[0]) < 500
+
+
 def test_a_loop_over_three_modules_is_found() -> None:
     modules = ["a", "b", "c"]
     pairs = [["a", "b"], ["b", "c"], ["c", "a"]]

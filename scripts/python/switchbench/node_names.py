@@ -13,6 +13,8 @@ import re
 NAMES_MOST = 65_536
 """Names in one text: a network has no more ranks."""
 
+_BRACKETS_MOST = 8
+
 _OPERATOR = re.compile(r"[,!&^](?![^\[]*\])")  # of a set, outside of brackets
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
@@ -27,9 +29,14 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
     What a set takes away (`!`, `&`) counts too: it would be made as well.
     """
     parts = _OPERATOR.split(names)
+    if max(part.count("[") for part in parts) > _BRACKETS_MOST:
+        raise TooManyError(f"{_shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
     if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
-        text = names if len(names) <= 60 else f"{names[:57]}..."
-        raise TooManyError(f'"{text}" stands for more than {most} names, which is the most')
+        raise TooManyError(f"{_shown(names)} stands for more than {most} names, which is the most")
+
+
+def _shown(names: str) -> str:
+    return f'"{names}"' if len(names) <= 60 else f'"{names[:57]}..."'
 
 
 def count(ranges: str) -> int:

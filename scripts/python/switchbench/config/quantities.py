@@ -18,6 +18,9 @@ from .words import listed, meant, shown
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z%/]*)")
 
 
+_DIGITS_MOST = 40
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A kind of quantity: its name in messages, an example, and its units."""
@@ -33,6 +36,8 @@ class Quantity:
         found = _NUMBER.fullmatch(text.strip()) if text is not None else None
         if found is None:
             raise ValueError(f"found {shown(value)}, but {self.name} is needed, as {self.example}")
+        if len(found[1]) > _DIGITS_MOST:
+            raise ValueError(f"{shown(value)} is a number of {len(found[1])} digits")
         number, unit = Decimal(found[1]), found[2]
         if not unit and not self.bare:
             raise ValueError(

@@ -17,6 +17,7 @@ from .. import hpcc
 from ..errors import ConfigurationError
 from ..model import SCHEDULE, WAITING, Load, Port, Site
 from . import profiles, settings, steps
+from .amount import refuse_many, trials_of
 from .schema import TRANSPORTS, Configuration, Settings
 from .settings import Values
 from .source import Document, KeyPath
@@ -80,8 +81,11 @@ def resolve(document: Document, model: Configuration, site: Site) -> list[Test]:
     resolver = _Resolver(document, site, _layer(model, (), document))
     tests: list[Test] = []
     all_idle: list[dict[str, str]] = []
+    trials = 0
     for entry in _entries(document, model):
         made = list(resolver.tests(entry))
+        trials += sum(map(trials_of, made))
+        refuse_many(trials, document)
         idle = [_idle(test) for test in made]
         _refuse_idle(entry.own, idle, entry.path, document)
         tests += made
@@ -289,16 +293,15 @@ def _why_not(port: Port, transport: str) -> str:
 
 def _combinations(test: Test) -> list[Values]:
     """The sweep's points without keys that change nothing there, each once."""
-    found: list[Values] = []
+    found: dict[str, Values] = {}
     for chosen in product(*test.sweep.values()):
         point = dict(zip(test.sweep, chosen, strict=True))
         idle = settings.without_effect(
             settings.assigned(test.values, point), test.pattern, test.transport
         )
         point = {key: value for key, value in point.items() if not _is_idle(key, idle)}
-        if point not in found:
-            found.append(point)
-    return found
+        found.setdefault(repr(point), point)
+    return list(found.values())
 
 
 def _is_idle(key: str, idle: dict[str, str]) -> bool:

@@ -16,7 +16,9 @@ from typing import Any
 
 import yaml
 
+from .. import bounded
 from ..errors import ConfigurationError
+from .words import clipped, shown
 
 Key = str | int
 KeyPath = tuple[Key, ...]
@@ -57,7 +59,7 @@ class Document:
     def problem(self, path: KeyPath, text: str) -> ConfigurationError:
         """The error that says where, which key and what."""
         key = f"{dotted(path)}: " if path else ""
-        return ConfigurationError(f"{self.mark(path)}: {key}{text}")
+        return ConfigurationError(f"{self.mark(path)}: {clipped(f'{key}{text}')}")
 
     def place(self, path: KeyPath, value: Any, mark: Mark) -> None:
         """Puts a value that does not come from the file."""
@@ -113,7 +115,7 @@ class Document:
         return parent
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(bounded.Loader):
     """Composes nodes; the resolvers are the core schema's of YAML 1.2 (10.3.2)."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own attribute)
@@ -168,7 +170,12 @@ class _Reader:
     def scalar(self, node: yaml.Node, mark: Mark) -> Any:
         if node.tag not in _SCALARS:
             raise ConfigurationError(f"{mark}: the tag {node.tag} means nothing here")
-        return _SCALARS[node.tag](node.value)
+        try:
+            return _SCALARS[node.tag](node.value)
+        except ValueError:  # Python's own limit
+            raise ConfigurationError(
+                f"{mark}: {shown(node.value)} is a number of {len(node.value)} digits"
+            ) from None
 
     def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -192,6 +199,8 @@ def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
     """Reads one YAML mapping; `name` stands before the line in messages."""
     try:
         node = yaml.compose(text, Loader=_Loader)
+    except bounded.TooLargeError as error:
+        raise _too_large(name, error) from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise ConfigurationError(f"{Mark(name, line)}: is not YAML: {error.problem}") from None
@@ -204,14 +213,21 @@ def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
     return Document(data, reader.marks, name, folder or Path())
 
 
+def _too_large(name: str, error: bounded.TooLargeError) -> ConfigurationError:
+    line = error.problem_mark.line + 1 if error.problem_mark else 0
+    return ConfigurationError(f"{Mark(name, line)}: is too large to be read: {error.problem}")
+
+
 def read_file(path: Path) -> Document:
     """Reads a configuration file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = bounded.read_text(path)
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path}: is not UTF-8 text") from None
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
+    except bounded.TooLargeError as error:
+        raise _too_large(str(path), error) from None
     return parse_text(text, str(path), path.parent)
 
 
@@ -231,6 +247,8 @@ def parse_assignment(argument: str) -> tuple[KeyPath, Any, Mark]:
         raise ConfigurationError(f"{mark}: the key has an empty part between its dots")
     try:
         node = yaml.compose(text, Loader=_Loader)
+    except bounded.TooLargeError as error:
+        raise _too_large(f"--set {key}", error) from None
     except yaml.YAMLError:
         raise ConfigurationError(f"{mark}: the value is not YAML") from None
     value = _Reader(str(mark)).value(node, ()) if node is not None else None

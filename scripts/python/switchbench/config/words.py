@@ -34,7 +34,13 @@ def shown(value: object) -> str:
     if isinstance(value, list | tuple):
         return "a list"
     text = f'"{value}"' if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f'{text[:57]}..."'
+    end = '"' if isinstance(value, str) else ""
+    return text if len(text) <= 60 else f"{text[:57]}...{end}"
+
+
+def clipped(sentence: str, most: int = 1000) -> str:
+    """A sentence that quotes what may have any length."""
+    return sentence if len(sentence) <= most else f"{sentence[: most - 3]}..."
 
 
 def some(names: Iterable[str], most: int = 8) -> str:

@@ -19,6 +19,7 @@ import yaml
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from switchbench import bounded
 from switchbench.lab.behaviour import Behaviour, Fault
 from switchbench.lab.links import NodeLink, Reader
 from switchbench.lab.units import UNSHAPED as UNSHAPED
@@ -211,7 +212,7 @@ class _GuestsFile(_Strict):
     mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
+class _UniqueKeyLoader(bounded.Loader):
     """YAML forbids a key twice in one mapping; PyYAML silently takes the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -244,10 +245,12 @@ def load(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -
     """
     path = find(name_or_path)
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+        document = yaml.load(bounded.read_text(path), Loader=_UniqueKeyLoader)
     except TopologyError as error:
         raise TopologyError(f"{path}: {message}" for message in error.messages) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except bounded.TooLargeError as error:
+        raise TopologyError([f"{path}: is too large to be read: {error.problem}"]) from None
+    except (yaml.YAMLError, ValueError) as error:  # text that is not UTF-8, numbers without end
         raise TopologyError([f"{path}: is not YAML: {' '.join(str(error).split())}"]) from None
     except OSError as error:
         raise TopologyError([f"{path}: can't be read: {error.strerror}"]) from None
@@ -282,7 +285,7 @@ _SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
     "missing": lambda error: "is missing",
     "value_error": lambda error: str(error["ctx"]["error"]),
     "literal_error": lambda error: (
-        f"is {error['input']!r}; "
+        f"is {error['input']!r:.60}; "
         + (
             "this version reads format 1"
             if error["loc"] == ("topology",)
@@ -290,7 +293,7 @@ _SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
         )
     ),
     "string_pattern_mismatch": lambda error: (
-        f"{error['input']!r} is not a name of letters, digits, '.', '_' and '-'"
+        f"{error['input']!r:.60} is not a name of letters, digits, '.', '_' and '-'"
     ),
     "too_short": lambda error: f"needs {error['ctx']['min_length']} or more",
     "too_long": lambda error: f"takes {error['ctx']['max_length']} at most",
