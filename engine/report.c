@@ -122,6 +122,7 @@ static void set_judgement(const struct phase_run *run, json_t *record, const str
     record_set_count(record, "duplicated", judged ? (int64_t)side->duplicated : -1);
     record_set_count(record, "reordered", judged ? (int64_t)side->reordered : -1);
     record_set_count(record, "late", judged ? (int64_t)side->late : -1);
+    record_set_count(record, "forged", counts_frames(run) ? (int64_t)side->forged : -1);
     set_u64(record, "corrupted", side->corrupted);
 }
 
@@ -280,7 +281,8 @@ static uint64_t lane_frames(const struct lane_flow *flows, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         const struct flow_side *side = flows[i].side;
 
-        frames += side->live.frames + side->duplicated + side->late + side->corrupted;
+        frames +=
+            side->live.frames + side->duplicated + side->late + side->forged + side->corrupted;
     }
     return frames;
 }

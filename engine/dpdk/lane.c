@@ -379,8 +379,28 @@ static int make_receiver_tables(struct receiver *receiver)
     return 0;
 }
 
+#define FRAMES_PER_NS_MAX 0.15 /* 100 Gbit/s of 64-byte frames: no send queue takes more */
+
+/* A sender keeps to its load and so to its line. A forwarder sends what has waited as fast as its
+ * driver takes it. */
+static double frames_per_ns(const struct dpdk_lane *lane, const struct lane_flow *flow)
+{
+    const struct load *load = &lane->lane.request.phase->load;
+    double line_bps = (double)port_read_line_bps(&flow->partner);
+    double least_bits = FRAME_SIZE_MAX * 8.0;
+
+    if (flow->role == PATTERN_FORWARD || load->unlimited)
+        return FRAMES_PER_NS_MAX;
+    for (uint32_t i = 0; i < lane->size_count; i++)
+        least_bits = RTE_MIN(least_bits, (lane->sizes[i].frame_bytes + FRAME_OVERHEAD_L1) * 8.0);
+    if (line_bps == 0)
+        line_bps = load->rate_bps > 0 ? load->rate_bps : load->rate_fps * least_bits;
+    return line_bps / least_bits / 1e9;
+}
+
 static int make_receiver(struct dpdk_lane *lane, struct err *err)
 {
+    const struct dpdk_options *options = &lane->lane.request.phase->dpdk;
     const struct lane_request *request = &lane->lane.request;
     struct receiver *receiver = &lane->receiver;
     int rc;
@@ -389,6 +409,9 @@ static int make_receiver(struct dpdk_lane *lane, struct err *err)
     receiver->tag = htobe16(lane->shape.tag);
     receiver->rank = htobe16((uint16_t)request->rank);
     receiver->all = receiver->left = times(flow_quota(lane), receiver->count);
+    /* Within the window a jump makes no honest frame late, and one gap may be a burst's and what a
+     * late sender catches up with. */
+    receiver->reach.at_once = SEQUENCE_WINDOW + options->burst + options->catch_up;
     frame_check(&receiver->check, &lane->shape);
     if ((rc = make_receiver_tables(receiver)) != 0 || (rc = make_times(lane)) != 0)
         return rc;
@@ -401,6 +424,8 @@ static int make_receiver(struct dpdk_lane *lane, struct err *err)
         if ((rc = read_partner(lane, flow, flow->src, &end, err)) != 0)
             return rc;
         memcpy(receiver->macs[i], end.mac, sizeof receiver->macs[i]);
+        receiver->reach.frames_per_ns =
+            RTE_MAX(receiver->reach.frames_per_ns, frames_per_ns(lane, flow));
         for (uint32_t j = 0; j < receiver->sources; j++)
             receiver->streams[(size_t)i * receiver->sources + j] =
                 (struct receiver_stream){.side = flow->side};
@@ -781,7 +806,7 @@ void lane_start(struct lane *base, int64_t now_ns)
         shuffle(&lane->sender, &state);
         put_longer_first(lane);
     }
-    lane->start_ns = phase->start_ns;
+    lane->start_ns = lane->receiver.reach.start_ns = phase->start_ns;
     if (lane->messages != NULL) {
         messages_start(lane);
     } else {

@@ -64,6 +64,7 @@ struct receiver_stream {
     uint64_t bytes;  /* theirs, in memory */
     int64_t first_ns;
     int64_t last_ns;
+    int64_t stamp_ns; /* of the first frame of the last 64 numbers, or behind the last gap */
     struct flow_side *side;
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct receiver_stream) == 64, "a stream is one cache line");
@@ -76,9 +77,18 @@ struct receiver_known {
     uint8_t start[FRAME_START_MAX];
 };
 
+/* How far ahead a frame's number can be: what the fastest of the senders numbers in a time, and
+ * what it sends at once. */
+struct receiver_reach {
+    double frames_per_ns;
+    double at_once;
+    int64_t start_ns; /* the phase's: stamps count from there */
+};
+
 struct receiver {
     struct frame_check check;
     struct receiver_known known;
+    struct receiver_reach reach;
     struct receiver_stream *streams; /* by flow, and UDP source port within it */
     struct sequence_past *pasts;     /* the streams' */
     struct disorder *disorders;      /* theirs, too; pages are touched where frames are missing */

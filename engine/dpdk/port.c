@@ -36,9 +36,10 @@ struct port_blob {
     uint8_t mac[FRAME_MAC];
     uint8_t ipv4[4];
     uint8_t ipv6[16];
-    uint8_t frame_max[4]; /* big-endian */
+    uint8_t frame_max[4]; /* big-endian, and so is */
+    uint8_t line_bps[8];
 } __attribute__((packed));
-static_assert(sizeof(struct port_blob) == 33, "the layout of a port's address");
+static_assert(sizeof(struct port_blob) == 41, "the layout of a port's address");
 static_assert(sizeof(struct port_blob) <= TRANSPORT_BLOB_MAX, "it fits");
 
 /* How a port's device comes to be, and what its buffers hold. */
@@ -563,12 +564,15 @@ void port_address(struct transport_port *port, struct blob *blob)
 {
     const struct guest *guest = &port->guest;
     uint32_t frame_max = htobe32(port->frame_max);
+    uint64_t line_bps =
+        htobe64(port->conf->line_rate_bps > 0 ? port->conf->line_rate_bps : link_bps(port));
     struct port_blob own = {.version = 1, .has_ipv4 = guest->has_ipv4, .has_ipv6 = guest->has_ipv6};
 
     memcpy(own.mac, guest->mac, sizeof own.mac);
     memcpy(own.ipv4, guest->ipv4, sizeof own.ipv4);
     memcpy(own.ipv6, guest->ipv6, sizeof own.ipv6);
     memcpy(own.frame_max, &frame_max, sizeof own.frame_max);
+    memcpy(own.line_bps, &line_bps, sizeof own.line_bps);
     blob->size = sizeof own;
     memcpy(blob->bytes, &own, sizeof own);
 }
@@ -589,6 +593,16 @@ bool port_read_address(const struct blob *blob, struct frame_end *end, bool has_
     has_ip[0] = peer.has_ipv4;
     has_ip[1] = peer.has_ipv6;
     return peer.version == 1;
+}
+
+uint64_t port_read_line_bps(const struct blob *blob)
+{
+    struct port_blob peer;
+    uint64_t line_bps;
+
+    memcpy(&peer, blob->bytes, sizeof peer);
+    memcpy(&line_bps, peer.line_bps, sizeof line_bps);
+    return be64toh(line_bps);
 }
 
 /* Devices name their counters of received pause frames in many ways. */

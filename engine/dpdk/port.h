@@ -85,6 +85,8 @@ void port_close(struct transport_port *port);
  * the address of a DPDK port. `end->rank` is left alone. */
 bool port_read_address(const struct blob *blob, struct frame_end *end, bool has_ip[2],
                        uint32_t *frame_max);
+/* And the layer-1 rate of its line; 0: it does not know. Of a blob that was read. */
+uint64_t port_read_line_bps(const struct blob *blob);
 
 /* What a device gives: its send queues and the offloads of ours that it has. */
 struct port_layout {

@@ -4,8 +4,8 @@
  * by its sequence, accounted and let go (or handed to the forwarder). Two passes, because with many
  * flows a stream's line lies in no near cache: the first asks for it, the second finds it there.
  *
- * A frame counts once: delivered (fresh or reordered), duplicated, late, corrupted, misdelivered,
- * the guest's, or foreign; so the sum is what the driver received.
+ * A frame counts once: delivered (fresh or reordered), duplicated, late, forged, corrupted,
+ * misdelivered, the guest's, or foreign; so the sum is what the driver received.
  *
  * Two bodies, receive and forward, of which the compiler makes variants by header kind, and for one
  * stream: its frames all begin alike, so the headers of one that begins like one that was verified
@@ -228,22 +228,59 @@ static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbu
     return true;
 }
 
-/* One that is not the next, or begins a word; returns whether it is delivered. */
-static __rte_noinline bool judge(const struct receiver *receiver, struct receiver_stream *stream,
-                                 uint32_t sequence, int64_t now_ns)
+#define CLOCKS_NS NS_PER_MS /* by which the clocks of two ends may differ */
+
+/* When a frame was sent, since the start: its stamp, unless that is of the future or before what
+ * came earlier. */
+static int64_t sent_ns(const struct receiver *receiver, const struct arrival *arrival,
+                       int64_t now_ns)
 {
+    const struct signature *signature =
+        rte_pktmbuf_mtod_offset(arrival->frame, const struct signature *, receiver->check.payload);
+    int64_t newest_ns = now_ns - receiver->reach.start_ns + CLOCKS_NS;
+
+    return RTE_MAX(RTE_MIN((int64_t)signature_ns(signature), newest_ns), arrival->stream->stamp_ns);
+}
+
+/* Whether a sender can have numbered so many frames. Stamps tell how long it had for them, also
+ * where frames waited in a queue or here. Where clocks differ by more than they should, the time
+ * between arrivals has to do. */
+static bool reachable(const struct receiver_reach *reach, const struct receiver_stream *stream,
+                      int32_t ahead, int64_t stamp_ns, int64_t now_ns)
+{
+    int64_t had_ns = stamp_ns - stream->stamp_ns;
+    int64_t heard_ns = now_ns - (stream->frames > 0 ? stream->last_ns : reach->start_ns);
+
+    return ahead <= reach->at_once + reach->frames_per_ns * (double)RTE_MAX(had_ns, heard_ns);
+}
+
+/* One that is not the next, or begins a word; returns whether it is delivered. */
+static __rte_noinline bool judge(const struct receiver *receiver, const struct arrival *arrival,
+                                 int64_t now_ns)
+{
+    struct receiver_stream *stream = arrival->stream;
     size_t place = (size_t)(stream - receiver->streams);
     struct sequence_past *past = &receiver->pasts[place];
     struct disorder *disorder = &receiver->disorders[place];
     uint64_t next = stream->sequence.next;
-    enum sequence_verdict verdict = sequence_judge(&stream->sequence, past, sequence);
-    struct disorder_frame frame = {.number = sequence_unwrap(next, sequence),
+    int32_t ahead = (int32_t)(arrival->sequence - (uint32_t)next);
+    int64_t stamp_ns = sent_ns(receiver, arrival, now_ns);
+    struct disorder_frame frame = {.number = sequence_unwrap(next, arrival->sequence),
                                    .arrival = stream->frames + 1};
+    enum sequence_verdict verdict;
 
-    if (verdict == SEQUENCE_FRESH && frame.number > next)
-        disorder_gap(disorder, &stream->sequence, next, frame.arrival);
-    else if (verdict == SEQUENCE_REORDERED)
+    if (ahead > 0 && !reachable(&receiver->reach, stream, ahead, stamp_ns, now_ns)) {
+        stream->side->forged++;
+        return false;
+    }
+    verdict = sequence_judge(&stream->sequence, past, arrival->sequence);
+    if (verdict == SEQUENCE_FRESH) {
+        stream->stamp_ns = stamp_ns;
+        if (ahead > 0)
+            disorder_gap(disorder, &stream->sequence, next, frame.arrival);
+    } else if (verdict == SEQUENCE_REORDERED) {
         disorder_add(disorder, &frame, &stream->side->disorder);
+    }
     stream->side->reordered += verdict == SEQUENCE_REORDERED;
     stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
     stream->side->late += verdict == SEQUENCE_LATE;
@@ -266,7 +303,7 @@ static inline bool account(const struct receiver *receiver, const struct arrival
     struct receiver_stream *stream = arrival->stream;
 
     if (!sequence_follows(&stream->sequence, arrival->sequence) &&
-        !judge(receiver, stream, arrival->sequence, now_ns))
+        !judge(receiver, arrival, now_ns))
         return false;
     deliver(arrival, now_ns);
     return true;
@@ -297,7 +334,7 @@ static __rte_noinline bool judge_timed(const struct receiver *receiver,
 {
     int32_t ahead = (int32_t)(arrival->sequence - (uint32_t)arrival->stream->sequence.next);
 
-    if (!judge(receiver, arrival->stream, arrival->sequence, moment->now_ns))
+    if (!judge(receiver, arrival, moment->now_ns))
         return false;
     deliver(arrival, moment->now_ns);
     measure(receiver, arrival, moment, ahead);

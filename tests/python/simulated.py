@@ -229,7 +229,7 @@ def _node(port: str) -> str:
 
 def _flow_lines(result: _Result) -> Iterator[str]:
     frames = result.trial.transport == "dpdk"
-    judged = '"duplicated":0,"reordered":0,"late":0,"corrupted":0,'
+    judged = '"duplicated":0,"reordered":0,"late":0,"forged":0,"corrupted":0,'
     ends = zip(result.ends, result.offered.tolist(), result.delivered.tolist(), strict=True)
     for (src, dst), sent, came in ends:
         for side, node, count in (("source", src, sent), ("destination", dst, came)):

@@ -105,7 +105,7 @@ def frame_side(side: str, src: str, dst: str, frames: int, window: int, **more: 
         "intended": frames if side == "source" else None,
     }
     judged = 0 if side == "destination" else None
-    record |= dict.fromkeys(("duplicated", "reordered", "late", "corrupted"), judged)
+    record |= dict.fromkeys(("duplicated", "reordered", "late", "forged", "corrupted"), judged)
     return record | frames_count("", frames) | frames_count("window_", window) | more
 
 

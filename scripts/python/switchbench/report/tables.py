@@ -123,6 +123,7 @@ def losses(summary: Summary) -> Table | None:
         _frames("duplicated", "duplicated_frames"),
         _frames("out of order", "reordered_frames"),
         _frames("late", "late_frames"),
+        _frames("forged", "forged_frames", seldom=True),
         _frames("corrupted", "corrupted_frames"),
         _frames("corrupted bytes", "corrupted_bytes", seldom=True),
         _frames("misdelivered", "misdelivered_frames"),

@@ -153,6 +153,7 @@ def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, 
         "duplicated_frames": judged("duplicated") if sees_frames else None,
         "reordered_frames": judged("reordered") if sees_frames else None,
         "late_frames": judged("late") if sees_frames else None,
+        "forged_frames": judged("forged") if sees_frames else None,
         "corrupted_frames": judged("corrupted") if sees_frames else None,
         "corrupted_bytes": None if sees_frames else judged("corrupted"),
         "misdelivered_frames": (

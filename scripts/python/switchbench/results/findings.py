@@ -45,6 +45,7 @@ SENTENCES = {
     "duplicate": "{count} frames duplicated",
     "reorder": "{count} frames reordered",
     "corrupt": "{count} frames corrupted",
+    "forged": "{count} frames with numbers that their sender can't have reached: refused",
 }
 _ORDER = {kind: place for place, kind in enumerate(SENTENCES)}
 
@@ -270,7 +271,12 @@ class FindingTable:
 
 
 # What a flow's destination counts.
-_OF_ENDS = {"duplicate": "duplicated", "reorder": "reordered", "corrupt": "corrupted"}
+_OF_ENDS = {
+    "duplicate": "duplicated",
+    "reorder": "reordered",
+    "corrupt": "corrupted",
+    "forged": "forged",
+}
 
 
 def _unfinished(result: m.PhaseResult) -> list[Finding]:

@@ -51,6 +51,7 @@ class Side:
     duplicated: int | None
     reordered: int | None
     late: int | None
+    forged: int | None
     corrupted: int | None
     last_run_ns: int | None  # run time of its last frame or byte
     measures: dict[str, float]  # what the transport adds
@@ -167,6 +168,7 @@ def side_of(record: Record) -> Side:
         duplicated=record.get("duplicated"),
         reordered=record.get("reordered"),
         late=record.get("late"),
+        forged=record.get("forged"),
         corrupted=record.get("corrupted"),
         last_run_ns=record.get("last_run_ns"),
         measures=record.get("measures") or {},
