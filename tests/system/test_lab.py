@@ -76,6 +76,21 @@ def test_one_cpu_handles_what_an_interface_receives(lab: Lab) -> None:
         assert shown.returncode == 0
 
 
+def test_a_backlog_holds_what_senders_catch_up_with() -> None:
+    """As long as there is a lab."""
+    limit = Path("/proc/sys/net/core/netdev_max_backlog")
+    before = limit.read_text()
+    limit.write_text("1000")
+    try:
+        with session(load("open"), f"{PREFIX}-first"):
+            with session(load("open"), f"{PREFIX}-second"):
+                assert int(limit.read_text()) == 16384
+            assert int(limit.read_text()) == 16384
+        assert int(limit.read_text()) == (1000 if not state.labs() else 16384)
+    finally:
+        limit.write_text(before)
+
+
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_up_connects_everything_and_down_leaves_nothing(name: str) -> None:
     lab = up(load(name), f"{PREFIX}-{name}")
@@ -159,6 +174,21 @@ def test_what_a_killed_run_left_is_cleaned_by_the_next() -> None:
     with session(load("one-switch", {"nodes": 4}), name) as lab:
         assert heard(lab, "node1", "node4", "ipv4")
         assert not namespaces.exists(f"sb-{name}-node8")
+
+
+def test_what_a_killed_run_left_is_cleaned_by_any_other() -> None:
+    name = f"{PREFIX}-killed"
+    with subprocess.Popen(
+        python(HOLD, "one-switch", name), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"up\n"
+        with session(load("open"), f"{PREFIX}-other"):
+            assert namespaces.exists(f"sb-{name}-node8")  # it is in use
+        holder.kill()
+    with session(load("open"), f"{PREFIX}-other"):
+        assert not namespaces.exists(f"sb-{name}-node8")
+        assert name not in state.labs()
 
 
 @pytest.mark.parametrize("after_s", [0.02, 0.1, 0.3])

@@ -221,7 +221,8 @@ def _lab(topology: Topology, name: str | None) -> Lab:
 
 
 def _clear_for(lab: Lab) -> None:
-    """Remove what a crash left under the lab's name, with the lab's lock held."""
+    """Remove what crashes have left, with the lab's lock held."""
+    _remove_abandoned(lab.name)
     known = state.read(lab.name)
     if known is not None and known.kept:
         raise LabError(f"lab {lab.name} is already up: `switchbench lab down {lab.name}` first")
@@ -240,6 +241,17 @@ def _clear_for(lab: Lab) -> None:
         namespaces.remove(name)
 
 
+def _remove_abandoned(but: str) -> None:
+    """Other labs that were to go with their run, which was killed."""
+    for name in state.labs():
+        if name == but or state.holder(name) is not None:
+            continue
+        with contextlib.suppress(LabError), state.locked(name):
+            known = state.read(name)
+            if known is not None and not known.kept:
+                _remove(Lab(name, known.topology))
+
+
 def _remove(lab: Lab) -> None:
     names = wiring.namespace_names(lab.name, lab.topology)
     _terminate(names)
@@ -248,6 +260,7 @@ def _remove(lab: Lab) -> None:
     switches.release(lab.name, lab.topology)
     openvswitch.release(lab.name)
     state.forget(lab.name)
+    receive.restore_backlog()
 
 
 def _terminate(names: Sequence[str]) -> None:
@@ -267,6 +280,7 @@ def _terminate(names: Sequence[str]) -> None:
 
 def _make(lab: Lab, kept: bool) -> None:
     state.write(state.State(lab.name, lab.topology, kept=False))
+    receive.raise_backlog()
     try:
         namespaces.in_thread(lambda: _build(lab))
         if lab.topology.model is not None:
