@@ -491,6 +491,15 @@ def test_unreachable_and_events_are_told() -> None:
     assert "node2:e0 can't be reached from node1:e0: 0 of 3" in result["not_measured"][0]
 
 
+def test_refused_control_datagrams_are_told() -> None:
+    byes = [
+        {"type": "bye", "node": node, "status": 0, "dropped_datagrams": count}
+        for node, count in (("node1", 0), ("node2", 12))
+    ]
+    (alarm,) = summarise([*pair_records(), *byes])["alarms"]
+    assert alarm.startswith("node2: 12 control datagrams were refused")
+
+
 def test_imix_sizes_are_a_list() -> None:
     trial = make_trial(SITE, sizes=(64, 64, 1518))
     (entry,) = summarise(pair_records(), make_run(SITE, trial))["trials"]

@@ -40,6 +40,7 @@ from .entries import (
 )
 from .executions import ExecutionTable
 from .expected import Expected
+from .figures import of
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
 from .latency import Histogram, Measured, figures
@@ -103,7 +104,7 @@ class Summary:
         self._computing = scatter.ComputeTable()
         self._executions = ExecutionTable(self._trials)
         self._scatter: list[dict[str, Any]] = []
-        self._ports = PortTable(run.site.ports)
+        self._ports = PortTable(run.site.ports, run.site.groups)
         self._clocks = ClockTable(run.site)
         self._findings = FindingTable(run.site.groups)
         self._other_traffic = OtherTraffic()
@@ -306,6 +307,13 @@ class Summary:
         self._computing.feed(record)
 
     def _take_bye(self, _line: int, record: Record) -> None:
+        refused = record.get("dropped_datagrams")
+        if refused:
+            came = "was" if refused == 1 else "were"
+            self._alarms.append(
+                f"{record['node']}: {of(refused, 'control datagram')} {came} refused: none of this "
+                "run's, or changed on the way; another program sends to the control address"
+            )
         for hello in self._hellos:
             if hello["node"] == record["node"]:
                 hello["tsc_drift_ppm"] = record.get("tsc_drift_ppm")
