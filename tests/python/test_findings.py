@@ -279,3 +279,48 @@ def test_a_transfer_that_was_cut_off_is_said(drained: bool, came: int) -> None:
     assert only["sentence"].startswith(
         "node1:e0 -> node2:e0: 5,536 bytes of its transfer had not come"
     )
+
+
+def below_median(rates: dict[tuple[str, str], int], groups: dict[str, tuple[str, ...]]) -> set[str]:
+    """The ports that are named, of an all-to-all in phases: frames of each flow in the window."""
+    site = make_site(4, groups=groups)
+    trial = make_trial(site, phases=3, flows=12)
+    summary = Summary(make_run(site, trial))
+    for phase in range(3):
+        place = {"phase": phase}
+        for number in range(4):
+            src, dst = number + 1, (number + phase + 1) % 4 + 1
+            ends = (f"node{src}:e0", f"node{dst}:e0")
+            came = rates.get((f"node{src}", f"node{dst}"), 8000)
+            summary.feed(0, frame_side("source", *ends, 8000, 8000, **place))
+            summary.feed(0, frame_side("destination", *ends, came, came, **place))
+        for number in range(1, 5):
+            summary.feed(0, port_record(f"node{number}:e0", **place))
+            summary.feed(0, phase_record(f"node{number}", **place))
+    for number in range(1, 5):
+        summary.feed(0, trial_record(f"node{number}"))
+    ports = summary.finish(about(), ())["ports"]
+    return {port["port"] for port in ports if port["below_median"]}
+
+
+FOUR = [f"node{number}" for number in range(1, 5)]
+
+
+def test_a_port_that_is_slow_with_every_partner_is_below_the_median() -> None:
+    slow = {(src, dst): 4000 for src in FOUR for dst in FOUR if "node4" in (src, dst)}
+    assert below_median(slow, {}) == {"node4:e0"}
+    modules = {"left": ("node1:e0", "node2:e0"), "right": ("node3:e0", "node4:e0")}
+    assert below_median(slow, modules) == {"node4:e0"}
+
+
+def test_ports_behind_an_overloaded_trunk_are_not() -> None:
+    """node4 alone on a switch of its own: its trunk may be the reason, whatever it is."""
+    slow = {(src, dst): 4000 for src in FOUR for dst in FOUR if "node4" in (src, dst)}
+    alone = {"left": ("node1:e0", "node2:e0", "node3:e0"), "right": ("node4:e0",)}
+    assert below_median(slow, alone) == set()
+
+
+def test_a_port_that_keeps_up_with_some_partner_is_not() -> None:
+    pair = {"node3", "node4"}
+    slow = {(a, b): 4000 for a in FOUR for b in FOUR if len({a, b} & pair) == 1}
+    assert below_median(slow, {}) == set()

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..model import SCHEDULE, Port
-from .measures import PhaseResult, least, lost_frames, median, total_int
+from .bottleneck import group_of_port
+from .measures import PhaseResult, delivered_line_bps, least, lost_frames, median, total_int
 from .records import Record
 
 # A port is pointed out when what it typically gets is so far below the median of the ports that
@@ -27,7 +29,25 @@ class _Direction:
 
     percents: list[float | None] = field(default_factory=list)
     relative: list[float] = field(default_factory=list)  # to the phase's median port
+    sound: dict[str, bool] = field(default_factory=dict)  # by setting: kept up in some phase of it
+    own: dict[str, bool] = field(default_factory=dict)  # ... fell behind where no path explains it
     lost: list[int | None] = field(default_factory=list)
+
+    def note(self, setting: str, relative: float, shared: bool) -> None:
+        """Takes a phase: `shared`, what is between the groups may have held its flows back."""
+        self.relative.append(relative)
+        low = relative < BELOW_MEDIAN
+        self.sound[setting] = self.sound.get(setting, False) or not low
+        self.own[setting] = self.own.get(setting, False) or (low and not shared)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the port itself is, and not a path that it shares with others: it falls behind
+        with whatever partner."""
+        relative = median(self.relative)
+        if relative is None or relative >= BELOW_MEDIAN:
+            return False
+        return any(self.own[setting] and not self.sound[setting] for setting in self.own)
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -52,9 +72,11 @@ class _Line:
 class PortTable:
     """Gathers, phase by phase, what the summary's `ports` says."""
 
-    def __init__(self, ports: tuple[Port, ...]) -> None:
-        """Takes the site's ports: their order is the table's."""
+    def __init__(self, ports: tuple[Port, ...], groups: Mapping[str, Iterable[str]]) -> None:
+        """Takes the site's ports, whose order is the table's, and its groups of them."""
         self._ports = {port.name: port for port in ports}
+        wired = {port.name: port.switch for port in ports if port.switch}
+        self._groups: Mapping[str, str] = group_of_port(groups) or wired
         self._lines: dict[tuple[str, str], _Line] = {}
         self._opened: dict[tuple[str, str], Record] = {}
         self._variants: dict[tuple[str, str], list[str]] = {}
@@ -64,13 +86,15 @@ class PortTable:
         """Takes one measured phase; where ranks go by steps, ports have different things to do."""
         alike = result.entry["traffic"] != SCHEDULE
         ends = {"source": result.shares.source, "destination": result.shares.destination}
+        shared = self._shared(result) if alike else set()
+        setting = str([result.entry[name] for name in ("asked_load", "size", "network")])
         for end, shares in ends.items():
             middle = median(shares.values())
             for port, percent in shares.items():
                 direction = self._line(port, transport).ends[end]
                 direction.percents.append(percent)
                 if alike and percent is not None and middle:
-                    direction.relative.append(percent / middle)
+                    direction.note(setting, percent / middle, port in shared)
         for flow in result.flows:
             lost = lost_frames(flow)
             self._line(flow.src, transport).ends["source"].lost.append(lost)
@@ -80,6 +104,25 @@ class PortTable:
             place = {"trial": result.key.trial, "phase": result.key.phase}
             for port in {slowest["src"], slowest["dst"]}:
                 self._line(port, transport).slowest.append(place)
+
+    def _shared(self, result: PhaseResult) -> set[str]:
+        """Ports of the phase whose flows all go between groups, where most flows between the same
+        two fall behind: what is between them holds these back, for all that is known."""
+        rates = {(flow.src, flow.dst): delivered_line_bps(flow) for flow in result.flows}
+        middle = median(rates.values()) or 0.0
+        behind: dict[tuple[str, ...], list[bool]] = {}
+        paths: dict[str, set[tuple[str, ...]]] = {}
+        for (src, dst), rate in rates.items():
+            groups = tuple(self._groups.get(end, "") for end in (src, dst))
+            behind.setdefault(groups, []).append((rate or 0.0) < BELOW_MEDIAN * middle)
+            for port in (src, dst):
+                paths.setdefault(port, set()).add(groups)
+        held = {
+            groups
+            for groups, low in behind.items()
+            if len(set(groups)) > 1 and 2 * sum(low) > len(low)
+        }
+        return {port for port, some in paths.items() if some <= held}
 
     def open(self, record: Record) -> None:
         """Takes what a node said of a port when it opened it."""
@@ -128,6 +171,8 @@ class PortTable:
             "variants": self._variants.get((name, transport), []),
             "as_source": ends["source"],
             "as_destination": ends["destination"],
-            "below_median": None if relative is None else relative < BELOW_MEDIAN,
+            "below_median": None
+            if relative is None
+            else any(direction.is_slow for direction in line.ends.values()),
             "slowest_phases": line.slowest,
         }

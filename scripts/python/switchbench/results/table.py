@@ -23,6 +23,7 @@ from ..model import SCHEDULE
 from . import clocks, figures, latency_table, messages, side_by_side, steps_table, verdict_table
 from . import measures as m
 from .figures import Unit, unit_for
+from .ports import BELOW_MEDIAN
 from .statistics import MEASURE
 from .whereabouts import in_network
 
@@ -343,7 +344,13 @@ class Report:
         if not self._summary["ports"]:
             return
         if not bad:
-            self._say("\nNo port is more than 3 % below the median port.")
+            behind = sum(_is_behind(port) for port in self._summary["ports"])
+            words = "No port is more than 3 % below the median port."
+            if behind:
+                ports = f"{figures.of(behind, 'port')} {'is' if behind == 1 else 'are'}"
+                words = f"{ports} more than 3 % below the median port, not by themselves: on paths "
+                words += "that they share with others, or with some partners alone."
+            self._say(f"\n{words}")
             return
         self._heading("Ports more than 3 % below the median port, percent of line")
         table = _plain_table("port", "transport", "sent", "received", "of median", "lost")
@@ -564,6 +571,11 @@ def _longest(entry: Entry) -> float:
 def _port_name(port: Entry) -> str:
     wired = " ".join(word for word in (port["switch"], port["switch_port"]) if word)
     return f"{port['port']} ({wired})" if wired else str(port["port"])
+
+
+def _is_behind(port: Entry) -> bool:
+    ends = (port["as_source"], port["as_destination"])
+    return any((end["relative_to_median"] or 1.0) < BELOW_MEDIAN for end in ends)
 
 
 def _least_relative(ends: Sequence[Entry]) -> str:
