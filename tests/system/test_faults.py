@@ -125,6 +125,21 @@ def test_a_node_that_falls_silent_is_named(transport: str, topology: Path, tmp_p
     assert complete_phases(result.summary) == [0]
 
 
+def test_the_others_stop_when_a_node_is_killed(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    with underway.started(tmp_path / "run", configuration(topology, "dpdk", window="3s")) as run:
+        run.wait_for_load()
+        pid = underway.node_pid(topology.stem, "node3")
+        trace = underway.Trace(kept_lab, lambda: os.kill(pid, signal.SIGKILL), for_s=1.0)
+        result = run.end()
+    assert trace.frames_before > 0
+    print(f"silent {1000 * trace.stopped_after_s:.0f} ms after the kill")
+    assert trace.frames_after(STOP_LIMIT_S) == 0
+    assert result.status == 3
+    assert underway.sentence(result.errors) == ("node3 (switch p3) was ended by signal 9 (Killed)")
+
+
 # --- the controller -------------------------------------------------------------------------------
 
 

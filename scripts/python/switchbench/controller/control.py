@@ -327,6 +327,8 @@ class _Talk:
             self._heed_interrupt()
             gone = next((node for node in left if node.name not in self.pump.speaking), None)
             if gone is not None:
+                for node in self._nodes:
+                    node.end_input()  # traffic stops before anybody asks why
                 why = self._reap(gone)
                 raise LostError(f"{gone.place} {why}", {gone.name: why})
             oldest_s = time.monotonic() - limit_s
