@@ -52,7 +52,10 @@ int node_fail(struct node *node, int status, const struct err *err)
         node->err = *err;
     if (node->status == 0)
         node->status = status;
-    return end_run(node, NODE_ERROR);
+    end_run(node, NODE_ERROR);
+    if (node->joined && node->end == NODE_ERROR) /* now: records and lanes take their time */
+        control_abort(node->control, node->err.text, node->status == 2, clock_now());
+    return -ECANCELED;
 }
 
 int node_status_for(int code)

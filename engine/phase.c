@@ -201,6 +201,28 @@ static const char *port_of_lane(const struct phase_run *run, const struct lane *
     return run->trial->node->ports[own->port].doc->conf.name;
 }
 
+/* Whose frames most of a lane's misdelivered ones are: the port that the switch lost track of. */
+static const char *most_flooded(const struct phase_run *run, const struct lane *lane)
+{
+    const struct strays *strays = &lane->request.count->strays;
+    const struct trial_part *part = lanes_owner(run, lane)->own->part;
+    uint64_t most = 0;
+    const char *name = "ports unknown";
+
+    for (uint32_t i = 0; i < STRAYS_SLOTS; i++) {
+        uint64_t frames = 0;
+
+        for (uint32_t j = 0; j < STRAYS_SLOTS; j++)
+            if (strays->flows[j].dst == strays->flows[i].dst)
+                frames += strays->flows[j].frames;
+        if (frames > most && strays->flows[i].dst < part->n) {
+            most = frames;
+            name = part->ranks[strays->flows[i].dst]->name;
+        }
+    }
+    return name;
+}
+
 /* A port that hears what is meant for others knows that the switch floods, and only those who send
  * can end that: so it ends the run for all of them. */
 static int check_floods(const struct phase_run *run)
@@ -216,11 +238,11 @@ static int check_floods(const struct phase_run *run)
             continue;
         lane = task->lanes[task->flooded].lane;
         err_set(&err, -ECONNABORTED,
-                "trial %u: the switch floods: port %s got %llu frames for other ports, and "
-                "flood_limit is %llu",
+                "trial %u: the switch floods: port %s got %llu frames for other ports, most for %s "
+                "(has it lost its link?), and flood_limit is %llu",
                 run->trial->doc->id, port_of_lane(run, lane),
                 (unsigned long long)atomic_load(task->lanes[task->flooded].foreign),
-                (unsigned long long)task->flood_limit);
+                most_flooded(run, lane), (unsigned long long)task->flood_limit);
         return node_fail(node, 3, &err);
     }
     return 0;
@@ -313,7 +335,7 @@ static int await_workers(struct sequence *sequence, size_t index)
     struct node *node = sequence->trial->node;
     int64_t last_ns = clock_now(), watched_ns = last_ns;
     int64_t wait_ns = longest_wait_ns(sequence->trial->doc);
-    int rc = 0;
+    int rc = 0, links;
 
     while (!workers_done(node)) {
         if (rc == 0)
@@ -331,8 +353,8 @@ static int await_workers(struct sequence *sequence, size_t index)
         if (rc < 0) /* node_turn no longer waits: do not spin */
             clock_sleep_until(clock_now() + NS_PER_MS / 2);
     }
-    if (rc == 0) /* a link that went down may be why all this ended */
-        rc = ports_watch_links(node);
+    links = ports_watch_links(node); /* one that went down may be why all this ended */
+    rc = rc < 0 ? rc : links;
     return rc < 0 ? rc : check_floods(run);
 }
 

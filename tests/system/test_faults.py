@@ -430,20 +430,34 @@ def test_a_dead_link_is_named_before_load(
     assert result.summary["status"] == "failed"
 
 
+@pytest.mark.parametrize("end", ["switch", "node"])
 def test_a_link_that_goes_down_under_load_is_reported(
-    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+    end: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
+    def set_down() -> None:
+        node = kept_lab.node("node2")
+        with IPRoute() as netlink:
+            index = netlink.link_lookup(ifname=node.iface)[0]
+            netlink.link("set", index=index, state="down")
+
     given = configuration(topology, "dpdk", flood_limit=FLOOD_LIMIT)
     with underway.started(tmp_path / "run", given) as run:
         run.wait_for_load(phase=1)
-        in_switch(
-            kept_lab,
-            lambda link: link.link("set", index=port_index(link, kept_lab, "node2"), state="down"),
-        )
+        if end == "node":
+            namespaces.inside(kept_lab.node("node2").namespace, set_down)
+        else:
+            in_switch(
+                kept_lab,
+                lambda link: link.link(
+                    "set", index=port_index(link, kept_lab, "node2"), state="down"
+                ),
+            )
         result = run.end(limit_s=10)
     # The switch forgets where node2 was and floods what is meant for it.
     assert result.status == 3
-    assert "the switch floods" in underway.sentence(result.errors)
+    said = underway.sentence(result.errors)
+    assert "the switch floods" in said
+    assert "most for node2:e0 (has it lost its link?)" in said
     assert result.summary["alarms"] == ["node2:e0: link-down"]
     assert complete_phases(result.summary) == [0]
 
