@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OWN_INTERFACE "give the port an interface that nothing else needs"
 
@@ -195,18 +196,42 @@ static int add_host_uses(struct host *host, const struct guard_rules *rules)
         code = guard_map_add_route(host->map, host->space, rules->controller, what, host->err);
     }
     if (code == 0)
+        code = guard_host_ancestors("", getppid(), add_server, host);
+    if (code == 0)
         code = guard_host_storage("", add_server, host);
     if (code)
         err_set(host->err, code,
-                "It can't be found out which interfaces lead to mounted storage: "
-                "%s.",
+                "It can't be found out which interfaces lead to the controller or to mounted "
+                "storage: %s.",
                 strerror(-code));
     return code;
 }
 
+/* Virtual functions share their physical function's cable, but the kernel links none of them. /sys
+ * has the interfaces of the process's own namespace. */
+static void mark_siblings(struct guard_map *map, int own_space)
+{
+    struct guard_interfaces siblings;
+
+    for (size_t i = 0; i < map->link_count; i++) {
+        const struct guard_link *link = &map->links[i];
+
+        if (!link->reached || link->space != own_space || *link->kind)
+            continue;
+        guard_host_siblings("", link->name, &siblings);
+        for (size_t k = 0; k < siblings.count; k++) {
+            struct guard_link *sibling = guard_map_find(map, own_space, siblings.names[k]);
+
+            if (sibling)
+                sibling->reached = true;
+        }
+    }
+    guard_map_reach(map);
+}
+
 /* Marks all that shares a cable or a bridge with `iface`, across namespaces once. */
-static int mark(struct guard_map *map, int space, const char *iface, const char *netns,
-                struct err *err)
+static int mark(struct guard_map *map, int own_space, int space, const char *iface,
+                const char *netns, struct err *err)
 {
     struct guard_link *port = guard_map_find(map, space, iface);
     int code;
@@ -217,6 +242,7 @@ static int mark(struct guard_map *map, int space, const char *iface, const char 
     guard_map_reach(map);
     code = guard_map_cross(map, space, netns, err);
     guard_map_reach(map);
+    mark_siblings(map, own_space);
     return code;
 }
 
@@ -231,7 +257,7 @@ int guard_check_interface(const char *netns, const char *iface, const struct gua
     if (code == 0)
         code = guard_map_read(&map, netns, &space, err);
     if (code == 0)
-        code = mark(&map, space, iface, netns, err);
+        code = mark(&map, host.space, space, iface, netns, err);
     if (code == 0)
         code = add_host_uses(&host, rules);
     if (code == 0)
@@ -252,6 +278,17 @@ int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err
                        "PCI device %s can't be `shared: true`: DPDK has it without the kernel, so "
                        "that nobody else can use it; leave `shared` out.",
                        pci);
+    return code;
+}
+
+int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rules *rules,
+                     struct err *err)
+{
+    struct guard_interfaces interfaces;
+    int code = guard_host_rdma("", rdma, &interfaces, err);
+
+    for (size_t i = 0; i < interfaces.count && code == 0; i++)
+        code = guard_check_interface(netns, interfaces.names[i], rules, err);
     return code;
 }
 

@@ -14,8 +14,9 @@
 
 /* What is known of the port that is to be opened. Strings are the caller's. */
 struct guard_rules {
-    const char *controller; /* numeric address of the controller's end of the connection that
-                               started this node (SSH_CONNECTION's first word); NULL or "": none */
+    const char *controller; /* numeric address of the controller's end of the connection that is
+                               said to have started this node (SSH_CONNECTION's first word); NULL
+                               or "": none. Those that can be seen are found beside it. */
     const char *driver;     /* who will drive the port, for sentences: "tcp", "af_packet" */
     bool shared;            /* the port's configuration says `shared: true` */
     bool isolates_flows;    /* this driver takes only our frames off the port (rte_flow isolated
@@ -35,6 +36,11 @@ int guard_check_interface(const char *netns, const char *iface, const struct gua
  * share its cable by SR-IOV. A device without any (it has left its kernel driver already) passes.
  * -ENODEV: no such device; -EINVAL: not a PCI address. */
 int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err *err);
+
+/* The same for the kernel interfaces that share the cable of an RDMA port ("mlx5_2/1"). Where it is
+ * not known whether there are any, it is refused. */
+int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rules *rules,
+                     struct err *err);
 
 /* The same for a DPDK device by its arguments ("net_af_packet0,iface=eth0"): every value in them
  * that is an interface of `netns` or a PCI address is checked. */

@@ -188,6 +188,15 @@ static bool lies_below(const char *path, const glob_t *devices)
     return false;
 }
 
+static void add_interface(struct guard_interfaces *interfaces, const char *name)
+{
+    for (size_t i = 0; i < interfaces->count; i++)
+        if (strcmp(interfaces->names[i], name) == 0)
+            return;
+    if (interfaces->count < GUARD_PCI_INTERFACES_MAX)
+        snprintf(interfaces->names[interfaces->count++], IF_NAMESIZE, "%.15s", name);
+}
+
 static void list_interfaces(const char *root, const glob_t *devices,
                             struct guard_interfaces *interfaces)
 {
@@ -197,40 +206,104 @@ static void list_interfaces(const char *root, const glob_t *devices,
     snprintf(pattern, sizeof(pattern), "%s/sys/class/net/*/device", root);
     if (glob(pattern, 0, NULL, &nets))
         nets.gl_pathc = 0;
-    for (size_t i = 0; i < nets.gl_pathc && interfaces->count < GUARD_PCI_INTERFACES_MAX; i++) {
-        const char *name;
-
+    for (size_t i = 0; i < nets.gl_pathc; i++) {
         if (!realpath(nets.gl_pathv[i], path) || !lies_below(path, devices))
             continue;
         *strrchr(nets.gl_pathv[i], '/') = '\0';
-        name = strrchr(nets.gl_pathv[i], '/') + 1;
-        snprintf(interfaces->names[interfaces->count++], IF_NAMESIZE, "%.15s", name);
+        add_interface(interfaces, strrchr(nets.gl_pathv[i], '/') + 1);
     }
     globfree(&nets);
+}
+
+/* Adds the interfaces of the device whose folder in /sys is `device`, and of the functions that
+ * share its cable by SR-IOV. */
+static void add_family(const char *root, const char *device, struct guard_interfaces *interfaces)
+{
+    static const char *const members[] = {"", "/physfn", "/virtfn*", "/physfn/virtfn*"};
+    char pattern[PATH_MAX];
+    glob_t devices = {0};
+
+    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+        snprintf(pattern, sizeof(pattern), "%s%s", device, members[i]);
+        glob(pattern, i > 0 ? GLOB_APPEND : 0, NULL, &devices);
+    }
+    list_interfaces(root, &devices, interfaces);
+    globfree(&devices);
 }
 
 int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *interfaces,
                    struct err *err)
 {
-    char pattern[PATH_MAX];
-    glob_t devices = {0};
+    char device[PATH_MAX];
 
     interfaces->count = 0;
     if (!guard_host_is_pci(pci))
         return err_set(
             err, -EINVAL,
             "%.40s is not a PCI address; write it as 0000:3b:00.0 (lspci -D shows them).", pci);
-    snprintf(pattern, sizeof(pattern), "%s/sys/bus/pci/devices/%s", root, pci);
-    if (access(pattern, F_OK) < 0)
+    snprintf(device, sizeof(device), "%s/sys/bus/pci/devices/%s", root, pci);
+    if (access(device, F_OK) < 0)
         return err_set(err, -ENODEV,
                        "There is no PCI device %s; `lspci -D -d ::02xx` lists the network devices.",
                        pci);
-    glob(pattern, 0, NULL, &devices);
-    snprintf(pattern, sizeof(pattern), "%s/sys/bus/pci/devices/%s/physfn", root, pci);
-    glob(pattern, GLOB_APPEND, NULL, &devices);
-    snprintf(pattern, sizeof(pattern), "%s/sys/bus/pci/devices/%s/virtfn*", root, pci);
-    glob(pattern, GLOB_APPEND, NULL, &devices);
-    list_interfaces(root, &devices, interfaces);
-    globfree(&devices);
+    add_family(root, device, interfaces);
+    return 0;
+}
+
+void guard_host_siblings(const char *root, const char *iface, struct guard_interfaces *interfaces)
+{
+    char device[PATH_MAX];
+
+    interfaces->count = 0;
+    snprintf(device, sizeof(device), "%s/sys/class/net/%s/device", root, iface);
+    add_family(root, device, interfaces);
+}
+
+/* Unused GIDs can't be read, and those of a device without interfaces name none. */
+static void add_named_in(const char *pattern, struct guard_interfaces *interfaces)
+{
+    glob_t files = {0};
+
+    glob(pattern, 0, NULL, &files);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        char name[IF_NAMESIZE + 1] = "";
+        FILE *file = fopen(files.gl_pathv[i], "re");
+
+        if (!file)
+            continue;
+        if (fgets(name, sizeof(name), file)) {
+            name[strcspn(name, "\n")] = '\0';
+            if (*name)
+                add_interface(interfaces, name);
+        }
+        fclose(file);
+    }
+    globfree(&files);
+}
+
+int guard_host_rdma(const char *root, const char *port, struct guard_interfaces *interfaces,
+                    struct err *err)
+{
+    int name = (int)strcspn(port, "/");
+    const char *number = port[name] == '/' ? port + name + 1 : "1";
+    char device[PATH_MAX], path[PATH_MAX];
+
+    interfaces->count = 0;
+    snprintf(device, sizeof(device), "%s/sys/class/infiniband/%.*s/device", root, name, port);
+    snprintf(path, sizeof(path), "%s/sys/class/infiniband/%.*s/ports/%s", root, name, port, number);
+    if (*port == '.' || strspn(number, "0123456789") != strlen(number) || access(path, F_OK) < 0)
+        return err_set(err, -ENODEV, "There is no RDMA port %.40s; `rdma link` lists them.", port);
+    snprintf(path, sizeof(path), "%s/sys/class/infiniband/%.*s/ports/%s/gid_attrs/ndevs/*", root,
+             name, port, number);
+    add_named_in(path, interfaces);
+    snprintf(path, sizeof(path), "%s/sys/class/infiniband/%.*s/parent", root, name, port);
+    add_named_in(path, interfaces); /* Soft-RoCE's own word for it */
+    add_family(root, device, interfaces);
+    if (interfaces->count == 0 && access(device, F_OK) < 0)
+        return err_set(err, -EPERM,
+                       "RDMA port %.40s: no interface and no device is found that it belongs to, "
+                       "so that what its cable carries is not known: give the port a device that "
+                       "the kernel tells of.",
+                       port);
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #define GUARD_PCI_INTERFACES_MAX 64
 
@@ -29,8 +30,22 @@ struct guard_interfaces {
     char names[GUARD_PCI_INTERFACES_MAX][IF_NAMESIZE];
 };
 
-/* The interfaces of PCI device `pci`, of its physical function and of its virtual functions. */
+/* The interfaces of PCI device `pci`, of its physical function and of all virtual functions of
+ * either: they share a cable. */
 int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *interfaces,
                    struct err *err);
+
+/* The same of the PCI device that `iface` lies on; none: it lies on none. */
+void guard_host_siblings(const char *root, const char *iface, struct guard_interfaces *interfaces);
+
+/* The interfaces that share the cable of RDMA port `port` ("mlx5_2/1", "mlx5_2"): those that its
+ * GIDs name, and those of its PCI device as above (IPoIB is in no GID table). -ENODEV: no such
+ * port. -EPERM: neither says anything, so it is not known. */
+int guard_host_rdma(const char *root, const char *port, struct guard_interfaces *interfaces,
+                    struct err *err);
+
+/* Called for the far end of each TCP connection that process `pid` or one of those that started it
+ * holds, as far as this process may see them: sshd's, among others. */
+int guard_host_ancestors(const char *root, pid_t pid, guard_server_fn *each, void *data);
 
 #endif

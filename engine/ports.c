@@ -202,26 +202,6 @@ static const char *controller_address(char *address, size_t size)
     return address;
 }
 
-/* The kernel interface behind an RDMA port ("mlx5_2/1"), which shares its cable; "": none that the
- * kernel tells of. */
-static void interface_of_rdma(const char *rdma, char *name, size_t size)
-{
-    size_t device = strcspn(rdma, "/");
-    char path[256];
-    FILE *file;
-
-    snprintf(path, sizeof path, "/sys/class/infiniband/%.*s/ports/%s/gid_attrs/ndevs/0",
-             (int)device, rdma, rdma[device] == '/' ? rdma + device + 1 : "1");
-    name[0] = '\0';
-    file = fopen(path, "re");
-    if (file == NULL)
-        return;
-    if (fgets(name, (int)size, file) == NULL)
-        name[0] = '\0';
-    name[strcspn(name, "\n")] = '\0';
-    fclose(file);
-}
-
 /* The transport of a port that has this place in its document's list, which is in the order of
  * first use; by default in the table's. NULL: none. */
 static const struct transport *transport_at(const struct doc_port *doc, unsigned place)
@@ -268,7 +248,6 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
 {
     const struct bind_place here = {.root = ""};
     const struct port_conf *conf = &doc->conf;
-    char interface[64] = "";
     char controller[64], driver[64];
     struct guard_rules rules = {
         .controller = controller_address(controller, sizeof controller),
@@ -286,11 +265,9 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
         rc = guard_check_vdev(conf->netns, conf->vdev, &rules, err);
     if (rc == 0 && conf->iface != NULL)
         rc = guard_check_interface(conf->netns, conf->iface, &rules, err);
-    if (rc == 0 && conf->rdma != NULL)
-        interface_of_rdma(conf->rdma, interface, sizeof interface);
-    if (rc == 0 && interface[0] != '\0') {
+    if (rc == 0 && conf->rdma != NULL) {
         rules.driver = "verbs";
-        rc = guard_check_interface(conf->netns, interface, &rules, err);
+        rc = guard_check_rdma(conf->netns, conf->rdma, &rules, err);
     }
     return rc;
 }

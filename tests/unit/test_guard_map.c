@@ -8,6 +8,7 @@
 #include "guard_map.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -279,6 +280,14 @@ static void file(const char *in, const char *name, const char *text)
     assert_int_equal(fclose(stream), 0);
 }
 
+static const char *in_root(const char *path)
+{
+    static char whole[PATH_MAX];
+
+    snprintf(whole, sizeof(whole), "%s/%s", root, path);
+    return whole;
+}
+
 static void link_to(const char *target, const char *path)
 {
     char whole[PATH_MAX], there[PATH_MAX];
@@ -342,6 +351,22 @@ static void test_storage(void **state)
                              "10.0.4.1=mounted storage (NVMe over fabrics);");
 }
 
+static void assert_has(const struct guard_interfaces *interfaces, const char *a, const char *b,
+                       const char *c)
+{
+    const char *const names[] = {a, b, c};
+
+    assert_int_equal(interfaces->count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        size_t at = 0;
+
+        while (at < 3 && strcmp(interfaces->names[at], names[i]) != 0)
+            at++;
+        if (at == 3)
+            fail_msg("%s is not found", names[i]);
+    }
+}
+
 static void test_pci(void **state)
 {
     struct guard_interfaces interfaces;
@@ -378,11 +403,101 @@ static void test_pci(void **state)
     assert_int_equal(guard_host_pci(root, "0000:3b:00.0", &interfaces, &err), 0);
     assert_int_equal(interfaces.count, 2);
 
+    /* So does a sibling, whose only link to it is by way of the physical function. */
+    folder("sys/devices/pci0000:3a/0000:3b:02.1/net/vf1");
+    folder("sys/class/net/vf1");
+    link_to("sys/devices/pci0000:3a/0000:3b:02.1", "sys/class/net/vf1/device");
+    link_to("sys/devices/pci0000:3a/0000:3b:02.1", "sys/bus/pci/devices/0000:3b:02.1");
+    link_to("sys/devices/pci0000:3a/0000:3b:00.0", "sys/devices/pci0000:3a/0000:3b:02.1/physfn");
+    link_to("sys/devices/pci0000:3a/0000:3b:02.1", "sys/devices/pci0000:3a/0000:3b:00.0/virtfn1");
+    assert_int_equal(guard_host_pci(root, "0000:3b:02.1", &interfaces, &err), 0);
+    assert_has(&interfaces, "ens1f0", "vf0", "vf1");
+    guard_host_siblings(root, "vf1", &interfaces);
+    assert_has(&interfaces, "ens1f0", "vf0", "vf1");
+    guard_host_siblings(root, "br0", &interfaces);
+    assert_int_equal(interfaces.count, 0);
+
     assert_int_equal(guard_host_pci(root, "0000:3c:00.0", &interfaces, &err), -ENODEV);
     assert_says(&err, "There is no PCI device 0000:3c:00.0");
     err.text[0] = '\0';
     assert_int_equal(guard_host_pci(root, "../../etc", &interfaces, &err), -EINVAL);
     assert_says(&err, "is not a PCI address");
+}
+
+/* IPoIB: the GID table names no interface, but one lies on the same PCI device. RoCE: any GID may
+ * name one, not the first alone. */
+static void test_rdma(void **state)
+{
+    struct guard_interfaces interfaces;
+    struct err err = {0};
+
+    (void)state;
+    folder("sys/devices/pci0000:5a/0000:5b:00.0/net/ib0");
+    folder("sys/class/net/ib0");
+    link_to("sys/devices/pci0000:5a/0000:5b:00.0", "sys/class/net/ib0/device");
+    folder("sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs");
+    link_to("sys/devices/pci0000:5a/0000:5b:00.0", "sys/class/infiniband/mlx5_0/device");
+    assert_int_equal(guard_host_rdma(root, "mlx5_0/1", &interfaces, &err), 0);
+    assert_int_equal(interfaces.count, 1);
+    assert_string_equal(interfaces.names[0], "ib0");
+    assert_int_equal(guard_host_rdma(root, "mlx5_0", &interfaces, &err), 0);
+    assert_int_equal(interfaces.count, 1);
+
+    folder("sys/class/infiniband/rxe0/ports/1/gid_attrs");
+    file("sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs", "0", "\n");
+    file("sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs", "1", "eth7\n");
+    file("sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs", "2", "eth7.5\n");
+    file("sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs", "3", "eth7\n");
+    assert_int_equal(guard_host_rdma(root, "rxe0/1", &interfaces, &err), 0);
+    assert_int_equal(interfaces.count, 2);
+
+    /* A function without any kernel interface carries nothing that the kernel knows of. */
+    folder("sys/devices/pci0000:6a/0000:6b:00.0");
+    folder("sys/class/infiniband/mlx5_9/ports/1");
+    link_to("sys/devices/pci0000:6a/0000:6b:00.0", "sys/class/infiniband/mlx5_9/device");
+    assert_int_equal(guard_host_rdma(root, "mlx5_9/1", &interfaces, &err), 0);
+    assert_int_equal(interfaces.count, 0);
+
+    /* Neither GIDs nor a device: unknown is blocked. */
+    folder("sys/class/infiniband/odd0/ports/1");
+    assert_int_equal(guard_host_rdma(root, "odd0/1", &interfaces, &err), -EPERM);
+    assert_says(&err, "RDMA port odd0/1: no interface and no device is found");
+    err.text[0] = '\0';
+    assert_int_equal(guard_host_rdma(root, "odd0/2", &interfaces, &err), -ENODEV);
+    assert_says(&err, "There is no RDMA port odd0/2");
+    assert_int_equal(guard_host_rdma(root, "../net/1", &interfaces, &err), -ENODEV);
+}
+
+/* What the caller says of the connection is not all: the sockets of those who started us tell. */
+static void test_ancestors(void **state)
+{
+    char all[2048] = "";
+
+    (void)state;
+    file("proc/300", "stat", "300 (sh) weird) S 200 300");
+    file("proc/200", "stat", "200 (sshd) S 1 200");
+    file("proc/1", "stat", "1 (init) S 0 1");
+    folder("proc/300/fd");
+    folder("proc/200/fd");
+    assert_int_equal(symlinkat("socket:[4711]", AT_FDCWD, in_root("proc/200/fd/3")), 0);
+    assert_int_equal(symlinkat("socket:[4712]", AT_FDCWD, in_root("proc/200/fd/4")), 0);
+    assert_int_equal(symlinkat("socket:[4713]", AT_FDCWD, in_root("proc/200/fd/5")), 0);
+    file("proc/self/net", "tcp",
+         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  "
+         "timeout inode\n"
+         "   0: 0100000A:0016 0500000A:C350 01 00000000:00000000 00:00000000 00000000     0        "
+         "0 4711 1 0\n"
+         "   1: 0100000A:0016 0600000A:C350 01 00000000:00000000 00:00000000 00000000     0        "
+         "0 9999 1 0\n"
+         "   2: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        "
+         "0 4712 1 0\n");
+    file("proc/self/net", "tcp6",
+         "  sl  local_address rem_address st\n"
+         "   0: B80D0120000000000000000001000000:0016 B80D0120000000000000000005000000:C350 01 "
+         "00000000:00000000 00:00000000 00000000     0        0 4713 1 0\n");
+    assert_int_equal(guard_host_ancestors(root, 300, note, all), 0);
+    assert_string_equal(all, "10.0.0.5=the connection of a process that started this node;"
+                             "2001:db8::5=the connection of a process that started this node;");
 }
 
 int main(void)
@@ -393,6 +508,8 @@ int main(void)
         cmocka_unit_test(test_across_namespaces),
         cmocka_unit_test(test_storage),
         cmocka_unit_test(test_pci),
+        cmocka_unit_test(test_rdma),
+        cmocka_unit_test(test_ancestors),
     };
 
     return cmocka_run_group_tests(tests, make_root, remove_root);
