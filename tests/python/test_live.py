@@ -8,6 +8,7 @@ import io
 import json
 import re
 import socket
+import tracemalloc
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +107,29 @@ def test_phases_count_once_and_ended_trials_are_forgotten() -> None:
     fed(state, *(trial_record(node) for node in ("node1", "node2")))
     assert state.phases_done == 1
     assert 0 < state.left_s <= 2.0
+
+
+def test_what_is_shown_does_not_grow_with_trials_that_ended() -> None:
+    """A run may last for days."""
+    phases, trials = 10, [make_trial(SITE, number, phases=10) for number in range(220)]
+    state = State(make_run(SITE, *trials))
+
+    def feed(number: int) -> None:
+        for phase in range(phases):
+            here = {"trial": number, "phase": phase}
+            fed(state, *(record | here for record in flows(1000, 1000)))
+            fed(state, *(phase_record(node, **here) for node in ("node1", "node2")))
+        fed(state, *(trial_record(node, trial=number) for node in ("node1", "node2")))
+
+    for number in range(20):
+        feed(number)
+    tracemalloc.start()
+    for number in range(20, 220):
+        feed(number)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert state.phases_done == 2200
+    assert grown / 2000 < 200  # bytes a phase
 
 
 def test_rates_are_of_the_window_and_go_with_the_phase() -> None:

@@ -93,7 +93,9 @@ class Controller:
         self, run: Run, job: Mapping[str, Any], directory: RunDirectory, watcher: Watcher
     ) -> None:
         """Takes what is to be run, the `job` document and where records go; starts nothing."""
-        self._so_far = Summary(run) if any(trial.optional for trial in run.trials) else None
+        self._so_far = (
+            Summary(run, brief=True) if any(trial.optional for trial in run.trials) else None
+        )
         self._expected = Expected(run)
         self._run = run
         self._job = job
@@ -243,7 +245,7 @@ class Controller:
         self._keep(self._samples if kind == "samples" else self._records, line)
         node.heard_s = time.monotonic()
         node.said[kind] = record
-        if kind == "port-open":
+        if kind == "port-open" and not self._has_begun:
             self._opened.append(record)
         elif kind == "unreachable":
             self._unreachable.append(record)

@@ -21,7 +21,7 @@ class Found:
     def __init__(self, run: Run) -> None:
         """Nothing found yet."""
         self.findings: list[dict[str, Any]] = []
-        self._summary = Summary(run)
+        self._summary = Summary(run, brief=True)
         self._nodes = len(run.site.processes)
         self._ended = 0  # `trial` records: as many as nodes for each trial
         self._made_s = 0.0

@@ -88,7 +88,7 @@ class State:
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
         self._trial_began_s = self.began_s
         self._ended: Counter[tuple[int, int]] = Counter()  # nodes that ended the trial
-        self._done: set[tuple[int, int, int]] = set()
+        self.phases_done = 0  # of all trials
         self._losses = LossTable(len(run.site.processes))
         self._takers = {
             "progress": self._take_progress,
@@ -138,7 +138,7 @@ class State:
         self._enter(record)
         ended = self._losses.take(record)
         if ended is not None:
-            self._done.add((ended.trial, ended.repeat, ended.phase))
+            self.phases_done += 1
             self._add_loss(ended)
         return ended
 
@@ -196,11 +196,6 @@ class State:
             port.line_bps = self._lines.get((port.name, trial.transport)) or port.line_bps
 
     # --- what they amount to -----------------------------------------------------------------
-
-    @property
-    def phases_done(self) -> int:
-        """Of all trials."""
-        return len(self._done)
 
     @property
     def left_s(self) -> float:

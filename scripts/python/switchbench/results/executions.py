@@ -130,6 +130,10 @@ class ExecutionTable:
         one.rates_mbps[phase] = port_rate_mbps((flow.dst, m.payload_bps(flow)) for flow in flows)
         one.leave_out_idle(phase, {end for f in flows if not f.idle for end in (f.src, f.dst)})
 
+    def forget(self, trial: tuple[int, int]) -> None:
+        """Drops the times of a trial (id, repeat)."""
+        self._measured = {key: one for key, one in self._measured.items() if key[:2] != trial}
+
     def average_us(self, trial: Trial, network: str) -> float | None:
         """What one repeat adds to the mean over repeats."""
         return self._of(trial, network).average_us

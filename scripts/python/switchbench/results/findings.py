@@ -8,6 +8,7 @@ open (a loss stays a loss). What TCP repeats is not a finding; what it never bro
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -199,6 +200,21 @@ class FindingTable:
         reach.failed[pair] += 1
         reach.lost[pair] += record.get("sent") or 0
         reach.probed = max(reach.probed, trial.flows)
+
+    def forget_clean(self) -> None:
+        """Of the phases in which nothing went wrong keeps the best of each load of the same flows:
+        with these the others are compared."""
+        kept: list[_Point] = []
+        best: dict[tuple[Any, ...], _Point] = {}
+        for point in self._points:
+            if point.lost or point.found:
+                kept.append(point)
+                continue
+            step = round(math.log(max(1.0, point.intended_bps), STEP))
+            key = (point.setting, frozenset(point.flows), step)
+            if key not in best or best[key].delivered_bps < point.delivered_bps:
+                best[key] = point
+        self._points = [*best.values(), *kept]
 
     def summary(self) -> list[dict[str, Any]]:
         """All findings, those that explain others first, then by count."""

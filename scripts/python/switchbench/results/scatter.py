@@ -281,6 +281,10 @@ class ComputeTable:
         key = (record["trial"], record.get("repeat") or 0)
         self._records.setdefault(key, []).append(record)
 
+    def forget(self, trial: tuple[int, int]) -> None:
+        """Drops the records of a trial (id, repeat)."""
+        self._records.pop(trial, None)
+
     def summary(self, trials: Sequence[Trial]) -> list[Entry]:
         """One entry for each trial that computed."""
         return [

@@ -92,13 +92,15 @@ class _OpenTrial:
 class Summary:
     """Takes records as they come and says, at any moment, what they amount to."""
 
-    def __init__(self, run: Run) -> None:
-        """Refuses, as Judge does, a clause that no trial of the run can answer."""
+    def __init__(self, run: Run, brief: bool = False) -> None:
+        """Refuses, as Judge does, a clause that no trial of the run can answer. `brief`: only
+        `needed` and `findings` are asked of it, and it does not grow with trials that end."""
+        self._brief = brief
         self.switch: dict[str, Any] | None = None  # its counters, compared
         self._run = run
         self._expected = Expected(run)
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
-        self._judge = Judge(run.expectations, run.trials)
+        self._judge = Judge(() if brief else run.expectations, run.trials)
         self._repeats = RepeatTable(run.trials)
         self._sweep = sweep.SweepTable(self._trials)
         self._computing = scatter.ComputeTable()
@@ -351,6 +353,18 @@ class Summary:
                 self._repeats.add(trial, part.network, self._value(trial, plan, entries))
         for phase_key in open_trial.phases:
             self._clocks.forget((phase_key.trial, phase_key.repeat, phase_key.phase))
+        if self._brief:
+            self._release(key)
+
+    def _release(self, key: tuple[int, int]) -> None:
+        """Drops what only `finish` would say of a trial."""
+        for said in (self._entries, self._plans, self._alarms, self._notes):
+            said.clear()
+        for table in (self._sweep, self._computing, self._executions):
+            table.forget(key)
+        self._ports = PortTable(self._run.site.ports)
+        self._other_traffic = OtherTraffic()
+        self._findings.forget_clean()
 
     def _value(
         self, trial: Trial, plan: dict[str, Any], entries: list[dict[str, Any]]

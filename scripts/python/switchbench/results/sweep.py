@@ -42,6 +42,10 @@ class SweepTable:
         flows = self._flows.setdefault(key, {})
         flows.setdefault((record["src"], record["dst"]), Histogram()).add_record(record)
 
+    def forget(self, trial: tuple[int, int]) -> None:
+        """Drops the times of a trial (id, repeat)."""
+        self._flows = {key: flows for key, flows in self._flows.items() if key[:2] != trial}
+
     def summary(self) -> Entry:
         """The curves, and where those of two paths cross."""
         curves = list(self._curves())
