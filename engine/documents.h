@@ -79,6 +79,7 @@ struct doc_pattern {
     char *order;
     char *partners;
     char *directions;
+    char *draw;
     bool forward;
     uint32_t shift;
     uint32_t count;

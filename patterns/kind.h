@@ -29,6 +29,7 @@ enum pattern_param {
     PATTERN_PARAM_MATRIX = 1 << 16,
     PATTERN_PARAM_BLOCK = 1 << 17,
     PATTERN_PARAM_DIMENSIONS = 1 << 18,
+    PATTERN_PARAM_DRAW = 1 << 19,
 };
 
 /* Where the sentence of a refusal goes. */

@@ -52,6 +52,7 @@ static const struct {
     {PATTERN_PARAM_MATRIX, "matrix"},
     {PATTERN_PARAM_BLOCK, "block"},
     {PATTERN_PARAM_DIMENSIONS, "dimensions"},
+    {PATTERN_PARAM_DRAW, "draw"},
 };
 
 const char *const *pattern_names(void)
@@ -112,7 +113,8 @@ static unsigned params_set(const struct pattern_request *request)
            (request->class != NULL ? PATTERN_PARAM_CLASS : 0u) |
            (request->matrix != 0 ? PATTERN_PARAM_MATRIX : 0u) |
            (request->block != 0 ? PATTERN_PARAM_BLOCK : 0u) |
-           (request->dimensions != 0 ? PATTERN_PARAM_DIMENSIONS : 0u);
+           (request->dimensions != 0 ? PATTERN_PARAM_DIMENSIONS : 0u) |
+           (request->draw != NULL ? PATTERN_PARAM_DRAW : 0u);
 }
 
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,

@@ -50,6 +50,7 @@ struct pattern_request {
     const char *partners;   /* pairs: neighbours (default) | halves | shift | inside | across |
                                random | list */
     const char *directions; /* ring: both (default) | forward */
+    const char *draw;       /* ring: how random ones are, uniform (default) | hpcc */
     bool forward;           /* chain: middle ranks forward what they receive */
     uint32_t shift;         /* pairs, partners shift: k; 2k divides n */
     uint32_t count;         /* pairs: at most so many pairs; ring: so many random rings; random:

@@ -3,6 +3,10 @@
  * Ring: every rank has a successor and a predecessor in one cycle over all ranks, the natural one
  * (0 1 2 ...) and random ones (HPCC's b_eff). A random ring is a permutation read as a cycle: the
  * neighbours of a rank are the elements at the positions beside its own.
+ *
+ * HPCC 1.5 (bench_lat_bw) draws its rings in another way, by linear probing, in which ranks often
+ * follow their natural predecessors: 5 of 64, where a uniform draw has 1. Such rings are made and
+ * kept, for no part of one can be computed by itself.
  */
 #include "kind.h"
 #include "permutation.h"
@@ -11,8 +15,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RINGS_MAX 65536u
+#define KEPT_MAX (UINT32_C(1) << 24) /* ranks of all rings: 64 MB */
 
 enum { BOTH, FORWARD };
 static const char *const direction_words[] = {[BOTH] = "both", [FORWARD] = "forward", NULL};
@@ -21,10 +27,15 @@ enum { SENDRECV, NONBLOCKING };
 static const char *const method_words[] = {
     [SENDRECV] = "sendrecv", [NONBLOCKING] = "nonblocking", NULL};
 
+enum { UNIFORM, HPCC };
+static const char *const draw_words[] = {[UNIFORM] = "uniform", [HPCC] = "hpcc", NULL};
+
 struct ring {
     bool natural;
     bool both;
-    bool one_step; /* scheduled: both directions at once */
+    bool one_step;   /* scheduled: both directions at once */
+    bool probed;     /* drawn as HPCC does, and kept: */
+    uint16_t kept[]; /* by ring, rank by position, then position by rank */
 };
 
 static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
@@ -50,23 +61,49 @@ static int take_method(struct pattern_plan *plan, const struct pattern_request *
     return 0;
 }
 
+/* Each rank in turn takes a random position, or the next one behind it that is free. */
+static void probe(struct ring *ring, uint32_t n, uint64_t seed, uint32_t number)
+{
+    uint16_t *order = ring->kept + (size_t)(number - 1) * 2 * n, *position = order + n;
+
+    memset(order, 0xff, n * sizeof(*order));
+    for (uint32_t rank = 0; rank < n; rank++) {
+        uint64_t word = random_word(seed, (uint64_t)number << 32 | rank);
+        uint32_t at = (uint32_t)(((word >> 32) * n) >> 32);
+
+        while (order[at] != UINT16_MAX)
+            at = at + 1 < n ? at + 1 : 0;
+        order[at] = (uint16_t)rank; /* the last of 65,536 ranks is UINT16_MAX, and all are placed */
+        position[rank] = (uint16_t)at;
+    }
+}
+
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
     int directions = pattern_choose("directions", direction_words, request->directions, why);
+    int draw = pattern_choose("draw", draw_words, request->draw, why);
     struct ring *ring = NULL;
+    size_t kept = draw == HPCC ? (size_t)request->count * plan->n : 0;
 
-    if (directions < 0)
-        return directions;
+    if (directions < 0 || draw < 0)
+        return -EINVAL;
     if (!request->natural && request->count == 0)
         return pattern_refuse(why, "ring has no phase: it needs natural, or a count of at least 1");
     if (request->count > RINGS_MAX)
         return pattern_refuse(why, "ring: count %u is more than %u", request->count, RINGS_MAX);
-    ring = malloc(sizeof(*ring));
+    if (kept > KEPT_MAX)
+        return pattern_refuse(
+            why, "ring: draw hpcc keeps its rings, of %u ranks in total at most: %u rings of %u",
+            KEPT_MAX, request->count, plan->n);
+    ring = malloc(sizeof(*ring) + 2 * kept * sizeof(*ring->kept));
     if (ring == NULL)
         return -ENOMEM;
     ring->natural = request->natural;
     ring->both = directions == BOTH;
+    ring->probed = draw == HPCC;
+    for (uint32_t number = 1; ring->probed && number <= request->count; number++)
+        probe(ring, plan->n, plan->seed, number);
     plan->phases = (request->natural ? 1 : 0) + request->count;
     plan->state = ring;
     return request->method != NULL ? take_method(plan, request, why) : 0;
@@ -95,6 +132,7 @@ static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *nam
 /* The ranks in the order of one ring. */
 struct cycle {
     bool natural;
+    const uint16_t *kept; /* NULL: it is computed */
     struct permutation order;
 };
 
@@ -104,11 +142,15 @@ static struct cycle cycle_of(const struct pattern_plan *plan, uint32_t phase)
 
     if (is_natural(ring, phase))
         return (struct cycle){.natural = true};
+    if (ring->probed)
+        return (struct cycle){.kept = ring->kept + (size_t)(number(ring, phase) - 1) * 2 * plan->n};
     return (struct cycle){.order = permutation_draw(plan->n, plan->seed, number(ring, phase))};
 }
 
-static uint32_t position_of(const struct cycle *cycle, uint32_t rank)
+static uint32_t position_of(const struct cycle *cycle, uint32_t n, uint32_t rank)
 {
+    if (cycle->kept != NULL)
+        return cycle->kept[n + rank];
     return cycle->natural ? rank : permutation_position(&cycle->order, rank);
 }
 
@@ -120,12 +162,14 @@ struct neighbours {
 
 static struct neighbours neighbours_of(const struct cycle *cycle, uint32_t n, uint32_t rank)
 {
-    uint32_t position = position_of(cycle, rank);
+    uint32_t position = position_of(cycle, n, rank);
     struct neighbours ranks = {
         .ahead = position + 1 < n ? position + 1 : 0,
         .behind = position > 0 ? position - 1 : n - 1,
     };
 
+    if (cycle->kept != NULL)
+        return (struct neighbours){cycle->kept[ranks.ahead], cycle->kept[ranks.behind]};
     if (!cycle->natural)
         permutation_at_both(&cycle->order, &ranks.ahead, &ranks.behind);
     return ranks;
@@ -173,7 +217,7 @@ static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *
 
 const struct pattern_kind pattern_ring = {
     .knows = PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_COUNT | PATTERN_PARAM_NATURAL |
-             PATTERN_PARAM_METHOD,
+             PATTERN_PARAM_METHOD | PATTERN_PARAM_DRAW,
     .make = make,
     .phase_name = phase_name,
     .flows = flows,

@@ -260,6 +260,11 @@ def test_suite(tmp_path: Path) -> None:
     fewer = compile_text(tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4], count: 2}]\n")
     assert {trial.pattern.get("count") for trial in fewer.trials} == {2, None}
     assert all(len(trial.parts[0].ranks) == 2 for trial in pairs)
+    drawn = compile_text(tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4], draw: hpcc}]\n")
+    assert {(trial.pattern["name"], trial.pattern.get("draw")) for trial in drawn.trials} == {
+        ("ring", "hpcc"),
+        ("pingpong", None),
+    }
 
 
 @pytest.mark.parametrize(("ranks", "count"), [(2, 1), (8, 28), (64, hpcc.PAIRS_MOST)])

@@ -51,7 +51,7 @@ PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "chain": {"forward": False},
     "pairs": {"partners": "neighbours"},
     "aapc": {"order": "shift", "sync": "barrier"},
-    "ring": {"natural": True, "count": DEFAULT_RINGS, "directions": "both"},
+    "ring": {"natural": True, "count": DEFAULT_RINGS, "directions": "both", "draw": "uniform"},
     "random": {"degree": 1, "count": DEFAULT_DRAWS},
     "partial_mesh": {},
     **{

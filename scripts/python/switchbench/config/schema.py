@@ -153,6 +153,7 @@ class Settings(Strict):
     sync: Literal["barrier", "none", "local"] | None = None
     natural: bool | None = None
     directions: Literal["both", "forward"] | None = None
+    draw: Literal["uniform", "hpcc"] | None = None
     algorithm: Algorithm | None = None
     skew: Percent | None = None
     problem_class: Literal["S", "W", "A", "B", "C", "D"] | None = None

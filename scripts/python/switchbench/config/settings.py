@@ -32,12 +32,12 @@ PATTERN_KEYS = {
     "chain": ("forward",),
     "pairs": ("partners", "count", "shift", "groups"),
     "aapc": ("order", "sync"),
-    "ring": ("natural", "count", "directions"),
+    "ring": ("natural", "count", "directions", "draw"),
     "random": ("degree", "count"),
     "partial_mesh": ("partners",),
     **{name: steps.keys_of(name) for name in steps.FUNCTIONS},
     **{name: tuple(told) for name, told in steps.KERNELS.items()},
-    steps.COMPOSITE: ("count",),
+    steps.COMPOSITE: ("count", "draw"),
 }
 # Parameters of pairs that only some partners have.
 PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}
