@@ -362,7 +362,7 @@ class Summary:
             said.clear()
         for table in (self._sweep, self._computing, self._executions):
             table.forget(key)
-        self._ports = PortTable(self._run.site.ports)
+        self._ports = PortTable(self._run.site.ports, self._run.site.groups)
         self._other_traffic = OtherTraffic()
         self._findings.forget_clean()
 
