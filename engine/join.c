@@ -178,6 +178,15 @@ const char *join_clock_name(enum clock_mode mode)
     return clock_names[mode];
 }
 
+/* CLOCK_REALTIME - CLOCK_MONOTONIC: what was found can be looked up in others' logs. */
+static int64_t wall_clock_offset_ns(void)
+{
+    struct timespec wall;
+
+    clock_gettime(CLOCK_REALTIME, &wall);
+    return (int64_t)wall.tv_sec * NS_PER_S + wall.tv_nsec - clock_now();
+}
+
 static void say_ready(struct node *node)
 {
     struct control_clocks clocks = control_clocks(node->control);
@@ -193,6 +202,7 @@ static void say_ready(struct node *node)
     json_object_set_new(record, "clock_offset_ns",
                         now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns));
     record_set_count(record, "clock_bound_ns", now.bound_ns);
+    json_object_set_new(record, "wall_clock_offset_ns", json_integer(wall_clock_offset_ns()));
     record_send(node->records, record);
 }
 

@@ -324,3 +324,33 @@ def test_a_port_that_keeps_up_with_some_partner_is_not() -> None:
     pair = {"node3", "node4"}
     slow = {(a, b): 4000 for a in FOUR for b in FOUR if len({a, b} & pair) == 1}
     assert below_median(slow, {}) == set()
+
+
+def test_a_loss_says_when() -> None:
+    """The wall clock of the phase's start, and where its interim results were lowest."""
+    trial = make_trial(SITE, flows=1)
+    ends = ("node1:e0", "node2:e0")
+    place = {"trial": 0, "repeat": 0, "phase": 0, "network": "lab"}
+    wall_ns = 1_795_434_000_000_000_000
+    records = [
+        {"type": "ready", "node": "node1", "clock": "shared", "clock_offset_ns": 5,
+         "wall_clock_offset_ns": wall_ns + 5},
+        frame_side("source", *ends, SENT, SENT),
+        frame_side("destination", *ends, SENT - 10, SENT - 10),
+        {"type": "interim", "node": "node2", "dst": ends[1], "from_ms": 0.0,
+         "at_ms": [250.0, 500.0, 1000.0], "flows": [[ends[0], [3000, 2000, 6000]]]} | place,
+        *(phase_record(p.name, start_run_ns=1_250_000_000) for p in SITE.processes),
+        *(trial_record(p.name) for p in SITE.processes),
+    ]  # fmt: skip
+    summary = Summary(make_run(SITE, trial))
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    result = summary.finish(about(), ())
+    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    (found,) = result["findings"]
+    assert result["trials"][0]["started"] == found["started"] == "2026-11-23T11:40:01.250Z"
+    assert (found["lowest_from_s"], found["lowest_to_s"]) == (0.25, 0.5)
+    assert found["sentence"].endswith(
+        "10 frames lost, in trial 0 pairs phase 0, which began 2026-11-23T11:40:01.250Z; "
+        "least came 0.25 to 0.50 s into its window"
+    )

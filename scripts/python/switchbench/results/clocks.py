@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from ..model import Site
@@ -38,6 +39,7 @@ class ClockTable:
         """`site` says which node has which port."""
         self._nodes = {port.name: node.name for node in site.processes for port in node.ports}
         self._ready: dict[str, Record] = {}
+        self._wall_offset_ns: int | None = None  # UTC - run time
         self._phases: dict[Moment, dict[str, NodeClock]] = {}
         self._bounds: dict[str, float | None] = {}  # by node: the greatest of all phases
         self._rates: dict[str, Record] = {}  # by node: the last that was said
@@ -45,6 +47,20 @@ class ClockTable:
     def take_ready(self, record: Record) -> None:
         """How a node knows run time."""
         self._ready[record["node"]] = record
+        wall_ns, offset_ns = record.get("wall_clock_offset_ns"), record.get("clock_offset_ns")
+        if self._wall_offset_ns is None and wall_ns is not None and offset_ns is not None:
+            self._wall_offset_ns = wall_ns - offset_ns
+
+    def utc(self, run_ns: int | None) -> str | None:
+        """Run time as the wall clock of the first node that said it had it, to the millisecond."""
+        if run_ns is None or self._wall_offset_ns is None:
+            return None
+        since_1970_ms = (run_ns + self._wall_offset_ns) // 1_000_000
+        try:
+            moment = datetime.fromtimestamp(since_1970_ms / 1e3, UTC)
+        except (OverflowError, ValueError, OSError):  # beyond what a calendar has
+            return None
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def take(self, record: Record) -> None:
         """What a node knows of its clock in a phase."""

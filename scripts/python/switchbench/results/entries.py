@@ -81,6 +81,11 @@ def timing(place: Place, nodes: dict[str, NodePhase]) -> dict[str, Any]:
     }
 
 
+def start_of(nodes: dict[str, NodePhase]) -> int | None:
+    """When the phase's start was agreed to be, in run time."""
+    return next((v.start_run_ns for v in nodes.values() if v.start_run_ns is not None), None)
+
+
 def _ended_ns(flow: Flow) -> int:
     """A transfer's flows have one window: the slowest is the one that was done last."""
     side = flow.destination

@@ -29,6 +29,7 @@ STEP = 1.1  # a load is larger than another, and not the same one with noise, by
 MOST_FLOWS = 100  # named in a phase, for each kind; the rest is one finding without a flow
 
 Pair = tuple[str, str]
+Lowest = tuple[float, float]  # seconds after the window's opening
 
 # In the order in which they are told: what explains others comes first.
 SENTENCES = {
@@ -62,6 +63,8 @@ class Finding:
     groups: Groups = ()  # one, or the two between which it is
     key: PhaseKey | None = None
     where: str = ""  # the phase, as people are shown it
+    started: str | None = None  # the phase, UTC
+    lowest: Lowest | None = None  # of the flow: where its interim results fell the furthest
     transport: str = "dpdk"
 
     def entry(self) -> dict[str, Any]:
@@ -79,9 +82,22 @@ class Finding:
             "dst": dst,
             "port": self.port,
             "groups": list(self.groups) or None,
+            "started": self.started,
+            "lowest_from_s": None if self.lowest is None else self.lowest[0],
+            "lowest_to_s": None if self.lowest is None else self.lowest[1],
             "count": self.count,
-            "sentence": f"{self._whose}: {what}" + (f", in {self.where}" if self.where else ""),
+            "sentence": f"{self._whose}: {what}{self._when}",
         }
+
+    @property
+    def _when(self) -> str:
+        """In which phase, and when, for people."""
+        words = f", in {self.where}" if self.where else ""
+        if self.started:
+            words += f", which began {self.started}"
+        if self.lowest:
+            words += f"; least came {self.lowest[0]:.2f} to {self.lowest[1]:.2f} s into its window"
+        return words
 
     @property
     def _whose(self) -> str:
@@ -100,6 +116,8 @@ class _Point:
     key: PhaseKey
     setting: tuple[Any, ...]  # phases are compared where this is the same
     where: str
+    started: str | None  # UTC
+    lowest: dict[Pair, Lowest]  # of flows that lost
     flows: array[int]  # which ones, by the numbers of their ports
     intended_bps: float
     offered_bps: float
@@ -178,6 +196,11 @@ class FindingTable:
         elsewhere = not_in_network(phase, min(result.frame_bytes))
         point = _point(result, astray.less(lost), elsewhere, lines)
         point.flows = array("Q", map(self._number, result.flows))
+        point.lowest = {
+            pair: (course.lowest.from_ms / 1e3, course.lowest.to_ms / 1e3)
+            for pair, course in phase.courses.items()
+            if pair in point.lost and course.lowest is not None
+        }
         point.shares = shares_of(result.flows, point.lost, self._groups)
         if None not in losses.values():
             self._note_reach(result.flows, lost)
@@ -307,9 +330,12 @@ def _unfinished(result: m.PhaseResult) -> list[Finding]:
         for flow in result.flows
         if flow.source and flow.destination
     ]
-    transport, where = result.entry["transport"], result.label
+    about: dict[str, Any] = {
+        "key": result.key, "where": result.label, "started": result.entry["started"],
+        "transport": result.entry["transport"],
+    }  # fmt: skip
     return [
-        Finding("unfinished", count, pair, key=result.key, where=where, transport=transport)
+        Finding("unfinished", count, pair, **about)
         for count, pair in sorted(missing, reverse=True)[:MOST_FLOWS]
         if count > 0
     ]
@@ -338,6 +364,8 @@ def _point(
         key=result.key,
         setting=(result.key.network, entry["pattern"], str(entry["size"])),
         where=result.label,
+        started=entry["started"],
+        lowest={},
         flows=array("Q"),
         intended_bps=m.total(map(_intended_bps, result.flows)) or 0.0,
         offered_bps=m.total(offered) or 0.0,
@@ -430,7 +458,9 @@ def _by_flow(point: _Point, kind: str, counts: Mapping[Any, int]) -> list[Findin
 
 def _finding(point: _Point, kind: str, count: int, **whose: Any) -> Finding:
     """`whose`: pair, port, groups."""
-    return Finding(kind, count, key=point.key, where=point.where, **whose)
+    lowest = point.lowest.get(whose.get("pair") or ("", "")) if kind == "loss" else None
+    times: dict[str, Any] = {"started": point.started, "lowest": lowest}
+    return Finding(kind, count, key=point.key, where=point.where, **times, **whose)
 
 
 def _intended_bps(flow: Flow) -> float | None:

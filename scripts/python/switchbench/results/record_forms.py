@@ -107,6 +107,7 @@ class Ready(Said):
     clock_id: NotRequired[MaybeText]
     clock_offset_ns: NotRequired[MaybeWhole]
     clock_bound_ns: NotRequired[MaybeCount]
+    wall_clock_offset_ns: NotRequired[MaybeWhole]
 
 
 class Clock(_OfPhase):
@@ -136,6 +137,7 @@ class Flow(_OfNetwork):
     duplicated: NotRequired[MaybeCount]
     reordered: NotRequired[MaybeCount]
     late: NotRequired[MaybeCount]
+    forged: NotRequired[MaybeCount]
     corrupted: NotRequired[MaybeCount]
     last_run_ns: NotRequired[MaybeWhole]
     measures: NotRequired[dict[Name, FiniteFloat] | None]
@@ -158,6 +160,8 @@ class Port(_OfNetwork):
     errors: NotRequired[MaybeCount]
     pause: NotRequired[MaybeCount]
     variant: NotRequired[MaybeText]
+    start_run_ns: NotRequired[MaybeWhole]
+    stop_run_ns: NotRequired[MaybeWhole]
     retransmitted: NotRequired[MaybeCount]
     out_of_sequence: NotRequired[MaybeCount]
     not_ready: NotRequired[MaybeCount]

@@ -33,6 +33,7 @@ from .entries import (
     rdma,
     repeat_value,
     setting,
+    start_of,
     state,
     throughput,
     timing,
@@ -389,7 +390,7 @@ class Summary:
             flow.settled = how not in m.UNSETTLED
             flow.packet = self._packet(place.trial, flow)
         shares = m.port_shares(flows, lines)
-        times = timing(place, nodes)
+        times = timing(place, nodes) | {"started": self._clocks.utc(start_of(nodes))}
         window_s = times["window_s"] if place.trial.traffic == "stream" else None
         mark_windows(flows, window_s)
         in_lab = self._run.site.launch == "lab"
