@@ -28,9 +28,11 @@ from switchbench.model import Run
 from switchbench.predict.measured import measured_bps
 from switchbench.report import data
 from switchbench.report.columns import Columns
+from switchbench.results import record_forms
 from switchbench.results.directory import RECORDS, SUMMARY, RunDirectory
 from switchbench.results.expected import Expected
 from switchbench.results.record_forms import LONGEST_LINE, DamagedRecord, parse
+from switchbench.results.records import NodePhase, PortCount, Side
 from switchbench.results.summary import gather
 from switchbench.verdict import manifest, verify
 from switchbench.verdict.record import Record
@@ -409,3 +411,11 @@ def test_a_line_has_a_limit() -> None:
 def test_text_shows_as_what_it_is() -> None:
     record = parse(json.dumps({"type": "event", "node": "n", "text": ESCAPE + "é"}).encode())
     assert record["text"] == r"\x1b]0;owned\x07\x1b[2J\u202eé"
+
+
+def test_what_is_kept_of_a_record_has_a_form() -> None:
+    """A key that the reader does not check is nothing to compute with."""
+    for kind, form in ((PortCount, record_forms.Port), (NodePhase, record_forms.PhaseEnd)):
+        assert set(kind.__slots__) - form.__annotations__.keys() == set()
+    side = record_forms.Flow.__annotations__.keys() - record_forms.Said.__annotations__.keys()
+    assert set(Side.__slots__) - {"whole", "window"} - side == set()

@@ -23,7 +23,7 @@ import pyarrow.parquet
 
 from ..errors import ConfigurationError, RunError
 from ..results import figures, measures
-from ..results.directory import RECORDS
+from ..results.directory import RECORDS, SUMMARY
 from ..results.latency import NS_PER_US, PINGPONG, ROUND_TRIP
 from ..results.record_forms import printable
 from .definitions import definition
@@ -234,7 +234,13 @@ def _phases(summary: Mapping[str, Any]) -> pa.Table:
     for variable in VARIABLES:
         if variable.entry:
             value = made.get(variable.name, lambda entry, key=variable.entry: at(entry, key))
-            columns[variable.name] = pa.array([value(e) for e in entries], variable.kind)
+            values = [value(e) for e in entries]
+            try:
+                columns[variable.name] = pa.array(values, variable.kind)
+            except (pa.ArrowInvalid, OverflowError):  # 1e308 is a whole number, too
+                raise ConfigurationError(
+                    f"{SUMMARY} is damaged: {variable.entry} of a phase is out of range"
+                ) from None
     return pa.table(columns)
 
 
