@@ -103,7 +103,14 @@ def binary(value: int) -> str:
 
 
 # Not worth a word.
-_USUAL = {"sync": "barrier", "natural": True, "directions": "both", "draw": "uniform", "batch": 1, "skew": "0%"}
+_USUAL = {
+    "sync": "barrier",
+    "natural": True,
+    "directions": "both",
+    "draw": "uniform",
+    "batch": 1,
+    "skew": "0%",
+}
 
 
 def pattern(entry: Mapping[str, Any]) -> str:
