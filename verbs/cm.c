@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cm.h"
 
+#include "callers.h"
 #include "log.h"
 
 #include <arpa/inet.h>
@@ -12,7 +13,6 @@
 
 #define BACKLOG 1024
 #define RESOLVE_MS 2000
-#define CALLERS_MOST 4096 /* for lanes to come */
 
 /* Private data of a call and of its answer. */
 struct greeting {
@@ -21,19 +21,11 @@ struct greeting {
     uint32_t zero;
 };
 
-/* A call that no lane has answered yet. */
-struct caller {
-    struct caller *next;
-    struct rdma_cm_id *id;
-    struct greeting greeting;
-};
-
 struct verbs_cm {
     struct rdma_event_channel *channel;
     struct rdma_cm_id *listener;
     uint16_t port;
-    struct caller *callers;
-    unsigned caller_count;
+    struct verbs_callers callers;
 };
 
 /* --- the port --- */
@@ -90,19 +82,23 @@ void verbs_cm_listen(struct transport_port *port)
     verbs_cm_close(port);
 }
 
+/* The end expects no call any more. */
+static void drop(struct verbs_cm *cm, const void *end)
+{
+    struct rdma_cm_id *id = verbs_callers_forget(&cm->callers, end);
+
+    if (id != NULL)
+        rdma_destroy_id(id);
+}
+
 void verbs_cm_close(struct transport_port *port)
 {
     struct verbs_cm *cm = port->cm;
 
     if (cm == NULL)
         return;
-    while (cm->callers != NULL) {
-        struct caller *caller = cm->callers;
-
-        cm->callers = caller->next;
-        rdma_destroy_id(caller->id);
-        free(caller);
-    }
+    while (cm->callers.first != NULL)
+        drop(cm, cm->callers.first->end);
     if (cm->listener != NULL)
         rdma_destroy_id(cm->listener);
     if (cm->channel != NULL)
@@ -123,23 +119,19 @@ int verbs_cm_fd(const struct transport_port *port)
 
 /* --- events --- */
 
+/* Only a partner of this run knows a token. */
 static void keep_caller(struct verbs_cm *cm, const struct rdma_cm_event *event)
 {
-    struct caller *caller = calloc(1, sizeof *caller);
+    struct greeting greeting;
 
-    if (caller == NULL || cm->caller_count >= CALLERS_MOST ||
-        event->param.conn.private_data_len < sizeof caller->greeting) {
-        free(caller);
-        rdma_reject(event->id, NULL, 0);
-        rdma_destroy_id(event->id);
-        return;
+    if (event->param.conn.private_data_len >= sizeof greeting) {
+        memcpy(&greeting, event->param.conn.private_data, sizeof greeting);
+        event->id->context = NULL;
+        if (verbs_callers_came(&cm->callers, greeting.token, greeting.number, event->id))
+            return;
     }
-    caller->id = event->id;
-    caller->id->context = NULL;
-    memcpy(&caller->greeting, event->param.conn.private_data, sizeof caller->greeting);
-    caller->next = cm->callers;
-    cm->callers = caller;
-    cm->caller_count++;
+    rdma_reject(event->id, NULL, 0);
+    rdma_destroy_id(event->id);
 }
 
 /* From INIT, whose access rights rdma_cm knows only now, to sending. */
@@ -261,13 +253,16 @@ void verbs_cm_work(struct transport_port *port)
 
 uint64_t verbs_cm_token(const struct verbs_end *end)
 {
+    struct verbs_cm *cm = end->lane->port->cm;
     uint64_t token = 0;
 
-    if (end->source || end->lane->options.connect != VERBS_CONNECT_CM)
+    if (end->source || end->lane->options.connect != VERBS_CONNECT_CM || cm == NULL)
         return 0;
-    while (token == 0)
-        if (getrandom(&token, sizeof token, 0) != (ssize_t)sizeof token)
-            token = (uint64_t)(uintptr_t)end->pair;
+    drop(cm, end);
+    /* Without room for it the call is refused, which the source tells. */
+    if (getrandom(&token, sizeof token, 0) != (ssize_t)sizeof token || token == 0 ||
+        verbs_callers_expect(&cm->callers, end, token) < 0)
+        return 0;
     return token;
 }
 
@@ -312,28 +307,21 @@ int verbs_cm_begin(struct verbs_end *end, struct err *err)
                    verbs_end_partner(end), strerror(errno));
 }
 
-/* Answers the call with this end's token, if it has come. */
+/* Answers this end's call, if it has come. */
 static int answer(struct verbs_end *end)
 {
     struct verbs_cm *cm = end->lane->port->cm;
-    struct caller **link = &cm->callers;
     struct rdma_conn_param param;
     struct greeting greeting = {0};
     struct err err = {""};
-    struct caller *caller;
+    struct rdma_cm_id *id;
     int rc;
 
-    while (*link != NULL && (*link)->greeting.token != end->mine.token)
-        link = &(*link)->next;
-    caller = *link;
-    if (caller == NULL)
+    id = verbs_callers_take(&cm->callers, end, &end->pair->partner);
+    if (id == NULL)
         return -EAGAIN;
-    *link = caller->next;
-    cm->caller_count--;
-    end->pair->id = caller->id;
-    end->pair->id->context = end;
-    end->pair->partner = caller->greeting.number;
-    free(caller);
+    end->pair->id = id;
+    id->context = end;
     set_options(end, end->pair->id);
     rc = verbs_pair_make_queue(end->pair, &end->lane->options, &err);
     if (rc == 0)
@@ -373,6 +361,10 @@ int verbs_cm_advance(struct verbs_end *end, struct err *err)
 
 void verbs_link_end(struct verbs_end *end)
 {
+    struct verbs_cm *cm = end->lane->port->cm;
+
+    if (cm != NULL)
+        drop(cm, end);
     if (end->pair != NULL && end->pair->id != NULL)
         end->pair->id->context = NULL;
 }

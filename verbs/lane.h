@@ -76,12 +76,14 @@ struct verbs_out {
     uint64_t allowed;      /* messages that the sink has given places for */
     uint64_t *bytes_after; /* payload bytes up to a message that is signalled; `span` of them */
     uint32_t span;
-    uint32_t next;              /* place in bytes_after and among the headers */
-    uint32_t remote;            /* place in the sink's ring */
-    uint32_t unsignalled;       /* messages posted since the last that is signalled */
-    uint64_t told;              /* reads: messages that the sink knows of */
-    uint64_t waits;             /* times that messages were due and no place was free */
-    int64_t moved_ns;           /* unreliable services: when a credit last came, or was given up */
+    uint32_t next;        /* place in bytes_after and among the headers */
+    uintptr_t payload;    /* the port's pattern as it was when the end was connected: that of */
+                          /* a later lane may lie elsewhere */
+    uint32_t remote;      /* place in the sink's ring */
+    uint32_t unsignalled; /* messages posted since the last that is signalled */
+    uint64_t told;        /* reads: messages that the sink knows of */
+    uint64_t waits;       /* times that messages were due and no place was free */
+    int64_t moved_ns;     /* unreliable services: when a credit last came, or was given up */
     struct verbs_header header; /* of the run that is made: the compiler keeps it in one piece */
     bool stopping;              /* begin no further message */
     bool closed;                /* it has ended, and was counted */
@@ -101,7 +103,8 @@ struct verbs_in {
     struct verbs_check check;
     uint32_t place;      /* of the ring, for the next message */
     uint32_t held;       /* places taken and not given back */
-    uint32_t arrived;    /* schedules: places from `place` on that wait for their step */
+    uint32_t arrived;    /* schedules: places from `place` on that wait for their step ... */
+    uint32_t *lengths;   /* ... by place, the bytes that came */
     uint32_t back;       /* receives to be posted again ... */
     uint32_t back_place; /* ... from this place on */
     uint64_t told;       /* credit that the source knows of */
@@ -214,8 +217,10 @@ void verbs_in_give_back(struct verbs_in *in, uint32_t count);
 /* Posts receives again, tells the source. */
 void verbs_in_tell(struct verbs_in *in, int64_t now_ns);
 void verbs_in_variant(struct verbs_in *in);
-/* Schedules: the message that came first and was not taken yet; NULL: there is none. */
-const uint8_t *verbs_in_arrived(const struct verbs_in *in);
+/* Schedules: the message that came first and was not taken yet, and its length; NULL: there is
+ * none.
+ */
+const uint8_t *verbs_in_arrived(const struct verbs_in *in, uint32_t *bytes);
 /* It was taken, and held so many bytes; or it is taken as what it should be, the end mark. */
 void verbs_in_took(struct verbs_in *in, uint32_t bytes);
 void verbs_in_take_mark(struct verbs_in *in);

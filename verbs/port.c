@@ -396,7 +396,7 @@ int verbs_port_pattern(struct transport_port *port, size_t bytes, struct err *er
     bytes += VERBS_PERIOD;
     if (port->pattern.bytes >= bytes)
         return 0;
-    /* The old one may be in use by a lane that runs: it is freed with the port. */
+    /* A lane that runs goes on with the old one, which is freed with the port. */
     rc = verbs_memory_take(&port->memory, bytes, &port->pattern, err);
     if (rc == 0)
         verbs_payload_fill(port->pattern.at, port->pattern.bytes, 0);

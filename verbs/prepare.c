@@ -477,9 +477,12 @@ static int begin_in(struct verbs_lane *lane, unsigned index)
     slots = in->end.need.slots;
     in->receives = calloc(slots, sizeof *in->receives);
     in->scatters = calloc(slots + VERBS_BATCH, sizeof *in->scatters);
+    in->lengths = calloc(slots, sizeof *in->lengths);
     in->works = calloc(VERBS_BATCH, sizeof *in->works);
     verbs_in_variant(in);
-    return in->receives != NULL && in->scatters != NULL && in->works != NULL ? 0 : -ENOMEM;
+    return in->receives != NULL && in->scatters != NULL && in->lengths != NULL && in->works != NULL
+               ? 0
+               : -ENOMEM;
 }
 
 /* Chooses how it sends; with that goes whether its flows have ways back. */
@@ -678,6 +681,7 @@ void verbs_lane_finish(struct lane *lane)
         in->end.ended = in->end.ended && in->whole && in->held == 0 && in->back == 0;
         finish_end(l, &in->end, (uint32_t)in->check.at.sequence);
         free(in->receives);
+        free(in->lengths);
         free(in->scatters);
         free(in->works);
     }

@@ -272,6 +272,7 @@ static unsigned note_arrival(struct verbs_in *in, const struct ibv_wc *completio
         return 0;
     }
     if (completion->wr_id >> VERBS_WORK_SHIFT == VERBS_WORK_RECEIVE) {
+        in->lengths[(in->place + in->arrived) % in->end.pair->need.slots] = completion->byte_len;
         in->arrived++;
         return 1;
     }
@@ -291,8 +292,9 @@ static unsigned note_arrivals(struct verbs_in *in, int64_t now_ns)
     return arrived;
 }
 
-const uint8_t *verbs_in_arrived(const struct verbs_in *in)
+const uint8_t *verbs_in_arrived(const struct verbs_in *in, uint32_t *bytes)
 {
+    *bytes = in->arrived > 0 ? in->lengths[in->place] : 0;
     return in->arrived > 0 ? message_at(in, in->place) : NULL;
 }
 
@@ -313,9 +315,11 @@ void verbs_in_took(struct verbs_in *in, uint32_t bytes)
 
 void verbs_in_take_mark(struct verbs_in *in)
 {
-    const uint8_t *data = message_at(in, in->place);
+    uint32_t bytes;
+    const uint8_t *data = verbs_in_arrived(in, &bytes);
 
-    if (data[0] != VERBS_KIND_END || !read_mark(in, (const struct verbs_mark *)(const void *)data))
+    if (bytes != sizeof(struct verbs_mark) || data[0] != VERBS_KIND_END ||
+        !read_mark(in, (const struct verbs_mark *)(const void *)data))
         err_set(&in->end.lane->lane.error, -EPROTO,
                 "rank %u sent a message behind the last barrier", in->end.flow->src);
     leave_place(in);

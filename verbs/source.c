@@ -19,7 +19,6 @@ static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t cou
 {
     const struct verbs_pair *pair = out->end.pair;
     const struct verbs_cursor *at = &out->at;
-    const uintptr_t pattern = (uintptr_t)pair->port->pattern.at;
     const uint32_t head = at->length < VERBS_HEADER_BYTES ? at->length : VERBS_HEADER_BYTES;
     const uint32_t rest = at->length - head;
     const unsigned flags = at->length <= pair->inline_bytes ? IBV_SEND_INLINE : 0;
@@ -39,7 +38,7 @@ static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t cou
         slot->place = htons((uint16_t)place);
         part[0].addr = (uintptr_t)slot;
         part[0].length = head;
-        part[1].addr = pattern + place;
+        part[1].addr = out->payload + place;
         part[1].length = rest;
         work->num_sge = parts;
         work->send_flags = flags;
@@ -144,6 +143,7 @@ void verbs_out_connected(struct verbs_out *out)
     bool write = options->operation == VERBS_WRITE;
     bool end_takes_one = options->operation == VERBS_SEND || (write && options->immediate);
 
+    out->payload = (uintptr_t)pair->port->pattern.at;
     out->remote = theirs->first;
     out->allowed = theirs->slots - end_takes_one;
     if (options->operation == VERBS_READ)

@@ -215,14 +215,30 @@ static bool push(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
     return moved || transit->through;
 }
 
-/* Is it the piece that is due? */
+/* What came, and how long it must be. */
+struct piece {
+    const struct verbs_header *header;
+    uint32_t came; /* bytes, with the header */
+    uint32_t due;
+};
+
+/* Is it the piece that is due, and all of it? What lies behind a shorter one is another message's.
+ */
 static bool judge(struct verbs_in *in, const struct stepper_message *message,
-                  const struct verbs_header *header)
+                  const struct piece *piece)
 {
+    const struct verbs_header *header = piece->header;
     struct verbs_steps *steps = in->end.lane->steps;
     struct verbs_header due = make_header(steps, message, &in->end.script, in->check.at.sequence);
     uint16_t bits = ntohs(header->zero);
 
+    if (piece->came != piece->due) {
+        in->end.flow->side->corrupted++;
+        err_set(&in->end.lane->lane.error, -EBADMSG,
+                "rank %u sent a piece of %u bytes where one of %u was due", in->end.flow->src,
+                piece->came, piece->due);
+        return false;
+    }
     if (steps->stepper->meeting && (bits & MEETING) != 0) {
         stepper_hear(steps->stepper, (uint8_t)(bits & ~MEETING));
         due.zero = header->zero;
@@ -247,11 +263,14 @@ static bool pull(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
     struct transit *transit = &steps->receives[place];
     const uint8_t *data;
     bool moved = false;
+    uint32_t came;
 
-    while (!transit->through && (data = verbs_in_arrived(in)) != NULL) {
+    while (!transit->through && (data = verbs_in_arrived(in, &came)) != NULL) {
         uint32_t bytes = piece_of(message, transit, in->end.pair->need.stride);
+        struct piece piece = {(const struct verbs_header *)(const void *)data, came,
+                              VERBS_HEADER_BYTES + bytes};
 
-        if (!judge(in, message, (const struct verbs_header *)(const void *)data))
+        if (!judge(in, message, &piece))
             return false;
         if (bytes > 0)
             memcpy(stepper_at(steps->stepper, message) + transit->moved, data + VERBS_HEADER_BYTES,
@@ -348,7 +367,7 @@ static void say_goodbye(struct verbs_lane *lane, int64_t now_ns)
     for (unsigned i = 0; i < lane->out_count; i++)
         lane->outs[i].stopping = true;
     for (unsigned i = 0; i < lane->in_count; i++)
-        if (!lane->ins[i].marked && verbs_in_arrived(&lane->ins[i]) != NULL)
+        if (!lane->ins[i].marked && lane->ins[i].arrived > 0)
             verbs_in_take_mark(&lane->ins[i]);
     verbs_backs_end(lane, now_ns);
 }
