@@ -11,7 +11,7 @@
 #ifndef VERBS_LANE_H
 #define VERBS_LANE_H
 
-#include "flow_load.h"
+#include "flow_rate.h"
 #include "message.h"
 #include "offer.h"
 #include "pair.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message.h"
 
-#include "differ.h"
+#include "byte_compare.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

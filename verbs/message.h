@@ -11,8 +11,8 @@
 #ifndef VERBS_MESSAGE_H
 #define VERBS_MESSAGE_H
 
-#include "draw.h"
-#include "metrics.h"
+#include "prng.h"
+#include "counters.h"
 
 #include <assert.h>
 #include <stdbool.h>

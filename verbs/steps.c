@@ -11,7 +11,7 @@
  */
 #include "clock.h"
 #include "lane.h"
-#include "stepper.h"
+#include "schedule_executor.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

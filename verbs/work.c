@@ -3,7 +3,7 @@
  * The worker's calls: one round over the streams of a lane.
  */
 #include "clock.h"
-#include "look.h"
+#include "adaptive_poll.h"
 #include "pingpong.h"
 #include "probes.h"
 

@@ -8,7 +8,7 @@
  * after a kill as well; after a reboot the kernel has given the devices back by itself.
  *
  * What can't be given back is refused before anything is touched, and so is what must not go away
- * (engine/guard.h).
+ * (engine/guard/guard.h).
  */
 #ifndef ENGINE_BIND_BIND_H
 #define ENGINE_BIND_BIND_H

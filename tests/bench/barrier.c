@@ -5,7 +5,7 @@
  * the cost of one seal. Usage: bench_barrier [barriers].
  */
 #include "clock.h"
-#include "control.h"
+#include "endpoint.h"
 #include "datagram.h"
 
 #include <arpa/inet.h>

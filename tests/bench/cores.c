@@ -5,7 +5,7 @@
  * starts them; 64-byte ipv4-udp frames, 64 flows a lane. Rates are by the workers' CPU time, so
  * that neighbours on the cores cost little. Measured in turn; medians.
  */
-#include "cores.h"
+#include "cpu_placement.h"
 #include "clock.h"
 #include "common.h"
 #include "transport.h"

@@ -24,7 +24,7 @@
 #define ROUNDS_MAX 101
 #define CHUNKS 2000
 #define EVERY_MOST 8u    /* of so many flows every frame is timed ... */
-#define TIMED_MOST 4096u /* ... of so many some, beyond none (engine/dpdk/lane.c) */
+#define TIMED_MOST 4096u /* ... of so many some, beyond none (engine/transport/dpdk/lane.c) */
 
 static void poll_chunk(struct bed *bed)
 {

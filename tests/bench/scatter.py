@@ -27,7 +27,7 @@ from common import in_turn, verdict
 from switchbench.results import scatter
 from switchbench.results.directory import SAMPLES, RunDirectory
 
-A_RECORD = 32  # samples, as engine/report_messages.c writes them
+A_RECORD = 32  # samples, as engine/report/report_messages.c writes them
 READ_REACH_S = 5.0  # "in seconds"
 LINES_REACH = 1e6  # samples a second; nodes of the lab measure some ten thousand
 

@@ -5,11 +5,12 @@ exports, how long a function may be, and what each file begins with."""
 from __future__ import annotations
 
 import functools
+import graphlib
 import json
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,55 +18,62 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTION_LINES = 70
 
-# What a transport may include beside its own headers.
-LEAVES = {
-    *("transport.h", "metrics.h", "pace.h", "clock.h", "draw.h", "err.h", "log.h", "netns.h"),
-    *("pattern.h", "pingpong.h", "flow_load.h", "histogram.h", "look.h", "differ.h"),
-    *("stepper.h", "schedule.h", "probe_scheduler.h", "lock.h"),
-}
-
 # ISO C and POSIX: all that patterns may use.
 LIBC = {
     *("assert.h", "ctype.h", "errno.h", "inttypes.h", "limits.h", "math.h", "stdalign.h"),
     *("stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h"),
 }
+LIBC_ONLY = {"patterns", "patterns/collective", "patterns/kernel", "lab/switch/core"}
 
+# Headers of a library that one folder alone may include.
+FAMILIES = {
+    "rte_": ("engine/transport/dpdk", "lab/switch"),
+    "infiniband/": ("verbs",),
+    "rdma/": ("verbs",),
+}
 
-@dataclass(frozen=True)
-class Part:
-    """A folder of C: which of the project's headers and which families of others it may include."""
-
-    folder: str
-    project: frozenset[str] | None  # names; None: any header of `reaches`
-    reaches: tuple[str, ...]  # folders whose headers it may include
-    families: tuple[str, ...] = ()  # of the families below, those that it may include
-    libc_only: bool = False
-
-
-PARTS = (
-    Part("patterns", None, ("patterns",), libc_only=True),
-    Part("patterns/collective", None, ("patterns",), libc_only=True),
-    Part("patterns/kernel", None, ("patterns",), libc_only=True),
-    Part("engine", None, ("engine", "engine/bind", "patterns")),
-    Part(
-        "engine/bind",
-        frozenset({"err.h", "guard.h", "guard_host.h"}),
-        ("engine/bind", "engine"),
-    ),
-    Part("engine/tcp", frozenset(LEAVES), ("engine/tcp", "engine", "patterns")),
-    Part("engine/dpdk", frozenset(LEAVES), ("engine/dpdk", "engine", "patterns"), ("rte_",)),
-    Part("guests", None, ("guests",)),
-    Part("bundle", None, ("bundle",)),
-    Part("model", None, ("model", "model/core", "engine", "engine/dpdk"), ("rte_",)),
-    Part(
-        "model/core",
-        frozenset({"err.h", "signature.h"}),
-        ("model/core", "engine", "engine/dpdk"),
-        libc_only=True,
-    ),
-    Part("verbs", frozenset(LEAVES), ("verbs", "engine", "patterns"), ("infiniband/", "rdma/")),
+BASE = ("engine/platform", "engine/clock", "engine/measure")
+TRAFFIC = (*BASE, "engine/traffic", "patterns")
+RUNTIME = (
+    *TRAFFIC,
+    *("engine/guard", "engine/bind", "engine/control", "engine/document", "engine/record"),
+    *("engine/worker", "engine/transport"),
 )
-FAMILIES = ("rte_", "infiniband/", "rdma/")
+# The floors (doc/architecture.md): what the files of a folder may include from others.
+FLOORS: dict[str, tuple[str, ...]] = {
+    "patterns": (),
+    "patterns/collective": ("patterns",),
+    "patterns/kernel": ("patterns",),
+    "engine/platform": (),
+    "engine/clock": ("engine/platform",),
+    "engine/measure": ("engine/platform",),
+    "engine/traffic": (*BASE, "patterns"),
+    "engine/guard": ("engine/platform",),
+    "engine/bind": ("engine/platform", "engine/guard"),
+    "engine/control": TRAFFIC,
+    "engine/document": TRAFFIC,
+    "engine/record": ("engine/platform", "engine/clock"),
+    "engine/transport": TRAFFIC,
+    "engine/transport/dpdk": TRAFFIC,
+    "engine/transport/tcp": TRAFFIC,
+    "verbs": TRAFFIC,
+    "engine/worker": TRAFFIC,
+    "engine/runtime": RUNTIME,
+    "engine/phase": (*RUNTIME, "engine/runtime"),
+    "engine/report": (*RUNTIME, "engine/runtime", "engine/phase"),
+    "engine/trial": (*RUNTIME, "engine/runtime", "engine/phase", "engine/report"),
+    "engine/node": (
+        *RUNTIME,
+        *("engine/runtime", "engine/phase", "engine/report", "engine/trial"),
+    ),
+    "lab/vm": (),
+    "packaging/bundle": (),
+    "lab/switch/core": ("engine/platform", "engine/transport/dpdk"),
+    "lab/switch": (
+        *TRAFFIC,
+        *("lab/switch/core", "engine/document", "engine/transport/dpdk"),
+    ),
+}
 
 
 @functools.cache
@@ -88,60 +96,105 @@ def project_files() -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
-def files_of(part: Part) -> list[Path]:
-    """The C files right in a part's folder."""
-    return [
-        path
+@functools.cache
+def c_sources() -> dict[Path, list[tuple[str, str]]]:
+    """Each C file outside tests/, with its includes: the sign before the name, and the name."""
+    return {
+        path: re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', (ROOT / path).read_text(), re.M)
         for path in project_files()
-        if path.parent == Path(part.folder) and path.suffix in (".c", ".h")
-    ]
+        if path.suffix in (".c", ".h") and path.parts[0] != "tests"
+    }
 
 
-def includes(path: Path) -> list[tuple[str, str]]:
-    """Each `#include` of a file: the sign before the name, and the name."""
-    return re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', (ROOT / path).read_text(), re.M)
-
-
-def forbidden(part: Part, path: Path, sign: str, name: str) -> str | None:
-    """Why this include is not allowed, or None."""
-    for family in FAMILIES:
-        if name.startswith(family) and family not in part.families:
-            return f"{family}* belongs to another part"
-    if sign == "<":
-        return "is not libc" if part.libc_only and name not in LIBC else None
-    homes = [folder for folder in (*part.reaches, ".") if (ROOT / folder / name).exists()]
-    if not homes:
-        return f"is in none of {', '.join(part.reaches)}"
-    where = (ROOT / homes[0] / name).resolve().relative_to(ROOT)
-    if where.parent == path.parent:
-        return None
-    if str(where.parent) not in part.reaches:
-        return f"{where.parent} is not for {part.folder}"
-    if part.project is not None and where.name not in part.project:
-        return f"{where} is neither transport.h nor a leaf"
+def resolve(path: Path, name: str) -> Path | None:
+    """The project's header that `path` means by `name`: of its own folder, else of one that it may
+    include, else of any."""
+    own = str(path.parent)
+    others = (folder for folder in FLOORS if folder != own and folder not in FLOORS[own])
+    for folder in (own, *FLOORS[own], *others):
+        if (ROOT / folder / name).is_file():
+            return Path(folder) / name
     return None
 
 
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
-def test_includes_follow_the_arrows(part: Part) -> None:
+def forbidden(path: Path, sign: str, name: str) -> str | None:
+    """Why this include is not allowed, or None."""
+    folder = str(path.parent)
+    for family, folders in FAMILIES.items():
+        if name.startswith(family) and folder not in folders:
+            return f"{family}* belongs to {', '.join(folders)}"
+    if sign == "<":
+        return "is not libc" if folder in LIBC_ONLY and name not in LIBC else None
+    header = resolve(path, name)
+    if header is None:
+        return "is no header of the project"
+    home = str(header.parent)
+    return None if home in (folder, *FLOORS[folder]) else f"{home} is not below {folder}"
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """The sets of nodes that reach each other: graphlib names one circle, and is asked again."""
+    left = {node: set(others) - {node} for node, others in graph.items()}
+    found = []
+    while True:
+        try:
+            graphlib.TopologicalSorter(left).prepare()
+        except graphlib.CycleError as error:
+            circle = sorted(set(error.args[1]))
+            found.append(circle)
+            for node in circle:  # the circle becomes one node without arrows inside
+                left[node] = left.get(node, set()) - set(circle)
+        else:
+            return sorted(found)
+
+
+def unit(path: Path) -> str:
+    """A .c file and its header are one unit."""
+    return str(path.with_suffix(""))
+
+
+def includes_by(key: Callable[[Path], str]) -> dict[str, set[str]]:
+    """Who includes whom: files by `unit`, or folders."""
+    graph: dict[str, set[str]] = {}
+    for path, included in c_sources().items():
+        for sign, name in included:
+            header = resolve(path, name) if sign == '"' else None
+            if header is not None and key(header) != key(path):
+                graph.setdefault(key(path), set()).add(key(header))
+    return graph
+
+
+@pytest.mark.parametrize("folder", FLOORS)
+def test_includes_follow_the_arrows(folder: str) -> None:
     wrong = [
         f"{path}: {name}: {reason}"
-        for path in files_of(part)
-        for sign, name in includes(path)
-        if (reason := forbidden(part, path, sign, name))
+        for path, included in c_sources().items()
+        if str(path.parent) == folder
+        for sign, name in included
+        if (reason := forbidden(path, sign, name))
     ]
     assert wrong == []
 
 
-def test_every_part_is_checked() -> None:
-    """A new folder of C must be given its arrows above."""
-    folders = {
-        str(path.parent)
-        for path in project_files()
-        if path.suffix in (".c", ".h") and path.parts[0] != "tests"
-    }
-    assert folders <= {part.folder for part in PARTS}
-    assert {"patterns", "engine", "engine/tcp", "engine/dpdk"} <= folders
+def test_every_folder_has_its_floor() -> None:
+    assert {str(path.parent) for path in c_sources()} == set(FLOORS)
+
+
+def test_floors_have_no_circle() -> None:
+    assert circles(FLOORS) == []
+
+
+@pytest.mark.parametrize("key", [unit, lambda path: str(path.parent)], ids=["files", "folders"])
+def test_no_circle_of_includes(key: Callable[[Path], str]) -> None:
+    assert circles(includes_by(key)) == []
+
+
+def test_a_planted_circle_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "e": {"f"}, "f": {"e"}}
+    assert circles(graph) == [["a", "b", "c"], ["e", "f"]]
+    planted = includes_by(unit)
+    planted.setdefault("engine/platform/err", set()).add("engine/control/barrier")
+    assert any("engine/platform/err" in circle for circle in circles(planted))
 
 
 @pytest.mark.parametrize(
@@ -150,20 +203,20 @@ def test_every_part_is_checked() -> None:
         ("patterns", "<", "stdint.h", True),
         ("patterns", "<", "sys/socket.h", False),
         ("patterns", '"', "err.h", False),
-        ("engine", '"', "pattern.h", True),
-        ("engine", "<", "rte_mbuf.h", False),
-        ("engine/tcp", '"', "transport.h", True),
-        ("engine/tcp", '"', "control.h", False),
-        ("engine/tcp", "<", "infiniband/verbs.h", False),
-        ("engine/dpdk", "<", "rte_mbuf.h", True),
-        ("engine/dpdk", '"', "worker.h", False),
+        ("engine/phase", '"', "pattern.h", True),
+        ("engine/phase", "<", "rte_mbuf.h", False),
+        ("engine/platform", '"', "clock.h", False),
+        ("engine/transport/tcp", '"', "transport.h", True),
+        ("engine/transport/tcp", '"', "endpoint.h", False),
+        ("engine/transport/tcp", "<", "infiniband/verbs.h", False),
+        ("engine/transport/dpdk", "<", "rte_mbuf.h", True),
+        ("engine/transport/dpdk", '"', "worker.h", False),
         ("verbs", "<", "infiniband/verbs.h", True),
         ("verbs", "<", "rte_mbuf.h", False),
     ],
 )
 def test_the_arrows_themselves(folder: str, sign: str, name: str, allowed: bool) -> None:
-    part = next(part for part in PARTS if part.folder == folder)
-    assert (forbidden(part, Path(folder) / "any.c", sign, name) is None) == allowed
+    assert (forbidden(Path(folder) / "any.c", sign, name) is None) == allowed
 
 
 def symbols(archive: Path, which: str) -> set[str]:
@@ -195,23 +248,66 @@ def archives(*folders: str) -> list[Path]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("folder", ["engine/tcp", "engine/dpdk", "verbs"])
-def test_of_a_transport_the_others_know_its_table_alone(folder: str) -> None:
-    name = Path(folder).name
-    mine = archives(folder)
-    provided = {symbol for path in mine for symbol in exported(path)}
-    assert {symbol for symbol in provided if symbol.startswith("transport")} == {
-        f"transport_{name}"
+@functools.cache
+def libraries() -> tuple[Path, ...]:
+    """All that scripts/setup has built of the project."""
+    found = [path for path in (ROOT / "build").glob("**/*.a") if home(path) in FLOORS]
+    if not found:
+        pytest.skip("nothing is built in build/")
+    return tuple(sorted(found))
+
+
+@functools.cache
+def calls() -> dict[str, dict[str, set[str]]]:
+    """Which names the libraries of a folder use of those of another."""
+    owners = {symbol: home(path) for path in libraries() for symbol in exported(path)}
+    used: dict[str, dict[str, set[str]]] = {}
+    for path in libraries():
+        for symbol in symbols(path, "--undefined-only"):
+            owner = owners.get(symbol, home(path))
+            if owner != home(path):
+                used.setdefault(home(path), {}).setdefault(owner, set()).add(symbol)
+    return used
+
+
+TRANSPORTS = {
+    "engine/transport/dpdk": "transport_dpdk",
+    "engine/transport/tcp": "transport_tcp",
+    "verbs": "transport_verbs",
+}
+
+
+def test_calls_follow_the_arrows() -> None:
+    """The registry alone names the transports, each by its table."""
+    wrong = {
+        f"{folder} calls {', '.join(sorted(names))} of {owner}"
+        for folder, others in calls().items()
+        for owner, names in others.items()
+        if owner not in FLOORS[folder]
+        and not (folder == "engine/transport" and names == {TRANSPORTS.get(owner)})
     }
-    others = set(archives("patterns", "engine", "engine/tcp", "engine/dpdk", "verbs")) - set(mine)
-    asked = {symbol for path in others for symbol in symbols(path, "--undefined-only")}
-    assert asked & provided == {f"transport_{name}"}
+    assert wrong == set()
+
+
+def test_no_circle_of_calls() -> None:
+    assert circles({folder: set(others) for folder, others in calls().items()}) == []
+
+
+@pytest.mark.parametrize("folder", TRANSPORTS)
+def test_of_a_transport_the_others_know_its_table_alone(folder: str) -> None:
+    provided = {symbol for path in archives(folder) for symbol in exported(path)}
+    assert {symbol for symbol in provided if symbol.startswith("transport_")} == {
+        TRANSPORTS[folder]
+    }
+    engine = {user: used for user, used in calls().items() if not user.startswith("lab/")}
+    asked = {name for used in engine.values() for name in used.get(folder, set())}
+    assert asked == {TRANSPORTS[folder]}
 
 
 def test_no_two_libraries_export_the_same_name() -> None:
     """The linker takes the first that it finds in static libraries, and says nothing."""
     owners: dict[str, list[str]] = {}
-    for path in archives("patterns", "engine", "engine/tcp", "engine/dpdk", "verbs"):
+    for path in libraries():
         for symbol in exported(path):
             owners.setdefault(symbol, []).append(path.name)
     assert {symbol: names for symbol, names in owners.items() if len(names) > 1} == {}
@@ -223,13 +319,13 @@ def headers_text(folder: str) -> str:
     return "\n".join((ROOT / path).read_text() for path in paths)
 
 
-@pytest.mark.parametrize("folder", ["engine", "engine/tcp", "engine/dpdk", "patterns", "verbs"])
+@pytest.mark.parametrize("folder", [*FLOORS])
 def test_what_is_exported_is_declared_in_a_header(folder: str) -> None:
     """A global symbol without a declaration should have been static."""
     text = headers_text(folder)
     defined = {symbol for path in archives(folder) for symbol in exported(path)}
     loose = {symbol for symbol in defined if not re.search(rf"\b{symbol}\b", text)}
-    # engine/transports.c names the tables: the one place that knows all transports.
+    # engine/transport/registry.c names the tables: the one place that knows all transports.
     assert {symbol for symbol in loose if not symbol.startswith("transport_")} == set()
 
 

@@ -29,7 +29,7 @@ from synthetic import about, make_run, make_site, make_trial, pair_records
 
 
 def index_of(value: int) -> int:
-    """As engine/histogram.h has it."""
+    """As engine/measure/histogram.h has it."""
     if value < 128:
         return value
     power = value.bit_length() - 1

@@ -24,7 +24,7 @@ from synthetic import make_run, make_site, make_trial
 
 
 def bucket(ns: int) -> int:
-    """engine/histogram.h's index, by its formula."""
+    """engine/measure/histogram.h's index, by its formula."""
     shift = max(0, ns.bit_length() - 7)
     return (shift << 6) + (ns >> shift)
 

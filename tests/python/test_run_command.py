@@ -270,8 +270,8 @@ def test_the_named_engine_has_its_own_builds_programs(
         (tmp_path / folder / f"switchbench-{name}").touch(0o755)
         monkeypatch.delenv(f"SWITCHBENCH_{name.upper()}", raising=False)
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "engine/switchbench-node"))
-    assert switches.find_binary() == tmp_path / "model/switchbench-switch"
-    assert image.find_agent() == tmp_path / "guests/switchbench-guest"
+    assert switches.find_binary() == tmp_path / "lab/switch/switchbench-switch"
+    assert image.find_agent() == tmp_path / "lab/vm/switchbench-guest"
     monkeypatch.setenv("SWITCHBENCH_SWITCH", str(tmp_path / "nothing"))
     with pytest.raises(LabError, match=r"SWITCHBENCH_SWITCH=.* can't be executed"):
         switches.find_binary()

@@ -2,7 +2,7 @@
 #include "battery.h"
 
 #include "clock.h"
-#include "stepper.h"
+#include "schedule_executor.h"
 
 #include <errno.h>
 #include <pthread.h>

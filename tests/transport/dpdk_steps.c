@@ -10,7 +10,7 @@
 #include "frame.h"
 #include "message.h"
 #include "ring_ports.h"
-#include "stepper.h"
+#include "schedule_executor.h"
 
 #include <rte_cycles.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */

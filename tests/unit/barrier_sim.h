@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A network of simulated nodes that runs the real state machines (engine/group.h) by discrete
+ * A network of simulated nodes that runs the real state machines (engine/control/membership.h) by discrete
  * events: seeded, so that each run can be repeated. Datagrams take a random time each (so they
  * overtake each other), get lost and are doubled; keys are compared as the receiver of a sealed
  * datagram would. Nodes join late, die, come back. Each node enters `epochs` barriers, one after
@@ -12,7 +12,7 @@
 #ifndef TESTS_UNIT_BARRIER_SIM_H
 #define TESTS_UNIT_BARRIER_SIM_H
 
-#include "group.h"
+#include "membership.h"
 
 struct sim_conf {
     uint32_t nodes;

@@ -7,7 +7,7 @@
 #ifndef TESTS_UNIT_CONTROL_BED_H
 #define TESTS_UNIT_CONTROL_BED_H
 
-#include "control.h"
+#include "endpoint.h"
 #include "datagram.h"
 
 #define BED_NODES_MAX 8

@@ -7,7 +7,7 @@
 #define TESTS_TCP_WORLD_H
 
 #include "clock.h"
-#include "stepper.h"
+#include "schedule_executor.h"
 #include "transport.h"
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #include "control_bed.h"
 
 #include "clock.h"
-#include "offset.h"
+#include "offset_estimator.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  *
  * Documents and their stream: what is accepted, and the sentence of each refusal.
  */
-#include "input.h"
+#include "document_stream.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -4,8 +4,8 @@
  * computing beside them.
  */
 #include "clock.h"
-#include "compute.h"
-#include "draw.h"
+#include "compute_load.h"
+#include "prng.h"
 #include "pattern.h"
 #include "pingpong.h"
 

@@ -4,7 +4,7 @@
  * no byte counted twice from one report to the next.
  */
 #include "clock.h"
-#include "trial.h"
+#include "phase_run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

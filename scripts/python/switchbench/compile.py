@@ -73,7 +73,7 @@ _TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
 # Messages of drawn sizes that share links wait for each other: so much longer than the busiest
 # link's own time, seen on labs of 8 nodes.
 _CROWD = 1.25
-_ALONE_S = 0.5  # of a scatter beside computing: its rate alone (engine/pingpong.c)
+_ALONE_S = 0.5  # of a scatter beside computing: its rate alone (engine/traffic/pingpong.c)
 _COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that computes on a core
 # Parameters that say where and when, not which flows.
 _NOT_FLOWS = ("sync",)

@@ -273,7 +273,7 @@ def _cores() -> Iterator[Check]:
 
 
 def _workers() -> Iterator[Check]:
-    """What `worker: auto` chooses here (engine/cores.h)."""
+    """What `worker: auto` chooses here (engine/platform/cpu_placement.h)."""
     most = len(os.sched_getaffinity(0)) - 2
     if most > 0:
         detail = f"auto polls up to {most} queues, each on a core of its own; with more, one sleeps"

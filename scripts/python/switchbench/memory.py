@@ -10,7 +10,7 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def spare_bytes() -> int | None:
-    """As much as the engine takes at most (engine/memory.h); None: not known."""
+    """As much as the engine takes at most (engine/platform/memory.h); None: not known."""
     try:
         found = re.search(r"^MemAvailable: *(\d+) kB$", _MEMINFO.read_text(), re.M)
     except OSError:

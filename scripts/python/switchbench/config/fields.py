@@ -258,7 +258,7 @@ def _genome(value: dict[str, Any]) -> list[Any]:
     return [letters[letter] for letter in genome]
 
 
-CORES_MOST = 1024  # what a node can name (engine/cores.h)
+CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
 
 
 def _cores(value: object) -> object:

@@ -150,7 +150,7 @@ def _options(site: Site, transport: str) -> dict[str, Any]:
 
 
 CATCH_UP_FRAMES = 8
-_CATCH_UP_BYTES = 1538  # of each of them at layer 1 (engine/lanes.c)
+_CATCH_UP_BYTES = 1538  # of each of them at layer 1 (engine/phase/lanes.c)
 _CATCH_UP_MOST = 65535
 
 
@@ -162,7 +162,7 @@ def catch_up(queue_bytes: int | None, traffic: str) -> int:
     return min(max(CATCH_UP_FRAMES, queue_bytes // 2 // _CATCH_UP_BYTES), _CATCH_UP_MOST)
 
 
-SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/load.h)
+SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/phase/offered_load.h)
 
 
 def default_load(site: Site, transport: str) -> Load:

@@ -24,7 +24,7 @@ from .errors import GuestError, GuestsMissingError
 from .kernel import MODULES, Kernel, locked_cache
 
 AGENT = "switchbench-guest"
-_AGENT = Program(AGENT, "guests", "SWITCHBENCH_GUEST", GuestsMissingError)
+_AGENT = Program(AGENT, "lab/vm", "SWITCHBENCH_GUEST", GuestsMissingError)
 
 INIT = Path(__file__).with_name("init")
 

@@ -35,7 +35,7 @@ BINARY = "switchbench-switch"
 TRUTH = "switch.ndjson"
 """What a run's results directory calls the records of its switches."""
 
-_PROGRAM = Program(BINARY, "model", "SWITCHBENCH_SWITCH", LabError)
+_PROGRAM = Program(BINARY, "lab/switch", "SWITCHBENCH_SWITCH", LabError)
 _READY_S = 30.0
 _REPORT_S = 10.0
 _MEMIF = "net_memif{number},role={role},id={number},socket={socket},socket-abstract=no,rsize=10"

@@ -36,7 +36,7 @@ from ..programs import Program
 SUMS = "SHA256SUMS"
 VERSION = "VERSION"
 
-_START = Program("switchbench-start", "bundle", "SWITCHBENCH_START", ConfigurationError)
+_START = Program("switchbench-start", "packaging/bundle", "SWITCHBENCH_START", ConfigurationError)
 _LIBRARY = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
 _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 

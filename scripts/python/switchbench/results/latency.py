@@ -27,7 +27,7 @@ NS_PER_US = 1000.0
 
 _CUT = "the clocks differ by more than the least delay: it is not known how much was cut off"
 
-# The layout of engine/histogram.h.
+# The layout of engine/measure/histogram.h.
 _LINEAR_BITS = 6
 _LINEAR = 1 << _LINEAR_BITS
 _BUCKETS = 2240

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The node's documents (doc/node-protocol.md): YAML in, plain data out. A document is one mapping
+ * with exactly one of the keys below; libcyaml's schema refuses unknown keys and wrong types with
+ * their position, and documents.c what no schema can say.
+ */
+#ifndef ENGINE_DOCUMENTS_H
+#define ENGINE_DOCUMENTS_H
+
+#include "clock.h"
+#include "cpu_placement.h"
+#include "err.h"
+#include "transport.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DOCUMENT_BYTES_MAX (16u << 20)
+#define NODE_PROTOCOL 1u
+
+struct doc_control {
+    char *netns;   /* NULL: the process's own */
+    char *address; /* "192.0.2.1:7600", "[2001:db8::1]:0"; NULL: any address and port */
+};
+
+struct doc_port {
+    struct port_conf conf;
+    char **transports; /* NULL: all that the port can have */
+    unsigned transports_count;
+};
+
+struct doc_node {
+    char *name;
+    struct doc_control control;
+    struct doc_port *ports;
+    unsigned ports_count;
+    uint32_t *cores; /* the workers'; none: the node chooses */
+    unsigned cores_count;
+};
+
+/* PCI ports leave their kernel driver for dpdk (doc/bind.md). */
+struct doc_bind {
+    char *driver;
+    char *journal;      /* NULL: BIND_JOURNAL */
+    bool keep;          /* restore: never */
+    uint32_t hugepages; /* of 2 MiB; 0: as they are */
+};
+
+struct doc_job {
+    uint32_t protocol;
+    char *run;
+    bool controlled;
+    uint32_t deadman_ms;
+    uint32_t barrier_timeout_ms;
+    enum worker_policy worker;
+    char *log;               /* NULL: info */
+    struct clock_conf clock; /* absent: all 0 */
+    struct doc_bind *bind;   /* NULL: devices stay with the driver that they have */
+    struct doc_node *nodes;
+    unsigned nodes_count;
+};
+
+struct doc_peers {
+    char **addresses;
+    unsigned addresses_count;
+    char **sealed_keys; /* base64 of crypto_box_seal, by node index */
+    unsigned sealed_keys_count;
+    char *key; /* by hand: 64 hex digits */
+};
+
+struct doc_group {
+    uint32_t *rank;
+    unsigned rank_count;
+};
+
+struct doc_pattern {
+    char *name;
+    char *order;
+    char *partners;
+    char *directions;
+    char *draw;
+    bool forward;
+    uint32_t shift;
+    uint32_t count;
+    uint32_t degree;
+    bool *natural; /* NULL: true */
+    bool there_and_back;
+    bool local;
+    uint64_t bytes;
+    char *algorithm;
+    uint32_t skew;
+    char *class;
+    uint32_t matrix;
+    uint32_t block;
+    uint32_t dimensions;
+    char *method;
+    uint32_t *list;
+    unsigned list_count;
+    struct doc_group *groups;
+    unsigned groups_count;
+};
+
+struct doc_part {
+    char *network;
+    char **ranks; /* port names in rank order */
+    unsigned ranks_count;
+};
+
+struct doc_load { /* exactly one is above 0 */
+    double percent;
+    double bps;
+    double fps;
+};
+
+struct doc_dpdk {
+    enum header_kind header;
+    uint16_t *vlan; /* NULL: untagged */
+    uint8_t pcp;
+    uint8_t dscp;
+    uint8_t *ttl; /* NULL: 64 */
+    uint16_t udp_sources;
+    uint16_t burst;
+    uint16_t catch_up;
+    double dither;
+};
+
+struct doc_tcp {
+    uint16_t streams;
+    uint32_t send_buffer;
+    uint32_t receive_buffer;
+    char *congestion;
+    bool *nodelay; /* NULL: true */
+    bool zero_copy;
+};
+
+struct doc_verbs {
+    enum verbs_service service;
+    enum verbs_operation operation;
+    bool *immediate; /* NULL: true */
+    uint16_t depth;
+    uint16_t queue_pairs;
+    uint32_t *inline_bytes; /* NULL: automatic, as below */
+    uint16_t signal_every;
+    uint16_t mtu;
+    uint8_t *gid_index;
+    uint8_t service_level;
+    uint8_t traffic_class;
+    uint16_t pkey_index;
+    uint8_t *retry; /* NULL: 6 */
+    uint8_t *rnr_retry;
+    uint8_t timeout;
+    enum verbs_completion completion;
+    enum verbs_connect connect;
+    uint32_t *reuse; /* NULL: 64 */
+};
+
+struct doc_pingpong {
+    int64_t patience_ns;
+    uint64_t count;
+    uint32_t size_least;
+    uint32_t size_most;
+    bool random; /* partners: random */
+    bool samples;
+    double compute;
+};
+
+struct doc_schedule {
+    uint64_t count;
+    uint32_t *batch; /* NULL: 1 */
+    uint32_t lead;
+    uint32_t *warmup; /* NULL: 1 */
+    bool compute;
+};
+
+struct doc_latency {
+    double *probe_fps; /* NULL: the transport chooses */
+    bool stamps;
+};
+
+struct doc_trial {
+    uint32_t id;
+    uint32_t repeat;
+    char *transport;
+    struct doc_part *parts;
+    unsigned parts_count;
+    struct doc_pattern pattern;
+    uint64_t seed;
+    uint32_t *phases; /* NULL: all */
+    unsigned phases_count;
+    bool *probe;           /* NULL: true */
+    uint32_t *probe_sizes; /* of its messages in turn; NULL: `sizes` */
+    unsigned probe_sizes_count;
+    bool by_clock; /* sync: none */
+    enum traffic traffic;
+    uint64_t transfer_bytes;
+    uint32_t *sizes;
+    unsigned sizes_count;
+    struct doc_load load;
+    int64_t warmup_ns;
+    int64_t window_ns;
+    int64_t cooldown_ns;
+    int64_t drain_silence_ns;
+    int64_t drain_max_ns;
+    uint64_t flood_limit;
+    int64_t interim_ns;            /* from one interim result to the next; 0: none */
+    struct doc_pingpong *pingpong; /* NULL: all defaults */
+    struct doc_schedule *schedule; /* the same */
+    struct doc_latency *latency;   /* NULL: none is measured */
+    struct doc_dpdk *dpdk;         /* NULL: all defaults */
+    struct doc_tcp *tcp;
+    struct doc_verbs *verbs;
+};
+
+struct doc_plan {
+    uint32_t ranks;
+    struct doc_pattern pattern;
+    uint64_t seed;
+    uint32_t *phases; /* NULL: all */
+    unsigned phases_count;
+    bool *headline; /* true: only the totals */
+    bool *packed;   /* true: not as records, but as numbers in memory */
+    bool *ops;      /* true: not the flows but what each rank does step by step, as such numbers */
+};
+
+enum document_kind {
+    DOCUMENT_NONE, /* an empty document */
+    DOCUMENT_JOB,
+    DOCUMENT_PEERS,
+    DOCUMENT_TRIAL,
+    DOCUMENT_PLAN,
+    DOCUMENT_BEAT,
+    DOCUMENT_QUIT,
+};
+
+struct document {
+    struct doc_job *job;
+    struct doc_peers *peers;
+    struct doc_trial *trial;
+    struct doc_plan *plan;
+    uint64_t *beat;
+    bool *quit;
+};
+
+/* Parses and checks one document. On success *document is owned by the caller (document_free);
+ * -EINVAL with a sentence that names line and column otherwise. `first_line` is where the text
+ * begins in its stream. */
+int document_parse(struct document **document, const char *text, size_t size, unsigned first_line,
+                   struct err *err);
+enum document_kind document_kind(const struct document *document);
+void document_free(struct document *document);
+
+/* The pattern's request for n ranks. Points into the document; `groups` (room for groups_count)
+ * is filled by the way. */
+void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t seed,
+                         struct pattern_ranks *groups, struct pattern_request *request);
+
+#endif

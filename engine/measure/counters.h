@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What is counted, by whom. A counter is written by the one worker that owns the flow's side or
+ * the port, and read by the main thread after the worker has finished the phase; so nothing here
+ * is atomic. Counts of progress that are read while a phase runs are copied by the worker itself.
+ *
+ * "Frame bytes" include the FCS (RFC 2544); layer-1 bytes are frame bytes + 20 (preamble, start
+ * delimiter, inter-frame gap); payload is what an application would call its data: the bytes
+ * behind the header for dpdk, the stream's bytes for tcp.
+ */
+#ifndef ENGINE_METRICS_H
+#define ENGINE_METRICS_H
+
+#include "misdelivered.h"
+
+#include <stdint.h>
+
+#define FRAME_OVERHEAD_L1 20u /* preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
+#define FRAME_FCS 4u
+#define FLOW_ENDLESS UINT64_MAX /* bytes of a stream that goes on until it is stopped */
+
+/* What passed on one side of one flow since the phase began. The source counts what was really
+ * sent (offered, RFC 2285), the destination what it verified (delivered). */
+struct flow_count {
+    uint64_t frames; /* dpdk only: tcp and verbs see no frames */
+    uint64_t frame_bytes;
+    uint64_t payload_bytes;
+    uint64_t messages; /* tcp: whole blocks; verbs: messages */
+};
+
+/* The common window: the live counts as they stood when the worker passed its two ends. */
+struct flow_window {
+    struct flow_count open;
+    struct flow_count close;
+};
+
+/* How the reordered frames of a flow were out of order; dpdk only. doc/measures.md has formulas. */
+struct flow_disorder {
+    uint64_t extent_sum; /* RFC 4737, 4.2: arrivals since a greater sequence came first */
+    uint64_t extent_most;
+    uint64_t near; /* RFC 4737, section 5: 3-reordered, as TCP takes for lost */
+};
+
+/* One side of one flow. The judgements are the destination's; 0 at the source. */
+struct flow_side {
+    struct flow_count live;
+    struct flow_window window;
+    uint64_t duplicated;
+    uint64_t reordered; /* RFC 4737: a sequence smaller than one already seen */
+    uint64_t late;      /* older than the 1,024 sequences in which the two above are judged */
+    uint64_t forged;    /* dpdk: so far ahead that the sender can't have sent it yet */
+    struct flow_disorder disorder;
+    uint64_t corrupted; /* dpdk: bad checksum or payload; tcp: bytes other than expected */
+    uint64_t intended;  /* source: frames (tcp: bytes) that the load asked for until the stop */
+    int64_t first_ns;   /* local time of the first and last frame or byte; 0: none */
+    int64_t last_ns;
+};
+
+/* One port in one phase; with several queues one of each, kept by its worker. */
+struct port_count {
+    uint64_t misdelivered;   /* frames of this trial meant for another rank (flooding) */
+    uint64_t foreign;        /* frames that are not ours at all, or of another run or phase */
+    uint64_t guest_sent;     /* learning, ARP and ND frames that this port sent ... */
+    uint64_t guest_received; /* ... and that it received */
+    uint64_t send_refused;   /* frames that the driver did not take at the first try */
+    /* Frames of latency probes and the answers to them; of messages there and back the answers and
+     * end marks: neither load nor loss. */
+    uint64_t probes_sent;
+    uint64_t probes_received;
+    struct strays strays; /* the misdelivered, by flow */
+};
+
+static inline void flow_count_add(struct flow_count *sum, const struct flow_count *part)
+{
+    sum->frames += part->frames;
+    sum->frame_bytes += part->frame_bytes;
+    sum->payload_bytes += part->payload_bytes;
+    sum->messages += part->messages;
+}
+
+static inline void flow_disorder_add(struct flow_disorder *sum, const struct flow_disorder *part)
+{
+    sum->extent_sum += part->extent_sum;
+    sum->extent_most = part->extent_most > sum->extent_most ? part->extent_most : sum->extent_most;
+    sum->near += part->near;
+}
+
+/* Adds what one of several queues counted of a flow's side. */
+static inline void flow_side_add(struct flow_side *sum, const struct flow_side *part)
+{
+    flow_count_add(&sum->live, &part->live);
+    flow_count_add(&sum->window.open, &part->window.open);
+    flow_count_add(&sum->window.close, &part->window.close);
+    sum->duplicated += part->duplicated;
+    sum->reordered += part->reordered;
+    sum->late += part->late;
+    sum->forged += part->forged;
+    flow_disorder_add(&sum->disorder, &part->disorder);
+    sum->corrupted += part->corrupted;
+    sum->intended += part->intended;
+    if (part->first_ns > 0 && (sum->first_ns == 0 || part->first_ns < sum->first_ns))
+        sum->first_ns = part->first_ns;
+    if (part->last_ns > sum->last_ns)
+        sum->last_ns = part->last_ns;
+}
+
+static inline void port_count_add(struct port_count *sum, const struct port_count *part)
+{
+    sum->misdelivered += part->misdelivered;
+    sum->foreign += part->foreign;
+    sum->guest_sent += part->guest_sent;
+    sum->guest_received += part->guest_received;
+    sum->send_refused += part->send_refused;
+    sum->probes_sent += part->probes_sent;
+    sum->probes_received += part->probes_received;
+    strays_merge(&sum->strays, &part->strays);
+}
+
+/* What the port's driver counts, since it was opened; -1: it does not say. */
+struct port_hardware {
+    int64_t received_frames;
+    int64_t sent_frames;     /* that left, without those of dropped_send */
+    int64_t dropped_receive; /* no room in the receive ring, no buffer */
+    int64_t dropped_send;    /* in this host: queueing discipline, driver */
+    int64_t errors;          /* bad FCS, length */
+    int64_t pause_received;  /* PAUSE and PFC frames */
+    /* RDMA devices only. */
+    int64_t retransmitted;   /* requests sent again, after a time-out or a sequence error */
+    int64_t out_of_sequence; /* packets that came in another order, or behind a lost one */
+    int64_t not_ready;       /* receiver-not-ready negative acknowledgements */
+    int64_t cnp_sent;        /* congestion notification packets */
+    int64_t cnp_handled;
+    int64_t ecn_marked; /* RoCE packets that came with congestion experienced */
+};
+
+#define PORT_HARDWARE_UNKNOWN                                                                      \
+    ((struct port_hardware){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1})
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Joining a run: hello with a fresh X25519 key, peers with the run's key sealed to it, the first
+ * barrier, ready.
+ */
+#include "address.h"
+#include "clock.h"
+#include "node.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CLOCK_WAIT_NS NS_PER_S
+
+#define BOOT_BYTES 8 /* of the boot id's hash, in hello */
+
+int join_open_control(struct node *node)
+{
+    const struct doc_node *self = &node->job->nodes[node->self];
+    struct control_conf conf = {
+        .netns = self->control.netns,
+        .barrier_timeout_ns = node->job->barrier_timeout_ms * NS_PER_MS,
+        .clock = node->job->clock,
+    };
+    struct err err = {0};
+    const char *address = self->control.address != NULL ? self->control.address : "0.0.0.0:0";
+    int rc = address_parse(address, &conf.address, &err);
+
+    if (rc == 0)
+        rc = control_open(&node->control, &conf, &err);
+    return rc < 0 ? node_fail(node, 2, &err) : 0;
+}
+
+/* Which machine this is, for whoever adds up the CPU time of machines: host names repeat. "" when
+ * the kernel does not say. The id itself stays at home. */
+static void hash_boot(char *text, size_t size)
+{
+    uint8_t hash[crypto_generichash_BYTES_MIN];
+    uint8_t id[64];
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, id, sizeof id);
+
+    if (fd >= 0)
+        close(fd);
+    text[0] = '\0';
+    if (length <= 0)
+        return;
+    crypto_generichash(hash, sizeof hash, id, (size_t)length, NULL, 0);
+    sodium_bin2hex(text, size, hash, BOOT_BYTES);
+}
+
+/* By worker; null: they are tied to none. */
+static json_t *cores_of_workers(const struct node *node)
+{
+    json_t *cores = json_array();
+
+    for (size_t i = 0; i < node->worker_count; i++)
+        if (node->cores.core[i] >= 0)
+            json_array_append_new(cores, json_integer(node->cores.core[i]));
+    if (json_array_size(cores) > 0)
+        return cores;
+    json_decref(cores);
+    return json_null();
+}
+
+static void say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBLICKEYBYTES])
+{
+    json_t *record = record_new(node->records, "hello");
+    struct sockaddr_storage address;
+    char key[sodium_base64_ENCODED_LEN(crypto_box_PUBLICKEYBYTES, sodium_base64_VARIANT_ORIGINAL)];
+    char text[ADDRESS_TEXT_MAX];
+    char boot[2 * BOOT_BYTES + 1];
+    char host[64] = "";
+
+    control_address(node->control, &address);
+    address_format(&address, text, sizeof text);
+    sodium_bin2base64(key, sizeof key, public_key, crypto_box_PUBLICKEYBYTES,
+                      sodium_base64_VARIANT_ORIGINAL);
+    gethostname(host, sizeof host - 1);
+    hash_boot(boot, sizeof boot);
+    json_object_set_new(record, "protocol", json_integer(NODE_PROTOCOL));
+    json_object_set_new(record, "version", json_string(SWITCHBENCH_VERSION));
+    json_object_set_new(record, "host", json_string(host));
+    json_object_set_new(record, "boot", boot[0] != '\0' ? json_string(boot) : json_null());
+    json_object_set_new(record, "pid", json_integer(getpid()));
+    json_object_set_new(record, "control", json_string(text));
+    json_object_set_new(record, "key", json_string(key));
+    json_object_set_new(record, "cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+    json_object_set_new(record, "workers", json_integer((json_int_t)node->worker_count));
+    json_object_set_new(record, "worker", json_string(node->cores.sleeps ? "sleep" : "poll"));
+    json_object_set_new(record, "cores", cores_of_workers(node));
+    json_object_set_new(record, "ports", json_integer((json_int_t)node->port_count));
+    record_send(node->records, record);
+}
+
+static int open_key(struct node *node, const struct doc_peers *doc, const uint8_t *public_key,
+                    const uint8_t *secret_key, struct err *err)
+{
+    uint8_t sealed[crypto_box_SEALBYTES + TRANSPORT_KEY_BYTES];
+    size_t length = 0;
+
+    if (doc->key != NULL) {
+        if (sodium_hex2bin(node->secret.key, sizeof node->secret.key, doc->key, strlen(doc->key),
+                           NULL, &length, NULL) != 0 ||
+            length != sizeof node->secret.key ||
+            sodium_is_zero(node->secret.key, sizeof node->secret.key))
+            return err_set(err, -EINVAL, "peers.key must be %d hex digits, not all of them 0",
+                           2 * TRANSPORT_KEY_BYTES);
+        return 0;
+    }
+    if (doc->sealed_keys_count <= node->self)
+        return err_set(err, -EINVAL, "peers: no key for node %u", node->self);
+    if (sodium_base642bin(sealed, sizeof sealed, doc->sealed_keys[node->self],
+                          strlen(doc->sealed_keys[node->self]), NULL, &length, NULL,
+                          sodium_base64_VARIANT_ORIGINAL) != 0 ||
+        length != sizeof sealed ||
+        crypto_box_seal_open(node->secret.key, sealed, sizeof sealed, public_key, secret_key) !=
+            0 ||
+        sodium_is_zero(node->secret.key, sizeof node->secret.key))
+        return err_set(err, -EBADMSG, "peers: the key for %s was not sealed to its hello",
+                       node->name);
+    return 0;
+}
+
+static int join_control(struct node *node, const struct doc_peers *doc, struct err *err)
+{
+    struct sockaddr_storage *addresses = calloc(node->job->nodes_count, sizeof *addresses);
+    struct control_peers peers = {
+        .self = node->self,
+        .count = node->job->nodes_count,
+        .addresses = addresses,
+        .run_id = node->job->run,
+    };
+    int rc = 0;
+
+    if (addresses == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    if (doc->addresses_count != peers.count)
+        rc = err_set(err, -EINVAL, "peers: %u addresses for %u nodes", doc->addresses_count,
+                     peers.count);
+    for (uint32_t i = 0; i < peers.count && rc == 0; i++)
+        rc = address_parse(doc->addresses[i], &addresses[i], err);
+    memcpy(peers.key, node->secret.key, sizeof peers.key);
+    if (rc == 0)
+        rc = control_join(node->control, &peers, err);
+    sodium_memzero(peers.key, sizeof peers.key);
+    free(addresses);
+    return rc;
+}
+
+/* Why this node knows run time as it does. */
+static const char *clock_why(const struct node *node, const struct control_clocks *clocks)
+{
+    if (node->job->clock.mode != CLOCK_AUTO)
+        return "asked for";
+    if (clocks->one_clock)
+        return "boot ids are equal";
+    return clocks->with_node_0 ? "time namespaces differ" : "boot ids differ";
+}
+
+/* CLOCK_REALTIME - CLOCK_MONOTONIC: what was found can be looked up in others' logs. */
+static int64_t wall_clock_offset_ns(void)
+{
+    struct timespec wall;
+
+    clock_gettime(CLOCK_REALTIME, &wall);
+    return (int64_t)wall.tv_sec * NS_PER_S + wall.tv_nsec - clock_now();
+}
+
+static void say_ready(struct node *node)
+{
+    struct control_clocks clocks = control_clocks(node->control);
+    struct control_clock now = control_clock(node->control);
+    json_t *record = record_new(node->records, "ready");
+    char id[17];
+
+    tsc_calibrate(&node->tsc);
+    snprintf(id, sizeof id, "%016" PRIx64, clocks.id);
+    json_object_set_new(record, "clock", json_string(clock_mode_name(clocks.mode)));
+    json_object_set_new(record, "clock_why", json_string(clock_why(node, &clocks)));
+    json_object_set_new(record, "clock_id", json_string(id));
+    json_object_set_new(record, "clock_offset_ns",
+                        now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns));
+    record_set_count(record, "clock_bound_ns", now.bound_ns);
+    json_object_set_new(record, "wall_clock_offset_ns", json_integer(wall_clock_offset_ns()));
+    record_send(node->records, record);
+}
+
+static bool is_refused(struct node *node)
+{
+    enum clock_mode asked = node->job->clock.mode;
+
+    return (asked == CLOCK_SHARED && !control_clocks(node->control).one_clock) ||
+           (asked == CLOCK_PTP && control_clock(node->control).bound_ns < 0);
+}
+
+/* The offset to node 0's clock takes some questions and answers more. A node that gets none runs
+ * without a common clock, and says so. */
+static int await_clock(struct node *node)
+{
+    int64_t deadline_ns = clock_now() + CLOCK_WAIT_NS;
+    int rc = 0;
+
+    while (rc == 0 && clock_now() < deadline_ns &&
+           (!control_clock_settled(node->control) || control_clock(node->control).bound_ns < 0) &&
+           !is_refused(node))
+        rc = node_turn(node, clock_now() + 5 * NS_PER_MS);
+    return rc;
+}
+
+/* The clocks are not what the run asks for. */
+static int check_clock(struct node *node)
+{
+    struct control_clocks clocks = control_clocks(node->control);
+    const char *first = node_name_of(node, 0);
+    struct err err = {0};
+
+    if (!is_refused(node))
+        return 0;
+    if (node->job->clock.mode == CLOCK_PTP)
+        err_set(&err, -EINVAL,
+                "clock: ptp, but the kernel of %s calls its clock not synchronized: start chronyd, "
+                "or ptp4l and phc2sys, there and wait until it is settled, or say clock: estimated",
+                node->name);
+    else if (clocks.with_node_0)
+        err_set(
+            &err, -EINVAL,
+            "clock: shared, but %s and %s are in different time namespaces, whose clocks differ "
+            "(/proc/self/timens_offsets): start them in one, or say clock: estimated",
+            node->name, first);
+    else
+        err_set(&err, -EINVAL,
+                "clock: shared, but %s and %s are different machines (their boot ids differ): say "
+                "clock: estimated, or ptp where their kernels' clocks are synchronized",
+                node->name, first);
+    return node_fail(node, 2, &err);
+}
+
+int join_run(struct node *node)
+{
+    uint8_t public_key[crypto_box_PUBLICKEYBYTES];
+    uint8_t secret_key[crypto_box_SECRETKEYBYTES];
+    struct barrier_values values;
+    struct document *document = NULL;
+    struct err err = {0};
+    int rc;
+
+    crypto_box_keypair(public_key, secret_key);
+    say_hello(node, public_key);
+    rc = node_await_document(node, &document);
+    if (rc < 0)
+        goto cleanup;
+    if (document_kind(document) != DOCUMENT_PEERS)
+        rc = err_set(&err, -EINVAL, "after the job must come peers");
+    if (rc == 0)
+        rc = open_key(node, document->peers, public_key, secret_key, &err);
+    if (rc == 0)
+        rc = join_control(node, document->peers, &err);
+    if (rc < 0) {
+        rc = node_fail(node, 2, &err);
+        goto cleanup;
+    }
+    node->joined = true;
+    node->beat_ns = clock_now();
+    node_no_values(&values);
+    rc = node_barrier(node, &values);
+    if (rc < 0)
+        goto cleanup;
+    node->ready = true;
+    node->beat_ns = clock_now();
+    rc = await_clock(node);
+    if (rc == 0)
+        rc = check_clock(node);
+    if (rc == 0)
+        say_ready(node);
+cleanup:
+    sodium_memzero(secret_key, sizeof secret_key);
+    document_free(document);
+    return rc;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan_printer.h"
+
+#include "schedule.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FLOWS_A_PART 30 /* so that a record stays below 1,000 bytes with 5-digit ranks */
+
+static bool is_set(const bool *option)
+{
+    return option != NULL && *option;
+}
+
+/* Goes through a phase twice: to count its parts, then to send them. */
+struct lister {
+    struct records *records;
+    const struct pattern_plan *plan;
+    uint32_t n;
+    uint32_t phase;
+    bool counting;
+    uint32_t parts; /* as counted */
+    uint32_t part;
+    uint64_t flow_count;
+    struct pattern_flow *flows; /* of one rank, room for n */
+    json_t *listed;
+    json_t *idle;
+    size_t filled; /* of a part, in halves: a flow takes the place of two idle ranks */
+    int rc;        /* of writing */
+};
+
+static size_t own_flows(const struct lister *lister, uint32_t rank)
+{
+    return pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, lister->flows,
+                         lister->n);
+}
+
+static bool idles(struct lister *lister, uint32_t rank)
+{
+    return pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, NULL, 0) == 0 &&
+           pattern_flows(lister->plan, lister->phase, rank, PATTERN_RECEIVES, NULL, 0) == 0;
+}
+
+static void send_part(struct lister *lister)
+{
+    json_t *record;
+    char name[64];
+
+    lister->part++;
+    lister->filled = 0;
+    if (lister->counting)
+        return;
+    record = record_new(lister->records, "plan-phase");
+    pattern_phase_name(lister->plan, lister->phase, name, sizeof name);
+    json_object_set_new(record, "phase", json_integer(lister->phase));
+    json_object_set_new(record, "name", json_string(name));
+    json_object_set_new(record, "part", json_integer(lister->part - 1));
+    json_object_set_new(record, "parts", json_integer(lister->parts));
+    json_object_set(record, "flows", lister->listed);
+    json_object_set(record, "idle", lister->idle);
+    record_send(lister->records, record);
+    json_array_clear(lister->listed);
+    json_array_clear(lister->idle);
+    lister->rc = records_await_room(lister->records);
+}
+
+static void list_item(struct lister *lister, json_t *list, json_t *item, size_t halves)
+{
+    if (lister->filled + halves > 2 * FLOWS_A_PART)
+        send_part(lister);
+    lister->filled += halves;
+    if (item != NULL)
+        json_array_append_new(list, item);
+}
+
+static json_t *flow_item(const struct lister *lister, const struct pattern_flow *flow)
+{
+    if (lister->counting)
+        return NULL;
+    return json_pack("[i,i,i]", flow->src, flow->dst, flow->role == PATTERN_FORWARD);
+}
+
+static void go_through(struct lister *lister)
+{
+    lister->part = 0;
+    for (uint32_t rank = 0; rank < lister->n && lister->rc == 0; rank++) {
+        size_t own = own_flows(lister, rank);
+
+        for (size_t i = 0; i < own; i++)
+            list_item(lister, lister->listed, flow_item(lister, &lister->flows[i]), 2);
+        if (own == 0 && idles(lister, rank))
+            list_item(lister, lister->idle, lister->counting ? NULL : json_integer(rank), 1);
+        lister->flow_count += own;
+    }
+    send_part(lister);
+    lister->parts = lister->part;
+}
+
+static void list_phase(struct lister *lister)
+{
+    lister->listed = json_array();
+    lister->idle = json_array();
+    lister->counting = true;
+    go_through(lister);
+    lister->counting = false;
+    go_through(lister);
+    json_decref(lister->listed);
+    json_decref(lister->idle);
+}
+
+/* Of a scheduled plan's phases in all; steps and memory: of the rank with most, and memory_all: of
+ * the ranks of the phase with most. */
+struct scheduled {
+    struct schedule_sum most;
+    uint64_t messages;
+    uint64_t bytes;
+    uint64_t flows;
+    uint64_t memory_all;
+};
+
+static int add_rank(struct scheduled *all, const struct pattern_plan *plan, uint32_t phase,
+                    uint32_t rank, uint64_t *memory)
+{
+    struct schedule_sum sum;
+    int rc = pattern_schedule_sum(plan, phase, rank, &sum);
+
+    if (rc < 0)
+        return rc;
+    all->messages += sum.messages;
+    all->bytes += sum.bytes;
+    all->flows += sum.flows;
+    if (sum.steps > all->most.steps)
+        all->most.steps = sum.steps;
+    if (sum.memory > all->most.memory)
+        all->most.memory = sum.memory;
+    *memory += sum.memory;
+    return 0;
+}
+
+/* What one repetition of each phase is, and its flows; null: memory is short. */
+static json_t *schedule_item(struct lister *lister)
+{
+    uint32_t phases = pattern_phases(lister->plan);
+    struct scheduled all = {0};
+    int rc = 0;
+
+    for (uint32_t phase = 0; phase < phases && rc == 0; phase++) {
+        uint64_t memory = 0;
+
+        for (uint32_t rank = 0; rank < lister->n && rc == 0; rank++)
+            rc = add_rank(&all, lister->plan, phase, rank, &memory);
+        if (memory > all.memory_all)
+            all.memory_all = memory;
+    }
+    lister->flow_count = all.flows;
+    if (rc < 0)
+        return json_null();
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:i}", "steps", (json_int_t)all.most.steps, "messages",
+                     (json_int_t)all.messages, "bytes", (json_int_t)all.bytes, "memory",
+                     (json_int_t)all.most.memory, "memory_all", (json_int_t)all.memory_all,
+                     "iterations", (int)pattern_iterations(lister->plan));
+}
+
+static void list_headline(struct lister *lister)
+{
+    json_t *record = record_new(lister->records, "plan"), *schedule = json_null();
+    uint32_t phases = pattern_phases(lister->plan);
+
+    lister->counting = true;
+    lister->flow_count = 0;
+    if (pattern_is_scheduled(lister->plan))
+        schedule = schedule_item(lister);
+    else
+        for (lister->phase = 0; lister->phase < phases; lister->phase++)
+            go_through(lister);
+    json_object_set_new(record, "ranks", json_integer(lister->n));
+    json_object_set_new(record, "phases", json_integer(phases));
+    json_object_set_new(record, "flows", json_integer((json_int_t)lister->flow_count));
+    json_object_set_new(record, "schedule", schedule);
+    record_send(lister->records, record);
+}
+
+/* A phase as `packed` has it: its number, how many flows, and their sources and destinations. */
+static bool write_phase(const struct lister *lister)
+{
+    uint32_t head[2] = {htole32(lister->phase), 0};
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < lister->n; rank++)
+        count += (uint32_t)pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, NULL, 0);
+    head[1] = htole32(count);
+    if (fwrite(head, sizeof head, 1, stdout) != 1)
+        return false;
+    for (uint32_t rank = 0; rank < lister->n; rank++) {
+        size_t own = own_flows(lister, rank);
+
+        for (size_t i = 0; i < own; i++) {
+            uint32_t ends[2] = {htole32(lister->flows[i].src), htole32(lister->flows[i].dst)};
+
+            if (fwrite(ends, sizeof ends, 1, stdout) != 1)
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool write_op(const struct schedule_op *op)
+{
+    uint64_t amount = op->action == SCHEDULE_WORK ? op->from : op->bytes;
+    uint32_t numbers[5] = {htole32(op->step), htole32(op->action), htole32(op->peer),
+                           htole32((uint32_t)amount), htole32((uint32_t)(amount >> 32))};
+
+    return fwrite(numbers, sizeof numbers, 1, stdout) == 1;
+}
+
+/* A phase as `ops` has it: of each rank the phase, the rank and how many ops, and these. */
+static int write_ops(const struct lister *lister)
+{
+    for (uint32_t rank = 0; rank < lister->n; rank++) {
+        struct schedule schedule;
+        uint32_t head[3] = {htole32(lister->phase), htole32(rank), 0};
+        int rc = pattern_schedule(lister->plan, lister->phase, rank, &schedule);
+        bool written;
+
+        if (rc < 0)
+            return rc;
+        head[2] = htole32((uint32_t)schedule.count);
+        written = fwrite(head, sizeof head, 1, stdout) == 1;
+        for (size_t i = 0; i < schedule.count && written; i++)
+            written = write_op(&schedule.ops[i]);
+        schedule_free(&schedule);
+        if (!written)
+            return -EIO;
+    }
+    return 0;
+}
+
+static void show_phase(struct lister *lister, const struct doc_plan *doc)
+{
+    if (is_set(doc->ops))
+        lister->rc = write_ops(lister);
+    else if (!is_set(doc->packed))
+        list_phase(lister);
+    else if (!write_phase(lister))
+        lister->rc = -EIO;
+}
+
+static int make_plan(struct pattern_plan **plan, const struct doc_plan *doc, struct err *err)
+{
+    struct pattern_ranks *groups = calloc(doc->pattern.groups_count + 1, sizeof *groups);
+    struct pattern_request request;
+    char why[512] = "";
+    int rc;
+
+    if (groups == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    doc_pattern_request(&doc->pattern, doc->ranks, doc->seed, groups, &request);
+    rc = pattern_plan_make(plan, &request, why, sizeof why);
+    free(groups);
+    return rc < 0 ? err_set(err, rc, "%s", why) : 0;
+}
+
+static int list_phases(struct lister *lister, const struct doc_plan *doc, struct err *err)
+{
+    uint32_t phases = pattern_phases(lister->plan);
+    uint32_t count = doc->phases != NULL ? doc->phases_count : phases;
+
+    if (is_set(doc->headline))
+        return 0;
+    if (is_set(doc->ops) && is_set(doc->packed))
+        return err_set(err, -EINVAL, "plan: packed are flows, and ops no flows: take one of them");
+    if (is_set(doc->ops) && !pattern_is_scheduled(lister->plan))
+        return err_set(err, -EINVAL, "plan.ops: %s does not go by steps", doc->pattern.name);
+    for (uint32_t i = 0; i < count; i++) {
+        lister->phase = doc->phases != NULL ? doc->phases[i] : i;
+        if (lister->phase >= phases)
+            return err_set(err, -EINVAL, "plan.phases: %u: the plan has phases 0 to %u",
+                           lister->phase, phases - 1);
+        show_phase(lister, doc);
+        if (lister->rc == -ENOMEM)
+            return err_set(err, lister->rc, "out of memory");
+        if (lister->rc < 0)
+            return err_set(err, lister->rc, "standard output can't be written");
+    }
+    return fflush(stdout) == 0 ? 0 : err_set(err, -errno, "standard output can't be written");
+}
+
+int plan_print(struct records *records, const struct doc_plan *doc, struct err *err)
+{
+    struct pattern_plan *plan = NULL;
+    struct lister lister = {.records = records, .n = doc->ranks};
+    int rc = make_plan(&plan, doc, err);
+
+    if (rc < 0)
+        return rc;
+    lister.plan = plan;
+    lister.flows = calloc(lister.n, sizeof *lister.flows);
+    if (lister.flows == NULL) {
+        rc = err_set(err, -ENOMEM, "out of memory");
+    } else {
+        if (is_set(doc->headline) || (!is_set(doc->packed) && !is_set(doc->ops)))
+            list_headline(&lister);
+        rc = list_phases(&lister, doc, err);
+    }
+    free(lister.flows);
+    pattern_plan_free(plan);
+    return rc;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * `switchbench-node --plan`: prints the plan of one `plan` document as records, sends nothing, so
+ * that the command shows exactly the flows that the nodes will run.
+ */
+#ifndef ENGINE_PLAN_H
+#define ENGINE_PLAN_H
+
+#include "documents.h"
+#include "record_writer.h"
+
+/* 0, or a negative errno with the sentence. */
+int plan_print(struct records *records, const struct doc_plan *doc, struct err *err);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cpu_placement.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static_assert(CORES_WORKERS_MAX <= UINT8_MAX + 1, "a worker's number fits in a lane's byte");
+static_assert(CORES_MAX <= CPU_SETSIZE, "a core's number fits in a set");
+
+#define PRECEDENCE_NICE (-20)
+#define QUEUES_OF_ITSELF 4u /* a port that did not say gets no more */
+
+/* --- the choice --- */
+
+static const struct core *find(const struct cores_ask *ask, uint32_t number)
+{
+    for (size_t i = 0; i < ask->usable_count; i++)
+        if (ask->usable[i].number == (int)number)
+            return &ask->usable[i];
+    return NULL;
+}
+
+static int check_named(const struct cores_ask *ask, struct err *err)
+{
+    for (size_t i = 0; i < ask->named_count; i++) {
+        if (find(ask, ask->named[i]) == NULL)
+            return err_set(err, -EINVAL,
+                           "cores: %u is none of the %zu cores that this node may use (%d to %d)",
+                           ask->named[i], ask->usable_count, ask->usable[0].number,
+                           ask->usable[ask->usable_count - 1].number);
+        for (size_t j = 0; j < i; j++)
+            if (ask->named[i] == ask->named[j])
+                return err_set(err, -EINVAL, "cores: %u is named twice", ask->named[i]);
+    }
+    return 0;
+}
+
+static size_t lanes_of(const struct cores_ask *ask)
+{
+    return ask->lane_count > 0 ? ask->lane_count : 1;
+}
+
+/* Whether workers poll, by the rules in the header. */
+static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
+{
+    bool spare = ask->usable_count > (ask->named_count > 0 ? ask->named_count : 1);
+
+    *polls = ask->policy == WORKER_POLL;
+    if (ask->policy == WORKER_AUTO)
+        *polls = ask->named_count > 0 ? spare : ask->usable_count > lanes_of(ask) + 1;
+    if (ask->policy == WORKER_POLL && !spare)
+        return err_set(
+            err, -EINVAL,
+            "worker: poll takes %s of the %zu cores that this node may use, and its main "
+            "thread needs one: %s, or worker: sleep",
+            ask->named_count > 0 ? "all" : "one", ask->usable_count,
+            ask->named_count > 0 ? "name fewer cores" : "allow it two");
+    return 0;
+}
+
+/* Cores that workers may take, the first to be taken first: as named, else from the last. */
+static size_t list_candidates(const struct cores_ask *ask, struct core *candidates)
+{
+    size_t most = ask->named_count > 0 ? ask->named_count : ask->usable_count - 1;
+
+    for (size_t i = 0; i < most; i++)
+        candidates[i] = ask->named_count > 0 ? *find(ask, ask->named[i])
+                                             : ask->usable[ask->usable_count - 1 - i];
+    return most;
+}
+
+/* A core that no worker has, on this NUMA node if one is left there; -1: all are taken. */
+static int take_core(struct core *candidates, size_t count, int numa)
+{
+    size_t best = count;
+    int number;
+
+    for (size_t i = 0; i < count; i++)
+        if (candidates[i].number >= 0 &&
+            (best == count ||
+             (numa >= 0 && candidates[best].numa != numa && candidates[i].numa == numa)))
+            best = i;
+    if (best == count)
+        return -1;
+    number = candidates[best].number;
+    candidates[best].number = -1;
+    return number;
+}
+
+static void deal(struct cores_choice *choice, const struct cores_ask *ask)
+{
+    struct core candidates[CORES_MAX];
+    size_t count = list_candidates(ask, candidates);
+
+    choice->workers = 0;
+    for (size_t lane = 0; lane < lanes_of(ask); lane++) {
+        int numa = ask->lane_count > 0 ? ask->lanes[lane] : -1;
+        int core = choice->workers < CORES_WORKERS_MAX ? take_core(candidates, count, numa) : -1;
+
+        if (core >= 0)
+            choice->core[choice->workers++] = core;
+        if (core >= 0)
+            choice->worker[lane] = (uint8_t)(choice->workers - 1);
+        else
+            choice->worker[lane] = choice->workers > 0 ? (uint8_t)(lane % choice->workers) : 0;
+    }
+}
+
+int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struct err *err)
+{
+    bool polls;
+    int rc;
+
+    *choice = (struct cores_choice){.sleeps = true, .workers = 1, .core = {-1}};
+    if (ask->lane_count > CORES_LANES_MAX)
+        return err_set(err, -EINVAL, "%zu queues are more than a node has: %d", ask->lane_count,
+                       CORES_LANES_MAX);
+    if (ask->usable_count == 0) /* more cores than a mask holds: none can be told from another */
+        return ask->named_count > 0
+                   ? err_set(err, -EINVAL, "cores: can't be named on this machine: it has too many")
+                   : 0;
+    if ((rc = check_named(ask, err)) != 0 || (rc = decide(ask, &polls, err)) != 0)
+        return rc;
+    choice->sleeps = !polls;
+    if (polls || ask->named_count > 0)
+        deal(choice, ask);
+    return 0;
+}
+
+uint32_t cores_queues(const struct cores_ask *ask, size_t ports)
+{
+    size_t most = ask->named_count > 0    ? ask->named_count
+                  : ask->usable_count > 2 ? ask->usable_count - 2
+                                          : 1;
+    size_t each = ports > 0 ? most / ports : 1;
+
+    if (ask->policy == WORKER_SLEEP || each == 0)
+        return 1;
+    return each < QUEUES_OF_ITSELF ? (uint32_t)each : QUEUES_OF_ITSELF;
+}
+
+/* --- this machine --- */
+
+static int numa_of_core(int core)
+{
+    char path[64];
+    struct dirent *entry;
+    int numa = -1;
+    DIR *folder;
+
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d", core);
+    folder = opendir(path);
+    while (folder != NULL && numa < 0 && (entry = readdir(folder)) != NULL)
+        if (sscanf(entry->d_name, "node%d", &numa) != 1)
+            numa = -1;
+    if (folder != NULL)
+        closedir(folder);
+    return numa;
+}
+
+/* The mask of the cpuset in which this process lives: what is left of a mask of all. */
+static int widest(cpu_set_t *cores)
+{
+    cpu_set_t before, every;
+    int rc = sched_getaffinity(0, sizeof before, &before);
+
+    memset(&every, 0xff, sizeof every);
+    if (rc != 0 || sched_setaffinity(0, sizeof every, &every) != 0)
+        return -errno;
+    rc = sched_getaffinity(0, sizeof *cores, cores);
+    (void)sched_setaffinity(0, sizeof before, &before);
+    return rc;
+}
+
+size_t cores_usable(struct core *cores, size_t room, bool all)
+{
+    cpu_set_t allowed;
+    size_t count = 0;
+
+    CPU_ZERO(&allowed);
+    if ((all ? widest(&allowed) : sched_getaffinity(0, sizeof allowed, &allowed)) != 0)
+        return 0;
+    for (int core = 0; core < CORES_MAX && count < room; core++)
+        if (CPU_ISSET((size_t)core, &allowed))
+            cores[count++] = (struct core){core, numa_of_core(core)};
+    return count;
+}
+
+/* To those of its cores that are not the workers', or, if it has no other, to any such core. */
+static void yield_thread(pid_t thread, const cpu_set_t *others)
+{
+    cpu_set_t allowed;
+
+    if (sched_getaffinity(thread, sizeof allowed, &allowed) != 0)
+        return;
+    CPU_AND(&allowed, &allowed, others);
+    (void)sched_setaffinity(thread, sizeof allowed, CPU_COUNT(&allowed) > 0 ? &allowed : others);
+}
+
+void cores_yield(const struct cores_choice *choice)
+{
+    cpu_set_t others;
+    DIR *threads = choice->sleeps || widest(&others) != 0 ? NULL : opendir("/proc/self/task");
+    struct dirent *entry;
+
+    for (size_t i = 0; i < choice->workers && threads != NULL; i++)
+        CPU_CLR((size_t)choice->core[i], &others);
+    while (threads != NULL && (entry = readdir(threads)) != NULL)
+        if (entry->d_name[0] != '.')
+            yield_thread((pid_t)atoi(entry->d_name), &others);
+    if (threads != NULL)
+        closedir(threads);
+}
+
+/* How a thread goes when it claims nothing: as whoever started the process said. */
+struct standing {
+    bool known;
+    int policy;
+    struct sched_param param;
+    int nice;
+};
+
+static bool is_real_time(const struct standing *own)
+{
+    return own->policy == SCHED_FIFO || own->policy == SCHED_RR;
+}
+
+bool cores_claim(enum cores_precedence precedence)
+{
+    static _Thread_local struct standing own;
+    const struct sched_param least = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    bool claims = precedence != CORES_AS_OTHERS;
+
+    if (!own.known) {
+        own.policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+        own.nice = getpriority(PRIO_PROCESS, (id_t)gettid());
+        own.known = sched_getparam(0, &own.param) == 0;
+    }
+    if (is_real_time(&own))
+        return true;
+    if (precedence == CORES_AT_ONCE &&
+        sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &least) == 0)
+        return true;
+    (void)sched_setscheduler(0, own.policy, &own.param);
+    return setpriority(PRIO_PROCESS, (id_t)gettid(), claims ? PRECEDENCE_NICE : own.nice) == 0 &&
+           precedence != CORES_AT_ONCE;
+}
+
+int cores_numa_of_pci(const char *pci)
+{
+    char path[128];
+    int numa = -1;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return -1;
+    if (fscanf(file, "%d", &numa) != 1)
+        numa = -1;
+    fclose(file);
+    return numa;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "record_writer.h"
+
+#include "clock.h"
+#include "lock.h"
+#include "log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#define QUEUE_OFFER_MAX 64 /* progress waits behind at most so many records */
+#define QUEUE_ROOM (QUEUE_OFFER_MAX / 2)
+#define QUEUE_BYTES_MAX (256u << 20) /* a reader that is gone for good must not eat the host */
+#define CLOSE_WAIT_NS NS_PER_S
+#define DUMP_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(12))
+
+struct line {
+    STAILQ_ENTRY(line) next;
+    size_t size;
+    char text[];
+};
+
+struct records {
+    int fd;
+    char *node;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    pthread_cond_t taken;
+    STAILQ_HEAD(, line) queue;
+    size_t queue_count;
+    size_t queue_bytes;
+    int64_t closing_ns; /* give up writing then; 0: not closing */
+    bool held;
+    atomic_ullong dropped;
+    atomic_bool broken;
+};
+
+static bool too_late(struct records *records)
+{
+    int64_t closing_ns;
+
+    pthread_mutex_lock(&records->lock);
+    closing_ns = records->closing_ns;
+    pthread_mutex_unlock(&records->lock);
+    return closing_ns != 0 && clock_now() > closing_ns;
+}
+
+/* 0, or why not all could be written. A pipe that poll calls writable takes PIPE_BUF bytes at
+ * least without blocking. */
+static int write_all(struct records *records, const char *text, size_t size)
+{
+    while (size > 0) {
+        struct pollfd ready = {.fd = records->fd, .events = POLLOUT};
+        ssize_t n;
+
+        if (poll(&ready, 1, 100) == 0) {
+            if (too_late(records))
+                return -ETIMEDOUT;
+            continue;
+        }
+        n = write(records->fd, text, size < PIPE_BUF ? size : PIPE_BUF);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return -errno;
+        if (n > 0) {
+            text += n;
+            size -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+static struct line *take(struct records *records)
+{
+    struct line *line;
+
+    pthread_mutex_lock(&records->lock);
+    while ((STAILQ_EMPTY(&records->queue) || records->held) && records->closing_ns == 0)
+        pthread_cond_wait(&records->filled, &records->lock);
+    line = STAILQ_FIRST(&records->queue);
+    if (line != NULL) {
+        STAILQ_REMOVE_HEAD(&records->queue, next);
+        records->queue_count--;
+        records->queue_bytes -= line->size;
+        pthread_cond_signal(&records->taken);
+    }
+    pthread_mutex_unlock(&records->lock);
+    return line;
+}
+
+static void *writer(void *context)
+{
+    struct records *records = context;
+    struct line *line;
+
+    while ((line = take(records)) != NULL) {
+        int rc = records_broken(records) ? 0 : write_all(records, line->text, line->size);
+
+        if (rc < 0) {
+            atomic_store(&records->broken, true);
+            log_error("standard output can't be written (%s): records are lost",
+                      rc == -ETIMEDOUT ? "nobody reads it" : strerror(-rc));
+        }
+        free(line);
+    }
+    return NULL;
+}
+
+int records_open(struct records **records, int fd, const char *node, struct err *err)
+{
+    struct records *r = calloc(1, sizeof *r);
+    int rc;
+
+    if (r == NULL || (r->node = strdup(node)) == NULL) {
+        free(r);
+        return err_set(err, -ENOMEM, "out of memory");
+    }
+    r->fd = fd;
+    STAILQ_INIT(&r->queue);
+    lock_init(&r->lock);
+    pthread_cond_init(&r->filled, NULL);
+    pthread_cond_init(&r->taken, NULL);
+    rc = pthread_create(&r->thread, NULL, writer, r);
+    if (rc != 0) {
+        free(r->node);
+        free(r);
+        return err_set(err, -rc, "can't start the records' thread: %s", strerror(rc));
+    }
+    *records = r;
+    return 0;
+}
+
+int records_close(struct records *records)
+{
+    bool broken;
+
+    if (records == NULL)
+        return 0;
+    pthread_mutex_lock(&records->lock);
+    records->closing_ns = clock_now() + CLOSE_WAIT_NS;
+    pthread_cond_signal(&records->filled);
+    pthread_mutex_unlock(&records->lock);
+    pthread_join(records->thread, NULL);
+    pthread_cond_destroy(&records->filled);
+    pthread_cond_destroy(&records->taken);
+    pthread_mutex_destroy(&records->lock);
+    broken = records_broken(records);
+    free(records->node);
+    free(records);
+    return broken ? -EPIPE : 0;
+}
+
+json_t *record_new(const struct records *records, const char *type)
+{
+    return json_pack("{s:s, s:s}", "type", type, "node", records->node);
+}
+
+static void enqueue(struct records *records, json_t *record, bool droppable)
+{
+    size_t size = record != NULL ? json_dumpb(record, NULL, 0, DUMP_FLAGS) : 0;
+    struct line *line = size > 0 ? malloc(sizeof *line + size + 1) : NULL;
+    bool full;
+
+    if (line == NULL) {
+        atomic_fetch_add(&records->dropped, 1);
+        json_decref(record);
+        return;
+    }
+    json_dumpb(record, line->text, size, DUMP_FLAGS);
+    json_decref(record);
+    line->text[size++] = '\n';
+    line->size = size;
+    if (size > RECORD_BYTES_MAX)
+        log_warning("a record of %zu bytes: launchers may cut it", size);
+    pthread_mutex_lock(&records->lock);
+    full = records->queue_bytes > QUEUE_BYTES_MAX ||
+           (droppable && records->queue_count > QUEUE_OFFER_MAX);
+    if (!full) {
+        STAILQ_INSERT_TAIL(&records->queue, line, next);
+        records->queue_count++;
+        records->queue_bytes += size;
+        pthread_cond_signal(&records->filled);
+    }
+    pthread_mutex_unlock(&records->lock);
+    if (full) {
+        atomic_fetch_add(&records->dropped, 1);
+        if (!droppable)
+            atomic_store(&records->broken, true);
+        free(line);
+    }
+}
+
+void record_send(struct records *records, json_t *record)
+{
+    enqueue(records, record, false);
+}
+
+void record_offer(struct records *records, json_t *record)
+{
+    enqueue(records, record, true);
+}
+
+void records_hold(struct records *records, bool hold)
+{
+    pthread_mutex_lock(&records->lock);
+    records->held = hold;
+    pthread_cond_signal(&records->filled);
+    pthread_mutex_unlock(&records->lock);
+}
+
+bool records_crowded(struct records *records)
+{
+    bool crowded;
+
+    pthread_mutex_lock(&records->lock);
+    crowded = records->queue_count > QUEUE_OFFER_MAX;
+    pthread_mutex_unlock(&records->lock);
+    return crowded;
+}
+
+int records_await_room(struct records *records)
+{
+    records_hold(records, false);
+    pthread_mutex_lock(&records->lock);
+    while (records->queue_count > QUEUE_ROOM)
+        pthread_cond_wait(&records->taken, &records->lock);
+    pthread_mutex_unlock(&records->lock);
+    return records_broken(records) ? -EPIPE : 0;
+}
+
+void record_set_count(json_t *record, const char *key, int64_t value)
+{
+    json_object_set_new(record, key, value < 0 ? json_null() : json_integer(value));
+}
+
+void record_set_text(json_t *record, const char *key, const char *text)
+{
+    bool given = text != NULL && text[0] != '\0';
+
+    json_object_set_new(record, key, given ? json_string(text) : json_null());
+}
+
+uint64_t records_dropped(const struct records *records)
+{
+    return atomic_load(&records->dropped);
+}
+
+bool records_broken(const struct records *records)
+{
+    return atomic_load(&records->broken);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * This node's ports: used in one transport at a time, the guard asked first, their links watched.
+ */
+#include "bind.h"
+#include "clock.h"
+#include "guard.h"
+#include "log.h"
+#include "node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINK_WAIT_NS (10 * NS_PER_S)
+
+static void forget(struct node_port *port)
+{
+    port->transport = NULL;
+    port->open = NULL;
+}
+
+/* Connections that did not show the run's key: told when there are twice as many as the last time,
+ * and `all` when the port is closed, so that a flood of them fills no record. */
+static void report_rejected(struct node *node, struct node_port *port, bool all)
+{
+    char last[128] = "", text[300];
+    uint64_t count = 0;
+    json_t *record;
+
+    if (port->transport != NULL && port->transport->rejected != NULL)
+        count = port->transport->rejected(port->open, last, sizeof last);
+    if (count <= port->rejected_told || (!all && count < 2 * port->rejected_told))
+        return;
+    port->rejected_told = count;
+    snprintf(text, sizeof text,
+             "connections that did not show this run's key: %llu; the last from %s",
+             (unsigned long long)count, last);
+    record = record_new(node->records, "event");
+    json_object_set_new(record, "what", json_string("unauthenticated"));
+    json_object_set_new(record, "port", json_string(port->doc->conf.name));
+    json_object_set_new(record, "text", json_string(text));
+    record_send(node->records, record);
+}
+
+static void shut(struct node *node, struct node_port *port)
+{
+    report_rejected(node, port, true);
+    port->rejected_told = 0;
+    port->transport->close(port->open);
+}
+
+static void close_port(struct node *node, struct node_port *port)
+{
+    if (port->transport != NULL)
+        shut(node, port);
+    forget(port);
+    if (port->parked_transport != NULL)
+        port->parked_transport->close(port->parked);
+    port->parked_transport = NULL;
+    port->parked = NULL;
+}
+
+/* Another transport has its turn. A device that shares nothing with it stays open meanwhile:
+ * memif's other end would see it leave and come at each turn, and DPDK's thread takes such a
+ * connection apart, and makes it, beside whoever uses it (22.11). */
+static void leave_port(struct node *node, struct node_port *port)
+{
+    struct port_facts facts = {0};
+
+    if (port->transport == NULL)
+        return;
+    port->transport->facts(port->open, &facts);
+    if (facts.apart && port->parked_transport == NULL) {
+        port->parked_transport = port->transport;
+        port->parked = port->open;
+    } else {
+        shut(node, port);
+    }
+    forget(port);
+}
+
+static void release_workers(struct node *node)
+{
+    for (size_t i = 0; i < node->worker_count; i++)
+        worker_adopt(node->workers[i], NULL, 0);
+}
+
+void ports_close(struct node *node)
+{
+    release_workers(node);
+    for (size_t i = 0; i < node->port_count; i++)
+        close_port(node, &node->ports[i]);
+}
+
+static int open_port(struct node *node, struct node_port *port, const struct transport *transport,
+                     struct err *err)
+{
+    struct port_facts facts = {0};
+    int rc = lend_for(node, port, transport, err);
+
+    if (rc == 0 && port->parked_transport == transport) {
+        port->open = port->parked;
+        port->parked = NULL;
+        port->parked_transport = NULL;
+    } else if (rc == 0) {
+        rc = transport->open(&port->open, &port->conf, &node->run, err);
+    }
+    if (rc < 0)
+        return rc;
+    port->transport = transport;
+    transport->facts(port->open, &facts);
+    port->queues = facts.queues > 0 ? facts.queues : 1;
+    port->core_fps = facts.core_fps;
+    port->line_rate_bps =
+        port->doc->conf.line_rate_bps > 0 ? port->doc->conf.line_rate_bps : facts.link_bps;
+    port->link_up = transport->link_up(port->open);
+    port->had_link = port->link_up;
+    port->down_ns = port->link_up ? 0 : clock_now();
+    return 0;
+}
+
+/* Which transports a port can have, as far as its document tells. */
+static bool possible(const struct doc_port *doc, const struct transport *transport)
+{
+    const struct port_conf *conf = &doc->conf;
+
+    if (strcmp(transport->name, "tcp") == 0)
+        return conf->iface != NULL;
+    if (strcmp(transport->name, "verbs") == 0)
+        return conf->rdma != NULL;
+    return conf->iface != NULL || conf->pci != NULL || conf->vdev != NULL;
+}
+
+/* The cores of its queues, in their order; null: they are tied to none. */
+static json_t *cores_of_queues(const struct node *node, const struct node_port *port)
+{
+    json_t *cores = json_array();
+
+    for (uint32_t queue = 0; queue < port->queues; queue++) {
+        int core = node->cores.core[job_worker_of(node, (uint32_t)(port - node->ports), queue)];
+
+        if (core >= 0)
+            json_array_append_new(cores, json_integer(core));
+    }
+    if (json_array_size(cores) > 0)
+        return cores;
+    json_decref(cores);
+    return json_null();
+}
+
+static void report_port(struct node *node, struct node_port *port)
+{
+    struct port_facts facts = {.numa_node = -1};
+    json_t *record = record_new(node->records, "port-open");
+
+    port->transport->facts(port->open, &facts);
+    json_object_set_new(record, "port", json_string(port->doc->conf.name));
+    json_object_set_new(record, "network", json_string(port->doc->conf.network));
+    json_object_set_new(record, "transport", json_string(port->transport->name));
+    record_set_text(record, "driver", facts.driver);
+    record_set_text(record, "mac", facts.mac);
+    record_set_text(record, "ipv4", facts.ipv4);
+    record_set_text(record, "ipv6", facts.ipv6);
+    record_set_count(record, "link_bps", facts.link_bps > 0 ? (int64_t)facts.link_bps : -1);
+    record_set_count(record, "line_rate_bps",
+                     port->line_rate_bps > 0 ? (int64_t)port->line_rate_bps : -1);
+    record_set_count(record, "frame_max", facts.frame_max > 0 ? (int64_t)facts.frame_max : -1);
+    record_set_count(record, "numa", facts.numa_node);
+    record_set_count(record, "queues", port->queues);
+    json_object_set_new(record, "cores", cores_of_queues(node, port));
+    record_set_count(record, "core_fps", facts.core_fps > 0 ? (int64_t)facts.core_fps : -1);
+    record_set_text(record, "offloads", facts.offloads);
+    record_set_count(record, "mtu", facts.mtu > 0 ? (int64_t)facts.mtu : -1);
+    record_set_text(record, "congestion", facts.congestion);
+    if (facts.rdma[0] != '\0') {
+        record_set_text(record, "rdma", facts.rdma);
+        record_set_text(record, "link_layer", facts.link_layer);
+        record_set_text(record, "gid", facts.gid);
+        record_set_count(record, "gid_index", facts.gid_index);
+    }
+    record_send(node->records, record);
+}
+
+static int check_transports(const struct doc_port *doc, struct err *err)
+{
+    for (unsigned i = 0; i < doc->transports_count; i++)
+        if (transport_find(doc->transports[i]) == NULL)
+            return err_set(err, -EINVAL, "port %s: this build has no transport %s", doc->conf.name,
+                           doc->transports[i]);
+    return 0;
+}
+
+/* The first word of SSH_CONNECTION: where the person or the controller that started us sits. */
+static const char *controller_address(char *address, size_t size)
+{
+    const char *connection = getenv("SSH_CONNECTION");
+
+    snprintf(address, size, "%s", connection != NULL ? connection : "");
+    address[strcspn(address, " ")] = '\0';
+    return address;
+}
+
+/* The transport of a port that has this place in its document's list, which is in the order of
+ * first use; by default in the table's. NULL: none. */
+static const struct transport *transport_at(const struct doc_port *doc, unsigned place)
+{
+    if (doc->transports_count > 0)
+        return place < doc->transports_count ? transport_find(doc->transports[place]) : NULL;
+    for (unsigned i = 0; i <= place; i++)
+        if (transports[i] == NULL)
+            return NULL;
+    return possible(doc, transports[place]) ? transports[place] : NULL;
+}
+
+static bool uses_dpdk(const struct doc_port *doc)
+{
+    for (unsigned place = 0; place < NODE_TRANSPORTS_MAX; place++) {
+        const struct transport *transport = transport_at(doc, place);
+
+        if (transport != NULL && strcmp(transport->name, "dpdk") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The kernel gives each socket its own and nobody else's, an RDMA device each queue pair. Of a PCI
+ * device DPDK's driver is asked to before it is configured (engine/transport/dpdk/isolate.h); through a
+ * kernel interface none can. */
+static bool isolates_flows(const struct doc_port *doc)
+{
+    return doc->conf.pci != NULL || !uses_dpdk(doc);
+}
+
+/* Who will drive the port, for sentences. */
+static void name_driver(const struct port_conf *conf, char *name, size_t size)
+{
+    if (conf->pci != NULL)
+        snprintf(name, size, "a PCI driver");
+    else if (conf->vdev != NULL)
+        snprintf(name, size, "%.*s", (int)strcspn(conf->vdev, ","), conf->vdev);
+    else
+        snprintf(name, size, "%s", conf->driver != NULL ? conf->driver : "af_packet");
+}
+
+static int ask_guard(const struct doc_port *doc, struct err *err)
+{
+    const struct bind_place here = {.root = ""};
+    const struct port_conf *conf = &doc->conf;
+    char controller[64], driver[64];
+    struct guard_rules rules = {
+        .controller = controller_address(controller, sizeof controller),
+        .driver = driver,
+        .shared = conf->shared,
+        .isolates_flows = isolates_flows(doc),
+        .leaves_kernel = conf->pci != NULL && uses_dpdk(doc) && bind_needed(&here, conf->pci),
+    };
+    int rc = 0;
+
+    name_driver(conf, driver, sizeof driver);
+    if (conf->pci != NULL)
+        rc = guard_check_pci(conf->pci, &rules, err);
+    if (rc == 0 && conf->vdev != NULL)
+        rc = guard_check_vdev(conf->netns, conf->vdev, &rules, err);
+    if (rc == 0 && conf->iface != NULL)
+        rc = guard_check_interface(conf->netns, conf->iface, &rules, err);
+    if (rc == 0 && conf->rdma != NULL) {
+        rules.driver = "verbs";
+        rc = guard_check_rdma(conf->netns, conf->rdma, &rules, err);
+    }
+    return rc;
+}
+
+/* Opening takes up to a second a port, so the node's loop has its turn after each. */
+static int survey_port(struct node *node, struct node_port *port, const struct transport *transport,
+                       struct err *err)
+{
+    int rc;
+
+    if (lend_wanted(node, port) && strcmp(transport->name, "dpdk") == 0 && lend_waits(node, port)) {
+        port->unsurveyed = true;
+        return 0;
+    }
+    leave_port(node, port);
+    rc = open_port(node, port, transport, err);
+    if (rc < 0)
+        return rc;
+    report_port(node, port);
+    return node_turn(node, clock_now());
+}
+
+/* What is used first is opened last, and stays open for it. */
+int ports_survey(struct node *node)
+{
+    struct err err = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < node->port_count && rc == 0; i++) {
+        rc = check_transports(node->ports[i].doc, &err);
+        node->shares |= node->ports[i].doc->conf.shared;
+        if (rc == 0)
+            rc = ask_guard(node->ports[i].doc, &err);
+    }
+    if (rc == 0)
+        rc = lend_survey(node, &err);
+    for (unsigned place = NODE_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {
+        for (size_t i = 0; i < node->port_count && rc == 0; i++) {
+            struct node_port *port = &node->ports[i];
+            const struct transport *transport = transport_at(port->doc, place);
+
+            if (transport != NULL)
+                rc = survey_port(node, port, transport, &err);
+        }
+    }
+    return rc < 0 && err.text[0] != '\0' ? node_fail(node, 2, &err) : rc;
+}
+
+/* Gives each open port to its first queue's worker, which lets it answer the network between
+ * phases.
+ */
+static int assign_workers(struct node *node)
+{
+    struct worker_port *mine = calloc(node->port_count > 0 ? node->port_count : 1, sizeof *mine);
+    int rc = mine == NULL ? -ENOMEM : 0;
+
+    for (size_t w = 0; w < node->worker_count && rc == 0; w++) {
+        size_t count = 0;
+
+        for (uint32_t i = 0; i < node->port_count; i++)
+            if (node->ports[i].transport != NULL && job_worker_of(node, i, 0) == w)
+                mine[count++] = (struct worker_port){node->ports[i].transport, node->ports[i].open};
+        rc = worker_adopt(node->workers[w], mine, count);
+    }
+    free(mine);
+    return rc;
+}
+
+static int use_port(struct node *node, struct node_port *port, const struct transport *transport,
+                    struct err *err)
+{
+    int rc = port->transport == NULL ? open_port(node, port, transport, err) : 0;
+
+    if (rc == 0 && port->unsurveyed && lend_wanted(node, port) &&
+        strcmp(transport->name, "dpdk") == 0) {
+        report_port(node, port);
+        port->unsurveyed = false;
+    }
+    return rc;
+}
+
+int ports_use(struct node *node, const struct transport *transport, const uint32_t *ports,
+              size_t count)
+{
+    struct err err = {0};
+    int rc = 0;
+
+    release_workers(node);
+    for (size_t i = 0; i < node->port_count; i++)
+        if (node->ports[i].transport != transport)
+            leave_port(node, &node->ports[i]);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = use_port(node, &node->ports[ports[i]], transport, &err);
+        if (rc == 0)
+            rc = node_turn(node, clock_now());
+    }
+    if (rc == 0 && (rc = assign_workers(node)) < 0)
+        err_set(&err, rc, "out of memory");
+    return rc < 0 && err.text[0] != '\0' ? node_fail(node, 3, &err) : rc;
+}
+
+static void report_link(struct node *node, const struct node_port *port, int64_t down_ns)
+{
+    json_t *record = record_new(node->records, "event");
+    char text[64] = "";
+
+    if (port->link_up)
+        snprintf(text, sizeof text, "it was down for %.1f s", (double)down_ns / 1e9);
+    json_object_set_new(record, "what", json_string(port->link_up ? "link-up" : "link-down"));
+    json_object_set_new(record, "port", json_string(port->doc->conf.name));
+    record_set_text(record, "text", text);
+    record_send(node->records, record);
+    log_warning("port %s: link %s%s%s", port->doc->conf.name, port->link_up ? "up" : "down",
+                text[0] != '\0' ? ": " : "", text);
+}
+
+static int no_link(struct node *node, const char *name)
+{
+    struct err err = {0};
+
+    err_set(&err, -ENOLINK, "port %s has had no link for %lld s: check its cable and its peer",
+            name, LINK_WAIT_NS / NS_PER_S);
+    return node_fail(node, 3, &err);
+}
+
+int ports_watch_links(struct node *node)
+{
+    int64_t now_ns = clock_now();
+
+    for (size_t i = 0; i < node->port_count; i++) {
+        struct node_port *port = &node->ports[i];
+        bool up;
+
+        if (port->transport == NULL)
+            continue;
+        report_rejected(node, port, false);
+        up = port->transport->link_up(port->open);
+        if (up != port->link_up) {
+            port->link_up = up;
+            if (port->had_link)
+                report_link(node, port, now_ns - port->down_ns);
+            port->had_link = true;
+            port->down_ns = up ? 0 : now_ns;
+        }
+        if (!up && now_ns - port->down_ns > LINK_WAIT_NS)
+            return no_link(node, port->doc->conf.name);
+    }
+    return 0;
+}
+
+static bool port_without_link(const struct node *node)
+{
+    for (size_t i = 0; i < node->port_count; i++)
+        if (node->ports[i].transport != NULL && !node->ports[i].link_up)
+            return true;
+    return false;
+}
+
+int ports_await_link(struct node *node)
+{
+    int64_t now_ns = clock_now();
+    int rc;
+
+    for (size_t i = 0; i < node->port_count; i++) /* all have the same time from now on */
+        node->ports[i].down_ns = node->ports[i].link_up ? 0 : now_ns;
+    rc = ports_watch_links(node);
+    while (rc == 0 && port_without_link(node)) {
+        rc = node_turn(node, clock_now() + 50 * NS_PER_MS);
+        if (rc == 0)
+            rc = ports_watch_links(node);
+    }
+    return rc;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pacer.h"
+
+void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns)
+{
+    *pace = (struct pace){
+        .origin_ns = origin_ns,
+        .ns_per_cost = cost_per_s > 0 ? 1e9 / cost_per_s : 0,
+        .cost_per_ns = cost_per_s / 1e9,
+        .next_ns = origin_ns,
+        .catch_up = catch_up > 0 ? catch_up : 1,
+    };
+}
+
+/* The time in which a sleeping sender lets frames gather: three quarters of what it may catch up
+ * with. The rest is for waking late. */
+static double gather_ns(const struct pace *pace, uint32_t cost)
+{
+    uint32_t frames = pace->catch_up * 3 / 4 > 1 ? pace->catch_up * 3 / 4 : 1;
+    double gather = (double)(frames - 1) * cost * pace->ns_per_cost;
+
+    return gather < PACE_GATHER_NS ? gather : PACE_GATHER_NS;
+}
+
+void pace_dither(struct pace *pace, double times, uint32_t cost, uint64_t seed)
+{
+    double interval_ns = cost * pace->ns_per_cost;
+    double gather = gather_ns(pace, cost);
+
+    pace->dither_ns = (int64_t)(times * (interval_ns > gather ? interval_ns : gather));
+    pace->random = seed | 1;
+}
+
+/* xorshift64* (Vigna 2016), its upper half as a fraction of the dither. */
+int64_t pace_draw(struct pace *pace)
+{
+    uint64_t x = pace->random;
+
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    pace->random = x;
+    x = (x * 0x2545f4914f6cdd1dULL) >> 32;
+    return (int64_t)((x * (uint64_t)pace->dither_ns) >> 32);
+}
+
+uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost)
+{
+    double behind = pace_behind(pace, now_ns);
+
+    return pace->ns_per_cost == 0 || behind < 0 ? 0 : (uint64_t)(behind / cost) + 1;
+}
+
+void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost)
+{
+    uint64_t due = pace_due(pace, now_ns, cost);
+
+    if (due <= pace->catch_up)
+        return;
+    pace->given_up += due - pace->catch_up;
+    pace_spend(pace, (due - pace->catch_up) * cost);
+}
+
+int64_t pace_gathered(const struct pace *pace, uint32_t cost)
+{
+    return pace->next_ns + (int64_t)gather_ns(pace, cost);
+}
+
+double pace_intended(const struct pace *pace, int64_t time_ns)
+{
+    return time_ns > pace->origin_ns ? (double)(time_ns - pace->origin_ns) * pace->cost_per_ns : 0;
+}

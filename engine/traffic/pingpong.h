@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Messages there and back at their source (doc/messages.md): when a flow begins the next one, and
+ * what is kept of those that ended. The same for all transports, who know how bytes travel:
+ *
+ *     for each turn of the game:
+ *         while one is under way and is back (or is given up): pingpong_back (pingpong_give_up),
+ *         and if another is to begin (pingpong_begin): send it
+ *
+ * A turn is what has one message under way: each flow that the lane sends, or, with partners drawn
+ * at random, the whole lane. The main thread makes a game and reads it afterwards, one worker plays
+ * it; nothing here allocates or makes a system call in between but for the clock.
+ */
+#ifndef ENGINE_PINGPONG_H
+#define ENGINE_PINGPONG_H
+
+#include "prng.h"
+#include "transport.h"
+
+struct pingpong_turn {
+    uint32_t flow; /* place in the lane's `sends`, of the message that is or was under way */
+    bool under_way;
+    bool measured; /* the one under way is one of those to be measured */
+    int64_t begun_ns;
+    uint64_t played; /* messages that have ended: they are back, or given up */
+};
+
+struct pingpong_flow {
+    uint64_t begun;    /* messages, also the next one's number */
+    uint64_t measured; /* of those the ones that began in the window */
+    struct draw_sizes drawn;
+    struct histogram times; /* whole round trips of those that came back */
+};
+
+struct pingpong {
+    struct lane *lane; /* whose request, stop and times it goes by */
+    struct pingpong_turn *turns;
+    uint32_t turn_count;
+    struct pingpong_flow *flows; /* as the lane's `sends` */
+    struct sample *samples;
+    size_t sample_count;
+    size_t sample_room;
+    uint64_t seed; /* partners are drawn by it */
+};
+
+/* For the lane's `sends`; the lane stays where it is. -ENOMEM; free it then, too. */
+int pingpong_make(struct pingpong *game, struct lane *lane);
+void pingpong_free(struct pingpong *game);
+
+/* Bytes of the nth message of a flow, which both ends know: the phase's sizes in turn, or drawn. */
+uint32_t pingpong_size(const struct phase *phase, const struct draw_sizes *drawn, uint64_t n);
+/* What to hand to it: of the flow between two ranks. */
+struct draw_sizes pingpong_drawn(const struct phase *phase, const struct lane_flow *flow);
+
+/* Messages may begin from then on: the phase's start, or later where nodes compute first. */
+int64_t pingpong_opens_ns(const struct phase *phase);
+
+/* Whether a turn is to begin a message now, which is then the one under way: flow and size by the
+ * turn. False: one is under way, or no more are to begin. */
+bool pingpong_begin(struct pingpong *game, struct pingpong_turn *turn);
+/* Bytes of the message under way. */
+uint32_t pingpong_bytes(const struct pingpong *game, const struct pingpong_turn *turn);
+/* It is back, all of it, and verified; since when, by the clock. */
+void pingpong_back(struct pingpong *game, struct pingpong_turn *turn, int64_t at_ns);
+/* It is lost. What may still come of it is no answer to the next one: that is the caller's care. */
+void pingpong_give_up(struct pingpong *game, struct pingpong_turn *turn);
+
+/* How long a message of so many bytes is waited for before it is given up, where the transport
+ * loses messages: four round trips at line rate, and the document's patience for what waits in
+ * queues on the way. */
+int64_t pingpong_patience_ns(const struct pingpong *game, uint32_t bytes);
+
+/* Nothing of the flow is under way, and nothing more will begin. */
+bool pingpong_ended(const struct pingpong *game, uint32_t flow);
+
+/* Main thread, afterwards: as the transport's functions of these names. The flow is known by its
+ * ranks. */
+bool pingpong_latency(const struct pingpong *game, const struct lane_flow *flow,
+                      struct latency *sum);
+
+#endif

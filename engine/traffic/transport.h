@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A transport: how bytes travel. One documented table of functions; each transport exports one
+ * symbol, its table. A transport knows ports, lanes and flows; it never sees the barrier, the
+ * documents or the records.
+ *
+ *     port   what a rank sends through; opened once, lives for the whole run
+ *     phase  what is asked of all ports at once: traffic, sizes, load, times
+ *     queue  a port's sending and receiving side as one core uses it; a port has one or more
+ *     lane   one queue's share of one phase; prepared by the main thread, then polled by one
+ *            worker thread, then finished by the main thread
+ *
+ * With several queues a flow is sent by one lane, so that its sender does not reorder, and may be
+ * received by any: the device spreads what comes by a hash over its addresses and ports. So each
+ * lane of a port knows all flows that the port receives, and counts its own part of each.
+ *
+ * Life of a lane: prepare, settle until it is ready, [worker: start, poll ... poll], measure,
+ * finish. The main thread may prepare and settle the next phase's lane of a port while a worker
+ * polls the present one; a transport keeps the two apart.
+ */
+#ifndef ENGINE_TRANSPORT_H
+#define ENGINE_TRANSPORT_H
+
+#include "err.h"
+#include "histogram.h"
+#include "counters.h"
+#include "pattern.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TRANSPORT_BLOB_MAX 128
+#define TRANSPORT_SIZES_MAX 64
+#define TRANSPORT_KEY_BYTES 32
+
+/* What a partner must know to reach a port: the transport's own bytes, opaque to all others. */
+struct blob {
+    uint16_t size;
+    uint8_t bytes[TRANSPORT_BLOB_MAX];
+};
+
+/* What all ports of the node share. No secret: ports are opened before the run's key is known. */
+struct transport_run {
+    const char *run_id;
+    const char *node; /* this node's name: unique in the run, used for file prefixes */
+};
+
+/* What data connections are authenticated with, once the node has joined the run. Derive from the
+ * key, never print it. */
+struct transport_secret {
+    uint8_t key[TRANSPORT_KEY_BYTES];
+    const char *run_id;
+};
+
+/* One port as the job document gives it. Strings may be NULL: not given. Owned by the caller for
+ * the port's whole life. */
+struct port_conf {
+    const char *name;    /* "node12:e0", for messages */
+    const char *network; /* the ports that can reach each other */
+    const char *netns;   /* network namespace that holds the interface: a name below /run/netns or
+                            a path; NULL: the process's own */
+    const char *iface;   /* kernel interface: tcp; dpdk by af_packet or af_xdp */
+    const char *pci;     /* "0000:3b:00.0": dpdk takes the device itself */
+    const char *vdev;    /* any DPDK device arguments: "net_null0", "net_ring0", ... */
+    const char *driver;  /* dpdk on `iface`: af_packet (default) | af_xdp */
+    const char *rdma;    /* "mlx5_2/1" */
+    const char *mac;  /* dpdk's own addresses as a guest on the network (the kernel must not own */
+    const char *ipv4; /* them); "keep" as mac: the device's own. "198.19.0.1/16" */
+    const char *ipv6; /* "2001:2:0:1::1/64" */
+    const char *gateway; /* dpdk: next hop for peers outside the prefix; NULL: all are on link */
+    const char *tcp_address; /* address that the kernel owns on `iface`; NULL: its first one */
+    uint64_t line_rate_bps;  /* layer 1; 0: ask the driver */
+    uint32_t queue_frames;   /* receive ring of af_packet and af_xdp; 0: default */
+    uint32_t queues;         /* dpdk: how many; 0: one ... */
+    bool queues_at_most;     /* ... and fewer will do */
+    bool shared;             /* carries other traffic too (DESIGN 10) */
+};
+
+/* What an open port says of itself, for the hello record. "" or 0: unknown. */
+struct port_facts {
+    char driver[32];
+    char mac[18];
+    char ipv4[16];
+    char ipv6[46];
+    uint64_t link_bps;   /* what the driver says; veth's 10G is not believed by anyone */
+    uint32_t frame_max;  /* largest frame, FCS included; 0 for tcp */
+    int numa_node;       /* -1: none */
+    uint32_t queues;     /* in use; each has a lane in every phase */
+    double core_fps;     /* frames/s that one core can send here at most; 0: no bound known */
+    char offloads[96];   /* in use, by the driver's names, comma separated */
+    uint32_t mtu;        /* tcp: the interface's, without Ethernet header and FCS; verbs: active */
+    char congestion[16]; /* tcp: the system's congestion control */
+    char rdma[72];       /* verbs: device and port, "mlx5_2/1" */
+    char link_layer[12]; /* verbs: "InfiniBand" or "Ethernet" */
+    char gid[46];        /* verbs: chosen where the options do not say ... */
+    int gid_index;       /* ... and its place in the table; -1: none */
+    bool apart;          /* no other transport uses its device: it may stay open beside them */
+};
+
+enum traffic {
+    TRAFFIC_STREAM,   /* at a rate from start to stop */
+    TRAFFIC_TRANSFER, /* `transfer_bytes` of payload per flow, to completion */
+    TRAFFIC_PROBE,    /* `probes` frames or messages per flow, slowly: can they be reached? */
+    TRAFFIC_PINGPONG, /* one message a flow there and back, again and again (doc/messages.md) */
+    TRAFFIC_SCHEDULE, /* steps that wait for each other (doc/schedules.md) */
+};
+
+/* How messages go there and back. Each flow has one under way; `random`: each port has one, by a
+ * flow drawn anew for each. All zero: `sizes` in turn, from start to stop. */
+struct pingpong_options {
+    uint64_t count;      /* round trips of each flow (random: of each port); 0: until the stop */
+    uint32_t size_least; /* sizes are drawn, uniformly in their logarithm; 0: `sizes` in turn */
+    uint32_t size_most;
+    bool random;
+    bool samples;        /* keep every single time */
+    int64_t quiet_ns;    /* nothing is sent for so long after the start */
+    int64_t patience_ns; /* what a message may wait in queues on the way; 0: 250 ms */
+};
+#define PINGPONG_SAMPLES_MAX 100000000u
+
+/* How the schedule of a dependent phase is executed (stepper.h). */
+struct schedule_options {
+    uint64_t count;  /* repetitions that are measured, by whole batches; 0: until the stop */
+    uint32_t batch;  /* repetitions that follow each other without a barrier; never 0 */
+    uint32_t lead;   /* repetitions before them in each batch, which are not timed */
+    uint32_t warmup; /* batches that are not measured */
+    bool compute;    /* data are really reduced, and the result is verified */
+};
+
+/* One round trip. */
+struct sample {
+    uint64_t time_ns : 48;
+    uint64_t dst : 16; /* rank */
+    uint32_t size;     /* bytes */
+    uint32_t begun_us; /* since the phase's start */
+};
+
+enum header_kind { HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP };
+
+struct dpdk_options {
+    enum header_kind header;
+    bool vlan; /* with an 802.1Q tag of vlan_id and pcp */
+    uint16_t vlan_id;
+    uint8_t pcp;
+    uint8_t dscp;
+    uint8_t ttl;
+    uint16_t udp_sources; /* UDP source ports per flow, each a stream with its own sequence */
+    uint16_t burst;       /* frames a driver call, at most */
+    uint16_t catch_up;    /* frames that a late sender may send beyond its schedule */
+    double dither; /* each departure late by 0 to so many times from one to the next, at random */
+};
+
+struct tcp_options {
+    uint16_t streams;     /* connections per flow */
+    uint32_t send_buffer; /* SO_SNDBUF and SO_RCVBUF in bytes; 0: the kernel's autotuning */
+    uint32_t receive_buffer;
+    char congestion[16]; /* TCP_CONGESTION; "": the system's */
+    bool nodelay;
+    bool zero_copy; /* MSG_ZEROCOPY */
+};
+
+enum verbs_service { VERBS_RC, VERBS_UC, VERBS_UD };
+enum verbs_operation { VERBS_SEND, VERBS_WRITE, VERBS_READ };
+enum verbs_completion { VERBS_COMPLETION_AUTO, VERBS_COMPLETION_POLL, VERBS_COMPLETION_EVENT };
+enum verbs_connect { VERBS_CONNECT_EXCHANGE, VERBS_CONNECT_CM };
+
+#define VERBS_AUTOMATIC (-1)
+
+/* What each means in the field's words: doc/verbs.md. 0 is "automatic" unless said otherwise. */
+struct verbs_options {
+    enum verbs_service service;
+    enum verbs_operation operation;
+    bool immediate;        /* of a write: the receiver completes by a completion */
+    uint16_t depth;        /* messages posted and not completed, by queue pair; never 0 */
+    uint16_t queue_pairs;  /* by flow; never 0 */
+    int32_t inline_bytes;  /* VERBS_AUTOMATIC; 0: none */
+    uint16_t signal_every; /* messages */
+    uint16_t mtu;          /* path MTU in bytes */
+    int16_t gid_index;     /* VERBS_AUTOMATIC */
+    uint8_t service_level;
+    uint8_t traffic_class;
+    uint16_t pkey_index;
+    uint8_t retry; /* 0 to 6: taken as it is */
+    uint8_t rnr_retry;
+    uint8_t timeout; /* 4.096 us x 2^timeout; never 0 */
+    enum verbs_completion completion;
+    enum verbs_connect connect;
+    uint32_t reuse; /* queue pairs kept connected for later phases, by port; 0: none */
+};
+
+/* Which times of a flow a transport can measure (doc/latency.md). */
+enum latency_kind {
+    LATENCY_ONE_WAY, /* destination: from a frame's stamp to its arrival, of what was delivered */
+    LATENCY_IPDV,    /* destination: what two frames that follow each other differ in it */
+    LATENCY_ROUND_TRIP, /* source: of probes that the destination sends back */
+    LATENCY_PINGPONG,   /* source: of messages there and back */
+    LATENCY_KINDS
+};
+
+/* What is measured beside the load. All zero: nothing. */
+struct latency_options {
+    double probe_fps; /* probes a flow sends in a second; 0: none; below 0: the transport chooses */
+    bool stamps;      /* one-way delay and its variation, of all that arrives in the window */
+};
+
+/* One of a flow's times, as far as one or more lanes saw it. */
+struct latency {
+    struct histogram histogram;
+    uint64_t sent; /* probes or messages that should come back; 0: nothing was to */
+};
+
+/* Offered load of one port, shared equally by the flows that it sends in the phase. */
+struct load {
+    double rate_bps; /* layer 1 bit/s; 0: rate_fps holds */
+    double rate_fps; /* frames/s (messages/s) */
+    bool unlimited;  /* as fast as the transport goes (tcp and verbs at 100 %) */
+};
+
+/* What is asked of every port in one phase. Owned by the caller, constant but for the times,
+ * which the barrier decides after `settle` and before `start`. */
+struct phase {
+    uint32_t trial;
+    uint32_t number;
+    uint16_t tag;  /* keeps runs, trials, networks and phases apart on the wire */
+    uint64_t seed; /* for initial offsets of flows and the like */
+    enum traffic traffic;
+    bool messages; /* `sizes` are of messages there and back, also in the probe before them: a
+                      transport of frames chooses the frames' size by itself then */
+    uint64_t transfer_bytes;
+    uint32_t probes;
+    int64_t probe_patience_ns; /* a probe leaves out whom it can't reach in so long; 0: 10 s */
+    /* Frame sizes with FCS (dpdk) or message sizes (tcp blocks, verbs, what goes there and back),
+     * sent in this order again and again: one size, or an IMIX genome (RFC 6985). */
+    uint32_t sizes[TRANSPORT_SIZES_MAX];
+    uint32_t size_count;
+    struct load load;
+    struct dpdk_options dpdk;
+    struct tcp_options tcp;
+    struct verbs_options verbs;
+    struct pingpong_options pingpong;
+    struct schedule_options schedule;
+    struct latency_options latency;
+    /* Local CLOCK_MONOTONIC ns: sending begins, window opens and closes, sending ends. */
+    int64_t start_ns;
+    int64_t open_ns;
+    int64_t close_ns;
+    int64_t stop_ns;
+};
+
+/* It lasts from start to stop; else until what was asked for is done. */
+static inline bool phase_is_timed(const struct phase *phase)
+{
+    return phase->traffic == TRAFFIC_STREAM ||
+           (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.count == 0) ||
+           (phase->traffic == TRAFFIC_SCHEDULE && phase->schedule.count == 0);
+}
+
+/* One flow that a lane sends or receives. `side` is where it counts (owned by the caller). */
+struct lane_flow {
+    uint32_t src; /* ranks */
+    uint32_t dst;
+    enum pattern_role role;
+    struct blob partner; /* of the other end */
+    struct flow_side *side;
+};
+
+struct transport_port; /* each transport's own */
+struct stepper;
+
+/* A small blob that one end of a flow leaves for the other end of it, in this phase. */
+struct courier_letter {
+    uint32_t src; /* the flow: ranks */
+    uint32_t dst;
+    bool from_source; /* who wrote it; false: the destination */
+    uint16_t piece;   /* the writer's own number for it */
+};
+
+/* How a lane passes blobs to the partners of its flows while it settles: over the run's
+ * authenticated datagrams, or directly where both ends are on one node. Main thread only. */
+struct courier {
+    void *context;
+    /* Leaves a blob; a lane may only write as itself. 0 or a negative errno. */
+    int (*publish)(void *context, const struct courier_letter *letter, const struct blob *blob);
+    /* The partner's. -EAGAIN: asked for, not here yet; call again. */
+    int (*fetch)(void *context, const struct courier_letter *letter, struct blob *blob);
+};
+
+struct lane_request {
+    struct transport_port *port;
+    const struct transport_secret *secret; /* the node's: lives as long as its ports */
+    const struct phase *phase;
+    uint32_t rank;  /* this port's rank in the trial's network */
+    uint32_t ranks; /* how many there are */
+    struct lane_flow *sends;
+    uint32_t send_count;
+    struct lane_flow *receives;
+    uint32_t receive_count;
+    /* All flows that the port sends, by whichever queue: an answer to a probe may come by any.
+     * NULL: they are `sends`. */
+    const struct lane_flow *port_sends;
+    uint32_t port_send_count;
+    struct port_count *count;
+    uint64_t line_rate_bps; /* as resolved: configured or the driver's; 0 unknown */
+    uint32_t queue;         /* 0 to port_facts.queues - 1 */
+    struct lane *leader;    /* the lane of queue 0, prepared before; NULL: this is queue 0's */
+    double share;           /* of the port's load: this lane's flows by the port's; 0: all */
+    const struct courier *courier; /* lives as long as the lane */
+    bool sleeps;                   /* the worker gives its core away between bursts */
+    struct stepper *stepper;       /* of a schedule (stepper.h), the caller's; else NULL */
+};
+
+/* The part of a lane that the worker reads; each transport's lane begins with it. */
+struct lane {
+    struct lane_request request;
+    int64_t stop_ns;    /* the phase's; the worker pulls it forward to end early */
+    int64_t started_ns; /* when sending was really opened and closed on this lane: */
+    int64_t stopped_ns; /* set by poll; 0 before */
+    int64_t arrived_ns; /* when the last frame or byte of this phase came; 0: none */
+    bool sent_all;      /* it will send nothing more in this phase */
+    bool received_all;  /* it knows that nothing more will come (end marks, transfer whole);
+                           a transport that can't know leaves it false: silence decides */
+    bool knows_end;     /* in this phase it will, even if its transport does not in others */
+    bool patient;       /* steps: it learns from the network when a partner is gone, and waits for
+                           one that is not as long as that takes; set by poll */
+    char variant[112];  /* which hot paths were chosen, for the records; set by prepare or settle */
+    struct err error;   /* a fault in poll (a connection lost): text set, lane goes on idle */
+};
+
+/* A transport's further measure of one flow's side, e.g. {"retransmitted_segments", 3}. */
+struct measure {
+    const char *name; /* static string, snake case with its unit */
+    double value;
+};
+
+struct transport {
+    const char *name;      /* the configuration's word */
+    const char *size_unit; /* "frame" | "message" */
+    bool pingpong;         /* carries messages there and back */
+    bool schedules;        /* executes schedules */
+    bool knows_end;        /* received_all comes by itself (end marks); else silence ends a drain */
+
+    /* Opens a port. May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with the sentence. */
+    int (*open)(struct transport_port **port, const struct port_conf *conf,
+                const struct transport_run *run, struct err *err);
+    void (*facts)(struct transport_port *port, struct port_facts *facts);
+    /* Whether the port has a link now. Cheap; must not block. */
+    bool (*link_up)(struct transport_port *port);
+    void (*address)(struct transport_port *port, struct blob *blob);
+
+    /* Checks a phase against a port and makes the lane of one of its queues: memory, sockets,
+     * templates. Everything that the port can't do is refused here, with what it can. Must not wait
+     * for a partner. The lanes of a phase are finished together. */
+    int (*prepare)(struct lane **lane, const struct lane_request *request, struct err *err);
+    /* Called again and again by the main thread until it returns 0: ready to start. -EAGAIN: not
+     * yet (a partner has not answered; the sentence may name one, for whoever loses patience); any
+     * other value: failed. Must not block. */
+    int (*settle)(struct lane *lane, int64_t now_ns, struct err *err);
+    /* An fd that is readable when a call of settle for the port's lanes would get further. NULL:
+     * there is none. */
+    int (*settle_fd)(struct transport_port *port);
+
+    /* An fd that is readable when poll would get further, for a worker that sleeps; asked once,
+     * when the lane is ready. NULL or -1: nothing tells but the time that poll returns. */
+    int (*wake_fd)(struct lane *lane);
+    /* Worker: gives the core away until poll would get further, or until then; for a worker that
+     * sleeps and has this lane alone. False: it has no way of its own, by wake_fd and the time it
+     * must be done. NULL: never. */
+    bool (*rest)(struct lane *lane, int64_t until_ns);
+
+    /* Worker: once, shortly before start_ns. Empties what earlier phases left behind. */
+    void (*start)(struct lane *lane, int64_t now_ns);
+    /* Worker: the hot path. Receives and accounts what is there, sends what is due between
+     * start_ns and stop_ns. Must not block, allocate or log. Returns when it next has something
+     * to send (CLOCK_NEVER: it only listens). */
+    int64_t (*poll)(struct lane *lane, int64_t now_ns);
+    /* Worker: brings the live counts of the lane's flows up to date; called before they are read,
+     * some times a second. NULL: poll keeps them. */
+    void (*account)(struct lane *lane);
+    /* Worker: between phases, some times a second: answer the network (ARP, ND), throw away the
+     * rest. NULL: nothing to do. */
+    void (*idle)(struct transport_port *port, int64_t now_ns);
+
+    /* Further measures of a flow's side (RTT, retransmissions): writes at most `room`, returns
+     * how many. After the worker has let go of the lane. */
+    unsigned (*measure)(struct lane *lane, const struct lane_flow *flow, struct measure *out,
+                        unsigned room);
+    /* Adds what the lane measured of one of its port's flows to *sum. After the worker has let go
+     * of the lane. False: it does not measure this, or did not in this phase. NULL: never. */
+    bool (*latency)(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
+                    struct latency *sum);
+    /* The lane's single times, in the order in which they ended; the lane's until finish. After the
+     * worker has let go of it. NULL: it keeps none. */
+    size_t (*samples)(struct lane *lane, const struct sample **samples);
+    /* What a time comes to where there is no network: the transport's own path on this machine,
+     * by a loopback that is made and removed (a tenth of a second at most). `floor`: all zero, by
+     * kind. Main thread; other ports may be open. 0, or a negative errno with the sentence: not
+     * known. NULL: the transport has no loopback. */
+    int (*floor)(const struct transport_run *run, struct latency floor[LATENCY_KINDS],
+                 struct err *err);
+    void (*hardware)(struct transport_port *port, struct port_hardware *counters);
+    /* How many connections the port has dropped because they did not show the run's key; and, if
+     * any, who the last one was and why. NULL: nobody connects to its ports. */
+    uint64_t (*rejected)(struct transport_port *port, char *last, size_t size);
+    void (*finish)(struct lane *lane);
+    void (*close)(struct transport_port *port);
+};
+
+/* The transports of this build, NULL-terminated, and one by its name (NULL: not built). */
+extern const struct transport *const transports[];
+const struct transport *transport_find(const char *name);
+
+#endif

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Phases on this node, one after the other: prepare the lanes, agree on the start, let the workers
+ * run, agree on the end, report. The probe of a plan goes the same way, with all flows of the plan
+ * at once.
+ *
+ * Where a transport knows the end of its traffic by itself, the way from one phase to the next is
+ * short: the next one's lanes are prepared while the present one runs, one barrier carries the end
+ * of the one and the start of the next, and the records are written once the next is under way. A
+ * node whose next lanes are not ready in time says so in that barrier; then the next phase begins
+ * as the first one does. A transport whose drain waits for silence would gain nothing by it.
+ */
+#include "clock.h"
+#include "log.h"
+#include "phase_run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* sync none: after its drain a phase is held for partners that are not through yet; then the next
+ * is prepared. */
+#define CLOCK_HOLD_NS (150 * NS_PER_MS)
+#define CLOCK_GAP_NS (250 * NS_PER_MS)
+#define PROGRESS_NS (500 * NS_PER_MS)
+#define SCHEDULE_SILENCE_NS (30 * NS_PER_S)
+#define LINKS_NS (100 * NS_PER_MS) /* a link that is down for less may pass unseen */
+#define PROBE_SILENCE_NS (300 * NS_PER_MS)
+#define BEGINNING_NS (2 * NS_PER_MS) /* the main thread keeps quiet until so long after a start */
+#define AHEAD 2                      /* phases that are prepared while one runs */
+#define AHEAD_NS (2 * NS_PER_MS)     /* they are looked after so often */
+#define GRACE_NS (20 * NS_PER_MS)    /* a phase that is over waits so long for the next */
+
+/* --- times --- */
+
+static int64_t longest_flow_list(const struct phase_run *run)
+{
+    int64_t most = 1;
+
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+
+        most = lane->send_count > most ? lane->send_count : most;
+        most = lane->receive_count > most ? lane->receive_count : most;
+    }
+    return most;
+}
+
+/* How long a port sends if nothing hinders it: a transfer or a probe of its flows at its load. */
+static int64_t nominal_ns(const struct phase_run *run)
+{
+    const struct phase *phase = &run->template;
+    double bits = (phase_mean_size(phase) + FRAME_OVERHEAD_L1) * 8.0;
+    double slowest_s = 0;
+
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct load *load = &run->lanes[i].phase.load;
+        double frames = phase_is_probe(run)
+                            ? (double)phase->probes * (double)run->lanes[i].send_count
+                            : ((double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1) *
+                                  (double)longest_flow_list(run);
+        double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
+        double seconds = fps > 0 ? frames / fps : 0;
+
+        if (run->lanes[i].lane != NULL && seconds > slowest_s)
+            slowest_s = seconds;
+    }
+    return (int64_t)(slowest_s * 1e9);
+}
+
+int64_t phase_own_sending_ns(const struct phase_run *run)
+{
+    const struct doc_trial *doc = run->trial->doc;
+
+    if (!phase_is_timed(&run->template))
+        return nominal_ns(run);
+    return doc->warmup_ns + doc->window_ns + doc->cooldown_ns;
+}
+
+/* Writes the agreed start and what follows from it into the template and each lane's phase. */
+static void set_times(struct phase_run *run, int64_t start_ns)
+{
+    const struct doc_trial *doc = run->trial->doc;
+    struct phase *phase = &run->template;
+
+    phase->start_ns = start_ns;
+    if (phase_is_timed(phase)) {
+        phase->open_ns = start_ns + doc->warmup_ns;
+        phase->close_ns = phase->open_ns + doc->window_ns;
+        phase->stop_ns = phase->close_ns + doc->cooldown_ns;
+    } else { /* the window is all of it; it ends when the last byte is there */
+        phase->open_ns = start_ns;
+        phase->close_ns = start_ns;
+        phase->stop_ns = CLOCK_NEVER;
+    }
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+
+        lane->phase.start_ns = phase->start_ns;
+        lane->phase.open_ns = phase->open_ns;
+        lane->phase.close_ns = phase->close_ns;
+        lane->phase.stop_ns = phase->stop_ns;
+        for (uint32_t q = 0; q < lane->queue_count; q++)
+            lane->queues[q].lane->stop_ns = phase->stop_ns;
+    }
+}
+
+bool phase_goes_by_clock(const struct phase_run *run)
+{
+    return run->trial->doc->by_clock && !phase_is_probe(run);
+}
+
+/* From a phase's start until it is held no longer. */
+static int64_t clock_hold_ns(const struct phase_run *run)
+{
+    return run->sending_ns + run->trial->doc->drain_silence_ns + CLOCK_HOLD_NS;
+}
+
+int64_t phase_clock_step_ns(const struct phase_run *run)
+{
+    return clock_hold_ns(run) + CLOCK_GAP_NS;
+}
+
+/* --- running --- */
+
+/* A rank may have to wait for others that compute, or move what is not for it. */
+static int64_t schedule_silence_ns(const struct phase_run *run)
+{
+    int64_t most_ns = 0;
+
+    for (size_t i = 0; i < run->lane_count; i++)
+        if (run->lanes[i].stepper != NULL && stepper_work_ns(run->lanes[i].stepper) > most_ns)
+            most_ns = stepper_work_ns(run->lanes[i].stepper);
+    return SCHEDULE_SILENCE_NS + most_ns;
+}
+
+/* Steps that nobody ended: a partner is there, but sends nothing. */
+static void check_schedules(const struct phase_run *run)
+{
+    for (size_t w = 0; w < run->trial->node->worker_count; w++) {
+        const struct worker_task *task = &run->tasks[w];
+
+        for (size_t i = 0; i < task->count && task->end == TASK_LIMIT; i++) {
+            const struct phase_lane *lane = lanes_owner(run, task->lanes[i].lane);
+
+            if (lane->stepper == NULL || lane->stepper->ended)
+                continue;
+            err_set(&lane->lane->error, -ETIMEDOUT,
+                    "rank %u waited for the messages of its step, and none came for %lld s",
+                    lane->own->rank, (long long)(task->drain_max_ns / NS_PER_S));
+        }
+    }
+}
+
+static void deal_lanes(struct phase_run *run)
+{
+    struct node *node = run->trial->node;
+    const struct doc_trial *doc = run->trial->doc;
+    int64_t silence_ns = phase_is_probe(run) && doc->drain_silence_ns < PROBE_SILENCE_NS
+                             ? PROBE_SILENCE_NS
+                             : doc->drain_silence_ns;
+    int64_t silence_most_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
+    struct worker_lane *next = run->worker_lanes;
+
+    if (run->template.traffic == TRAFFIC_SCHEDULE)
+        silence_most_ns += schedule_silence_ns(run);
+    for (size_t w = 0; w < node->worker_count; w++) {
+        struct worker_task *task = &run->tasks[w];
+
+        *task = (struct worker_task){
+            .lanes = next,
+            .phase = &run->template,
+            .nominal_end_ns = run->template.start_ns + run->sending_ns,
+            .drain_silence_ns = silence_ns,
+            .drain_max_ns = silence_most_ns,
+            .flood_limit = doc->flood_limit,
+        };
+        for (size_t i = 0; i < run->lane_count; i++)
+            for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
+                if (job_worker_of(node, run->lanes[i].own->port, q) == w)
+                    *next++ = (struct worker_lane){.transport = run->trial->transport,
+                                                   .lane = run->lanes[i].queues[q].lane,
+                                                   .foreign = &run->lanes[i].foreign,
+                                                   .progress = &run->lanes[i].progress,
+                                                   .interim = run->lanes[i].queues[q].interim};
+        task->count = (size_t)(next - task->lanes);
+    }
+}
+
+static bool workers_done(struct node *node)
+{
+    for (size_t w = 0; w < node->worker_count; w++)
+        if (!worker_done(node->workers[w]))
+            return false;
+    return true;
+}
+
+static const char *port_of_lane(const struct phase_run *run, const struct lane *lane)
+{
+    const struct own_rank *own = lanes_owner(run, lane)->own;
+
+    return run->trial->node->ports[own->port].doc->conf.name;
+}
+
+/* Whose frames most of a lane's misdelivered ones are: the port that the switch lost track of. */
+static const char *most_flooded(const struct phase_run *run, const struct lane *lane)
+{
+    const struct strays *strays = &lane->request.count->strays;
+    const struct trial_part *part = lanes_owner(run, lane)->own->part;
+    uint64_t most = 0;
+    const char *name = "ports unknown";
+
+    for (uint32_t i = 0; i < STRAYS_SLOTS; i++) {
+        uint64_t frames = 0;
+
+        for (uint32_t j = 0; j < STRAYS_SLOTS; j++)
+            if (strays->flows[j].dst == strays->flows[i].dst)
+                frames += strays->flows[j].frames;
+        if (frames > most && strays->flows[i].dst < part->n) {
+            most = frames;
+            name = part->ranks[strays->flows[i].dst]->name;
+        }
+    }
+    return name;
+}
+
+/* A port that hears what is meant for others knows that the switch floods, and only those who send
+ * can end that: so it ends the run for all of them. */
+static int check_floods(const struct phase_run *run)
+{
+    struct node *node = run->trial->node;
+
+    for (size_t w = 0; w < node->worker_count; w++) {
+        const struct worker_task *task = &run->tasks[w];
+        const struct lane *lane;
+        struct err err = {0};
+
+        if (task->count == 0 || !worker_done(node->workers[w]) || task->end != TASK_FLOODED)
+            continue;
+        lane = task->lanes[task->flooded].lane;
+        err_set(&err, -ECONNABORTED,
+                "trial %u: the switch floods: port %s got %llu frames for other ports, most for %s "
+                "(has it lost its link?), and flood_limit is %llu",
+                run->trial->doc->id, port_of_lane(run, lane),
+                (unsigned long long)atomic_load(task->lanes[task->flooded].foreign),
+                most_flooded(run, lane), (unsigned long long)task->flood_limit);
+        return node_fail(node, 3, &err);
+    }
+    return 0;
+}
+
+/* A sequence of phases. Some of them are at hand: one may have ended and wait to be concluded, one
+ * runs, AHEAD more are begun. */
+struct sequence {
+    struct trial *trial;
+    const uint32_t *numbers;
+    size_t count;
+    size_t begun; /* so many of them are */
+    size_t ahead; /* so many are begun while one runs */
+    struct phase_run runs[AHEAD + 2];
+};
+
+static struct phase_run *run_of(struct sequence *sequence, size_t index)
+{
+    return index < sequence->count ? &sequence->runs[index % (AHEAD + 2)] : NULL;
+}
+
+/* Begins the next phase. What a failure says waits in the run until the phase's turn. */
+static void begin(struct sequence *sequence)
+{
+    struct phase_run *run = run_of(sequence, sequence->begun);
+
+    *run = (struct phase_run){.trial = sequence->trial,
+                              .number = sequence->numbers[sequence->begun++]};
+    run->failed = lanes_begin(run, &run->err);
+}
+
+static bool pending(const struct phase_run *run)
+{
+    return !run->ready && run->failed == 0;
+}
+
+static void advance(struct phase_run *run)
+{
+    struct err err = {0};
+    int rc = lanes_advance(run, &err);
+
+    run->ready = rc == 0;
+    if (rc < 0 && rc != -EAGAIN) {
+        run->failed = rc;
+        run->err = err;
+    }
+}
+
+/* Goes ahead with the phases behind this one; the first that is not ready, or NULL. */
+static const struct phase_run *go_ahead(struct sequence *sequence, size_t index)
+{
+    const struct phase_run *first = NULL;
+
+    while (sequence->begun <= index + sequence->ahead && sequence->begun < sequence->count)
+        begin(sequence);
+    for (size_t i = sequence->begun; i-- > index + 1;) {
+        struct phase_run *run = run_of(sequence, i);
+
+        if (pending(run))
+            advance(run);
+        if (pending(run))
+            first = run;
+    }
+    return first;
+}
+
+/* A turn of the node's loop that goes ahead, too. */
+static int turn(struct sequence *sequence, size_t index, int64_t most_ns)
+{
+    const struct phase_run *first = go_ahead(sequence, index);
+
+    if (first == NULL)
+        return node_turn(sequence->trial->node, clock_now() + most_ns);
+    most_ns = most_ns < AHEAD_NS ? most_ns : AHEAD_NS;
+    return node_turn_or(sequence->trial->node, clock_now() + most_ns, lanes_settle_fd(first));
+}
+
+/* Interim results are fetched before there is no more room for them. */
+static int64_t longest_wait_ns(const struct doc_trial *doc)
+{
+    int64_t room_ns = doc->interim_ns * INTERIM_ROOM / 4;
+
+    return room_ns > 0 && room_ns < PROGRESS_NS ? room_ns : PROGRESS_NS;
+}
+
+/* Keeps the node's loop going until the workers are done. */
+static int await_workers(struct sequence *sequence, size_t index)
+{
+    struct phase_run *run = run_of(sequence, index);
+    struct node *node = sequence->trial->node;
+    int64_t last_ns = clock_now(), watched_ns = last_ns;
+    int64_t wait_ns = longest_wait_ns(sequence->trial->doc);
+    int rc = 0, links;
+
+    while (!workers_done(node)) {
+        if (rc == 0)
+            rc = turn(sequence, index, wait_ns);
+        else
+            node_turn(node, clock_now() + NS_PER_MS);
+        rc = rc < 0 ? rc : check_floods(run);
+        report_interim(run, false);
+        if (clock_now() - last_ns >= PROGRESS_NS)
+            report_progress(run, &last_ns);
+        if (rc == 0 && clock_now() - watched_ns >= LINKS_NS) {
+            rc = ports_watch_links(node);
+            watched_ns = clock_now();
+        }
+        if (rc < 0) /* node_turn no longer waits: do not spin */
+            clock_sleep_until(clock_now() + NS_PER_MS / 2);
+    }
+    links = ports_watch_links(node); /* one that went down may be why all this ended */
+    rc = rc < 0 ? rc : links;
+    return rc < 0 ? rc : check_floods(run);
+}
+
+/* Nobody says that all are through: what partners may still need, acknowledgements and bytes that
+ * they have not read, stays until they should be. */
+static int hold_by_clock(const struct phase_run *run)
+{
+    int64_t until_ns = run->template.start_ns + clock_hold_ns(run);
+    int rc = 0;
+
+    while (rc == 0 && clock_now() < until_ns)
+        rc = node_turn(run->trial->node, until_ns);
+    return rc;
+}
+
+static void read_hardware(struct phase_run *run, bool before)
+{
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+        struct node_port *port = &run->trial->node->ports[lane->own->port];
+
+        if (lane->lane != NULL)
+            run->trial->transport->hardware(port->open, before ? &lane->before : &lane->after);
+    }
+}
+
+/* The counts of a phase begin where those of the one before it ended. */
+static void continue_counts(struct phase_run *run, const struct phase_run *last)
+{
+    const struct trial *trial = run->trial;
+
+    run->begin = last->end;
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+
+        if (last->lanes[i].lane != NULL)
+            lane->before = last->lanes[i].after;
+        else if (lane->lane != NULL)
+            trial->transport->hardware(trial->node->ports[lane->own->port].open, &lane->before);
+    }
+}
+
+/* --- one after the other --- */
+
+static struct phase_cost cost_now(void)
+{
+    return (struct phase_cost){
+        .at_ns = clock_now(), .process_s = cpu_process_s(), .idle_s = cpu_idle_s()};
+}
+
+/* The first phase, and one that was not ready everywhere when the one before it ended. The ports'
+ * counters are read before the barrier: behind it a partner may have begun. */
+static int make_ready(struct phase_run *run)
+{
+    int rc = lanes_prepare(run);
+
+    if (rc < 0)
+        return rc;
+    read_hardware(run, true);
+    return agree_on_start(run);
+}
+
+static void begin_interims(const struct phase_run *run)
+{
+    const struct phase *phase = &run->template;
+    const struct interim_grid grid = {
+        .open_ns = phase->open_ns,
+        .step_ns = run->trial->doc->interim_ns,
+        .close_ns = phase->stop_ns == CLOCK_NEVER ? CLOCK_NEVER : phase->close_ns,
+    };
+
+    for (size_t i = 0; i < run->lane_count; i++)
+        for (uint32_t q = 0; run->lanes[i].interim.bytes != NULL && q < run->lanes[i].queue_count;
+             q++)
+            interim_begin(run->lanes[i].queues[q].interim, &grid);
+}
+
+/* As many threads as this node has workers, whether they send in this phase or not. */
+static void begin_computing(struct phase_run *run)
+{
+    const struct doc_pingpong *doc = run->trial->doc->pingpong;
+    struct compute_conf conf = {
+        .threads = (unsigned)run->trial->node->worker_count,
+        .share = doc != NULL ? doc->compute : 0,
+        .start_ns = run->template.start_ns,
+        .messages_ns = run->template.start_ns + run->template.pingpong.quiet_ns,
+    };
+    int rc = conf.share > 0 && !phase_is_probe(run) ? compute_start(&run->compute, &conf) : 0;
+
+    if (rc < 0)
+        report_compute_failed(run, rc);
+}
+
+/* Gives the lanes to the workers, who wait for the start. */
+static void hand_over(struct phase_run *run, const struct phase_run *last)
+{
+    struct node *node = run->trial->node;
+
+    records_hold(node->records, node->shares);
+    set_times(run, run->start_run_ns - run->offset_ns);
+    begin_interims(run);
+    deal_lanes(run);
+    for (size_t w = 0; w < node->worker_count; w++)
+        if (run->tasks[w].count > 0)
+            worker_run(node->workers[w], &run->tasks[w]);
+    begin_computing(run);
+    if (last == NULL)
+        run->begin = cost_now();
+    else
+        continue_counts(run, last);
+    report_late(run);
+}
+
+/* Whatever can wait leaves the cores to the nodes and workers that are on their way to the start.
+ */
+static void await_start(const struct phase_run *run)
+{
+    struct node *node = run->trial->node;
+    int64_t begun_ns = run->template.start_ns + BEGINNING_NS;
+
+    while (clock_now() < begun_ns && !workers_done(node))
+        if (node_turn(node, begun_ns) < 0)
+            return; /* it will say so again */
+}
+
+/* The next phase, if it is begun. A little patience with it now saves a barrier later. */
+static struct phase_run *await_next(struct sequence *sequence, size_t index)
+{
+    struct phase_run *next = index + 1 < sequence->begun ? run_of(sequence, index + 1) : NULL;
+    int64_t until_ns = clock_now() + GRACE_NS;
+
+    while (next != NULL && pending(next) && clock_now() < until_ns)
+        if (turn(sequence, index, AHEAD_NS) < 0)
+            break; /* it will say so again */
+    return next;
+}
+
+/* From its start to what all nodes say of it. */
+static int see_through(struct sequence *sequence, size_t index)
+{
+    struct phase_run *run = run_of(sequence, index);
+    int rc;
+
+    go_ahead(sequence, index);
+    rc = await_workers(sequence, index);
+    records_hold(run->trial->node->records, false);
+    if (run->compute != NULL)
+        compute_stop(run->compute);
+    check_schedules(run);
+    lanes_gather(run);
+    read_hardware(run, false);
+    run->end = cost_now();
+    agree_note_start(run);
+    if (rc == 0 && phase_goes_by_clock(run))
+        rc = hold_by_clock(run);
+    if (rc == 0)
+        rc = agree_on_end(run, await_next(sequence, index));
+    if (rc < 0)
+        agree_alone(run);
+    return rc;
+}
+
+/* Writes the records of a phase that has ended, and lets its lanes go. */
+static void conclude(struct phase_run *run)
+{
+    if (run == NULL)
+        return;
+    report_lane_errors(run);
+    report_interim(run, true);
+    if (phase_is_probe(run))
+        report_probe(run);
+    else
+        report_phase(run);
+    report_samples(run);
+    report_compute(run);
+    lanes_release(run);
+    *run = (struct phase_run){0};
+}
+
+/* One phase. The one before it is concluded before this one is made ready; or, if it is ready
+ * already, once it has started. */
+static int perform(struct sequence *sequence, size_t index, struct phase_run **last)
+{
+    struct phase_run *run = run_of(sequence, index);
+
+    if (!run->agreed) {
+        conclude(*last);
+        *last = NULL;
+        if (index == sequence->begun)
+            begin(sequence);
+        if (make_ready(run) < 0)
+            return -ECANCELED;
+    }
+    hand_over(run, *last);
+    await_start(run);
+    conclude(*last);
+    *last = run;
+    return see_through(sequence, index);
+}
+
+/* What the drain's silence costs is no less for being early. */
+static size_t phases_ahead(const struct trial *trial)
+{
+    return trial->transport->knows_end && !trial->doc->by_clock ? AHEAD : 0;
+}
+
+int phase_sequence(struct trial *trial, const uint32_t *numbers, size_t count, uint32_t *states)
+{
+    struct sequence sequence = {
+        .trial = trial, .numbers = numbers, .count = count, .ahead = phases_ahead(trial)};
+    struct phase_run *last = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = perform(&sequence, i, &last);
+        *states |= last != NULL ? last->outcome.states : 0;
+    }
+    conclude(last);
+    for (size_t i = 0; i < AHEAD + 2; i++)
+        lanes_release(&sequence.runs[i]);
+    return rc;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A trial: all phases of one plan at one setting, barrier to barrier.
+ */
+#include "phase_run.h"
+
+#include "clock.h"
+#include "log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define PROBES_MOST 3 /* so often a plan is probed at most */
+
+/* The port behind a rank: it must exist, in the part's network, and have no other rank. */
+static int find_rank(const struct trial *trial, struct trial_part *part, uint32_t rank,
+                     struct err *err)
+{
+    const struct node *node = trial->node;
+    const char *name = part->doc->ranks[rank];
+    const struct node_place *place = job_find_place(node, name);
+    const struct port_conf *conf;
+
+    if (place == NULL)
+        return err_set(err, -EINVAL, "trial %u: rank %u is port '%s', which no node has",
+                       trial->doc->id, rank, name);
+    conf = &node->job->nodes[place->node].ports[place->port].conf;
+    if (strcmp(conf->network, part->doc->network) != 0)
+        return err_set(err, -EINVAL, "trial %u: port %s is in network %s, not in %s",
+                       trial->doc->id, name, conf->network, part->doc->network);
+    if (trial->taken[place - node->places])
+        return err_set(err, -EINVAL, "trial %u: port %s has two ranks", trial->doc->id, name);
+    trial->taken[place - node->places] = true;
+    part->ranks[rank] = place;
+    return 0;
+}
+
+static int make_ranks(struct trial *trial, struct trial_part *part, struct err *err)
+{
+    int rc = 0;
+
+    part->n = part->doc->ranks_count;
+    part->ranks = calloc(part->n, sizeof(*part->ranks));
+    if (part->ranks == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t rank = 0; rank < part->n && rc == 0; rank++)
+        rc = find_rank(trial, part, rank, err);
+    return rc;
+}
+
+/* Steps wait for each other in no other traffic, and nothing else does in this one. */
+static int check_schedule(const struct trial *trial, const struct pattern_plan *plan,
+                          struct err *err)
+{
+    const struct doc_trial *doc = trial->doc;
+    bool wanted = doc->traffic == TRAFFIC_SCHEDULE;
+
+    if (wanted != pattern_is_scheduled(plan))
+        return err_set(err, -EINVAL,
+                       wanted ? "trial %u: traffic: schedule needs a pattern of steps, or local: "
+                                "true with pattern %s"
+                              : "trial %u: the steps of pattern %s need traffic: schedule",
+                       doc->id, doc->pattern.name);
+    if (doc->schedule != NULL && doc->schedule->compute && !pattern_verifies(plan))
+        return err_set(err, -EINVAL,
+                       "trial %u: pattern %s has no result that could be verified: leave compute "
+                       "out",
+                       doc->id, doc->pattern.name);
+    return 0;
+}
+
+static int make_plan(struct trial *trial, struct trial_part *part, struct err *err)
+{
+    const struct doc_pattern *doc = &trial->doc->pattern;
+    struct pattern_ranks *groups = calloc(doc->groups_count + 1, sizeof *groups);
+    struct pattern_request request;
+    char why[512] = "";
+    int rc;
+
+    if (groups == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    doc_pattern_request(doc, part->n, trial->doc->seed, groups, &request);
+    rc = pattern_plan_make(&part->plan, &request, why, sizeof why);
+    free(groups);
+    if (rc < 0)
+        return err_set(err, rc, "trial %u: %s", trial->doc->id, why);
+    rc = check_schedule(trial, part->plan, err);
+    if (rc < 0)
+        return rc;
+    if (pattern_phases(part->plan) > trial->phase_count)
+        trial->phase_count = pattern_phases(part->plan);
+    return 0;
+}
+
+/* This node's ranks of a part, appended to trial->own, which has room for all its ports. */
+static void find_own(struct trial *trial, uint32_t part_index)
+{
+    const struct trial_part *part = &trial->parts[part_index];
+
+    for (uint32_t rank = 0; rank < part->n; rank++) {
+        if (part->ranks[rank] == NULL || part->ranks[rank]->node != trial->node->self)
+            continue;
+        trial->own[trial->own_count++] = (struct own_rank){
+            .part = part,
+            .part_index = part_index,
+            .rank = rank,
+            .port = part->ranks[rank]->port,
+        };
+    }
+}
+
+static int check_phases(const struct trial *trial, struct err *err)
+{
+    const struct doc_trial *doc = trial->doc;
+
+    for (unsigned i = 0; i < doc->phases_count; i++)
+        if (doc->phases[i] >= trial->phase_count)
+            return err_set(err, -EINVAL, "trial %u: phase %u: the plan has phases 0 to %u", doc->id,
+                           doc->phases[i], trial->phase_count - 1);
+    return 0;
+}
+
+static int make_parts(struct trial *trial, struct err *err)
+{
+    const struct doc_trial *doc = trial->doc;
+    int rc = 0;
+
+    trial->parts = calloc(doc->parts_count, sizeof *trial->parts);
+    trial->own = calloc(trial->node->port_count + 1, sizeof *trial->own);
+    trial->taken = calloc(trial->node->place_count + 1, sizeof *trial->taken);
+    if (trial->parts == NULL || trial->own == NULL || trial->taken == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < doc->parts_count && rc == 0; i++) {
+        trial->parts[i].doc = &doc->parts[i];
+        rc = make_ranks(trial, &trial->parts[i], err);
+        if (rc == 0)
+            rc = make_plan(trial, &trial->parts[i], err);
+        if (rc == 0)
+            find_own(trial, i);
+    }
+    return rc == 0 ? check_phases(trial, err) : rc;
+}
+
+static void free_parts(struct trial *trial)
+{
+    for (uint32_t i = 0; trial->parts != NULL && i < trial->doc->parts_count; i++) {
+        free(trial->parts[i].ranks);
+        pattern_plan_free(trial->parts[i].plan);
+    }
+    free(trial->parts);
+    free(trial->own);
+    free(trial->taken);
+}
+
+/* One descriptor for those of all ports. Without it lanes are settled by the clock, a little later.
+ */
+static void watch_ports(struct trial *trial)
+{
+    const struct transport *transport = trial->transport;
+
+    if (transport->settle_fd == NULL)
+        return;
+    trial->settle_fd = epoll_create1(EPOLL_CLOEXEC);
+    for (size_t i = 0; trial->settle_fd >= 0 && i < trial->own_count; i++) {
+        struct epoll_event event = {.events = EPOLLIN};
+        int fd = transport->settle_fd(trial->node->ports[trial->own[i].port].open);
+
+        epoll_ctl(trial->settle_fd, EPOLL_CTL_ADD, fd, &event);
+    }
+}
+
+/* Opens the ports of this trial and tells the other nodes where they are. */
+static int open_ports(struct trial *trial, struct err *err)
+{
+    struct node *node = trial->node;
+    uint32_t *ports = calloc(trial->own_count + 1, sizeof *ports);
+    int rc;
+
+    if (ports == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < trial->own_count; i++)
+        ports[i] = trial->own[i].port;
+    rc = ports_use(node, trial->transport, ports, trial->own_count);
+    free(ports);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < trial->own_count && rc == 0; i++) {
+        const struct own_rank *own = &trial->own[i];
+        struct blob blob = {0};
+
+        trial->transport->address(node->ports[own->port].open, &blob);
+        rc =
+            control_publish(node->control, trial_blob_id(trial, own->part_index, own->rank), &blob);
+    }
+    if (rc < 0)
+        return err_set(err, rc, "trial %u: can't publish addresses: %s", trial->doc->id,
+                       strerror(-rc));
+    return ports_await_link(node);
+}
+
+/* Nobody asks another for its address, or sends, before the ports of all nodes are open and have a
+ * link. */
+static int meet(struct trial *trial)
+{
+    struct barrier_values values;
+
+    node_no_values(&values);
+    return node_barrier(trial->node, &values);
+}
+
+/* Before the first trial of a transport that measures times; on one machine by one node, because
+ * all of them share its cores. */
+static void measure_floor(const struct trial *trial)
+{
+    struct node *node = trial->node;
+    const struct transport *transport = trial->transport;
+    struct latency *floor;
+    struct err err = {0};
+
+    if (trial->doc->latency == NULL || transport->floor == NULL || node->floor_of == transport ||
+        (node->self != 0 && control_clocks(node->control).with_node_0))
+        return;
+    node->floor_of = transport;
+    floor = calloc(LATENCY_KINDS, sizeof *floor);
+    if (floor == NULL)
+        return;
+    if (transport->floor(&node->run, floor, &err) == 0)
+        report_floor(trial, floor);
+    else
+        log_info("the floor of %s is not known: %s", transport->name, err.text);
+    free(floor);
+}
+
+static int run_phases(struct trial *trial, uint32_t *states)
+{
+    const struct doc_trial *doc = trial->doc;
+    uint32_t count = doc->phases != NULL ? doc->phases_count : trial->phase_count;
+    uint32_t *numbers = calloc((size_t)count + 1, sizeof *numbers);
+    struct err err = {0};
+    int rc;
+
+    if (numbers == NULL) {
+        err_set(&err, -ENOMEM, "out of memory");
+        return node_fail(trial->node, 3, &err);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        numbers[i] = doc->phases != NULL ? doc->phases[i] : i;
+    rc = phase_sequence(trial, numbers, count, states);
+    free(numbers);
+    return rc;
+}
+
+/* Whether all partners can be reached. Frames are asked for again before a pair is called
+ * unreachable; where a transport has connections, those ask again by themselves. */
+static int probe_plan(struct trial *trial, uint32_t *states)
+{
+    static const uint32_t probe = PHASE_PROBE;
+    int rc;
+
+    trial->probes_left = trial->transport->knows_end ? 1 : PROBES_MOST;
+    do {
+        trial->probes_left--;
+        *states = 0;
+        rc = phase_sequence(trial, &probe, 1, states);
+    } while (rc == 0 && (*states & STATE_UNREACHABLE) != 0 && trial->probes_left > 0);
+    return rc;
+}
+
+/* The probe, and the phases if it got through everywhere. */
+static int run_plan(struct trial *trial)
+{
+    const struct doc_trial *doc = trial->doc;
+    const char *state = "partial";
+    uint32_t states = 0;
+    int rc = 0;
+
+    if (doc->probe == NULL || *doc->probe)
+        rc = probe_plan(trial, &states);
+    if (rc == 0 && (states & STATE_UNREACHABLE) != 0)
+        state = "unreachable";
+    else if (rc == 0 && (rc = run_phases(trial, &states)) == 0 && (states & STATE_BROKEN) == 0)
+        state = "complete";
+    report_trial(trial, state);
+    if (strcmp(state, "complete") != 0 && trial->node->status == 0)
+        trial->node->status = 3;
+    return rc;
+}
+
+/* Names the transports of this build that execute schedules. */
+static void list_steppers(char *text, size_t room)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; transports[i] != NULL && used < room; i++)
+        if (transports[i]->schedules)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used > 0 ? ", " : "",
+                                     transports[i]->name);
+}
+
+static int check_traffic(const struct trial *trial, struct err *err)
+{
+    const struct doc_trial *doc = trial->doc;
+    char steppers[64];
+
+    if (doc->traffic == TRAFFIC_PINGPONG && !trial->transport->pingpong)
+        return err_set(err, -EINVAL,
+                       "trial %u: %s does not carry messages there and back (pingpong)", doc->id,
+                       doc->transport);
+    if (doc->traffic == TRAFFIC_SCHEDULE && !trial->transport->schedules) {
+        list_steppers(steppers, sizeof steppers);
+        return err_set(err, -EINVAL,
+                       "trial %u: %s does not execute schedules (sync: local); in this build do: "
+                       "%s",
+                       doc->id, doc->transport, steppers);
+    }
+    return 0;
+}
+
+int trial_run(struct node *node, const struct doc_trial *doc)
+{
+    struct trial trial = {
+        .node = node,
+        .doc = doc,
+        .transport = transport_find(doc->transport),
+        .begun_ns = clock_now(),
+        .settle_fd = -1,
+    };
+    struct err err = {0};
+    int rc;
+
+    if (trial.transport == NULL) {
+        err_set(&err, -EINVAL, "trial %u: this build has no transport %s", doc->id, doc->transport);
+        return node_fail(node, node_status_for(-EINVAL), &err);
+    }
+    if (check_traffic(&trial, &err) < 0)
+        return node_fail(node, node_status_for(-EINVAL), &err);
+    lead_init(&trial.lead, node->sleeps);
+    rc = make_parts(&trial, &err);
+    if (rc == 0)
+        rc = open_ports(&trial, &err);
+    if (rc == 0) {
+        watch_ports(&trial);
+        node_claim(node, true);
+        measure_floor(&trial);
+        rc = meet(&trial);
+    }
+    if (rc == 0)
+        rc = run_plan(&trial);
+    node_claim(node, false);
+    if (rc < 0 && err.text[0] != '\0')
+        rc = node_fail(node, node_status_for(rc), &err);
+    if (trial.settle_fd >= 0)
+        close(trial.settle_fd);
+    free_parts(&trial);
+    return rc;
+}

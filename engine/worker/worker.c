@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "worker.h"
+
+#include "clock.h"
+#include "cpu_placement.h"
+#include "lock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define LISTEN_NS (650 * NS_PER_US)  /* a sleeping worker looks at its ports at least so often */
+#define CHECK_NS (2 * NS_PER_MS)     /* ends, stops and floods are looked for so often */
+#define IDLE_NS (20 * NS_PER_MS)     /* between phases ports are visited so often */
+#define QUIET_NS (50 * NS_PER_US)    /* ... and so often by one that polls for nothing to send */
+#define AWAY_NS NS_PER_MS            /* a lane that was not polled for so long has a backlog ... */
+#define BACKLOG_POLLS 256            /* ... of which so many polls take more than a ring holds */
+#define PROGRESS_NS (50 * NS_PER_MS) /* progress is summed so often */
+
+struct worker {
+    struct worker_conf conf;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct worker_task *task; /* NULL: none waits or runs */
+    bool running;             /* the thread is inside the task or visits the ports */
+    bool ending;
+    struct worker_port *ports;
+    size_t port_count;
+    atomic_bool stop;
+    int64_t moved_ns; /* when progress was last seen */
+    uint64_t random;
+};
+
+/* xorshift64* (Vigna 2016): an order of visits needs speed, not strength. */
+static uint64_t next_random(struct worker *worker)
+{
+    worker->random ^= worker->random >> 12;
+    worker->random ^= worker->random << 25;
+    worker->random ^= worker->random >> 27;
+    return worker->random * 0x2545f4914f6cdd1dULL;
+}
+
+static void shuffle(struct worker *worker, struct worker_lane *lanes, size_t count)
+{
+    for (size_t i = count; i > 1; i--) {
+        size_t j = (size_t)(((next_random(worker) >> 32) * i) >> 32);
+        struct worker_lane swap = lanes[i - 1];
+
+        lanes[i - 1] = lanes[j];
+        lanes[j] = swap;
+    }
+}
+
+static void account(const struct worker_lane *lane)
+{
+    if (lane->transport->account != NULL)
+        lane->transport->account(lane->lane);
+}
+
+static void copy_counts(const struct worker_lane *lane, bool closing)
+{
+    struct lane_request *request = &lane->lane->request;
+
+    account(lane);
+    for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
+        struct flow_side *side = i < request->send_count
+                                     ? request->sends[i].side
+                                     : request->receives[i - request->send_count].side;
+
+        if (closing)
+            side->window.close = side->live;
+        else
+            side->window.open = side->live;
+    }
+}
+
+/* The end of the window that a lane has yet to pass. */
+static int64_t next_end_ns(const struct phase *phase, const struct worker_lane *lane)
+{
+    if (lane->opened_ns == 0)
+        return phase->open_ns;
+    return lane->closed_ns == 0 ? phase->close_ns : CLOCK_NEVER;
+}
+
+/* Copies a lane's counters at the ends of the window that it has passed. */
+static void mark_window(const struct phase *phase, struct worker_lane *lane, int64_t now_ns)
+{
+    if (lane->opened_ns == 0 && now_ns >= phase->open_ns) {
+        copy_counts(lane, false);
+        lane->opened_ns = now_ns;
+    }
+    if (lane->opened_ns != 0 && lane->closed_ns == 0 && now_ns >= phase->close_ns) {
+        copy_counts(lane, true);
+        lane->closed_ns = now_ns;
+    }
+}
+
+/* Polls a lane that passes an end of the window, and marks that. What came, and was due, before
+ * now belongs before the mark: whoever was away polls until nothing of it is left (within bounds: a
+ * lane may always have more). `now_ns`: of the mark. */
+static int64_t pass_end(const struct phase *phase, struct worker_lane *lane, int64_t *now_ns)
+{
+    unsigned polls = *now_ns - lane->polled_ns < AWAY_NS ? 1 : BACKLOG_POLLS;
+    int64_t due_ns = lane->transport->poll(lane->lane, *now_ns);
+
+    while (due_ns <= *now_ns && --polls > 0) {
+        *now_ns = clock_now();
+        due_ns = lane->transport->poll(lane->lane, *now_ns);
+    }
+    mark_window(phase, lane, *now_ns);
+    return due_ns;
+}
+
+/* Marks what has come of each flow, of all lanes at nearly the same time. */
+static void mark_interim(struct worker_task *task, int64_t now_ns)
+{
+    task->interim_ns = CLOCK_NEVER;
+    for (size_t i = 0; i < task->count; i++) {
+        const struct worker_lane *lane = &task->lanes[i];
+        int64_t due_ns = CLOCK_NEVER;
+
+        if (lane->interim != NULL) {
+            account(lane);
+            due_ns = interim_mark(lane->interim, lane->lane->request.receives, now_ns);
+        }
+        task->interim_ns = due_ns < task->interim_ns ? due_ns : task->interim_ns;
+    }
+}
+
+/* Frames for others that have come to the lane's port, as far as its workers have told. */
+static uint64_t count_foreign(struct worker_lane *lane)
+{
+    uint64_t own = lane->lane->request.count->misdelivered;
+    uint64_t fresh = own - lane->foreign_told;
+
+    lane->foreign_told = own;
+    return atomic_fetch_add(lane->foreign, fresh) + fresh;
+}
+
+static bool flooded(struct worker_task *task)
+{
+    for (size_t i = 0; task->flood_limit > 0 && i < task->count; i++) {
+        if (count_foreign(&task->lanes[i]) > task->flood_limit) {
+            task->flooded = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t moved_bytes(const struct lane_flow *flows, uint32_t count)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct flow_count *live = &flows[i].side->live;
+
+        bytes += live->frames > 0 ? live->frame_bytes + live->frames * FRAME_OVERHEAD_L1
+                                  : live->payload_bytes;
+    }
+    return bytes;
+}
+
+/* Tells the lane's port what the lane has moved since the last time; whether it has. */
+static bool tell_progress(struct worker_lane *lane)
+{
+    const struct lane_request *request = &lane->lane->request;
+    uint64_t offered, delivered;
+    bool moved;
+
+    account(lane);
+    offered = moved_bytes(request->sends, request->send_count);
+    delivered = moved_bytes(request->receives, request->receive_count);
+    moved = offered != lane->offered_told || delivered != lane->delivered_told;
+    if (lane->progress != NULL) {
+        atomic_fetch_add(&lane->progress->offered_bytes, offered - lane->offered_told);
+        atomic_fetch_add(&lane->progress->delivered_bytes, delivered - lane->delivered_told);
+    }
+    lane->offered_told = offered;
+    lane->delivered_told = delivered;
+    return moved;
+}
+
+static void sum_progress(struct worker *worker, struct worker_task *task, int64_t now_ns)
+{
+    for (size_t i = 0; i < task->count; i++)
+        if (tell_progress(&task->lanes[i]))
+            worker->moved_ns = now_ns;
+}
+
+static int64_t last_arrival(const struct worker_task *task)
+{
+    int64_t last_ns = 0;
+
+    for (size_t i = 0; i < task->count; i++)
+        if (task->lanes[i].lane->arrived_ns > last_ns)
+            last_ns = task->lanes[i].lane->arrived_ns;
+    return last_ns;
+}
+
+static int64_t later(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* What all lanes of a task say of their end. A broken lane waits for nothing more. */
+struct lanes_state {
+    bool sent;          /* none will send more */
+    bool received;      /* all know that nothing more will come */
+    bool silence_tells; /* those that do not know it never will */
+};
+
+static struct lanes_state ask_lanes(const struct worker_task *task)
+{
+    struct lanes_state all = {true, true, true};
+
+    for (size_t i = 0; i < task->count; i++) {
+        const struct lane *lane = task->lanes[i].lane;
+        bool broken = lane->error.text[0] != '\0';
+        bool whole = lane->received_all || broken;
+
+        all.sent = all.sent && (lane->sent_all || broken);
+        all.received = all.received && whole;
+        all.silence_tells = all.silence_tells &&
+                            (whole || !(task->lanes[i].transport->knows_end || lane->knows_end));
+    }
+    return all;
+}
+
+static bool silent(const struct worker_task *task, int64_t now_ns)
+{
+    return now_ns - later(task->nominal_end_ns, last_arrival(task)) >= task->drain_silence_ns;
+}
+
+/* When something last moved. Messages of a schedule without bytes, and its barriers', are in no
+ * count: a rank that idles receives no others. */
+static int64_t last_moved(const struct worker *worker, const struct worker_task *task)
+{
+    if (task->phase->traffic != TRAFFIC_SCHEDULE)
+        return worker->moved_ns;
+    return later(worker->moved_ns, last_arrival(task));
+}
+
+static bool waits_patiently(const struct worker_task *task)
+{
+    for (size_t i = 0; i < task->count; i++)
+        if (task->lanes[i].lane->patient && task->lanes[i].lane->error.text[0] == '\0')
+            return true;
+    return false;
+}
+
+/* A stream's drain is bounded from its stop, a transfer's and a schedule's from when something last
+ * moved: they take as long as the network needs. */
+static bool limit_reached(const struct worker *worker, const struct worker_task *task,
+                          int64_t now_ns)
+{
+    bool timed = phase_is_timed(task->phase) && task->phase->traffic != TRAFFIC_SCHEDULE;
+    int64_t since_ns = task->nominal_end_ns;
+
+    if (waits_patiently(task))
+        return false;
+    if (!timed)
+        since_ns = later(since_ns, last_moved(worker, task));
+    return now_ns - since_ns >= task->drain_max_ns;
+}
+
+/* Housekeeping, some hundred times a second: true when the task is over, and task->end says how. */
+static bool task_over(const struct worker *worker, struct worker_task *task, int64_t now_ns)
+{
+    struct lanes_state all = ask_lanes(task);
+
+    if (atomic_load(&worker->stop))
+        task->end = TASK_STOPPED;
+    else if (flooded(task))
+        task->end = TASK_FLOODED;
+    else if (all.sent && ((all.received && now_ns >= task->phase->close_ns) ||
+                          (all.silence_tells && silent(task, now_ns))))
+        task->end = TASK_DRAINED;
+    else if (limit_reached(worker, task, now_ns))
+        task->end = TASK_LIMIT;
+    else
+        return false;
+    return true;
+}
+
+/* One round. `now_ns`: the clock as the last lane was given it; reading it once more would cost as
+ * much as sending three frames. */
+static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64_t *now_ns)
+{
+    int64_t wake_ns = CLOCK_NEVER;
+
+    shuffle(worker, task->lanes, task->count);
+    *now_ns = clock_now();
+    for (size_t i = 0; i < task->count; i++) {
+        struct worker_lane *lane = &task->lanes[i];
+        int64_t end_ns, due_ns;
+
+        if (i > 0)
+            *now_ns = clock_now();
+        if (*now_ns >= next_end_ns(task->phase, lane))
+            due_ns = pass_end(task->phase, lane, now_ns);
+        else
+            due_ns = lane->transport->poll(lane->lane, *now_ns);
+        lane->polled_ns = *now_ns;
+        end_ns = next_end_ns(task->phase, lane);
+        due_ns = due_ns < end_ns ? due_ns : end_ns;
+        wake_ns = wake_ns < due_ns ? wake_ns : due_ns;
+    }
+    return wake_ns;
+}
+
+/* Lets each lane see that it must send no more, and completes the windows. */
+static void close_lanes(struct worker_task *task)
+{
+    int64_t now_ns = clock_now();
+
+    for (size_t i = 0; i < task->count; i++) {
+        struct worker_lane *lane = &task->lanes[i];
+
+        if (lane->lane->stop_ns > now_ns)
+            lane->lane->stop_ns = now_ns;
+        if (task->end == TASK_STOPPED || task->end == TASK_FLOODED)
+            lane->transport->poll(lane->lane, now_ns);
+        if (lane->opened_ns == 0) {
+            copy_counts(lane, false);
+            lane->opened_ns = now_ns;
+        }
+        if (lane->closed_ns == 0) {
+            copy_counts(lane, true);
+            lane->closed_ns = now_ns;
+        }
+    }
+}
+
+/* One descriptor for all lanes that have one to wake a sleeper; -1: none has. */
+static int watch_lanes(const struct worker_task *task)
+{
+    int all = -1;
+
+    for (size_t i = 0; i < task->count; i++) {
+        const struct worker_lane *lane = &task->lanes[i];
+        struct epoll_event event = {.events = EPOLLIN};
+        int fd = lane->transport->wake_fd != NULL ? lane->transport->wake_fd(lane->lane) : -1;
+
+        if (fd >= 0 && all < 0)
+            all = epoll_create1(EPOLL_CLOEXEC);
+        if (fd >= 0 && all >= 0)
+            (void)epoll_ctl(all, EPOLL_CTL_ADD, fd, &event); /* lanes of one port share theirs */
+    }
+    return all;
+}
+
+/* Gives the core away until then, or until a lane has something to do. */
+static void rest_until(int64_t wake_ns, int lanes_fd)
+{
+    struct pollfd lanes = {.fd = lanes_fd, .events = POLLIN};
+    int64_t left_ns = wake_ns - clock_now();
+    struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
+
+    if (lanes_fd < 0)
+        clock_sleep_until(wake_ns);
+    else if (left_ns > 0)
+        (void)ppoll(&lanes, 1, &left, NULL);
+}
+
+/* The same by the lane's own way, if it is alone and has one. */
+static void rest(struct worker_task *task, int64_t wake_ns, int lanes_fd)
+{
+    const struct worker_lane *lane = task->lanes;
+
+    if (task->count != 1 || lane->transport->rest == NULL ||
+        !lane->transport->rest(lane->lane, wake_ns))
+        rest_until(wake_ns, lanes_fd);
+}
+
+/* How often the end is looked for. Lanes that wait for nothing more may be through: whoever would
+ * sleep now looks first. */
+static int64_t check_ns(const struct worker *worker, int64_t wake_ns)
+{
+    if (wake_ns != CLOCK_NEVER)
+        return CHECK_NS;
+    return worker->conf.sleeps ? 0 : QUIET_NS;
+}
+
+static void run_task(struct worker *worker, struct worker_task *task)
+{
+    int lanes_fd = worker->conf.sleeps ? watch_lanes(task) : -1;
+    int64_t checked_ns = 0;
+    int64_t summed_ns = 0;
+    int64_t now_ns;
+
+    worker->moved_ns = 0;
+    for (size_t i = 0; i < task->count; i++)
+        task->lanes[i].transport->start(task->lanes[i].lane, clock_now());
+    task->awake_ns = clock_now();
+    for (;;) {
+        int64_t wake_ns = poll_lanes(worker, task, &now_ns);
+
+        if (now_ns >= task->interim_ns)
+            mark_interim(task, now_ns);
+        if (now_ns - checked_ns >= check_ns(worker, wake_ns)) {
+            if (task_over(worker, task, now_ns))
+                break;
+            checked_ns = now_ns;
+        }
+        if (now_ns - summed_ns >= PROGRESS_NS) {
+            sum_progress(worker, task, now_ns);
+            summed_ns = now_ns;
+        }
+        if (worker->conf.sleeps) {
+            wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
+            rest(task, wake_ns, lanes_fd);
+        }
+    }
+    if (lanes_fd >= 0)
+        close(lanes_fd);
+    close_lanes(task);
+    sum_progress(worker, task, clock_now());
+}
+
+static void visit_ports(struct worker *worker)
+{
+    for (size_t i = 0; i < worker->port_count; i++)
+        if (worker->ports[i].transport->idle != NULL)
+            worker->ports[i].transport->idle(worker->ports[i].port, clock_now());
+}
+
+/* Waits for a task; false when the worker is to end. Called and returns with the lock held. */
+static bool await_task(struct worker *worker)
+{
+    while (worker->task == NULL && !worker->ending) {
+        struct timespec until;
+        int64_t wake_ns = clock_now() + IDLE_NS;
+
+        until.tv_sec = wake_ns / NS_PER_S;
+        until.tv_nsec = wake_ns % NS_PER_S;
+        if (pthread_cond_timedwait(&worker->changed, &worker->lock, &until) != ETIMEDOUT)
+            continue;
+        worker->running = true;
+        pthread_mutex_unlock(&worker->lock);
+        visit_ports(worker);
+        pthread_mutex_lock(&worker->lock);
+        worker->running = false;
+        pthread_cond_broadcast(&worker->changed);
+    }
+    return !worker->ending;
+}
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+    uint64_t one = 1;
+
+    if (worker->conf.sleeps)
+        cores_claim(CORES_IN_TIME);
+    pthread_mutex_lock(&worker->lock);
+    while (await_task(worker)) {
+        struct worker_task *task = worker->task;
+
+        worker->running = true;
+        pthread_mutex_unlock(&worker->lock);
+        run_task(worker, task);
+        pthread_mutex_lock(&worker->lock);
+        worker->running = false;
+        worker->task = NULL;
+        atomic_store(&worker->stop, false);
+        pthread_cond_broadcast(&worker->changed);
+        (void)!write(worker->conf.event_fd, &one, sizeof one);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}
+
+static int start_thread(struct worker *worker)
+{
+    pthread_attr_t attributes;
+    cpu_set_t cores;
+    int rc;
+
+    pthread_attr_init(&attributes);
+    if (worker->conf.core >= 0) {
+        CPU_ZERO(&cores);
+        CPU_SET((size_t)worker->conf.core, &cores);
+        pthread_attr_setaffinity_np(&attributes, sizeof cores, &cores);
+    }
+    rc = pthread_create(&worker->thread, &attributes, work, worker);
+    pthread_attr_destroy(&attributes);
+    return rc;
+}
+
+int worker_start(struct worker **worker, const struct worker_conf *conf, struct err *err)
+{
+    struct worker *w = calloc(1, sizeof *w);
+    pthread_condattr_t attributes;
+    int rc;
+
+    if (w == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    w->conf = *conf;
+    w->random = conf->seed | 1;
+    lock_init(&w->lock);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    rc = start_thread(w);
+    if (rc != 0) {
+        free(w);
+        return err_set(err, -rc, "can't start a worker on core %d: %s", conf->core, strerror(rc));
+    }
+    *worker = w;
+    return 0;
+}
+
+void worker_end(struct worker *worker)
+{
+    if (worker == NULL)
+        return;
+    atomic_store(&worker->stop, true);
+    pthread_mutex_lock(&worker->lock);
+    worker->ending = true;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+    pthread_join(worker->thread, NULL);
+    pthread_cond_destroy(&worker->changed);
+    pthread_mutex_destroy(&worker->lock);
+    free(worker->ports);
+    free(worker);
+}
+
+int worker_adopt(struct worker *worker, const struct worker_port *ports, size_t count)
+{
+    struct worker_port *copy = NULL; /* giving ports back never fails */
+
+    if (count > 0 && (copy = calloc(count, sizeof *copy)) == NULL)
+        return -ENOMEM;
+    if (count > 0)
+        memcpy(copy, ports, count * sizeof *copy);
+    pthread_mutex_lock(&worker->lock);
+    while (worker->running)
+        pthread_cond_wait(&worker->changed, &worker->lock);
+    free(worker->ports);
+    worker->ports = copy;
+    worker->port_count = count;
+    pthread_mutex_unlock(&worker->lock);
+    return 0;
+}
+
+void worker_run(struct worker *worker, struct worker_task *task)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->task = task;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+bool worker_done(struct worker *worker)
+{
+    bool done;
+
+    pthread_mutex_lock(&worker->lock);
+    done = worker->task == NULL;
+    pthread_mutex_unlock(&worker->lock);
+    return done;
+}
+
+void worker_stop(struct worker *worker)
+{
+    atomic_store(&worker->stop, true);
+}

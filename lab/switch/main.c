@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * switchbench-switch: a description in, a switch between devices, its truth out (doc/model.md).
+ */
+#include "clock.h"
+#include "cpu_placement.h"
+#include "describe.h"
+#include "eal.h"
+#include "intake.h"
+#include "log.h"
+#include "panel.h"
+#include "truth.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <rte_pause.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define NAP_NS (50 * NS_PER_US)
+#define SHORT_NS (5 * NS_PER_US)  /* not worth a nap */
+#define HOUSEKEEPING_NS NS_PER_MS /* input, links, records */
+#define LAST_WORDS_NS (60 * NS_PER_MS)
+
+static const char usage[] =
+    "usage: switchbench-switch [--check] [--version] [--help]\n"
+    "\n"
+    "An Ethernet switch as described on standard input, between DPDK devices and kernel\n"
+    "interfaces. The description is a YAML document that ends with a line '...'; after it, the\n"
+    "lines `report` and `clear` write and reset what the switch has counted. Records go to\n"
+    "standard output, one a line. It runs until its input ends, or SIGTERM.\n"
+    "\n"
+    "  --check        only read the description and say what is wrong with it\n"
+    "\n"
+    "The description's keys are explained in doc/model.md.\n";
+
+static volatile sig_atomic_t signalled;
+
+static void note_signal(int number)
+{
+    signalled = number;
+}
+
+struct program {
+    bool check;
+    struct intake intake;
+    struct description description;
+    struct panel panel;
+    struct truth truth;
+    struct lines lines;
+    unsigned reports; /* asked for and not begun */
+};
+
+static int parse_options(int argc, char **argv, struct program *program, struct err *err)
+{
+    static const struct option known[] = {{"check", no_argument, NULL, 'c'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            program->check = true;
+            break;
+        case 'v':
+            puts("switchbench-switch " SWITCHBENCH_VERSION);
+            exit(0);
+        case 'h':
+            fputs(usage, stdout);
+            exit(0);
+        default:
+            return err_set(err, -EINVAL, "see switchbench-switch --help");
+        }
+    }
+    return optind == argc ? 0 : err_set(err, -EINVAL, "'%s' is too much", argv[optind]);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = note_signal};
+
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int read_description(struct program *program, struct err *err)
+{
+    const char *yaml;
+    size_t size;
+    int rc = intake_description(&program->intake, &yaml, &size, err);
+
+    return rc == 0 ? describe_read(&program->description, yaml, size, err) : rc;
+}
+
+static int claim_core(const struct switch_text *text, struct err *err)
+{
+    cpu_set_t cores;
+
+    if (text->core == NULL)
+        return 0;
+    CPU_ZERO(&cores);
+    if (*text->core < 0 || *text->core >= CPU_SETSIZE)
+        return err_set(err, -EINVAL, "core: %d is no core", *text->core);
+    CPU_SET((size_t)*text->core, &cores);
+    if (sched_setaffinity(0, sizeof cores, &cores) != 0)
+        return err_set(err, -errno, "core %d can't be had: %s", *text->core, strerror(errno));
+    return 0;
+}
+
+static int set_up(struct program *program, struct err *err)
+{
+    int rc = claim_core(program->description.text, err);
+
+    log_setup(program->description.text->name, LOG_LEVEL_INFO);
+    if (rc == 0)
+        rc = eal_start(program->description.text->name, err);
+    if (rc == 0)
+        rc = panel_open(&program->panel, &program->description, err);
+    if (rc < 0)
+        return rc;
+    prctl(PR_SET_TIMERSLACK, 1);
+    cores_claim(!program->description.text->poll);
+    truth_open(&program->truth, &program->panel, &program->description);
+    truth_ready(&program->truth, &program->lines);
+    return 0;
+}
+
+/* --- while it runs --- */
+
+static void obey(struct program *program, const char *line)
+{
+    if (strcmp(line, "report") == 0) {
+        program->reports++; /* one after the other, as fast as they are read */
+    } else if (strcmp(line, "clear") == 0) {
+        model_clear(program->panel.model);
+        for (unsigned i = 0; i < program->panel.count; i++)
+            program->panel.ports[i].lost = 0;
+        program->truth.began_ns = clock_now();
+    } else if (line[0] != '\0') {
+        log_warning("'%.80s' is no command: report, clear", line);
+    }
+}
+
+/* False: the input has ended. */
+static bool keep_house(struct program *program)
+{
+    char line[256];
+    bool open = intake_read(&program->intake);
+
+    while (intake_line(&program->intake, line, sizeof line))
+        obey(program, line);
+    panel_look(&program->panel);
+    if (truth_step(&program->truth, &program->lines) && program->reports > 0) {
+        truth_begin(&program->truth, "report");
+        program->reports--;
+    }
+    lines_flush(&program->lines);
+    return open;
+}
+
+static void rest(const struct program *program, int64_t now_ns)
+{
+    int64_t until = model_next(program->panel.model);
+
+    if (program->description.text->poll) {
+        rte_pause();
+        return;
+    }
+    until = until < now_ns + NAP_NS ? until : now_ns + NAP_NS;
+    if (until - now_ns > SHORT_NS)
+        clock_sleep_until(until);
+}
+
+/* Why it ended. */
+static const char *run(struct program *program)
+{
+    int64_t house_ns = 0;
+
+    while (signalled == 0) {
+        int64_t now_ns = clock_now();
+
+        if (now_ns >= house_ns) {
+            if (!keep_house(program))
+                return "end-of-input";
+            house_ns = now_ns + HOUSEKEEPING_NS;
+        }
+        if (panel_turn(&program->panel, now_ns) == 0)
+            rest(program, now_ns);
+    }
+    return "signal";
+}
+
+/* The last report; false: it could not be written whole. */
+static bool finish(struct program *program, const char *reason)
+{
+    int64_t until_ns = clock_now() + LAST_WORDS_NS;
+
+    while (!truth_step(&program->truth, &program->lines) && !program->lines.broken &&
+           clock_now() < until_ns)
+        lines_flush(&program->lines);
+    truth_close(&program->truth);
+    truth_begin(&program->truth, reason);
+    while (!truth_step(&program->truth, &program->lines) && !program->lines.broken &&
+           clock_now() < until_ns)
+        lines_flush(&program->lines);
+    truth_close(&program->truth);
+    return lines_close(&program->lines, until_ns);
+}
+
+int main(int argc, char **argv)
+{
+    struct program program = {.check = false};
+    struct err err = {""};
+    int status = 0;
+    int rc = parse_options(argc, argv, &program, &err);
+
+    catch_signals();
+    intake_open(&program.intake, STDIN_FILENO);
+    lines_open(&program.lines, STDOUT_FILENO);
+    if (rc == 0)
+        rc = read_description(&program, &err);
+    if (rc == 0 && !program.check) {
+        rc = set_up(&program, &err);
+        if (rc == 0) {
+            status = finish(&program, run(&program)) ? 0 : 3;
+            panel_close(&program.panel);
+        }
+    }
+    if (rc < 0) {
+        fprintf(stderr, "switchbench-switch: %s\n", err.text);
+        status = rc == -EINVAL ? 2 : 3;
+    }
+    describe_free(&program.description);
+    intake_close(&program.intake);
+    return status;
+}

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Clock offsets over simulated paths: symmetric, asymmetric, jittered, queueing, lossy, between
+ * clocks that drift and turn. Hundreds of runs from seeds; `test_offset --all` makes ten times as
+ * many. What is measured without knowledge of the path must hold every time; what is stated by the
+ * user, in 95 of 100 runs.
+ */
+#include "barrier_sim.h"
+#include "kernel_sync_status.h"
+#include "offset_estimator.h"
+#include "run_clock.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define US NS_PER_US
+#define MS NS_PER_MS
+#define S NS_PER_S
+#define ROUNDING_NS 3 /* each clock shows whole nanoseconds */
+#define NODES 8
+#define QUICK 16 /* the first exchanges, as control.c has them */
+
+static unsigned runs = 100; /* of each path */
+
+/* A clock as a function of true time: it drifts, turns up and down, and may be stepped. */
+struct crystal {
+    int64_t start_ns;
+    double ppm;
+    double turn_ppm; /* amplitude ... */
+    double turn_s;   /* ... and period */
+    int64_t step_at_ns;
+    int64_t step_ns;
+};
+
+static int64_t shows(const struct crystal *crystal, int64_t true_ns)
+{
+    double s = (double)true_ns * 1e-9, turned_s = 0;
+
+    if (crystal->turn_s > 0)
+        turned_s = crystal->turn_ppm * 1e-6 * crystal->turn_s / (2 * M_PI) *
+                   (1 - cos(2 * M_PI * s / crystal->turn_s));
+    return crystal->start_ns + true_ns + (int64_t)((s * crystal->ppm * 1e-6 + turned_s) * 1e9) +
+           (crystal->step_ns != 0 && true_ns >= crystal->step_at_ns ? crystal->step_ns : 0);
+}
+
+static double uniform(uint64_t *random)
+{
+    return ((double)(sim_random(random) >> 11) + 0.5) * 0x1p-53;
+}
+
+/* One way of a path: a least delay; an exponential one; and, with a probability, a queue that is
+ * found busy, whose backlog has a heavy tail (Pareto, shape 1.5). */
+struct way {
+    int64_t least_ns;
+    double mean_ns;
+    double busy;
+    double backlog_ns;
+};
+
+static int64_t delay(uint64_t *random, const struct way *way)
+{
+    double ns = -way->mean_ns * log(uniform(random));
+
+    if (uniform(random) < way->busy)
+        ns += way->backlog_ns * pow(uniform(random), -1 / 1.5);
+    return way->least_ns + (int64_t)(ns < 1e9 ? ns : 1e9);
+}
+
+struct path {
+    const char *name;
+    struct way there, back;
+    double loss;
+    double ppm; /* each clock's, at most, either way */
+    double turn_ppm, turn_s;
+    int64_t asymmetry_ns; /* as stated; 0: nothing is */
+    int64_t useful_ns;    /* the mean bound at the end, at most */
+};
+
+#define STEADY                                                                                     \
+    {                                                                                              \
+        20000, 3000, 0, 0                                                                          \
+    }
+#define QUEUED                                                                                     \
+    {                                                                                              \
+        20000, 5000, 0.5, 30000                                                                    \
+    }
+static const struct path paths[] = {
+    {"symmetric", STEADY, STEADY, 0, 100, 0, 0, 0, 30 * US},
+    {"jittered", {20000, 50000, 0, 0}, {20000, 50000, 0, 0}, 0.1, 100, 0, 0, 0, 60 * US},
+    {"queueing", QUEUED, QUEUED, 0.05, 50, 0, 0, 0, 40 * US},
+    {"one way queueing", STEADY, {20000, 5000, 0.9, 300000}, 0, 50, 0, 0, 0, 110 * US},
+    {"asymmetric", {20000, 3000, 0, 0}, {900000, 3000, 0, 0}, 0, 100, 0, 0, 0, 500 * US},
+    {"lossy", {300000, 9000, 0.3, 1e6}, {20000, 9000, 0, 0}, 0.5, 100, 0, 0, 0, 200 * US},
+    {"turning", STEADY, STEADY, 0, 100, 0.7, 120, 0, 35 * US},
+    {"turning, queueing", QUEUED, QUEUED, 0.1, 100, 0.3, 60, 0, 50 * US},
+    {"stated, symmetric", STEADY, STEADY, 0, 100, 0, 0, 2 * US, 20 * US},
+    {"stated, jittered", {20000, 9000, 0, 0}, {20000, 9000, 0, 0}, 0, 50, 0, 0, 2 * US, 25 * US},
+    {"stated, queueing", QUEUED, QUEUED, 0.05, 50, 0.3, 120, 2 * US, 25 * US},
+    {"stated, asymmetric", {20000, 3000, 0, 0}, {60000, 3000, 0, 0}, 0, 50, 0, 0, 20 * US, 35 * US},
+    {"stated, far more than half",
+     {20000, 3000, 0, 0},
+     {21000, 3000, 0, 0},
+     0,
+     9,
+     0,
+     0,
+     MS,
+     30 * US},
+};
+#define PATHS (sizeof(paths) / sizeof(paths[0]))
+
+/* How far an estimate is from the truth beyond what it admits; negative: it holds. */
+static int64_t excess_ns(struct offset_estimate estimate, const struct crystal *ours,
+                         const struct crystal *theirs, int64_t true_ns)
+{
+    int64_t truth_ns = shows(theirs, true_ns) - shows(ours, true_ns);
+
+    return llabs(estimate.offset_ns - truth_ns) - estimate.bound_ns - ROUNDING_NS;
+}
+
+/* What the estimates of a path came to. */
+struct tally {
+    uint64_t asked, wrong;     /* at all times */
+    unsigned wrong_runs;       /* wrong at the end */
+    int64_t worst_ns;          /* beyond what was admitted */
+    int64_t greatest_bound_ns; /* at the end */
+    double error_sum_ns;       /* at the end, of all runs */
+    double bound_sum_ns;       /* the same */
+};
+
+struct world {
+    const struct path *path;
+    struct crystal ours, theirs;
+    struct offset offset;
+    uint64_t random;
+};
+
+static struct crystal draw_crystal(uint64_t *random, const struct path *path)
+{
+    return (struct crystal){
+        .start_ns = (int64_t)(uniform(random) * 1000) * S,
+        .ppm = (2 * uniform(random) - 1) * path->ppm,
+        .turn_ppm = path->turn_ppm,
+        .turn_s = path->turn_s > 0 ? path->turn_s * (1 + uniform(random)) : 0,
+    };
+}
+
+static void exchange(struct world *world, int64_t now_ns)
+{
+    int64_t there_ns = now_ns + delay(&world->random, &world->path->there);
+    int64_t reply_ns = there_ns + 10 * US;
+    int64_t back_ns = reply_ns + delay(&world->random, &world->path->back);
+
+    if (uniform(&world->random) < world->path->loss)
+        return;
+    offset_departed(&world->offset, shows(&world->ours, now_ns), shows(&world->theirs, there_ns));
+    offset_arrived(&world->offset, shows(&world->theirs, reply_ns), shows(&world->ours, back_ns));
+}
+
+static void ask(struct world *world, int64_t true_ns, struct tally *tally)
+{
+    struct offset_estimate estimate = offset_estimate(&world->offset, shows(&world->ours, true_ns));
+    int64_t excess = excess_ns(estimate, &world->ours, &world->theirs, true_ns);
+
+    if (estimate.bound_ns < 0)
+        return;
+    tally->asked++;
+    tally->wrong += excess > 0;
+    tally->worst_ns = excess > tally->worst_ns ? excess : tally->worst_ns;
+}
+
+static void end_run(struct world *world, int64_t true_ns, struct tally *tally)
+{
+    struct offset_estimate estimate = offset_estimate(&world->offset, shows(&world->ours, true_ns));
+
+    assert_true(estimate.bound_ns >= 0);
+    tally->wrong_runs += excess_ns(estimate, &world->ours, &world->theirs, true_ns) > 0;
+    tally->error_sum_ns +=
+        llabs(estimate.offset_ns - (shows(&world->theirs, true_ns) - shows(&world->ours, true_ns)));
+    tally->bound_sum_ns += (double)estimate.bound_ns;
+    if (estimate.bound_ns > tally->greatest_bound_ns)
+        tally->greatest_bound_ns = estimate.bound_ns;
+}
+
+/* A minute of questions, quickly at first; estimates of now, of times to come and of times past. */
+static void run_path(const struct path *path, uint64_t seed, struct tally *tally)
+{
+    struct world world = {.path = path, .random = seed};
+    int64_t now_ns = S;
+
+    world.ours = draw_crystal(&world.random, path);
+    world.theirs = draw_crystal(&world.random, path);
+    offset_init(&world.offset, path->asymmetry_ns);
+    for (unsigned i = 0; now_ns < 60 * S; i++) {
+        exchange(&world, now_ns);
+        now_ns += i < QUICK ? 5 * MS : (int64_t)(uniform(&world.random) * 0.5e9);
+        ask(&world, now_ns + 3 * MS, tally);
+        ask(&world, now_ns + (int64_t)(uniform(&world.random) * 10e9), tally);
+        ask(&world, now_ns - (int64_t)(uniform(&world.random) * 10e9), tally);
+    }
+    end_run(&world, now_ns, tally);
+}
+
+static void covers_the_truth(void **state)
+{
+    (void)state;
+    for (unsigned p = 0; p < PATHS; p++) {
+        const struct path *path = &paths[p];
+        struct tally tally = {0};
+
+        for (unsigned run = 0; run < runs; run++)
+            run_path(path, 1000 * p + run, &tally);
+        print_message("%-26s: %u of %u runs hold, %.2f %% of %llu estimates; mean error %.1f us, "
+                      "bound %.1f us, greatest %.1f us\n",
+                      path->name, runs - tally.wrong_runs, runs,
+                      100.0 - 100.0 * (double)tally.wrong / (double)tally.asked,
+                      (unsigned long long)tally.asked, tally.error_sum_ns / runs / 1e3,
+                      tally.bound_sum_ns / runs / 1e3, (double)tally.greatest_bound_ns / 1e3);
+        assert_true(tally.asked > 100 * (uint64_t)runs);
+        assert_true(tally.bound_sum_ns <= (double)path->useful_ns * runs);
+        if (path->asymmetry_ns == OFFSET_ANY_ASYMMETRY)
+            assert_int_equal(tally.wrong, 0);
+        assert_true(tally.wrong_runs * 20 <= runs);
+        assert_true(tally.wrong * 20 <= tally.asked);
+    }
+}
+
+/* ---- single properties ---- */
+
+static void knows_nothing_without_both_directions(void **state)
+{
+    struct offset offset;
+
+    (void)state;
+    offset_init(&offset, OFFSET_ANY_ASYMMETRY);
+    assert_int_equal(offset_estimate(&offset, 0).bound_ns, -1);
+    offset_arrived(&offset, 500, 100);
+    assert_int_equal(offset_estimate(&offset, 100).bound_ns, -1);
+    assert_true(offset_rate(&offset, 100).bound_ppm < 0);
+    offset_departed(&offset, 90, 495);
+    assert_in_range(offset_estimate(&offset, 100).offset_ns, 402, 403);
+    assert_in_range(offset_estimate(&offset, 100).bound_ns, 3, 5);
+}
+
+/* Half the round trip, when question and answer just came. */
+static void is_rfc_5905s_offset_and_half_its_delay(void **state)
+{
+    const int64_t t1 = 1000, t2 = 8100, t3 = 8150, t4 = 1350;
+    struct offset offset;
+
+    (void)state;
+    offset_init(&offset, OFFSET_ANY_ASYMMETRY);
+    offset_departed(&offset, t1, t2);
+    offset_arrived(&offset, t3, t4);
+    assert_true(llabs(offset_estimate(&offset, t4).offset_ns - ((t2 - t1) + (t3 - t4)) / 2) <= 1);
+    assert_true(llabs(offset_estimate(&offset, t4).bound_ns - ((t4 - t1) - (t3 - t2)) / 2) <= 3);
+}
+
+static void the_bound_grows_with_age(void **state)
+{
+    struct offset offset;
+    int64_t fresh_ns;
+
+    (void)state;
+    offset_init(&offset, OFFSET_ANY_ASYMMETRY);
+    offset_departed(&offset, S, 5 * S + 10 * US);
+    offset_arrived(&offset, 5 * S + 20 * US, S + 30 * US);
+    fresh_ns = offset_estimate(&offset, S + 30 * US).bound_ns;
+    assert_in_range(fresh_ns, 10 * US, 11 * US);
+    assert_in_range(offset_estimate(&offset, 11 * S).bound_ns, 2 * MS, 2 * MS + 4 * fresh_ns);
+    /* A worse sample is better than a good one that is too old. */
+    offset_departed(&offset, 11 * S, 15 * S + 100 * US);
+    offset_arrived(&offset, 15 * S + 100 * US, 11 * S + 200 * US);
+    assert_in_range(offset_estimate(&offset, 11 * S + 200 * US).bound_ns, 100 * US, 101 * US);
+}
+
+/* Exchanges with 10 us each way once a second, from `from_s` on, between clocks 50 ppm apart. */
+static void exchange_steadily(struct offset *offset, int from_s, int to_s)
+{
+    for (int64_t ours_ns = from_s * S; ours_ns < to_s * S; ours_ns += S) {
+        int64_t theirs_ns = ours_ns + ours_ns / 20000;
+
+        offset_departed(offset, ours_ns, theirs_ns + 10 * US);
+        offset_arrived(offset, theirs_ns + 10 * US, ours_ns + 20 * US);
+    }
+}
+
+/* Once the rate is learned the bound grows by what that is unsure, and not by 200 ppm; and of a
+ * time between exchanges more is known later than was before. */
+static void learns_the_rate_and_interpolates(void **state)
+{
+    struct offset_estimate before, after;
+    struct offset_rate rate;
+    struct offset offset;
+
+    (void)state;
+    offset_init(&offset, OFFSET_ANY_ASYMMETRY);
+    exchange_steadily(&offset, 10, 30);
+    rate = offset_rate(&offset, 29 * S);
+    assert_true(fabs(rate.ppm - 50) <= rate.bound_ppm && rate.bound_ppm < 5);
+    before = offset_estimate(&offset, 33 * S);
+    assert_in_range(before.bound_ns, 10 * US, 35 * US);
+    assert_true(llabs(before.offset_ns - 33 * S / 20000) <= before.bound_ns);
+    exchange_steadily(&offset, 37, 40);
+    after = offset_estimate(&offset, 33 * S);
+    assert_true(after.bound_ns < before.bound_ns);
+    assert_true(llabs(after.offset_ns - 33 * S / 20000) <= after.bound_ns);
+}
+
+static void learns_anew_after_a_step(void **state)
+{
+    static const int64_t steps_ns[] = {10 * S, -10 * S, 1 * MS, -1 * MS, 400 * US, -400 * US};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(steps_ns) / sizeof(steps_ns[0]); i++) {
+        const struct path path = {.name = "stepped", .there = STEADY, .back = STEADY, .ppm = 50};
+        struct world world = {.path = &path, .random = i};
+        struct offset_estimate estimate;
+
+        world.ours = draw_crystal(&world.random, &path);
+        world.theirs = draw_crystal(&world.random, &path);
+        world.theirs.start_ns += 100 * S;
+        world.theirs.step_at_ns = 20 * S;
+        world.theirs.step_ns = steps_ns[i];
+        offset_init(&world.offset, OFFSET_ANY_ASYMMETRY);
+        for (int64_t now_ns = S; now_ns < 21 * S; now_ns += S / 4) {
+            exchange(&world, now_ns);
+            estimate = offset_estimate(&world.offset, shows(&world.ours, now_ns + MS));
+            if (now_ns < 20 * S || now_ns >= 20 * S + S / 2) /* two exchanges later */
+                assert_true(excess_ns(estimate, &world.ours, &world.theirs, now_ns + MS) <= 0);
+        }
+        assert_in_range(estimate.bound_ns, 1, 200 * US);
+    }
+}
+
+static void ignores_what_is_no_time(void **state)
+{
+    static const int64_t wrong[] = {INT64_MIN, -1, INT64_MAX, INT64_MAX / 2};
+    struct offset offset;
+
+    (void)state;
+    offset_init(&offset, OFFSET_ANY_ASYMMETRY);
+    for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        offset_departed(&offset, wrong[i], 1);
+        offset_departed(&offset, 1, wrong[i]);
+        offset_arrived(&offset, wrong[i], 1);
+        offset_arrived(&offset, 1, wrong[i]);
+    }
+    assert_int_equal(offset_estimate(&offset, 0).bound_ns, -1);
+}
+
+/* ---- run time: a tree of clocks ---- */
+
+static const struct way tree_way = {20000, 30000, 0.1, 100000};
+
+static int64_t ask_parent(struct run_clock *child, const struct crystal *ours,
+                          const struct run_clock *parent, const struct crystal *theirs,
+                          int64_t now_ns, uint64_t *random)
+{
+    int64_t there_ns = now_ns + delay(random, &tree_way);
+    int64_t back_ns = there_ns + delay(random, &tree_way);
+    const struct run_clock_stamps stamps = {shows(ours, now_ns), shows(theirs, there_ns),
+                                            shows(theirs, there_ns), shows(ours, back_ns)};
+
+    run_clock_heard(child, &stamps, run_clock_estimate(parent, shows(theirs, there_ns)));
+    return back_ns;
+}
+
+static void run_time_sums_along_the_tree(void **state)
+{
+    const struct path path = {.ppm = 100, .turn_ppm = 0.3, .turn_s = 60};
+    const struct run_clock_kin none = {false, false};
+    struct crystal crystals[NODES];
+    struct run_clock clocks[NODES];
+    uint64_t random = 5;
+    int64_t now_ns = S;
+
+    (void)state;
+    for (uint32_t i = 0; i < NODES; i++) {
+        crystals[i] = draw_crystal(&random, &path);
+        run_clock_init(&clocks[i], i == 0, OFFSET_ANY_ASYMMETRY);
+        run_clock_decide(&clocks[i], CLOCK_ESTIMATED, &none, i == 0);
+    }
+    assert_int_equal(run_clock_estimate(&clocks[7], 0).bound_ns, -1);
+    for (unsigned round = 0; round < 2000; round++) {
+        uint32_t node = 1 + (uint32_t)(sim_random(&random) % (NODES - 1));
+        uint32_t parent = session_parent(node);
+        struct offset_estimate estimate;
+
+        now_ns = ask_parent(&clocks[node], &crystals[node], &clocks[parent], &crystals[parent],
+                            now_ns, &random) +
+                 (int64_t)(uniform(&random) * 0.05e9);
+        for (uint32_t i = 0; i < NODES; i++) {
+            estimate = run_clock_estimate(&clocks[i], shows(&crystals[i], now_ns));
+            if (estimate.bound_ns >= 0)
+                assert_true(excess_ns(estimate, &crystals[i], &crystals[0], now_ns) <= 0);
+            else
+                assert_true(round < 200);
+        }
+    }
+    for (uint32_t i = 1; i < NODES; i++) {
+        int64_t at_ns = shows(&crystals[i], now_ns);
+
+        assert_true(run_clock_estimate(&clocks[i], at_ns).bound_ns <
+                    80 * US * __builtin_popcount(i));
+    }
+}
+
+static void one_machine_has_one_clock(void **state)
+{
+    const struct run_clock_kin with_root = {.root = true}, with_parent = {.parent = true};
+    const struct run_clock_stamps stamps = {10, 500, 500, 1000};
+    struct offset_estimate estimate;
+    struct run_clock clock;
+
+    (void)state;
+    run_clock_init(&clock, false, OFFSET_ANY_ASYMMETRY);
+    run_clock_decide(&clock, CLOCK_AUTO, &with_root, false);
+    assert_int_equal(clock.mode, CLOCK_SHARED);
+    estimate = run_clock_estimate(&clock, 12345);
+    assert_int_equal(estimate.offset_ns, 0);
+    assert_int_equal(estimate.bound_ns, 0);
+    assert_false(run_clock_asks(&clock));
+
+    /* The parent's clock is ours, but node 0's is not: what the parent knows is what we know. */
+    run_clock_decide(&clock, CLOCK_AUTO, &with_parent, false);
+    assert_int_equal(clock.mode, CLOCK_ESTIMATED);
+    assert_true(run_clock_asks(&clock));
+    assert_int_equal(run_clock_estimate(&clock, 1000).bound_ns, -1);
+    run_clock_heard(&clock, &stamps, (struct offset_estimate){77, 9});
+    estimate = run_clock_estimate(&clock, 1000);
+    assert_in_range(estimate.offset_ns, 76, 78);
+    assert_in_range(estimate.bound_ns, 9, 13);
+}
+
+/* Asked for, it is measured even where it is the same. */
+static void one_clock_is_estimated_when_asked_for(void **state)
+{
+    const struct run_clock_kin all = {true, true};
+    const struct run_clock_stamps stamps = {1000, 1500, 1600, 2100};
+    struct offset_estimate estimate;
+    struct run_clock clock;
+
+    (void)state;
+    run_clock_init(&clock, false, OFFSET_ANY_ASYMMETRY);
+    run_clock_decide(&clock, CLOCK_ESTIMATED, &all, false);
+    assert_true(run_clock_asks(&clock));
+    assert_int_equal(run_clock_estimate(&clock, 2100).bound_ns, -1);
+    run_clock_heard(&clock, &stamps, (struct offset_estimate){0, 0});
+    estimate = run_clock_estimate(&clock, 2100);
+    assert_in_range(estimate.bound_ns, 500, 510);
+    assert_true(llabs(estimate.offset_ns) <= 2);
+}
+
+static void believes_the_latest_word_of_the_parent(void **state)
+{
+    const struct run_clock_stamps late = {10, 500, 900, 1000}, early = {10, 500, 800, 1001};
+    const struct run_clock_kin with_parent = {.parent = true};
+    struct run_clock clock;
+
+    (void)state;
+    run_clock_init(&clock, false, OFFSET_ANY_ASYMMETRY);
+    run_clock_decide(&clock, CLOCK_AUTO, &with_parent, false);
+    run_clock_heard(&clock, &late, (struct offset_estimate){77, 9});
+    run_clock_heard(&clock, &early, (struct offset_estimate){11, 1});
+    assert_in_range(run_clock_estimate(&clock, 1001).offset_ns, 76, 78);
+}
+
+/* PTP is believed as far as datagrams do not prove that it can't be. */
+static void ptp_is_witnessed(void **state)
+{
+    const struct run_clock_kin none = {false, false};
+    const struct run_clock_stamps stamps = {1 * S, 9 * S + 10 * US, 9 * S + 10 * US,
+                                            1 * S + 20 * US};
+    const struct offset_estimate parent = {1000 * S, 100};
+    struct offset_estimate estimate;
+    struct run_clock clock;
+
+    (void)state;
+    run_clock_init(&clock, false, OFFSET_ANY_ASYMMETRY);
+    run_clock_decide(&clock, CLOCK_PTP, &none, false);
+    assert_int_equal(run_clock_estimate(&clock, S).bound_ns, -1);
+    run_clock_discipline(&clock, (struct offset_estimate){1008 * S + 3 * US, 100});
+    assert_int_equal(run_clock_estimate(&clock, S).bound_ns, 100);
+    run_clock_heard(&clock, &stamps, parent);
+    estimate = run_clock_estimate(&clock, S + 20 * US);
+    assert_int_equal(estimate.offset_ns, 1008 * S + 3 * US);
+    assert_int_equal(estimate.bound_ns, 100);
+    run_clock_discipline(&clock, (struct offset_estimate){1008 * S + 90 * US, 100});
+    estimate = run_clock_estimate(&clock, S + 20 * US);
+    assert_in_range(estimate.bound_ns, 100 * US, 101 * US);
+    run_clock_discipline(&clock, (struct offset_estimate){0, -1}); /* no longer synchronized */
+    assert_int_equal(run_clock_estimate(&clock, S + 20 * US).bound_ns, -1);
+}
+
+/* adjtimex as kernels answer it. */
+static void judges_what_the_kernel_says(void **state)
+{
+    static const struct {
+        struct timex kernel;
+        int state;
+        bool synchronized;
+    } cases[] = {
+        {{.status = STA_PLL, .maxerror = 1500, .esterror = 20}, TIME_OK, true},
+        {{.status = STA_NANO, .maxerror = 1500, .esterror = 20}, TIME_INS, true},
+        {{.status = STA_UNSYNC, .maxerror = 16000000, .esterror = 16000000}, TIME_ERROR, false},
+        {{.status = STA_UNSYNC | STA_PLL, .maxerror = 5}, TIME_OK, false},
+        {{.status = 0}, -1, false},
+    };
+    struct discipline found;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        discipline_judge(&found, cases[i].state, &cases[i].kernel);
+        assert_int_equal(found.synchronized, cases[i].synchronized);
+        assert_int_equal(found.maxerror_ns, cases[i].kernel.maxerror * 1000);
+        assert_int_equal(found.esterror_ns, cases[i].kernel.esterror * 1000);
+    }
+}
+
+static void reads_the_kernels_clocks(void **state)
+{
+    struct discipline found;
+    struct timespec real;
+    int64_t realtime_ns;
+
+    (void)state;
+    discipline_read(&found);
+    clock_gettime(CLOCK_REALTIME, &real);
+    realtime_ns = (int64_t)real.tv_sec * S + real.tv_nsec;
+    assert_true(llabs(found.offset_ns - (realtime_ns - clock_now())) < 100 * MS);
+    assert_true(found.maxerror_ns > 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(covers_the_truth),
+        cmocka_unit_test(knows_nothing_without_both_directions),
+        cmocka_unit_test(is_rfc_5905s_offset_and_half_its_delay),
+        cmocka_unit_test(the_bound_grows_with_age),
+        cmocka_unit_test(learns_the_rate_and_interpolates),
+        cmocka_unit_test(learns_anew_after_a_step),
+        cmocka_unit_test(ignores_what_is_no_time),
+        cmocka_unit_test(run_time_sums_along_the_tree),
+        cmocka_unit_test(one_machine_has_one_clock),
+        cmocka_unit_test(one_clock_is_estimated_when_asked_for),
+        cmocka_unit_test(believes_the_latest_word_of_the_parent),
+        cmocka_unit_test(ptp_is_witnessed),
+        cmocka_unit_test(judges_what_the_kernel_says),
+        cmocka_unit_test(reads_the_kernels_clocks),
+    };
+
+    if (argc > 1 && strcmp(argv[1], "--all") == 0)
+        runs *= 10;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Pacing in simulated time: no long-run error, bounded catching up, honest intended load.
+ */
+#include "pacer.h"
+
+#include "clock.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define BURST 64
+
+/* Sends whatever is allowed at `now_ns`; returns how many frames. */
+static uint32_t send_due(struct pace *pace, int64_t now_ns, uint32_t cost)
+{
+    uint32_t count = pace_allow(pace, now_ns, cost, BURST);
+
+    pace_spend(pace, (uint64_t)count * cost);
+    return count;
+}
+
+/* A sender that polls every `step_ns` for `seconds`; frames sent. */
+static uint64_t simulate(struct pace *pace, uint32_t cost, int64_t step_ns, double seconds)
+{
+    int64_t end_ns = pace->origin_ns + (int64_t)(seconds * 1e9);
+    uint64_t frames = 0;
+
+    for (int64_t now_ns = pace->origin_ns; now_ns < end_ns; now_ns += step_ns)
+        frames += send_due(pace, now_ns, cost);
+    return frames;
+}
+
+/* Rates whose interval is no whole number of nanoseconds: within one frame after a minute. */
+static void test_long_run(void **state)
+{
+    static const double rates[] = {3, 81274.4, 81274.3823, 1488095.24, 333333.333};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        struct pace pace;
+        double want = rates[i] * 60;
+        uint64_t frames;
+
+        pace_init(&pace, rates[i], BURST, 123456789);
+        frames = simulate(&pace, 1, 10007, 60);
+        assert_true(fabs((double)frames - want) <= 2 + rates[i] * 20e-6);
+        assert_int_equal(pace.given_up, 0);
+    }
+}
+
+/* Bits: 1,518-byte frames at 95 % of 100 Gbit/s. */
+static void test_bits(void **state)
+{
+    struct pace pace;
+    uint64_t frames;
+
+    (void)state;
+    pace_init(&pace, 95e9, BURST, 0);
+    frames = simulate(&pace, 1538 * 8, 1000, 2);
+    assert_true(fabs((double)frames - 95e9 * 2 / (1538 * 8)) < 10);
+}
+
+/* After months of spending, the next frame is still due when it should be, within 1 us. */
+static void test_after_a_long_time(void **state)
+{
+    struct pace pace;
+    double rate = 148809523.8;
+    int64_t day_ns = 86400 * NS_PER_S;
+
+    (void)state;
+    pace_init(&pace, rate, BURST, 0);
+    pace_spend(&pace, (uint64_t)(rate * 86400 * 30));
+    assert_true(llabs(pace.next_ns - 30 * day_ns) < 1000);
+    assert_true(pace_allow(&pace, pace.next_ns + 1000, 1, BURST) >= 1);
+}
+
+static void test_never_early(void **state)
+{
+    struct pace pace;
+
+    (void)state;
+    pace_init(&pace, 1000, 8, 5000000);
+    assert_int_equal(pace_allow(&pace, 4999999, 1, BURST), 0);
+    assert_int_equal(send_due(&pace, 5000000, 1), 1);
+    assert_int_equal(pace.next_ns, 6000000);
+    assert_int_equal(send_due(&pace, 5999999, 1), 0);
+    assert_int_equal(send_due(&pace, 6000000, 1), 1);
+}
+
+/* 20 ms late at 1,000 frames/s: 21 are due, 8 are sent, the rest is given up for good. */
+static void test_catch_up_is_bounded(void **state)
+{
+    struct pace pace;
+
+    (void)state;
+    pace_init(&pace, 1000, 8, 0);
+    assert_int_equal(pace_due(&pace, 20 * NS_PER_MS, 1), 21);
+    assert_int_equal(send_due(&pace, 20 * NS_PER_MS, 1), 8);
+    assert_int_equal(pace.given_up, 13);
+    assert_int_equal(send_due(&pace, 20 * NS_PER_MS, 1), 0);
+    assert_int_equal(pace.next_ns, 21 * NS_PER_MS);
+    assert_int_equal(send_due(&pace, 21 * NS_PER_MS, 1), 1);
+}
+
+/* Sent + given up + still due is what was asked for, to the frame, however the sender slept. */
+static void test_intended_adds_up(void **state)
+{
+    struct pace pace;
+    int64_t now_ns = 0;
+    uint64_t sent = 0, intended;
+
+    (void)state;
+    srandom(3);
+    pace_init(&pace, 12345.6, 8, 0);
+    for (unsigned i = 0; i < 20000; i++) {
+        sent += send_due(&pace, now_ns, 1);
+        now_ns += random() % (random() % 50 == 0 ? 30 * NS_PER_MS : 200000);
+    }
+    intended = sent + pace.given_up + pace_due(&pace, now_ns, 1);
+    assert_true(pace.given_up > 1000);
+    assert_true(fabs((double)intended - pace_intended(&pace, now_ns)) <= 1);
+}
+
+static void test_unlimited(void **state)
+{
+    struct pace pace;
+
+    (void)state;
+    pace_init(&pace, 0, 8, 1000);
+    assert_int_equal(pace_allow(&pace, 999, 1, BURST), 0);
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(send_due(&pace, 1000, 1), BURST);
+    assert_int_equal(pace_due(&pace, 10000, 1), 0);
+    assert_true(pace_wake(&pace, 1) <= 1000);
+}
+
+/* A sleeper gathers three quarters of what it may catch up, but not for longer than PACE_GATHER_NS.
+ */
+static void test_wake(void **state)
+{
+    struct pace pace;
+
+    (void)state;
+    pace_init(&pace, 1000, 8, 0);
+    assert_int_equal(pace_wake(&pace, 1), PACE_GATHER_NS);
+    pace_init(&pace, 100000, 8, 0);
+    assert_int_equal(pace_wake(&pace, 1), 50000);
+    pace_init(&pace, 100000, 1, 0);
+    assert_int_equal(pace_wake(&pace, 1), 0);
+}
+
+/* A dither spreads departures over its whole range and adds nothing up. */
+static void test_dither(void **state)
+{
+    const int64_t interval_ns = 1230000; /* of 813 frames/s */
+    const int frames = 20000;
+    struct pace pace;
+    int quarters[4] = {0};
+
+    (void)state;
+    pace_init(&pace, 1e9 / (double)interval_ns, 8, 0);
+    pace_dither(&pace, 1, 1, 42);
+    for (int i = 1; i <= frames; i++) {
+        int64_t late_ns;
+
+        pace_spend(&pace, 1);
+        late_ns = pace.next_ns - (int64_t)i * interval_ns;
+        assert_in_range(late_ns + 1, 0, interval_ns + 1);
+        assert_int_equal(pace_wake(&pace, 1), pace.next_ns);
+        quarters[late_ns < 0 ? 0 : late_ns * 4 / interval_ns]++;
+    }
+    for (int i = 0; i < 4; i++)
+        assert_in_range(quarters[i], frames / 4 * 9 / 10, frames / 4 * 11 / 10);
+    assert_int_equal(pace.given_up, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_long_run),
+        cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_after_a_long_time),
+        cmocka_unit_test(test_never_early),
+        cmocka_unit_test(test_catch_up_is_bounded),
+        cmocka_unit_test(test_intended_adds_up),
+        cmocka_unit_test(test_unlimited),
+        cmocka_unit_test(test_wake),
+        cmocka_unit_test(test_dither),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Records against a pipe whose reader reads, sleeps, or is gone.
+ */
+#include "clock.h"
+#include "record_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MANY 20000 /* records: more than any pipe holds */
+
+struct scene {
+    struct records *records;
+    int reader;
+    int writer;
+    FILE *lines;
+};
+
+static void set_scene(struct scene *scene)
+{
+    struct err err = {0};
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    *scene = (struct scene){.reader = ends[0], .writer = ends[1]};
+    assert_int_equal(records_open(&scene->records, scene->writer, "node1", &err), 0);
+}
+
+static void say(struct scene *scene, const char *type, int number)
+{
+    json_t *record = record_new(scene->records, type);
+
+    json_object_set_new(record, "number", json_integer(number));
+    if (strcmp(type, "progress") == 0)
+        record_offer(scene->records, record);
+    else
+        record_send(scene->records, record);
+}
+
+/* The next line's number, having checked the rest of it; -1: end of file. */
+static int next_number(FILE *lines, const char *type)
+{
+    char line[2 * RECORD_BYTES_MAX];
+    json_error_t error;
+    json_t *record;
+    int number;
+
+    if (fgets(line, sizeof line, lines) == NULL)
+        return -1;
+    assert_int_equal(line[strlen(line) - 1], '\n');
+    record = json_loads(line, 0, &error);
+    assert_non_null(record);
+    assert_string_equal(json_string_value(json_object_get(record, "type")), type);
+    assert_string_equal(json_string_value(json_object_get(record, "node")), "node1");
+    number = (int)json_integer_value(json_object_get(record, "number"));
+    json_decref(record);
+    return number;
+}
+
+static void *close_records(void *context)
+{
+    struct scene *scene = context;
+
+    records_close(scene->records);
+    close(scene->writer);
+    return NULL;
+}
+
+static void a_blocked_pipe_blocks_no_sender(void **state)
+{
+    struct scene scene;
+    pthread_t closer;
+    FILE *lines;
+    int64_t begin_ns;
+
+    (void)state;
+    set_scene(&scene);
+    begin_ns = clock_now();
+    for (int i = 0; i < MANY; i++)
+        say(&scene, "flow", i);
+    assert_true(clock_now() - begin_ns < 10 * NS_PER_S); /* nobody has read anything yet */
+    assert_int_equal(records_dropped(scene.records), 0);
+    assert_false(records_broken(scene.records));
+    lines = fdopen(scene.reader, "r");
+    assert_int_equal(pthread_create(&closer, NULL, close_records, &scene), 0);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(next_number(lines, "flow"), i);
+    assert_int_equal(next_number(lines, "flow"), -1);
+    pthread_join(closer, NULL);
+    fclose(lines);
+}
+
+static void only_progress_is_dropped(void **state)
+{
+    struct scene scene;
+    pthread_t closer;
+    uint64_t dropped;
+    FILE *lines;
+    int flows = 0;
+    char line[2 * RECORD_BYTES_MAX];
+
+    (void)state;
+    set_scene(&scene);
+    for (int i = 0; i < MANY; i++) {
+        say(&scene, "flow", i);
+        say(&scene, "progress", i);
+    }
+    dropped = records_dropped(scene.records);
+    assert_true(dropped > MANY / 2 && dropped <= MANY);
+    assert_false(records_broken(scene.records));
+    lines = fdopen(scene.reader, "r");
+    assert_int_equal(pthread_create(&closer, NULL, close_records, &scene), 0);
+    for (int i = 0; i < 2 * MANY - (int)dropped; i++) {
+        assert_non_null(fgets(line, sizeof line, lines));
+        flows += strstr(line, "\"flow\"") != NULL;
+    }
+    assert_null(fgets(line, sizeof line, lines));
+    assert_int_equal(flows, MANY);
+    pthread_join(closer, NULL);
+    fclose(lines);
+}
+
+static void closing_waits_no_longer_than_it_says(void **state)
+{
+    struct scene scene;
+    int64_t begin_ns;
+
+    (void)state;
+    set_scene(&scene);
+    for (int i = 0; i < MANY; i++)
+        say(&scene, "flow", i);
+    begin_ns = clock_now();
+    close_records(&scene);
+    assert_true(clock_now() - begin_ns >= 900 * NS_PER_MS);
+    assert_true(clock_now() - begin_ns < 5 * NS_PER_S);
+    close(scene.reader);
+}
+
+static void a_reader_that_is_gone_is_noticed(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene);
+    close(scene.reader);
+    say(&scene, "flow", 0);
+    for (int i = 0; i < 1000 && !records_broken(scene.records); i++)
+        clock_sleep_until(clock_now() + 5 * NS_PER_MS);
+    assert_true(records_broken(scene.records));
+    assert_int_equal(records_await_room(scene.records), -EPIPE);
+    close_records(&scene);
+}
+
+static void a_full_disk_is_noticed(void **state)
+{
+    struct records *records;
+    struct err err = {0};
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    (void)state;
+    if (full < 0)
+        skip();
+    assert_int_equal(records_open(&records, full, "node1", &err), 0);
+    record_send(records, record_new(records, "flow"));
+    for (int i = 0; i < 1000 && !records_broken(records); i++)
+        clock_sleep_until(clock_now() + 5 * NS_PER_MS);
+    assert_true(records_broken(records));
+    assert_int_equal(records_close(records), -EPIPE);
+    close(full);
+}
+
+static void *read_slowly(void *context)
+{
+    FILE *lines = context;
+
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(next_number(lines, "flow"), i);
+    assert_int_equal(next_number(lines, "progress"), 0);
+    return NULL;
+}
+
+static void who_may_wait_keeps_the_queue_short(void **state)
+{
+    struct scene scene;
+    pthread_t reader;
+    FILE *lines;
+
+    (void)state;
+    set_scene(&scene);
+    lines = fdopen(scene.reader, "r");
+    assert_int_equal(pthread_create(&reader, NULL, read_slowly, lines), 0);
+    for (int i = 0; i < MANY; i++) {
+        say(&scene, "flow", i);
+        assert_int_equal(records_await_room(scene.records), 0);
+    }
+    say(&scene, "progress", 0); /* finds room: nothing waits long */
+    assert_int_equal(records_dropped(scene.records), 0);
+    assert_int_equal(records_close(scene.records), 0);
+    pthread_join(reader, NULL);
+    close(scene.writer);
+    fclose(lines);
+}
+
+static void long_lines_stay_whole(void **state)
+{
+    struct scene scene;
+    pthread_t closer;
+    char *long_text = calloc(1, 300001);
+    char *line = NULL;
+    size_t room = 0;
+    json_t *record;
+    FILE *lines;
+
+    (void)state;
+    set_scene(&scene);
+    memset(long_text, 'x', 300000); /* more than a pipe holds */
+    record = record_new(scene.records, "error");
+    record_set_text(record, "text", long_text);
+    record_send(scene.records, record);
+    lines = fdopen(scene.reader, "r");
+    assert_int_equal(pthread_create(&closer, NULL, close_records, &scene), 0);
+    assert_true(getline(&line, &room, lines) > 300000);
+    record = json_loads(line, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(record, "text")), long_text);
+    pthread_join(closer, NULL);
+    json_decref(record);
+    fclose(lines);
+    free(line);
+    free(long_text);
+}
+
+static void unknown_is_null(void **state)
+{
+    json_t *record = json_object();
+    char *text;
+
+    (void)state;
+    record_set_count(record, "a", 0);
+    record_set_count(record, "b", -1);
+    record_set_text(record, "c", "x");
+    record_set_text(record, "d", "");
+    record_set_text(record, "e", NULL);
+    text = json_dumps(record, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(text, "{\"a\":0,\"b\":null,\"c\":\"x\",\"d\":null,\"e\":null}");
+    free(text);
+    json_decref(record);
+}
+
+static void records_that_are_held_come_later(void **state)
+{
+    struct scene scene;
+    struct pollfd ready;
+
+    (void)state;
+    set_scene(&scene);
+    ready = (struct pollfd){.fd = scene.reader, .events = POLLIN};
+    records_hold(scene.records, true);
+    say(&scene, "flow", 0);
+    say(&scene, "flow", 1);
+    assert_int_equal(poll(&ready, 1, 200), 0);
+    records_hold(scene.records, false);
+    scene.lines = fdopen(scene.reader, "r");
+    assert_int_equal(next_number(scene.lines, "flow"), 0);
+    assert_int_equal(next_number(scene.lines, "flow"), 1);
+    records_hold(scene.records, true);
+    say(&scene, "flow", 2);
+    close_records(&scene); /* lets them go */
+    assert_int_equal(next_number(scene.lines, "flow"), 2);
+    assert_int_equal(next_number(scene.lines, "flow"), -1);
+    fclose(scene.lines);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_blocked_pipe_blocks_no_sender),
+        cmocka_unit_test(only_progress_is_dropped),
+        cmocka_unit_test(closing_waits_no_longer_than_it_says),
+        cmocka_unit_test(a_reader_that_is_gone_is_noticed),
+        cmocka_unit_test(a_full_disk_is_noticed),
+        cmocka_unit_test(who_may_wait_keeps_the_queue_short),
+        cmocka_unit_test(long_lines_stay_whole),
+        cmocka_unit_test(records_that_are_held_come_later),
+        cmocka_unit_test(unknown_is_null),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests_name("records", tests, NULL, NULL);
+}
