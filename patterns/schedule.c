@@ -7,7 +7,7 @@
 
 #include "kind.h"
 #include "permutation.h"
-#include "steps.h"
+#include "schedule_builder.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -202,25 +202,6 @@ int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32
 }
 
 /* --- the barrier ---------------------------------------------------------------------------- */
-
-unsigned schedule_barrier_rounds(uint32_t ranks)
-{
-    unsigned rounds = 0;
-
-    while (UINT32_C(1) << rounds < ranks)
-        rounds++;
-    return rounds;
-}
-
-uint32_t schedule_barrier_to(uint32_t rank, unsigned round, uint32_t ranks)
-{
-    return (rank + (UINT32_C(1) << round)) % ranks;
-}
-
-uint32_t schedule_barrier_from(uint32_t rank, unsigned round, uint32_t ranks)
-{
-    return (rank + ranks - (UINT32_C(1) << round)) % ranks;
-}
 
 /* --- contents ------------------------------------------------------------------------------- */
 

@@ -20,34 +20,9 @@
 #ifndef PATTERNS_SCHEDULE_H
 #define PATTERNS_SCHEDULE_H
 
+#include "dissemination.h"
 #include "pattern.h"
-
-enum schedule_action {
-    SCHEDULE_SEND,
-    SCHEDULE_RECEIVE,
-    SCHEDULE_REDUCE, /* adds the floats of `from` to those of `at` */
-    SCHEDULE_COPY,   /* from `from` to `at`, which do not overlap */
-    SCHEDULE_WORK,   /* computes for so many floating point operations */
-};
-
-/* In the order of their steps; of one step sends and receives come first. Places are bytes from
- * the start of the rank's memory. */
-struct schedule_op {
-    uint32_t step;
-    uint8_t action; /* enum schedule_action */
-    uint32_t peer;  /* SEND, RECEIVE: the other rank */
-    uint64_t at;    /* SEND: sent from; RECEIVE, REDUCE, COPY: written to */
-    uint64_t from;  /* REDUCE, COPY: the operand's place; WORK: floating point operations */
-    uint64_t bytes; /* a multiple of 4 where floats are reduced; 0 is a message without payload */
-};
-
-struct schedule {
-    struct schedule_op *ops;
-    size_t count;
-    uint32_t steps;  /* 0: this rank idles */
-    uint64_t memory; /* bytes that the rank needs */
-    bool reduces;    /* some op is a SCHEDULE_REDUCE */
-};
+#include "schedule_op.h"
 
 /* Whether the phases of this plan are schedules. */
 bool pattern_is_scheduled(const struct pattern_plan *plan);
@@ -79,12 +54,6 @@ struct schedule_sum {
 int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                          struct schedule_sum *sum);
 
-/* The dissemination barrier of `ranks` between batches (Hensgen, Finkel, Manber 1988): in round k
- * a rank sends to the one 2^k ahead and receives from the one 2^k behind. */
-unsigned schedule_barrier_rounds(uint32_t ranks);
-uint32_t schedule_barrier_to(uint32_t rank, unsigned round, uint32_t ranks);
-uint32_t schedule_barrier_from(uint32_t rank, unsigned round, uint32_t ranks);
-
 /* Writes a repetition's input into a rank's memory of schedule->memory bytes, and rubbish into the
  * rest. A repetition leaves its input as it was. Floats are whole numbers so small that their sum
  * over all ranks is exact in any order. */
@@ -99,7 +68,6 @@ struct schedule_wrong {
     double expected;
     double got;
 };
-#define SCHEDULE_SUM UINT32_MAX
 
 /* Whether the rank's memory holds after a repetition what it should; else says what is wrong. */
 bool schedule_verify(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,

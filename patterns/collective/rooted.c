@@ -3,6 +3,7 @@
  * From rank 0 to all, from all to rank 0, and the barrier.
  */
 #include "collective.h"
+#include "dissemination.h"
 
 #define PIPELINE_BYTES UINT64_C(16384) /* of a piece: eleven full frames of Ethernet */
 

@@ -4,7 +4,7 @@
  * AAPC and for random rings, phase after phase as a node asks for them. Reach: below 1 us each,
  * and the whole process below 64 MB.
  */
-#include "patterns/pattern.h"
+#include "pattern.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -23,7 +23,11 @@ LIBC = {
     *("assert.h", "ctype.h", "errno.h", "inttypes.h", "limits.h", "math.h", "stdalign.h"),
     *("stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h"),
 }
-LIBC_ONLY = {"patterns", "patterns/collective", "patterns/kernel", "lab/switch/core"}
+PATTERNS = (
+    "patterns",
+    *(f"patterns/{name}" for name in ("collective", "kernel", "matrix", "common")),
+)
+LIBC_ONLY = {*PATTERNS, "lab/switch/core"}
 
 # Headers of a library that one folder alone may include.
 FAMILIES = {
@@ -33,7 +37,7 @@ FAMILIES = {
 }
 
 BASE = ("engine/platform", "engine/clock", "engine/measure")
-TRAFFIC = (*BASE, "engine/traffic", "patterns")
+TRAFFIC = (*BASE, "engine/traffic", "patterns", "patterns/common")
 RUNTIME = (
     *TRAFFIC,
     *("engine/guard", "engine/bind", "engine/control", "engine/document", "engine/record"),
@@ -41,13 +45,15 @@ RUNTIME = (
 )
 # The floors (doc/architecture.md): what the files of a folder may include from others.
 FLOORS: dict[str, tuple[str, ...]] = {
-    "patterns": (),
-    "patterns/collective": ("patterns",),
-    "patterns/kernel": ("patterns",),
+    "patterns/common": (),
+    "patterns/matrix": ("patterns/common",),
+    "patterns/collective": ("patterns/common",),
+    "patterns/kernel": ("patterns/common", "patterns/collective"),
+    "patterns": PATTERNS[1:],
     "engine/platform": (),
     "engine/clock": ("engine/platform",),
     "engine/measure": ("engine/platform",),
-    "engine/traffic": (*BASE, "patterns"),
+    "engine/traffic": (*BASE, "patterns", "patterns/common"),
     "engine/guard": ("engine/platform",),
     "engine/bind": ("engine/platform", "engine/guard"),
     "engine/control": TRAFFIC,

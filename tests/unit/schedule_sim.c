@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "patterns/permutation.h"
+#include "permutation.h"
 
 /* One rank: the ops of its open step are ops[first] to ops[messages - 1], then local ones to end.*/
 struct actor {

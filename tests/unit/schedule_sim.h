@@ -6,7 +6,7 @@
 #ifndef SCHEDULE_SIM_H
 #define SCHEDULE_SIM_H
 
-#include "patterns/schedule.h"
+#include "schedule.h"
 
 struct schedule_sim; /* opaque */
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "patterns/permutation.h"
+#include "permutation.h"
 
 static void check_bijection(uint32_t n, uint64_t seed, uint64_t stream)
 {

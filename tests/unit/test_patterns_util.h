@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "patterns/pattern.h"
+#include "pattern.h"
 
 #define NOBODY UINT32_MAX
 

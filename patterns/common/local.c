@@ -4,8 +4,8 @@
  * its messages are sent from one place; those that arrive in one phase have a place each, which
  * the next phase uses again.
  */
-#include "kind.h"
-#include "steps.h"
+#include "local.h"
+#include "schedule_builder.h"
 
 /* Tells the flows of one rank in a phase on one side. */
 struct teller {

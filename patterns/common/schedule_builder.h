@@ -7,7 +7,8 @@
 #ifndef PATTERNS_STEPS_H
 #define PATTERNS_STEPS_H
 
-#include "schedule.h"
+#include "pattern.h"
+#include "schedule_op.h"
 
 /* A part of the rank's memory, in bytes from the start. */
 struct piece {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "steps.h"
+#include "schedule_builder.h"
 
+#include "dissemination.h"
 #include "kind.h"
 
 static uint32_t rank_of(const struct steps *steps, uint32_t member)

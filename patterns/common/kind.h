@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a pattern is inside: one file, one `struct pattern_kind`, one line in each of pattern.c's
+ * What a pattern is inside: one file, one `struct pattern_kind`, one line in each of registry.c's
  * tables. Only the files of this folder include this.
  */
 #ifndef PATTERNS_KIND_H
@@ -62,7 +62,8 @@ struct pattern_plan {
     uint64_t seed;
     bool there_and_back;
     void *state; /* the kind's own: one block that free() ends, or NULL */
-    /* Tells the schedule of steps->rank in `phase` (steps.h); NULL: the plan has none. */
+    /* Tells the schedule of steps->rank in `phase` (schedule_builder.h); NULL: the plan has none.
+     */
     void (*tell)(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
     uint64_t bytes;        /* of a message; what that is exactly, the kind says */
     uint32_t local_phases; /* the kind's own, that are steps of the plan's only phase; 0: none */
@@ -119,9 +120,6 @@ extern const struct pattern_kind pattern_nas_sp;
 extern const struct pattern_kind pattern_nas_bt;
 extern const struct pattern_kind pattern_hpl;
 extern const struct pattern_kind pattern_halo;
-
-/* As plan->tell, of an ordinary pattern whose phases are the steps of one. */
-void pattern_tell_local(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
 
 /* Writes the sentence and returns -EINVAL. */
 int pattern_refuse(struct pattern_why *why, const char *format, ...)

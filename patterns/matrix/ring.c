@@ -10,7 +10,7 @@
  */
 #include "kind.h"
 #include "permutation.h"
-#include "steps.h"
+#include "schedule_builder.h"
 
 #include <errno.h>
 #include <stdio.h>
