@@ -30,7 +30,7 @@ struct wire {
     uint32_t zero;
 };
 static_assert(sizeof(struct wire) == 96, "layout");
-static_assert(sizeof(struct wire) <= TRANSPORT_BLOB_MAX, "fits into a blob");
+static_assert(sizeof(struct wire) <= BLOB_BYTES_MAX, "fits into a blob");
 
 void verbs_offer_write(const struct verbs_offer *offer, struct blob *blob)
 {

@@ -28,7 +28,7 @@
 #define SYSFS "/sys/class/infiniband"
 
 static_assert(sizeof(struct verbs_reach) == 40, "layout");
-static_assert(sizeof(struct verbs_reach) <= TRANSPORT_BLOB_MAX, "fits into a blob");
+static_assert(sizeof(struct verbs_reach) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- numbers of the architecture --- */
 

@@ -5,7 +5,7 @@
 #ifndef ENGINE_BIND_CHECK_H
 #define ENGINE_BIND_CHECK_H
 
-#include "bind.h"
+#include "place.h"
 
 /* The driver for all of them: DPDK knows it, it is loaded. */
 int bind_check_driver(const struct bind_place *place, const char *driver, struct err *err);
@@ -13,5 +13,8 @@ int bind_check_driver(const struct bind_place *place, const char *driver, struct
 /* One of the request's devices. */
 int bind_check_device(const struct bind_place *place, const struct bind_request *request,
                       const char *pci, struct err *err);
+
+/* Does DPDK want this device from its kernel driver at all? It works through those of some NICs. */
+bool bind_needed(const struct bind_place *place, const char *pci);
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef ENGINE_BIND_SETTINGS_H
 #define ENGINE_BIND_SETTINGS_H
 
-#include "bind.h"
+#include "place.h"
 
 /* {"ipv4/rp_filter": "1", ...}: the object is the caller's. */
 json_t *bind_settings_read(const char *root, const char *interface);

@@ -18,7 +18,7 @@
 
 static_assert(HEADER_BYTES + ABORT_BYTES + TEXT_MAX + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX,
               "the longest abort fits");
-static_assert(HEADER_BYTES + BLOB_BYTES + TRANSPORT_BLOB_MAX + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX,
+static_assert(HEADER_BYTES + BLOB_BYTES + BLOB_BYTES_MAX + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX,
               "the longest blob fits");
 static_assert(HEADER_BYTES + VALUES_BYTES + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX, "values fit");
 static_assert(BARRIER_MAXIMA <= 16, "there is a bit for each");

@@ -31,7 +31,8 @@
 #ifndef ENGINE_DATAGRAM_H
 #define ENGINE_DATAGRAM_H
 
-#include "endpoint.h"
+#include "blob.h"
+#include "values.h"
 
 #include <stdbool.h>
 #include <stddef.h>

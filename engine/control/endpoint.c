@@ -4,12 +4,12 @@
  */
 #include "endpoint.h"
 
+#include "blob_store.h"
 #include "clock.h"
 #include "datagram.h"
 #include "kernel_sync_status.h"
-#include "membership.h"
 #include "log.h"
-#include "blob_store.h"
+#include "membership.h"
 #include "netns.h"
 #include "run_clock.h"
 
@@ -221,7 +221,7 @@ int control_open(struct control **control, const struct control_conf *conf, stru
 
 /* Of a file's beginning; keyed with the run's key, because a boot id tells machines apart. A file
  * that can't be read is like nobody's when it is `needed`, else like an empty one. */
-static uint32_t hash_file(const char *path, bool needed, const uint8_t key[TRANSPORT_KEY_BYTES])
+static uint32_t hash_file(const char *path, bool needed, const uint8_t key[CONTROL_KEY_BYTES])
 {
     uint8_t hash[crypto_generichash_BYTES_MIN], bytes[256];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -233,14 +233,14 @@ static uint32_t hash_file(const char *path, bool needed, const uint8_t key[TRANS
     if (size <= 0 && needed)
         randombytes_buf(bytes, (size_t)(size = 16));
     crypto_generichash(hash, sizeof(hash), bytes, size > 0 ? (size_t)size : 0, key,
-                       TRANSPORT_KEY_BYTES);
+                       CONTROL_KEY_BYTES);
     memcpy(&word, hash, sizeof(word));
     return word;
 }
 
 /* What makes CLOCK_MONOTONIC one clock: the boot, and the time namespace's offsets. */
 #define SAME_BOOT(a, b) ((a) >> 32 == (b) >> 32)
-static uint64_t hash_boot(const uint8_t key[TRANSPORT_KEY_BYTES])
+static uint64_t hash_boot(const uint8_t key[CONTROL_KEY_BYTES])
 {
     return (uint64_t)hash_file("/proc/sys/kernel/random/boot_id", true, key) << 32 |
            hash_file("/proc/self/timens_offsets", false, key);

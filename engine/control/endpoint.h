@@ -3,21 +3,25 @@
  * The control endpoint of a node: one UDP socket that carries barriers, partners' addresses,
  * aborts and heartbeats, every datagram authenticated. Everything runs in the caller's thread:
  * poll control_fd() for reading and control_deadline() for time, then call control_work(). The
- * state machines behind it (engine/control/barrier.h, engine/clock/run_clock.h) do no I/O of their own.
+ * state machines behind it (engine/control/barrier.h, engine/clock/run_clock.h) do no I/O of their
+ * own.
  *
  * Sources: Hensgen, Finkel, Manber 1988 (dissemination barrier); RFC 5905 (the four timestamps).
  */
 #ifndef ENGINE_CONTROL_H
 #define ENGINE_CONTROL_H
 
+#include "blob.h"
 #include "clock.h"
 #include "err.h"
-#include "transport.h"
+#include "values.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define CONTROL_KEY_BYTES 32
 
 struct control; /* opaque */
 
@@ -34,27 +38,7 @@ struct control_peers {
     uint32_t count;
     const struct sockaddr_storage *addresses; /* by index */
     const char *run_id;
-    uint8_t key[TRANSPORT_KEY_BYTES];
-};
-
-/* Idempotent reductions that a barrier carries: maxima and an OR over all nodes. */
-#define BARRIER_MAXIMA 9
-struct barrier_values {
-    int64_t maximum[BARRIER_MAXIMA]; /* INT64_MIN: nothing to say */
-    uint32_t states;                 /* OR */
-};
-
-enum barrier_state { BARRIER_WAITING, BARRIER_PASSED, BARRIER_FAILED };
-
-/* Why a barrier failed or the run was aborted. */
-struct control_fault {
-    bool missing;        /* `node` was found not to answer; false: `node` says `text` itself */
-    bool impossible;     /* what was asked for can't be, says `node`: no run goes wrong here */
-    uint32_t node;       /* index */
-    uint32_t epoch;      /* the barrier that it did not reach */
-    uint32_t last_epoch; /* the last in which it was heard; UINT32_MAX: never */
-    int64_t silence_ns;  /* since it was last heard; -1: never */
-    char text[256];      /* "" or the node's own reason */
+    uint8_t key[CONTROL_KEY_BYTES];
 };
 
 /* Run time (run_clock.h) = local CLOCK_MONOTONIC + offset_ns, within +-bound_ns. */

@@ -7,8 +7,8 @@
 #ifndef ENGINE_GROUP_H
 #define ENGINE_GROUP_H
 
-#include "barrier.h"
 #include "abort_broadcast.h"
+#include "barrier.h"
 #include "handshake.h"
 
 struct group_conf {

@@ -11,7 +11,6 @@
 #define ENGINE_GUARD_MAP_H
 
 #include "err.h"
-#include "guard.h"
 
 #include <net/if.h>
 #include <stdbool.h>
@@ -83,9 +82,5 @@ int guard_map_cross(struct guard_map *map, int space, const char *netns, struct 
  * an address. */
 int guard_map_add_route(struct guard_map *map, int space, const char *address, const char *what,
                         struct err *err);
-
-/* Decides for a port of namespace `netns` (for the sentence) whose connections are marked. */
-int guard_judge(const struct guard_map *map, const struct guard_link *port, const char *netns,
-                const struct guard_rules *rules, struct err *err);
 
 #endif

@@ -6,6 +6,7 @@
  * is no way back within a run.
  */
 #include "bind.h"
+#include "check.h"
 #include "clock.h"
 #include "guard_host.h"
 #include "log.h"

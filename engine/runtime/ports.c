@@ -3,6 +3,7 @@
  * This node's ports: used in one transport at a time, the guard asked first, their links watched.
  */
 #include "bind.h"
+#include "check.h"
 #include "clock.h"
 #include "guard.h"
 #include "log.h"

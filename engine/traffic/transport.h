@@ -21,24 +21,18 @@
 #ifndef ENGINE_TRANSPORT_H
 #define ENGINE_TRANSPORT_H
 
+#include "blob.h"
+#include "counters.h"
 #include "err.h"
 #include "histogram.h"
-#include "counters.h"
 #include "pattern.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRANSPORT_BLOB_MAX 128
 #define TRANSPORT_SIZES_MAX 64
 #define TRANSPORT_KEY_BYTES 32
-
-/* What a partner must know to reach a port: the transport's own bytes, opaque to all others. */
-struct blob {
-    uint16_t size;
-    uint8_t bytes[TRANSPORT_BLOB_MAX];
-};
 
 /* What all ports of the node share. No secret: ports are opened before the run's key is known. */
 struct transport_run {

@@ -56,7 +56,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "engine/traffic": (*BASE, "patterns", "patterns/common"),
     "engine/guard": ("engine/platform",),
     "engine/bind": ("engine/platform", "engine/guard"),
-    "engine/control": TRAFFIC,
+    "engine/control": ("engine/platform", "engine/clock"),
     "engine/document": TRAFFIC,
     "engine/record": ("engine/platform", "engine/clock"),
     "engine/transport": TRAFFIC,

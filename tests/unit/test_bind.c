@@ -4,6 +4,7 @@
  * written down, and that everything is as before after a failure or a kill at each single step.
  */
 #include "bind_tree.h"
+#include "check.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -260,7 +260,7 @@ static void fetches_what_others_publish(void **state)
     assert_int_equal(control_publish(bed.nodes[1], 9, &(struct blob){.size = 1}), 0);
     assert_int_equal(control_publish(bed.nodes[1], 9, &blob), 0);
     assert_fetches(&bed, 1, 9, "replaced");
-    blob.size = TRANSPORT_BLOB_MAX + 1;
+    blob.size = BLOB_BYTES_MAX + 1;
     assert_int_equal(control_publish(bed.nodes[1], 9, &blob), -EINVAL);
     assert_int_equal(control_fetch(bed.nodes[1], 4, 9, &blob, clock_now()), -EINVAL);
     assert_none_dropped(&bed);

@@ -79,7 +79,7 @@ static void random_body(struct datagram *datagram, uint64_t *random)
         datagram->awaited = (uint32_t)sim_random(random);
         break;
     case DATAGRAM_BLOB:
-        datagram->blob.blob.size = (uint16_t)(sim_random(random) % (TRANSPORT_BLOB_MAX + 1));
+        datagram->blob.blob.size = (uint16_t)(sim_random(random) % (BLOB_BYTES_MAX + 1));
         fill(datagram->blob.blob.bytes, datagram->blob.blob.size, random);
         datagram->blob.id = sim_random(random);
         break;

@@ -5,6 +5,7 @@
  * Needs no privilege.
  */
 #include "guard_host.h"
+#include "guard.h"
 #include "guard_map.h"
 
 #include <errno.h>

@@ -37,7 +37,7 @@ static void an_offer_survives_its_blob(void **state)
 
     (void)state;
     verbs_offer_write(&offer, &blob);
-    assert_true(blob.size <= TRANSPORT_BLOB_MAX);
+    assert_true(blob.size <= BLOB_BYTES_MAX);
     assert_true(verbs_offer_read(&back, &blob));
     assert_int_equal(back.number, offer.number);
     assert_int_equal(back.kept_with, offer.kept_with);

@@ -40,7 +40,7 @@ struct port_blob {
     uint8_t line_bps[8];
 } __attribute__((packed));
 static_assert(sizeof(struct port_blob) == 41, "the layout of a port's address");
-static_assert(sizeof(struct port_blob) <= TRANSPORT_BLOB_MAX, "it fits");
+static_assert(sizeof(struct port_blob) <= BLOB_BYTES_MAX, "it fits");
 
 /* How a port's device comes to be, and what its buffers hold. */
 struct plan {

@@ -31,7 +31,7 @@ struct reach {
     uint8_t address[16];
 };
 static_assert(sizeof(struct reach) == 20, "layout");
-static_assert(sizeof(struct reach) <= TRANSPORT_BLOB_MAX, "fits into a blob");
+static_assert(sizeof(struct reach) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- addresses --- */
 

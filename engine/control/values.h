@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the nodes of a run tell each other: the values of a barrier, and why it failed.
+ */
+#ifndef ENGINE_CONTROL_VALUES_H
+#define ENGINE_CONTROL_VALUES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Idempotent reductions that a barrier carries: maxima and an OR over all nodes. */
+#define BARRIER_MAXIMA 9
+struct barrier_values {
+    int64_t maximum[BARRIER_MAXIMA]; /* INT64_MIN: nothing to say */
+    uint32_t states;                 /* OR */
+};
+
+enum barrier_state { BARRIER_WAITING, BARRIER_PASSED, BARRIER_FAILED };
+
+/* Why a barrier failed or the run was aborted. */
+struct control_fault {
+    bool missing;        /* `node` was found not to answer; false: `node` says `text` itself */
+    bool impossible;     /* what was asked for can't be, says `node`: no run goes wrong here */
+    uint32_t node;       /* index */
+    uint32_t epoch;      /* the barrier that it did not reach */
+    uint32_t last_epoch; /* the last in which it was heard; UINT32_MAX: never */
+    int64_t silence_ns;  /* since it was last heard; -1: never */
+    char text[256];      /* "" or the node's own reason */
+};
+
+#endif
