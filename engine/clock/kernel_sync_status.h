@@ -5,8 +5,8 @@
  * that it may have. The kernel adds 500 us a second to that until it is told better, and calls the
  * clock unsynchronized once it is 16 s.
  */
-#ifndef ENGINE_DISCIPLINE_H
-#define ENGINE_DISCIPLINE_H
+#ifndef ENGINE_KERNEL_SYNC_STATUS_H
+#define ENGINE_KERNEL_SYNC_STATUS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -37,8 +37,8 @@
  * the first with probability (1 + k)^-(m-1) (Robson, Whitlock 1964, for m = 2); k is taken so that
  * this is 1 %.
  */
-#ifndef ENGINE_OFFSET_H
-#define ENGINE_OFFSET_H
+#ifndef ENGINE_OFFSET_ESTIMATOR_H
+#define ENGINE_OFFSET_ESTIMATOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

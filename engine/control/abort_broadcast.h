@@ -9,8 +9,8 @@
  * Why it ends: a node resends FLOOD_TRIES times at most, and answers only a datagram that does not
  * say `heard`; an answer says it, and is not answered.
  */
-#ifndef ENGINE_FLOOD_H
-#define ENGINE_FLOOD_H
+#ifndef ENGINE_ABORT_BROADCAST_H
+#define ENGINE_ABORT_BROADCAST_H
 
 #include "backoff.h"
 #include "datagram.h"

@@ -5,8 +5,8 @@
  * silent. What was fetched is remembered in a table of fixed size: MAILBOX_WAYS places for each
  * hash, of which the one asked for longest ago gives way.
  */
-#ifndef ENGINE_MAILBOX_H
-#define ENGINE_MAILBOX_H
+#ifndef ENGINE_BLOB_STORE_H
+#define ENGINE_BLOB_STORE_H
 
 #include "backoff.h"
 #include "datagram.h"

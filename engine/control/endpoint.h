@@ -8,8 +8,8 @@
  *
  * Sources: Hensgen, Finkel, Manber 1988 (dissemination barrier); RFC 5905 (the four timestamps).
  */
-#ifndef ENGINE_CONTROL_H
-#define ENGINE_CONTROL_H
+#ifndef ENGINE_ENDPOINT_H
+#define ENGINE_ENDPOINT_H
 
 #include "blob.h"
 #include "clock.h"

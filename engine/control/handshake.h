@@ -26,8 +26,8 @@
  * 0 hear nothing from it under the session key, and yet it lives and will itself name the parent.
  * So they ask it under the handshake's key, too (session_probe), and it answers with their nonce.
  */
-#ifndef ENGINE_SESSION_H
-#define ENGINE_SESSION_H
+#ifndef ENGINE_HANDSHAKE_H
+#define ENGINE_HANDSHAKE_H
 
 #include "backoff.h"
 #include "datagram.h"

@@ -4,8 +4,8 @@
  * (flood.h), with the keys under which each datagram is sealed. control.c puts it on a socket, the
  * simulator of the tests on a model of a network.
  */
-#ifndef ENGINE_GROUP_H
-#define ENGINE_GROUP_H
+#ifndef ENGINE_MEMBERSHIP_H
+#define ENGINE_MEMBERSHIP_H
 
 #include "abort_broadcast.h"
 #include "barrier.h"

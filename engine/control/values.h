@@ -2,8 +2,8 @@
  *
  * What the nodes of a run tell each other: the values of a barrier, and why it failed.
  */
-#ifndef ENGINE_CONTROL_VALUES_H
-#define ENGINE_CONTROL_VALUES_H
+#ifndef ENGINE_VALUES_H
+#define ENGINE_VALUES_H
 
 #include <stdbool.h>
 #include <stdint.h>

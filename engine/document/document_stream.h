@@ -3,8 +3,8 @@
  * Documents as they arrive: a stream of YAML documents, each ended by a line "...". Reading never
  * blocks, so a controller that sends half a document delays nothing.
  */
-#ifndef ENGINE_INPUT_H
-#define ENGINE_INPUT_H
+#ifndef ENGINE_DOCUMENT_STREAM_H
+#define ENGINE_DOCUMENT_STREAM_H
 
 #include "documents.h"
 

@@ -2,8 +2,8 @@
  *
  * Why libcyaml refuses a document: its return value is only a code, so what it logs is caught.
  */
-#ifndef ENGINE_REFUSAL_H
-#define ENGINE_REFUSAL_H
+#ifndef ENGINE_SCHEMA_ERROR_H
+#define ENGINE_SCHEMA_ERROR_H
 
 #include <cyaml/cyaml.h>
 

@@ -8,8 +8,8 @@
  * delimiter, inter-frame gap); payload is what an application would call its data: the bytes
  * behind the header for dpdk, the stream's bytes for tcp.
  */
-#ifndef ENGINE_METRICS_H
-#define ENGINE_METRICS_H
+#ifndef ENGINE_COUNTERS_H
+#define ENGINE_COUNTERS_H
 
 #include "misdelivered.h"
 

@@ -6,8 +6,8 @@
  *
  * Kept by one worker, and read by the main thread after the phase, as all counts are (metrics.h).
  */
-#ifndef ENGINE_STRAYS_H
-#define ENGINE_STRAYS_H
+#ifndef ENGINE_MISDELIVERED_H
+#define ENGINE_MISDELIVERED_H
 
 #include <stdint.h>
 

@@ -8,8 +8,8 @@
  * "realtime_ns", "synchronized", "max_error_ns"}. Partners are answered until `in` ends. Who does
  * not know the token hears nothing.
  */
-#ifndef ENGINE_REACH_H
-#define ENGINE_REACH_H
+#ifndef ENGINE_CONTROL_CHECK_H
+#define ENGINE_CONTROL_CHECK_H
 
 #include "err.h"
 

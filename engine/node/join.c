@@ -3,8 +3,11 @@
  * Joining a run: hello with a fresh X25519 key, peers with the run's key sealed to it, the first
  * barrier, ready.
  */
+#include "join.h"
+
 #include "address.h"
 #include "clock.h"
+#include "event_loop.h"
 #include "node.h"
 
 #include <assert.h>

@@ -5,12 +5,18 @@
  */
 #include "bind.h"
 #include "clock.h"
+#include "control_check.h"
 #include "environment.h"
+#include "event_loop.h"
+#include "job.h"
+#include "join.h"
 #include "log.h"
 #include "netns.h"
 #include "node.h"
 #include "plan_printer.h"
-#include "control_check.h"
+#include "port_binding.h"
+#include "ports.h"
+#include "trial.h"
 
 #include <errno.h>
 #include <fcntl.h>

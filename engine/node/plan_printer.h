@@ -3,8 +3,8 @@
  * `switchbench-node --plan`: prints the plan of one `plan` document as records, sends nothing, so
  * that the command shows exactly the flows that the nodes will run.
  */
-#ifndef ENGINE_PLAN_H
-#define ENGINE_PLAN_H
+#ifndef ENGINE_PLAN_PRINTER_H
+#define ENGINE_PLAN_PRINTER_H
 
 #include "documents.h"
 #include "record_writer.h"

@@ -3,9 +3,12 @@
  * The lanes of a phase: from the documents' words and the pattern's flows to lanes that are ready
  * to start.
  */
+#include "lanes.h"
+
 #include "clock.h"
-#include "offered_load.h"
+#include "event_loop.h"
 #include "memory.h"
+#include "offered_load.h"
 #include "phase_run.h"
 
 #include <errno.h>

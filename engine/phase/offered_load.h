@@ -2,8 +2,8 @@
  *
  * The load of a port: from what a trial's document asks to what the transport is told.
  */
-#ifndef ENGINE_LOAD_H
-#define ENGINE_LOAD_H
+#ifndef ENGINE_OFFERED_LOAD_H
+#define ENGINE_OFFERED_LOAD_H
 
 #include "documents.h"
 

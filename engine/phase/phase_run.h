@@ -3,14 +3,14 @@
  * A trial inside a node: its parts (networks), this node's own ranks in them, and the phase that
  * is being run. Private to trial.c, phase.c, lanes.c and report.c.
  */
-#ifndef ENGINE_TRIAL_H
-#define ENGINE_TRIAL_H
+#ifndef ENGINE_PHASE_RUN_H
+#define ENGINE_PHASE_RUN_H
 
 #include "compute_load.h"
 #include "interval_ring.h"
-#include "start_margin.h"
 #include "node.h"
 #include "schedule_executor.h"
+#include "start_margin.h"
 
 #include <assert.h>
 
@@ -178,84 +178,10 @@ static inline uint32_t phase_mean_size(const struct phase *phase)
     return (uint32_t)(sum / phase->size_count);
 }
 
-/* lanes.c: begins this node's lanes of a phase: which flows, at which load. 0, or a refusal. */
-int lanes_begin(struct phase_run *run, struct err *err);
-/* Goes on with them without waiting: partners' addresses fetched, lanes prepared and settled. 0:
- * all are ready. -EAGAIN: not yet, and the sentence may name a partner that is waited for. */
-int lanes_advance(struct phase_run *run, struct err *err);
-/* The same to the end. -ECANCELED when it fails or has failed (node->err says why). */
-int lanes_prepare(struct phase_run *run);
-/* What is readable when lanes_advance would get further; -1: nothing tells. */
-int lanes_settle_fd(const struct phase_run *run);
-/* Releases what was made, also in part. */
-void lanes_release(struct phase_run *run);
-/* The workers are done: sums up what each port's queues counted, and when they began and ended. */
-void lanes_gather(struct phase_run *run);
-/* Whose lane this is. */
-const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane);
-
-/* phase.c: runs these phases of the trial one after the other, or the probe of its whole plan, from
- * preparation to records. 0; -ECANCELED when the run ends. *states: theirs are added. */
-int phase_sequence(struct trial *trial, const uint32_t *numbers, size_t count, uint32_t *states);
-/* Phases that follow each other by the clock: one barrier before the first, then a fixed step. */
-bool phase_goes_by_clock(const struct phase_run *run);
-int64_t phase_clock_step_ns(const struct phase_run *run);
-/* How long this node's ports send, as far as they know. */
-int64_t phase_own_sending_ns(const struct phase_run *run);
-
-/* agree.c: this node's lanes are ready; when do all start? 0, or -ECANCELED. */
-int agree_on_start(struct phase_run *run);
-/* All nodes are through: what the phase was like on all of them; and the start of the next if all
- * are ready for it (next->agreed). NULL: there is no next, or it is not begun yet. */
-int agree_on_end(struct phase_run *run, struct phase_run *next);
-/* The run ends in the middle: what there is was measured by this node alone. */
-void agree_alone(struct phase_run *run);
-/* What this start would have needed, for the lead of the next. */
-void agree_note_start(const struct phase_run *run);
-
-/* report.c: a new record with the place that all of a phase's records share. */
-json_t *report_new(const struct phase_run *run, const char *type);
-/* A histogram in as many records as its buckets need: how many, and what each says of it. */
-#define REPORT_HISTOGRAM_TEXT 480 /* bytes of buckets in one, which has room for long names */
-uint32_t report_histogram_parts(const struct histogram *histogram);
-void report_histogram_part(json_t *record, uint32_t part, uint32_t parts, const char *buckets);
-/* report_interim.c: the interim results that are due; `all`: those that are not, too. */
-void report_interim(struct phase_run *run, bool all);
-/* report_disorder.c: how a flow's frames were out of order, if they were. */
-void report_disorder(const struct phase_run *run, const struct phase_lane *lane,
-                     const struct lane_flow *flow);
-/* report_progress.c: what the node and each of its ports moved since *last_ns, which becomes now.
- */
-void report_progress(struct phase_run *run, int64_t *last_ns);
-/* report.c: the records of a phase that has ended. */
-void report_phase(struct phase_run *run);
-void report_probe(const struct phase_run *run);
-void report_lane_errors(const struct phase_run *run);
-/* report_messages.c: single times of messages; what was computed beside them. */
-void report_samples(const struct phase_run *run);
-void report_compute(const struct phase_run *run);
-/* report_execution.c: what a rank needed for the repetitions of its schedule. */
-void report_execution(const struct phase_run *run, const struct phase_lane *lane);
-void report_compute_failed(const struct phase_run *run, int code);
-/* Before the start: says so if this node comes too late for the window. */
-void report_late(const struct phase_run *run);
-void report_trial(const struct trial *trial, const char *state);
-/* What the transport's times come to on a loopback in this node. */
-void report_floor(const struct trial *trial, const struct latency floor[LATENCY_KINDS]);
-
-/* Seconds of CPU that this process has used; seconds that this machine's CPUs have idled. */
-double cpu_process_s(void);
-double cpu_idle_s(void);
-
-/* report_clock.c: as well as it is known now: when the phase is over, better than before. */
-struct phase_clock clock_of_phase(const struct phase_run *run);
-/* Writes the record of run->clock. */
-void report_clock(const struct phase_run *run);
-
-/* How a rank's published address is called between nodes. */
-uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);
-
 /* True for a probe whose flow did not bring a single frame or message. */
-bool flow_unreached(const struct lane_flow *flow);
+static inline bool flow_unreached(const struct lane_flow *flow)
+{
+    return flow->side->live.frames == 0 && flow->side->live.messages == 0;
+}
 
 #endif

@@ -11,8 +11,8 @@
  * and half as much again. A stream lasts seconds and a late rank spoils its window: it gets four
  * times the longest.
  */
-#ifndef ENGINE_LEAD_H
-#define ENGINE_LEAD_H
+#ifndef ENGINE_START_MARGIN_H
+#define ENGINE_START_MARGIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * How many bytes are not what they have to be. Nearly always none, so whole pieces are compared
  * first.
  */
-#ifndef ENGINE_DIFFER_H
-#define ENGINE_DIFFER_H
+#ifndef ENGINE_BYTE_COMPARE_H
+#define ENGINE_BYTE_COMPARE_H
 
 #include <stddef.h>
 #include <stdint.h>

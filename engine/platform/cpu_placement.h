@@ -11,8 +11,8 @@
  *
  * A lane is given a core on its port's NUMA node where there is one left.
  */
-#ifndef ENGINE_CORES_H
-#define ENGINE_CORES_H
+#ifndef ENGINE_CPU_PLACEMENT_H
+#define ENGINE_CPU_PLACEMENT_H
 
 #include "err.h"
 

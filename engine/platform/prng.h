@@ -3,8 +3,8 @@
  * What is drawn by a seed: the same on every machine that draws the nth of the same seed, so that
  * both ends of a flow know its sizes without telling each other. Nothing is kept between draws.
  */
-#ifndef ENGINE_DRAW_H
-#define ENGINE_DRAW_H
+#ifndef ENGINE_PRNG_H
+#define ENGINE_PRNG_H
 
 #include <stdint.h>
 

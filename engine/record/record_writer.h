@@ -4,8 +4,8 @@
  * its own thread and a queue, so a blocked pipe never delays the barrier or a worker; of all
  * records only `progress` may be dropped.
  */
-#ifndef ENGINE_RECORDS_H
-#define ENGINE_RECORDS_H
+#ifndef ENGINE_RECORD_WRITER_H
+#define ENGINE_RECORD_WRITER_H
 
 #include "err.h"
 

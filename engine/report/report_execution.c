@@ -2,7 +2,10 @@
  *
  * `execution` records: what each rank needed for the repetitions of its schedule.
  */
+#include "report_execution.h"
+
 #include "phase_run.h"
+#include "report_common.h"
 
 static void set_times(json_t *record, const struct execution *execution)
 {

@@ -3,8 +3,11 @@
  * `interim` records: for each port that receives, what came of its flows from mark to mark. A
  * record holds several marks and as many flows as there is room for; each is whole by itself.
  */
+#include "report_interval.h"
+
 #include "clock.h"
 #include "phase_run.h"
+#include "report_common.h"
 
 #include <stdio.h>
 #include <string.h>

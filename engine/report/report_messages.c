@@ -3,8 +3,11 @@
  * `samples` records: the single times of messages there and back, 16 bytes each, in base64; and
  * `compute` records: what a node computed beside them.
  */
+#include "report_messages.h"
+
 #include "log.h"
 #include "phase_run.h"
+#include "report_common.h"
 
 #include <sodium.h>
 #include <string.h>

@@ -3,8 +3,11 @@
  * `progress` records: what the node and each of its ports moved since the last one. A record holds
  * as many ports as there is room for; all say the node's sums.
  */
+#include "report_progress.h"
+
 #include "clock.h"
 #include "phase_run.h"
+#include "report_common.h"
 
 #include <stdio.h>
 #include <string.h>

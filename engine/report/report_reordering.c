@@ -2,7 +2,10 @@
  *
  * `reorder` records: how a flow's frames were out of order, of flows that had any.
  */
+#include "report_reordering.h"
+
 #include "phase_run.h"
+#include "report_common.h"
 
 void report_disorder(const struct phase_run *run, const struct phase_lane *lane,
                      const struct lane_flow *flow)

@@ -2,7 +2,10 @@
  *
  * The job document: which of its nodes this is, where all ports of the run are, and the workers.
  */
+#include "job.h"
+
 #include "clock.h"
+#include "event_loop.h"
 #include "log.h"
 #include "node.h"
 

@@ -5,6 +5,8 @@
  * All of them at once, under one journal. What kernel transports need of them comes before: there
  * is no way back within a run.
  */
+#include "port_binding.h"
+
 #include "bind.h"
 #include "check.h"
 #include "clock.h"

@@ -2,12 +2,18 @@
  *
  * This node's ports: used in one transport at a time, the guard asked first, their links watched.
  */
+#include "ports.h"
+
 #include "bind.h"
 #include "check.h"
 #include "clock.h"
+#include "event_loop.h"
 #include "guard.h"
+#include "job.h"
 #include "log.h"
 #include "node.h"
+#include "port_binding.h"
+#include "registry.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -227,8 +233,8 @@ static bool uses_dpdk(const struct doc_port *doc)
 }
 
 /* The kernel gives each socket its own and nobody else's, an RDMA device each queue pair. Of a PCI
- * device DPDK's driver is asked to before it is configured (engine/transport/dpdk/isolate.h); through a
- * kernel interface none can. */
+ * device DPDK's driver is asked to before it is configured (engine/transport/dpdk/isolate.h);
+ * through a kernel interface none can. */
 static bool isolates_flows(const struct doc_port *doc)
 {
     return doc->conf.pci != NULL || !uses_dpdk(doc);

@@ -3,8 +3,8 @@
  * When to look again for what nothing tells: half as long after something came, twice as long after
  * nothing did. Who waits for one message's answer then loses little, and sleeps where none comes.
  */
-#ifndef ENGINE_LOOK_H
-#define ENGINE_LOOK_H
+#ifndef ENGINE_ADAPTIVE_POLL_H
+#define ENGINE_ADAPTIVE_POLL_H
 
 #include "clock.h"
 

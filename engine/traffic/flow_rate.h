@@ -3,8 +3,8 @@
  * What a phase asks of one flow, for the transports that send messages at a pace in bytes of
  * payload (tcp, verbs): how much, how quickly, and how much it had asked for at a time.
  */
-#ifndef ENGINE_FLOW_LOAD_H
-#define ENGINE_FLOW_LOAD_H
+#ifndef ENGINE_FLOW_RATE_H
+#define ENGINE_FLOW_RATE_H
 
 #include "pacer.h"
 #include "transport.h"

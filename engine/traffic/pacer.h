@@ -14,8 +14,8 @@
  * 1992, "On traffic phase effects in packet-switched gateways"). A dither moves each departure by
  * a random time that is never added up, so the rate stays exact and the queue is shared.
  */
-#ifndef ENGINE_PACE_H
-#define ENGINE_PACE_H
+#ifndef ENGINE_PACER_H
+#define ENGINE_PACER_H
 
 #include <stdint.h>
 

@@ -26,8 +26,8 @@
  * The main thread makes a stepper and reads it afterwards, one worker drives it; in between nothing
  * here allocates, or makes a system call but for the clock.
  */
-#ifndef ENGINE_STEPPER_H
-#define ENGINE_STEPPER_H
+#ifndef ENGINE_SCHEDULE_EXECUTOR_H
+#define ENGINE_SCHEDULE_EXECUTOR_H
 
 #include "err.h"
 #include "histogram.h"

@@ -400,8 +400,4 @@ struct transport {
     void (*close)(struct transport_port *port);
 };
 
-/* The transports of this build, NULL-terminated, and one by its name (NULL: not built). */
-extern const struct transport *const transports[];
-const struct transport *transport_find(const char *name);
-
 #endif

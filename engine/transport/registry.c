@@ -2,7 +2,7 @@
  *
  * The table of transports in this build: the only place that names them all.
  */
-#include "transport.h"
+#include "registry.h"
 
 #include <string.h>
 

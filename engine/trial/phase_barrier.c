@@ -4,8 +4,14 @@
  * on all of them. Between two phases one barrier carries both, the end of the one and the start of
  * the next.
  */
+#include "phase_barrier.h"
+
 #include "clock.h"
+#include "event_loop.h"
+#include "phase_clock.h"
 #include "phase_run.h"
+#include "phase_times.h"
+#include "start_margin.h"
 
 #include <assert.h>
 

@@ -10,17 +10,27 @@
  * node whose next lanes are not ready in time says so in that barrier; then the next phase begins
  * as the first one does. A transport whose drain waits for silence would gain nothing by it.
  */
+#include "phase_sequence.h"
+
 #include "clock.h"
+#include "event_loop.h"
+#include "job.h"
+#include "lanes.h"
 #include "log.h"
+#include "node.h"
+#include "phase_barrier.h"
+#include "phase_cost.h"
 #include "phase_run.h"
+#include "phase_times.h"
+#include "ports.h"
+#include "report_interval.h"
+#include "report_messages.h"
+#include "report_phase.h"
+#include "report_progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* sync none: after its drain a phase is held for partners that are not through yet; then the next
- * is prepared. */
-#define CLOCK_HOLD_NS (150 * NS_PER_MS)
-#define CLOCK_GAP_NS (250 * NS_PER_MS)
 #define PROGRESS_NS (500 * NS_PER_MS)
 #define SCHEDULE_SILENCE_NS (30 * NS_PER_S)
 #define LINKS_NS (100 * NS_PER_MS) /* a link that is down for less may pass unseen */
@@ -29,96 +39,6 @@
 #define AHEAD 2                      /* phases that are prepared while one runs */
 #define AHEAD_NS (2 * NS_PER_MS)     /* they are looked after so often */
 #define GRACE_NS (20 * NS_PER_MS)    /* a phase that is over waits so long for the next */
-
-/* --- times --- */
-
-static int64_t longest_flow_list(const struct phase_run *run)
-{
-    int64_t most = 1;
-
-    for (size_t i = 0; i < run->lane_count; i++) {
-        const struct phase_lane *lane = &run->lanes[i];
-
-        most = lane->send_count > most ? lane->send_count : most;
-        most = lane->receive_count > most ? lane->receive_count : most;
-    }
-    return most;
-}
-
-/* How long a port sends if nothing hinders it: a transfer or a probe of its flows at its load. */
-static int64_t nominal_ns(const struct phase_run *run)
-{
-    const struct phase *phase = &run->template;
-    double bits = (phase_mean_size(phase) + FRAME_OVERHEAD_L1) * 8.0;
-    double slowest_s = 0;
-
-    for (size_t i = 0; i < run->lane_count; i++) {
-        const struct load *load = &run->lanes[i].phase.load;
-        double frames = phase_is_probe(run)
-                            ? (double)phase->probes * (double)run->lanes[i].send_count
-                            : ((double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1) *
-                                  (double)longest_flow_list(run);
-        double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
-        double seconds = fps > 0 ? frames / fps : 0;
-
-        if (run->lanes[i].lane != NULL && seconds > slowest_s)
-            slowest_s = seconds;
-    }
-    return (int64_t)(slowest_s * 1e9);
-}
-
-int64_t phase_own_sending_ns(const struct phase_run *run)
-{
-    const struct doc_trial *doc = run->trial->doc;
-
-    if (!phase_is_timed(&run->template))
-        return nominal_ns(run);
-    return doc->warmup_ns + doc->window_ns + doc->cooldown_ns;
-}
-
-/* Writes the agreed start and what follows from it into the template and each lane's phase. */
-static void set_times(struct phase_run *run, int64_t start_ns)
-{
-    const struct doc_trial *doc = run->trial->doc;
-    struct phase *phase = &run->template;
-
-    phase->start_ns = start_ns;
-    if (phase_is_timed(phase)) {
-        phase->open_ns = start_ns + doc->warmup_ns;
-        phase->close_ns = phase->open_ns + doc->window_ns;
-        phase->stop_ns = phase->close_ns + doc->cooldown_ns;
-    } else { /* the window is all of it; it ends when the last byte is there */
-        phase->open_ns = start_ns;
-        phase->close_ns = start_ns;
-        phase->stop_ns = CLOCK_NEVER;
-    }
-    for (size_t i = 0; i < run->lane_count; i++) {
-        struct phase_lane *lane = &run->lanes[i];
-
-        lane->phase.start_ns = phase->start_ns;
-        lane->phase.open_ns = phase->open_ns;
-        lane->phase.close_ns = phase->close_ns;
-        lane->phase.stop_ns = phase->stop_ns;
-        for (uint32_t q = 0; q < lane->queue_count; q++)
-            lane->queues[q].lane->stop_ns = phase->stop_ns;
-    }
-}
-
-bool phase_goes_by_clock(const struct phase_run *run)
-{
-    return run->trial->doc->by_clock && !phase_is_probe(run);
-}
-
-/* From a phase's start until it is held no longer. */
-static int64_t clock_hold_ns(const struct phase_run *run)
-{
-    return run->sending_ns + run->trial->doc->drain_silence_ns + CLOCK_HOLD_NS;
-}
-
-int64_t phase_clock_step_ns(const struct phase_run *run)
-{
-    return clock_hold_ns(run) + CLOCK_GAP_NS;
-}
 
 /* --- running --- */
 
@@ -362,7 +282,7 @@ static int await_workers(struct sequence *sequence, size_t index)
  * they have not read, stays until they should be. */
 static int hold_by_clock(const struct phase_run *run)
 {
-    int64_t until_ns = run->template.start_ns + clock_hold_ns(run);
+    int64_t until_ns = run->template.start_ns + phase_clock_hold_ns(run);
     int rc = 0;
 
     while (rc == 0 && clock_now() < until_ns)
@@ -454,7 +374,7 @@ static void hand_over(struct phase_run *run, const struct phase_run *last)
     struct node *node = run->trial->node;
 
     records_hold(node->records, node->shares);
-    set_times(run, run->start_run_ns - run->offset_ns);
+    phase_set_times(run, run->start_run_ns - run->offset_ns);
     begin_interims(run);
     deal_lanes(run);
     for (size_t w = 0; w < node->worker_count; w++)

@@ -2,10 +2,20 @@
  *
  * A trial: all phases of one plan at one setting, barrier to barrier.
  */
-#include "phase_run.h"
+#include "trial.h"
 
 #include "clock.h"
+#include "event_loop.h"
+#include "job.h"
+#include "lanes.h"
 #include "log.h"
+#include "node.h"
+#include "phase_run.h"
+#include "phase_sequence.h"
+#include "ports.h"
+#include "registry.h"
+#include "report_phase.h"
+#include "start_margin.h"
 
 #include <errno.h>
 #include <stdio.h>

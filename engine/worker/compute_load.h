@@ -5,8 +5,8 @@
  * ordinary thread's precedence. Each piece is timed, so it is seen how much slower a node computes
  * while it communicates, and how long single pieces are held up.
  */
-#ifndef ENGINE_COMPUTE_H
-#define ENGINE_COMPUTE_H
+#ifndef ENGINE_COMPUTE_LOAD_H
+#define ENGINE_COMPUTE_LOAD_H
 
 #include "histogram.h"
 

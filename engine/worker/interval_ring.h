@@ -6,8 +6,8 @@
  * since the start of the phase: where there is no room for a mark, or the worker comes too late for
  * it, the next one covers a longer span and nothing is lost.
  */
-#ifndef ENGINE_INTERIM_H
-#define ENGINE_INTERIM_H
+#ifndef ENGINE_INTERVAL_RING_H
+#define ENGINE_INTERVAL_RING_H
 
 #include "clock.h"
 #include "transport.h"

@@ -4,8 +4,8 @@
  * memory holds before and after; who listens makes ops of it, only collects partners, or fills and
  * verifies memory. Only the files of this folder and below include this.
  */
-#ifndef PATTERNS_STEPS_H
-#define PATTERNS_STEPS_H
+#ifndef PATTERNS_SCHEDULE_BUILDER_H
+#define PATTERNS_SCHEDULE_BUILDER_H
 
 #include "pattern.h"
 #include "schedule_op.h"

@@ -5,8 +5,8 @@
  * the cost of one seal. Usage: bench_barrier [barriers].
  */
 #include "clock.h"
-#include "endpoint.h"
 #include "datagram.h"
+#include "endpoint.h"
 
 #include <arpa/inet.h>
 #include <poll.h>

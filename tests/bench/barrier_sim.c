@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The barrier among 65,536 simulated nodes: the real state machines (engine/control/membership.h) on a model of
- * a network that takes 10 us a hop and up to half as much more, and loses some datagrams. A barrier
- * takes from the moment when the last node enters it until the last one has passed. Reach: twice
- * the theory (log2 n hops) without loss, 20 ms at 1 %; O(log n) memory a node.
+ * The barrier among 65,536 simulated nodes: the real state machines (engine/control/membership.h)
+ * on a model of a network that takes 10 us a hop and up to half as much more, and loses some
+ * datagrams. A barrier takes from the moment when the last node enters it until the last one has
+ * passed. Reach: twice the theory (log2 n hops) without loss, 20 ms at 1 %; O(log n) memory a node.
  *
  * Usage: bench_barrier_sim [nodes] [barriers]
  */

@@ -5,9 +5,9 @@
  * starts them; 64-byte ipv4-udp frames, 64 flows a lane. Rates are by the workers' CPU time, so
  * that neighbours on the cores cost little. Measured in turn; medians.
  */
-#include "cpu_placement.h"
 #include "clock.h"
 #include "common.h"
+#include "cpu_placement.h"
 #include "transport.h"
 #include "worker.h"
 

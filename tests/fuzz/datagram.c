@@ -5,8 +5,8 @@
  * bytes of length, then the datagram's bytes. Built with -fsanitize=fuzzer by clang;
  * tests/unit/test_datagram.c runs the same entry point on seeded inputs with any compiler.
  */
-#include "membership.h"
 #include "blob_store.h"
+#include "membership.h"
 
 #include <stdlib.h>
 #include <string.h>

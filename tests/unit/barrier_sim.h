@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A network of simulated nodes that runs the real state machines (engine/control/membership.h) by discrete
- * events: seeded, so that each run can be repeated. Datagrams take a random time each (so they
- * overtake each other), get lost and are doubled; keys are compared as the receiver of a sealed
- * datagram would. Nodes join late, die, come back. Each node enters `epochs` barriers, one after
- * the other, with values of its own.
+ * A network of simulated nodes that runs the real state machines (engine/control/membership.h) by
+ * discrete events: seeded, so that each run can be repeated. Datagrams take a random time each (so
+ * they overtake each other), get lost and are doubled; keys are compared as the receiver of a
+ * sealed datagram would. Nodes join late, die, come back. Each node enters `epochs` barriers, one
+ * after the other, with values of its own.
  *
  * Checked at each pass: every node has entered this barrier before, and the reduction is the true
  * one. Checked at the end: nothing is due any more.

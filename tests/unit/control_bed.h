@@ -7,8 +7,8 @@
 #ifndef TESTS_UNIT_CONTROL_BED_H
 #define TESTS_UNIT_CONTROL_BED_H
 
-#include "endpoint.h"
 #include "datagram.h"
+#include "endpoint.h"
 
 #define BED_NODES_MAX 8
 #define BED_RECORDS_MAX 4096

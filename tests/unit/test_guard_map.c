@@ -4,8 +4,8 @@
  * the kernel of the moment may not have), and its reading of /proc and /sys in a folder of ours.
  * Needs no privilege.
  */
-#include "guard_host.h"
 #include "guard.h"
+#include "guard_host.h"
 #include "guard_map.h"
 
 #include <errno.h>

@@ -5,9 +5,9 @@
  */
 #include "clock.h"
 #include "compute_load.h"
-#include "prng.h"
 #include "pattern.h"
 #include "pingpong.h"
+#include "prng.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

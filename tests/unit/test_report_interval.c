@@ -5,6 +5,7 @@
  */
 #include "clock.h"
 #include "phase_run.h"
+#include "report_interval.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

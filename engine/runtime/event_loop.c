@@ -2,10 +2,11 @@
  *
  * The node's loop: documents, control datagrams, workers' events and the reasons to end.
  */
-#include "node.h"
+#include "event_loop.h"
 
 #include "clock.h"
 #include "log.h"
+#include "node.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,9 +2,16 @@
  *
  * The records of trials and phases (doc/node-protocol.md).
  */
+#include "report_phase.h"
+
 #include "clock.h"
 #include "log.h"
+#include "phase_clock.h"
 #include "phase_run.h"
+#include "report_clock.h"
+#include "report_common.h"
+#include "report_execution.h"
+#include "report_reordering.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,48 +19,9 @@
 
 #define MEASURES_MAX 16
 
-double cpu_process_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-/* Busy time is sampled by ticks and misses short work; idle time is not. */
-double cpu_idle_s(void)
-{
-    FILE *stat = fopen("/proc/stat", "re");
-    unsigned long long idle = 0;
-    unsigned long long iowait = 0;
-    int fields;
-
-    if (stat == NULL)
-        return -1;
-    fields = fscanf(stat, "cpu %*u %*u %*u %llu %llu", &idle, &iowait);
-    fclose(stat);
-    return fields == 2 ? (double)(idle + iowait) / (double)sysconf(_SC_CLK_TCK) : -1;
-}
-
-bool flow_unreached(const struct lane_flow *flow)
-{
-    return flow->side->live.frames == 0 && flow->side->live.messages == 0;
-}
-
 static void set_u64(json_t *record, const char *key, uint64_t value)
 {
     json_object_set_new(record, key, json_integer((json_int_t)value));
-}
-
-json_t *report_new(const struct phase_run *run, const char *type)
-{
-    json_t *record = record_new(run->trial->node->records, type);
-
-    set_u64(record, "trial", run->trial->doc->id);
-    set_u64(record, "repeat", run->trial->doc->repeat);
-    json_object_set_new(record, "phase",
-                        json_integer(run->number == PHASE_PROBE ? -1 : (json_int_t)run->number));
-    return record;
 }
 
 static const char *rank_name(const struct phase_lane *lane, uint32_t rank)
@@ -210,24 +178,6 @@ static void set_latency(json_t *record, enum latency_kind kind, const struct lat
     record_set_count(record, "bound_ns", bound_ns);
 }
 
-uint32_t report_histogram_parts(const struct histogram *histogram)
-{
-    char text[REPORT_HISTOGRAM_TEXT];
-    uint32_t next = 0, parts = 0;
-
-    while (histogram_write(histogram, &next, text, sizeof text) > 0)
-        parts++;
-    return parts > 0 ? parts : 1;
-}
-
-void report_histogram_part(json_t *record, uint32_t part, uint32_t parts, const char *buckets)
-{
-    set_u64(record, "part", part);
-    set_u64(record, "parts", parts);
-    json_object_set_new(record, "buckets", json_string(buckets));
-}
-
-/* One kind of a flow's times, in as many parts as its buckets need. */
 static void report_histogram(const struct phase_run *run, const struct flow_place *place,
                              const struct lane_flow *flow, enum latency_kind kind,
                              const struct latency *latency)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "phase_times.h"
+
+#include "clock.h"
+
+/* sync none: after its drain a phase is held for partners that are not through yet; then the next
+ * is prepared. */
+#define CLOCK_HOLD_NS (150 * NS_PER_MS)
+#define CLOCK_GAP_NS (250 * NS_PER_MS)
+
+static int64_t longest_flow_list(const struct phase_run *run)
+{
+    int64_t most = 1;
+
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+
+        most = lane->send_count > most ? lane->send_count : most;
+        most = lane->receive_count > most ? lane->receive_count : most;
+    }
+    return most;
+}
+
+/* How long a port sends if nothing hinders it: a transfer or a probe of its flows at its load. */
+static int64_t nominal_ns(const struct phase_run *run)
+{
+    const struct phase *phase = &run->template;
+    double bits = (phase_mean_size(phase) + FRAME_OVERHEAD_L1) * 8.0;
+    double slowest_s = 0;
+
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct load *load = &run->lanes[i].phase.load;
+        double frames = phase_is_probe(run)
+                            ? (double)phase->probes * (double)run->lanes[i].send_count
+                            : ((double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1) *
+                                  (double)longest_flow_list(run);
+        double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
+        double seconds = fps > 0 ? frames / fps : 0;
+
+        if (run->lanes[i].lane != NULL && seconds > slowest_s)
+            slowest_s = seconds;
+    }
+    return (int64_t)(slowest_s * 1e9);
+}
+
+int64_t phase_own_sending_ns(const struct phase_run *run)
+{
+    const struct doc_trial *doc = run->trial->doc;
+
+    if (!phase_is_timed(&run->template))
+        return nominal_ns(run);
+    return doc->warmup_ns + doc->window_ns + doc->cooldown_ns;
+}
+
+/* Writes the agreed start and what follows from it into the template and each lane's phase. */
+void phase_set_times(struct phase_run *run, int64_t start_ns)
+{
+    const struct doc_trial *doc = run->trial->doc;
+    struct phase *phase = &run->template;
+
+    phase->start_ns = start_ns;
+    if (phase_is_timed(phase)) {
+        phase->open_ns = start_ns + doc->warmup_ns;
+        phase->close_ns = phase->open_ns + doc->window_ns;
+        phase->stop_ns = phase->close_ns + doc->cooldown_ns;
+    } else { /* the window is all of it; it ends when the last byte is there */
+        phase->open_ns = start_ns;
+        phase->close_ns = start_ns;
+        phase->stop_ns = CLOCK_NEVER;
+    }
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+
+        lane->phase.start_ns = phase->start_ns;
+        lane->phase.open_ns = phase->open_ns;
+        lane->phase.close_ns = phase->close_ns;
+        lane->phase.stop_ns = phase->stop_ns;
+        for (uint32_t q = 0; q < lane->queue_count; q++)
+            lane->queues[q].lane->stop_ns = phase->stop_ns;
+    }
+}
+
+bool phase_goes_by_clock(const struct phase_run *run)
+{
+    return run->trial->doc->by_clock && !phase_is_probe(run);
+}
+
+/* From a phase's start until it is held no longer. */
+int64_t phase_clock_hold_ns(const struct phase_run *run)
+{
+    return run->sending_ns + run->trial->doc->drain_silence_ns + CLOCK_HOLD_NS;
+}
+
+int64_t phase_clock_step_ns(const struct phase_run *run)
+{
+    return phase_clock_hold_ns(run) + CLOCK_GAP_NS;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What nodes agree on in barriers: when a phase starts and how long it sends, and what it was like
+ * on all of them.
+ */
+#ifndef ENGINE_PHASE_BARRIER_H
+#define ENGINE_PHASE_BARRIER_H
+
+#include "phase_run.h"
+
+/* This node's lanes are ready; when do all start? 0, or -ECANCELED. */
+int agree_on_start(struct phase_run *run);
+/* All nodes are through: what the phase was like on all of them; and the start of the next if all
+ * are ready for it (next->agreed). NULL: there is no next, or it is not begun yet. */
+int agree_on_end(struct phase_run *run, struct phase_run *next);
+/* The run ends in the middle: what there is was measured by this node alone. */
+void agree_alone(struct phase_run *run);
+/* What this start would have needed, for the lead of the next. */
+void agree_note_start(const struct phase_run *run);
+
+#endif
