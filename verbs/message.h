@@ -11,8 +11,8 @@
 #ifndef VERBS_MESSAGE_H
 #define VERBS_MESSAGE_H
 
-#include "prng.h"
 #include "counters.h"
+#include "prng.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  *
  * The worker's calls: one round over the streams of a lane.
  */
-#include "clock.h"
 #include "adaptive_poll.h"
+#include "clock.h"
 #include "pingpong.h"
 #include "probes.h"
 

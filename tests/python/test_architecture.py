@@ -74,7 +74,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "lab/vm": (),
     "packaging/bundle": (),
-    "lab/switch/core": ("engine/platform", "engine/transport/dpdk"),
+    "lab/switch/core": ("engine/platform", "engine/traffic"),
     "lab/switch": (
         *TRAFFIC,
         *("lab/switch/core", "engine/document", "engine/transport/dpdk"),

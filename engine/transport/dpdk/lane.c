@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lane.h"
 
-#include "eal.h"
 #include "adaptive_poll.h"
+#include "eal.h"
 #include "messages.h"
 #include "steps.h"
 

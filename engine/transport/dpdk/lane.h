@@ -6,13 +6,13 @@
 #ifndef ENGINE_DPDK_LANE_H
 #define ENGINE_DPDK_LANE_H
 
-#include "disorder.h"
+#include "delay_stats.h"
 #include "frame.h"
 #include "pacer.h"
 #include "port.h"
 #include "prober.h"
+#include "reordering.h"
 #include "sequence.h"
-#include "times.h"
 #include "transport.h"
 
 #include <assert.h>

@@ -7,8 +7,8 @@
 #ifndef ENGINE_TCP_STREAM_H
 #define ENGINE_TCP_STREAM_H
 
-#include "prng.h"
 #include "counters.h"
+#include "prng.h"
 #include "wire.h"
 
 #include <stdbool.h>

@@ -41,7 +41,8 @@ bool frame_tag(const struct model_frame *frame, uint16_t *tag)
     static const struct {
         uint16_t type;
         uint16_t headers;
-    } kinds[] = {{0x88b5, 0}, {0x0800, 20 + 8}, {0x86dd, 40 + 8}}; /* engine/transport/dpdk/frame.h */
+    } kinds[] = {
+        {0x88b5, 0}, {0x0800, 20 + 8}, {0x86dd, 40 + 8}}; /* engine/transport/dpdk/frame.h */
     struct signature signature;
     uint32_t at;
     uint16_t type = type_of(frame, &at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "disorder.h"
+#include "reordering.h"
 
 void disorder_gap(struct disorder *disorder, const struct sequence *stream, uint64_t from,
                   uint64_t arrival)

@@ -3,8 +3,8 @@
  * The Internet checksum (RFC 1071): one's complement sums of 16-bit words. Words are summed as
  * they lie in memory, whatever the machine's byte order; the result is stored as it is.
  */
-#ifndef ENGINE_DPDK_CHECKSUM_H
-#define ENGINE_DPDK_CHECKSUM_H
+#ifndef ENGINE_CHECKSUM_H
+#define ENGINE_CHECKSUM_H
 
 #include <stdbool.h>
 #include <stddef.h>

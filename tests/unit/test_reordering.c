@@ -3,7 +3,7 @@
  * How frames were out of order: the examples of RFC 4737, and thousands of random streams against a
  * judge that remembers every arrival.
  */
-#include "disorder.h"
+#include "reordering.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  * Stamps as times: delays and what neighbours differ by, against sums by hand; probes as bytes:
  * their tags, their rate, when they leave.
  */
+#include "delay_stats.h"
 #include "probe.h"
-#include "times.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

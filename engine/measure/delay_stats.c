@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "times.h"
+#include "delay_stats.h"
 
 #include <string.h>
 

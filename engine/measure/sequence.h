@@ -5,8 +5,8 @@
  * reordered when its sequence is smaller than one that came before it. Duplicates and reordering
  * are told apart within the last SEQUENCE_WINDOW numbers; what is older is late.
  */
-#ifndef ENGINE_DPDK_SEQUENCE_H
-#define ENGINE_DPDK_SEQUENCE_H
+#ifndef ENGINE_SEQUENCE_H
+#define ENGINE_SEQUENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

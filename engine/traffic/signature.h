@@ -8,8 +8,8 @@
  * the checksum complement (RFC 7820). So a UDP checksum that was right for the headers and the
  * payload behind the signature stays right whatever sequence and time are written.
  */
-#ifndef ENGINE_DPDK_SIGNATURE_H
-#define ENGINE_DPDK_SIGNATURE_H
+#ifndef ENGINE_SIGNATURE_H
+#define ENGINE_SIGNATURE_H
 
 #include "checksum.h"
 

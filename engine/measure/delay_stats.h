@@ -9,8 +9,8 @@
  * delay as the frame before. Such a run is counted where it is, and added to the sums and buckets
  * when it ends. Numbers of values are not counted: buckets know them.
  */
-#ifndef ENGINE_DPDK_TIMES_H
-#define ENGINE_DPDK_TIMES_H
+#ifndef ENGINE_DELAY_STATS_H
+#define ENGINE_DELAY_STATS_H
 
 #include "histogram.h"
 

@@ -4,8 +4,8 @@
  * n-reordering. Only frames that are not the next one come here; a stream in order pays nothing.
  * Arrivals are counted without duplicates and without what is late (sequence.h), from 1.
  */
-#ifndef ENGINE_DPDK_DISORDER_H
-#define ENGINE_DPDK_DISORDER_H
+#ifndef ENGINE_REORDERING_H
+#define ENGINE_REORDERING_H
 
 #include "counters.h"
 #include "sequence.h"
