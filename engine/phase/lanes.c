@@ -1,207 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The lanes of a phase: from the documents' words and the pattern's flows to lanes that are ready
- * to start.
+ * The lanes of a phase: from the pattern's flows to lanes that are ready to start.
  */
 #include "lanes.h"
 
+#include "blob_exchange.h"
 #include "clock.h"
 #include "event_loop.h"
+#include "flow_table.h"
 #include "memory.h"
 #include "offered_load.h"
-#include "phase_run.h"
+#include "phase_template.h"
+#include "port_queues.h"
 
 #include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBES 3
-#define PROBE_BYTES 64
-#define ALONE_NS (500 * NS_PER_MS) /* a node computes alone for so long, to be compared with */
-#define FLOWS_USUAL 2              /* of a rank in a phase, each way: most patterns have no more */
-#define ASKED_MOST 32u             /* partners whose addresses are asked for at the same time */
-#define PROBE_PHASES_MAX 2048      /* of a longer plan the first so many phases are probed */
-#define CATCH_UP_FRAMES 8          /* of ... */
-#define CATCH_UP_BYTES 1518
-
-/* --- what the documents ask for --- */
-
-static void set_dpdk_options(struct dpdk_options *options, const struct doc_dpdk *doc)
-{
-    static const struct doc_dpdk none;
-
-    doc = doc != NULL ? doc : &none;
-    *options = (struct dpdk_options){
-        .header = doc->header,
-        .vlan = doc->vlan != NULL,
-        .vlan_id = doc->vlan != NULL ? *doc->vlan : 0,
-        .pcp = doc->pcp,
-        .dscp = doc->dscp,
-        .ttl = doc->ttl != NULL ? *doc->ttl : 64,
-        .udp_sources = doc->udp_sources > 0 ? doc->udp_sources : 1,
-        .burst = doc->burst > 0 ? doc->burst : 32,
-        .catch_up = doc->catch_up > 0 ? doc->catch_up : CATCH_UP_FRAMES,
-        .dither = doc->dither,
-    };
-}
-
-/* catch_up is said in frames of 1,518 bytes, for a queue in the switch holds bytes: of smaller
- * frames as many more, of larger ones fewer, but CATCH_UP_FRAMES if so many are allowed. */
-static uint16_t catch_up_frames(const struct phase *phase)
-{
-    uint16_t least =
-        phase->dpdk.catch_up < CATCH_UP_FRAMES ? phase->dpdk.catch_up : CATCH_UP_FRAMES;
-    double frames = phase->dpdk.catch_up * (CATCH_UP_BYTES + (double)FRAME_OVERHEAD_L1) /
-                    (phase_mean_size(phase) + FRAME_OVERHEAD_L1);
-
-    if (frames < least)
-        return least;
-    return frames < UINT16_MAX ? (uint16_t)frames : UINT16_MAX;
-}
-
-static void set_tcp_options(struct tcp_options *options, const struct doc_tcp *doc)
-{
-    static const struct doc_tcp none;
-
-    doc = doc != NULL ? doc : &none;
-    *options = (struct tcp_options){
-        .streams = doc->streams > 0 ? doc->streams : 1,
-        .send_buffer = doc->send_buffer,
-        .receive_buffer = doc->receive_buffer,
-        .nodelay = doc->nodelay == NULL || *doc->nodelay,
-        .zero_copy = doc->zero_copy,
-    };
-    if (doc->congestion != NULL)
-        strncpy(options->congestion, doc->congestion, sizeof options->congestion - 1);
-}
-
-static void set_verbs_options(struct verbs_options *options, const struct doc_verbs *doc)
-{
-    static const struct doc_verbs none;
-
-    doc = doc != NULL ? doc : &none;
-    *options = (struct verbs_options){
-        .service = doc->service,
-        .operation = doc->operation,
-        .immediate = doc->immediate == NULL || *doc->immediate,
-        .depth = doc->depth > 0 ? doc->depth : 128,
-        .queue_pairs = doc->queue_pairs > 0 ? doc->queue_pairs : 1,
-        .inline_bytes = doc->inline_bytes != NULL ? (int32_t)*doc->inline_bytes : VERBS_AUTOMATIC,
-        .signal_every = doc->signal_every,
-        .mtu = doc->mtu,
-        .gid_index = doc->gid_index != NULL ? *doc->gid_index : VERBS_AUTOMATIC,
-        .service_level = doc->service_level,
-        .traffic_class = doc->traffic_class,
-        .pkey_index = doc->pkey_index,
-        .retry = doc->retry != NULL ? *doc->retry : 6,
-        .rnr_retry = doc->rnr_retry != NULL ? *doc->rnr_retry : 6,
-        .timeout = doc->timeout > 0 ? doc->timeout : 14,
-        .completion = doc->completion,
-        .connect = doc->connect,
-        .reuse = doc->reuse != NULL ? *doc->reuse : 64,
-    };
-}
-
-/* Whether partners can be reached is asked with nothing else on the way. */
-static void set_latency_options(struct latency_options *options, const struct phase_run *run)
-{
-    const struct doc_latency *doc = run->trial->doc->latency;
-
-    if (doc == NULL || phase_is_probe(run))
-        return;
-    *options = (struct latency_options){
-        .probe_fps = doc->probe_fps != NULL ? *doc->probe_fps : -1,
-        .stamps = doc->stamps,
-    };
-    /* A stream that is forwarded has no connection of its own for them, and its ends can't know. */
-    if (run->trial->doc->pattern.forward &&
-        strcmp(run->trial->transport->size_unit, "message") == 0)
-        options->probe_fps = 0;
-}
-
-static void set_pingpong_options(struct pingpong_options *options, const struct doc_pingpong *doc)
-{
-    static const struct doc_pingpong none;
-
-    doc = doc != NULL ? doc : &none;
-    *options = (struct pingpong_options){
-        .count = doc->count,
-        .size_least = doc->size_least,
-        .size_most = doc->size_most,
-        .random = doc->random,
-        .samples = doc->samples,
-        .quiet_ns = doc->compute > 0 ? ALONE_NS : 0,
-        .patience_ns = doc->patience_ns,
-    };
-}
-
-static void set_schedule_options(struct schedule_options *options, const struct doc_schedule *doc)
-{
-    static const struct doc_schedule none;
-
-    doc = doc != NULL ? doc : &none;
-    *options = (struct schedule_options){
-        .count = doc->count,
-        .batch = doc->batch != NULL ? *doc->batch : 1,
-        .lead = doc->lead,
-        .warmup = doc->warmup != NULL ? *doc->warmup : 1,
-        .compute = doc->compute,
-    };
-}
-
-/* Frames that ask whether messages can pass are chosen by their transport; an ordinary one stands
- * for them where loads and times are computed. */
-static void set_probe_size(const struct phase_run *run, struct phase *phase)
-{
-    if (strcmp(run->trial->transport->size_unit, "frame") != 0)
-        return;
-    phase->sizes[0] = CATCH_UP_BYTES;
-    phase->size_count = 1;
-}
-
-/* How long partners may take to be connected. */
-static int64_t patience_ns(const struct phase_run *run)
-{
-    return 2 * run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
-}
-
-static void make_template(struct phase_run *run)
-{
-    const struct doc_trial *doc = run->trial->doc;
-    struct phase *phase = &run->template;
-
-    *phase = (struct phase){
-        .trial = doc->id,
-        .number = run->number,
-        .seed = doc->seed + run->number,
-        .traffic = phase_is_probe(run) ? TRAFFIC_PROBE : doc->traffic,
-        .messages = doc->traffic == TRAFFIC_PINGPONG || doc->traffic == TRAFFIC_SCHEDULE,
-        .transfer_bytes = doc->transfer_bytes,
-        .probes = PROBES,
-        .probe_patience_ns = patience_ns(run),
-        .size_count = doc->sizes_count,
-    };
-    if (phase_is_probe(run) && doc->probe_sizes_count > 0) {
-        phase->size_count = doc->probe_sizes_count;
-        memcpy(phase->sizes, doc->probe_sizes, phase->size_count * sizeof phase->sizes[0]);
-    } else if (doc->sizes_count > 0)
-        memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
-    else /* a schedule's steps say how long messages are: this is what probes them */
-        phase->sizes[phase->size_count++] = PROBE_BYTES;
-    if (phase->messages && phase_is_probe(run))
-        set_probe_size(run, phase);
-    set_dpdk_options(&phase->dpdk, doc->dpdk);
-    if (!phase->messages)
-        phase->dpdk.catch_up = catch_up_frames(phase);
-    set_tcp_options(&phase->tcp, doc->tcp);
-    set_verbs_options(&phase->verbs, doc->verbs);
-    set_pingpong_options(&phase->pingpong, doc->pingpong);
-    set_schedule_options(&phase->schedule, doc->schedule);
-    if (doc->traffic == TRAFFIC_SCHEDULE)
-        phase->pingpong.patience_ns = doc->drain_silence_ns;
-    set_latency_options(&phase->latency, run);
-}
+#define ASKED_MOST 32u /* partners whose addresses are asked for at the same time */
 
 /* 16 bits that keep frames of other runs, trials, networks and phases apart; never 0. */
 static uint16_t draw_tag(const struct phase_run *run, uint32_t part)
@@ -270,334 +87,6 @@ static int check_cores(struct phase_run *run, const struct phase_lane *lane, str
                        port->doc->conf.name, fps, node->worker_count);
     return 0;
 }
-
-/* --- flows --- */
-
-static int compare_flows(const void *a, const void *b)
-{
-    const struct pattern_flow *x = a;
-    const struct pattern_flow *y = b;
-
-    if (x->src != y->src)
-        return x->src < y->src ? -1 : 1;
-    return x->dst < y->dst ? -1 : x->dst > y->dst;
-}
-
-static size_t drop_repeats(struct pattern_flow *flows, size_t count)
-{
-    size_t kept = 0;
-
-    if (count == 0) /* then there may be no list either, and qsort wants one */
-        return 0;
-    qsort(flows, count, sizeof *flows, compare_flows);
-    for (size_t i = 0; i < count; i++)
-        if (kept == 0 || compare_flows(&flows[kept - 1], &flows[i]) != 0)
-            flows[kept++] = flows[i];
-    return kept;
-}
-
-struct flow_list {
-    struct pattern_flow *flows;
-    size_t count;
-    size_t room;
-};
-
-static int make_room(struct flow_list *list, size_t more)
-{
-    size_t room = (list->count + more) * 2;
-    struct pattern_flow *grown;
-
-    if (list->count + more <= list->room)
-        return 0;
-    grown = realloc(list->flows, room * sizeof *grown);
-    if (grown == NULL)
-        return -ENOMEM;
-    list->flows = grown;
-    list->room = room;
-    return 0;
-}
-
-static int append_phase(struct flow_list *list, const struct own_rank *own, uint32_t phase,
-                        enum pattern_side side)
-{
-    const struct pattern_plan *plan = own->part->plan;
-    size_t n;
-    int rc = make_room(list, FLOWS_USUAL);
-
-    if (rc < 0)
-        return rc;
-    n = pattern_flows(plan, phase, own->rank, side, list->flows + list->count,
-                      list->room - list->count);
-    if (n > list->room - list->count) {
-        rc = make_room(list, n);
-        if (rc == 0)
-            pattern_flows(plan, phase, own->rank, side, list->flows + list->count, n);
-    }
-    list->count += rc == 0 ? n : 0;
-    return rc;
-}
-
-/* The flows of one side of an own rank: of one phase, or for the probe of all, each once. */
-static int collect_flows(const struct phase_run *run, const struct own_rank *own,
-                         enum pattern_side side, struct flow_list *list)
-{
-    uint32_t phases = pattern_phases(own->part->plan);
-    int rc = 0;
-
-    if (!phase_is_probe(run))
-        return run->number < phases ? append_phase(list, own, run->number, side) : 0;
-    for (uint32_t i = 0; i < phases && i < PROBE_PHASES_MAX && rc == 0; i++)
-        rc = append_phase(list, own, i, side);
-    list->count = drop_repeats(list->flows, list->count);
-    for (size_t i = 0; list->flows != NULL && i < list->count; i++)
-        list->flows[i].role = PATTERN_GENERATE; /* each hop of a chain is probed by itself */
-    return rc;
-}
-
-static struct lane_flow *make_flows(const struct flow_list *list)
-{
-    struct lane_flow *flows = calloc(list->count + 1, sizeof *flows);
-
-    for (size_t i = 0; flows != NULL && i < list->count; i++) {
-        flows[i].src = list->flows[i].src;
-        flows[i].dst = list->flows[i].dst;
-        flows[i].role = list->flows[i].role;
-    }
-    return flows;
-}
-
-static int fill_lane(const struct phase_run *run, struct phase_lane *lane)
-{
-    struct flow_list sends = {0};
-    struct flow_list receives = {0};
-    int rc = collect_flows(run, lane->own, PATTERN_SENDS, &sends);
-
-    if (rc == 0)
-        rc = collect_flows(run, lane->own, PATTERN_RECEIVES, &receives);
-    if (rc == 0) {
-        lane->sends = make_flows(&sends);
-        lane->receives = make_flows(&receives);
-        lane->send_count = (uint32_t)sends.count;
-        lane->receive_count = (uint32_t)receives.count;
-        lane->sides = calloc(sends.count + receives.count + 1, sizeof *lane->sides);
-        if (lane->sends == NULL || lane->receives == NULL || lane->sides == NULL)
-            rc = -ENOMEM;
-    }
-    free(sends.flows);
-    free(receives.flows);
-    if (rc < 0)
-        return rc;
-    for (uint32_t i = 0; i < lane->send_count; i++)
-        lane->sends[i].side = &lane->sides[i];
-    for (uint32_t i = 0; i < lane->receive_count; i++)
-        lane->receives[i].side = &lane->sides[lane->send_count + i];
-    return 0;
-}
-
-/* --- queues --- */
-
-/* The flows of one of several queues: a share of what is sent, all that is received (it may come by
- * any). A flow that is forwarded leaves by the queue by which it came. */
-static int split_flows(const struct phase_lane *lane, uint32_t number)
-{
-    struct queue_lane *queue = &lane->queues[number];
-    struct flow_side *side;
-
-    queue->sends = calloc(lane->send_count + 1, sizeof *queue->sends);
-    queue->receives = calloc(lane->receive_count + 1, sizeof *queue->receives);
-    queue->sides = calloc(lane->send_count + lane->receive_count + 1, sizeof *queue->sides);
-    if (queue->sends == NULL || queue->receives == NULL || queue->sides == NULL)
-        return -ENOMEM;
-    side = queue->sides;
-    for (uint32_t i = 0; i < lane->send_count; i++) {
-        bool forward = lane->sends[i].role == PATTERN_FORWARD;
-
-        if (!forward && i % lane->queue_count != number)
-            continue;
-        queue->sends[queue->send_count] = lane->sends[i];
-        if (forward)
-            queue->sends[queue->send_count].side = side++;
-        queue->send_count++;
-    }
-    for (uint32_t i = 0; i < lane->receive_count; i++) {
-        queue->receives[i] = lane->receives[i];
-        queue->receives[i].side = side++;
-    }
-    return 0;
-}
-
-/* Room for interim results of what the port receives. */
-static int make_interims(struct phase_lane *lane)
-{
-    const struct phase_run *run = lane->run;
-
-    if (run->trial->doc->interim_ns == 0 || phase_is_probe(run) || lane->receive_count == 0)
-        return 0;
-    lane->interim.bytes =
-        calloc((size_t)(INTERIM_BATCH + 1) * lane->receive_count, sizeof *lane->interim.bytes);
-    if (lane->interim.bytes == NULL)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < lane->queue_count; i++) {
-        lane->queues[i].interim = interim_make(lane->receive_count);
-        if (lane->queues[i].interim == NULL)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
-static int make_queues(struct phase_lane *lane, uint32_t count)
-{
-    int rc = 0;
-
-    lane->queues = calloc(count, sizeof *lane->queues);
-    if (lane->queues == NULL)
-        return -ENOMEM;
-    lane->queue_count = count;
-    if (count == 1)
-        lane->queues[0] = (struct queue_lane){
-            .sends = lane->sends, .receives = lane->receives, .send_count = lane->send_count};
-    for (uint32_t i = 0; i < count && count > 1 && rc == 0; i++)
-        rc = split_flows(lane, i);
-    return rc == 0 ? make_interims(lane) : rc;
-}
-
-static void free_queues(const struct phase_run *run, struct phase_lane *lane)
-{
-    for (uint32_t i = 0; i < lane->queue_count; i++) {
-        struct queue_lane *queue = &lane->queues[i];
-
-        if (queue->lane != NULL)
-            run->trial->transport->finish(queue->lane);
-        if (lane->queue_count > 1) {
-            free(queue->sends);
-            free(queue->receives);
-            free(queue->sides);
-        }
-        interim_free(queue->interim);
-    }
-    free(lane->interim.bytes);
-    free(lane->queues);
-}
-
-static void gather_queue(struct phase_lane *lane, const struct queue_lane *queue)
-{
-    uint32_t forwards = lane->send_count > 0 && lane->sends[0].role == PATTERN_FORWARD;
-
-    for (uint32_t i = 0; i < forwards; i++)
-        flow_side_add(lane->sends[i].side, queue->sends[i].side);
-    for (uint32_t i = 0; i < lane->receive_count; i++)
-        flow_side_add(lane->receives[i].side, queue->receives[i].side);
-}
-
-/* The first start, the last stop and arrival, and the first fault of all queues become queue 0's.
- */
-static void gather_lane(struct lane *all, const struct lane *lane)
-{
-    if (lane->started_ns > 0 && (all->started_ns == 0 || lane->started_ns < all->started_ns))
-        all->started_ns = lane->started_ns;
-    if (lane->stopped_ns > all->stopped_ns)
-        all->stopped_ns = lane->stopped_ns;
-    if (lane->arrived_ns > all->arrived_ns)
-        all->arrived_ns = lane->arrived_ns;
-    if (all->error.text[0] == '\0')
-        all->error = lane->error;
-}
-
-void lanes_gather(struct phase_run *run)
-{
-    for (size_t i = 0; i < run->lane_count; i++) {
-        struct phase_lane *lane = &run->lanes[i];
-
-        for (uint32_t q = 0; q < lane->queue_count; q++) {
-            const struct queue_lane *queue = &lane->queues[q];
-
-            port_count_add(&lane->count, &queue->count);
-            gather_lane(lane->lane, queue->lane);
-            if (lane->queue_count > 1)
-                gather_queue(lane, queue);
-        }
-    }
-}
-
-const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane)
-{
-    for (size_t i = 0; i < run->lane_count; i++)
-        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
-            if (run->lanes[i].queues[q].lane == lane)
-                return &run->lanes[i];
-    return NULL;
-}
-
-/* --- the courier --- */
-
-/* How a letter is called between nodes. The highest bit keeps it apart from ports' addresses
- * (trial_blob_id), whose trial numbers do not reach that far. */
-static uint64_t letter_id(const struct phase_lane *lane, const struct courier_letter *letter)
-{
-    const struct phase_run *run = lane->run;
-    const uint32_t words[] = {
-        run->trial->doc->id,   run->trial->doc->repeat,
-        lane->own->part_index, run->number,
-        letter->src,           letter->dst,
-        letter->from_source,   letter->piece,
-    };
-    uint8_t hash[crypto_generichash_BYTES_MIN];
-    uint64_t id;
-
-    crypto_generichash(hash, sizeof hash, (const uint8_t *)words, sizeof words, NULL, 0);
-    memcpy(&id, hash, sizeof id);
-    return id | UINT64_C(1) << 63;
-}
-
-struct posted {
-    struct posted *next;
-    uint64_t id;
-};
-
-static int publish_letter(void *context, const struct courier_letter *letter,
-                          const struct blob *blob)
-{
-    struct phase_lane *lane = context;
-    uint64_t id = letter_id(lane, letter);
-    struct posted *posted = malloc(sizeof *posted);
-    int rc = posted != NULL ? control_publish(lane->run->trial->node->control, id, blob) : -ENOMEM;
-
-    if (rc < 0) {
-        free(posted);
-        return rc;
-    }
-    *posted = (struct posted){.next = lane->posted, .id = id};
-    lane->posted = posted;
-    return 0;
-}
-
-/* A partner that has sent or received here has fetched all. One that was still waiting when the
- * phase failed must find the letters: those stay. */
-static void forget_letters(struct phase_lane *lane)
-{
-    bool had_traffic = lane->lane != NULL && lane->lane->started_ns > 0;
-
-    while (lane->posted != NULL) {
-        struct posted *posted = lane->posted;
-
-        lane->posted = posted->next;
-        if (had_traffic)
-            control_withdraw(lane->run->trial->node->control, posted->id);
-        free(posted);
-    }
-}
-
-/* The partner's node may be this one: then its letter lies in our own mailbox. */
-static int fetch_letter(void *context, const struct courier_letter *letter, struct blob *blob)
-{
-    const struct phase_lane *lane = context;
-    uint32_t rank = letter->from_source ? letter->src : letter->dst;
-
-    return control_fetch(lane->run->trial->node->control, lane->own->part->ranks[rank]->node,
-                         letter_id(lane, letter), blob, clock_now());
-}
-
-/* --- preparation --- */
 
 uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank)
 {
@@ -682,10 +171,10 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
     int rc;
 
     lane->run = run;
-    lane->courier = (struct courier){lane, publish_letter, fetch_letter};
+    lane->courier = blob_exchange_of(lane);
     lane->phase = run->template;
     lane->phase.tag = draw_tag(run, lane->own->part_index);
-    rc = fill_lane(run, lane);
+    rc = flow_table_fill(run, lane);
     if (rc < 0)
         return err_set(err, rc, "out of memory");
     if (lane->send_count + lane->receive_count == 0)
@@ -729,7 +218,7 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
     rc = fetch_partners(run, lane, err);
     if (rc == 0)
         rc = make_stepper(run, lane, err);
-    if (rc == 0 && make_queues(lane, port->queues) < 0)
+    if (rc == 0 && port_queues_make(lane, port->queues) < 0)
         rc = err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < lane->queue_count && rc == 0; i++)
         rc = prepare_queue(run, lane, i, err);
@@ -773,7 +262,7 @@ int lanes_begin(struct phase_run *run, struct err *err)
 {
     int rc;
 
-    make_template(run);
+    phase_template_fill(run);
     rc = make_tasks(run);
     if (rc < 0)
         err_set(err, rc, "out of memory");
@@ -848,7 +337,7 @@ int lanes_prepare(struct phase_run *run)
 {
     struct node *node = run->trial->node;
     /* A probe leaves out by itself whom it can't reach. */
-    int64_t limit_ns = phase_is_probe(run) ? 2 * patience_ns(run) : patience_ns(run);
+    int64_t limit_ns = phase_is_probe(run) ? 2 * phase_timeout_ns(run) : phase_timeout_ns(run);
     int64_t since_ns = clock_now();
 
     run->due = true;
@@ -881,8 +370,8 @@ void lanes_release(struct phase_run *run)
     for (size_t i = 0; i < run->lane_count && run->lanes != NULL; i++) {
         struct phase_lane *lane = &run->lanes[i];
 
-        forget_letters(lane);
-        free_queues(run, lane);
+        blob_exchange_end(lane);
+        port_queues_free(run, lane);
         stepper_free(lane->stepper);
         free(lane->sends);
         free(lane->receives);
@@ -892,4 +381,13 @@ void lanes_release(struct phase_run *run)
     free(run->lanes);
     free(run->worker_lanes);
     free(run->tasks);
+}
+
+const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane)
+{
+    for (size_t i = 0; i < run->lane_count; i++)
+        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
+            if (run->lanes[i].queues[q].lane == lane)
+                return &run->lanes[i];
+    return NULL;
 }

@@ -22,6 +22,7 @@
 #include "phase_cost.h"
 #include "phase_run.h"
 #include "phase_times.h"
+#include "port_queues.h"
 #include "ports.h"
 #include "report_interval.h"
 #include "report_messages.h"
@@ -424,7 +425,7 @@ static int see_through(struct sequence *sequence, size_t index)
     if (run->compute != NULL)
         compute_stop(run->compute);
     check_schedules(run);
-    lanes_gather(run);
+    port_queues_gather(run);
     read_hardware(run, false);
     run->end = cost_now();
     agree_note_start(run);

@@ -150,7 +150,7 @@ def _options(site: Site, transport: str) -> dict[str, Any]:
 
 
 CATCH_UP_FRAMES = 8
-_CATCH_UP_BYTES = 1538  # of each of them at layer 1 (engine/phase/lanes.c)
+_CATCH_UP_BYTES = 1538  # of each of them at layer 1 (engine/phase/phase_template.c)
 _CATCH_UP_MOST = 65535
 
 
