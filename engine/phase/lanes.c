@@ -258,17 +258,30 @@ static int make_tasks(struct phase_run *run)
     return 0;
 }
 
-int lanes_begin(struct phase_run *run, struct err *err)
+/* Keeps the failure for the phase's turn. */
+static int fail(struct phase_run *run, int code, const struct err *err)
 {
+    run->failure = code;
+    run->err = *err;
+    phase_enter(&run->stage, PHASE_FAILED);
+    return code;
+}
+
+int lanes_begin(struct phase_run *run)
+{
+    struct err err = {0};
     int rc;
 
     phase_template_fill(run);
     rc = make_tasks(run);
     if (rc < 0)
-        err_set(err, rc, "out of memory");
+        err_set(&err, rc, "out of memory");
     for (size_t i = 0; i < run->lane_count && rc == 0; i++)
-        rc = begin_lane(run, &run->lanes[i], err);
-    return rc;
+        rc = begin_lane(run, &run->lanes[i], &err);
+    if (rc < 0)
+        return fail(run, rc, &err);
+    phase_enter(&run->stage, PHASE_BEGUN);
+    return 0;
 }
 
 /* What the steps of this node's ranks take together. */
@@ -289,20 +302,19 @@ static int sum_needs(const struct phase_run *run, uint64_t *sum)
 }
 
 /* Whether there is memory for the steps of all ranks, before any of it is taken: the kernel would
- * give more than there is, and end a process when it is used. A phase that is early waits for what
- * those before it give back. */
-static int admit(struct phase_run *run, struct err *err)
+ * give more than there is, and end a process when it is used. A phase that is prepared ahead waits
+ * for what those before it give back: -EAGAIN. */
+static int admit(struct phase_run *run, bool ahead, struct err *err)
 {
-    uint64_t needed = 0, spare;
-    int rc = run->admitted ? 0 : sum_needs(run, &needed);
+    uint64_t needed, spare;
+    int rc = sum_needs(run, &needed);
 
     if (rc < 0)
         return err_set(err, rc, "out of memory");
     spare = needed > 0 ? memory_spare() : 0;
-    run->admitted = needed <= spare;
-    if (run->admitted)
+    if (needed <= spare)
         return 0;
-    if (!run->due)
+    if (ahead)
         return -EAGAIN;
     return err_set(err, -EINVAL,
                    "trial %u: the messages of the ranks on this node need %llu MiB of memory, and "
@@ -311,12 +323,10 @@ static int admit(struct phase_run *run, struct err *err)
                    (unsigned long long)spare >> 20);
 }
 
-int lanes_advance(struct phase_run *run, struct err *err)
+static int prepare_lanes(struct phase_run *run, struct err *err)
 {
-    int waiting = admit(run, err);
+    int waiting = 0;
 
-    if (waiting < 0)
-        return waiting;
     for (size_t i = 0; i < run->lane_count; i++) {
         int rc = prepare_lane(run, &run->lanes[i], err);
 
@@ -324,13 +334,50 @@ int lanes_advance(struct phase_run *run, struct err *err)
             return rc;
         waiting = rc < 0 ? rc : waiting;
     }
-    run->made = waiting == 0;
-    return run->made ? settle_once(run, err) : waiting;
+    return waiting;
+}
+
+/* The work that leads from a stage to the next. 0: it is done. */
+static int try_stage(struct phase_run *run, bool ahead, struct err *err)
+{
+    switch (run->stage) {
+    case PHASE_BEGUN:
+        return admit(run, ahead, err);
+    case PHASE_ADMITTED:
+        return prepare_lanes(run, err);
+    default:
+        return settle_once(run, err);
+    }
+}
+
+int lanes_advance(struct phase_run *run, bool ahead, struct err *err)
+{
+    while (run->stage >= PHASE_BEGUN && run->stage < PHASE_READY) {
+        int rc = try_stage(run, ahead, err);
+
+        if (rc == -EAGAIN)
+            return rc;
+        if (rc < 0)
+            return fail(run, rc, err);
+        phase_enter(&run->stage, run->stage + 1);
+    }
+    return run->failure;
 }
 
 int lanes_settle_fd(const struct phase_run *run)
 {
-    return run->made ? run->trial->settle_fd : -1;
+    return run->stage == PHASE_PREPARED ? run->trial->settle_fd : -1;
+}
+
+/* Partners were not there in time; `why` may name one. */
+static int time_out(const struct phase_run *run, int64_t limit_ns, struct err *err)
+{
+    struct err why = *err;
+
+    *err = (struct err){0};
+    return err_set(err, -ETIMEDOUT, "trial %u: partners were not connected within %u ms%s%s",
+                   run->trial->doc->id, (unsigned)(limit_ns / NS_PER_MS),
+                   why.text[0] != '\0' ? ": " : "", why.text);
 }
 
 int lanes_prepare(struct phase_run *run)
@@ -340,24 +387,17 @@ int lanes_prepare(struct phase_run *run)
     int64_t limit_ns = phase_is_probe(run) ? 2 * phase_timeout_ns(run) : phase_timeout_ns(run);
     int64_t since_ns = clock_now();
 
-    run->due = true;
     for (;;) {
-        bool made = run->made;
+        enum phase_stage before = run->stage;
         struct err err = run->err;
-        int rc = run->failed < 0 ? run->failed : lanes_advance(run, &err);
+        int rc = lanes_advance(run, false, &err);
 
         if (rc == 0)
             return 0;
-        if (run->made && !made)
+        if (before < PHASE_PREPARED && run->stage == PHASE_PREPARED)
             since_ns = clock_now();
-        if (rc == -EAGAIN && clock_now() - since_ns > limit_ns) {
-            struct err why = err;
-
-            err = (struct err){0};
-            rc = err_set(&err, -ETIMEDOUT, "trial %u: partners were not connected within %u ms%s%s",
-                         run->trial->doc->id, (unsigned)(limit_ns / NS_PER_MS),
-                         why.text[0] != '\0' ? ": " : "", why.text);
-        }
+        if (rc == -EAGAIN && clock_now() - since_ns > limit_ns)
+            rc = time_out(run, limit_ns, &err);
         if (rc != -EAGAIN)
             return node_fail(node, node_status_for(rc), &err);
         if (node_turn_or(node, clock_now() + NS_PER_MS, lanes_settle_fd(run)) < 0)
@@ -381,6 +421,7 @@ void lanes_release(struct phase_run *run)
     free(run->lanes);
     free(run->worker_lanes);
     free(run->tasks);
+    *run = (struct phase_run){0};
 }
 
 const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane)

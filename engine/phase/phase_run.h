@@ -9,6 +9,7 @@
 #include "compute_load.h"
 #include "interval_ring.h"
 #include "node.h"
+#include "phase_stage.h"
 #include "schedule_executor.h"
 #include "start_margin.h"
 
@@ -143,13 +144,10 @@ struct phase_run {
     double busy_cores;         /* that the load needs at the least */
     struct worker_task *tasks; /* by worker */
     struct worker_lane *worker_lanes;
-    int failed; /* to prepare, with this code and sentence; 0: it did not */
+    enum phase_stage stage;
+    int failure; /* PHASE_FAILED: its code, and why */
     struct err err;
-    bool admitted;        /* there is memory for its steps */
-    bool due;             /* no other phase's memory comes back before it */
-    bool made;            /* all lanes are prepared ... */
-    bool ready;           /* ... and settled */
-    bool agreed;          /* the next four are known */
+    /* From PHASE_SCHEDULED on: */
     int64_t entry_run_ns; /* when the last node was ready; 0: there was no barrier */
     int64_t start_run_ns;
     int64_t sending_ns;      /* the longest that any node sends if nothing hinders it */

@@ -88,7 +88,7 @@ static void take_start(struct phase_run *run, const struct barrier_values *value
     run->entry_run_ns = values->maximum[READY_ENTRY];
     run->start_run_ns = run->entry_run_ns + lead_ns;
     take_clock(run, lead_ns);
-    run->agreed = true;
+    phase_enter(&run->stage, PHASE_SCHEDULED);
 }
 
 static void start_by_clock(struct phase_run *run)
@@ -99,7 +99,7 @@ static void start_by_clock(struct phase_run *run)
     run->start_run_ns =
         trial->clock_start_ns + (int64_t)trial->clock_turn++ * phase_clock_step_ns(run);
     take_clock(run, 0);
-    run->agreed = true;
+    phase_enter(&run->stage, PHASE_SCHEDULED);
 }
 
 int agree_on_start(struct phase_run *run)
@@ -241,7 +241,7 @@ int agree_on_end(struct phase_run *run, struct phase_run *next)
 
     node_no_values(&values);
     say_end(run, &values);
-    if (next != NULL && next->ready)
+    if (next != NULL && next->stage == PHASE_READY)
         say_ready(next, &values);
     else if (next != NULL)
         values.states |= STATE_UNREADY;

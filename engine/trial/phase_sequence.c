@@ -72,7 +72,7 @@ static void check_schedules(const struct phase_run *run)
     }
 }
 
-static void deal_lanes(struct phase_run *run)
+static void assign_lanes(struct phase_run *run)
 {
     struct node *node = run->trial->node;
     const struct doc_trial *doc = run->trial->doc;
@@ -192,28 +192,16 @@ static void begin(struct sequence *sequence)
 
     *run = (struct phase_run){.trial = sequence->trial,
                               .number = sequence->numbers[sequence->begun++]};
-    run->failed = lanes_begin(run, &run->err);
+    lanes_begin(run);
 }
 
 static bool pending(const struct phase_run *run)
 {
-    return !run->ready && run->failed == 0;
+    return run->stage >= PHASE_BEGUN && run->stage < PHASE_READY;
 }
 
-static void advance(struct phase_run *run)
-{
-    struct err err = {0};
-    int rc = lanes_advance(run, &err);
-
-    run->ready = rc == 0;
-    if (rc < 0 && rc != -EAGAIN) {
-        run->failed = rc;
-        run->err = err;
-    }
-}
-
-/* Goes ahead with the phases behind this one; the first that is not ready, or NULL. */
-static const struct phase_run *go_ahead(struct sequence *sequence, size_t index)
+/* Prepares the phases behind this one; the first that is not ready, or NULL. */
+static const struct phase_run *prepare_next_phases(struct sequence *sequence, size_t index)
 {
     const struct phase_run *first = NULL;
 
@@ -223,17 +211,17 @@ static const struct phase_run *go_ahead(struct sequence *sequence, size_t index)
         struct phase_run *run = run_of(sequence, i);
 
         if (pending(run))
-            advance(run);
+            lanes_advance(run, true, &(struct err){0});
         if (pending(run))
             first = run;
     }
     return first;
 }
 
-/* A turn of the node's loop that goes ahead, too. */
+/* A turn of the node's loop that prepares them, too. */
 static int turn(struct sequence *sequence, size_t index, int64_t most_ns)
 {
-    const struct phase_run *first = go_ahead(sequence, index);
+    const struct phase_run *first = prepare_next_phases(sequence, index);
 
     if (first == NULL)
         return node_turn(sequence->trial->node, clock_now() + most_ns);
@@ -328,7 +316,7 @@ static struct phase_cost cost_now(void)
 
 /* The first phase, and one that was not ready everywhere when the one before it ended. The ports'
  * counters are read before the barrier: behind it a partner may have begun. */
-static int make_ready(struct phase_run *run)
+static int prepare_and_meet(struct phase_run *run)
 {
     int rc = lanes_prepare(run);
 
@@ -370,14 +358,15 @@ static void begin_computing(struct phase_run *run)
 }
 
 /* Gives the lanes to the workers, who wait for the start. */
-static void hand_over(struct phase_run *run, const struct phase_run *last)
+static void start_workers(struct phase_run *run, const struct phase_run *last)
 {
     struct node *node = run->trial->node;
 
     records_hold(node->records, node->shares);
     phase_set_times(run, run->start_run_ns - run->offset_ns);
     begin_interims(run);
-    deal_lanes(run);
+    assign_lanes(run);
+    phase_enter(&run->stage, PHASE_RUNNING);
     for (size_t w = 0; w < node->worker_count; w++)
         if (run->tasks[w].count > 0)
             worker_run(node->workers[w], &run->tasks[w]);
@@ -414,12 +403,12 @@ static struct phase_run *await_next(struct sequence *sequence, size_t index)
 }
 
 /* From its start to what all nodes say of it. */
-static int see_through(struct sequence *sequence, size_t index)
+static int wait_phase_end(struct sequence *sequence, size_t index)
 {
     struct phase_run *run = run_of(sequence, index);
     int rc;
 
-    go_ahead(sequence, index);
+    prepare_next_phases(sequence, index);
     rc = await_workers(sequence, index);
     records_hold(run->trial->node->records, false);
     if (run->compute != NULL)
@@ -435,11 +424,12 @@ static int see_through(struct sequence *sequence, size_t index)
         rc = agree_on_end(run, await_next(sequence, index));
     if (rc < 0)
         agree_alone(run);
+    phase_enter(&run->stage, PHASE_ENDED);
     return rc;
 }
 
 /* Writes the records of a phase that has ended, and lets its lanes go. */
-static void conclude(struct phase_run *run)
+static void report_and_release(struct phase_run *run)
 {
     if (run == NULL)
         return;
@@ -452,28 +442,27 @@ static void conclude(struct phase_run *run)
     report_samples(run);
     report_compute(run);
     lanes_release(run);
-    *run = (struct phase_run){0};
 }
 
 /* One phase. The one before it is concluded before this one is made ready; or, if it is ready
  * already, once it has started. */
-static int perform(struct sequence *sequence, size_t index, struct phase_run **last)
+static int run_phase(struct sequence *sequence, size_t index, struct phase_run **last)
 {
     struct phase_run *run = run_of(sequence, index);
 
-    if (!run->agreed) {
-        conclude(*last);
+    if (run->stage != PHASE_SCHEDULED) {
+        report_and_release(*last);
         *last = NULL;
         if (index == sequence->begun)
             begin(sequence);
-        if (make_ready(run) < 0)
+        if (prepare_and_meet(run) < 0)
             return -ECANCELED;
     }
-    hand_over(run, *last);
+    start_workers(run, *last);
     await_start(run);
-    conclude(*last);
+    report_and_release(*last);
     *last = run;
-    return see_through(sequence, index);
+    return wait_phase_end(sequence, index);
 }
 
 /* What the drain's silence costs is no less for being early. */
@@ -490,10 +479,10 @@ int phase_sequence(struct trial *trial, const uint32_t *numbers, size_t count, u
     int rc = 0;
 
     for (size_t i = 0; i < count && rc == 0; i++) {
-        rc = perform(&sequence, i, &last);
+        rc = run_phase(&sequence, i, &last);
         *states |= last != NULL ? last->outcome.states : 0;
     }
-    conclude(last);
+    report_and_release(last);
     for (size_t i = 0; i < AHEAD + 2; i++)
         lanes_release(&sequence.runs[i]);
     return rc;
