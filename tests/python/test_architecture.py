@@ -383,3 +383,19 @@ def test_no_path_of_a_machine_in_the_tree() -> None:
             continue
         found += [f"{path}:{n}: {line}" for n, line in enumerate(lines, 1) if private.search(line)]
     assert found == []
+
+
+def drawing() -> str:
+    """The folders' includes in the language of Graphviz; doc/architecture.md says how it is drawn."""
+    arrows = includes_by(lambda path: str(path.parent))
+    folders = sorted({*arrows, *(folder for others in arrows.values() for folder in others)})
+    lines = ['  node [shape=box, fontname="sans-serif", fontsize=11, margin="0.1,0.04"];']
+    lines += [f'  "{folder}";' for folder in folders]
+    lines += [
+        f'  "{folder}" -> "{other}";' for folder in sorted(arrows) for other in sorted(arrows[folder])
+    ]
+    return "\n".join(["digraph includes {", "  ranksep=0.35; nodesep=0.2;", *lines, "}"])
+
+
+if __name__ == "__main__":
+    print(drawing())
