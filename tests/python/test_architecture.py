@@ -386,14 +386,13 @@ def test_no_path_of_a_machine_in_the_tree() -> None:
 
 
 def drawing() -> str:
-    """The folders' includes in the language of Graphviz; doc/architecture.md says how it is drawn."""
+    """The folders' includes in the language of Graphviz (doc/architecture.md)."""
     arrows = includes_by(lambda path: str(path.parent))
     folders = sorted({*arrows, *(folder for others in arrows.values() for folder in others)})
     lines = ['  node [shape=box, fontname="sans-serif", fontsize=11, margin="0.1,0.04"];']
     lines += [f'  "{folder}";' for folder in folders]
-    lines += [
-        f'  "{folder}" -> "{other}";' for folder in sorted(arrows) for other in sorted(arrows[folder])
-    ]
+    for folder, others in sorted(arrows.items()):
+        lines += [f'  "{folder}" -> "{other}";' for other in sorted(others)]
     return "\n".join(["digraph includes {", "  ranksep=0.35; nodesep=0.2;", *lines, "}"])
 
 

@@ -337,7 +337,7 @@ def test_expected_time_and_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("transport", ["dpdk", "tcp"])
 def test_expected_time_of_phases_that_follow_by_the_clock(transport: str, tmp_path: Path) -> None:
     """As the engine steps: sending, silence, and what it adds, between phases and at the end."""
-    source = (PROJECT / "engine" / "phase.c").read_text()
+    source = (PROJECT / "engine" / "phase" / "phase_times.c").read_text()
     hold_s, gap_s = (
         int(re.search(rf"#define CLOCK_{name}_NS \((\d+) \* NS_PER_MS\)", source)[1]) / 1000
         for name in ("HOLD", "GAP")

@@ -234,8 +234,8 @@ def test_understood_gives_the_same_run(options: str, tmp_path: Path) -> None:
 
 
 def test_names_are_the_nodes() -> None:
-    """The options' names are the keys of the node's `verbs` mapping (engine/document/documents.c)."""
-    source = (PROJECT / "engine" / "documents.c").read_text()
+    """The options' names are the keys of the node's `verbs` mapping (document/documents.c)."""
+    source = (PROJECT / "engine" / "document" / "documents.c").read_text()
     fields = source.partition("verbs_fields[] = {")[2].partition("CYAML_FIELD_END")[0]
     assert re.findall(r'CYAML_FIELD_\w+\("(\w+)"', fields) == list(VerbsOptions.model_fields)
 

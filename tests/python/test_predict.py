@@ -281,7 +281,7 @@ def test_the_command_predicts_zhus_asymmetric_cases(capsys: pytest.CaptureFixtur
 def test_only_flows_that_the_engine_paces_have_a_share_of_the_load(
     transport: str, load: str, each: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a ring each port sends two flows. Messages at 100 % are unpaced (engine/load.c), so that
+    """On a ring each port sends two flows. Messages at 100 % are unpaced (offered_load.c), so that
     one of them could have a line to itself; frames are paced at any load."""
     path = tmp_path / "ring.yaml"
     path.write_text(

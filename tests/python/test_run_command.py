@@ -265,8 +265,8 @@ def test_the_engine_is_named_or_found(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_named_engine_has_its_own_builds_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder, name in (("engine", "node"), ("model", "switch"), ("guests", "guest")):
-        (tmp_path / folder).mkdir()
+    for folder, name in (("engine", "node"), ("lab/switch", "switch"), ("lab/vm", "guest")):
+        (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / f"switchbench-{name}").touch(0o755)
         monkeypatch.delenv(f"SWITCHBENCH_{name.upper()}", raising=False)
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "engine/switchbench-node"))

@@ -44,7 +44,7 @@ SEEDS = [
 ]
 
 PROBES = "lost probes"  # beside the findings' kinds
-# What the tag of probes and of their answers differs by from the load's (engine/transport/dpdk/probe.h).
+# What the tag of probes and of their answers differs by from the load's (dpdk/probe.h).
 PROBE_TAGS = (0x5A3C, 0xA5C3)
 
 # What a fault does to a flow: the finding's kind, and what the switch wrote of it.

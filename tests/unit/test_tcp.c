@@ -227,8 +227,8 @@ static void probes(void **state)
     }
 }
 
-/* As over the other transports (RFC 2330 11.1): the time at which the next one leaves, as poll tells
- * whoever may sleep until then, is not the same distance again and again. */
+/* As over the other transports (RFC 2330 11.1): the time at which the next one leaves, as poll
+ * tells whoever may sleep until then, is not the same distance again and again. */
 static void latency_probes_leave_at_random_distances(void **state)
 {
     const int64_t gap_ns = 20 * NS_PER_MS;

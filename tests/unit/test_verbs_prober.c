@@ -86,7 +86,8 @@ static void a_late_one_holds_up_no_other(void **state)
     begin(4, CLOCK_NEVER);
     for (unsigned i = 0; i < 4; i++)
         begun_ns[i] = send_next(true);
-    assert_false(verbs_prober_due(&prober, prober.schedule.next_ns)); /* there is no place for a fifth */
+    assert_false(
+        verbs_prober_due(&prober, prober.schedule.next_ns)); /* there is no place for a fifth */
     assert_true(verbs_prober_waits(&prober, prober.schedule.next_ns));
     verbs_prober_back(&prober, 4, 0xf, begun_ns[3] + 500);
     assert_false(verbs_prober_waits(&prober, prober.schedule.next_ns));

@@ -6,7 +6,7 @@
  * shorter than it was); so several may be under way. Probes count in no flow's bytes.
  */
 #include "clock.h"
-#include "draw.h"
+#include "prng.h"
 #include "probe_scheduler.h"
 #include "rally.h"
 

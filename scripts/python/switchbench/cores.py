@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which cores workers get where the command and its nodes share one machine: in a lab.
 
-On a site each host has one node, which chooses for itself (engine/platform/cpu_placement.h) or takes the cores that
-the site names. In a lab nobody but the command knows of all nodes, so it deals the cores.
+On a site each host has one node, which chooses for itself (engine/platform/cpu_placement.h) or
+takes the cores that the site names. In a lab nobody but the command knows of all nodes, so it deals
+the cores.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def hand_job(run: Run, run_id: str) -> str:
 
 
 def _placed(process: Process, site: Site) -> Process:
-    """On real hosts with its numeric address: a node looks up no names (engine/platform/address.h)."""
+    """On real hosts with its numeric address: a node looks up no names (platform/address.h)."""
     if site.launch not in ("ssh", "slurm"):
         return process
     address = numeric_address(process.name, process.control["address"])

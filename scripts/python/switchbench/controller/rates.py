@@ -2,8 +2,8 @@
 """Rates that no core can send are refused before there is any traffic.
 
 Each node says how many workers it has, and of each port how many queues it has and how many frames
-a second one core can send there at the very best (engine/transport/dpdk/port.c). The nodes check each phase
-themselves; here all trials are checked before the first.
+a second one core can send there at the very best (engine/transport/dpdk/port.c). The nodes check
+each phase themselves; here all trials are checked before the first.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def _sent(
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     """What each flow is offered at layer 1: the load of its port, shared by the port's flows.
 
-    Messages at 100 % have no limit of their own, as the engine paces none of them (engine/load.h);
+    Messages at 100 % have no limit of their own, as the engine paces none of them (offered_load.h);
     frames are paced at any load.
     """
     unpaced = trial.size_unit == "message" and trial.load.percent == 100.0
