@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ import yaml
 
 import labkit
 import runs
+import underway
 from switchbench import lab
 from switchbench.lab import state, switches
 
@@ -227,6 +230,26 @@ def test_a_switch_ends_when_its_run_is_killed(tmp_path: Path) -> None:
         with lab.session(lab.load(topology)):
             pass  # what the crash has left is removed first
         assert labkit.leftovers() == []
+
+
+def test_a_trial_whose_switch_died_is_not_complete(tmp_path: Path) -> None:
+    name = f"{labkit.PREFIX}-dead"
+    topology = tmp_path / f"{name}.yaml"
+    good = yaml.safe_load((lab.topology.PROJECT_LABS / "model-good.yaml").read_text())
+    topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
+    given = {"site": {"lab": str(topology)}, "transport": "dpdk", **SHORT, "tests": [CHAIN]}
+    with (
+        _gone_after(name),
+        underway.started(tmp_path / "run", {**given, "window": "3s"}) as run,
+    ):
+        run.wait_for_load()
+        os.kill(_switch_of(name), signal.SIGKILL)
+        result = run.end()
+    assert result.status == 3
+    assert f"the switch switch of lab {name} has ended" in result.errors
+    assert [trial["state"] for trial in result.summary["trials"]] != ["complete"]
+    assert result.summary["status"] != "complete"
+    assert labkit.leftovers() == []
 
 
 @contextmanager

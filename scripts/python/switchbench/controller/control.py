@@ -23,7 +23,7 @@ from nacl.public import PublicKey, SealedBox
 from ..documents import KEY_BYTES, PROTOCOL, peers_document, to_yaml
 from ..errors import ConfigurationError, RunError, SwitchbenchError
 from ..launch import Launcher
-from ..launch.base import FarProcess
+from ..launch.base import FarProcess, WatchedLauncher
 from ..model import Run, Trial
 from ..results.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
 from ..results.expected import Expected
@@ -73,7 +73,8 @@ class Outcome:
 
     def fail(self, error: SwitchbenchError) -> None:
         """One more fault; the first one's status stays."""
-        self.faults.append(str(error))
+        if str(error) not in self.faults:
+            self.faults.append(str(error))
         self.status = self.status or error.status
 
 
@@ -101,6 +102,7 @@ class Controller:
         self._job = job
         self._directory = directory
         self._watcher = watcher
+        self._place: WatchedLauncher | None = None
         self._nodes: list[Node] = []
         self._opened: list[Record] = []  # `port-open` records
         self._unreachable: list[Record] = []
@@ -118,6 +120,7 @@ class Controller:
         `command` gives the command line of the node of that name. What goes wrong is in the
         outcome; what was written until then stays.
         """
+        self._place = launcher if isinstance(launcher, WatchedLauncher) else None
         with (
             self._directory.open_lines(RECORDS) as self._records,
             self._directory.open_lines(SAMPLE_LINES, late=True) as self._samples,
@@ -148,7 +151,7 @@ class Controller:
         heart = Heart(self._nodes, self._run.site.deadman_ms)
         heart.start()
         try:
-            talk = _Talk(self._nodes, pump, interrupt, self._watcher)
+            talk = _Talk(self._nodes, pump, interrupt, self._watcher, self._place)
             self._greet(talk)
             self._introduce(talk)
             self._read_switch(BEFORE)
@@ -307,9 +310,15 @@ class _Talk:
     """Waiting for all nodes, with the ways in which waiting can end badly."""
 
     def __init__(
-        self, nodes: Sequence[Node], pump: Pump, interrupt: Interrupt, watcher: Watcher
+        self,
+        nodes: Sequence[Node],
+        pump: Pump,
+        interrupt: Interrupt,
+        watcher: Watcher,
+        place: WatchedLauncher | None,
     ) -> None:
         self.pump = pump
+        self._place = place
         self._nodes = nodes
         self._interrupt = interrupt
         self._watcher = watcher
@@ -327,6 +336,8 @@ class _Talk:
         begin_s = time.monotonic()
         while left := [node for node in self._nodes if not done(node)]:
             self._heed_interrupt()
+            if self._place is not None:
+                self._place.check()
             gone = next((node for node in left if node.name not in self.pump.speaking), None)
             if gone is not None:
                 for node in self._nodes:

@@ -232,6 +232,11 @@ def release(lab: str, topology: Topology) -> None:
 # --- truth ---
 
 
+def check(lab: str, topology: Topology) -> None:
+    """`LabError` when one has ended."""
+    _say(lab, topology, "")
+
+
 def clear(lab: str, topology: Topology) -> None:
     """Let the switches count from zero, with faults as from their seed."""
     _say(lab, topology, "clear")
@@ -249,14 +254,17 @@ def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
 
 
 def _say(lab: str, topology: Topology, word: str) -> None:
-    for number in range(len(topology.modules)):
+    """An empty word only finds out whether they are there."""
+    for number, module in enumerate(topology.modules):
+        files = _Files(lab, number)
         try:
-            pipe = os.open(_Files(lab, number).commands, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            module = topology.modules[number]
-            raise LabError(f"the switch {module} of lab {lab} has ended: {error}") from None
+            pipe = os.open(files.commands, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:  # nobody reads commands
+            said = files.log.read_text(errors="replace").splitlines() if files.log.exists() else []
+            words = f"; its last words: {said[-1]}" if said else ""
+            raise LabError(f"the switch {module} of lab {lab} has ended{words}") from None
         try:
-            os.write(pipe, f"{word}\n".encode())
+            os.write(pipe, f"{word}\n".encode() if word else b"")
         finally:
             os.close(pipe)
 

@@ -37,6 +37,14 @@ class Launcher(Protocol):
 
 
 @runtime_checkable
+class WatchedLauncher(Launcher, Protocol):
+    """One whose place may break while nodes run in it."""
+
+    def check(self) -> None:
+        """RunError when it has: what is measured then is no more of the network that was meant."""
+
+
+@runtime_checkable
 class FarLauncher(Launcher, Protocol):
     """One whose hosts may be missing: its nodes are started before the run is planned to its end.
 

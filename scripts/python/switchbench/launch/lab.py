@@ -55,6 +55,15 @@ class LabLauncher:
         except lab.LabError as problem:
             raise RunError(f"{problem}; `switchbench lab down` removes it") from problem
 
+    def check(self) -> None:
+        """RunError when a modelled switch has ended."""
+        if self._lab is None or self._lab.topology.model is None:
+            return
+        try:
+            switches.check(self._lab.name, self._lab.topology)
+        except lab.LabError as problem:
+            raise RunError(str(problem)) from problem
+
     def keep_truth(self, folder: Path) -> None:
         """Writes what the modelled switch of the lab has counted; nothing where there is none."""
         if self._lab is None or self._lab.topology.model is None:
