@@ -22,9 +22,17 @@ def run_of(directory: Path) -> Run:
     return compile_run(read(Request(directory / CONFIGURATION)))
 
 
-def remade(run: Run, directory: Path, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """What the records amount to. `summary`: the one that is there, for what no record says."""
-    faults = [KILLED if fault == NOT_ENDED else fault for fault in summary["faults"]]
+def is_begun_only(summary: Mapping[str, Any]) -> bool:
+    """Whether this is a summary that the run's command had no time or no room to write whole."""
+    return not summary["trials"] and summary["exit_status"] != REFUSED_RUN
+
+
+def remade(
+    run: Run, directory: Path, summary: Mapping[str, Any], ended: bool = True
+) -> dict[str, Any]:
+    """What the records amount to. `summary`: the one that is there, for what no record says.
+    `ended`: the run is known not to be under way."""
+    faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["faults"]]
     refused = summary["exit_status"] == REFUSED_RUN
     try:
         return gather(run, directory).finish(summary["run"], faults, refused)

@@ -10,6 +10,7 @@ import secrets
 import shlex
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -177,7 +178,12 @@ def _summarize(run: Run, place: _Place, about: dict[str, Any], outcome: Outcome)
         outcome.fail(RunError(changed))
     summary = gather(run, place.directory.path)
     result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
-    _write(place.directory, result, outcome)
+    try:
+        place.directory.write_summary(result)
+    except SwitchbenchError as error:  # the disk is full: its reason may still have room
+        outcome.fail(error)
+        with suppress(OSError):
+            place.directory.end_in_place(Summary(run).finish(about, outcome.faults))
     return result
 
 
@@ -197,7 +203,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any])
         try:
             with launcher:
                 place.directory.write_configuration(run.effective)
-                place.directory.write_summary(Summary(run).finish(about, [NOT_ENDED]))
+                place.directory.begin_summary(Summary(run).finish(about, [NOT_ENDED]))
                 fix_clauses(run, place.directory)
                 outcome = controller.conduct(launcher, command, interrupt)
                 if isinstance(launcher, LabLauncher):
@@ -209,14 +215,6 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any])
             # What was measured is there: that its place did not end well is one more fault.
             outcome.fail(error)
     return outcome
-
-
-def _write(directory: RunDirectory, result: dict[str, Any], outcome: Outcome) -> None:
-    """Writes the summary; a disk that is too full for it is one more fault."""
-    try:
-        directory.write_summary(result)
-    except SwitchbenchError as error:
-        outcome.fail(error)
 
 
 def _write_report(directory: RunDirectory, quiet: bool) -> None:

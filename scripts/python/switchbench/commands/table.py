@@ -10,10 +10,10 @@ from typing import Any
 from rich.console import Console
 
 from ..errors import ConfigurationError
-from ..remake import remade, run_of
+from ..remake import is_begun_only, remade, run_of
 from ..report.known import fitted
 from ..results import imported_table
-from ..results.directory import SUMMARY, load_summary, replace_json
+from ..results.directory import RECORDS, SUMMARY, load_summary, replace_json
 from ..results.table import Report, make_canvas, make_console
 from ..verdict.record import Record
 from .common import add_command
@@ -53,6 +53,8 @@ def main(args: argparse.Namespace) -> int:
         summary = remade(run_of(args.directory), args.directory, summary)
         replace_json(args.directory / SUMMARY, summary)
         Record().write(args.directory, summary)
+    elif is_begun_only(summary) and (args.directory / RECORDS).exists():
+        summary = remade(run_of(args.directory), args.directory, summary, ended=False)
     shown, known = fitted(summary)
     damage = list(known.damage())
     console = make_canvas() if args.svg else make_console()

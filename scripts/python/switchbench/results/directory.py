@@ -43,6 +43,7 @@ CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
 
 SCHEMA = "switchbench-summary/1"
+_ROOM_BYTES = 1 << 16  # a summary without trials is much smaller, unless there are many nodes
 
 
 class _RunForm(TypedDict):
@@ -100,6 +101,19 @@ class RunDirectory:
         """The configuration as understood, every default filled in."""
         text = yaml.dump(dict(effective), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
         replace_bytes(self.path / CONFIGURATION, text.encode())
+
+    def begin_summary(self, summary: Mapping[str, Any]) -> None:
+        """The summary of a run that has not ended, with room behind it for why it ended."""
+        replace_bytes(self.path / SUMMARY, _json(summary).ljust(_ROOM_BYTES))
+
+    def end_in_place(self, summary: Mapping[str, Any]) -> None:
+        """Where the disk is too full for a summary: one without trials, in the first one's room."""
+        file = self.path / SUMMARY
+        content = _json(summary)
+        room = file.stat().st_size
+        if len(content) <= room:
+            with file.open("r+b") as begun:
+                begun.write(content.ljust(room))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Writes the summary whole or not at all."""
@@ -224,7 +238,11 @@ def refuse_other_form(loaded: object, schema: str, file: Path) -> None:
 
 def replace_json(path: Path, value: Mapping[str, Any]) -> None:
     """Writes a JSON file whole or not at all."""
-    replace_bytes(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+    replace_bytes(path, _json(value))
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
