@@ -14,7 +14,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define LISTEN_NS (650 * NS_PER_US)  /* a sleeping worker looks at its ports at least so often */
+#define LISTEN_NS (800 * NS_PER_US)  /* a sleeping worker looks at its ports at least so often */
 #define CHECK_NS (2 * NS_PER_MS)     /* ends, stops and floods are looked for so often */
 #define IDLE_NS (20 * NS_PER_MS)     /* between phases ports are visited so often */
 #define QUIET_NS (50 * NS_PER_US)    /* ... and so often by one that polls for nothing to send */

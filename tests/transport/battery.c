@@ -5,6 +5,7 @@
 #include "schedule_executor.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -248,6 +249,16 @@ static void stay_on_this_core(void)
     (void)pthread_setaffinity_np(pthread_self(), sizeof core, &core);
 }
 
+/* Whether a worker that slept for this lane would be awake now. */
+static bool is_woken(struct lane *lane)
+{
+    struct pollfd wake = {.fd = -1, .events = POLLIN};
+
+    if (subject->transport->wake_fd != NULL)
+        wake.fd = subject->transport->wake_fd(lane);
+    return poll(&wake, 1, 0) > 0;
+}
+
 static void *work(void *context)
 {
     struct stage *stage = context;
@@ -260,7 +271,10 @@ static void *work(void *context)
         int64_t wake_ns = clock_now() + SLEEP_NS;
 
         for (uint32_t rank = 0; rank < subject->ports; rank++) {
-            int64_t next_ns = subject->transport->poll(stage->lanes[rank], clock_now());
+            int64_t next_ns;
+
+            stage->run->woken[rank] += is_woken(stage->lanes[rank]);
+            next_ns = subject->transport->poll(stage->lanes[rank], clock_now());
 
             if (subject->transport->account != NULL)
                 subject->transport->account(stage->lanes[rank]);

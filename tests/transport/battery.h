@@ -67,6 +67,7 @@ struct battery_run {
     size_t flow_count;
     struct port_count counts[BATTERY_PORTS];
     uint64_t line_rate_bps;
+    uint64_t woken[BATTERY_PORTS]; /* polls before which its wake descriptor was readable */
     struct latency (*latency)[LATENCY_KINDS]; /* by flow, filled by the play; NULL: not wanted */
     struct pattern_plan *plan;                /* its flows are a schedule's; NULL: they are not */
     struct courier courier;                   /* between this run's lanes */

@@ -189,6 +189,22 @@ static void check_others(void)
     assert_true(run.counts[1].foreign >= OTHERS);
 }
 
+/* A sleeping worker is woken by a probe and by its answer, and for no frame of the load. */
+static void check_wake(void)
+{
+    struct battery_run run;
+
+    battery_begin(&run);
+    run.phase.latency.probe_fps = 50;
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    battery_play(&run);
+    battery_whole(&run, 50);
+    for (size_t i = 0; i < 2; i++) {
+        assert_in_range(run.counts[i].probes_received, 5, 30);
+        assert_in_range(run.woken[i], 1, 100);
+    }
+}
+
 static void more(struct transport_port **ports, const struct port_conf *confs)
 {
     (void)ports;
@@ -196,6 +212,8 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
     check_pages();
     check_counters();
     check_others();
+    if (strcmp(driver, "af_packet") == 0)
+        check_wake();
 }
 
 /* The switch's port to port 2 carries half of what port 1 sends on, and queues the rest. What waits

@@ -82,6 +82,55 @@ static int learn(struct iface *iface, struct err *err)
     return 0;
 }
 
+#define VLAN_TAG 4u /* bytes */
+
+static bool set_filter(const struct iface *iface, struct sock_filter *code, unsigned short count)
+{
+    struct sock_fprog program = {.len = count, .filter = code};
+
+    return setsockopt(iface->packet_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) ==
+           0;
+}
+
+/* Bound before the driver's: the kernel hands a frame to the socket that was bound first last. */
+static bool bind_filtered(const struct iface *iface)
+{
+    struct sock_filter none[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+    struct sockaddr_ll address = {
+        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = iface->index};
+    int on = 1;
+
+    return setsockopt(iface->packet_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) == 0 &&
+           set_filter(iface, none, 1) &&
+           bind(iface->packet_fd, (struct sockaddr *)&address, sizeof address) == 0;
+}
+
+void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset, bool vlan)
+{
+    /* A frame that is too short ends the program: nobody is woken. */
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, vlan ? offset - VLAN_TAG : offset),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(tags[0]), 5, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(tags[1]), 4, 0),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offset),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(tags[0]), 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(tags[1]), 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, 1), /* byte is kept */
+    };
+
+    if (iface->wakes)
+        (void)set_filter(iface, code, sizeof code / sizeof code[0]);
+}
+
+void iface_wake_clear(const struct iface *iface)
+{
+    char byte;
+
+    while (recv(iface->packet_fd, &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) >= 0)
+        ;
+}
+
 int iface_open(struct iface *iface, const char *name, struct err *err)
 {
     int rc;
@@ -101,6 +150,8 @@ int iface_open(struct iface *iface, const char *name, struct err *err)
                              : learn(iface, err);
     if (rc != 0)
         iface_close(iface);
+    else
+        iface->wakes = bind_filtered(iface);
     return rc;
 }
 

@@ -18,9 +18,10 @@
 struct iface {
     char name[IFNAMSIZ];
     int index;
-    int packet_fd; /* takes no frame; holds promiscuous mode, which ends with it (also in a crash)
-                    */
-    int route_fd;  /* rtnetlink, for statistics */
+    int packet_fd; /* wakes sleepers, by the frames that its filter lets pass; holds promiscuous
+                      mode, which ends with it (also in a crash) */
+    bool wakes;
+    int route_fd; /* rtnetlink, for statistics */
     /* AF_PACKET driver's own sockets, one a queue, not ours to close. */
     int ring_fds[IFACE_RINGS_MAX];
     unsigned ring_count; /* 0: not known */
@@ -42,6 +43,13 @@ struct iface_counts {
 /* Refuses an interface that is not there, may not be used, is no Ethernet or is down. */
 int iface_open(struct iface *iface, const char *name, struct err *err);
 int iface_promiscuous(struct iface *iface, struct err *err);
+/* Has packet_fd become readable when a received frame has one of the tags (as on the wire) at
+ * `offset`; behind an 802.1Q tag if `vlan`, which may have been taken out of the frame. By then the
+ * driver's ring has the frame, so long as iface_open was called before the driver began. For the
+ * load's frames nobody is woken: they may gather. */
+void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset, bool vlan);
+/* Makes packet_fd unreadable, until the next such frame. Before the ring is looked at. */
+void iface_wake_clear(const struct iface *iface);
 /* Up, and with a carrier. */
 bool iface_running(const struct iface *iface);
 int iface_counts(const struct iface *iface, struct iface_counts *counts);

@@ -566,6 +566,7 @@ int lane_prepare(struct lane **out, const struct lane_request *request, struct e
     lane->queue = &request->port->queues[request->queue];
     lane->shape.payload = FRAME_ETHERNET;
     lane->push_ns = CLOCK_NEVER;
+    lane->wake_ns = INT64_MIN;
     if ((rc = make(lane, err)) != 0) {
         destroy(lane);
         return err_set(err, rc, "%s: out of memory", request->port->conf->name);
@@ -785,6 +786,12 @@ static void seize(struct port_queue *queue)
         sched_yield();
 }
 
+static bool woken_by_probes(const struct dpdk_lane *lane)
+{
+    return lane->lane.request.sleeps && lane->prober.answers && lane->port->kernel &&
+           lane->port->iface.wakes && strcmp(lane->port->driver, "net_af_packet") == 0;
+}
+
 void lane_start(struct lane *base, int64_t now_ns)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
@@ -805,6 +812,12 @@ void lane_start(struct lane *base, int64_t now_ns)
     if (lane->forwarder.queue == NULL) {
         shuffle(&lane->sender, &state);
         put_longer_first(lane);
+    }
+    if (woken_by_probes(lane)) {
+        iface_wake_by(&lane->port->iface, lane->prober.tags,
+                      lane->shape.payload + (uint32_t)offsetof(struct signature, tag),
+                      lane->shape.vlan);
+        lane->wake_ns = 0;
     }
     lane->start_ns = lane->receiver.reach.start_ns = phase->start_ns;
     if (lane->messages != NULL) {
@@ -942,6 +955,8 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
 
     if (!port_seize(lane->queue))
         return now_ns;
+    if (unlikely(now_ns < lane->wake_ns))
+        iface_wake_clear(&lane->port->iface);
     if (now_ns >= lane->turn_ns || now_ns >= base->stop_ns)
         take_turn(lane, now_ns);
     if (lane->messages == NULL)
@@ -962,7 +977,11 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));
     if (lane->messages != NULL && lane_wake_fd(base) < 0)
         next_ns = earlier(next_ns, look_next(&lane->look_gap_ns, received > 0, now_ns));
-    return received == lane->receive_burst ? now_ns : next_ns;
+    if (received == lane->receive_burst)
+        next_ns = now_ns;
+    if (lane->wake_ns != INT64_MIN)
+        lane->wake_ns = next_ns;
+    return next_ns;
 }
 
 void lane_idle(struct transport_port *port, int64_t now_ns)
@@ -1029,14 +1048,16 @@ size_t lane_samples(struct lane *base, const struct sample **samples)
     return lane->messages->game.sample_count;
 }
 
-/* A stream's frames may gather; who waits for one message's last frame wants to know at once. Only
- * AF_PACKET's rings have a descriptor that tells. */
+/* A stream's frames may gather; who waits for one message's last frame wants to know at once, and
+ * so does a probe. Only AF_PACKET has descriptors that tell. */
 int lane_wake_fd(struct lane *base)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     const struct iface *iface = &lane->port->iface;
 
-    if (lane->messages == NULL || !lane->port->kernel || lane->queue->number >= iface->ring_count)
+    if (lane->messages == NULL)
+        return woken_by_probes(lane) ? iface->packet_fd : -1;
+    if (!lane->port->kernel || lane->queue->number >= iface->ring_count)
         return -1;
     return iface->ring_fds[lane->queue->number];
 }

@@ -159,6 +159,7 @@ struct dpdk_lane {
     struct lane_taken *taken; /* by queue; the leader's. NULL: one queue, or no transfer */
     enum lane_state state;
     int64_t turn_ns; /* when the state may change */
+    int64_t wake_ns; /* when a sleeper is to poll; what comes for it before clears its descriptor */
     int64_t push_ns; /* when a kernel socket's ring is to be emptied; CLOCK_NEVER: it is */
     unsigned pool;   /* of the queue's, which is taken */
     bool built;
