@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "scripts/python/switchbench"
-C_FOLDERS = ("engine", "verbs", "patterns", "model")
+C_FOLDERS = ("engine", "verbs", "patterns", "lab/switch")
 VARIES = "…"
 
 # In these a mistake is found without knowing where it stands; it is told with its line elsewhere.

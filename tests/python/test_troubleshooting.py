@@ -21,7 +21,7 @@ def test_messages_are_collected() -> None:
     assert files["scripts"] > 150
     assert files["engine"] > 150
     assert files["verbs"] > 40
-    assert files["model"] > 20
+    assert files["lab"] > 20
 
 
 def test_every_message_is_explained() -> None:

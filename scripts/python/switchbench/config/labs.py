@@ -13,7 +13,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ..errors import ConfigurationError
 from ..lab import switches
 from ..lab import topology as topologies
-from ..lab.shaper import Shaper
+from ..lab.direction import Shaper
 from ..lab.topology import ROUTED, SITE, UNSHAPED, Topology, TopologyError
 from ..lab.wiring import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..model import Port, Process, Site

@@ -47,7 +47,7 @@ from switchbench.lab import (
     wiring,
 )
 from switchbench.lab.routing import Routing
-from switchbench.lab.shaper import Shaper
+from switchbench.lab.direction import Shaper
 from switchbench.lab.state import LabError
 from switchbench.lab.topology import OVS, ROUTED, SITE, UNSHAPED, Node, Topology, Trunk
 

@@ -16,7 +16,7 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from switchbench.lab import namespaces, rootless, shaper
-from switchbench.lab.shaper import Shaper
+from switchbench.lab.direction import Shaper
 
 
 @dataclass(frozen=True)

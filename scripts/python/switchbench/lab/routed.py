@@ -19,7 +19,7 @@ from pyroute2 import IPRoute
 from . import namespaces, shaper, wiring
 from .links import NodeLink
 from .routing import Routing
-from .shaper import Shaper
+from .direction import Shaper
 from .topology import UNSHAPED, Topology
 
 # In this order: forwarding sets others to what routers have by default (ip-sysctl: ip_forward).

@@ -10,7 +10,6 @@ knows neither stab nor an exact burst.
 from __future__ import annotations
 
 import array
-from dataclasses import dataclass
 from typing import Any
 
 from pyroute2 import IPRoute, protocols
@@ -18,41 +17,14 @@ from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST,
 from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
+from switchbench.lab.direction import ETHERNET_HEADER_AND_TAG, Shaper
 from switchbench.lab.topology import LAYER1_OVERHEAD
 
 SHAPER_HANDLE = 0x10000
 
 _LAYER1_LEAST_BYTES = 84  # A frame of 64 bytes with preamble, start delimiter and gap.
-_ETHERNET_HEADER_AND_TAG = 18
 _LINKLAYER_ETHERNET = 1
-_BURST_S = 0.016
 _INGRESS_HANDLE = 0xFFFF0000
-
-
-@dataclass(frozen=True)
-class Shaper:
-    """One direction of a link."""
-
-    rate_bps: int
-    queue_bytes: int
-    mtu: int
-    burst: int | None = None
-    """Layer-1 bytes that the topology asks for instead of 16 ms of line."""
-
-    @property
-    def burst_bytes(self) -> int:
-        """The token bucket's depth: what may pass at once after silence.
-
-        16 ms of line, unless the topology says less: where cores are shared, the timer's softirq
-        waits for some time slices, and the link must not lose rate for it (beside compilers 4 ms
-        lost up to 1 % at 100M, 8 ms up to 6 % of an uplink of 10M). A window of 2 s that begins
-        after silence shows 0.8 % too much at most; one that begins after a warm-up at full load,
-        nothing. Two frames at least.
-        """
-        if self.burst is not None:
-            return self.burst
-        frame = self.mtu + _ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD
-        return max(2 * frame, round(self.rate_bps / 8 * _BURST_S))
 
 
 class _ShaperMessage(tcmsg):  # type: ignore[misc]
@@ -115,7 +87,7 @@ class _ShaperMessage(tcmsg):  # type: ignore[misc]
 
 def _size_table(mtu: int) -> dict[str, Any]:
     """A table with an entry for each length: tc's own has one in 4 bytes and rounds up."""
-    entries = mtu + _ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD + 1
+    entries = mtu + ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD + 1
     sizes = array.array("H", (max(length, _LAYER1_LEAST_BYTES) for length in range(entries)))
     base = {
         "overhead": LAYER1_OVERHEAD,

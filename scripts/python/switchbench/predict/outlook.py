@@ -247,13 +247,14 @@ def _sent(
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     """What each flow is offered at layer 1: the load of its port, shared by the port's flows.
 
-    Messages at 100 % have no limit of their own, as the engine paces none of them (offered_load.h);
-    frames are paced at any load.
+    Messages at 100 % have no limit but their ports' lines, as the engine paces none of them
+    (offered_load.h); frames are paced at any load.
     """
+    lines = np.array([port.line_rate_bps or np.inf for port in part.ranks])
     unpaced = trial.size_unit == "message" and trial.load.percent == 100.0
     if unpaced or trial.traffic not in ("stream", "transfer"):
-        return np.full(len(ranks), np.inf)
-    lines = np.array([port.line_rate_bps or np.inf for port in part.ranks])
+        limits: Rates = lines[ranks].min(axis=1)
+        return limits
     if trial.load.percent is not None:
         offered = lines * trial.load.percent / 100.0
     elif trial.load.bps is not None:
