@@ -46,8 +46,8 @@ from switchbench.lab import (
     switches,
     wiring,
 )
-from switchbench.lab.routing import Routing
 from switchbench.lab.direction import Shaper
+from switchbench.lab.routing import Routing
 from switchbench.lab.state import LabError
 from switchbench.lab.topology import OVS, ROUTED, SITE, UNSHAPED, Node, Topology, Trunk
 

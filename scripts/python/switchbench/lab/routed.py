@@ -17,9 +17,9 @@ import socket
 from pyroute2 import IPRoute
 
 from . import namespaces, shaper, wiring
+from .direction import Shaper
 from .links import NodeLink
 from .routing import Routing
-from .direction import Shaper
 from .topology import UNSHAPED, Topology
 
 # In this order: forwarding sets others to what routers have by default (ip-sysctl: ip_forward).
