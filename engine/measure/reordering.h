@@ -10,19 +10,38 @@
 #include "counters.h"
 #include "sequence.h"
 
+#include <assert.h>
+
 #define DISORDER_NEAR 3u /* n of RFC 4737's n-reordering: TCP's threshold of duplicate ACKs */
 
+/* Numbers that did not come when they should, up to `end`: one that is still missing belongs to the
+ * first gap that ends behind it. Numbers and arrivals by their low bits, which do for a window of
+ * SEQUENCE_WINDOW: no more than twice as many frames arrive while a number is in it. */
+struct gap {
+    uint32_t end;
+    uint16_t arrival; /* the first with a greater number */
+    uint16_t missing; /* of it, still */
+};
+
+#define DISORDER_GAPS_NEAR 3u
+#define DISORDER_GAPS                                                                              \
+    (SEQUENCE_WINDOW / 2 + 16) /* each missing number has one that came behind it */
+
+/* Where few are missing at a time, one cache line is all that a gap or a reordered frame touches.
+ */
 struct disorder {
-    /* By number % SEQUENCE_WINDOW, of numbers that did not come when they should: the arrival that
-     * was the first with a greater number. */
-    uint32_t overtaken[SEQUENCE_WINDOW];
     /* The last few reordered arrivals. */
     struct {
-        uint64_t number;
-        uint64_t arrival; /* 0: none */
+        uint32_t number;
+        uint32_t arrival; /* 0: none */
     } recent[DISORDER_NEAR];
+    uint16_t first; /* the gaps in use: from this place ... */
+    uint16_t end;   /* ... to before that */
     uint32_t recent_at;
-};
+    struct gap near[DISORDER_GAPS_NEAR]; /* the first places, and the others: */
+    struct gap *far; /* DISORDER_GAPS, all zero; the caller's, as long as this is used */
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct disorder) == 64, "a stream's disorder is one cache line");
 
 /* The frame that just came is the stream's greatest, and those from `from` to its own number were
  * not seen. `arrival`: which one it is. */

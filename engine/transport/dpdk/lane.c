@@ -370,12 +370,16 @@ static int make_receiver_tables(struct receiver *receiver)
     receiver->flow_of = calloc(PATTERN_RANKS_MAX, sizeof *receiver->flow_of);
     receiver->macs = calloc(receiver->count + 1, sizeof *receiver->macs);
     receiver->pasts = calloc(streams + 1, sizeof *receiver->pasts);
-    receiver->disorders = calloc(streams + 1, sizeof *receiver->disorders);
+    receiver->disorders =
+        aligned_alloc(_Alignof(struct disorder), (streams + 1) * sizeof *receiver->disorders);
+    receiver->gaps = calloc(streams + 1, DISORDER_GAPS * sizeof *receiver->gaps);
     receiver->streams =
         aligned_alloc(_Alignof(struct receiver_stream), (streams + 1) * sizeof *receiver->streams);
     if (receiver->flow_of == NULL || receiver->macs == NULL || receiver->pasts == NULL ||
-        receiver->disorders == NULL || receiver->streams == NULL)
+        receiver->disorders == NULL || receiver->gaps == NULL || receiver->streams == NULL)
         return -ENOMEM;
+    for (size_t i = 0; i < streams; i++)
+        receiver->disorders[i] = (struct disorder){.far = &receiver->gaps[i * DISORDER_GAPS]};
     return 0;
 }
 
@@ -543,6 +547,7 @@ static void destroy(struct dpdk_lane *lane)
     free(lane->receiver.buckets);
     free(lane->receiver.pasts);
     free(lane->receiver.disorders);
+    free(lane->receiver.gaps);
     free(lane->receiver.macs);
     free(lane->receiver.flow_of);
     free(lane->sender.templates);

@@ -91,7 +91,8 @@ struct receiver {
     struct receiver_reach reach;
     struct receiver_stream *streams; /* by flow, and UDP source port within it */
     struct sequence_past *pasts;     /* the streams' */
-    struct disorder *disorders;      /* theirs, too; pages are touched where frames are missing */
+    struct disorder *disorders;      /* theirs, too ... */
+    struct gap *gaps;                /* ... whose pages are touched where many frames are missing */
     struct times *times;             /* the streams'; NULL: they are not measured */
     struct times_buckets *buckets;   /* the flows' */
     bool sampled;                    /* two frames of LANE_SAMPLE_OF are measured, not all */

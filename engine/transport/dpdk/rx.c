@@ -281,9 +281,11 @@ static __rte_noinline bool judge(const struct receiver *receiver, const struct a
     } else if (verdict == SEQUENCE_REORDERED) {
         disorder_add(disorder, &frame, &stream->side->disorder);
     }
-    stream->side->reordered += verdict == SEQUENCE_REORDERED;
-    stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
-    stream->side->late += verdict == SEQUENCE_LATE;
+    if (verdict != SEQUENCE_FRESH) { /* else the side's line stays where it is */
+        stream->side->reordered += verdict == SEQUENCE_REORDERED;
+        stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
+        stream->side->late += verdict == SEQUENCE_LATE;
+    }
     if (stream->frames == 0)
         stream->first_ns = now_ns; /* `next` was 0: none came by the short way */
     return verdict == SEQUENCE_FRESH || verdict == SEQUENCE_REORDERED;
