@@ -173,7 +173,7 @@ static int check_floods(const struct phase_run *run)
  * runs, AHEAD more are begun. */
 struct sequence {
     struct trial *trial;
-    const uint32_t *numbers;
+    const uint32_t *numbers; /* NULL: 0 to count - 1 */
     size_t count;
     size_t begun; /* so many of them are */
     size_t ahead; /* so many are begun while one runs */
@@ -190,8 +190,11 @@ static void begin(struct sequence *sequence)
 {
     struct phase_run *run = run_of(sequence, sequence->begun);
 
-    *run = (struct phase_run){.trial = sequence->trial,
-                              .number = sequence->numbers[sequence->begun++]};
+    *run =
+        (struct phase_run){.trial = sequence->trial,
+                           .number = sequence->numbers != NULL ? sequence->numbers[sequence->begun]
+                                                               : (uint32_t)sequence->begun};
+    sequence->begun++;
     lanes_begin(run);
 }
 

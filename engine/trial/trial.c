@@ -245,58 +245,22 @@ static void measure_floor(const struct trial *trial)
     free(floor);
 }
 
-static int run_phases(struct trial *trial, uint32_t *states)
-{
-    const struct doc_trial *doc = trial->doc;
-    uint32_t count = doc->phases != NULL ? doc->phases_count : trial->phase_count;
-    uint32_t *numbers = calloc((size_t)count + 1, sizeof *numbers);
-    struct err err = {0};
-    int rc;
-
-    if (numbers == NULL) {
-        err_set(&err, -ENOMEM, "out of memory");
-        return node_fail(trial->node, 3, &err);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        numbers[i] = doc->phases != NULL ? doc->phases[i] : i;
-    rc = phase_sequence(trial, numbers, count, states);
-    free(numbers);
-    return rc;
-}
-
 /* Whether all partners can be reached. Frames are asked for again before a pair is called
  * unreachable; where a transport has connections, those ask again by themselves. */
-static int probe_plan(struct trial *trial, uint32_t *states)
+static int check_connectivity(struct trial *trial, uint32_t *states)
 {
     static const uint32_t probe = PHASE_PROBE;
+    const struct doc_trial *doc = trial->doc;
     int rc;
 
+    if (doc->probe != NULL && !*doc->probe)
+        return 0;
     trial->probes_left = trial->transport->knows_end ? 1 : PROBES_MOST;
     do {
         trial->probes_left--;
         *states = 0;
         rc = phase_sequence(trial, &probe, 1, states);
     } while (rc == 0 && (*states & STATE_UNREACHABLE) != 0 && trial->probes_left > 0);
-    return rc;
-}
-
-/* The probe, and the phases if it got through everywhere. */
-static int run_plan(struct trial *trial)
-{
-    const struct doc_trial *doc = trial->doc;
-    const char *state = "partial";
-    uint32_t states = 0;
-    int rc = 0;
-
-    if (doc->probe == NULL || *doc->probe)
-        rc = probe_plan(trial, &states);
-    if (rc == 0 && (states & STATE_UNREACHABLE) != 0)
-        state = "unreachable";
-    else if (rc == 0 && (rc = run_phases(trial, &states)) == 0 && (states & STATE_BROKEN) == 0)
-        state = "complete";
-    report_trial(trial, state);
-    if (strcmp(state, "complete") != 0 && trial->node->status == 0)
-        trial->node->status = 3;
     return rc;
 }
 
@@ -331,6 +295,51 @@ static int check_traffic(const struct trial *trial, struct err *err)
     return 0;
 }
 
+/* Ports open, their addresses published, their links up. */
+static int prepare(struct trial *trial, struct err *err)
+{
+    const struct doc_trial *doc = trial->doc;
+    int rc;
+
+    if (trial->transport == NULL)
+        return err_set(err, -EINVAL, "trial %u: this build has no transport %s", doc->id,
+                       doc->transport);
+    rc = check_traffic(trial, err);
+    if (rc == 0)
+        rc = make_parts(trial, err);
+    if (rc == 0)
+        rc = open_ports(trial, err);
+    if (rc < 0)
+        return rc;
+    lead_init(&trial->lead, trial->node->sleeps);
+    watch_ports(trial);
+    node_claim(trial->node, true);
+    measure_floor(trial);
+    return 0;
+}
+
+/* A trial that is not complete gives the run its status. */
+static void report(const struct trial *trial, int rc, uint32_t states)
+{
+    const char *state = "partial";
+
+    if (rc == 0 && (states & STATE_UNREACHABLE) != 0)
+        state = "unreachable";
+    else if (rc == 0 && (states & STATE_BROKEN) == 0)
+        state = "complete";
+    report_trial(trial, state);
+    if (strcmp(state, "complete") != 0 && trial->node->status == 0)
+        trial->node->status = 3;
+}
+
+static void release(struct trial *trial)
+{
+    node_claim(trial->node, false);
+    if (trial->settle_fd >= 0)
+        close(trial->settle_fd);
+    free_parts(trial);
+}
+
 int trial_run(struct node *node, const struct doc_trial *doc)
 {
     struct trial trial = {
@@ -341,31 +350,21 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         .settle_fd = -1,
     };
     struct err err = {0};
-    int rc;
+    uint32_t states = 0;
+    int rc = prepare(&trial, &err);
 
-    if (trial.transport == NULL) {
-        err_set(&err, -EINVAL, "trial %u: this build has no transport %s", doc->id, doc->transport);
-        return node_fail(node, node_status_for(-EINVAL), &err);
-    }
-    if (check_traffic(&trial, &err) < 0)
-        return node_fail(node, node_status_for(-EINVAL), &err);
-    lead_init(&trial.lead, node->sleeps);
-    rc = make_parts(&trial, &err);
     if (rc == 0)
-        rc = open_ports(&trial, &err);
-    if (rc == 0) {
-        watch_ports(&trial);
-        node_claim(node, true);
-        measure_floor(&trial);
         rc = meet(&trial);
-    }
-    if (rc == 0)
-        rc = run_plan(&trial);
-    node_claim(node, false);
-    if (rc < 0 && err.text[0] != '\0')
+    if (rc == 0) {
+        rc = check_connectivity(&trial, &states);
+        if (rc == 0 && (states & STATE_UNREACHABLE) == 0)
+            rc = phase_sequence(&trial, doc->phases,
+                                doc->phases != NULL ? doc->phases_count : trial.phase_count,
+                                &states);
+        report(&trial, rc, states);
+    } else if (err.text[0] != '\0') {
         rc = node_fail(node, node_status_for(rc), &err);
-    if (trial.settle_fd >= 0)
-        close(trial.settle_fd);
-    free_parts(&trial);
+    }
+    release(&trial);
     return rc;
 }

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run.h"
+
+#include "clock.h"
+#include "event_loop.h"
+#include "job.h"
+#include "join.h"
+#include "log.h"
+#include "node.h"
+#include "plan_printer.h"
+#include "port_binding.h"
+#include "ports.h"
+#include "trial.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+
+static const char *const end_words[] = {
+    [NODE_QUIT] = "quit",     [NODE_END_OF_INPUT] = "end-of-input",
+    [NODE_SIGNAL] = "signal", [NODE_DEADMAN] = "deadman",
+    [NODE_PEER] = "peer",     [NODE_ERROR] = "error",
+};
+
+/* All nodes go through one more barrier, so that none leaves while another still needs it. */
+static void pass_last_barrier(struct node *node)
+{
+    struct barrier_values values;
+
+    node_no_values(&values);
+    node->leaving = true;
+    node->end = NODE_GOES_ON;
+    if (node_barrier(node, &values) == 0)
+        node->end = NODE_QUIT;
+}
+
+/* No node leaves alone: it tells the others why, or goes through the last barrier with them. The
+ * endpoint answers late partners for a while when it is closed, and ports take their time to close:
+ * so it comes first. */
+static void leave(struct node *node)
+{
+    const char *why = node->err.text[0] != '\0' ? node->err.text : end_words[node->end];
+
+    if (node->joined && node->end == NODE_QUIT)
+        pass_last_barrier(node);
+    else if (node->joined && node->end != NODE_PEER)
+        control_abort(node->control, why, node->status == 2, clock_now());
+    if (node->control != NULL)
+        node->dropped_datagrams = control_dropped(node->control);
+    control_close(node->control);
+    node->control = NULL;
+    node->joined = false;
+}
+
+/* A counter and a clock that drift apart: one of them is wrong, and so is every rate. */
+static void report_drift(struct node *node, double drift_ppm)
+{
+    json_t *record = record_new(node->records, "event");
+    char text[160];
+
+    snprintf(
+        text, sizeof text,
+        "the CPU's counter and the kernel's raw clock drifted apart by %.1f ppm: all times and "
+        "rates of this node may be wrong by as much",
+        drift_ppm);
+    log_warning("%s", text);
+    record_set_text(record, "what", "clock-drift");
+    record_set_text(record, "port", NULL);
+    record_set_text(record, "text", text);
+    record_send(node->records, record);
+}
+
+static void set_clocks(struct node *node, json_t *record, bool known,
+                       const struct tsc_report *clocks)
+{
+    record_set_count(record, "tsc_hz", node->tsc.hz > 0 ? (int64_t)node->tsc.hz : -1);
+    json_object_set_new(record, "tsc_drift_ppm",
+                        known ? json_real(clocks->drift_ppm) : json_null());
+    json_object_set_new(record, "clock_slew_ppm",
+                        known ? json_real(clocks->slew_ppm) : json_null());
+}
+
+static void say_bye(struct node *node)
+{
+    struct tsc_report clocks;
+    bool known = tsc_check(&node->tsc, &clocks);
+    json_t *record;
+
+    if (known && fabs(clocks.drift_ppm) > TSC_DRIFT_PPM)
+        report_drift(node, clocks.drift_ppm);
+
+    if (node->err.text[0] != '\0') {
+        log_error("%s", node->err.text);
+        record = record_new(node->records, "error");
+        json_object_set_new(record, "text", json_string(node->err.text));
+        json_object_set_new(record, "status", json_integer(node->status));
+        record_send(node->records, record);
+    }
+    record = record_new(node->records, "bye");
+    json_object_set_new(record, "status", json_integer(node->status));
+    json_object_set_new(record, "reason", json_string(end_words[node->end]));
+    json_object_set_new(record, "dropped_datagrams",
+                        json_integer((json_int_t)node->dropped_datagrams));
+    json_object_set_new(record, "dropped_records",
+                        json_integer((json_int_t)records_dropped(node->records)));
+    set_clocks(node, record, known, &clocks);
+    record_send(node->records, record);
+}
+
+/* What has failed is said, and asks for another exit status than all's well. */
+static void give_back(struct node *node)
+{
+    ports_close(node);
+    if (lend_end(node) < 0 && node->status == 0)
+        node->status = 3;
+}
+
+int run_node(struct node *node)
+{
+    static const struct err misplaced = {"after peers come only trials and quit"};
+    struct document *document;
+    int rc = job_read(node);
+
+    if (rc == 0) {
+        node->run.run_id = node->secret.run_id = node->job->run;
+        node->run.node = node->name;
+        rc = job_start_workers(node);
+    }
+    if (rc == 0)
+        rc = ports_survey(node);
+    if (rc == 0)
+        rc = join_open_control(node);
+    if (rc == 0)
+        rc = join_run(node);
+    while (rc == 0 && (rc = node_await_document(node, &document)) == 0) {
+        rc = document_kind(document) == DOCUMENT_TRIAL ? trial_run(node, document->trial)
+                                                       : node_fail(node, 2, &misplaced);
+        document_free(document);
+    }
+    leave(node);
+    give_back(node);
+    if (node->status == 0 && node->end != NODE_QUIT)
+        node->status = 3;
+    say_bye(node);
+    return node->status;
+}
+
+/* A plan has no partners who would have to be told: a signal ends it at once. */
+static void unblock_signals(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int answer_plan(struct node *node, struct err *err)
+{
+    struct document *document = NULL;
+    int rc = node_await_document(node, &document);
+
+    if (rc < 0)
+        return node->err.text[0] != '\0' ? err_set(err, rc, "%s", node->err.text)
+                                         : err_set(err, -EINVAL, "no plan document");
+    if (document_kind(document) != DOCUMENT_PLAN) {
+        rc = err_set(err, -EINVAL, "--plan wants a plan document");
+    } else {
+        unblock_signals();
+        rc = plan_print(node->records, document->plan, err);
+    }
+    document_free(document);
+    return rc;
+}
+
+int run_plan_document(struct node *node, struct err *err)
+{
+    int rc = answer_plan(node, err);
+
+    if (rc == 0)
+        return 0;
+    return node->status != 0 ? node->status : node_status_for(rc);
+}
