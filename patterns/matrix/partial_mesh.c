@@ -47,7 +47,7 @@ static int refuse_ranks(const struct flow_list *list, uint32_t n, struct pattern
 
 static int refuse_twins(const struct flow_list *list, struct pattern_why *why)
 {
-    struct end_points *sorted = malloc(list->count * sizeof(*sorted));
+    struct end_points *sorted = calloc(list->count, sizeof(*sorted)); /* never 0: make refuses */
     int result = 0;
 
     if (sorted == NULL)
