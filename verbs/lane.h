@@ -13,8 +13,8 @@
 
 #include "flow_rate.h"
 #include "message.h"
-#include "offer.h"
-#include "pair.h"
+#include "qp_info.h"
+#include "qp.h"
 #include "port.h"
 
 #define VERBS_BATCH 64u /* messages posted, and completions polled, at once */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port.h"
 
-#include "cm.h"
-#include "device.h"
+#include "rdma_cm.h"
+#include "device_lookup.h"
 #include "log.h"
 #include "message.h"
 #include "netns.h"
-#include "pair.h"
-#include "reaper.h"
+#include "qp.h"
+#include "qp_destroyer.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

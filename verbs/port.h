@@ -6,9 +6,9 @@
 #ifndef VERBS_PORT_H
 #define VERBS_PORT_H
 
-#include "cache.h"
+#include "qp_cache.h"
 #include "gid.h"
-#include "memory.h"
+#include "registered_memory.h"
 #include "transport.h"
 
 #include <infiniband/verbs.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "device.h"
+#include "device_lookup.h"
 
 #include <glob.h>
 #include <stdio.h>

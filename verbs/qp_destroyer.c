@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "reaper.h"
+#include "qp_destroyer.h"
 
 #include "lock.h"
-#include "pair.h"
+#include "qp.h"
 
 #include <pthread.h>
 #include <signal.h>

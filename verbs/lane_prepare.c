@@ -3,11 +3,11 @@
  * A phase checked against a port, and a lane made for it: its effective options, its streams, their
  * queue pairs.
  */
-#include "cm.h"
+#include "rdma_cm.h"
 #include "lane.h"
 #include "pingpong.h"
 #include "prober.h"
-#include "probes.h"
+#include "latency_probes.h"
 
 #include <errno.h>
 #include <stdio.h>

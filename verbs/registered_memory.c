@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memory.h"
+#include "registered_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>

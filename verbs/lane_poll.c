@@ -5,7 +5,7 @@
 #include "adaptive_poll.h"
 #include "clock.h"
 #include "pingpong.h"
-#include "probes.h"
+#include "latency_probes.h"
 
 #include <string.h>
 

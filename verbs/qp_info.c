@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "offer.h"
+#include "qp_info.h"
 
 #include <assert.h>
 #include <endian.h>

@@ -15,7 +15,7 @@
 #define VERBS_PAIR_H
 
 #include "message.h"
-#include "offer.h"
+#include "qp_info.h"
 #include "port.h"
 
 #include <rdma/rdma_cma.h>

@@ -3,9 +3,9 @@
  * What decides about queue pairs, without a device: offers and what both ends make of them, GIDs,
  * the cache of those that are kept.
  */
-#include "cache.h"
+#include "qp_cache.h"
 #include "gid.h"
-#include "offer.h"
+#include "qp_info.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pair.h"
+#include "qp.h"
 
 #include "clock.h"
-#include "reaper.h"
+#include "qp_destroyer.h"
 
 #include <errno.h>
 #include <stdlib.h>

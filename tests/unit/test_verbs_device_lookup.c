@@ -2,7 +2,7 @@
  *
  * Which RDMA device an interface or a PCI address means, on a sysfs made of files.
  */
-#include "device.h"
+#include "device_lookup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
  * connected, too.
  */
 #include "clock.h"
-#include "cm.h"
-#include "probes.h"
+#include "rdma_cm.h"
+#include "latency_probes.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probes.h"
+#include "latency_probes.h"
 
 #include "clock.h"
 #include "prober.h"

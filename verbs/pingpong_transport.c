@@ -9,7 +9,7 @@
  */
 #include "pingpong.h"
 #include "clock.h"
-#include "probes.h"
+#include "latency_probes.h"
 
 #include <errno.h>
 #include <stdlib.h>

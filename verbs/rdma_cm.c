@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cm.h"
+#include "rdma_cm.h"
 
 #include "callers.h"
 #include "log.h"
