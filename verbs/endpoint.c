@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <string.h>
 
-static void post_one(struct verbs_end *end, struct ibv_send_wr *work, const struct verbs_post *post)
+static void post_one(struct verbs_endpoint *endpoint, struct ibv_send_wr *work,
+                     const struct verbs_post *post)
 {
     struct ibv_sge from = {
-        .addr = (uintptr_t)post->from, .length = post->bytes, .lkey = end->pair->range.lkey};
+        .addr = (uintptr_t)post->from, .length = post->bytes, .lkey = endpoint->qp->range.lkey};
     struct ibv_send_wr *bad;
     int code;
 
@@ -19,36 +20,36 @@ static void post_one(struct verbs_end *end, struct ibv_send_wr *work, const stru
     work->sg_list = &from;
     work->num_sge = 1;
     work->send_flags |= IBV_SEND_SIGNALED;
-    if (post->bytes <= end->pair->inline_bytes)
+    if (post->bytes <= endpoint->qp->inline_bytes)
         work->send_flags |= IBV_SEND_INLINE;
-    end->control_busy = true;
-    code = ibv_post_send(end->pair->qp, work, &bad);
+    endpoint->control_busy = true;
+    code = ibv_post_send(endpoint->qp->ibv, work, &bad);
     if (code != 0)
-        verbs_fault_post(end, code);
+        verbs_fault_post(endpoint, code);
 }
 
-void verbs_end_write(struct verbs_end *end, const struct verbs_post *post)
+void verbs_endpoint_write(struct verbs_endpoint *endpoint, const struct verbs_post *post)
 {
     struct ibv_send_wr work = {
         .opcode = post->immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
-        .imm_data = htonl(VERBS_IMMEDIATE_END),
-        .wr.rdma = {.remote_addr = end->theirs.control.address + post->offset,
-                    .rkey = end->theirs.control.key},
+        .imm_data = htonl(VERBS_IMMEDIATE_EOF),
+        .wr.rdma = {.remote_addr = endpoint->theirs.control.address + post->offset,
+                    .rkey = endpoint->theirs.control.key},
     };
 
-    post_one(end, &work, post);
+    post_one(endpoint, &work, post);
 }
 
-void verbs_end_send(struct verbs_end *end, const struct verbs_post *post)
+void verbs_endpoint_send(struct verbs_endpoint *endpoint, const struct verbs_post *post)
 {
     struct ibv_send_wr work = {.opcode = IBV_WR_SEND};
 
-    if (end->lane->options.service == VERBS_UD) {
-        work.wr.ud.ah = end->pair->ah;
-        work.wr.ud.remote_qpn = end->theirs.number;
-        work.wr.ud.remote_qkey = end->theirs.queue_key;
+    if (endpoint->lane->options.service == VERBS_UD) {
+        work.wr.ud.ah = endpoint->qp->ah;
+        work.wr.ud.remote_qpn = endpoint->theirs.number;
+        work.wr.ud.remote_qkey = endpoint->theirs.queue_key;
     }
-    post_one(end, &work, post);
+    post_one(endpoint, &work, post);
 }
 
 /* --- faults --- */
@@ -90,27 +91,27 @@ static const char *why_failed(enum ibv_wc_status status, const struct transport_
 }
 
 /* Whoever prints it names the port. */
-static void fail(struct verbs_end *end, int code, const char *what, const char *why)
+static void fail(struct verbs_endpoint *endpoint, int code, const char *what, const char *why)
 {
-    const struct transport_port *port = end->lane->port;
+    const struct transport_port *port = endpoint->lane->port;
     char gid[VERBS_GID_TEXT];
 
-    end->failed = true;
-    err_set(&end->lane->lane.error, code, "%s/%u: %s rank %u (%s, queue pair %u) failed: %s",
-            port->device, port->number, what, verbs_end_partner(end),
-            verbs_gid_text(end->theirs.gid, gid), end->theirs.number, why);
+    endpoint->failed = true;
+    err_set(&endpoint->lane->lane.error, code, "%s/%u: %s rank %u (%s, queue pair %u) failed: %s",
+            port->device, port->number, what, verbs_endpoint_partner(endpoint),
+            verbs_gid_text(endpoint->theirs.gid, gid), endpoint->theirs.number, why);
 }
 
-void verbs_fault(struct verbs_end *end, const struct ibv_wc *completion)
+void verbs_fault(struct verbs_endpoint *endpoint, const struct ibv_wc *completion)
 {
-    if (completion->status == IBV_WC_WR_FLUSH_ERR && end->failed)
+    if (completion->status == IBV_WC_WR_FLUSH_ERR && endpoint->failed)
         return;
-    fail(end, -EIO, end->source ? "sending to" : "receiving from",
-         why_failed(completion->status, end->lane->port));
+    fail(endpoint, -EIO, endpoint->source ? "sending to" : "receiving from",
+         why_failed(completion->status, endpoint->lane->port));
 }
 
-void verbs_fault_post(struct verbs_end *end, int code)
+void verbs_fault_post(struct verbs_endpoint *endpoint, int code)
 {
-    if (!end->failed)
-        fail(end, -code, "posting work for", strerror(code));
+    if (!endpoint->failed)
+        fail(endpoint, -code, "posting work for", strerror(code));
 }

@@ -13,37 +13,37 @@ struct sum {
     double lost;
 };
 
-static void add(struct sum *sum, const struct verbs_end *end)
+static void add(struct sum *sum, const struct verbs_endpoint *endpoint)
 {
-    const struct verbs_pair *pair = end->pair;
+    const struct verbs_qp *qp = endpoint->qp;
 
     sum->streams++;
-    sum->reused += pair->reused;
-    if (!pair->reused)
-        sum->setup_us += (double)pair->setup_ns / 1e3;
-    sum->bytes += (double)verbs_pair_bytes(pair);
+    sum->reused += qp->reused;
+    if (!qp->reused)
+        sum->setup_us += (double)qp->setup_ns / 1e3;
+    sum->bytes += (double)verbs_qp_bytes(qp);
 }
 
-unsigned verbs_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
-                            unsigned room)
+unsigned verbs_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
+                                 struct measure *out, unsigned room)
 {
     struct verbs_lane *l = (struct verbs_lane *)lane;
     const struct verbs_options *o = &l->options;
-    const struct verbs_end *one = NULL;
+    const struct verbs_endpoint *one = NULL;
     struct sum sum = {0};
     unsigned count;
 
-    for (unsigned i = 0; i < l->out_count + l->in_count; i++) {
-        const struct verbs_end *end = verbs_lane_end(l, i);
+    for (unsigned i = 0; i < l->sender_count + l->receiver_count; i++) {
+        const struct verbs_endpoint *endpoint = verbs_lane_endpoint(l, i);
 
-        if (end->flow != flow)
+        if (endpoint->flow != flow)
             continue;
-        one = end;
-        add(&sum, end);
-        if (end->source)
-            sum.waits += (double)((const struct verbs_out *)end)->waits;
+        one = endpoint;
+        add(&sum, endpoint);
+        if (endpoint->source)
+            sum.waits += (double)((const struct verbs_sender *)endpoint)->waits;
         else
-            sum.lost += (double)((const struct verbs_in *)end)->check.missed;
+            sum.lost += (double)((const struct verbs_receiver *)endpoint)->verifier.missed;
     }
     if (one == NULL)
         return 0;
@@ -51,10 +51,10 @@ unsigned verbs_lane_measure(struct lane *lane, const struct lane_flow *flow, str
         {"depth", o->depth},
         {"queue_pairs", sum.streams},
         {"signal_every", o->signal_every},
-        {"inline_bytes", one->pair->inline_bytes},
-        {"path_mtu_bytes", one->pair->mtu},
-        {"gid_index", one->pair->need.gid != NULL ? (double)one->pair->need.gid->index : -1},
-        {"slots", one->source ? one->theirs.slots : one->pair->need.slots},
+        {"inline_bytes", one->qp->inline_bytes},
+        {"path_mtu_bytes", one->qp->mtu},
+        {"gid_index", one->qp->config.gid != NULL ? (double)one->qp->config.gid->index : -1},
+        {"slots", one->source ? one->theirs.slots : one->qp->config.slots},
         {"reused_queue_pairs", sum.reused},
         {"setup_us", sum.setup_us},
         {"queue_pair_bytes", sum.bytes / sum.streams},

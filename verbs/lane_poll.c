@@ -4,8 +4,8 @@
  */
 #include "adaptive_poll.h"
 #include "clock.h"
-#include "pingpong.h"
 #include "latency_probes.h"
+#include "pingpong.h"
 
 #include <string.h>
 
@@ -59,8 +59,8 @@ static void account_intended(const struct verbs_lane *lane, struct verbs_flow *f
 {
     struct flow_side *side = flow->flow->side;
 
-    if (flow->outs[0].from != NULL) {
-        const struct flow_side *from = flow->outs[0].from->end.flow->side;
+    if (flow->senders[0].from != NULL) {
+        const struct flow_side *from = flow->senders[0].from->endpoint.flow->side;
 
         side->intended = from->live.payload_bytes + from->corrupted;
     } else {
@@ -71,25 +71,26 @@ static void account_intended(const struct verbs_lane *lane, struct verbs_flow *f
 /* --- sending --- */
 
 /* What a forwarder has taken up to the end mark is all that it will send. */
-static void follow_end(struct verbs_out *out)
+static void follow_end(struct verbs_sender *sender)
 {
-    out->stopping |= out->from != NULL && out->from->end.ended &&
-                     out->at.sequence == out->from->check.at.sequence;
+    sender->stopping |= sender->from != NULL && sender->from->endpoint.finished &&
+                        sender->at.sequence == sender->from->verifier.at.sequence;
 }
 
 /* One stream's turn; returns the bytes posted. */
-static uint64_t send_stream(struct verbs_out *out, uint64_t budget, bool stopping, int64_t now_ns)
+static uint64_t send_stream(struct verbs_sender *sender, uint64_t budget, bool stopping,
+                            int64_t now_ns)
 {
     uint64_t bytes = 0;
 
-    if (out->from != NULL)
-        follow_end(out);
+    if (sender->from != NULL)
+        follow_end(sender);
     else
-        out->stopping |= stopping;
-    if (!verbs_out_at_end(out))
-        bytes = verbs_out_post(out, budget, now_ns);
-    if (verbs_out_at_end(out))
-        verbs_out_finish(out, now_ns);
+        sender->stopping |= stopping;
+    if (!verbs_sender_at_end(sender))
+        bytes = verbs_sender_post(sender, budget, now_ns);
+    if (verbs_sender_at_end(sender))
+        verbs_sender_finish(sender, now_ns);
     return bytes;
 }
 
@@ -97,19 +98,19 @@ static uint64_t send_stream(struct verbs_out *out, uint64_t budget, bool stoppin
 static int64_t send_flow(struct verbs_lane *lane, struct verbs_flow *flow, int64_t now_ns)
 {
     bool stopping = now_ns >= lane->lane.stop_ns;
-    bool free_running = flow->unpaced || stopping || flow->outs[0].from != NULL;
+    bool free_running = flow->unpaced || stopping || flow->senders[0].from != NULL;
     uint64_t budget = free_running ? UINT64_MAX : pace_allow(&flow->pace, now_ns, 1, UINT32_MAX);
     uint64_t posted = 0;
 
     for (unsigned i = 0; i < lane->streams; i++) {
-        struct verbs_out *out = &flow->outs[(flow->turn + i) % lane->streams];
+        struct verbs_sender *sender = &flow->senders[(flow->turn + i) % lane->streams];
 
-        if (!out->end.ended)
-            posted += send_stream(out, budget > posted ? budget - posted : 0, stopping, now_ns);
-        if (out->end.ended && !out->closed) {
-            out->closed = true;
+        if (!sender->endpoint.finished)
+            posted += send_stream(sender, budget > posted ? budget - posted : 0, stopping, now_ns);
+        if (sender->endpoint.finished && !sender->closed) {
+            sender->closed = true;
             flow->open--;
-            lane->outs_ended++;
+            lane->senders_finished++;
         }
     }
     flow->turn++;
@@ -144,11 +145,11 @@ static bool look_once(struct verbs_lane *lane, int64_t now_ns)
 {
     bool moved = false;
 
-    for (unsigned i = 0; i < lane->in_count; i++)
-        moved |= verbs_in_poll(&lane->ins[i], now_ns) > 0;
-    for (unsigned i = 0; i < lane->out_count; i++)
-        if (!lane->outs[i].end.ended)
-            moved |= verbs_out_reap(&lane->outs[i], now_ns);
+    for (unsigned i = 0; i < lane->receiver_count; i++)
+        moved |= verbs_receiver_poll(&lane->receivers[i], now_ns) > 0;
+    for (unsigned i = 0; i < lane->sender_count; i++)
+        if (!lane->senders[i].endpoint.finished)
+            moved |= verbs_sender_reap(&lane->senders[i], now_ns);
     return moved;
 }
 
@@ -185,8 +186,8 @@ static void note_wake(struct verbs_lane *lane)
 static bool arm(struct verbs_lane *lane, int64_t now_ns)
 {
     lane->armed = true;
-    for (unsigned i = 0; i < lane->in_count + lane->out_count; i++)
-        ibv_req_notify_cq(verbs_lane_end(lane, i)->pair->cq, 0);
+    for (unsigned i = 0; i < lane->receiver_count + lane->sender_count; i++)
+        ibv_req_notify_cq(verbs_lane_endpoint(lane, i)->qp->cq, 0);
     return look_once(lane, now_ns);
 }
 
@@ -197,13 +198,13 @@ void verbs_lane_start(struct lane *lane, int64_t now_ns)
     struct verbs_lane *l = (struct verbs_lane *)lane;
 
     lane->stop_ns = lane->request.phase->stop_ns;
-    lane->sent_all = l->out_count == 0;
-    lane->received_all = l->in_count == 0;
+    lane->sent_all = l->sender_count == 0;
+    lane->received_all = l->receiver_count == 0;
     l->opens_ns = pingpong_opens_ns(lane->request.phase);
-    for (uint32_t i = 0; i < lane->request.send_count && l->backs == NULL; i++)
+    for (uint32_t i = 0; i < lane->request.send_count && l->replies == NULL; i++)
         set_pace(l, &l->flows[i]);
-    for (unsigned i = 0; i < l->out_count; i++)
-        l->outs[i].moved_ns = lane->request.phase->start_ns;
+    for (unsigned i = 0; i < l->sender_count; i++)
+        l->senders[i].moved_ns = lane->request.phase->start_ns;
     verbs_probes_start(l, now_ns);
 }
 
@@ -211,14 +212,14 @@ void verbs_lane_start(struct lane *lane, int64_t now_ns)
 static void note_ends(struct verbs_lane *l, int64_t now_ns)
 {
     const struct verbs_lane *probes = verbs_probes_lane(l);
-    bool sent = l->outs_ended == l->out_count;
+    bool sent = l->senders_finished == l->sender_count;
     struct lane *lane = &l->lane;
 
-    if (lane->stopped_ns == 0 && sent && (l->out_count > 0 || now_ns >= lane->stop_ns))
+    if (lane->stopped_ns == 0 && sent && (l->sender_count > 0 || now_ns >= lane->stop_ns))
         lane->stopped_ns = now_ns;
     lane->sent_all = sent && (probes == NULL || probes->lane.sent_all);
     lane->received_all =
-        l->ins_ended == l->in_count && (probes == NULL || probes->lane.received_all);
+        l->receivers_finished == l->receiver_count && (probes == NULL || probes->lane.received_all);
 }
 
 int64_t verbs_lane_work(struct verbs_lane *l, int64_t now_ns)
@@ -233,7 +234,7 @@ int64_t verbs_lane_work(struct verbs_lane *l, int64_t now_ns)
     if (lane->started_ns == 0)
         lane->started_ns = now_ns;
     /* Steps take end marks there, too, which may come when ours are long acknowledged. */
-    if (!lane->sent_all || l->steps != NULL)
+    if (!lane->sent_all || l->schedule != NULL)
         send_ns = l->send(l, now_ns);
     note_ends(l, now_ns);
     if (lane->sent_all && lane->received_all)

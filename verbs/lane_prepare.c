@@ -3,11 +3,11 @@
  * A phase checked against a port, and a lane made for it: its effective options, its streams, their
  * queue pairs.
  */
-#include "rdma_cm.h"
 #include "lane.h"
+#include "latency_probes.h"
 #include "pingpong.h"
 #include "prober.h"
-#include "latency_probes.h"
+#include "rdma_cm.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -202,10 +202,10 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
 {
     const struct transport_port *port = lane->port;
     uint32_t rank = sends ? flow->dst : flow->src;
-    struct verbs_reach reach;
+    struct verbs_address reach;
     char gid[VERBS_GID_TEXT];
 
-    if (!verbs_reach_read(&reach, &flow->partner))
+    if (!verbs_address_read(&reach, &flow->partner))
         return err_set(err, -EINVAL, "%s: rank %u gave no verbs address", port->label, rank);
     if (reach.ethernet != port->ethernet || reach.iwarp != port->iwarp)
         return err_set(err, -EINVAL,
@@ -264,8 +264,8 @@ static uint32_t largest(const struct verbs_lane *lane)
     const struct phase *phase = lane->lane.request.phase;
     uint32_t most = 0;
 
-    if (lane->steps != NULL)
-        return verbs_steps_piece(lane);
+    if (lane->schedule != NULL)
+        return verbs_schedule_piece(lane);
     if (draws_sizes(phase))
         return phase->pingpong.size_most;
     for (uint32_t i = 0; i < phase->size_count; i++)
@@ -277,32 +277,34 @@ static uint32_t stride_of(const struct verbs_lane *lane)
 {
     uint32_t bytes = largest(lane);
 
-    if (bytes < sizeof(struct verbs_mark))
-        bytes = sizeof(struct verbs_mark);
+    if (bytes < sizeof(struct verbs_eof))
+        bytes = sizeof(struct verbs_eof);
     if (lane->options.service == VERBS_UD)
         bytes += VERBS_GRH_BYTES;
     return (bytes + 63) / 64 * 64;
 }
 
-static unsigned out_count(const struct verbs_lane *lane)
+static unsigned sender_count(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
 
-    return request->send_count * lane->streams + (lane->backs != NULL ? request->receive_count : 0);
+    return request->send_count * lane->streams +
+           (lane->replies != NULL ? request->receive_count : 0);
 }
 
-static unsigned in_count(const struct verbs_lane *lane)
+static unsigned receiver_count(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
 
-    return request->receive_count * lane->streams + (lane->backs != NULL ? request->send_count : 0);
+    return request->receive_count * lane->streams +
+           (lane->replies != NULL ? request->send_count : 0);
 }
 
 static uint32_t slots_wanted(const struct verbs_lane *lane)
 {
     if (lane->carries != NULL)
         return VERBS_PROBES_OUT + 1; /* the end mark takes one */
-    if (lane->steps != NULL)
+    if (lane->schedule != NULL)
         return STEPS_SLOTS;
     return lane->pingpong != NULL ? PINGPONG_SLOTS : lane->options.depth * SLOTS_BY_DEPTH;
 }
@@ -312,7 +314,7 @@ static uint32_t slots_wanted(const struct verbs_lane *lane)
  * flow at all. */
 static uint32_t slots_of(const struct verbs_lane *lane)
 {
-    uint64_t ends = out_count(lane) + in_count(lane);
+    uint64_t ends = sender_count(lane) + receiver_count(lane);
     uint64_t most = lane->port->memory.most / LANE_SHARE / (ends > 0 ? ends : 1);
     uint64_t slots = slots_wanted(lane);
     uint32_t stride = stride_of(lane);
@@ -362,125 +364,129 @@ static void plan(struct verbs_lane *lane)
         o->immediate = false;
 }
 
-static struct verbs_need need_of(const struct verbs_lane *lane, const struct verbs_end *end)
+static struct qp_config need_of(const struct verbs_lane *lane,
+                                const struct verbs_endpoint *endpoint)
 {
     const struct verbs_options *o = &lane->options;
-    struct verbs_need need = {
+    struct qp_config config = {
         .options = o,
         .gid = o->gid_index == VERBS_AUTOMATIC ? lane->port->gid
                                                : verbs_port_gid(lane->port, o->gid_index),
-        .role = end->source ? VERBS_SOURCE : VERBS_SINK,
-        .stream = end->script.stream,
+        .role = endpoint->source ? QP_SENDER : QP_RECEIVER,
+        .stream = endpoint->script.stream,
         .mtu = lane->mtu,
         .slots = slots_of(lane),
         .stride = stride_of(lane),
     };
 
-    verbs_reach_read(&need.partner, &end->flow->partner);
-    if (!end->source)
-        return need;
-    need.relays = end->flow->role == PATTERN_FORWARD;
+    verbs_address_read(&config.partner, &endpoint->flow->partner);
+    if (!endpoint->source)
+        return config;
+    config.relays = endpoint->flow->role == PATTERN_FORWARD;
     if (o->service == VERBS_UD) {
-        need.slots = VERBS_CREDIT_SLOTS;
-        need.stride = VERBS_CREDIT_STRIDE;
-    } else if (o->operation == VERBS_READ && !need.relays) {
-        need.slots++; /* no common divisor: what is old in a sink's place has another payload */
+        config.slots = VERBS_CREDIT_SLOTS;
+        config.stride = VERBS_CREDIT_STRIDE;
+    } else if (o->operation == VERBS_READ && !config.relays) {
+        config.slots++; /* no common divisor: what is old in a sink's place has another payload */
     } else {
-        need.slots = 0;
+        config.slots = 0;
     }
-    return need;
+    return config;
 }
 
 /* `stream`: of its flow; the way back is the one behind them. */
-static void begin_end(struct verbs_lane *lane, struct verbs_end *end, struct lane_flow *flow,
-                      unsigned stream)
+static void begin_end(struct verbs_lane *lane, struct verbs_endpoint *endpoint,
+                      struct lane_flow *flow, unsigned stream)
 {
     const struct phase *phase = lane->lane.request.phase;
 
-    end->lane = lane;
-    end->flow = flow;
-    end->back = stream == lane->streams;
-    end->script = (struct verbs_script){
+    endpoint->lane = lane;
+    endpoint->flow = flow;
+    endpoint->is_reply = stream == lane->streams;
+    endpoint->script = (struct verbs_script){
         .sizes = lane->sizes,
         .size_count = phase->size_count,
         .drawn = pingpong_drawn(phase, flow),
         .total = flow_load_bytes(phase, lane->sizes, lane->streams, stream),
         .stream = (uint16_t)(stream + (lane->carries != NULL ? PROBE_STREAM : 0)),
         .tag = phase->tag,
-        .src = (uint16_t)(end->back ? flow->dst : flow->src),
-        .dst = (uint16_t)(end->back ? flow->src : flow->dst),
+        .src = (uint16_t)(endpoint->is_reply ? flow->dst : flow->src),
+        .dst = (uint16_t)(endpoint->is_reply ? flow->src : flow->dst),
     };
-    end->need = need_of(lane, end);
+    endpoint->config = need_of(lane, endpoint);
 }
 
 /* Those of its flows come first, then the ways back of what it receives. */
 static void begin_out_end(struct verbs_lane *lane, unsigned index)
 {
-    struct verbs_out *out = &lane->outs[index];
+    struct verbs_sender *sender = &lane->senders[index];
     uint32_t place = index / lane->streams;
     struct verbs_flow *group;
 
-    out->end.source = true;
+    sender->endpoint.source = true;
     if (place >= lane->lane.request.send_count) {
-        begin_end(lane, &out->end, &lane->backs[place], lane->streams);
+        begin_end(lane, &sender->endpoint, &lane->replies[place], lane->streams);
         return;
     }
     group = &lane->flows[place];
     group->flow = &lane->lane.request.sends[place];
-    group->outs = &lane->outs[index - index % lane->streams];
+    group->senders = &lane->senders[index - index % lane->streams];
     group->open++;
-    begin_end(lane, &out->end, group->flow, index % lane->streams);
+    begin_end(lane, &sender->endpoint, group->flow, index % lane->streams);
 }
 
 static int begin_out(struct verbs_lane *lane, unsigned index)
 {
-    struct verbs_out *out = &lane->outs[index];
+    struct verbs_sender *sender = &lane->senders[index];
 
     begin_out_end(lane, index);
-    verbs_cursor_start(&out->at, &out->end.script);
-    if (out->end.need.relays)
-        out->from = &lane->ins[index];
+    verbs_cursor_start(&sender->at, &sender->endpoint.script);
+    if (sender->endpoint.config.relays)
+        sender->from = &lane->receivers[index];
     /* Reads are completed by the sink: as many are out as this end has places. */
-    out->span = lane->options.depth;
+    sender->span = lane->options.depth;
     if (lane->options.operation == VERBS_READ)
-        out->span = out->from != NULL ? slots_of(lane) : out->end.need.slots;
-    out->bytes_after = calloc((size_t)out->span + 1, sizeof *out->bytes_after);
-    out->works = calloc(VERBS_BATCH, sizeof *out->works);
-    out->gathers = calloc(2 * (size_t)VERBS_BATCH, sizeof *out->gathers);
-    verbs_out_variant(out);
-    return out->bytes_after != NULL && out->works != NULL && out->gathers != NULL ? 0 : -ENOMEM;
+        sender->span = sender->from != NULL ? slots_of(lane) : sender->endpoint.config.slots;
+    sender->bytes_after = calloc((size_t)sender->span + 1, sizeof *sender->bytes_after);
+    sender->works = calloc(VERBS_BATCH, sizeof *sender->works);
+    sender->gathers = calloc(2 * (size_t)VERBS_BATCH, sizeof *sender->gathers);
+    verbs_sender_variant(sender);
+    return sender->bytes_after != NULL && sender->works != NULL && sender->gathers != NULL
+               ? 0
+               : -ENOMEM;
 }
 
 static int begin_in(struct verbs_lane *lane, unsigned index)
 {
-    struct verbs_in *in = &lane->ins[index];
+    struct verbs_receiver *receiver = &lane->receivers[index];
     const struct phase *phase = lane->lane.request.phase;
     const struct lane_request *request = &lane->lane.request;
     uint32_t place = index / lane->streams;
     bool back = place >= request->receive_count;
     struct lane_flow *flow =
-        back ? &lane->backs[place - request->receive_count] : &request->receives[place];
+        back ? &lane->replies[place - request->receive_count] : &request->receives[place];
     size_t slots;
 
-    begin_end(lane, &in->end, flow, back ? lane->streams : index % lane->streams);
-    in->check = (struct verbs_check){
-        .script = in->end.script,
+    begin_end(lane, &receiver->endpoint, flow, back ? lane->streams : index % lane->streams);
+    receiver->verifier = (struct verbs_verifier){
+        .script = receiver->endpoint.script,
         .side = flow->side,
         .count = lane->lane.request.count,
         .reliable = lane->reliable,
         .places = lane->options.operation == VERBS_READ,
         .whole = phase->traffic != TRAFFIC_STREAM,
     };
-    verbs_check_start(&in->check);
+    verbs_verify_start(&receiver->verifier);
     if (lane->forwards)
-        in->onward = &lane->outs[index];
-    slots = in->end.need.slots;
-    in->receives = calloc(slots, sizeof *in->receives);
-    in->scatters = calloc(slots + VERBS_BATCH, sizeof *in->scatters);
-    in->lengths = calloc(slots, sizeof *in->lengths);
-    in->works = calloc(VERBS_BATCH, sizeof *in->works);
-    verbs_in_variant(in);
-    return in->receives != NULL && in->scatters != NULL && in->lengths != NULL && in->works != NULL
+        receiver->onward = &lane->senders[index];
+    slots = receiver->endpoint.config.slots;
+    receiver->receives = calloc(slots, sizeof *receiver->receives);
+    receiver->scatters = calloc(slots + VERBS_BATCH, sizeof *receiver->scatters);
+    receiver->lengths = calloc(slots, sizeof *receiver->lengths);
+    receiver->works = calloc(VERBS_BATCH, sizeof *receiver->works);
+    verbs_receiver_variant(receiver);
+    return receiver->receives != NULL && receiver->scatters != NULL && receiver->lengths != NULL &&
+                   receiver->works != NULL
                ? 0
                : -ENOMEM;
 }
@@ -494,47 +500,47 @@ static int choose(struct verbs_lane *lane)
 
     lane->send = lane->carries != NULL ? verbs_probes_send
                  : pingpong            ? verbs_pingpong_send
-                 : steps               ? verbs_steps_send
+                 : steps               ? verbs_schedule_send
                                        : verbs_stream_send;
     if (pingpong)
         rc = verbs_pingpong_make(lane);
     if (steps)
-        rc = verbs_steps_make(lane);
+        rc = verbs_schedule_make(lane);
     if (rc == 0 && (pingpong || lane->carries != NULL))
-        rc = verbs_backs_make(lane);
+        rc = verbs_replies_make(lane);
     return rc;
 }
 
 static int allocate(struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
-    unsigned outs, ins;
+    unsigned senders, receivers;
     int rc = choose(lane);
 
     if (rc < 0)
         return rc;
-    outs = out_count(lane);
-    ins = in_count(lane);
+    senders = sender_count(lane);
+    receivers = receiver_count(lane);
 
     /* One more of each: an empty list is not NULL. */
     lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
-    lane->outs = calloc(outs + 1, sizeof *lane->outs);
-    lane->ins = calloc(ins + 1, sizeof *lane->ins);
-    if (lane->flows == NULL || lane->outs == NULL || lane->ins == NULL)
+    lane->senders = calloc(senders + 1, sizeof *lane->senders);
+    lane->receivers = calloc(receivers + 1, sizeof *lane->receivers);
+    if (lane->flows == NULL || lane->senders == NULL || lane->receivers == NULL)
         return -ENOMEM;
-    lane->out_count = outs;
-    lane->in_count = ins;
-    for (unsigned i = 0; i < ins && rc == 0; i++)
+    lane->sender_count = senders;
+    lane->receiver_count = receivers;
+    for (unsigned i = 0; i < receivers && rc == 0; i++)
         rc = begin_in(lane, i);
-    for (unsigned i = 0; i < outs && rc == 0; i++)
+    for (unsigned i = 0; i < senders && rc == 0; i++)
         rc = begin_out(lane, i);
     return rc;
 }
 
-struct verbs_end *verbs_lane_end(struct verbs_lane *lane, unsigned index)
+struct verbs_endpoint *verbs_lane_endpoint(struct verbs_lane *lane, unsigned index)
 {
-    return index < lane->out_count ? &lane->outs[index].end
-                                   : &lane->ins[index - lane->out_count].end;
+    return index < lane->sender_count ? &lane->senders[index].endpoint
+                                      : &lane->receivers[index - lane->sender_count].endpoint;
 }
 
 /* --- the lane --- */
@@ -554,7 +560,7 @@ static int check(struct verbs_lane *lane, struct err *err)
     if (rc == 0 && lane->lane.request.phase->traffic == TRAFFIC_PINGPONG)
         rc = verbs_pingpong_check(lane, err);
     if (rc == 0 && lane->lane.request.phase->traffic == TRAFFIC_SCHEDULE)
-        rc = verbs_steps_check(lane, err);
+        rc = verbs_schedule_check(lane, err);
     return rc == 0 ? check_partners(lane, err) : rc;
 }
 
@@ -562,8 +568,8 @@ static int make_pairs(struct verbs_lane *lane, struct err *err)
 {
     int rc = verbs_port_pattern(lane->port, largest(lane), err);
 
-    for (unsigned i = 0; i < lane->out_count + lane->in_count && rc == 0; i++)
-        rc = verbs_link_begin(verbs_lane_end(lane, i), err);
+    for (unsigned i = 0; i < lane->sender_count + lane->receiver_count && rc == 0; i++)
+        rc = verbs_endpoint_acquire(verbs_lane_endpoint(lane, i), err);
     return rc;
 }
 
@@ -589,11 +595,11 @@ int verbs_lane_make(struct verbs_lane **lane, const struct lane_request *request
             err_set(err, rc, "%s: out of memory", l->port->label);
     }
     if (rc == 0)
-        rc = verbs_steps_register(l, err);
+        rc = verbs_schedule_register(l, err);
     if (rc == 0)
         rc = make_pairs(l, err);
     if (rc < 0)
-        verbs_lane_finish(&l->lane);
+        verbs_lane_destroy(&l->lane);
     else
         *lane = l;
     return rc;
@@ -609,7 +615,7 @@ int verbs_lane_prepare(struct lane **lane, const struct lane_request *request, s
     name_variant(l);
     rc = verbs_probes_make(l, err);
     if (rc < 0)
-        verbs_lane_finish(&l->lane);
+        verbs_lane_destroy(&l->lane);
     else
         *lane = &l->lane;
     return rc;
@@ -618,16 +624,16 @@ int verbs_lane_prepare(struct lane **lane, const struct lane_request *request, s
 /* --- and its end --- */
 
 /* The pair is at rest, in the same state as its partner's end. */
-static bool is_clean(const struct verbs_lane *lane, struct verbs_end *end)
+static bool is_clean(const struct verbs_lane *lane, struct verbs_endpoint *endpoint)
 {
     struct ibv_wc completion;
 
-    while (end->control_busy && ibv_poll_cq(end->pair->cq, 1, &completion) > 0)
+    while (endpoint->control_busy && ibv_poll_cq(endpoint->qp->cq, 1, &completion) > 0)
         if (completion.status == IBV_WC_SUCCESS &&
             completion.wr_id >> VERBS_WORK_SHIFT == VERBS_WORK_CONTROL)
-            end->control_busy = false;
-    return lane->reliable && end->link == VERBS_LINK_READY && end->ended && !end->failed &&
-           !end->control_busy;
+            endpoint->control_busy = false;
+    return lane->reliable && endpoint->link == VERBS_LINK_READY && endpoint->finished &&
+           !endpoint->failed && !endpoint->control_busy;
 }
 
 /* With the queue pairs of its load a flow keeps those of its probes. */
@@ -638,59 +644,60 @@ static size_t keeps(const struct verbs_lane *lane)
     return (size_t)lane->options.reuse * (probes ? 1 + PROBE_PAIRS : 1);
 }
 
-static void let_go(struct verbs_lane *lane, struct verbs_end *end, uint32_t messages)
+static void let_go(struct verbs_lane *lane, struct verbs_endpoint *endpoint, uint32_t messages)
 {
-    struct verbs_pair *pair = end->pair;
+    struct verbs_qp *qp = endpoint->qp;
 
-    if (pair == NULL)
+    if (qp == NULL)
         return;
-    end->pair = NULL;
-    if (lane->options.reuse == 0 || pair->port->fatal) {
-        verbs_pair_free(pair);
+    endpoint->qp = NULL;
+    if (lane->options.reuse == 0 || qp->port->fatal) {
+        verbs_qp_free(qp);
         return;
     }
-    pair->turn += messages;
-    verbs_pair_keep(pair, keeps(lane));
+    qp->turn += messages;
+    verbs_qp_keep(qp, keeps(lane));
 }
 
-static void finish_end(struct verbs_lane *lane, struct verbs_end *end, uint32_t messages)
+static void finish_end(struct verbs_lane *lane, struct verbs_endpoint *endpoint, uint32_t messages)
 {
-    verbs_link_end(end);
-    if (end->pair != NULL && !is_clean(lane, end)) {
-        verbs_pair_free(end->pair);
-        end->pair = NULL;
+    verbs_link_end(endpoint);
+    if (endpoint->qp != NULL && !is_clean(lane, endpoint)) {
+        verbs_qp_free(endpoint->qp);
+        endpoint->qp = NULL;
     }
-    let_go(lane, end, messages);
+    let_go(lane, endpoint, messages);
 }
 
-void verbs_lane_finish(struct lane *lane)
+void verbs_lane_destroy(struct lane *lane)
 {
     struct verbs_lane *l = (struct verbs_lane *)lane;
 
-    for (unsigned i = 0; i < l->out_count; i++) {
-        finish_end(l, &l->outs[i].end, (uint32_t)l->outs[i].at.sequence);
-        free(l->outs[i].bytes_after);
-        free(l->outs[i].works);
-        free(l->outs[i].gathers);
+    for (unsigned i = 0; i < l->sender_count; i++) {
+        finish_end(l, &l->senders[i].endpoint, (uint32_t)l->senders[i].at.sequence);
+        free(l->senders[i].bytes_after);
+        free(l->senders[i].works);
+        free(l->senders[i].gathers);
     }
-    for (unsigned i = 0; i < l->in_count; i++) {
-        struct verbs_in *in = &l->ins[i];
+    for (unsigned i = 0; i < l->receiver_count; i++) {
+        struct verbs_receiver *receiver = &l->receivers[i];
 
-        if (in->end.pair != NULL)
-            in->end.pair->place = in->place;
-        in->end.ended = in->end.ended && in->whole && in->held == 0 && in->back == 0;
-        finish_end(l, &in->end, (uint32_t)in->check.at.sequence);
-        free(in->receives);
-        free(in->lengths);
-        free(in->scatters);
-        free(in->works);
+        if (receiver->endpoint.qp != NULL)
+            receiver->endpoint.qp->place = receiver->place;
+        receiver->endpoint.finished = receiver->endpoint.finished && receiver->whole &&
+                                      receiver->held == 0 && receiver->to_post == 0;
+        finish_end(l, &receiver->endpoint, (uint32_t)receiver->verifier.at.sequence);
+        free(receiver->receives);
+        free(receiver->lengths);
+        free(receiver->scatters);
+        free(receiver->works);
     }
     verbs_probes_free(l);
     verbs_pingpong_free(l);
-    verbs_steps_free(l);
-    verbs_backs_free(l);
+    verbs_schedule_free(l);
+    verbs_replies_free(l);
     free(l->flows);
-    free(l->outs);
-    free(l->ins);
+    free(l->senders);
+    free(l->receivers);
     free(l);
 }

@@ -116,7 +116,7 @@ void verbs_probes_free(struct verbs_lane *lane)
     if (probes == NULL)
         return;
     if (probes->lane != NULL)
-        verbs_lane_finish(&probes->lane->lane);
+        verbs_lane_destroy(&probes->lane->lane);
     free(probes->flows);
     free(probes->sides);
     free(probes->probers);
@@ -130,11 +130,11 @@ struct verbs_lane *verbs_probes_lane(const struct verbs_lane *lane)
 
 /* --- the worker's calls --- */
 
-/* No more than either end has places for, and one for the end mark. */
-static uint32_t most_out(const struct verbs_out *out, const struct verbs_in *in)
+/* No more than either end has places for, and one for the end eof. */
+static uint32_t most_out(const struct verbs_sender *sender, const struct verbs_receiver *receiver)
 {
-    uint32_t there = out->end.theirs.slots;
-    uint32_t here = in->end.need.slots;
+    uint32_t there = sender->endpoint.theirs.slots;
+    uint32_t here = receiver->endpoint.config.slots;
     uint32_t most = (there < here ? there : here) - 1;
 
     return most < VERBS_PROBES_OUT ? most : VERBS_PROBES_OUT;
@@ -155,24 +155,25 @@ void verbs_probes_start(struct verbs_lane *lane, int64_t now_ns)
     verbs_lane_start(&probes->lane->lane, now_ns);
     request = &probes->lane->lane.request;
     for (uint32_t i = 0; i < request->send_count; i++) {
-        const struct verbs_in *in = &probes->lane->ins[request->receive_count + i];
+        const struct verbs_receiver *receiver =
+            &probes->lane->receivers[request->receive_count + i];
 
-        probes->probers[i].most = most_out(&probes->lane->outs[i], in);
+        probes->probers[i].most = most_out(&probes->lane->senders[i], receiver);
         verbs_prober_begin(&probes->probers[i], phase->start_ns);
     }
 }
 
-static void take_returns(struct verbs_prober *prober, const struct verbs_in *in)
+static void take_returns(struct verbs_prober *prober, const struct verbs_receiver *receiver)
 {
-    struct flow_side *side = in->end.flow->side;
-    const struct verbs_check *check = &in->check;
+    struct flow_side *side = receiver->endpoint.flow->side;
+    const struct verbs_verifier *verifier = &receiver->verifier;
 
     if (prober->out == 0)
         return;
     if (side->corrupted == 0)
-        verbs_prober_back(prober, check->at.sequence, check->seen, clock_now());
+        verbs_prober_back(prober, verifier->at.sequence, verifier->seen, clock_now());
     else
-        verbs_prober_spoilt(prober, check->at.sequence, check->seen);
+        verbs_prober_spoilt(prober, verifier->at.sequence, verifier->seen);
     side->corrupted = 0;
 }
 
@@ -181,18 +182,18 @@ static int64_t work_prober(struct verbs_lane *lane, uint32_t flow, int64_t now_n
 {
     struct verbs_prober *prober = &lane->carries->probers[flow];
     const struct phase *phase = lane->lane.request.phase;
-    struct verbs_out *out = &lane->outs[flow];
+    struct verbs_sender *sender = &lane->senders[flow];
     int64_t begun_ns;
 
-    take_returns(prober, &lane->ins[lane->lane.request.receive_count + flow]);
+    take_returns(prober, &lane->receivers[lane->lane.request.receive_count + flow]);
     if (now_ns >= lane->lane.stop_ns) {
-        out->stopping = out->stopping || !verbs_prober_waits(prober, now_ns);
+        sender->stopping = sender->stopping || !verbs_prober_waits(prober, now_ns);
         return CLOCK_NEVER;
     }
     if (!verbs_prober_due(prober, now_ns))
         return prober->schedule.next_ns;
     begun_ns = clock_now();
-    if (verbs_out_post(out, 1, now_ns) > 0)
+    if (verbs_sender_post(sender, 1, now_ns) > 0)
         verbs_prober_sent(prober, begun_ns,
                           begun_ns >= phase->open_ns && begun_ns < phase->close_ns);
     return prober->schedule.next_ns;
@@ -202,13 +203,13 @@ int64_t verbs_probes_send(struct verbs_lane *lane, int64_t now_ns)
 {
     int64_t wake_ns = CLOCK_NEVER;
 
-    verbs_backs_answer(lane, now_ns);
+    verbs_replies_send(lane, now_ns);
     for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
         int64_t due_ns = work_prober(lane, i, now_ns);
 
         wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
     }
-    verbs_backs_end(lane, now_ns);
+    verbs_streams_finish(lane, now_ns);
     return wake_ns;
 }
 

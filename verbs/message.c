@@ -77,21 +77,21 @@ void verbs_cursor_start(struct verbs_cursor *at, const struct verbs_script *scri
     at->length = verbs_cursor_length(at, script);
 }
 
-static uint64_t mark_check(const struct verbs_mark *mark)
+static uint64_t eof_check(const struct verbs_eof *eof)
 {
-    uint64_t state = mark->messages ^ (uint64_t)mark->tag << 32 ^ (uint64_t)mark->src << 16 ^
-                     mark->dst ^ (uint64_t)mark->stream << 56;
+    uint64_t state = eof->messages ^ (uint64_t)eof->tag << 32 ^ (uint64_t)eof->src << 16 ^
+                     eof->dst ^ (uint64_t)eof->stream << 56;
 
     next_word(&state);
-    state ^= mark->bytes;
+    state ^= eof->bytes;
     return next_word(&state);
 }
 
-struct verbs_mark verbs_mark_make(const struct verbs_script *script, uint64_t messages,
-                                  uint64_t bytes)
+struct verbs_eof verbs_eof_make(const struct verbs_script *script, uint64_t messages,
+                                uint64_t bytes)
 {
-    struct verbs_mark mark = {
-        .kind = VERBS_KIND_END,
+    struct verbs_eof eof = {
+        .kind = VERBS_KIND_EOF,
         .stream = (uint8_t)script->stream,
         .tag = htons(script->tag),
         .src = htons(script->src),
@@ -100,18 +100,18 @@ struct verbs_mark verbs_mark_make(const struct verbs_script *script, uint64_t me
         .bytes = htobe64(bytes),
     };
 
-    mark.check = mark_check(&mark);
-    return mark;
+    eof.check = eof_check(&eof);
+    return eof;
 }
 
-bool verbs_mark_read(const struct verbs_mark *mark, const struct verbs_script *script,
-                     uint64_t *messages, uint64_t *bytes)
+bool verbs_eof_read(const struct verbs_eof *eof, const struct verbs_script *script,
+                    uint64_t *messages, uint64_t *bytes)
 {
-    struct verbs_mark here;
-    struct verbs_mark due;
+    struct verbs_eof here;
+    struct verbs_eof due;
 
-    memcpy(&here, mark, sizeof here);
-    due = verbs_mark_make(script, be64toh(here.messages), be64toh(here.bytes));
+    memcpy(&here, eof, sizeof here);
+    due = verbs_eof_make(script, be64toh(here.messages), be64toh(here.bytes));
     if (memcmp(&here, &due, sizeof here) != 0)
         return false;
     *messages = be64toh(here.messages);
@@ -119,9 +119,10 @@ bool verbs_mark_read(const struct verbs_mark *mark, const struct verbs_script *s
     return true;
 }
 
-struct verbs_credit verbs_credit_make(const struct verbs_script *script, uint64_t word)
+struct verbs_credit_datagram verbs_credit_datagram_make(const struct verbs_script *script,
+                                                        uint64_t word)
 {
-    return (struct verbs_credit){
+    return (struct verbs_credit_datagram){
         .kind = VERBS_KIND_CREDIT,
         .stream = (uint8_t)script->stream,
         .tag = htons(script->tag),
@@ -131,25 +132,25 @@ struct verbs_credit verbs_credit_make(const struct verbs_script *script, uint64_
     };
 }
 
-bool verbs_credit_read(const struct verbs_credit *credit, const struct verbs_script *script,
-                       uint64_t *word)
+bool verbs_credit_datagram_read(const struct verbs_credit_datagram *credit,
+                                const struct verbs_script *script, uint64_t *word)
 {
-    struct verbs_credit here;
-    struct verbs_credit due;
+    struct verbs_credit_datagram here;
+    struct verbs_credit_datagram due;
 
     memcpy(&here, credit, sizeof here);
     *word = be64toh(here.word);
-    due = verbs_credit_make(script, *word);
-    return memcmp(&here, &due, sizeof here) == 0 && verbs_word_is_of(*word, script->tag);
+    due = verbs_credit_datagram_make(script, *word);
+    return memcmp(&here, &due, sizeof here) == 0 && verbs_credit_is_of(*word, script->tag);
 }
 
 /* --- the verifying end --- */
 
-void verbs_check_start(struct verbs_check *check)
+void verbs_verify_start(struct verbs_verifier *verifier)
 {
-    verbs_cursor_start(&check->at, &check->script);
-    check->missed = 0;
-    check->seen = 0;
+    verbs_cursor_start(&verifier->at, &verifier->script);
+    verifier->missed = 0;
+    verifier->seen = 0;
 }
 
 /* Nine words of the payload; the eight move on by one word from message to message. */
@@ -167,67 +168,67 @@ static bool samples_right(const uint8_t *payload, uint32_t bytes, uint32_t place
     return true;
 }
 
-static uint64_t payload_wrong(const struct verbs_check *check, const uint8_t *data, uint32_t bytes,
-                              uint32_t place)
+static uint64_t payload_wrong(const struct verbs_verifier *verifier, const uint8_t *data,
+                              uint32_t bytes, uint32_t place)
 {
     const uint8_t *payload = data + VERBS_HEADER_BYTES;
 
     if (bytes <= VERBS_HEADER_BYTES)
         return 0;
     bytes -= VERBS_HEADER_BYTES;
-    if (!check->whole && bytes > VERBS_SMALL && check->at.sequence % VERBS_WHOLE_EVERY != 0 &&
-        samples_right(payload, bytes, place, check->at.sequence))
+    if (!verifier->whole && bytes > VERBS_SMALL && verifier->at.sequence % VERBS_WHOLE_EVERY != 0 &&
+        samples_right(payload, bytes, place, verifier->at.sequence))
         return 0;
     return verbs_payload_wrong(payload, bytes, place);
 }
 
 /* Jumps to the message that came: those between are missing, so far. */
-static void jump(struct verbs_check *check, uint32_t sequence)
+static void jump(struct verbs_verifier *verifier, uint32_t sequence)
 {
-    uint32_t gap = sequence - (uint32_t)check->at.sequence;
+    uint32_t gap = sequence - (uint32_t)verifier->at.sequence;
 
-    check->missed += gap;
-    check->seen = gap < SEEN_BITS ? check->seen << gap : 0;
-    while ((uint32_t)check->at.sequence != sequence && check->at.length > 0)
-        verbs_cursor_next(&check->at, &check->script);
+    verifier->missed += gap;
+    verifier->seen = gap < SEEN_BITS ? verifier->seen << gap : 0;
+    while ((uint32_t)verifier->at.sequence != sequence && verifier->at.length > 0)
+        verbs_cursor_next(&verifier->at, &verifier->script);
 }
 
-void verbs_check_skip(struct verbs_check *check, uint32_t count)
+void verbs_verify_skip(struct verbs_verifier *verifier, uint32_t count)
 {
     if (count > 0)
-        jump(check, (uint32_t)check->at.sequence + count);
+        jump(verifier, (uint32_t)verifier->at.sequence + count);
 }
 
 /* A message too short to hold its sequence is taken for the next one of its length. */
-static void jump_to_length(struct verbs_check *check, uint32_t bytes)
+static void jump_to_length(struct verbs_verifier *verifier, uint32_t bytes)
 {
-    struct verbs_cursor at = check->at;
+    struct verbs_cursor at = verifier->at;
 
-    for (uint32_t i = 0; i < check->script.size_count; i++) {
+    for (uint32_t i = 0; i < verifier->script.size_count; i++) {
         if (at.length == bytes) {
-            verbs_check_skip(check, i);
+            verbs_verify_skip(verifier, i);
             return;
         }
-        verbs_cursor_next(&at, &check->script);
+        verbs_cursor_next(&at, &verifier->script);
     }
 }
 
 /* A message from before the one that is due: it came late, or twice. */
-static void judge_late(struct verbs_check *check, uint32_t behind, uint32_t bytes)
+static void judge_late(struct verbs_verifier *verifier, uint32_t behind, uint32_t bytes)
 {
-    struct flow_side *side = check->side;
+    struct flow_side *side = verifier->side;
     uint64_t bit = behind <= SEEN_BITS ? UINT64_C(1) << (behind - 1) : 0;
 
     if (bit == 0) {
         side->late++;
         return;
     }
-    if ((check->seen & bit) != 0) {
+    if ((verifier->seen & bit) != 0) {
         side->duplicated++;
         return;
     }
-    check->seen |= bit;
-    check->missed -= check->missed > 0;
+    verifier->seen |= bit;
+    verifier->missed -= verifier->missed > 0;
     side->reordered++;
     side->live.messages++;
     side->live.payload_bytes += bytes;
@@ -239,63 +240,63 @@ static bool same_stream(const struct verbs_header *here, const struct verbs_head
            here->src == due->src && here->dst == due->dst;
 }
 
-static void account(struct verbs_check *check, uint32_t bytes, uint64_t wrong)
+static void account(struct verbs_verifier *verifier, uint32_t bytes, uint64_t wrong)
 {
-    struct flow_side *side = check->side;
+    struct flow_side *side = verifier->side;
 
     side->live.payload_bytes += bytes - wrong;
     side->live.messages += wrong == 0;
     side->corrupted += wrong;
-    check->seen = check->seen << 1 | 1;
-    verbs_cursor_next(&check->at, &check->script);
+    verifier->seen = verifier->seen << 1 | 1;
+    verbs_cursor_next(&verifier->at, &verifier->script);
 }
 
-bool verbs_check_gap(struct verbs_check *check, uint32_t sequence, uint32_t bytes)
+bool verbs_verify_gap(struct verbs_verifier *verifier, uint32_t sequence, uint32_t bytes)
 {
-    uint32_t ahead = sequence - (uint32_t)check->at.sequence;
+    uint32_t ahead = sequence - (uint32_t)verifier->at.sequence;
 
     if (ahead == 0)
         return false;
     if ((int32_t)ahead < 0) {
-        judge_late(check, (uint32_t) - (int32_t)ahead, bytes);
+        judge_late(verifier, (uint32_t) - (int32_t)ahead, bytes);
         return true;
     }
-    jump(check, sequence);
+    jump(verifier, sequence);
     return false;
 }
 
-bool verbs_check_message(struct verbs_check *check, const uint8_t *data, uint32_t bytes)
+bool verbs_verify_message(struct verbs_verifier *verifier, const uint8_t *data, uint32_t bytes)
 {
     uint32_t head = bytes < VERBS_HEADER_BYTES ? bytes : VERBS_HEADER_BYTES;
-    struct verbs_header due = verbs_header_of(&check->at, &check->script, check->at.place);
+    struct verbs_header due = verbs_header_of(&verifier->at, &verifier->script, verifier->at.place);
     struct verbs_header here = due;
     uint64_t wrong;
 
     memcpy(&here, data, head);
-    if (!check->reliable) {
+    if (!verifier->reliable) {
         if (!same_stream(&here, &due)) {
-            check->count->foreign++;
+            verifier->count->foreign++;
             return false;
         }
         if (head < SEQUENCE_END)
-            jump_to_length(check, bytes);
-        else if (verbs_check_gap(check, ntohl(here.sequence), bytes))
+            jump_to_length(verifier, bytes);
+        else if (verbs_verify_gap(verifier, ntohl(here.sequence), bytes))
             return true;
-        due = verbs_header_of(&check->at, &check->script, check->at.place);
+        due = verbs_header_of(&verifier->at, &verifier->script, verifier->at.place);
         if (head < SEQUENCE_END)
             due.sequence = here.sequence;
     }
-    if (check->places && ntohs(here.place) < VERBS_PERIOD)
+    if (verifier->places && ntohs(here.place) < VERBS_PERIOD)
         due.place = here.place;
-    if (bytes != check->at.length)
+    if (bytes != verifier->at.length)
         wrong = bytes;
     else
         wrong = differ_bytes(data, (const uint8_t *)&due, head) +
-                payload_wrong(check, data, bytes, ntohs(due.place));
+                payload_wrong(verifier, data, bytes, ntohs(due.place));
     if (here.sequence != due.sequence &&
-        (int32_t)(ntohl(here.sequence) - (uint32_t)check->at.sequence) < 0)
-        check->side->reordered++;
-    account(check, bytes, wrong);
+        (int32_t)(ntohl(here.sequence) - (uint32_t)verifier->at.sequence) < 0)
+        verifier->side->reordered++;
+    account(verifier, bytes, wrong);
     return true;
 }
 

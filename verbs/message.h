@@ -22,7 +22,7 @@
 #define VERBS_PERIOD 65521u
 #define VERBS_STEP 7919u /* from one message's place to the next */
 
-enum verbs_kind { VERBS_KIND_MESSAGE = 0xb1, VERBS_KIND_END = 0xe4, VERBS_KIND_CREDIT = 0xc7 };
+enum verbs_kind { VERBS_KIND_MESSAGE = 0xb1, VERBS_KIND_EOF = 0xe4, VERBS_KIND_CREDIT = 0xc7 };
 
 /* In network byte order. */
 struct verbs_header {
@@ -41,7 +41,7 @@ static_assert(sizeof(struct verbs_header) == VERBS_HEADER_BYTES, "layout");
 
 /* After the last message: what the stream was. Complete when `check` is right: it may come by a
  * remote write, of which one may see only a part. */
-struct verbs_mark {
+struct verbs_eof {
     uint8_t kind;
     uint8_t stream;
     uint16_t tag;
@@ -51,31 +51,31 @@ struct verbs_mark {
     uint64_t bytes;
     uint64_t check;
 };
-static_assert(sizeof(struct verbs_mark) == 32, "layout");
+static_assert(sizeof(struct verbs_eof) == 32, "layout");
 
 /* How far an end has come, told to the other end in one word, so that no part of it can be seen
  * without the rest: the phase's tag, whether the end mark has come, and a count of messages. */
-#define VERBS_WORD_COUNT_BITS 47
-static inline uint64_t verbs_word(uint16_t tag, bool ended, uint64_t count)
+#define VERBS_CREDIT_COUNT_BITS 47
+static inline uint64_t verbs_credit(uint16_t tag, bool ended, uint64_t count)
 {
-    return (uint64_t)tag << 48 | (uint64_t)ended << VERBS_WORD_COUNT_BITS |
-           (count & ((UINT64_C(1) << VERBS_WORD_COUNT_BITS) - 1));
+    return (uint64_t)tag << 48 | (uint64_t)ended << VERBS_CREDIT_COUNT_BITS |
+           (count & ((UINT64_C(1) << VERBS_CREDIT_COUNT_BITS) - 1));
 }
-static inline bool verbs_word_is_of(uint64_t word, uint16_t tag)
+static inline bool verbs_credit_is_of(uint64_t word, uint16_t tag)
 {
     return word >> 48 == tag;
 }
-static inline bool verbs_word_ended(uint64_t word)
+static inline bool verbs_credit_finished(uint64_t word)
 {
-    return (word >> VERBS_WORD_COUNT_BITS & 1) != 0;
+    return (word >> VERBS_CREDIT_COUNT_BITS & 1) != 0;
 }
-static inline uint64_t verbs_word_messages(uint64_t word)
+static inline uint64_t verbs_credit_messages(uint64_t word)
 {
-    return word & ((UINT64_C(1) << VERBS_WORD_COUNT_BITS) - 1);
+    return word & ((UINT64_C(1) << VERBS_CREDIT_COUNT_BITS) - 1);
 }
 
 /* The same as a datagram, where there is no remote write (UD). */
-struct verbs_credit {
+struct verbs_credit_datagram {
     uint8_t kind;
     uint8_t stream;
     uint16_t tag;
@@ -83,7 +83,7 @@ struct verbs_credit {
     uint16_t dst;
     uint64_t word;
 };
-static_assert(sizeof(struct verbs_credit) == 16, "layout");
+static_assert(sizeof(struct verbs_credit_datagram) == 16, "layout");
 
 /* --- script and cursor --- */
 
@@ -161,15 +161,16 @@ static inline struct verbs_header verbs_header_of(const struct verbs_cursor *at,
     };
 }
 
-struct verbs_mark verbs_mark_make(const struct verbs_script *script, uint64_t messages,
-                                  uint64_t bytes);
+struct verbs_eof verbs_eof_make(const struct verbs_script *script, uint64_t messages,
+                                uint64_t bytes);
 /* True: a whole end mark of this stream; then the totals are in host order. */
-bool verbs_mark_read(const struct verbs_mark *mark, const struct verbs_script *script,
-                     uint64_t *messages, uint64_t *bytes);
+bool verbs_eof_read(const struct verbs_eof *eof, const struct verbs_script *script,
+                    uint64_t *messages, uint64_t *bytes);
 /* True: a whole credit of this stream; then *word is in host order. */
-struct verbs_credit verbs_credit_make(const struct verbs_script *script, uint64_t word);
-bool verbs_credit_read(const struct verbs_credit *credit, const struct verbs_script *script,
-                       uint64_t *word);
+struct verbs_credit_datagram verbs_credit_datagram_make(const struct verbs_script *script,
+                                                        uint64_t word);
+bool verbs_credit_datagram_read(const struct verbs_credit_datagram *credit,
+                                const struct verbs_script *script, uint64_t *word);
 
 /* --- content --- */
 
@@ -186,7 +187,7 @@ uint8_t verbs_last_byte(const struct verbs_header *header, uint32_t length);
 
 /* --- the verifying end --- */
 
-struct verbs_check {
+struct verbs_verifier {
     struct verbs_script script;
     struct verbs_cursor at; /* the next message that is due */
     struct flow_side *side;
@@ -199,7 +200,7 @@ struct verbs_check {
     uint64_t seen;   /* bit i: the message i + 1 before the one that is due has come */
 };
 
-void verbs_check_start(struct verbs_check *check);
+void verbs_verify_start(struct verbs_verifier *verifier);
 
 /* Verifies one message of `bytes` and accounts it: payload_bytes are those that were what and where
  * they had to be, messages are those without a wrong byte. False: it is none of this stream in this
@@ -211,14 +212,14 @@ void verbs_check_start(struct verbs_check *check);
  * from message to message. Where one of these is wrong, all bytes are compared and counted. */
 #define VERBS_SMALL 256u
 #define VERBS_WHOLE_EVERY 64u
-bool verbs_check_message(struct verbs_check *check, const uint8_t *data, uint32_t bytes);
+bool verbs_verify_message(struct verbs_verifier *verifier, const uint8_t *data, uint32_t bytes);
 /* So many messages are missing, as something else than the next one's header tells. */
-void verbs_check_skip(struct verbs_check *check, uint32_t count);
+void verbs_verify_skip(struct verbs_verifier *verifier, uint32_t count);
 
 /* For an unreliable service, where a message's number is known from elsewhere than its header,
  * which a short message does not have whole: notes what is missing before it. True: it came late,
  * or twice, and was accounted; it is not to be verified. */
-bool verbs_check_gap(struct verbs_check *check, uint32_t sequence, uint32_t bytes);
+bool verbs_verify_gap(struct verbs_verifier *verifier, uint32_t sequence, uint32_t bytes);
 
 /* Gives a message the ranks of the next hop; `bytes` of it are there. */
 void verbs_redirect(uint8_t *data, uint32_t bytes, const struct verbs_script *onward);

@@ -7,9 +7,9 @@
  * On an unreliable service a message or its answer may be lost: then the source gives it up and
  * goes on with the next, whose number tells the destination what it has missed.
  */
-#include "pingpong.h"
 #include "clock.h"
 #include "latency_probes.h"
+#include "pingpong.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -71,16 +71,17 @@ static bool is_lost(const struct verbs_lane *lane, const struct pingpong_turn *t
 static bool await_return(struct verbs_lane *lane, struct pingpong_turn *turn, int64_t now_ns)
 {
     struct pingpong *game = lane->pingpong;
-    struct verbs_out *out = &lane->outs[turn->flow];
-    const struct verbs_in *in = &lane->ins[lane->lane.request.receive_count + turn->flow];
-    struct flow_side *side = in->end.flow->side;
+    struct verbs_sender *sender = &lane->senders[turn->flow];
+    const struct verbs_receiver *receiver =
+        &lane->receivers[lane->lane.request.receive_count + turn->flow];
+    struct flow_side *side = receiver->endpoint.flow->side;
     uint64_t begun = game->flows[turn->flow].begun;
 
-    if (out->at.sequence < begun)
-        verbs_out_post(out, 1, now_ns);
-    if (in->check.at.sequence >= begun && side->corrupted == 0)
+    if (sender->at.sequence < begun)
+        verbs_sender_post(sender, 1, now_ns);
+    if (receiver->verifier.at.sequence >= begun && side->corrupted == 0)
         pingpong_back(game, turn, clock_now());
-    else if (in->check.at.sequence >= begun || is_lost(lane, turn, now_ns))
+    else if (receiver->verifier.at.sequence >= begun || is_lost(lane, turn, now_ns))
         pingpong_give_up(game, turn); /* an answer with a wrong byte is none */
     else
         return false;
@@ -93,7 +94,7 @@ static void play(struct verbs_lane *lane, struct pingpong_turn *turn, int64_t no
     if (turn->under_way && !await_return(lane, turn, now_ns))
         return;
     if (pingpong_begin(lane->pingpong, turn))
-        verbs_out_post(&lane->outs[turn->flow], 1, now_ns);
+        verbs_sender_post(&lane->senders[turn->flow], 1, now_ns);
 }
 
 /* --- the worker's call --- */
@@ -103,16 +104,16 @@ int64_t verbs_pingpong_send(struct verbs_lane *lane, int64_t now_ns)
     struct pingpong *game = lane->pingpong;
     const struct lane_request *request = &lane->lane.request;
 
-    verbs_backs_answer(lane, now_ns);
+    verbs_replies_send(lane, now_ns);
     for (uint32_t i = 0; i < game->turn_count; i++)
         play(lane, &game->turns[i], now_ns);
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct flow_side *side = request->sends[i].side;
 
         side->intended = side->live.payload_bytes;
-        lane->outs[i].stopping |= pingpong_ended(game, i);
+        lane->senders[i].stopping |= pingpong_ended(game, i);
     }
-    verbs_backs_end(lane, now_ns);
+    verbs_streams_finish(lane, now_ns);
     return CLOCK_NEVER;
 }
 

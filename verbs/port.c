@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port.h"
 
-#include "rdma_cm.h"
 #include "device_lookup.h"
 #include "log.h"
 #include "message.h"
 #include "netns.h"
 #include "qp.h"
 #include "qp_destroyer.h"
+#include "rdma_cm.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -27,8 +27,8 @@
 #define RXE_VENDOR 0xffffffu
 #define SYSFS "/sys/class/infiniband"
 
-static_assert(sizeof(struct verbs_reach) == 40, "layout");
-static_assert(sizeof(struct verbs_reach) <= BLOB_BYTES_MAX, "fits into a blob");
+static_assert(sizeof(struct verbs_address) == 40, "layout");
+static_assert(sizeof(struct verbs_address) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- numbers of the architecture --- */
 
@@ -260,7 +260,7 @@ const struct verbs_gid *verbs_port_gid(const struct transport_port *port, int in
 void verbs_port_address(struct transport_port *port, struct blob *blob)
 {
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&port->ip;
-    struct verbs_reach reach = {
+    struct verbs_address reach = {
         .ethernet = port->ethernet, .iwarp = port->iwarp, .lid = htons(port->attributes.lid)};
 
     if (port->gid != NULL)
@@ -272,7 +272,7 @@ void verbs_port_address(struct transport_port *port, struct blob *blob)
     memcpy(blob->bytes, &reach, sizeof reach);
 }
 
-bool verbs_reach_read(struct verbs_reach *reach, const struct blob *blob)
+bool verbs_address_read(struct verbs_address *reach, const struct blob *blob)
 {
     if (blob->size != sizeof *reach)
         return false;
@@ -352,7 +352,7 @@ int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
     if (p == NULL)
         return err_set(err, -ENOMEM, "port %s: out of memory", conf->name);
     p->conf = conf;
-    verbs_cache_init(&p->cache);
+    qp_cache_init(&p->cache);
     verbs_pattern_init();
     rc = read_name(p, err);
     if (rc == 0)
@@ -361,7 +361,7 @@ int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
         rc = open_inside(p, err);
         if (rc == 0)
             verbs_cm_listen(p);
-        p->reaper = rc == 0 ? verbs_reaper_start() : NULL;
+        p->destroyer = rc == 0 ? qp_destroyer_start() : NULL;
         netns_leave(home);
     }
     if (rc < 0)
@@ -373,8 +373,8 @@ int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
 
 void verbs_port_close(struct transport_port *port)
 {
-    verbs_pairs_forget(port, 0);
-    if (!verbs_reaper_end(port->reaper))
+    verbs_qps_evict(port, 0);
+    if (!qp_destroyer_stop(port->destroyer))
         return;
     verbs_cm_close(port);
     verbs_memory_give(&port->pattern);

@@ -6,8 +6,8 @@
 #ifndef VERBS_PORT_H
 #define VERBS_PORT_H
 
-#include "qp_cache.h"
 #include "gid.h"
+#include "qp_cache.h"
 #include "registered_memory.h"
 #include "transport.h"
 
@@ -16,7 +16,7 @@
 #include <netinet/in.h>
 
 struct verbs_cm;     /* cm.h */
-struct verbs_reaper; /* reaper.h */
+struct qp_destroyer; /* destroyer.h */
 
 struct transport_port {
     const struct port_conf *conf;
@@ -41,14 +41,14 @@ struct transport_port {
     bool fatal; /* the device has failed */
     struct verbs_memory memory;
     struct verbs_range pattern; /* the payload of whatever this port sends */
-    struct verbs_cache cache;
-    struct verbs_reaper *reaper; /* NULL: pairs are destroyed by the main thread */
-    struct verbs_cm *cm;         /* NULL: nobody has asked for rdma_cm */
+    struct qp_cache cache;
+    struct qp_destroyer *destroyer; /* NULL: pairs are destroyed by the main thread */
+    struct verbs_cm *cm;            /* NULL: nobody has asked for rdma_cm */
     struct port_hardware base;
 };
 
 /* What partners must know of a port before a phase. */
-struct verbs_reach {
+struct verbs_address {
     uint8_t ethernet;
     uint8_t iwarp;
     uint16_t lid;
@@ -67,7 +67,7 @@ void verbs_port_hardware(struct transport_port *port, struct port_hardware *coun
 void verbs_port_close(struct transport_port *port);
 
 /* A partner's blob. False: not one of this transport. */
-bool verbs_reach_read(struct verbs_reach *reach, const struct blob *blob);
+bool verbs_address_read(struct verbs_address *reach, const struct blob *blob);
 /* By its index; NULL: the table has no such entry. */
 const struct verbs_gid *verbs_port_gid(const struct transport_port *port, int index);
 /* Reads what the device says of itself: link changes, failures. Never blocks. */

@@ -11,12 +11,12 @@
  * Credits keep the source from sending what the sink has no place for: so receivers are never "not
  * ready", and nothing is overwritten before it was verified.
  */
-#ifndef VERBS_PAIR_H
-#define VERBS_PAIR_H
+#ifndef VERBS_QP_H
+#define VERBS_QP_H
 
 #include "message.h"
-#include "qp_info.h"
 #include "port.h"
+#include "qp_info.h"
 
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
@@ -31,26 +31,26 @@
 /* Where the payload of a place of a ring that is read from begins in the sequence. */
 #define VERBS_SLOT_PLACE(slot) ((uint32_t)((uint64_t)(slot)*VERBS_STEP % VERBS_PERIOD))
 
-enum verbs_role { VERBS_SOURCE, VERBS_SINK };
+enum qp_role { QP_SENDER, QP_RECEIVER };
 
 /* In registered memory. The partner writes the first two, this end sends from the others. */
 struct verbs_control {
     _Alignas(
-        64) _Atomic uint64_t word; /* at the source: credit; at a reading sink: what is ready */
-    _Alignas(64) struct verbs_mark mark;
-    _Alignas(64) uint64_t word_out;
-    struct verbs_credit credit_out;
-    struct verbs_mark mark_out;
+        64) _Atomic uint64_t credit; /* at the source: credit; at a reading sink: what is ready */
+    _Alignas(64) struct verbs_eof eof;
+    _Alignas(64) uint64_t credit_out;
+    struct verbs_credit_datagram datagram_out;
+    struct verbs_eof eof_out;
 };
 #define VERBS_CONTROL_BYTES 192u
 static_assert(sizeof(struct verbs_control) == VERBS_CONTROL_BYTES, "layout");
 
 /* What an end is to be like. */
-struct verbs_need {
+struct qp_config {
     const struct verbs_options *options;
-    struct verbs_reach partner;
+    struct verbs_address partner;
     const struct verbs_gid *gid; /* NULL: none (iWARP; InfiniBand in one subnet) */
-    enum verbs_role role;
+    enum qp_role role;
     uint16_t stream;
     uint16_t mtu;    /* path MTU in bytes, at most */
     uint32_t slots;  /* of the ring; 0: none */
@@ -58,12 +58,12 @@ struct verbs_need {
     bool relays;     /* a source that sends from the ring of another end */
 };
 
-struct verbs_pair {
-    struct verbs_kept kept;       /* in the cache, with its key */
-    struct verbs_pair *next_dead; /* the reaper's */
+struct verbs_qp {
+    struct cached_qp cached;    /* in the cache, with its key */
+    struct verbs_qp *next_dead; /* the destroyer's */
     struct transport_port *port;
-    struct verbs_need need; /* but for `options`, which are the phase's */
-    struct ibv_qp *qp;      /* NULL: rdma_cm has not made it yet */
+    struct qp_config config; /* but for `options`, which are the phase's */
+    struct ibv_qp *ibv;      /* NULL: rdma_cm has not made it yet */
     struct ibv_cq *cq;
     struct ibv_ah *ah;     /* UD */
     struct rdma_cm_id *id; /* NULL: connected by exchange */
@@ -82,34 +82,33 @@ struct verbs_pair {
     int64_t setup_ns; /* how long making and connecting it took */
 };
 
-/* A kept end of the same need, or (or else, if `fresh`) a new one in state INIT with its receives
+/* A kept end of the same config, or (or else, if `fresh`) a new one in state INIT with its receives
  * posted (rdma_cm: without its queue pair). Its control words are empty. 0 or a refusal. */
-int verbs_pair_make(struct verbs_pair **pair, struct transport_port *port,
-                    const struct verbs_need *need, bool fresh, struct err *err);
+int verbs_qp_acquire(struct verbs_qp **qp, struct transport_port *port,
+                     const struct qp_config *config, bool fresh, struct err *err);
 /* Makes the queue pair of one whose `id` has just been given its device. */
-int verbs_pair_make_queue(struct verbs_pair *pair, const struct verbs_options *options,
-                          struct err *err);
+int verbs_qp_create(struct verbs_qp *qp, const struct verbs_options *options, struct err *err);
 /* Takes the queue pair of one that rdma_cm connects to a state, as rdma_cm says. librdmacm has a
  * context of its own for each device, so that it can't make and move queue pairs of ours. */
-int verbs_pair_move(struct verbs_pair *pair, enum ibv_qp_state state);
-/* Its memory is free at once; the rest is destroyed by the port's reaper. */
-void verbs_pair_free(struct verbs_pair *pair);
-/* Keeps it for later, or frees it when more than `most` are kept. */
-void verbs_pair_keep(struct verbs_pair *pair, size_t most);
-/* Frees the longest unused of those kept, until `most` are. */
-void verbs_pairs_forget(struct transport_port *port, size_t most);
+int verbs_qp_set_state(struct verbs_qp *qp, enum ibv_qp_state state);
+/* Its memory is free at once; the rest is destroyed by the port's destroyer. */
+void verbs_qp_free(struct verbs_qp *qp);
+/* Keeps it for later, or frees it when more than `most` are cached. */
+void verbs_qp_keep(struct verbs_qp *qp, size_t most);
+/* Frees the longest unused of those cached, until `most` are. */
+void verbs_qps_evict(struct transport_port *port, size_t most);
 
 /* What its partner must know. */
-void verbs_pair_offer(const struct verbs_pair *pair, struct verbs_offer *offer);
+void verbs_qp_info(const struct verbs_qp *qp, struct qp_info *info);
 /* Connects it to what the partner offers. 0 or a refusal. */
-int verbs_pair_connect(struct verbs_pair *pair, const struct verbs_offer *theirs,
-                       const struct verbs_options *options, struct err *err);
+int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs,
+                     const struct verbs_options *options, struct err *err);
 
 /* Posts the receive of one place of the ring. 0 or a negative errno. */
-int verbs_pair_receive(struct verbs_pair *pair, uint32_t slot);
+int verbs_qp_post_receive(struct verbs_qp *qp, uint32_t slot);
 /* How many receives an end keeps posted: its slots, or 0 where none are needed. */
-uint32_t verbs_pair_receives(const struct verbs_pair *pair);
+uint32_t verbs_qp_receives(const struct verbs_qp *qp);
 /* Registered memory and the queues, as far as they can be known. */
-size_t verbs_pair_bytes(const struct verbs_pair *pair);
+size_t verbs_qp_bytes(const struct verbs_qp *qp);
 
 #endif

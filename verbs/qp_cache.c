@@ -4,49 +4,49 @@
 #include <string.h>
 
 /* FNV-1a. */
-static struct verbs_bucket *bucket_of(struct verbs_cache *cache, const struct verbs_key *key)
+static struct qp_bucket *bucket_of(struct qp_cache *cache, const struct qp_key *key)
 {
     uint32_t hash = 2166136261u;
 
-    for (size_t i = 0; i < VERBS_KEY_BYTES; i++)
+    for (size_t i = 0; i < QP_KEY_BYTES; i++)
         hash = (hash ^ key->bytes[i]) * 16777619u;
-    return &cache->buckets[hash % VERBS_BUCKETS];
+    return &cache->buckets[hash % QP_BUCKETS];
 }
 
-void verbs_cache_init(struct verbs_cache *cache)
+void qp_cache_init(struct qp_cache *cache)
 {
-    for (size_t i = 0; i < VERBS_BUCKETS; i++)
+    for (size_t i = 0; i < QP_BUCKETS; i++)
         LIST_INIT(&cache->buckets[i]);
     TAILQ_INIT(&cache->ages);
     cache->count = 0;
 }
 
-static struct verbs_kept *take_out(struct verbs_cache *cache, struct verbs_kept *kept)
+static struct cached_qp *take_out(struct qp_cache *cache, struct cached_qp *cached)
 {
-    LIST_REMOVE(kept, bucket);
-    TAILQ_REMOVE(&cache->ages, kept, age);
+    LIST_REMOVE(cached, bucket);
+    TAILQ_REMOVE(&cache->ages, cached, age);
     cache->count--;
-    return kept;
+    return cached;
 }
 
-struct verbs_kept *verbs_cache_take(struct verbs_cache *cache, const struct verbs_key *key)
+struct cached_qp *qp_cache_take(struct qp_cache *cache, const struct qp_key *key)
 {
-    struct verbs_kept *kept;
+    struct cached_qp *cached;
 
-    LIST_FOREACH(kept, bucket_of(cache, key), bucket)
-    if (memcmp(&kept->key, key, sizeof *key) == 0)
-        return take_out(cache, kept);
+    LIST_FOREACH(cached, bucket_of(cache, key), bucket)
+    if (memcmp(&cached->key, key, sizeof *key) == 0)
+        return take_out(cache, cached);
     return NULL;
 }
 
-void verbs_cache_put(struct verbs_cache *cache, struct verbs_kept *kept)
+void qp_cache_put(struct qp_cache *cache, struct cached_qp *cached)
 {
-    LIST_INSERT_HEAD(bucket_of(cache, &kept->key), kept, bucket);
-    TAILQ_INSERT_TAIL(&cache->ages, kept, age);
+    LIST_INSERT_HEAD(bucket_of(cache, &cached->key), cached, bucket);
+    TAILQ_INSERT_TAIL(&cache->ages, cached, age);
     cache->count++;
 }
 
-struct verbs_kept *verbs_cache_shed(struct verbs_cache *cache, size_t most)
+struct cached_qp *qp_cache_evict(struct qp_cache *cache, size_t most)
 {
     return cache->count > most ? take_out(cache, TAILQ_FIRST(&cache->ages)) : NULL;
 }

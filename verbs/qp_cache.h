@@ -3,41 +3,41 @@
  * Queue pairs that no lane uses, kept connected for a later phase between the same two ports with
  * the same options; the one unused for longest gives way. It knows nothing of what it keeps.
  */
-#ifndef VERBS_CACHE_H
-#define VERBS_CACHE_H
+#ifndef VERBS_QP_CACHE_H
+#define VERBS_QP_CACHE_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 /* All that must be equal for an end to be of use again; unused bytes are 0. */
-#define VERBS_KEY_BYTES 64
-struct verbs_key {
-    uint8_t bytes[VERBS_KEY_BYTES];
+#define QP_KEY_BYTES 64
+struct qp_key {
+    uint8_t bytes[QP_KEY_BYTES];
 };
 
-/* The first member of whatever is kept. */
-struct verbs_kept {
-    LIST_ENTRY(verbs_kept) bucket;
-    TAILQ_ENTRY(verbs_kept) age;
-    struct verbs_key key;
+/* The first member of whatever is cached. */
+struct cached_qp {
+    LIST_ENTRY(cached_qp) bucket;
+    TAILQ_ENTRY(cached_qp) age;
+    struct qp_key key;
 };
 
-LIST_HEAD(verbs_bucket, verbs_kept);
-TAILQ_HEAD(verbs_ages, verbs_kept);
+LIST_HEAD(qp_bucket, cached_qp);
+TAILQ_HEAD(qp_ages, cached_qp);
 
-#define VERBS_BUCKETS 1024u
-struct verbs_cache {
-    struct verbs_bucket buckets[VERBS_BUCKETS];
-    struct verbs_ages ages; /* the oldest first */
+#define QP_BUCKETS 1024u
+struct qp_cache {
+    struct qp_bucket buckets[QP_BUCKETS];
+    struct qp_ages ages; /* the oldest first */
     size_t count;
 };
 
-void verbs_cache_init(struct verbs_cache *cache);
+void qp_cache_init(struct qp_cache *cache);
 /* The one with this key that was put in last; it is no longer in the cache. NULL: none. */
-struct verbs_kept *verbs_cache_take(struct verbs_cache *cache, const struct verbs_key *key);
-void verbs_cache_put(struct verbs_cache *cache, struct verbs_kept *kept);
-/* Takes out the oldest when more than `most` are kept; NULL: there are no more. */
-struct verbs_kept *verbs_cache_shed(struct verbs_cache *cache, size_t most);
+struct cached_qp *qp_cache_take(struct qp_cache *cache, const struct qp_key *key);
+void qp_cache_put(struct qp_cache *cache, struct cached_qp *cached);
+/* Takes out the oldest when more than `most` are cached; NULL: there are no more. */
+struct cached_qp *qp_cache_evict(struct qp_cache *cache, size_t most);
 
 #endif

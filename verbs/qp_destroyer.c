@@ -11,63 +11,63 @@
 
 #define PATIENCE_S 2
 
-struct verbs_reaper {
+struct qp_destroyer {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct verbs_pair *first; /* to be destroyed, linked by `next_dead` */
-    struct verbs_pair **last;
+    struct verbs_qp *first; /* to be destroyed, linked by `next_dead` */
+    struct verbs_qp **last;
     bool ending;
     bool done; /* the thread touches nothing any more */
 };
 
-static void destroy(struct verbs_pair *pair)
+static void destroy(struct verbs_qp *qp)
 {
-    if (pair->ah != NULL)
-        ibv_destroy_ah(pair->ah);
-    if (pair->qp != NULL)
-        ibv_destroy_qp(pair->qp);
-    if (pair->id != NULL)
-        rdma_destroy_id(pair->id);
-    if (pair->cq != NULL)
-        ibv_destroy_cq(pair->cq);
-    free(pair);
+    if (qp->ah != NULL)
+        ibv_destroy_ah(qp->ah);
+    if (qp->ibv != NULL)
+        ibv_destroy_qp(qp->ibv);
+    if (qp->id != NULL)
+        rdma_destroy_id(qp->id);
+    if (qp->cq != NULL)
+        ibv_destroy_cq(qp->cq);
+    free(qp);
 }
 
-static struct verbs_pair *take_first(struct verbs_reaper *reaper)
+static struct verbs_qp *take_first(struct qp_destroyer *destroyer)
 {
-    struct verbs_pair *pair = reaper->first;
+    struct verbs_qp *qp = destroyer->first;
 
-    reaper->first = pair->next_dead;
-    if (reaper->first == NULL)
-        reaper->last = &reaper->first;
-    return pair;
+    destroyer->first = qp->next_dead;
+    if (destroyer->first == NULL)
+        destroyer->last = &destroyer->first;
+    return qp;
 }
 
 static void *reap(void *context)
 {
-    struct verbs_reaper *reaper = context;
+    struct qp_destroyer *destroyer = context;
 
-    pthread_mutex_lock(&reaper->lock);
+    pthread_mutex_lock(&destroyer->lock);
     for (;;) {
-        struct verbs_pair *pair;
+        struct verbs_qp *qp;
 
-        while (reaper->first == NULL && !reaper->ending)
-            pthread_cond_wait(&reaper->changed, &reaper->lock);
-        if (reaper->first == NULL)
+        while (destroyer->first == NULL && !destroyer->ending)
+            pthread_cond_wait(&destroyer->changed, &destroyer->lock);
+        if (destroyer->first == NULL)
             break;
-        pair = take_first(reaper);
-        pthread_mutex_unlock(&reaper->lock);
-        destroy(pair);
-        pthread_mutex_lock(&reaper->lock);
+        qp = take_first(destroyer);
+        pthread_mutex_unlock(&destroyer->lock);
+        destroy(qp);
+        pthread_mutex_lock(&destroyer->lock);
     }
-    reaper->done = true;
-    pthread_cond_broadcast(&reaper->changed);
-    pthread_mutex_unlock(&reaper->lock);
+    destroyer->done = true;
+    pthread_cond_broadcast(&destroyer->changed);
+    pthread_mutex_unlock(&destroyer->lock);
     return NULL;
 }
 
-static int start_thread(struct verbs_reaper *reaper)
+static int start_thread(struct qp_destroyer *destroyer)
 {
     sigset_t all;
     sigset_t before;
@@ -75,79 +75,79 @@ static int start_thread(struct verbs_reaper *reaper)
 
     sigfillset(&all); /* signals are the main thread's */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&reaper->thread, NULL, reap, reaper);
+    code = pthread_create(&destroyer->thread, NULL, reap, destroyer);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
 }
 
-struct verbs_reaper *verbs_reaper_start(void)
+struct qp_destroyer *qp_destroyer_start(void)
 {
-    struct verbs_reaper *reaper = calloc(1, sizeof *reaper);
+    struct qp_destroyer *destroyer = calloc(1, sizeof *destroyer);
     pthread_condattr_t attributes;
 
-    if (reaper == NULL)
+    if (destroyer == NULL)
         return NULL;
-    reaper->last = &reaper->first;
-    lock_init(&reaper->lock);
+    destroyer->last = &destroyer->first;
+    lock_init(&destroyer->lock);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&reaper->changed, &attributes);
+    pthread_cond_init(&destroyer->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (start_thread(reaper) == 0) {
-        pthread_setname_np(reaper->thread, "sb-reaper");
-        return reaper;
+    if (start_thread(destroyer) == 0) {
+        pthread_setname_np(destroyer->thread, "sb-destroyer");
+        return destroyer;
     }
-    pthread_cond_destroy(&reaper->changed);
-    pthread_mutex_destroy(&reaper->lock);
-    free(reaper);
+    pthread_cond_destroy(&destroyer->changed);
+    pthread_mutex_destroy(&destroyer->lock);
+    free(destroyer);
     return NULL;
 }
 
-void verbs_reaper_take(struct verbs_reaper *reaper, struct verbs_pair *pair)
+void qp_destroyer_add(struct qp_destroyer *destroyer, struct verbs_qp *qp)
 {
-    pair->next_dead = NULL;
-    if (reaper == NULL) {
-        destroy(pair);
+    qp->next_dead = NULL;
+    if (destroyer == NULL) {
+        destroy(qp);
         return;
     }
-    pthread_mutex_lock(&reaper->lock);
-    *reaper->last = pair;
-    reaper->last = &pair->next_dead;
-    pthread_cond_signal(&reaper->changed);
-    pthread_mutex_unlock(&reaper->lock);
+    pthread_mutex_lock(&destroyer->lock);
+    *destroyer->last = qp;
+    destroyer->last = &qp->next_dead;
+    pthread_cond_signal(&destroyer->changed);
+    pthread_mutex_unlock(&destroyer->lock);
 }
 
 /* Lock held. */
-static bool await_end(struct verbs_reaper *reaper)
+static bool await_end(struct qp_destroyer *destroyer)
 {
     struct timespec until;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += PATIENCE_S;
-    reaper->ending = true;
-    pthread_cond_broadcast(&reaper->changed);
-    while (!reaper->done)
-        if (pthread_cond_timedwait(&reaper->changed, &reaper->lock, &until) != 0)
-            return reaper->done;
+    destroyer->ending = true;
+    pthread_cond_broadcast(&destroyer->changed);
+    while (!destroyer->done)
+        if (pthread_cond_timedwait(&destroyer->changed, &destroyer->lock, &until) != 0)
+            return destroyer->done;
     return true;
 }
 
-bool verbs_reaper_end(struct verbs_reaper *reaper)
+bool qp_destroyer_stop(struct qp_destroyer *destroyer)
 {
     bool done;
 
-    if (reaper == NULL)
+    if (destroyer == NULL)
         return true;
-    pthread_mutex_lock(&reaper->lock);
-    done = await_end(reaper);
-    pthread_mutex_unlock(&reaper->lock);
+    pthread_mutex_lock(&destroyer->lock);
+    done = await_end(destroyer);
+    pthread_mutex_unlock(&destroyer->lock);
     if (!done) {
-        pthread_detach(reaper->thread);
+        pthread_detach(destroyer->thread);
         return false;
     }
-    pthread_join(reaper->thread, NULL);
-    pthread_cond_destroy(&reaper->changed);
-    pthread_mutex_destroy(&reaper->lock);
-    free(reaper);
+    pthread_join(destroyer->thread, NULL);
+    pthread_cond_destroy(&destroyer->changed);
+    pthread_mutex_destroy(&destroyer->lock);
+    free(destroyer);
     return true;
 }

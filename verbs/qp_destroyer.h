@@ -6,20 +6,20 @@
  * NIC's driver has sent but not yet taken back, and some drivers (virtio_net) take them back only
  * when they send again: on a quiet link the kernel waits for up to 50 s (rxe's __rxe_cleanup).
  */
-#ifndef VERBS_REAPER_H
-#define VERBS_REAPER_H
+#ifndef VERBS_QP_DESTROYER_H
+#define VERBS_QP_DESTROYER_H
 
 #include <stdbool.h>
 
-struct verbs_pair;
-struct verbs_reaper;
+struct verbs_qp;
+struct qp_destroyer;
 
 /* NULL: there can be no thread; then whoever hands over a pair waits for its end. */
-struct verbs_reaper *verbs_reaper_start(void);
+struct qp_destroyer *qp_destroyer_start(void);
 /* Takes over a pair that is at rest and has given back its memory; main thread only. */
-void verbs_reaper_take(struct verbs_reaper *reaper, struct verbs_pair *pair);
+void qp_destroyer_add(struct qp_destroyer *destroyer, struct verbs_qp *qp);
 /* Waits until all are destroyed, but not for long. False: some are not, and so the port's device,
  * protection domain and channels must be left to the end of the process. */
-bool verbs_reaper_end(struct verbs_reaper *reaper);
+bool qp_destroyer_stop(struct qp_destroyer *destroyer);
 
 #endif

@@ -11,7 +11,7 @@
 struct wire {
     uint32_t version;
     uint32_t number;
-    uint32_t kept_with;
+    uint32_t connected_to;
     uint32_t turn;
     uint32_t packet;
     uint32_t queue_key;
@@ -32,43 +32,43 @@ struct wire {
 static_assert(sizeof(struct wire) == 96, "layout");
 static_assert(sizeof(struct wire) <= BLOB_BYTES_MAX, "fits into a blob");
 
-void verbs_offer_write(const struct verbs_offer *offer, struct blob *blob)
+void qp_info_write(const struct qp_info *info, struct blob *blob)
 {
     struct wire wire = {
         .version = htobe32(VERSION),
-        .number = htobe32(offer->number),
-        .kept_with = htobe32(offer->kept_with),
-        .turn = htobe32(offer->turn),
-        .packet = htobe32(offer->packet),
-        .queue_key = htobe32(offer->queue_key),
-        .lid = htobe16(offer->lid),
-        .mtu = htobe16(offer->mtu),
-        .reads = htobe32(offer->reads),
-        .ring_address = htobe64(offer->ring.address),
-        .ring_key = htobe32(offer->ring.key),
-        .slots = htobe32(offer->slots),
-        .stride = htobe32(offer->stride),
-        .first = htobe32(offer->first),
-        .control_address = htobe64(offer->control.address),
-        .token = htobe64(offer->token),
-        .control_key = htobe32(offer->control.key),
+        .number = htobe32(info->number),
+        .connected_to = htobe32(info->connected_to),
+        .turn = htobe32(info->turn),
+        .packet = htobe32(info->packet),
+        .queue_key = htobe32(info->queue_key),
+        .lid = htobe16(info->lid),
+        .mtu = htobe16(info->mtu),
+        .reads = htobe32(info->reads),
+        .ring_address = htobe64(info->ring.address),
+        .ring_key = htobe32(info->ring.key),
+        .slots = htobe32(info->slots),
+        .stride = htobe32(info->stride),
+        .first = htobe32(info->first),
+        .control_address = htobe64(info->control.address),
+        .token = htobe64(info->token),
+        .control_key = htobe32(info->control.key),
     };
 
-    memcpy(wire.gid, offer->gid, sizeof wire.gid);
+    memcpy(wire.gid, info->gid, sizeof wire.gid);
     *blob = (struct blob){.size = sizeof wire};
     memcpy(blob->bytes, &wire, sizeof wire);
 }
 
-bool verbs_offer_read(struct verbs_offer *offer, const struct blob *blob)
+bool qp_info_read(struct qp_info *info, const struct blob *blob)
 {
     struct wire wire;
 
     if (blob->size != sizeof wire)
         return false;
     memcpy(&wire, blob->bytes, sizeof wire);
-    *offer = (struct verbs_offer){
+    *info = (struct qp_info){
         .number = be32toh(wire.number),
-        .kept_with = be32toh(wire.kept_with),
+        .connected_to = be32toh(wire.connected_to),
         .turn = be32toh(wire.turn),
         .packet = be32toh(wire.packet),
         .queue_key = be32toh(wire.queue_key),
@@ -82,22 +82,21 @@ bool verbs_offer_read(struct verbs_offer *offer, const struct blob *blob)
         .control = {be64toh(wire.control_address), be32toh(wire.control_key)},
         .token = be64toh(wire.token),
     };
-    memcpy(offer->gid, wire.gid, sizeof wire.gid);
+    memcpy(info->gid, wire.gid, sizeof wire.gid);
     return be32toh(wire.version) == VERSION;
 }
 
-enum verbs_verdict verbs_offers_compare(const struct verbs_offer *mine,
-                                        const struct verbs_offer *theirs)
+enum qp_agreement qp_negotiate(const struct qp_info *mine, const struct qp_info *theirs)
 {
-    bool we_kept = mine->kept_with != 0;
-    bool they_kept = theirs->kept_with != 0;
+    bool we_kept = mine->connected_to != 0;
+    bool they_kept = theirs->connected_to != 0;
 
-    if (we_kept && they_kept && mine->kept_with == theirs->number &&
-        theirs->kept_with == mine->number && mine->turn == theirs->turn)
-        return VERBS_BOTH_KEPT;
+    if (we_kept && they_kept && mine->connected_to == theirs->number &&
+        theirs->connected_to == mine->number && mine->turn == theirs->turn)
+        return QP_REUSE;
     if (we_kept && they_kept)
-        return VERBS_RENEW_AND_AWAIT;
+        return QP_REPLACE_AND_AWAIT;
     if (we_kept)
-        return VERBS_RENEW;
-    return they_kept ? VERBS_AWAIT : VERBS_CONNECT;
+        return QP_REPLACE;
+    return they_kept ? QP_AWAIT : QP_CONNECT;
 }

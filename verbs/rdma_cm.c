@@ -83,9 +83,9 @@ void verbs_cm_listen(struct transport_port *port)
 }
 
 /* The end expects no call any more. */
-static void drop(struct verbs_cm *cm, const void *end)
+static void drop(struct verbs_cm *cm, const void *endpoint)
 {
-    struct rdma_cm_id *id = verbs_callers_forget(&cm->callers, end);
+    struct rdma_cm_id *id = verbs_callers_forget(&cm->callers, endpoint);
 
     if (id != NULL)
         rdma_destroy_id(id);
@@ -135,23 +135,23 @@ static void keep_caller(struct verbs_cm *cm, const struct rdma_cm_event *event)
 }
 
 /* From INIT, whose access rights rdma_cm knows only now, to sending. */
-static int make_ready(struct verbs_pair *pair)
+static int make_ready(struct verbs_qp *qp)
 {
-    int rc = verbs_pair_move(pair, IBV_QPS_INIT);
+    int rc = verbs_qp_set_state(qp, IBV_QPS_INIT);
 
     if (rc == 0)
-        rc = verbs_pair_move(pair, IBV_QPS_RTR);
-    return rc == 0 ? verbs_pair_move(pair, IBV_QPS_RTS) : rc;
+        rc = verbs_qp_set_state(qp, IBV_QPS_RTR);
+    return rc == 0 ? verbs_qp_set_state(qp, IBV_QPS_RTS) : rc;
 }
 
-static struct rdma_conn_param parameters(const struct verbs_end *end,
+static struct rdma_conn_param parameters(const struct verbs_endpoint *endpoint,
                                          const struct greeting *greeting)
 {
-    const struct verbs_options *options = &end->lane->options;
-    const struct ibv_device_attr *limits = &end->lane->port->limits;
+    const struct verbs_options *options = &endpoint->lane->options;
+    const struct ibv_device_attr *limits = &endpoint->lane->port->limits;
     int answers = limits->max_qp_rd_atom < UINT8_MAX ? limits->max_qp_rd_atom : UINT8_MAX;
-    int asks = limits->max_qp_init_rd_atom < end->theirs.reads ? limits->max_qp_init_rd_atom
-                                                               : end->theirs.reads;
+    int asks = limits->max_qp_init_rd_atom < endpoint->theirs.reads ? limits->max_qp_init_rd_atom
+                                                                    : endpoint->theirs.reads;
 
     return (struct rdma_conn_param){
         .private_data = greeting,
@@ -164,22 +164,22 @@ static struct rdma_conn_param parameters(const struct verbs_end *end,
     };
 }
 
-static int call(struct verbs_end *end)
+static int call(struct verbs_endpoint *endpoint)
 {
     struct err err = {""};
-    struct greeting greeting = {.token = end->theirs.token};
+    struct greeting greeting = {.token = endpoint->theirs.token};
     struct rdma_conn_param param;
-    int rc = verbs_pair_make_queue(end->pair, &end->lane->options, &err);
+    int rc = verbs_qp_create(endpoint->qp, &endpoint->lane->options, &err);
 
     if (rc < 0)
         return rc;
-    greeting.number = end->pair->qp->qp_num;
-    param = parameters(end, &greeting);
-    return rdma_connect(end->pair->id, &param) == 0 ? 0 : -errno;
+    greeting.number = endpoint->qp->ibv->qp_num;
+    param = parameters(endpoint, &greeting);
+    return rdma_connect(endpoint->qp->id, &param) == 0 ? 0 : -errno;
 }
 
 /* The sink has answered. */
-static int establish(struct verbs_end *end, const struct rdma_cm_event *event)
+static int establish(struct verbs_endpoint *endpoint, const struct rdma_cm_event *event)
 {
     struct greeting greeting;
     int rc;
@@ -187,15 +187,15 @@ static int establish(struct verbs_end *end, const struct rdma_cm_event *event)
     if (event->param.conn.private_data_len < sizeof greeting)
         return -EPROTO;
     memcpy(&greeting, event->param.conn.private_data, sizeof greeting);
-    end->pair->partner = greeting.number;
-    rc = make_ready(end->pair);
-    if (rc == 0 && rdma_establish(end->pair->id) != 0)
+    endpoint->qp->partner = greeting.number;
+    rc = make_ready(endpoint->qp);
+    if (rc == 0 && rdma_establish(endpoint->qp->id) != 0)
         rc = -errno;
     return rc;
 }
 
 /* What an event means for the end that called, or has answered. Returns what became of it. */
-static int go_on(struct verbs_end *end, const struct rdma_cm_event *event)
+static int go_on(struct verbs_endpoint *endpoint, const struct rdma_cm_event *event)
 {
     struct rdma_cm_id *id = event->id;
 
@@ -203,12 +203,12 @@ static int go_on(struct verbs_end *end, const struct rdma_cm_event *event)
     case RDMA_CM_EVENT_ADDR_RESOLVED:
         return rdma_resolve_route(id, RESOLVE_MS) == 0 ? -EAGAIN : -errno;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
-        int rc = call(end);
+        int rc = call(endpoint);
 
         return rc < 0 ? rc : -EAGAIN;
     }
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-        return establish(end, event);
+        return establish(endpoint, event);
     case RDMA_CM_EVENT_ESTABLISHED:
         return 0;
     case RDMA_CM_EVENT_REJECTED:
@@ -219,7 +219,7 @@ static int go_on(struct verbs_end *end, const struct rdma_cm_event *event)
     case RDMA_CM_EVENT_UNREACHABLE:
         return event->status < 0 ? event->status : -EHOSTUNREACH;
     default:
-        return end->called;
+        return endpoint->called;
     }
 }
 
@@ -228,7 +228,7 @@ void verbs_cm_work(struct transport_port *port)
     struct rdma_cm_event *event;
 
     while (port->cm != NULL && rdma_get_cm_event(port->cm->channel, &event) == 0) {
-        struct verbs_end *end = event->id->context;
+        struct verbs_endpoint *endpoint = event->id->context;
 
         if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
             struct rdma_cm_event request = *event;
@@ -243,47 +243,47 @@ void verbs_cm_work(struct transport_port *port)
             keep_caller(port->cm, &request);
             continue;
         }
-        if (end != NULL)
-            end->called = go_on(end, event);
+        if (endpoint != NULL)
+            endpoint->called = go_on(endpoint, event);
         rdma_ack_cm_event(event);
     }
 }
 
 /* --- ends --- */
 
-uint64_t verbs_cm_token(const struct verbs_end *end)
+uint64_t verbs_cm_token(const struct verbs_endpoint *endpoint)
 {
-    struct verbs_cm *cm = end->lane->port->cm;
+    struct verbs_cm *cm = endpoint->lane->port->cm;
     uint64_t token = 0;
 
-    if (end->source || end->lane->options.connect != VERBS_CONNECT_CM || cm == NULL)
+    if (endpoint->source || endpoint->lane->options.connect != VERBS_CONNECT_CM || cm == NULL)
         return 0;
-    drop(cm, end);
+    drop(cm, endpoint);
     /* Without room for it the call is refused, which the source tells. */
     if (getrandom(&token, sizeof token, 0) != (ssize_t)sizeof token || token == 0 ||
-        verbs_callers_expect(&cm->callers, end, token) < 0)
+        verbs_callers_expect(&cm->callers, endpoint, token) < 0)
         return 0;
     return token;
 }
 
-static void set_options(const struct verbs_end *end, struct rdma_cm_id *id)
+static void set_options(const struct verbs_endpoint *endpoint, struct rdma_cm_id *id)
 {
-    uint8_t tos = end->lane->options.traffic_class;
-    uint8_t timeout = end->lane->options.timeout;
+    uint8_t tos = endpoint->lane->options.traffic_class;
+    uint8_t timeout = endpoint->lane->options.timeout;
 
     /* Refinements, which old kernels do not have. */
     rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos);
     rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
 }
 
-int verbs_cm_begin(struct verbs_end *end, struct err *err)
+int verbs_cm_begin(struct verbs_endpoint *endpoint, struct err *err)
 {
-    struct transport_port *port = end->lane->port;
-    const struct verbs_reach *partner = &end->need.partner;
+    struct transport_port *port = endpoint->lane->port;
+    const struct verbs_address *partner = &endpoint->config.partner;
     struct sockaddr_storage from;
     struct sockaddr_storage to = address_of(partner->ip, partner->cm_port);
 
-    end->called = -EAGAIN;
+    endpoint->called = -EAGAIN;
     if (port->cm == NULL)
         return err_set(err, -ENOTSUP,
                        "%s: connect: cm is not possible: the port has no IP address, or this host "
@@ -293,78 +293,79 @@ int verbs_cm_begin(struct verbs_end *end, struct err *err)
         return err_set(err, -ENOTSUP,
                        "%s: connect: cm is not possible: rank %u's port has no IP address, or its "
                        "host no rdma_cm (`modprobe rdma_ucm`); use connect: exchange",
-                       port->label, verbs_end_partner(end));
-    if (!end->source)
+                       port->label, verbs_endpoint_partner(endpoint));
+    if (!endpoint->source)
         return 0;
     from = own_address(port);
-    if (rdma_create_id(port->cm->channel, &end->pair->id, end, RDMA_PS_TCP) == 0) {
-        set_options(end, end->pair->id);
-        if (rdma_resolve_addr(end->pair->id, (struct sockaddr *)&from, (struct sockaddr *)&to,
+    if (rdma_create_id(port->cm->channel, &endpoint->qp->id, endpoint, RDMA_PS_TCP) == 0) {
+        set_options(endpoint, endpoint->qp->id);
+        if (rdma_resolve_addr(endpoint->qp->id, (struct sockaddr *)&from, (struct sockaddr *)&to,
                               RESOLVE_MS) == 0)
             return 0;
     }
     return err_set(err, -errno, "%s: rdma_cm can't find a way to rank %u: %s", port->label,
-                   verbs_end_partner(end), strerror(errno));
+                   verbs_endpoint_partner(endpoint), strerror(errno));
 }
 
 /* Answers this end's call, if it has come. */
-static int answer(struct verbs_end *end)
+static int answer(struct verbs_endpoint *endpoint)
 {
-    struct verbs_cm *cm = end->lane->port->cm;
+    struct verbs_cm *cm = endpoint->lane->port->cm;
     struct rdma_conn_param param;
     struct greeting greeting = {0};
     struct err err = {""};
     struct rdma_cm_id *id;
     int rc;
 
-    id = verbs_callers_take(&cm->callers, end, &end->pair->partner);
+    id = verbs_callers_take(&cm->callers, endpoint, &endpoint->qp->partner);
     if (id == NULL)
         return -EAGAIN;
-    end->pair->id = id;
-    id->context = end;
-    set_options(end, end->pair->id);
-    rc = verbs_pair_make_queue(end->pair, &end->lane->options, &err);
+    endpoint->qp->id = id;
+    id->context = endpoint;
+    set_options(endpoint, endpoint->qp->id);
+    rc = verbs_qp_create(endpoint->qp, &endpoint->lane->options, &err);
     if (rc == 0)
-        rc = make_ready(end->pair);
+        rc = make_ready(endpoint->qp);
     if (rc < 0)
         return rc;
-    greeting.number = end->pair->qp->qp_num;
-    param = parameters(end, &greeting);
-    return rdma_accept(end->pair->id, &param) == 0 ? -EAGAIN : -errno;
+    greeting.number = endpoint->qp->ibv->qp_num;
+    param = parameters(endpoint, &greeting);
+    return rdma_accept(endpoint->qp->id, &param) == 0 ? -EAGAIN : -errno;
 }
 
-static void learn_mtu(struct verbs_pair *pair)
+static void learn_mtu(struct verbs_qp *qp)
 {
     struct ibv_qp_init_attr queues;
     struct ibv_qp_attr attributes;
 
-    if (ibv_query_qp(pair->qp, &attributes, IBV_QP_PATH_MTU, &queues) == 0)
-        pair->mtu = (uint16_t)verbs_mtu_bytes(attributes.path_mtu);
+    if (ibv_query_qp(qp->ibv, &attributes, IBV_QP_PATH_MTU, &queues) == 0)
+        qp->mtu = (uint16_t)verbs_mtu_bytes(attributes.path_mtu);
 }
 
-int verbs_cm_advance(struct verbs_end *end, struct err *err)
+int verbs_cm_advance(struct verbs_endpoint *endpoint, struct err *err)
 {
-    if (!end->source && end->called == -EAGAIN && end->pair->id == NULL) {
-        int rc = answer(end);
+    if (!endpoint->source && endpoint->called == -EAGAIN && endpoint->qp->id == NULL) {
+        int rc = answer(endpoint);
 
         if (rc != -EAGAIN)
-            end->called = rc;
+            endpoint->called = rc;
     }
-    if (end->called == -EAGAIN)
+    if (endpoint->called == -EAGAIN)
         return -EAGAIN;
-    if (end->called < 0)
-        return err_set(err, end->called, "%s: rdma_cm did not connect to rank %u: %s",
-                       end->lane->port->label, verbs_end_partner(end), strerror(-end->called));
-    learn_mtu(end->pair);
+    if (endpoint->called < 0)
+        return err_set(err, endpoint->called, "%s: rdma_cm did not connect to rank %u: %s",
+                       endpoint->lane->port->label, verbs_endpoint_partner(endpoint),
+                       strerror(-endpoint->called));
+    learn_mtu(endpoint->qp);
     return 0;
 }
 
-void verbs_link_end(struct verbs_end *end)
+void verbs_link_end(struct verbs_endpoint *endpoint)
 {
-    struct verbs_cm *cm = end->lane->port->cm;
+    struct verbs_cm *cm = endpoint->lane->port->cm;
 
     if (cm != NULL)
-        drop(cm, end);
-    if (end->pair != NULL && end->pair->id != NULL)
-        end->pair->id->context = NULL;
+        drop(cm, endpoint);
+    if (endpoint->qp != NULL && endpoint->qp->id != NULL)
+        endpoint->qp->id->context = NULL;
 }

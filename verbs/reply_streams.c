@@ -15,18 +15,18 @@
 /* As the flow, but its counts are its own. */
 static void begin_back(struct verbs_lane *lane, uint32_t place, const struct lane_flow *flow)
 {
-    lane->backs[place] = *flow;
-    lane->backs[place].side = &lane->back_sides[place];
+    lane->replies[place] = *flow;
+    lane->replies[place].side = &lane->reply_sides[place];
 }
 
-int verbs_backs_make(struct verbs_lane *lane)
+int verbs_replies_make(struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
     size_t count = (size_t)request->send_count + request->receive_count + 1;
 
-    lane->backs = calloc(count, sizeof *lane->backs);
-    lane->back_sides = calloc(count, sizeof *lane->back_sides);
-    if (lane->backs == NULL || lane->back_sides == NULL)
+    lane->replies = calloc(count, sizeof *lane->replies);
+    lane->reply_sides = calloc(count, sizeof *lane->reply_sides);
+    if (lane->replies == NULL || lane->reply_sides == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < request->send_count; i++)
         begin_back(lane, i, &request->sends[i]);
@@ -35,49 +35,50 @@ int verbs_backs_make(struct verbs_lane *lane)
     return 0;
 }
 
-void verbs_backs_free(struct verbs_lane *lane)
+void verbs_replies_free(struct verbs_lane *lane)
 {
-    free(lane->backs);
-    free(lane->back_sides);
+    free(lane->replies);
+    free(lane->reply_sides);
 }
 
 /* What an unreliable service lost has not come; nor has, in time, what came behind a later one. */
-static bool has_come(const struct verbs_in *in, uint64_t behind)
+static bool has_come(const struct verbs_receiver *receiver, uint64_t behind)
 {
-    return in->end.lane->reliable ||
-           (behind <= SEEN_BITS && (in->check.seen >> (behind - 1) & 1) != 0);
+    return receiver->endpoint.lane->reliable ||
+           (behind <= SEEN_BITS && (receiver->verifier.seen >> (behind - 1) & 1) != 0);
 }
 
-static void answer(const struct verbs_in *in, struct verbs_out *out, int64_t now_ns)
+static void answer(const struct verbs_receiver *receiver, struct verbs_sender *sender,
+                   int64_t now_ns)
 {
-    uint64_t due = in->check.at.sequence;
+    uint64_t due = receiver->verifier.at.sequence;
 
-    while (out->at.sequence < due) {
-        if (!has_come(in, due - out->at.sequence))
-            verbs_out_skip(out, 1);
-        else if (verbs_out_post(out, 1, now_ns) == 0)
+    while (sender->at.sequence < due) {
+        if (!has_come(receiver, due - sender->at.sequence))
+            verbs_sender_skip(sender, 1);
+        else if (verbs_sender_post(sender, 1, now_ns) == 0)
             break;
     }
-    if (in->end.ended && out->at.sequence == due)
-        out->stopping = true;
+    if (receiver->endpoint.finished && sender->at.sequence == due)
+        sender->stopping = true;
 }
 
-void verbs_backs_answer(struct verbs_lane *lane, int64_t now_ns)
+void verbs_replies_send(struct verbs_lane *lane, int64_t now_ns)
 {
     const struct lane_request *request = &lane->lane.request;
 
     for (uint32_t i = 0; i < request->receive_count; i++)
-        answer(&lane->ins[i], &lane->outs[request->send_count + i], now_ns);
+        answer(&lane->receivers[i], &lane->senders[request->send_count + i], now_ns);
 }
 
-void verbs_backs_end(struct verbs_lane *lane, int64_t now_ns)
+void verbs_streams_finish(struct verbs_lane *lane, int64_t now_ns)
 {
-    for (unsigned i = 0; i < lane->out_count; i++) {
-        struct verbs_out *out = &lane->outs[i];
+    for (unsigned i = 0; i < lane->sender_count; i++) {
+        struct verbs_sender *sender = &lane->senders[i];
 
-        if (!out->end.ended && out->stopping)
-            verbs_out_finish(out, now_ns);
-        lane->outs_ended += out->end.ended && !out->closed;
-        out->closed = out->end.ended;
+        if (!sender->endpoint.finished && sender->stopping)
+            verbs_sender_finish(sender, now_ns);
+        lane->senders_finished += sender->endpoint.finished && !sender->closed;
+        sender->closed = sender->endpoint.finished;
     }
 }

@@ -30,7 +30,7 @@ struct transit {
     bool through;
 };
 
-struct verbs_steps {
+struct verbs_schedule {
     struct stepper *stepper;
     struct ibv_mr *memory;
     struct transit *sends; /* of the present step, as the stepper's */
@@ -39,7 +39,7 @@ struct verbs_steps {
 
 /* --- preparation --- */
 
-int verbs_steps_check(const struct verbs_lane *lane, struct err *err)
+int verbs_schedule_check(const struct verbs_lane *lane, struct err *err)
 {
     const struct verbs_options *options = &lane->options;
     const char *label = lane->port->label;
@@ -54,58 +54,58 @@ int verbs_steps_check(const struct verbs_lane *lane, struct err *err)
     return 0;
 }
 
-uint32_t verbs_steps_piece(const struct verbs_lane *lane)
+uint32_t verbs_schedule_piece(const struct verbs_lane *lane)
 {
     uint64_t most = lane->lane.request.stepper->most_bytes;
 
     return VERBS_HEADER_BYTES + (most < PIECE_BYTES ? (uint32_t)most : PIECE_BYTES);
 }
 
-int verbs_steps_make(struct verbs_lane *lane)
+int verbs_schedule_make(struct verbs_lane *lane)
 {
     struct stepper *stepper = lane->lane.request.stepper;
-    struct verbs_steps *steps = calloc(1, sizeof *steps);
+    struct verbs_schedule *schedule = calloc(1, sizeof *schedule);
 
-    if (steps == NULL)
+    if (schedule == NULL)
         return -ENOMEM;
-    lane->steps = steps;
-    steps->stepper = stepper;
-    steps->sends = calloc((size_t)stepper->most_sends + 1, sizeof *steps->sends);
-    steps->receives = calloc((size_t)stepper->most_receives + 1, sizeof *steps->receives);
-    return steps->sends == NULL || steps->receives == NULL ? -ENOMEM : 0;
+    lane->schedule = schedule;
+    schedule->stepper = stepper;
+    schedule->sends = calloc((size_t)stepper->most_sends + 1, sizeof *schedule->sends);
+    schedule->receives = calloc((size_t)stepper->most_receives + 1, sizeof *schedule->receives);
+    return schedule->sends == NULL || schedule->receives == NULL ? -ENOMEM : 0;
 }
 
-int verbs_steps_register(struct verbs_lane *lane, struct err *err)
+int verbs_schedule_register(struct verbs_lane *lane, struct err *err)
 {
-    struct verbs_steps *steps = lane->steps;
+    struct verbs_schedule *schedule = lane->schedule;
     const struct stepper *stepper = lane->lane.request.stepper;
 
-    if (steps == NULL)
+    if (schedule == NULL)
         return 0;
-    steps->memory = ibv_reg_mr(lane->port->pd, stepper->memory, stepper->memory_bytes, 0);
-    if (steps->memory == NULL)
+    schedule->memory = ibv_reg_mr(lane->port->pd, stepper->memory, stepper->memory_bytes, 0);
+    if (schedule->memory == NULL)
         return verbs_refuse_region(lane->port->label, stepper->memory_bytes, errno, err);
     return 0;
 }
 
-void verbs_steps_free(struct verbs_lane *lane)
+void verbs_schedule_free(struct verbs_lane *lane)
 {
-    if (lane->steps == NULL)
+    if (lane->schedule == NULL)
         return;
-    if (lane->steps->memory != NULL)
-        ibv_dereg_mr(lane->steps->memory);
-    free(lane->steps->sends);
-    free(lane->steps->receives);
-    free(lane->steps);
+    if (lane->schedule->memory != NULL)
+        ibv_dereg_mr(lane->schedule->memory);
+    free(lane->schedule->sends);
+    free(lane->schedule->receives);
+    free(lane->schedule);
 }
 
 /* --- a message --- */
 
-static struct verbs_header make_header(const struct verbs_steps *steps,
+static struct verbs_header make_header(const struct verbs_schedule *schedule,
                                        const struct stepper_message *message,
                                        const struct verbs_script *script, uint64_t sequence)
 {
-    bool meeting = steps->stepper->meeting;
+    bool meeting = schedule->stepper->meeting;
 
     return (struct verbs_header){
         .kind = VERBS_KIND_MESSAGE,
@@ -114,7 +114,7 @@ static struct verbs_header make_header(const struct verbs_steps *steps,
         .length = htonl((uint32_t)message->bytes),
         .src = htons(script->src),
         .dst = htons(script->dst),
-        .zero = meeting ? htons((uint16_t)(MEETING | steps->stepper->bits)) : 0,
+        .zero = meeting ? htons((uint16_t)(MEETING | schedule->stepper->bits)) : 0,
     };
 }
 
@@ -139,31 +139,31 @@ static bool waits(const struct stepper_message *messages, const struct transit *
            !(transits[after].begun && transits[after].moved == messages[after].bytes);
 }
 
-static bool has_room(struct verbs_out *out)
+static bool has_room(struct verbs_sender *sender)
 {
-    if (out->at.sequence < out->allowed && out->at.sequence - out->done < out->span)
+    if (sender->at.sequence < sender->allowed && sender->at.sequence - sender->done < sender->span)
         return true;
-    out->waits++;
+    sender->waits++;
     return false;
 }
 
 /* Posts a piece of so many bytes, the message's last or not. True: its memory may be used again. */
-static bool post_piece(struct verbs_out *out, const struct stepper_message *message,
+static bool post_piece(struct verbs_sender *sender, const struct stepper_message *message,
                        const struct transit *transit, uint32_t bytes)
 {
-    const struct verbs_steps *steps = out->end.lane->steps;
-    const struct verbs_pair *pair = out->end.pair;
+    const struct verbs_schedule *schedule = sender->endpoint.lane->schedule;
+    const struct verbs_qp *qp = sender->endpoint.qp;
     struct verbs_header *header =
-        (struct verbs_header *)(void *)(pair->headers + (size_t)out->next * VERBS_HEADER_STRIDE);
+        (struct verbs_header *)(void *)(qp->headers + (size_t)sender->next * VERBS_HEADER_STRIDE);
     struct ibv_sge parts[] = {
-        {.addr = (uintptr_t)header, .length = VERBS_HEADER_BYTES, .lkey = pair->range.lkey},
-        {.addr = (uintptr_t)stepper_at(steps->stepper, message) + transit->moved,
+        {.addr = (uintptr_t)header, .length = VERBS_HEADER_BYTES, .lkey = qp->range.lkey},
+        {.addr = (uintptr_t)stepper_at(schedule->stepper, message) + transit->moved,
          .length = bytes,
-         .lkey = steps->memory->lkey},
+         .lkey = schedule->memory->lkey},
     };
-    bool whole = VERBS_HEADER_BYTES + bytes <= pair->inline_bytes;
+    bool whole = VERBS_HEADER_BYTES + bytes <= qp->inline_bytes;
     struct ibv_send_wr work = {
-        .wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, out->at.sequence + 1),
+        .wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, sender->at.sequence + 1),
         .sg_list = parts,
         .num_sge = bytes > 0 ? 2 : 1,
         .opcode = IBV_WR_SEND,
@@ -172,46 +172,46 @@ static bool post_piece(struct verbs_out *out, const struct stepper_message *mess
     struct ibv_send_wr *bad;
     int code;
 
-    *header = make_header(steps, message, &out->end.script, out->at.sequence);
-    code = ibv_post_send(pair->qp, &work, &bad);
+    *header = make_header(schedule, message, &sender->endpoint.script, sender->at.sequence);
+    code = ibv_post_send(qp->ibv, &work, &bad);
     if (code != 0)
-        verbs_fault_post(&out->end, code);
-    out->next = out->next + 1 == out->span ? 0 : out->next + 1;
-    out->at.sequence++;
-    out->at.before += VERBS_HEADER_BYTES + bytes;
+        verbs_fault_post(&sender->endpoint, code);
+    sender->next = sender->next + 1 == sender->span ? 0 : sender->next + 1;
+    sender->at.sequence++;
+    sender->at.before += VERBS_HEADER_BYTES + bytes;
     return whole;
 }
 
-static bool is_handed_over(const struct verbs_out *out, const struct transit *transit,
+static bool is_handed_over(const struct verbs_sender *sender, const struct transit *transit,
                            const struct stepper_message *message)
 {
-    return transit->begun && transit->moved == message->bytes && out->done >= transit->awaited;
+    return transit->begun && transit->moved == message->bytes && sender->done >= transit->awaited;
 }
 
 /* Whether something was posted, or is handed over. */
 static bool push(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
 {
-    struct verbs_steps *steps = lane->steps;
-    const struct stepper_message *message = &steps->stepper->sends[place];
-    struct verbs_out *out = &lane->outs[message->flow];
-    struct transit *transit = &steps->sends[place];
-    struct flow_side *side = out->end.flow->side;
+    struct verbs_schedule *schedule = lane->schedule;
+    const struct stepper_message *message = &schedule->stepper->sends[place];
+    struct verbs_sender *sender = &lane->senders[message->flow];
+    struct transit *transit = &schedule->sends[place];
+    struct flow_side *side = sender->endpoint.flow->side;
     bool moved = false;
 
-    while (!(transit->begun && transit->moved == message->bytes) && has_room(out) &&
-           !out->end.failed) {
-        uint32_t bytes = piece_of(message, transit, out->end.theirs.stride);
+    while (!(transit->begun && transit->moved == message->bytes) && has_room(sender) &&
+           !sender->endpoint.failed) {
+        uint32_t bytes = piece_of(message, transit, sender->endpoint.theirs.stride);
 
-        if (!post_piece(out, message, transit, bytes))
-            transit->awaited = out->at.sequence;
+        if (!post_piece(sender, message, transit, bytes))
+            transit->awaited = sender->at.sequence;
         transit->moved += bytes;
         transit->begun = moved = true;
-        stepper_account(steps->stepper, side, bytes, transit->moved == message->bytes);
+        stepper_account(schedule->stepper, side, bytes, transit->moved == message->bytes);
         side->intended = side->live.payload_bytes;
         stepper_note_time(side, now_ns);
     }
-    transit->through = is_handed_over(out, transit, message);
-    steps->stepper->sends_left -= transit->through;
+    transit->through = is_handed_over(sender, transit, message);
+    schedule->stepper->sends_left -= transit->through;
     return moved || transit->through;
 }
 
@@ -224,66 +224,67 @@ struct piece {
 
 /* Is it the piece that is due, and all of it? What lies behind a shorter one is another message's.
  */
-static bool judge(struct verbs_in *in, const struct stepper_message *message,
+static bool judge(struct verbs_receiver *receiver, const struct stepper_message *message,
                   const struct piece *piece)
 {
     const struct verbs_header *header = piece->header;
-    struct verbs_steps *steps = in->end.lane->steps;
-    struct verbs_header due = make_header(steps, message, &in->end.script, in->check.at.sequence);
+    struct verbs_schedule *schedule = receiver->endpoint.lane->schedule;
+    struct verbs_header due =
+        make_header(schedule, message, &receiver->endpoint.script, receiver->verifier.at.sequence);
     uint16_t bits = ntohs(header->zero);
 
     if (piece->came != piece->due) {
-        in->end.flow->side->corrupted++;
-        err_set(&in->end.lane->lane.error, -EBADMSG,
-                "rank %u sent a piece of %u bytes where one of %u was due", in->end.flow->src,
-                piece->came, piece->due);
+        receiver->endpoint.flow->side->corrupted++;
+        err_set(&receiver->endpoint.lane->lane.error, -EBADMSG,
+                "rank %u sent a piece of %u bytes where one of %u was due",
+                receiver->endpoint.flow->src, piece->came, piece->due);
         return false;
     }
-    if (steps->stepper->meeting && (bits & MEETING) != 0) {
-        stepper_hear(steps->stepper, (uint8_t)(bits & ~MEETING));
+    if (schedule->stepper->meeting && (bits & MEETING) != 0) {
+        stepper_hear(schedule->stepper, (uint8_t)(bits & ~MEETING));
         due.zero = header->zero;
     }
     if (memcmp(&due, header, sizeof due) == 0)
         return true;
-    in->end.flow->side->corrupted++;
-    err_set(&in->end.lane->lane.error, -EBADMSG,
+    receiver->endpoint.flow->side->corrupted++;
+    err_set(&receiver->endpoint.lane->lane.error, -EBADMSG,
             "rank %u sent piece %u of a message of %u bytes (kind %02x, %04x) where piece %u, of "
             "%u bytes, was due",
-            in->end.flow->src, ntohl(header->sequence), ntohl(header->length), header->kind, bits,
-            ntohl(due.sequence), ntohl(due.length));
+            receiver->endpoint.flow->src, ntohl(header->sequence), ntohl(header->length),
+            header->kind, bits, ntohl(due.sequence), ntohl(due.length));
     return false;
 }
 
 /* Whether something was taken. */
 static bool pull(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
 {
-    struct verbs_steps *steps = lane->steps;
-    const struct stepper_message *message = &steps->stepper->receives[place];
-    struct verbs_in *in = &lane->ins[message->flow];
-    struct transit *transit = &steps->receives[place];
+    struct verbs_schedule *schedule = lane->schedule;
+    const struct stepper_message *message = &schedule->stepper->receives[place];
+    struct verbs_receiver *receiver = &lane->receivers[message->flow];
+    struct transit *transit = &schedule->receives[place];
     const uint8_t *data;
     bool moved = false;
     uint32_t came;
 
-    while (!transit->through && (data = verbs_in_arrived(in, &came)) != NULL) {
-        uint32_t bytes = piece_of(message, transit, in->end.pair->need.stride);
+    while (!transit->through && (data = verbs_receiver_arrived(receiver, &came)) != NULL) {
+        uint32_t bytes = piece_of(message, transit, receiver->endpoint.qp->config.stride);
         struct piece piece = {(const struct verbs_header *)(const void *)data, came,
                               VERBS_HEADER_BYTES + bytes};
 
-        if (!judge(in, message, &piece))
+        if (!judge(receiver, message, &piece))
             return false;
         if (bytes > 0)
-            memcpy(stepper_at(steps->stepper, message) + transit->moved, data + VERBS_HEADER_BYTES,
-                   bytes);
-        verbs_in_took(in, VERBS_HEADER_BYTES + bytes);
+            memcpy(stepper_at(schedule->stepper, message) + transit->moved,
+                   data + VERBS_HEADER_BYTES, bytes);
+        verbs_receiver_took(receiver, VERBS_HEADER_BYTES + bytes);
         transit->moved += bytes;
         transit->begun = moved = true;
         transit->through = transit->moved == message->bytes;
-        stepper_account(steps->stepper, in->end.flow->side, bytes, transit->through);
-        stepper_note_time(in->end.flow->side, now_ns);
+        stepper_account(schedule->stepper, receiver->endpoint.flow->side, bytes, transit->through);
+        stepper_note_time(receiver->endpoint.flow->side, now_ns);
         lane->lane.arrived_ns = now_ns;
     }
-    steps->stepper->receives_left -= moved && transit->through;
+    schedule->stepper->receives_left -= moved && transit->through;
     return moved;
 }
 
@@ -291,47 +292,49 @@ static bool pull(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
 
 static bool push_all(struct verbs_lane *lane, int64_t now_ns)
 {
-    struct verbs_steps *steps = lane->steps;
+    struct verbs_schedule *schedule = lane->schedule;
     bool moved = false;
 
-    for (uint32_t i = 0; steps->stepper->sends_left > 0 && i < steps->stepper->send_count; i++)
-        if (!steps->sends[i].through && !waits(steps->stepper->sends, steps->sends, i))
+    for (uint32_t i = 0; schedule->stepper->sends_left > 0 && i < schedule->stepper->send_count;
+         i++)
+        if (!schedule->sends[i].through && !waits(schedule->stepper->sends, schedule->sends, i))
             moved = push(lane, i, now_ns) || moved;
     return moved;
 }
 
 static bool pull_all(struct verbs_lane *lane, int64_t now_ns)
 {
-    struct verbs_steps *steps = lane->steps;
+    struct verbs_schedule *schedule = lane->schedule;
     bool moved = false;
 
-    for (uint32_t i = 0; steps->stepper->receives_left > 0 && i < steps->stepper->receive_count;
-         i++)
-        if (!steps->receives[i].through && !waits(steps->stepper->receives, steps->receives, i))
+    for (uint32_t i = 0;
+         schedule->stepper->receives_left > 0 && i < schedule->stepper->receive_count; i++)
+        if (!schedule->receives[i].through &&
+            !waits(schedule->stepper->receives, schedule->receives, i))
             moved = pull(lane, i, now_ns) || moved;
     return moved;
 }
 
-static void open_step(struct verbs_steps *steps)
+static void open_step(struct verbs_schedule *schedule)
 {
-    const struct stepper *stepper = steps->stepper;
+    const struct stepper *stepper = schedule->stepper;
 
     for (uint32_t i = 0; i < stepper->send_count; i++)
-        steps->sends[i] = (struct transit){0};
+        schedule->sends[i] = (struct transit){0};
     for (uint32_t i = 0; i < stepper->receive_count; i++)
-        steps->receives[i] = (struct transit){0};
+        schedule->receives[i] = (struct transit){0};
 }
 
 /* All that was open is through. */
 static void go_on(struct verbs_lane *lane)
 {
-    struct verbs_steps *steps = lane->steps;
-    enum stepper_state state = stepper_next(steps->stepper);
+    struct verbs_schedule *schedule = lane->schedule;
+    enum stepper_state state = stepper_next(schedule->stepper);
 
     if (state == STEPPER_OPEN)
-        open_step(steps);
+        open_step(schedule);
     if (state == STEPPER_WRONG)
-        lane->lane.error = steps->stepper->error;
+        lane->lane.error = schedule->stepper->error;
 }
 
 static bool is_broken(const struct verbs_lane *lane)
@@ -342,20 +345,20 @@ static bool is_broken(const struct verbs_lane *lane)
 /* As far as it gets; true: something moved. */
 static bool run_steps(struct verbs_lane *lane, int64_t now_ns)
 {
-    struct verbs_steps *steps = lane->steps;
+    struct verbs_schedule *schedule = lane->schedule;
     bool moved = false;
 
     for (unsigned turn = 0; turn < TURNS && !is_broken(lane); turn++) {
         bool pushed, pulled;
 
-        if (stepper_is_through(steps->stepper))
+        if (stepper_is_through(schedule->stepper))
             go_on(lane);
-        if (steps->stepper->busy || steps->stepper->ended)
+        if (schedule->stepper->busy || schedule->stepper->ended)
             return true;
         pushed = push_all(lane, now_ns);
         pulled = pull_all(lane, now_ns);
         moved = moved || pushed || pulled;
-        if (!pushed && !pulled && !stepper_is_through(steps->stepper))
+        if (!pushed && !pulled && !stepper_is_through(schedule->stepper))
             break;
     }
     return moved;
@@ -364,26 +367,26 @@ static bool run_steps(struct verbs_lane *lane, int64_t now_ns)
 /* Behind the last barrier comes nothing but the end marks. */
 static void say_goodbye(struct verbs_lane *lane, int64_t now_ns)
 {
-    for (unsigned i = 0; i < lane->out_count; i++)
-        lane->outs[i].stopping = true;
-    for (unsigned i = 0; i < lane->in_count; i++)
-        if (!lane->ins[i].marked && lane->ins[i].arrived > 0)
-            verbs_in_take_mark(&lane->ins[i]);
-    verbs_backs_end(lane, now_ns);
+    for (unsigned i = 0; i < lane->sender_count; i++)
+        lane->senders[i].stopping = true;
+    for (unsigned i = 0; i < lane->receiver_count; i++)
+        if (!lane->receivers[i].eof_seen && lane->receivers[i].arrived > 0)
+            verbs_receiver_take_eof(&lane->receivers[i]);
+    verbs_streams_finish(lane, now_ns);
 }
 
-int64_t verbs_steps_send(struct verbs_lane *lane, int64_t now_ns)
+int64_t verbs_schedule_send(struct verbs_lane *lane, int64_t now_ns)
 {
-    struct verbs_steps *steps = lane->steps;
+    struct verbs_schedule *schedule = lane->schedule;
     bool moved = false;
 
-    if (!steps->stepper->begun) {
-        stepper_begin(steps->stepper);
-        open_step(steps);
+    if (!schedule->stepper->begun) {
+        stepper_begin(schedule->stepper);
+        open_step(schedule);
     }
-    if (!steps->stepper->ended)
+    if (!schedule->stepper->ended)
         moved = run_steps(lane, now_ns);
-    if (steps->stepper->ended)
+    if (schedule->stepper->ended)
         say_goodbye(lane, now_ns);
     return moved && !is_broken(lane) ? now_ns + 1 : CLOCK_NEVER;
 }

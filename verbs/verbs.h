@@ -8,7 +8,7 @@
  * - Receivers verify what arrives (message.h says what is compared) and give credit for places that
  *   are free again, so that nothing is sent that has no place.
  * - A load at layer 1 becomes a payload rate by what a message's packets cost on the line.
- * - At stop each stream sends an end mark.
+ * - At stop each stream sends an end eof.
  */
 #ifndef VERBS_VERBS_H
 #define VERBS_VERBS_H

@@ -16,7 +16,7 @@
 struct bench {
     struct verbs_script script;
     struct verbs_cursor at;
-    struct verbs_check check;
+    struct verbs_verifier verifier;
     struct flow_side side;
     struct port_count count;
     uint8_t message[ROOM];
@@ -36,9 +36,9 @@ static void begin(const uint32_t *sizes, uint32_t count, uint64_t total)
                                          .src = 65535,
                                          .dst = 7};
     verbs_cursor_start(&bench.at, &bench.script);
-    bench.check = (struct verbs_check){
+    bench.verifier = (struct verbs_verifier){
         .script = bench.script, .side = &bench.side, .count = &bench.count, .reliable = true};
-    verbs_check_start(&bench.check);
+    verbs_verify_start(&bench.verifier);
 }
 
 /* The present message as a source gathers it; returns its length and goes on. */
@@ -67,7 +67,7 @@ static void whole_messages_count(void **state)
         uint32_t length = make();
 
         bytes += length;
-        assert_true(verbs_check_message(&bench.check, bench.message, length));
+        assert_true(verbs_verify_message(&bench.verifier, bench.message, length));
     }
     assert_int_equal(bench.side.live.messages, 40);
     assert_int_equal(bench.side.live.payload_bytes, bytes);
@@ -132,13 +132,13 @@ static void drawn_sizes_are_known_to_both_ends(void **state)
 
     (void)state;
     begin(mixed, 1, FLOW_ENDLESS);
-    bench.script.drawn = bench.check.script.drawn = draw_sizes(7, 3, 50000);
+    bench.script.drawn = bench.verifier.script.drawn = draw_sizes(7, 3, 50000);
     verbs_cursor_start(&bench.at, &bench.script);
-    verbs_check_start(&bench.check);
+    verbs_verify_start(&bench.verifier);
     for (uint32_t i = 0; i < 500; i++) {
         uint32_t length = make();
 
-        assert_true(verbs_check_message(&bench.check, bench.message, length));
+        assert_true(verbs_verify_message(&bench.verifier, bench.message, length));
         least = length < least ? length : least;
         most = length > most ? length : most;
     }
@@ -155,33 +155,33 @@ static void a_number_tells_what_is_missing(void **state)
 
     (void)state;
     begin(size, 1, FLOW_ENDLESS);
-    bench.check.reliable = false;
-    assert_false(verbs_check_gap(&bench.check, 0, 4));
-    assert_true(verbs_check_message(&bench.check, bench.message, make()));
+    bench.verifier.reliable = false;
+    assert_false(verbs_verify_gap(&bench.verifier, 0, 4));
+    assert_true(verbs_verify_message(&bench.verifier, bench.message, make()));
     for (int i = 0; i < 4; i++)
         make();
-    assert_false(verbs_check_gap(&bench.check, 4, 4));
-    assert_true(verbs_check_message(&bench.check, bench.message, 4));
-    assert_int_equal(bench.check.missed, 3);
-    assert_int_equal(bench.check.at.sequence, 5);
-    assert_true(verbs_check_gap(&bench.check, 2, 4)); /* it comes after all */
-    assert_int_equal(bench.check.missed, 2);
+    assert_false(verbs_verify_gap(&bench.verifier, 4, 4));
+    assert_true(verbs_verify_message(&bench.verifier, bench.message, 4));
+    assert_int_equal(bench.verifier.missed, 3);
+    assert_int_equal(bench.verifier.at.sequence, 5);
+    assert_true(verbs_verify_gap(&bench.verifier, 2, 4)); /* it comes after all */
+    assert_int_equal(bench.verifier.missed, 2);
     assert_int_equal(bench.side.reordered, 1);
-    assert_int_equal(bench.check.at.sequence, 5);
+    assert_int_equal(bench.verifier.at.sequence, 5);
 }
 
 static void every_wrong_byte_is_counted(void **state)
 {
     (void)state;
     begin(mixed, MIXED, FLOW_ENDLESS);
-    bench.check.whole = true;
+    bench.verifier.whole = true;
     for (unsigned i = 0; i < MIXED; i++) {
         uint32_t length = make();
         uint64_t before = bench.side.corrupted;
 
         bench.message[length / 2] ^= 0x40;
         bench.message[length - 1] ^= 1;
-        verbs_check_message(&bench.check, bench.message, length);
+        verbs_verify_message(&bench.verifier, bench.message, length);
         assert_int_equal(bench.side.corrupted - before, length == 1 ? 1 : 2);
     }
     assert_int_equal(bench.side.live.messages, 0);
@@ -201,7 +201,7 @@ static void samples_find_damage(void **state)
         uint64_t before = bench.side.corrupted;
 
         bench.message[30000] ^= 1;
-        verbs_check_message(&bench.check, bench.message, length);
+        verbs_verify_message(&bench.verifier, bench.message, length);
         assert_true(bench.side.corrupted - before <= 1);
         found += bench.side.corrupted > before;
     }
@@ -214,7 +214,7 @@ static void samples_find_damage(void **state)
 
         memset(bench.message + 24000, 0, 8192); /* more than an eighth of the payload away */
         bench.message[length - 3] ^= 4;
-        verbs_check_message(&bench.check, bench.message, length);
+        verbs_verify_message(&bench.verifier, bench.message, length);
         assert_true(bench.side.corrupted > before + 8000);
     }
 }
@@ -228,19 +228,19 @@ static void an_old_message_in_place_is_no_new_one(void **state)
     begin(size, 1, FLOW_ENDLESS);
     memcpy(old, bench.message, make());
     memcpy(old, bench.message, sizeof old);
-    verbs_check_message(&bench.check, bench.message, sizeof old);
+    verbs_verify_message(&bench.verifier, bench.message, sizeof old);
     make();
-    verbs_check_message(&bench.check, old, sizeof old);
+    verbs_verify_message(&bench.verifier, old, sizeof old);
     assert_int_equal(bench.side.live.messages, 1);
     assert_true(bench.side.corrupted > 3000);
     assert_int_equal(bench.side.reordered, 1);
     /* Only the header is new: the payload did not come. */
     begin(size, 1, FLOW_ENDLESS);
-    verbs_check_message(&bench.check, bench.message, make());
+    verbs_verify_message(&bench.verifier, bench.message, make());
     memcpy(old, bench.message, sizeof old);
     make();
     memcpy(old, bench.message, VERBS_HEADER_BYTES);
-    verbs_check_message(&bench.check, old, sizeof old);
+    verbs_verify_message(&bench.verifier, old, sizeof old);
     assert_int_equal(bench.side.live.messages, 1);
 }
 
@@ -249,7 +249,7 @@ static void a_wrong_length_is_all_wrong(void **state)
     (void)state;
     begin(mixed + 5, 1, FLOW_ENDLESS);
     make();
-    verbs_check_message(&bench.check, bench.message, 4000);
+    verbs_verify_message(&bench.verifier, bench.message, 4000);
     assert_int_equal(bench.side.live.messages, 0);
     assert_int_equal(bench.side.live.payload_bytes, 0);
     assert_int_equal(bench.side.corrupted, 4000);
@@ -258,25 +258,25 @@ static void a_wrong_length_is_all_wrong(void **state)
 static void what_is_lost_late_or_twice_is_told_apart(void **state)
 {
     static const uint32_t size[] = {100};
-    uint8_t kept[100];
+    uint8_t cached[100];
 
     (void)state;
     begin(size, 1, FLOW_ENDLESS);
-    bench.check.reliable = false;
-    verbs_check_message(&bench.check, bench.message, make());
+    bench.verifier.reliable = false;
+    verbs_verify_message(&bench.verifier, bench.message, make());
     make(); /* 1: late */
-    memcpy(kept, bench.message, sizeof kept);
+    memcpy(cached, bench.message, sizeof cached);
     make(); /* 2: lost */
-    verbs_check_message(&bench.check, bench.message, make());
-    assert_int_equal(bench.check.missed, 2);
-    verbs_check_message(&bench.check, kept, sizeof kept);
+    verbs_verify_message(&bench.verifier, bench.message, make());
+    assert_int_equal(bench.verifier.missed, 2);
+    verbs_verify_message(&bench.verifier, cached, sizeof cached);
     assert_int_equal(bench.side.reordered, 1);
-    assert_int_equal(bench.check.missed, 1);
-    verbs_check_message(&bench.check, kept, sizeof kept);
+    assert_int_equal(bench.verifier.missed, 1);
+    verbs_verify_message(&bench.verifier, cached, sizeof cached);
     assert_int_equal(bench.side.duplicated, 1);
     for (unsigned i = 0; i < 70; i++)
-        verbs_check_message(&bench.check, bench.message, make());
-    verbs_check_message(&bench.check, kept, sizeof kept);
+        verbs_verify_message(&bench.verifier, bench.message, make());
+    verbs_verify_message(&bench.verifier, cached, sizeof cached);
     assert_int_equal(bench.side.late, 1);
     assert_int_equal(bench.side.live.messages, 73);
     assert_int_equal(bench.side.corrupted, 0);
@@ -286,14 +286,14 @@ static void what_is_lost_late_or_twice_is_told_apart(void **state)
 static void lose_one_in_three(const uint32_t *sizes, uint32_t count, unsigned *came)
 {
     begin(sizes, count, FLOW_ENDLESS);
-    bench.check.reliable = false;
+    bench.verifier.reliable = false;
     *came = 0;
     for (unsigned i = 0; i < 300; i++) {
         uint32_t length = make();
 
         if (i % 3 == 1)
             continue;
-        assert_true(verbs_check_message(&bench.check, bench.message, length));
+        assert_true(verbs_verify_message(&bench.verifier, bench.message, length));
         ++*came;
     }
 }
@@ -310,7 +310,7 @@ static void loss_of_short_messages_is_no_damage(void **state)
         assert_int_equal(bench.side.live.messages, came);
         assert_int_equal(bench.side.corrupted + bench.side.reordered + bench.side.duplicated, 0);
         /* Less than 8 bytes hold no sequence: only the source knows that some are missing. */
-        assert_int_equal(bench.check.missed, lengths[i] < 8 ? 0 : 300 / 3);
+        assert_int_equal(bench.verifier.missed, lengths[i] < 8 ? 0 : 300 / 3);
     }
     lose_one_in_three(both, 2, &came);
     assert_int_equal(bench.side.live.messages, came);
@@ -324,15 +324,15 @@ static void messages_that_are_skipped_are_missed(void **state)
 
     (void)state;
     begin(size, 1, FLOW_ENDLESS);
-    bench.check.reliable = false;
-    verbs_check_skip(&bench.check, 0);
-    assert_int_equal(bench.check.missed, 0);
+    bench.verifier.reliable = false;
+    verbs_verify_skip(&bench.verifier, 0);
+    assert_int_equal(bench.verifier.missed, 0);
     make();
     make();
-    verbs_check_skip(&bench.check, 2);
-    assert_true(verbs_check_message(&bench.check, bench.message, make()));
-    assert_int_equal(bench.check.missed, 2);
-    assert_int_equal(bench.check.at.sequence, 3);
+    verbs_verify_skip(&bench.verifier, 2);
+    assert_true(verbs_verify_message(&bench.verifier, bench.message, make()));
+    assert_int_equal(bench.verifier.missed, 2);
+    assert_int_equal(bench.verifier.at.sequence, 3);
     assert_int_equal(bench.side.corrupted, 0);
 }
 
@@ -342,10 +342,10 @@ static void other_streams_are_foreign(void **state)
 
     (void)state;
     begin(size, 1, FLOW_ENDLESS);
-    bench.check.reliable = false;
+    bench.verifier.reliable = false;
     make();
     bench.message[2] ^= 1; /* the tag */
-    assert_false(verbs_check_message(&bench.check, bench.message, 100));
+    assert_false(verbs_verify_message(&bench.verifier, bench.message, 100));
     assert_int_equal(bench.count.foreign, 1);
     assert_int_equal(bench.side.live.messages + bench.side.corrupted, 0);
 }
@@ -357,15 +357,15 @@ static void a_reader_takes_the_place_from_the_header(void **state)
 
     (void)state;
     begin(size, 1, FLOW_ENDLESS);
-    bench.check.places = true;
-    bench.check.whole = true;
+    bench.verifier.places = true;
+    bench.verifier.whole = true;
     make();
     begin(size, 1, FLOW_ENDLESS);
-    bench.check.places = true;
+    bench.verifier.places = true;
     header = verbs_header_of(&bench.at, &bench.script, 4242);
     memcpy(bench.message, &header, sizeof header);
     verbs_payload_fill(bench.message + sizeof header, 1000 - sizeof header, 4242);
-    verbs_check_message(&bench.check, bench.message, 1000);
+    verbs_verify_message(&bench.verifier, bench.message, 1000);
     assert_int_equal(bench.side.live.messages, 1);
 }
 
@@ -394,8 +394,8 @@ static void forwarding_changes_the_ranks_only(void **state)
     onward.src = 7;
     onward.dst = 9;
     verbs_redirect(bench.message, length, &onward);
-    bench.check.script = onward;
-    verbs_check_message(&bench.check, bench.message, length);
+    bench.verifier.script = onward;
+    verbs_verify_message(&bench.verifier, bench.message, length);
     assert_int_equal(bench.side.live.messages, 1);
     verbs_redirect(bench.message, 3, &onward); /* shorter than the ranks: nothing to change */
 }
@@ -403,26 +403,26 @@ static void forwarding_changes_the_ranks_only(void **state)
 static void marks_and_credits_are_read_whole_or_not(void **state)
 {
     static const uint32_t size[] = {100};
-    struct verbs_credit credit;
-    struct verbs_mark mark;
+    struct verbs_credit_datagram credit;
+    struct verbs_eof eof;
     uint64_t messages, bytes, word;
 
     (void)state;
     begin(size, 1, FLOW_ENDLESS);
-    mark = verbs_mark_make(&bench.script, 12345678901, 99);
-    assert_true(verbs_mark_read(&mark, &bench.script, &messages, &bytes));
+    eof = verbs_eof_make(&bench.script, 12345678901, 99);
+    assert_true(verbs_eof_read(&eof, &bench.script, &messages, &bytes));
     assert_true(messages == 12345678901 && bytes == 99);
-    for (size_t i = 0; i < sizeof mark; i++) {
-        struct verbs_mark torn = mark;
+    for (size_t i = 0; i < sizeof eof; i++) {
+        struct verbs_eof torn = eof;
 
         ((uint8_t *)&torn)[i] ^= 1;
-        assert_false(verbs_mark_read(&torn, &bench.script, &messages, &bytes));
+        assert_false(verbs_eof_read(&torn, &bench.script, &messages, &bytes));
     }
-    credit = verbs_credit_make(&bench.script, verbs_word(bench.script.tag, true, 77));
-    assert_true(verbs_credit_read(&credit, &bench.script, &word));
-    assert_true(verbs_word_ended(word) && verbs_word_messages(word) == 77);
+    credit = verbs_credit_datagram_make(&bench.script, verbs_credit(bench.script.tag, true, 77));
+    assert_true(verbs_credit_datagram_read(&credit, &bench.script, &word));
+    assert_true(verbs_credit_finished(word) && verbs_credit_messages(word) == 77);
     bench.script.tag++;
-    assert_false(verbs_credit_read(&credit, &bench.script, &word));
+    assert_false(verbs_credit_datagram_read(&credit, &bench.script, &word));
 }
 
 int main(void)

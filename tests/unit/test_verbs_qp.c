@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What decides about queue pairs, without a device: offers and what both ends make of them, GIDs,
- * the cache of those that are kept.
+ * the cache of those that are cached.
  */
-#include "qp_cache.h"
 #include "gid.h"
+#include "qp_cache.h"
 #include "qp_info.h"
 
 #include <setjmp.h>
@@ -15,9 +15,9 @@
 
 static void an_offer_survives_its_blob(void **state)
 {
-    struct verbs_offer offer = {
+    struct qp_info info = {
         .number = 0x123456,
-        .kept_with = 77,
+        .connected_to = 77,
         .turn = 0xfffffff0,
         .packet = 0xabcdef,
         .queue_key = 0x7fffffff,
@@ -32,61 +32,61 @@ static void an_offer_survives_its_blob(void **state)
         .control = {0x7f0000000000, 0x5678},
         .token = 0x1122334455667788,
     };
-    struct verbs_offer back;
+    struct qp_info back;
     struct blob blob;
 
     (void)state;
-    verbs_offer_write(&offer, &blob);
+    qp_info_write(&info, &blob);
     assert_true(blob.size <= BLOB_BYTES_MAX);
-    assert_true(verbs_offer_read(&back, &blob));
-    assert_int_equal(back.number, offer.number);
-    assert_int_equal(back.kept_with, offer.kept_with);
-    assert_int_equal(back.turn, offer.turn);
-    assert_int_equal(back.packet, offer.packet);
-    assert_int_equal(back.queue_key, offer.queue_key);
-    assert_int_equal(back.lid, offer.lid);
-    assert_int_equal(back.mtu, offer.mtu);
-    assert_int_equal(back.reads, offer.reads);
-    assert_memory_equal(back.gid, offer.gid, sizeof offer.gid);
-    assert_true(back.ring.address == offer.ring.address && back.ring.key == offer.ring.key);
-    assert_true(back.control.address == offer.control.address &&
-                back.control.key == offer.control.key);
-    assert_true(back.slots == offer.slots && back.stride == offer.stride &&
-                back.first == offer.first && back.token == offer.token);
+    assert_true(qp_info_read(&back, &blob));
+    assert_int_equal(back.number, info.number);
+    assert_int_equal(back.connected_to, info.connected_to);
+    assert_int_equal(back.turn, info.turn);
+    assert_int_equal(back.packet, info.packet);
+    assert_int_equal(back.queue_key, info.queue_key);
+    assert_int_equal(back.lid, info.lid);
+    assert_int_equal(back.mtu, info.mtu);
+    assert_int_equal(back.reads, info.reads);
+    assert_memory_equal(back.gid, info.gid, sizeof info.gid);
+    assert_true(back.ring.address == info.ring.address && back.ring.key == info.ring.key);
+    assert_true(back.control.address == info.control.address &&
+                back.control.key == info.control.key);
+    assert_true(back.slots == info.slots && back.stride == info.stride &&
+                back.first == info.first && back.token == info.token);
     blob.bytes[3]++; /* another version */
-    assert_false(verbs_offer_read(&back, &blob));
+    assert_false(qp_info_read(&back, &blob));
     blob.size--;
-    assert_false(verbs_offer_read(&back, &blob));
+    assert_false(qp_info_read(&back, &blob));
 }
 
-/* Whatever the two have kept: they agree on a kept pair, or each new end meets a new end, and
+/* Whatever the two have kept: they agree on a kept qp, or each new end meets a new end, and
  * whoever waits for a second offer is sent one. */
 static void both_ends_come_to_matching_verdicts(void **state)
 {
-    const struct verbs_offer ends[] = {
+    const struct qp_info ends[] = {
         {.number = 1},
-        {.number = 1, .kept_with = 2, .turn = 5},
-        {.number = 1, .kept_with = 2, .turn = 6},
-        {.number = 1, .kept_with = 3, .turn = 5},
+        {.number = 1, .connected_to = 2, .turn = 5},
+        {.number = 1, .connected_to = 2, .turn = 6},
+        {.number = 1, .connected_to = 3, .turn = 5},
     };
-    const struct verbs_offer others[] = {
+    const struct qp_info others[] = {
         {.number = 2},
-        {.number = 2, .kept_with = 1, .turn = 5},
-        {.number = 4, .kept_with = 1, .turn = 5},
+        {.number = 2, .connected_to = 1, .turn = 5},
+        {.number = 4, .connected_to = 1, .turn = 5},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         for (size_t j = 0; j < sizeof others / sizeof others[0]; j++) {
-            enum verbs_verdict a = verbs_offers_compare(&ends[i], &others[j]);
-            enum verbs_verdict b = verbs_offers_compare(&others[j], &ends[i]);
-            bool a_renews = a == VERBS_RENEW || a == VERBS_RENEW_AND_AWAIT;
-            bool b_awaits = b == VERBS_AWAIT || b == VERBS_RENEW_AND_AWAIT;
+            enum qp_agreement a = qp_negotiate(&ends[i], &others[j]);
+            enum qp_agreement b = qp_negotiate(&others[j], &ends[i]);
+            bool a_renews = a == QP_REPLACE || a == QP_REPLACE_AND_AWAIT;
+            bool b_awaits = b == QP_AWAIT || b == QP_REPLACE_AND_AWAIT;
 
-            assert_int_equal(a == VERBS_BOTH_KEPT, b == VERBS_BOTH_KEPT);
-            assert_int_equal(a == VERBS_CONNECT, b == VERBS_CONNECT);
+            assert_int_equal(a == QP_REUSE, b == QP_REUSE);
+            assert_int_equal(a == QP_CONNECT, b == QP_CONNECT);
             assert_int_equal(a_renews, b_awaits);
-            assert_int_equal(a == VERBS_BOTH_KEPT, i == 1 && j == 1);
+            assert_int_equal(a == QP_REUSE, i == 1 && j == 1);
         }
     }
 }
@@ -133,34 +133,34 @@ static void gids_are_written_as_addresses(void **state)
     assert_string_equal(verbs_gid_text(mapped, text), "::ffff:10.9.0.1");
 }
 
-static struct verbs_key key(uint8_t number)
+static struct qp_key key(uint8_t number)
 {
-    return (struct verbs_key){.bytes = {number}};
+    return (struct qp_key){.bytes = {number}};
 }
 
 static void the_longest_unused_gives_way(void **state)
 {
-    static struct verbs_cache cache;
-    struct verbs_kept kept[6];
-    struct verbs_key wanted;
+    static struct qp_cache cache;
+    struct cached_qp cached[6];
+    struct qp_key wanted;
 
     (void)state;
-    verbs_cache_init(&cache);
+    qp_cache_init(&cache);
     for (uint8_t i = 0; i < 6; i++) {
-        kept[i].key = key(i % 5); /* the first and the last are alike */
-        verbs_cache_put(&cache, &kept[i]);
+        cached[i].key = key(i % 5); /* the first and the last are alike */
+        qp_cache_put(&cache, &cached[i]);
     }
     assert_int_equal(cache.count, 6);
     wanted = key(0);
-    assert_ptr_equal(verbs_cache_take(&cache, &wanted), &kept[5]);
-    assert_ptr_equal(verbs_cache_take(&cache, &wanted), &kept[0]);
-    assert_null(verbs_cache_take(&cache, &wanted));
-    assert_ptr_equal(verbs_cache_shed(&cache, 2), &kept[1]);
-    assert_ptr_equal(verbs_cache_shed(&cache, 2), &kept[2]);
-    assert_null(verbs_cache_shed(&cache, 2));
-    assert_ptr_equal(verbs_cache_shed(&cache, 0), &kept[3]);
-    assert_ptr_equal(verbs_cache_shed(&cache, 0), &kept[4]);
-    assert_null(verbs_cache_shed(&cache, 0));
+    assert_ptr_equal(qp_cache_take(&cache, &wanted), &cached[5]);
+    assert_ptr_equal(qp_cache_take(&cache, &wanted), &cached[0]);
+    assert_null(qp_cache_take(&cache, &wanted));
+    assert_ptr_equal(qp_cache_evict(&cache, 2), &cached[1]);
+    assert_ptr_equal(qp_cache_evict(&cache, 2), &cached[2]);
+    assert_null(qp_cache_evict(&cache, 2));
+    assert_ptr_equal(qp_cache_evict(&cache, 0), &cached[3]);
+    assert_ptr_equal(qp_cache_evict(&cache, 0), &cached[4]);
+    assert_null(qp_cache_evict(&cache, 0));
 }
 
 int main(void)
