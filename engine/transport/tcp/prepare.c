@@ -3,6 +3,7 @@
 #include "lane.h"
 #include "netns.h"
 #include "pingpong.h"
+#include "request_check.h"
 
 #include <errno.h>
 #include <linux/tcp.h>
@@ -23,43 +24,20 @@
 
 /* --- checks --- */
 
-static int check_sizes(const struct lane_request *request, struct err *err)
+static int check_request(const struct lane_request *request, struct err *err)
 {
     const struct phase *phase = request->phase;
+    int rc = request_check_messages(request, "tcp", err);
 
-    if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
-        return err_set(err, -EINVAL, "tcp: %u message sizes; 1 to %d are possible",
-                       phase->size_count, TRANSPORT_SIZES_MAX);
-    for (uint32_t i = 0; i < phase->size_count; i++)
-        if (phase->sizes[i] == 0)
-            return err_set(err, -EINVAL, "tcp: a message of 0 bytes; 1 is the least");
+    if (rc < 0)
+        return rc;
     if (phase->tcp.streams > TCP_STREAMS_MAX)
         return err_set(err, -EINVAL, "tcp: %u streams per flow; %d are the most",
                        phase->tcp.streams, TCP_STREAMS_MAX);
-    if (phase->traffic == TRAFFIC_STREAM && !phase->load.unlimited && phase->load.rate_bps <= 0 &&
-        phase->load.rate_fps <= 0)
-        return err_set(err, -EINVAL, "tcp: a stream needs a load");
     if (request->ranks > PATTERN_RANKS_MAX)
         return err_set(err, -EINVAL, "tcp: %u ranks; %u are the most", request->ranks,
                        PATTERN_RANKS_MAX);
-    return 0;
-}
-
-static bool forwards(const struct lane_request *request)
-{
-    for (uint32_t i = 0; i < request->send_count; i++)
-        if (request->sends[i].role == PATTERN_FORWARD)
-            return true;
-    return false;
-}
-
-static int check_forward(const struct lane_request *request, struct err *err)
-{
-    if (!forwards(request) || (request->send_count == 1 && request->receive_count == 1))
-        return 0;
-    return err_set(err, -EINVAL,
-                   "%s: tcp forwards one flow into one other, not %u into %u in a phase",
-                   request->port->conf->name, request->receive_count, request->send_count);
+    return request_check_forward(request, "tcp", request->port->conf->name, err);
 }
 
 /* Between two addresses of one namespace the kernel takes the loopback interface: such a flow
@@ -306,7 +284,7 @@ static void plan_sizes(struct tcp_lane *lane)
     if (phase->traffic == TRAFFIC_PROBE)
         lane->streams = 1;
     lane->stride = lane->streams;
-    if (tcp_probes_rate(&lane->lane.request) > 0 && !forwards(&lane->lane.request))
+    if (tcp_probes_rate(&lane->lane.request) > 0 && !request_forwards(&lane->lane.request))
         lane->stride++;
 }
 
@@ -391,7 +369,7 @@ static int allocate(struct tcp_lane *lane)
     }
     if (lane->stride > lane->streams)
         return tcp_probes_make(lane);
-    return forwards(request) ? plan_relays(lane) : 0;
+    return request_forwards(request) ? plan_relays(lane) : 0;
 }
 
 static void plan_variants(struct tcp_lane *lane)
@@ -413,10 +391,8 @@ static void plan_variants(struct tcp_lane *lane)
 int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err)
 {
     struct tcp_lane *l;
-    int rc = check_sizes(request, err);
+    int rc = check_request(request, err);
 
-    if (rc == 0)
-        rc = check_forward(request, err);
     if (rc == 0)
         rc = tcp_pingpong_check(request, err);
     if (rc == 0)
