@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A member of the end whose token it is. */
 struct verbs_caller {
     struct verbs_caller *next;
-    const void *end; /* whose token it is */
     uint64_t token;
     void *id;        /* of the call; NULL: it has not come */
     uint32_t number; /* the caller's queue pair */
@@ -22,15 +22,12 @@ struct verbs_callers {
     struct verbs_caller *first;
 };
 
-/* `end` expects a call with this token; it must not expect one already. 0 or -ENOMEM. */
-int verbs_callers_expect(struct verbs_callers *callers, const void *end, uint64_t token);
+/* A call with this token is expected; the caller's end must not expect one already. */
+void verbs_callers_expect(struct verbs_callers *callers, struct verbs_caller *caller,
+                          uint64_t token);
 /* A call has come. False: nobody expects it, or another one has come with its token. */
 bool verbs_callers_came(struct verbs_callers *callers, uint64_t token, uint32_t number, void *id);
-/* The call that has come for `end`, with its queue pair's number, and is no longer expected; NULL:
- * none has come yet. */
-void *verbs_callers_take(struct verbs_callers *callers, const void *end, uint32_t *number);
-/* `end` expects no call any more (it may never have). Returns the id of one that has come, or NULL.
- */
-void *verbs_callers_forget(struct verbs_callers *callers, const void *end);
+/* It is expected no more (it may never have been). */
+void verbs_callers_forget(struct verbs_callers *callers, const struct verbs_caller *caller);
 
 #endif

@@ -1,8 +1,5 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * What both ends of a stream do: small control words, and saying what went wrong.
- */
-#include "lane.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "endpoint.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,12 +41,24 @@ void verbs_endpoint_send(struct verbs_endpoint *endpoint, const struct verbs_pos
 {
     struct ibv_send_wr work = {.opcode = IBV_WR_SEND};
 
-    if (endpoint->lane->options.service == VERBS_UD) {
+    if (endpoint->context->options.service == VERBS_UD) {
         work.wr.ud.ah = endpoint->qp->ah;
         work.wr.ud.remote_qpn = endpoint->theirs.number;
         work.wr.ud.remote_qkey = endpoint->theirs.queue_key;
     }
     post_one(endpoint, &work, post);
+}
+
+void verbs_endpoint_write_credit(struct verbs_endpoint *endpoint, bool finished, uint64_t messages)
+{
+    struct verbs_control *control = endpoint->qp->control;
+
+    control->credit_out = verbs_credit(endpoint->script.tag, finished, messages);
+    verbs_endpoint_write(endpoint,
+                         &(struct verbs_post){.work = VERBS_WORK_CONTROL,
+                                              .from = &control->credit_out,
+                                              .bytes = sizeof control->credit_out,
+                                              .offset = offsetof(struct verbs_control, credit)});
 }
 
 /* --- faults --- */
@@ -93,21 +102,22 @@ static const char *why_failed(enum ibv_wc_status status, const struct transport_
 /* Whoever prints it names the port. */
 static void fail(struct verbs_endpoint *endpoint, int code, const char *what, const char *why)
 {
-    const struct transport_port *port = endpoint->lane->port;
+    const struct transport_port *port = endpoint->context->port;
     char gid[VERBS_GID_TEXT];
 
     endpoint->failed = true;
-    err_set(&endpoint->lane->lane.error, code, "%s/%u: %s rank %u (%s, queue pair %u) failed: %s",
-            port->device, port->number, what, verbs_endpoint_partner(endpoint),
-            verbs_gid_text(endpoint->theirs.gid, gid), endpoint->theirs.number, why);
+    err_set(&endpoint->context->lane->error, code,
+            "%s/%u: %s rank %u (%s, queue pair %u) failed: %s", port->device, port->number, what,
+            verbs_endpoint_partner(endpoint), verbs_gid_text(endpoint->theirs.gid, gid),
+            endpoint->theirs.number, why);
 }
 
 void verbs_fault(struct verbs_endpoint *endpoint, const struct ibv_wc *completion)
 {
     if (completion->status == IBV_WC_WR_FLUSH_ERR && endpoint->failed)
         return;
-    fail(endpoint, -EIO, endpoint->source ? "sending to" : "receiving from",
-         why_failed(completion->status, endpoint->lane->port));
+    fail(endpoint, -EIO, verbs_endpoint_sends(endpoint) ? "sending to" : "receiving from",
+         why_failed(completion->status, endpoint->context->port));
 }
 
 void verbs_fault_post(struct verbs_endpoint *endpoint, int code)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which of a port's GIDs to use, from the table as plain data.
+ * Which of a port's GIDs to use, from the table as plain data, and what partners must know of a
+ * port.
  *
  * On RoCE the GID decides how packets look: version 2 has routable IP and UDP headers, version 1
  * only an EtherType; and a GID that is an IPv4 address, mapped, makes IPv4 packets.
@@ -20,6 +21,17 @@ struct verbs_gid {
     uint32_t index;
     enum verbs_gid_type type;
     uint8_t bytes[VERBS_GID_BYTES];
+};
+
+/* What partners must know of a port before a phase; travels as it lies in memory. */
+struct verbs_address {
+    uint8_t ethernet;
+    uint8_t iwarp;
+    uint16_t lid;                 /* network byte order */
+    uint8_t gid[VERBS_GID_BYTES]; /* of the automatic choice */
+    uint8_t ip[16];               /* for rdma_cm, IPv4 mapped */
+    uint16_t cm_port;             /* network byte order; 0: it does not listen */
+    uint16_t zero;
 };
 
 bool verbs_gid_is_ipv4(const uint8_t gid[VERBS_GID_BYTES]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Messages as both ends know them, without any device: what a stream is made of (the script), how
- * far one has come (the cursor), what a message holds, and the end that verifies it (the check).
+ * far an end has come (the cursor), and what a message holds.
  *
  * A message is a header and then bytes of a fixed pseudo-random sequence, entered at a place that
  * the header names. Both ends hold that sequence, so nothing is copied to send, and verifying is a
@@ -39,58 +39,48 @@ struct verbs_header {
 #define VERBS_HEADER_BYTES 20u
 static_assert(sizeof(struct verbs_header) == VERBS_HEADER_BYTES, "layout");
 
-/* After the last message: what the stream was. Complete when `check` is right: it may come by a
- * remote write, of which one may see only a part. */
-struct verbs_eof {
+/* What an end tells the other beside messages: what the stream was, after the last message (eof);
+ * or a credit, where there is no remote write (UD). Complete when `check` is right: an eof may come
+ * by a remote write, of which a reader may see only a part. */
+struct verbs_notice {
     uint8_t kind;
     uint8_t stream;
     uint16_t tag;
     uint16_t src;
     uint16_t dst;
-    uint64_t messages;
+    uint64_t messages; /* of the stream; or the credit */
     uint64_t bytes;
     uint64_t check;
 };
-static_assert(sizeof(struct verbs_eof) == 32, "layout");
+static_assert(sizeof(struct verbs_notice) == 32, "layout");
 
-/* How far an end has come, told to the other end in one word, so that no part of it can be seen
- * without the rest: the phase's tag, whether the end mark has come, and a count of messages. */
+/* A credit: how far an end has come, told to the other end in one word, so that no part of it can
+ * be seen without the rest: the phase's tag, whether the eof has come, and a count of messages. */
 #define VERBS_CREDIT_COUNT_BITS 47
-static inline uint64_t verbs_credit(uint16_t tag, bool ended, uint64_t count)
+static inline uint64_t verbs_credit(uint16_t tag, bool finished, uint64_t messages)
 {
-    return (uint64_t)tag << 48 | (uint64_t)ended << VERBS_CREDIT_COUNT_BITS |
-           (count & ((UINT64_C(1) << VERBS_CREDIT_COUNT_BITS) - 1));
+    return (uint64_t)tag << 48 | (uint64_t)finished << VERBS_CREDIT_COUNT_BITS |
+           (messages & ((UINT64_C(1) << VERBS_CREDIT_COUNT_BITS) - 1));
 }
-static inline bool verbs_credit_is_of(uint64_t word, uint16_t tag)
+static inline bool verbs_credit_is_of(uint64_t credit, uint16_t tag)
 {
-    return word >> 48 == tag;
+    return credit >> 48 == tag;
 }
-static inline bool verbs_credit_finished(uint64_t word)
+static inline bool verbs_credit_finished(uint64_t credit)
 {
-    return (word >> VERBS_CREDIT_COUNT_BITS & 1) != 0;
+    return (credit >> VERBS_CREDIT_COUNT_BITS & 1) != 0;
 }
-static inline uint64_t verbs_credit_messages(uint64_t word)
+static inline uint64_t verbs_credit_messages(uint64_t credit)
 {
-    return word & ((UINT64_C(1) << VERBS_CREDIT_COUNT_BITS) - 1);
+    return credit & ((UINT64_C(1) << VERBS_CREDIT_COUNT_BITS) - 1);
 }
-
-/* The same as a datagram, where there is no remote write (UD). */
-struct verbs_credit_datagram {
-    uint8_t kind;
-    uint8_t stream;
-    uint16_t tag;
-    uint16_t src;
-    uint16_t dst;
-    uint64_t word;
-};
-static_assert(sizeof(struct verbs_credit_datagram) == 16, "layout");
 
 /* --- script and cursor --- */
 
 struct verbs_script {
-    const uint32_t *sizes; /* in turn, again and again; owned by the lane */
+    const uint32_t *sizes; /* in turn, repeated; owned by the lane */
     uint32_t size_count;
-    struct draw_sizes drawn; /* unless its most is 0: instead of `sizes` */
+    struct draw_sizes drawn; /* random sizes instead of `sizes`; most 0: none */
     uint64_t total;          /* bytes, the last message shortened; or FLOW_ENDLESS */
     uint16_t stream;
     uint16_t tag;
@@ -133,8 +123,8 @@ static inline void verbs_cursor_next(struct verbs_cursor *at, const struct verbs
     at->length = verbs_cursor_length(at, script);
 }
 
-/* Goes on behind `count` messages of the present length: one, or any number where all sizes are
- * equal and none is drawn. */
+/* Goes on after `count` messages of the present length: one, or any number where all sizes are
+ * equal and none is random. */
 static inline void verbs_cursor_skip(struct verbs_cursor *at, const struct verbs_script *script,
                                      uint32_t count)
 {
@@ -161,65 +151,27 @@ static inline struct verbs_header verbs_header_of(const struct verbs_cursor *at,
     };
 }
 
-struct verbs_eof verbs_eof_make(const struct verbs_script *script, uint64_t messages,
-                                uint64_t bytes);
-/* True: a whole end mark of this stream; then the totals are in host order. */
-bool verbs_eof_read(const struct verbs_eof *eof, const struct verbs_script *script,
-                    uint64_t *messages, uint64_t *bytes);
-/* True: a whole credit of this stream; then *word is in host order. */
-struct verbs_credit_datagram verbs_credit_datagram_make(const struct verbs_script *script,
-                                                        uint64_t word);
-bool verbs_credit_datagram_read(const struct verbs_credit_datagram *credit,
-                                const struct verbs_script *script, uint64_t *word);
+struct verbs_notice verbs_notice_make(enum verbs_kind kind, const struct verbs_script *script,
+                                      uint64_t messages, uint64_t bytes);
+/* True: a whole notice of this kind and stream; then the numbers are in host order. */
+bool verbs_notice_read(const struct verbs_notice *notice, enum verbs_kind kind,
+                       const struct verbs_script *script, uint64_t *messages, uint64_t *bytes);
 
 /* --- content --- */
 
+/* Once, before any of the others. */
+void verbs_payload_init(void);
 /* Fills `bytes` with the sequence from `place` on. */
 void verbs_payload_fill(uint8_t *data, size_t bytes, uint32_t place);
-/* To be called once before any check. */
-void verbs_pattern_init(void);
-
 /* How many of `bytes` at `data` differ from the payload from `place` on. */
 uint64_t verbs_payload_wrong(const uint8_t *data, size_t bytes, uint32_t place);
+/* Whether nine words of at least 64 bytes are right: the last, and one in each eighth, which moves
+ * on by one word per `turn`. */
+bool verbs_payload_samples_right(const uint8_t *payload, uint32_t bytes, uint32_t place,
+                                 uint64_t turn);
 
 /* What the last byte of a message must be. */
 uint8_t verbs_last_byte(const struct verbs_header *header, uint32_t length);
-
-/* --- the verifying end --- */
-
-struct verbs_verifier {
-    struct verbs_script script;
-    struct verbs_cursor at; /* the next message that is due */
-    struct flow_side *side;
-    struct port_count *count;
-    bool reliable;   /* nothing may be missing; false: gaps are the network's loss, and a message
-                        of less than 8 bytes, which has no sequence, is taken for the next */
-    bool places;     /* the payload's place is the source's choice (reads) */
-    bool whole;      /* every byte of every message is compared */
-    uint64_t missed; /* messages that were jumped over; less when one comes late */
-    uint64_t seen;   /* bit i: the message i + 1 before the one that is due has come */
-};
-
-void verbs_verify_start(struct verbs_verifier *verifier);
-
-/* Verifies one message of `bytes` and accounts it: payload_bytes are those that were what and where
- * they had to be, messages are those without a wrong byte. False: it is none of this stream in this
- * phase, and was counted as foreign.
- *
- * What is compared: the header whole, the length, the order; of the payload all bytes when `whole`
- * is set, when the message is at most VERBS_SMALL long, and for every VERBS_WHOLE_EVERY-th message;
- * of the others the last 8 bytes and 8 further words, each in another eighth, at places that move
- * from message to message. Where one of these is wrong, all bytes are compared and counted. */
-#define VERBS_SMALL 256u
-#define VERBS_WHOLE_EVERY 64u
-bool verbs_verify_message(struct verbs_verifier *verifier, const uint8_t *data, uint32_t bytes);
-/* So many messages are missing, as something else than the next one's header tells. */
-void verbs_verify_skip(struct verbs_verifier *verifier, uint32_t count);
-
-/* For an unreliable service, where a message's number is known from elsewhere than its header,
- * which a short message does not have whole: notes what is missing before it. True: it came late,
- * or twice, and was accounted; it is not to be verified. */
-bool verbs_verify_gap(struct verbs_verifier *verifier, uint32_t sequence, uint32_t bytes);
 
 /* Gives a message the ranks of the next hop; `bytes` of it are there. */
 void verbs_redirect(uint8_t *data, uint32_t bytes, const struct verbs_script *onward);

@@ -15,9 +15,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
-struct verbs_cm;     /* cm.h */
-struct qp_destroyer; /* destroyer.h */
-
 struct transport_port {
     const struct port_conf *conf;
     char device[64];
@@ -36,58 +33,28 @@ struct transport_port {
     size_t gid_count;
     const struct verbs_gid *gid; /* where the options do not say; NULL: it has none */
     char netdev[IF_NAMESIZE];    /* "": none */
-    struct sockaddr_storage ip;  /* of the netdev; family 0: none */
+    struct sockaddr_in6 ip;      /* of the netdev, IPv4 mapped; family 0: none */
     bool up;
     bool fatal; /* the device has failed */
-    struct verbs_memory memory;
-    struct verbs_range pattern; /* the payload of whatever this port sends */
+    struct registered_memory memory;
+    struct memory_range payload; /* of whatever this port sends */
+    struct port_hardware base;   /* counters when it was opened */
+    /* The connection pool's (connection_pool.h): */
     struct qp_cache cache;
-    struct qp_destroyer *destroyer; /* NULL: pairs are destroyed by the main thread */
-    struct verbs_cm *cm;            /* NULL: nobody has asked for rdma_cm */
-    struct port_hardware base;
+    struct qp_destroyer *destroyer; /* NULL: the main thread destroys queue pairs */
+    struct verbs_cm *cm;            /* NULL: rdma_cm can't be used */
 };
 
-/* What partners must know of a port before a phase. */
-struct verbs_address {
-    uint8_t ethernet;
-    uint8_t iwarp;
-    uint16_t lid;
-    uint8_t gid[VERBS_GID_BYTES]; /* of the automatic choice */
-    uint8_t ip[16];               /* for rdma_cm, IPv4 mapped */
-    uint16_t cm_port;             /* network byte order; 0: it does not listen */
-    uint16_t zero;
-};
-
-int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
-                    const struct transport_run *run, struct err *err);
-void verbs_port_facts(struct transport_port *port, struct port_facts *facts);
-bool verbs_port_link_up(struct transport_port *port);
-void verbs_port_address(struct transport_port *port, struct blob *blob);
-void verbs_port_hardware(struct transport_port *port, struct port_hardware *counters);
+int verbs_port_open(struct transport_port **port, const struct port_conf *conf, struct err *err);
 void verbs_port_close(struct transport_port *port);
-
-/* A partner's blob. False: not one of this transport. */
-bool verbs_address_read(struct verbs_address *reach, const struct blob *blob);
-/* By its index; NULL: the table has no such entry. */
-const struct verbs_gid *verbs_port_gid(const struct transport_port *port, int index);
+bool verbs_port_link_up(struct transport_port *port);
 /* Reads what the device says of itself: link changes, failures. Never blocks. */
 void verbs_port_events(struct transport_port *port);
-/* So many bytes of payload from any place can be sent from port->pattern. 0 or a refusal. */
-int verbs_port_pattern(struct transport_port *port, size_t bytes, struct err *err);
+/* So many bytes of payload from any place can be sent from port->payload. 0 or a refusal. */
+int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err);
 
 uint32_t verbs_mtu_bytes(enum ibv_mtu mtu);
 /* False: no path MTU has so many bytes. */
 bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu);
-
-/* --- counters.c: what the kernel exports of a port below /sys/class/infiniband --- */
-
-void verbs_counters_read(const char *device, uint8_t number, struct port_hardware *counters);
-/* counters since base */
-void verbs_counters_subtract(struct port_hardware *counters, const struct port_hardware *base);
-
-/* --- route.c --- */
-
-/* True: the kernel would deliver what is sent there to this same host, without a wire. */
-bool verbs_route_is_local(const uint8_t gid[VERBS_GID_BYTES], const char *netdev);
 
 #endif

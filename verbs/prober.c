@@ -16,13 +16,13 @@ static uint32_t place_of(uint64_t sequence)
 
 static bool has_room(const struct verbs_prober *prober)
 {
-    return prober->out < prober->most && prober->begun_ns[place_of(prober->sent)] == 0;
+    return prober->out < prober->max && prober->begun_ns[place_of(prober->sent)] == 0;
 }
 
 static void forget_lost(struct verbs_prober *prober, int64_t now_ns)
 {
     for (uint32_t i = 0; i < VERBS_PROBES_OUT; i++) {
-        if (prober->begun_ns[i] == 0 || now_ns - prober->begun_ns[i] < prober->patience_ns)
+        if (prober->begun_ns[i] == 0 || now_ns - prober->begun_ns[i] < prober->timeout_ns)
             continue;
         prober->begun_ns[i] = 0;
         prober->out--;
@@ -51,8 +51,7 @@ void verbs_prober_sent(struct verbs_prober *prober, int64_t begun_ns, bool count
     prober->out++;
 }
 
-/* Takes in what was under way of those seen; at_ns 0: their times are worth nothing. */
-static void take(struct verbs_prober *prober, uint64_t due, uint64_t seen, int64_t at_ns)
+void verbs_prober_replies(struct verbs_prober *prober, uint64_t due, uint64_t seen, int64_t at_ns)
 {
     for (; seen != 0; seen &= seen - 1) {
         uint64_t behind = (uint64_t)__builtin_ctzll(seen) + 1;
@@ -68,16 +67,6 @@ static void take(struct verbs_prober *prober, uint64_t due, uint64_t seen, int64
         prober->begun_ns[place] = 0;
         prober->out--;
     }
-}
-
-void verbs_prober_back(struct verbs_prober *prober, uint64_t due, uint64_t seen, int64_t at_ns)
-{
-    take(prober, due, seen, at_ns);
-}
-
-void verbs_prober_spoilt(struct verbs_prober *prober, uint64_t due, uint64_t seen)
-{
-    take(prober, due, seen, 0);
 }
 
 bool verbs_prober_waits(struct verbs_prober *prober, int64_t now_ns)

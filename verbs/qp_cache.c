@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "qp_cache.h"
 
-#include <string.h>
-
-/* FNV-1a. */
-static struct qp_bucket *bucket_of(struct qp_cache *cache, const struct qp_key *key)
-{
-    uint32_t hash = 2166136261u;
-
-    for (size_t i = 0; i < QP_KEY_BYTES; i++)
-        hash = (hash ^ key->bytes[i]) * 16777619u;
-    return &cache->buckets[hash % QP_BUCKETS];
-}
-
 void qp_cache_init(struct qp_cache *cache)
 {
     for (size_t i = 0; i < QP_BUCKETS; i++)
@@ -21,32 +9,32 @@ void qp_cache_init(struct qp_cache *cache)
     cache->count = 0;
 }
 
-static struct cached_qp *take_out(struct qp_cache *cache, struct cached_qp *cached)
+void qp_cache_put(struct qp_cache *cache, struct cached_qp *qp)
 {
-    LIST_REMOVE(cached, bucket);
-    TAILQ_REMOVE(&cache->ages, cached, age);
-    cache->count--;
-    return cached;
-}
-
-struct cached_qp *qp_cache_take(struct qp_cache *cache, const struct qp_key *key)
-{
-    struct cached_qp *cached;
-
-    LIST_FOREACH(cached, bucket_of(cache, key), bucket)
-    if (memcmp(&cached->key, key, sizeof *key) == 0)
-        return take_out(cache, cached);
-    return NULL;
-}
-
-void qp_cache_put(struct qp_cache *cache, struct cached_qp *cached)
-{
-    LIST_INSERT_HEAD(bucket_of(cache, &cached->key), cached, bucket);
-    TAILQ_INSERT_TAIL(&cache->ages, cached, age);
+    LIST_INSERT_HEAD(&cache->buckets[qp_config_hash(qp->config) % QP_BUCKETS], qp, bucket);
+    TAILQ_INSERT_TAIL(&cache->ages, qp, age);
     cache->count++;
 }
 
-struct cached_qp *qp_cache_evict(struct qp_cache *cache, size_t most)
+static struct cached_qp *take_out(struct qp_cache *cache, struct cached_qp *qp)
 {
-    return cache->count > most ? take_out(cache, TAILQ_FIRST(&cache->ages)) : NULL;
+    LIST_REMOVE(qp, bucket);
+    TAILQ_REMOVE(&cache->ages, qp, age);
+    cache->count--;
+    return qp;
+}
+
+struct cached_qp *qp_cache_take(struct qp_cache *cache, const struct qp_config *config)
+{
+    struct cached_qp *qp;
+
+    LIST_FOREACH(qp, &cache->buckets[qp_config_hash(config) % QP_BUCKETS], bucket)
+    if (qp_config_equal(qp->config, config))
+        return take_out(cache, qp);
+    return NULL;
+}
+
+struct cached_qp *qp_cache_evict(struct qp_cache *cache, size_t max)
+{
+    return cache->count > max ? take_out(cache, TAILQ_FIRST(&cache->ages)) : NULL;
 }

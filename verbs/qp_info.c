@@ -86,17 +86,14 @@ bool qp_info_read(struct qp_info *info, const struct blob *blob)
     return be32toh(wire.version) == VERSION;
 }
 
-enum qp_agreement qp_negotiate(const struct qp_info *mine, const struct qp_info *theirs)
+struct qp_agreement qp_negotiate(const struct qp_info *mine, const struct qp_info *theirs)
 {
+    bool same = mine->connected_to == theirs->number && theirs->connected_to == mine->number &&
+                mine->turn == theirs->turn;
     bool we_kept = mine->connected_to != 0;
     bool they_kept = theirs->connected_to != 0;
 
-    if (we_kept && they_kept && mine->connected_to == theirs->number &&
-        theirs->connected_to == mine->number && mine->turn == theirs->turn)
-        return QP_REUSE;
-    if (we_kept && they_kept)
-        return QP_REPLACE_AND_AWAIT;
-    if (we_kept)
-        return QP_REPLACE;
-    return they_kept ? QP_AWAIT : QP_CONNECT;
+    if (we_kept && they_kept && same)
+        return (struct qp_agreement){.reuse = true};
+    return (struct qp_agreement){.replace = we_kept, .await = they_kept};
 }

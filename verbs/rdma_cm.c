@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rdma_cm.h"
 
-#include "callers.h"
 #include "log.h"
 
 #include <arpa/inet.h>
@@ -51,11 +50,10 @@ static struct sockaddr_storage address_of(const uint8_t ip[16], uint16_t port)
 
 static struct sockaddr_storage own_address(const struct transport_port *port)
 {
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&port->ip;
-    struct sockaddr_storage address = address_of(v6->sin6_addr.s6_addr, 0);
+    struct sockaddr_storage address = address_of(port->ip.sin6_addr.s6_addr, 0);
 
     if (address.ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)&address)->sin6_scope_id = v6->sin6_scope_id;
+        ((struct sockaddr_in6 *)&address)->sin6_scope_id = port->ip.sin6_scope_id;
     return address;
 }
 
@@ -64,7 +62,7 @@ void verbs_cm_listen(struct transport_port *port)
     struct sockaddr_storage address = own_address(port);
     struct verbs_cm *cm;
 
-    if (port->ip.ss_family == 0)
+    if (port->ip.sin6_family == 0)
         return;
     cm = port->cm = calloc(1, sizeof *cm);
     if (cm == NULL)
@@ -82,23 +80,12 @@ void verbs_cm_listen(struct transport_port *port)
     verbs_cm_close(port);
 }
 
-/* The end expects no call any more. */
-static void drop(struct verbs_cm *cm, const void *endpoint)
-{
-    struct rdma_cm_id *id = verbs_callers_forget(&cm->callers, endpoint);
-
-    if (id != NULL)
-        rdma_destroy_id(id);
-}
-
 void verbs_cm_close(struct transport_port *port)
 {
     struct verbs_cm *cm = port->cm;
 
     if (cm == NULL)
         return;
-    while (cm->callers.first != NULL)
-        drop(cm, cm->callers.first->end);
     if (cm->listener != NULL)
         rdma_destroy_id(cm->listener);
     if (cm->channel != NULL)
@@ -112,7 +99,7 @@ uint16_t verbs_cm_port(const struct transport_port *port)
     return port->cm != NULL ? port->cm->port : 0;
 }
 
-int verbs_cm_fd(const struct transport_port *port)
+int verbs_cm_fd(struct transport_port *port)
 {
     return port->cm != NULL ? port->cm->channel->fd : -1;
 }
@@ -144,42 +131,38 @@ static int make_ready(struct verbs_qp *qp)
     return rc == 0 ? verbs_qp_set_state(qp, IBV_QPS_RTS) : rc;
 }
 
-static struct rdma_conn_param parameters(const struct verbs_endpoint *endpoint,
+static struct rdma_conn_param parameters(const struct cm_call *call,
                                          const struct greeting *greeting)
 {
-    const struct verbs_options *options = &endpoint->lane->options;
-    const struct ibv_device_attr *limits = &endpoint->lane->port->limits;
-    int answers = limits->max_qp_rd_atom < UINT8_MAX ? limits->max_qp_rd_atom : UINT8_MAX;
-    int asks = limits->max_qp_init_rd_atom < endpoint->theirs.reads ? limits->max_qp_init_rd_atom
-                                                                    : endpoint->theirs.reads;
+    const struct verbs_options *options = &call->qp->config.options;
 
     return (struct rdma_conn_param){
         .private_data = greeting,
         .private_data_len = sizeof *greeting,
-        .responder_resources = (uint8_t)answers,
-        .initiator_depth = (uint8_t)asks,
+        .responder_resources = verbs_reads_answered(call->qp->port),
+        .initiator_depth = verbs_reads_asked(call->qp->port, call->reads),
         .retry_count = options->retry,
         .rnr_retry_count = options->rnr_retry,
         .qp_num = greeting->number,
     };
 }
 
-static int call(struct verbs_endpoint *endpoint)
+static int start_call(struct cm_call *call)
 {
     struct err err = {""};
-    struct greeting greeting = {.token = endpoint->theirs.token};
+    struct greeting greeting = {.token = call->token};
     struct rdma_conn_param param;
-    int rc = verbs_qp_create(endpoint->qp, &endpoint->lane->options, &err);
+    int rc = verbs_qp_create(call->qp, &err);
 
     if (rc < 0)
         return rc;
-    greeting.number = endpoint->qp->ibv->qp_num;
-    param = parameters(endpoint, &greeting);
-    return rdma_connect(endpoint->qp->id, &param) == 0 ? 0 : -errno;
+    greeting.number = call->qp->ibv->qp_num;
+    param = parameters(call, &greeting);
+    return rdma_connect(call->qp->id, &param) == 0 ? 0 : -errno;
 }
 
-/* The sink has answered. */
-static int establish(struct verbs_endpoint *endpoint, const struct rdma_cm_event *event)
+/* The receiver has answered. */
+static int establish(struct cm_call *call, const struct rdma_cm_event *event)
 {
     struct greeting greeting;
     int rc;
@@ -187,15 +170,15 @@ static int establish(struct verbs_endpoint *endpoint, const struct rdma_cm_event
     if (event->param.conn.private_data_len < sizeof greeting)
         return -EPROTO;
     memcpy(&greeting, event->param.conn.private_data, sizeof greeting);
-    endpoint->qp->partner = greeting.number;
-    rc = make_ready(endpoint->qp);
-    if (rc == 0 && rdma_establish(endpoint->qp->id) != 0)
+    call->qp->partner = greeting.number;
+    rc = make_ready(call->qp);
+    if (rc == 0 && rdma_establish(call->qp->id) != 0)
         rc = -errno;
     return rc;
 }
 
 /* What an event means for the end that called, or has answered. Returns what became of it. */
-static int go_on(struct verbs_endpoint *endpoint, const struct rdma_cm_event *event)
+static int handle_event(struct cm_call *call, const struct rdma_cm_event *event)
 {
     struct rdma_cm_id *id = event->id;
 
@@ -203,12 +186,12 @@ static int go_on(struct verbs_endpoint *endpoint, const struct rdma_cm_event *ev
     case RDMA_CM_EVENT_ADDR_RESOLVED:
         return rdma_resolve_route(id, RESOLVE_MS) == 0 ? -EAGAIN : -errno;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
-        int rc = call(endpoint);
+        int rc = start_call(call);
 
         return rc < 0 ? rc : -EAGAIN;
     }
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-        return establish(endpoint, event);
+        return establish(call, event);
     case RDMA_CM_EVENT_ESTABLISHED:
         return 0;
     case RDMA_CM_EVENT_REJECTED:
@@ -219,7 +202,7 @@ static int go_on(struct verbs_endpoint *endpoint, const struct rdma_cm_event *ev
     case RDMA_CM_EVENT_UNREACHABLE:
         return event->status < 0 ? event->status : -EHOSTUNREACH;
     default:
-        return endpoint->called;
+        return call->state;
     }
 }
 
@@ -228,7 +211,7 @@ void verbs_cm_work(struct transport_port *port)
     struct rdma_cm_event *event;
 
     while (port->cm != NULL && rdma_get_cm_event(port->cm->channel, &event) == 0) {
-        struct verbs_endpoint *endpoint = event->id->context;
+        struct cm_call *call = event->id->context;
 
         if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
             struct rdma_cm_event request = *event;
@@ -243,47 +226,62 @@ void verbs_cm_work(struct transport_port *port)
             keep_caller(port->cm, &request);
             continue;
         }
-        if (endpoint != NULL)
-            endpoint->called = go_on(endpoint, event);
+        if (call != NULL)
+            call->state = handle_event(call, event);
         rdma_ack_cm_event(event);
     }
 }
 
-/* --- ends --- */
+/* --- calls --- */
 
-uint64_t verbs_cm_token(const struct verbs_endpoint *endpoint)
+/* Its end expects no call any more. */
+static void drop(struct verbs_cm *cm, struct cm_call *call)
 {
-    struct verbs_cm *cm = endpoint->lane->port->cm;
-    uint64_t token = 0;
+    verbs_callers_forget(&cm->callers, &call->caller);
+    if (call->caller.id != NULL)
+        rdma_destroy_id(call->caller.id);
+    call->caller.id = NULL;
+}
 
-    if (endpoint->source || endpoint->lane->options.connect != VERBS_CONNECT_CM || cm == NULL)
+uint64_t verbs_cm_expect(struct transport_port *port, struct cm_call *call)
+{
+    uint64_t token;
+
+    if (port->cm == NULL)
         return 0;
-    drop(cm, endpoint);
-    /* Without room for it the call is refused, which the source tells. */
-    if (getrandom(&token, sizeof token, 0) != (ssize_t)sizeof token || token == 0 ||
-        verbs_callers_expect(&cm->callers, endpoint, token) < 0)
-        return 0;
+    drop(port->cm, call);
+    if (getrandom(&token, sizeof token, 0) != (ssize_t)sizeof token || token == 0)
+        return 0; /* the call is refused, which the sender tells */
+    verbs_callers_expect(&port->cm->callers, &call->caller, token);
     return token;
 }
 
-static void set_options(const struct verbs_endpoint *endpoint, struct rdma_cm_id *id)
+void verbs_cm_forget(struct transport_port *port, struct cm_call *call, struct verbs_qp *qp)
 {
-    uint8_t tos = endpoint->lane->options.traffic_class;
-    uint8_t timeout = endpoint->lane->options.timeout;
+    if (port->cm != NULL)
+        drop(port->cm, call);
+    if (qp->id != NULL)
+        qp->id->context = NULL;
+}
+
+static void set_options(const struct cm_call *call, struct rdma_cm_id *id)
+{
+    uint8_t tos = call->qp->config.options.traffic_class;
+    uint8_t timeout = call->qp->config.options.timeout;
 
     /* Refinements, which old kernels do not have. */
     rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos);
     rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
 }
 
-int verbs_cm_begin(struct verbs_endpoint *endpoint, struct err *err)
+int verbs_cm_begin(struct cm_call *call, struct err *err)
 {
-    struct transport_port *port = endpoint->lane->port;
-    const struct verbs_address *partner = &endpoint->config.partner;
+    struct transport_port *port = call->qp->port;
+    const struct verbs_address *partner = &call->qp->config.partner;
     struct sockaddr_storage from;
     struct sockaddr_storage to = address_of(partner->ip, partner->cm_port);
 
-    endpoint->called = -EAGAIN;
+    call->state = -EAGAIN;
     if (port->cm == NULL)
         return err_set(err, -ENOTSUP,
                        "%s: connect: cm is not possible: the port has no IP address, or this host "
@@ -293,47 +291,49 @@ int verbs_cm_begin(struct verbs_endpoint *endpoint, struct err *err)
         return err_set(err, -ENOTSUP,
                        "%s: connect: cm is not possible: rank %u's port has no IP address, or its "
                        "host no rdma_cm (`modprobe rdma_ucm`); use connect: exchange",
-                       port->label, verbs_endpoint_partner(endpoint));
-    if (!endpoint->source)
+                       port->label, call->rank);
+    if (!call->calls)
         return 0;
     from = own_address(port);
-    if (rdma_create_id(port->cm->channel, &endpoint->qp->id, endpoint, RDMA_PS_TCP) == 0) {
-        set_options(endpoint, endpoint->qp->id);
-        if (rdma_resolve_addr(endpoint->qp->id, (struct sockaddr *)&from, (struct sockaddr *)&to,
+    if (rdma_create_id(port->cm->channel, &call->qp->id, call, RDMA_PS_TCP) == 0) {
+        set_options(call, call->qp->id);
+        if (rdma_resolve_addr(call->qp->id, (struct sockaddr *)&from, (struct sockaddr *)&to,
                               RESOLVE_MS) == 0)
             return 0;
     }
     return err_set(err, -errno, "%s: rdma_cm can't find a way to rank %u: %s", port->label,
-                   verbs_endpoint_partner(endpoint), strerror(errno));
+                   call->rank, strerror(errno));
 }
 
-/* Answers this end's call, if it has come. */
-static int answer(struct verbs_endpoint *endpoint)
+/* Answers the call, if it has come. */
+static int answer(struct cm_call *call)
 {
-    struct verbs_cm *cm = endpoint->lane->port->cm;
-    struct rdma_conn_param param;
+    struct verbs_caller *caller = &call->caller;
+    struct verbs_qp *qp = call->qp;
     struct greeting greeting = {0};
+    struct rdma_conn_param param;
     struct err err = {""};
-    struct rdma_cm_id *id;
     int rc;
 
-    id = verbs_callers_take(&cm->callers, endpoint, &endpoint->qp->partner);
-    if (id == NULL)
+    if (caller->id == NULL)
         return -EAGAIN;
-    endpoint->qp->id = id;
-    id->context = endpoint;
-    set_options(endpoint, endpoint->qp->id);
-    rc = verbs_qp_create(endpoint->qp, &endpoint->lane->options, &err);
+    verbs_callers_forget(&qp->port->cm->callers, caller);
+    qp->id = caller->id;
+    qp->partner = caller->number;
+    qp->id->context = call;
+    caller->id = NULL;
+    set_options(call, qp->id);
+    rc = verbs_qp_create(qp, &err);
     if (rc == 0)
-        rc = make_ready(endpoint->qp);
+        rc = make_ready(qp);
     if (rc < 0)
         return rc;
-    greeting.number = endpoint->qp->ibv->qp_num;
-    param = parameters(endpoint, &greeting);
-    return rdma_accept(endpoint->qp->id, &param) == 0 ? -EAGAIN : -errno;
+    greeting.number = qp->ibv->qp_num;
+    param = parameters(call, &greeting);
+    return rdma_accept(qp->id, &param) == 0 ? -EAGAIN : -errno;
 }
 
-static void learn_mtu(struct verbs_qp *qp)
+static void read_mtu(struct verbs_qp *qp)
 {
     struct ibv_qp_init_attr queues;
     struct ibv_qp_attr attributes;
@@ -342,30 +342,19 @@ static void learn_mtu(struct verbs_qp *qp)
         qp->mtu = (uint16_t)verbs_mtu_bytes(attributes.path_mtu);
 }
 
-int verbs_cm_advance(struct verbs_endpoint *endpoint, struct err *err)
+int verbs_cm_advance(struct cm_call *call, struct err *err)
 {
-    if (!endpoint->source && endpoint->called == -EAGAIN && endpoint->qp->id == NULL) {
-        int rc = answer(endpoint);
+    if (!call->calls && call->state == -EAGAIN && call->qp->id == NULL) {
+        int rc = answer(call);
 
         if (rc != -EAGAIN)
-            endpoint->called = rc;
+            call->state = rc;
     }
-    if (endpoint->called == -EAGAIN)
+    if (call->state == -EAGAIN)
         return -EAGAIN;
-    if (endpoint->called < 0)
-        return err_set(err, endpoint->called, "%s: rdma_cm did not connect to rank %u: %s",
-                       endpoint->lane->port->label, verbs_endpoint_partner(endpoint),
-                       strerror(-endpoint->called));
-    learn_mtu(endpoint->qp);
+    if (call->state < 0)
+        return err_set(err, call->state, "%s: rdma_cm did not connect to rank %u: %s",
+                       call->qp->port->label, call->rank, strerror(-call->state));
+    read_mtu(call->qp);
     return 0;
-}
-
-void verbs_link_end(struct verbs_endpoint *endpoint)
-{
-    struct verbs_cm *cm = endpoint->lane->port->cm;
-
-    if (cm != NULL)
-        drop(cm, endpoint);
-    if (endpoint->qp != NULL && endpoint->qp->id != NULL)
-        endpoint->qp->id->context = NULL;
 }

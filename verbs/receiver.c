@@ -1,331 +1,230 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * The receiving end of a stream: finds what has come by completions, by the last byte of a place,
- * or by reading it from the source; verifies it; gives the place back, and credit with it.
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "receiver.h"
+
 #include "clock.h"
-#include "lane.h"
+#include "mode.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
 
-#define RETELL_NS (5 * NS_PER_MS) /* unreliable: a credit may have been lost */
-#define SILENT_NS (2 * NS_PER_S)  /* unreliable: then no end mark will come any more */
+#define AGAIN_NS (5 * NS_PER_MS) /* unreliable: a credit may have been lost */
+#define SILENT_NS (2 * NS_PER_S) /* unreliable: then no eof will come any more */
 
-static uint8_t *message_at(const struct verbs_receiver *receiver, uint32_t place)
+int verbs_receiver_init(struct verbs_receiver *receiver, bool whole)
 {
-    return receiver->endpoint.qp->ring + (size_t)place * receiver->endpoint.qp->config.stride;
+    const struct stream_context *context = receiver->base.context;
+    size_t slots = receiver->base.config.slots;
+
+    receiver->verifier = (struct verbs_verifier){
+        .script = receiver->base.script,
+        .side = receiver->base.flow->side,
+        .count = context->lane->request.count,
+        .reliable = context->reliable,
+        .places = context->options.operation == VERBS_READ,
+        .whole = whole,
+    };
+    verbs_verify_start(&receiver->verifier);
+    receiver->receives = calloc(slots, sizeof *receiver->receives);
+    receiver->scatters = calloc(slots + VERBS_BATCH, sizeof *receiver->scatters);
+    receiver->lengths = calloc(slots, sizeof *receiver->lengths);
+    return receiver->receives != NULL && receiver->scatters != NULL && receiver->lengths != NULL
+               ? 0
+               : -ENOMEM;
 }
 
-static uint32_t after(const struct verbs_receiver *receiver, uint32_t place)
+void verbs_receiver_free(struct verbs_receiver *receiver)
 {
-    return place + 1 == receiver->endpoint.qp->config.slots ? 0 : place + 1;
+    free(receiver->receives);
+    free(receiver->scatters);
+    free(receiver->lengths);
+}
+
+void verbs_receiver_connected(struct verbs_receiver *receiver)
+{
+    const struct verbs_endpoint *endpoint = &receiver->base;
+    const struct stream_context *context = endpoint->context;
+    const struct verbs_qp *qp = endpoint->qp;
+    uint32_t slots = qp->config.slots;
+    bool holds = context->options.operation == VERBS_SEND;
+
+    receiver->place = receiver->to_post_place = receiver->next_place = qp->place;
+    receiver->remote = endpoint->theirs.first;
+    verbs_cursor_start(&receiver->next, &endpoint->script);
+    for (uint32_t i = 0; i < slots; i++) {
+        receiver->scatters[i] =
+            (struct ibv_sge){.addr = (uintptr_t)verbs_receiver_slot(receiver, i),
+                             .length = qp->config.stride,
+                             .lkey = qp->range.lkey};
+        receiver->receives[i] =
+            (struct ibv_recv_wr){.wr_id = i,
+                                 .next = &receiver->receives[i + 1 == slots ? 0 : i + 1],
+                                 .sg_list = holds ? &receiver->scatters[i] : NULL,
+                                 .num_sge = holds};
+    }
+    for (uint32_t i = 0; i < VERBS_BATCH; i++) {
+        struct ibv_send_wr *work = &receiver->works[i];
+
+        *work = (struct ibv_send_wr){.next = work + 1,
+                                     .sg_list = &receiver->scatters[slots + i],
+                                     .num_sge = 1,
+                                     .opcode = IBV_WR_RDMA_READ};
+        work->sg_list->lkey = qp->range.lkey;
+        work->wr.rdma.rkey = endpoint->theirs.ring.key;
+    }
+    if (context->mode->make_ready != NULL)
+        context->mode->make_ready(receiver, slots);
 }
 
 /* --- giving back --- */
 
-static bool holds_receives(const struct verbs_receiver *receiver)
-{
-    return verbs_qp_receives(receiver->endpoint.qp) > 0;
-}
-
-/* The last byte that a place must not hold before the message for it has come. */
-static void make_place_ready(struct verbs_receiver *receiver)
-{
-    struct verbs_header header =
-        verbs_header_of(&receiver->next, &receiver->endpoint.script, receiver->next.place);
-    uint32_t length = receiver->next.length;
-
-    if (length == 0)
-        return;
-    message_at(receiver, receiver->next_place)[length - 1] =
-        (uint8_t)~verbs_last_byte(&header, length);
-    receiver->next_place = after(receiver, receiver->next_place);
-    verbs_cursor_next(&receiver->next, &receiver->endpoint.script);
-}
-
-static bool looks_at_memory(const struct verbs_receiver *receiver)
-{
-    const struct verbs_options *options = &receiver->endpoint.lane->options;
-
-    return options->operation == VERBS_WRITE && !options->immediate;
-}
-
 void verbs_receiver_give_back(struct verbs_receiver *receiver, uint32_t count)
 {
+    const struct verbs_mode *mode = receiver->base.context->mode;
+
     receiver->held -= count;
-    if (looks_at_memory(receiver))
-        for (uint32_t i = 0; i < count; i++)
-            make_place_ready(receiver);
-    if (holds_receives(receiver))
+    if (mode->make_ready != NULL)
+        mode->make_ready(receiver, count);
+    else if (mode->completes_at_receiver)
         receiver->to_post += count;
+}
+
+void verbs_receiver_leave(struct verbs_receiver *receiver)
+{
+    receiver->place = verbs_receiver_after(receiver, receiver->place);
+    receiver->to_post++;
 }
 
 static void post_receives(struct verbs_receiver *receiver)
 {
-    uint32_t slots = receiver->endpoint.qp->config.slots;
-    struct ibv_recv_wr *last =
-        &receiver->receives[(receiver->to_post_place + receiver->to_post - 1) % slots];
+    uint32_t slots = receiver->base.qp->config.slots;
+    uint32_t place = receiver->to_post_place;
+    struct ibv_recv_wr *last = &receiver->receives[(place + receiver->to_post - 1) % slots];
     struct ibv_recv_wr *next = last->next;
     struct ibv_recv_wr *bad;
     int code;
 
     last->next = NULL;
-    code = ibv_post_recv(receiver->endpoint.qp->ibv, &receiver->receives[receiver->to_post_place],
-                         &bad);
+    code = ibv_post_recv(receiver->base.qp->ibv, &receiver->receives[place], &bad);
     last->next = next;
-    receiver->to_post_place = (receiver->to_post_place + receiver->to_post) % slots;
+    receiver->to_post_place = (place + receiver->to_post) % slots;
     receiver->to_post = 0;
     if (code != 0)
-        verbs_fault_post(&receiver->endpoint, code);
+        verbs_fault_post(&receiver->base, code);
 }
 
-/* So many messages of the phase are dealt with: taken and given back, or lost. */
-static uint64_t credit_of(const struct verbs_receiver *receiver)
-{
-    return receiver->verifier.at.sequence - receiver->held;
-}
-
-static void write_credit(struct verbs_receiver *receiver)
-{
-    struct verbs_control *control = receiver->endpoint.qp->control;
-
-    control->credit_out =
-        verbs_credit(receiver->endpoint.script.tag, receiver->endpoint.finished, receiver->told);
-    verbs_endpoint_write(&receiver->endpoint,
-                         &(struct verbs_post){.work = VERBS_WORK_CONTROL,
-                                              .from = &control->credit_out,
-                                              .bytes = sizeof control->credit_out,
-                                              .offset = offsetof(struct verbs_control, credit)});
-}
-
+/* As a datagram, where there is no remote write. */
 static void send_credit(struct verbs_receiver *receiver)
 {
-    struct verbs_control *control = receiver->endpoint.qp->control;
+    struct verbs_endpoint *endpoint = &receiver->base;
+    struct verbs_control *control = endpoint->qp->control;
+    uint64_t credit = verbs_credit(endpoint->script.tag, endpoint->finished, receiver->credited);
 
-    control->datagram_out = verbs_credit_datagram_make(
-        &receiver->endpoint.script,
-        verbs_credit(receiver->endpoint.script.tag, receiver->endpoint.finished, receiver->told));
-    verbs_endpoint_send(&receiver->endpoint,
-                        &(struct verbs_post){.work = VERBS_WORK_CONTROL,
-                                             .from = &control->datagram_out,
-                                             .bytes = sizeof control->datagram_out});
+    control->notice_out = verbs_notice_make(VERBS_KIND_CREDIT, &endpoint->script, credit, 0);
+    verbs_endpoint_send(endpoint, &(struct verbs_post){.work = VERBS_WORK_CONTROL,
+                                                       .from = &control->notice_out,
+                                                       .bytes = sizeof control->notice_out});
 }
 
 static bool credit_is_due(const struct verbs_receiver *receiver, uint64_t credit, int64_t now_ns)
 {
-    const struct verbs_lane *lane = receiver->endpoint.lane;
-    bool again = !lane->reliable && now_ns - receiver->told_ns >= RETELL_NS;
+    const struct verbs_endpoint *endpoint = &receiver->base;
+    const struct stream_context *context = endpoint->context;
+    bool again = !context->reliable && now_ns - receiver->credited_ns >= AGAIN_NS;
 
-    /* What is answered needs none; that the end has come must be told. */
-    if (lane->replies != NULL)
-        return again && receiver->endpoint.finished;
-    if (credit - receiver->told > receiver->endpoint.qp->config.slots / 4)
+    /* What is answered needs none; that the eof has come must be told. */
+    if (context->has_replies)
+        return again && endpoint->finished;
+    if (credit - receiver->credited > endpoint->qp->config.slots / 4)
         return true;
-    /* A reader's credit is also what the source counts as offered: it must be exact at the end. */
-    if (lane->options.operation == VERBS_READ && credit > receiver->told &&
-        (credit == receiver->known || receiver->eof_seen))
+    /* A reader's credit is also what the sender counts as offered: it must be exact at the end. */
+    if (context->options.operation == VERBS_READ && credit > receiver->credited &&
+        (credit == receiver->announced || receiver->eof_seen))
         return true;
-    return again && (credit > receiver->told || receiver->endpoint.finished);
+    return again && (credit > receiver->credited || endpoint->finished);
 }
 
-void verbs_receiver_tell(struct verbs_receiver *receiver, int64_t now_ns)
+/* Posts receives again, gives credit. */
+static void give_credit(struct verbs_receiver *receiver, int64_t now_ns)
 {
-    uint64_t credit = credit_of(receiver);
+    struct verbs_endpoint *endpoint = &receiver->base;
+    /* So many messages of the phase are dealt with: taken and given back, or lost. */
+    uint64_t credit = receiver->verifier.at.sequence - receiver->held;
 
     if (receiver->to_post > 0)
         post_receives(receiver);
-    if (!credit_is_due(receiver, credit, now_ns) || receiver->endpoint.control_busy ||
-        receiver->endpoint.failed)
+    if (!credit_is_due(receiver, credit, now_ns) || endpoint->control_busy || endpoint->failed)
         return;
-    receiver->told = credit;
-    receiver->told_ns = now_ns;
-    if (receiver->endpoint.lane->options.service == VERBS_UD)
+    receiver->credited = credit;
+    receiver->credited_ns = now_ns;
+    if (endpoint->context->options.service == VERBS_UD)
         send_credit(receiver);
     else
-        write_credit(receiver);
+        verbs_endpoint_write_credit(endpoint, endpoint->finished, credit);
 }
 
 /* --- taking --- */
 
-/* Verifies the message in the next place and takes it. */
-static void take_message(struct verbs_receiver *receiver, uint8_t *data, uint32_t bytes,
+void verbs_receiver_take(struct verbs_receiver *receiver, const uint8_t *data, uint32_t bytes,
                          int64_t now_ns)
 {
-    struct flow_side *side = receiver->endpoint.flow->side;
+    struct flow_side *side = receiver->base.flow->side;
 
-    receiver->place = after(receiver, receiver->place);
+    receiver->place = verbs_receiver_after(receiver, receiver->place);
     receiver->held++;
     if (verbs_verify_message(&receiver->verifier, data, bytes)) {
         side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
         side->last_ns = now_ns;
         receiver->came_ns = now_ns;
-        receiver->endpoint.lane->lane.arrived_ns = now_ns;
+        receiver->base.context->lane->arrived_ns = now_ns;
     }
-    if (receiver->onward == NULL)
+    if (!receiver->forwards)
         verbs_receiver_give_back(receiver, 1);
 }
 
-/* All that the end mark tells of has come; of an unreliable service what will come. */
-static void end(struct verbs_receiver *receiver)
+bool verbs_receiver_read_eof(struct verbs_receiver *receiver, const struct verbs_notice *eof)
 {
-    if (receiver->endpoint.finished)
-        return;
-    receiver->endpoint.finished = true;
-    receiver->whole = receiver->verifier.at.sequence == receiver->total &&
-                      receiver->verifier.at.before == receiver->total_bytes;
-    if (receiver->endpoint.lane->reliable && !receiver->whole)
-        receiver->endpoint.flow->side->corrupted += sizeof(struct verbs_eof);
-    receiver->told_ns = 0;
-    receiver->endpoint.lane->receivers_finished++;
-}
+    uint64_t messages, bytes;
 
-static bool read_eof(struct verbs_receiver *receiver, const struct verbs_eof *eof)
-{
-    if (!verbs_eof_read(eof, &receiver->endpoint.script, &receiver->total, &receiver->total_bytes))
+    if (!verbs_notice_read(eof, VERBS_KIND_EOF, &receiver->base.script, &messages, &bytes))
         return false;
+    receiver->total = messages;
+    receiver->total_bytes = bytes;
     receiver->eof_seen = true;
     return true;
 }
 
-/* A receive that held no message of the stream is given back at once. */
-static void return_receive(struct verbs_receiver *receiver)
-{
-    receiver->to_post++;
-}
-
-/* The message's sequence, of which the immediate has the low bits. */
-static uint32_t sequence_of(const struct verbs_receiver *receiver, uint32_t immediate)
-{
-    uint32_t due = (uint32_t)receiver->verifier.at.sequence;
-    uint32_t ahead = (immediate - due) & VERBS_IMMEDIATE_MASK;
-
-    return ahead <= VERBS_IMMEDIATE_MASK / 2 ? due + ahead
-                                             : due + ahead - (VERBS_IMMEDIATE_MASK + 1);
-}
-
-static unsigned took_send(struct verbs_receiver *receiver, const struct ibv_wc *completion,
-                          int64_t now_ns)
-{
-    uint32_t head = receiver->endpoint.lane->options.service == VERBS_UD ? VERBS_GRH_BYTES : 0;
-    uint8_t *data = message_at(receiver, (uint32_t)completion->wr_id) + head;
-    uint32_t bytes = completion->byte_len - head;
-
-    if (bytes == sizeof(struct verbs_eof) && data[0] == VERBS_KIND_EOF &&
-        read_eof(receiver, (const struct verbs_eof *)(const void *)data)) {
-        receiver->place = after(receiver, receiver->place);
-        return_receive(receiver);
-        return 1;
-    }
-    if ((completion->wc_flags & IBV_WC_WITH_IMM) != 0 &&
-        verbs_verify_gap(&receiver->verifier, sequence_of(receiver, ntohl(completion->imm_data)),
-                         bytes)) {
-        receiver->place = after(receiver, receiver->place);
-        return_receive(receiver);
-        return 1;
-    }
-    take_message(receiver, data, bytes, now_ns);
-    return 1;
-}
-
-/* The immediate tells which message it was: of an unreliable service some may be missing. */
-static unsigned took_write(struct verbs_receiver *receiver, const struct ibv_wc *completion,
-                           int64_t now_ns)
-{
-    uint32_t immediate = ntohl(completion->imm_data);
-    uint32_t gap = (immediate - (uint32_t)receiver->verifier.at.sequence) & VERBS_IMMEDIATE_MASK;
-
-    if (immediate & VERBS_IMMEDIATE_EOF) {
-        read_eof(receiver, &receiver->endpoint.qp->control->eof);
-        return_receive(receiver);
-        return 1;
-    }
-    if (!receiver->endpoint.lane->reliable && gap < VERBS_IMMEDIATE_MASK / 2) {
-        receiver->place = (receiver->place + gap) % receiver->endpoint.qp->config.slots;
-        verbs_verify_skip(&receiver->verifier, gap);
-    }
-    take_message(receiver, message_at(receiver, receiver->place), completion->byte_len, now_ns);
-    return 1;
-}
-
-static unsigned take_completion(struct verbs_receiver *receiver, const struct ibv_wc *completion,
-                                int64_t now_ns)
-{
-    enum verbs_work work = (enum verbs_work)(completion->wr_id >> VERBS_WORK_SHIFT);
-
-    if (completion->status != IBV_WC_SUCCESS) {
-        verbs_fault(&receiver->endpoint, completion);
-        return 0;
-    }
-    if (work == VERBS_WORK_RECEIVE)
-        return completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM
-                   ? took_write(receiver, completion, now_ns)
-                   : took_send(receiver, completion, now_ns);
-    if (work == VERBS_WORK_CONTROL)
-        receiver->endpoint.control_busy = false;
-    return 0;
-}
-
-static unsigned take_completions(struct verbs_receiver *receiver, int64_t now_ns)
+unsigned verbs_receiver_completions(struct verbs_receiver *receiver, int64_t now_ns,
+                                    unsigned (*take)(struct verbs_receiver *receiver,
+                                                     const struct ibv_wc *completion,
+                                                     int64_t now_ns))
 {
     struct ibv_wc completions[VERBS_BATCH];
-    int count = ibv_poll_cq(receiver->endpoint.qp->cq, VERBS_BATCH, completions);
+    int count = ibv_poll_cq(receiver->base.qp->cq, VERBS_BATCH, completions);
     unsigned taken = 0;
 
-    for (int i = 0; i < count; i++)
-        taken += take_completion(receiver, &completions[i], now_ns);
+    for (int i = 0; i < count; i++) {
+        if (completions[i].status != IBV_WC_SUCCESS)
+            verbs_fault(&receiver->base, &completions[i]);
+        else if (verbs_work_of(&completions[i]) == VERBS_WORK_CONTROL)
+            receiver->base.control_busy = false;
+        else
+            taken += take(receiver, &completions[i], now_ns);
+    }
     return taken;
 }
 
 /* --- schedules --- */
 
-static unsigned note_arrival(struct verbs_receiver *receiver, const struct ibv_wc *completion)
-{
-    if (completion->status != IBV_WC_SUCCESS) {
-        verbs_fault(&receiver->endpoint, completion);
-        return 0;
-    }
-    if (completion->wr_id >> VERBS_WORK_SHIFT == VERBS_WORK_RECEIVE) {
-        receiver
-            ->lengths[(receiver->place + receiver->arrived) % receiver->endpoint.qp->config.slots] =
-            completion->byte_len;
-        receiver->arrived++;
-        return 1;
-    }
-    receiver->endpoint.control_busy = false;
-    return 0;
-}
-
-static unsigned note_arrivals(struct verbs_receiver *receiver, int64_t now_ns)
-{
-    struct ibv_wc completions[VERBS_BATCH];
-    int count = ibv_poll_cq(receiver->endpoint.qp->cq, VERBS_BATCH, completions);
-    unsigned arrived = 0;
-
-    (void)now_ns;
-    for (int i = 0; i < count; i++)
-        arrived += note_arrival(receiver, &completions[i]);
-    return arrived;
-}
-
 const uint8_t *verbs_receiver_arrived(const struct verbs_receiver *receiver, uint32_t *bytes)
 {
     *bytes = receiver->arrived > 0 ? receiver->lengths[receiver->place] : 0;
-    return receiver->arrived > 0 ? message_at(receiver, receiver->place) : NULL;
-}
-
-/* Its place is free again. */
-static void leave_place(struct verbs_receiver *receiver)
-{
-    receiver->arrived--;
-    receiver->place = after(receiver, receiver->place);
-    return_receive(receiver);
+    return receiver->arrived > 0 ? verbs_receiver_slot(receiver, receiver->place) : NULL;
 }
 
 void verbs_receiver_took(struct verbs_receiver *receiver, uint32_t bytes)
 {
-    leave_place(receiver);
+    receiver->arrived--;
+    verbs_receiver_leave(receiver);
     receiver->verifier.at.sequence++;
     receiver->verifier.at.before += bytes;
 }
@@ -335,243 +234,54 @@ void verbs_receiver_take_eof(struct verbs_receiver *receiver)
     uint32_t bytes;
     const uint8_t *data = verbs_receiver_arrived(receiver, &bytes);
 
-    if (bytes != sizeof(struct verbs_eof) || data[0] != VERBS_KIND_EOF ||
-        !read_eof(receiver, (const struct verbs_eof *)(const void *)data))
-        err_set(&receiver->endpoint.lane->lane.error, -EPROTO,
-                "rank %u sent a message behind the last barrier", receiver->endpoint.flow->src);
-    leave_place(receiver);
-}
-
-/* --- writes without immediate --- */
-
-static bool has_come(const struct verbs_receiver *receiver, const struct verbs_cursor *at,
-                     uint32_t place)
-{
-    struct verbs_header header = verbs_header_of(at, &receiver->endpoint.script, at->place);
-    const volatile uint8_t *message = message_at(receiver, place);
-
-    return at->length > 0 && message[at->length - 1] == verbs_last_byte(&header, at->length);
-}
-
-static unsigned take_places(struct verbs_receiver *receiver, uint32_t places, int64_t now_ns)
-{
-    unsigned taken = 0;
-
-    while (taken < VERBS_BATCH && receiver->held < places &&
-           has_come(receiver, &receiver->verifier.at, receiver->place)) {
-        atomic_thread_fence(memory_order_acquire);
-        take_message(receiver, message_at(receiver, receiver->place), receiver->verifier.at.length,
-                     now_ns);
-        taken++;
-    }
-    return taken;
-}
-
-/* How many of the next `most` messages come before the first that is there; `most`: none is. */
-static uint32_t missing_before(const struct verbs_receiver *receiver, uint32_t most)
-{
-    struct verbs_cursor at = receiver->verifier.at;
-    uint32_t place = receiver->place;
-
-    for (uint32_t i = 0; i < most; i++) {
-        if (has_come(receiver, &at, place))
-            return i;
-        verbs_cursor_next(&at, &receiver->endpoint.script);
-        place = after(receiver, place);
-    }
-    return most;
-}
-
-/* One is missing: if a later one is there, an unreliable service (which keeps the order) has lost
- * those before it, unless they have come since they were looked at: hence the second look. */
-static unsigned look_further(struct verbs_receiver *receiver, int64_t now_ns)
-{
-    uint32_t slots = receiver->endpoint.qp->config.slots;
-    uint32_t missing = missing_before(receiver, slots);
-
-    if (missing == slots)
-        return 0;
-    atomic_thread_fence(memory_order_acquire);
-    missing = missing_before(receiver, missing);
-    verbs_verify_skip(&receiver->verifier, missing);
-    for (; missing > 0; missing--) { /* their places are ready for their next messages */
-        receiver->place = after(receiver, receiver->place);
-        make_place_ready(receiver);
-    }
-    take_message(receiver, message_at(receiver, receiver->place), receiver->verifier.at.length,
-                 now_ns);
-    return 1;
-}
-
-static unsigned take_written(struct verbs_receiver *receiver, int64_t now_ns)
-{
-    uint32_t slots = receiver->endpoint.qp->config.slots;
-    unsigned taken;
-
-    take_completions(receiver, now_ns);
-    taken = take_places(receiver, slots, now_ns);
-    /* Messages come before the mark: those that came since the look above are there now. */
-    if (taken == 0 && !receiver->eof_seen &&
-        receiver->endpoint.qp->control->eof.kind == VERBS_KIND_EOF &&
-        read_eof(receiver, &receiver->endpoint.qp->control->eof))
-        taken = take_places(receiver, slots, now_ns);
-    if (taken == 0 && !receiver->endpoint.lane->reliable && !receiver->endpoint.finished)
-        taken = look_further(receiver, now_ns);
-    return taken;
-}
-
-/* --- reads --- */
-
-static void learn_ready(struct verbs_receiver *receiver)
-{
-    struct verbs_control *control = receiver->endpoint.qp->control;
-    uint64_t word = atomic_load_explicit(&control->credit, memory_order_acquire);
-
-    if (verbs_credit_is_of(word, receiver->endpoint.script.tag))
-        receiver->known = verbs_credit_messages(word);
-    if (!receiver->eof_seen && control->eof.kind == VERBS_KIND_EOF)
-        read_eof(receiver, &control->eof);
-}
-
-static void fill_read(struct verbs_receiver *receiver, struct ibv_send_wr *work, bool last)
-{
-    const struct qp_info *theirs = &receiver->endpoint.theirs;
-
-    work->sg_list[0].addr = (uintptr_t)message_at(receiver, receiver->next_place);
-    work->sg_list[0].length = receiver->next.length;
-    work->wr.rdma.remote_addr = theirs->ring.address + (uint64_t)receiver->remote * theirs->stride;
-    work->wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, receiver->next.sequence + 1);
-    work->send_flags = 0;
-    if (++receiver->unsignalled >= receiver->endpoint.lane->options.signal_every || last) {
-        work->send_flags = IBV_SEND_SIGNALED;
-        receiver->unsignalled = 0;
-    }
-    receiver->remote = receiver->remote + 1 == theirs->slots ? 0 : receiver->remote + 1;
-    receiver->next_place = after(receiver, receiver->next_place);
-    verbs_cursor_next(&receiver->next, &receiver->endpoint.script);
-}
-
-/* Asks for messages that are ready, as far as there are places. */
-static void ask(struct verbs_receiver *receiver)
-{
-    uint64_t asked = receiver->next.sequence;
-    uint64_t out = asked - receiver->verifier.at.sequence;
-    uint64_t slots = receiver->endpoint.qp->config.slots - receiver->held - out;
-    uint64_t most = receiver->known > asked ? receiver->known - asked : 0;
-    uint64_t works = receiver->endpoint.lane->options.depth - out;
-    struct ibv_send_wr *bad;
-    struct ibv_send_wr *last;
-    int code;
-
-    most = most < slots ? most : slots;
-    most = most < works ? most : works;
-    most = most < VERBS_BATCH ? most : VERBS_BATCH;
-    if (most == 0 || receiver->endpoint.failed)
-        return;
-    for (uint64_t i = 0; i < most; i++)
-        fill_read(receiver, &receiver->works[i], i + 1 == most);
-    last = &receiver->works[most - 1];
-    last->next = NULL;
-    code = ibv_post_send(receiver->endpoint.qp->ibv, receiver->works, &bad);
-    last->next = last + 1;
-    if (code != 0)
-        verbs_fault_post(&receiver->endpoint, code);
-}
-
-static unsigned take_read(struct verbs_receiver *receiver, int64_t now_ns)
-{
-    struct ibv_wc completions[VERBS_BATCH];
-    int count = ibv_poll_cq(receiver->endpoint.qp->cq, VERBS_BATCH, completions);
-    unsigned taken = 0;
-
-    for (int i = 0; i < count; i++) {
-        const struct ibv_wc *completion = &completions[i];
-        uint64_t done = completion->wr_id & ~VERBS_WORK_ID(UINT8_MAX, 0);
-
-        if (completion->status != IBV_WC_SUCCESS ||
-            completion->wr_id >> VERBS_WORK_SHIFT != VERBS_WORK_MESSAGE) {
-            take_completion(receiver, completion, now_ns);
-            continue;
-        }
-        for (; receiver->verifier.at.sequence < done; taken++)
-            take_message(receiver, message_at(receiver, receiver->place),
-                         receiver->verifier.at.length, now_ns);
-    }
-    learn_ready(receiver);
-    ask(receiver);
-    return taken;
+    if (bytes != sizeof(struct verbs_notice) ||
+        !verbs_receiver_read_eof(receiver, (const struct verbs_notice *)(const void *)data))
+        err_set(&receiver->base.context->lane->error, -EPROTO,
+                "rank %u sent a message behind the last barrier", receiver->base.flow->src);
+    receiver->arrived--;
+    verbs_receiver_leave(receiver);
 }
 
 /* --- the stream --- */
 
-void verbs_receiver_variant(struct verbs_receiver *receiver)
+/* All that the eof tells of has come; of an unreliable service what will come. */
+static void finish(struct verbs_receiver *receiver)
 {
-    if (receiver->endpoint.lane->schedule != NULL)
-        receiver->take = note_arrivals;
-    else if (receiver->endpoint.lane->options.operation == VERBS_READ)
-        receiver->take = take_read;
-    else
-        receiver->take = looks_at_memory(receiver) ? take_written : take_completions;
+    const struct verbs_cursor *at = &receiver->verifier.at;
+
+    receiver->base.finished = true;
+    receiver->whole = at->sequence == receiver->total && at->before == receiver->total_bytes;
+    if (receiver->base.context->reliable && !receiver->whole)
+        receiver->base.flow->side->corrupted += sizeof(struct verbs_notice);
+    receiver->credited_ns = 0;
 }
 
-void verbs_receiver_connected(struct verbs_receiver *receiver)
-{
-    const struct verbs_qp *qp = receiver->endpoint.qp;
-    uint32_t slots = qp->config.slots;
-    bool holds = receiver->endpoint.lane->options.operation == VERBS_SEND;
-
-    receiver->place = receiver->to_post_place = receiver->next_place = qp->place;
-    receiver->remote = receiver->endpoint.theirs.first;
-    verbs_cursor_start(&receiver->next, &receiver->endpoint.script);
-    for (uint32_t i = 0; i < slots; i++) {
-        receiver->scatters[i] = (struct ibv_sge){.addr = (uintptr_t)message_at(receiver, i),
-                                                 .length = qp->config.stride,
-                                                 .lkey = qp->range.lkey};
-        receiver->receives[i] =
-            (struct ibv_recv_wr){.wr_id = i,
-                                 .next = &receiver->receives[i + 1 == slots ? 0 : i + 1],
-                                 .sg_list = holds ? &receiver->scatters[i] : NULL,
-                                 .num_sge = holds};
-        if (looks_at_memory(receiver))
-            make_place_ready(receiver);
-    }
-    for (uint32_t i = 0; receiver->works != NULL && i < VERBS_BATCH; i++) {
-        struct ibv_send_wr *work = &receiver->works[i];
-
-        *work = (struct ibv_send_wr){.next = work + 1,
-                                     .sg_list = &receiver->scatters[slots + i],
-                                     .num_sge = 1,
-                                     .opcode = IBV_WR_RDMA_READ};
-        work->sg_list->lkey = qp->range.lkey;
-        work->wr.rdma.rkey = receiver->endpoint.theirs.ring.key;
-    }
-}
-
-/* An unreliable service may have lost the last messages, and the end eof. */
+/* An unreliable service may have lost the last messages, and the eof. */
 static bool will_not_come(const struct verbs_receiver *receiver, int64_t now_ns)
 {
-    const struct lane *lane = &receiver->endpoint.lane->lane;
+    const struct stream_context *context = receiver->base.context;
+    int64_t stop_ns = context->lane->stop_ns;
     int64_t since_ns = receiver->came_ns;
 
-    if (receiver->endpoint.lane->reliable)
+    if (context->reliable)
         return false;
     if (receiver->eof_seen)
         return true;
-    if (receiver->endpoint.lane->pingpong != NULL) /* a flow may rest; the drain has its limit */
+    if (context->may_rest) /* the drain has its limit */
         return false;
-    if (since_ns == 0 || (lane->stop_ns != CLOCK_NEVER && since_ns < lane->stop_ns))
-        since_ns = lane->stop_ns;
+    if (since_ns == 0 || (stop_ns != CLOCK_NEVER && since_ns < stop_ns))
+        since_ns = stop_ns;
     return since_ns != CLOCK_NEVER && now_ns - since_ns > SILENT_NS;
 }
 
 unsigned verbs_receiver_poll(struct verbs_receiver *receiver, int64_t now_ns)
 {
-    unsigned taken = receiver->take(receiver, now_ns);
+    unsigned taken = receiver->base.context->mode->take(receiver, now_ns);
 
-    if (!receiver->endpoint.finished && taken == 0 &&
+    if (!receiver->base.finished && taken == 0 &&
         ((receiver->eof_seen && receiver->verifier.at.sequence >= receiver->total) ||
          will_not_come(receiver, now_ns)))
-        end(receiver);
-    verbs_receiver_tell(receiver, now_ns);
+        finish(receiver);
+    give_credit(receiver, now_ns);
     return taken;
 }

@@ -8,78 +8,58 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define ALIGNMENT 4096u
+#define PAGE 4096u
 #define HUGE_BYTES (2u << 20)
-#define PIECE_BYTES (8u << 20) /* at least; registering is slow, so not one for each range */
+#define SLAB_BYTES (8u << 20) /* min */
 
-/* What is free of a piece, in the order of addresses, never two that touch. */
-struct extent {
-    struct extent *next;
-    size_t from;
-    size_t bytes;
-};
-
-struct verbs_piece {
-    struct verbs_piece *next;
+struct memory_slab {
+    struct memory_slab *next;
     uint8_t *at;
     size_t bytes;
+    size_t used;     /* from the beginning; what is given back is free when all is */
+    unsigned ranges; /* taken and not given back */
     struct ibv_mr *region;
-    struct extent *free;
 };
 
-void verbs_memory_init(struct verbs_memory *memory, struct ibv_pd *pd, const char *label)
+void registered_memory_init(struct registered_memory *memory, struct ibv_pd *pd, const char *label)
 {
     size_t pages = (size_t)sysconf(_SC_PHYS_PAGES);
 
-    *memory = (struct verbs_memory){
-        .pd = pd, .label = label, .most = pages * (size_t)sysconf(_SC_PAGESIZE) / 4};
+    *memory = (struct registered_memory){
+        .pd = pd, .label = label, .max = pages * (size_t)sysconf(_SC_PAGESIZE) / 4};
 }
 
-static void free_piece(struct verbs_memory *memory, struct verbs_piece *piece)
+static void free_slab(struct registered_memory *memory, struct memory_slab *slab)
 {
-    while (piece->free != NULL) {
-        struct extent *extent = piece->free;
-
-        piece->free = extent->next;
-        free(extent);
-    }
-    if (piece->region != NULL)
-        ibv_dereg_mr(piece->region);
-    if (piece->at != NULL)
-        munmap(piece->at, piece->bytes);
-    memory->bytes -= piece->bytes;
-    free(piece);
+    if (slab->region != NULL)
+        ibv_dereg_mr(slab->region);
+    if (slab->at != NULL)
+        munmap(slab->at, slab->bytes);
+    memory->bytes -= slab->bytes;
+    free(slab);
 }
 
-void verbs_memory_close(struct verbs_memory *memory)
+static void free_slabs(struct registered_memory *memory, bool only_empty)
 {
-    while (memory->pieces != NULL) {
-        struct verbs_piece *piece = memory->pieces;
-
-        memory->pieces = piece->next;
-        free_piece(memory, piece);
-    }
-}
-
-static bool is_whole(const struct verbs_piece *piece)
-{
-    return piece->free != NULL && piece->free->bytes == piece->bytes;
-}
-
-static void free_unused(struct verbs_memory *memory)
-{
-    struct verbs_piece **link = &memory->pieces;
+    struct memory_slab **link = &memory->slabs;
 
     while (*link != NULL) {
-        struct verbs_piece *piece = *link;
+        struct memory_slab *slab = *link;
 
-        if (!is_whole(piece)) {
-            link = &piece->next;
+        if (only_empty && slab->ranges > 0) {
+            link = &slab->next;
             continue;
         }
-        *link = piece->next;
-        free_piece(memory, piece);
+        *link = slab->next;
+        if (memory->current == slab)
+            memory->current = NULL;
+        free_slab(memory, slab);
     }
+}
+
+void registered_memory_close(struct registered_memory *memory)
+{
+    free_slabs(memory, false);
 }
 
 static void *map(size_t bytes, bool *huge)
@@ -97,7 +77,7 @@ static void *map(size_t bytes, bool *huge)
     return at != MAP_FAILED ? at : NULL;
 }
 
-int verbs_refuse_region(const char *label, size_t bytes, int code, struct err *err)
+int registered_memory_error(const char *label, size_t bytes, int code, struct err *err)
 {
     struct rlimit limit = {0};
 
@@ -112,129 +92,107 @@ int verbs_refuse_region(const char *label, size_t bytes, int code, struct err *e
                    strerror(code));
 }
 
-static int add_piece(struct verbs_memory *memory, size_t bytes, struct err *err)
+static int add_slab(struct registered_memory *memory, size_t bytes, struct memory_slab **added,
+                    struct err *err)
 {
     const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-    struct verbs_piece *piece = calloc(1, sizeof *piece);
+    struct memory_slab *slab;
 
-    if (piece == NULL || (piece->free = calloc(1, sizeof *piece->free)) == NULL) {
-        free(piece);
-        return err_set(err, -ENOMEM, "%s: out of memory", memory->label);
-    }
-    piece->bytes = bytes;
-    memory->bytes += bytes;
-    piece->free->bytes = bytes;
-    piece->at = map(bytes, &memory->huge);
-    if (piece->at != NULL)
-        piece->region = ibv_reg_mr(memory->pd, piece->at, bytes, (unsigned)access);
-    if (piece->region == NULL) {
-        int code = errno;
-
-        free_piece(memory, piece);
-        return verbs_refuse_region(memory->label, bytes, code, err);
-    }
-    piece->next = memory->pieces;
-    memory->pieces = piece;
-    return 0;
-}
-
-/* The smallest extent that is large enough: so that small ranges do not spoil the gaps that rings
- * have left, which the next phase's rings fill exactly. */
-static struct extent **find_extent(struct verbs_memory *memory, size_t bytes,
-                                   struct verbs_piece **owner)
-{
-    struct extent **best = NULL;
-
-    for (struct verbs_piece *piece = memory->pieces; piece != NULL; piece = piece->next)
-        for (struct extent **link = &piece->free; *link != NULL; link = &(*link)->next) {
-            if ((*link)->bytes < bytes || (best != NULL && (*link)->bytes >= (*best)->bytes))
-                continue;
-            best = link;
-            *owner = piece;
-        }
-    return best;
-}
-
-static bool carve(struct verbs_memory *memory, size_t bytes, struct verbs_range *range)
-{
-    struct verbs_piece *piece = NULL;
-    struct extent **link = find_extent(memory, bytes, &piece);
-    struct extent *extent;
-
-    if (link == NULL)
-        return false;
-    extent = *link;
-    *range = (struct verbs_range){.at = piece->at + extent->from,
-                                  .bytes = bytes,
-                                  .piece = piece,
-                                  .lkey = piece->region->lkey,
-                                  .rkey = piece->region->rkey};
-    extent->from += bytes;
-    extent->bytes -= bytes;
-    if (extent->bytes == 0) {
-        *link = extent->next;
-        free(extent);
-    }
-    return true;
-}
-
-int verbs_memory_take(struct verbs_memory *memory, size_t bytes, struct verbs_range *range,
-                      struct err *err)
-{
-    size_t piece_bytes;
-    int rc;
-
-    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (carve(memory, bytes, range))
-        return 0;
-    piece_bytes = bytes > PIECE_BYTES ? bytes : PIECE_BYTES;
-    piece_bytes = (piece_bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
-    if (memory->bytes + piece_bytes > memory->most)
-        free_unused(memory);
-    if (memory->bytes + piece_bytes > memory->most)
+    bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+    if (memory->bytes + bytes > memory->max)
+        free_slabs(memory, true);
+    if (memory->bytes + bytes > memory->max)
         return err_set(err, -ENOMEM,
                        "%s: %zu MiB of buffers are wanted besides the %zu MiB in use; %zu MiB, a "
                        "quarter of this machine's memory, are the most: use smaller messages, "
                        "less depth or fewer queue_pairs",
-                       memory->label, piece_bytes >> 20, memory->bytes >> 20, memory->most >> 20);
-    rc = add_piece(memory, piece_bytes, err);
+                       memory->label, bytes >> 20, memory->bytes >> 20, memory->max >> 20);
+    slab = calloc(1, sizeof *slab);
+    if (slab == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", memory->label);
+    slab->bytes = bytes;
+    memory->bytes += bytes;
+    slab->at = map(bytes, &memory->huge);
+    if (slab->at != NULL)
+        slab->region = ibv_reg_mr(memory->pd, slab->at, bytes, (unsigned)access);
+    if (slab->region == NULL) {
+        int code = errno;
+
+        free_slab(memory, slab);
+        return registered_memory_error(memory->label, bytes, code, err);
+    }
+    slab->next = memory->slabs;
+    memory->slabs = slab;
+    *added = slab;
+    return 0;
+}
+
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static void take_from(struct memory_slab *slab, size_t bytes, struct memory_range *range)
+{
+    *range = (struct memory_range){.at = slab->at + slab->used,
+                                   .bytes = bytes,
+                                   .slab = slab,
+                                   .lkey = slab->region->lkey,
+                                   .rkey = slab->region->rkey};
+    slab->used += bytes;
+    slab->ranges++;
+}
+
+/* The smallest that is large enough, so that the next phase finds its slabs again. */
+static struct memory_slab *empty_slab(const struct registered_memory *memory, size_t bytes)
+{
+    struct memory_slab *best = NULL;
+
+    for (struct memory_slab *slab = memory->slabs; slab != NULL; slab = slab->next)
+        if (slab->ranges == 0 && slab->bytes >= bytes &&
+            (best == NULL || slab->bytes < best->bytes))
+            best = slab;
+    return best;
+}
+
+int registered_memory_take(struct registered_memory *memory, size_t bytes,
+                           struct memory_range *range, struct err *err)
+{
+    struct memory_slab *slab = memory->current;
+    int rc = 0;
+
+    bytes = whole_pages(bytes);
+    if (slab == NULL || slab->bytes - slab->used < bytes)
+        slab = empty_slab(memory, bytes);
+    if (slab == NULL)
+        rc = add_slab(memory, bytes > SLAB_BYTES ? bytes : SLAB_BYTES, &slab, err);
+    if (rc < 0)
+        return rc;
+    if (bytes <= SLAB_BYTES)
+        memory->current = slab;
+    take_from(slab, bytes, range);
+    return 0;
+}
+
+int registered_memory_take_alone(struct registered_memory *memory, size_t bytes,
+                                 struct memory_range *range, struct err *err)
+{
+    struct memory_slab *slab;
+    int rc = add_slab(memory, whole_pages(bytes), &slab, err);
+
     if (rc == 0)
-        carve(memory, bytes, range);
+        take_from(slab, slab->bytes, range);
     return rc;
 }
 
-static void join(struct extent *extent)
+void registered_memory_give(struct memory_range *range)
 {
-    struct extent *next = extent->next;
-
-    if (next == NULL || extent->from + extent->bytes != next->from)
-        return;
-    extent->bytes += next->bytes;
-    extent->next = next->next;
-    free(next);
-}
-
-void verbs_memory_give(struct verbs_range *range)
-{
-    struct verbs_piece *piece = range->piece;
-    struct extent *given;
-    struct extent *before = NULL;
+    struct memory_slab *slab = range->slab;
 
     if (range->at == NULL)
         return;
-    given = calloc(1, sizeof *given);
-    if (given == NULL)
-        return; /* lost until the port is closed, which frees whole pieces */
-    *given = (struct extent){.from = (size_t)(range->at - piece->at), .bytes = range->bytes};
-    for (struct extent *e = piece->free; e != NULL && e->from < given->from; e = e->next)
-        before = e;
-    given->next = before != NULL ? before->next : piece->free;
-    if (before != NULL)
-        before->next = given;
-    else
-        piece->free = given;
-    join(given);
-    if (before != NULL)
-        join(before);
-    *range = (struct verbs_range){0};
+    slab->ranges--;
+    if (slab->ranges == 0)
+        slab->used = 0;
+    *range = (struct memory_range){0};
 }

@@ -1,11 +1,5 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * Ways back: a lane whose messages are answered has a second stream for each flow, from its
- * destination to its source, on a queue pair of its own. The destination sends as many bytes for
- * each message that came (its wrong bytes are counted). Nobody sends what the other has no place
- * for, so no credits are told.
- */
-#include "lane.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reply_streams.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +7,7 @@
 #define SEEN_BITS 64
 
 /* As the flow, but its counts are its own. */
-static void begin_back(struct verbs_lane *lane, uint32_t place, const struct lane_flow *flow)
+static void add_reply(struct verbs_lane *lane, uint32_t place, const struct lane_flow *flow)
 {
     lane->replies[place] = *flow;
     lane->replies[place].side = &lane->reply_sides[place];
@@ -29,9 +23,9 @@ int verbs_replies_make(struct verbs_lane *lane)
     if (lane->replies == NULL || lane->reply_sides == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < request->send_count; i++)
-        begin_back(lane, i, &request->sends[i]);
+        add_reply(lane, i, &request->sends[i]);
     for (uint32_t i = 0; i < request->receive_count; i++)
-        begin_back(lane, request->send_count + i, &request->receives[i]);
+        add_reply(lane, request->send_count + i, &request->receives[i]);
     return 0;
 }
 
@@ -41,10 +35,15 @@ void verbs_replies_free(struct verbs_lane *lane)
     free(lane->reply_sides);
 }
 
+struct verbs_receiver *verbs_replies_to(const struct verbs_lane *lane, uint32_t flow)
+{
+    return &lane->receivers[lane->lane.request.receive_count + flow];
+}
+
 /* What an unreliable service lost has not come; nor has, in time, what came behind a later one. */
 static bool has_come(const struct verbs_receiver *receiver, uint64_t behind)
 {
-    return receiver->endpoint.lane->reliable ||
+    return receiver->base.context->reliable ||
            (behind <= SEEN_BITS && (receiver->verifier.seen >> (behind - 1) & 1) != 0);
 }
 
@@ -59,7 +58,7 @@ static void answer(const struct verbs_receiver *receiver, struct verbs_sender *s
         else if (verbs_sender_post(sender, 1, now_ns) == 0)
             break;
     }
-    if (receiver->endpoint.finished && sender->at.sequence == due)
+    if (receiver->base.finished && sender->at.sequence == due)
         sender->stopping = true;
 }
 
@@ -71,14 +70,12 @@ void verbs_replies_send(struct verbs_lane *lane, int64_t now_ns)
         answer(&lane->receivers[i], &lane->senders[request->send_count + i], now_ns);
 }
 
-void verbs_streams_finish(struct verbs_lane *lane, int64_t now_ns)
+void verbs_senders_finish(struct verbs_lane *lane, int64_t now_ns)
 {
     for (unsigned i = 0; i < lane->sender_count; i++) {
         struct verbs_sender *sender = &lane->senders[i];
 
-        if (!sender->endpoint.finished && sender->stopping)
+        if (!sender->base.finished && sender->stopping)
             verbs_sender_finish(sender, now_ns);
-        lane->senders_finished += sender->endpoint.finished && !sender->closed;
-        sender->closed = sender->endpoint.finished;
     }
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Schedules over verbs (doc/schedules.md, ../engine/stepper.h), by sends of a reliable connection.
- * A message goes in pieces as long as a place of the sink's ring: a header, and payload straight
- * from the rank's memory, which is registered for the phase. The sink copies it to where it
- * belongs, once the step that receives it has come; what a partner sends ahead waits in the ring,
- * and credits bound it.
+ * Schedules over verbs (doc/schedules.md, schedule_executor.h), by sends of a reliable connection.
+ * A message goes in pieces as long as a place of the receiver's ring: a header, and payload
+ * straight from the rank's memory, which is registered for the phase. The receiver copies it to
+ * where it belongs, once the step that receives it has come; what a partner sends ahead waits in
+ * the ring, and credits bound it.
  *
  * A message is handed over when its pieces are acknowledged, or at once where the device has taken
  * them with the work request (inline).
  */
 #include "clock.h"
 #include "lane.h"
+#include "reply_streams.h"
 #include "schedule_executor.h"
 
 #include <arpa/inet.h>
@@ -19,13 +20,14 @@
 #include <string.h>
 
 #define PIECE_BYTES (64u * 1024) /* of payload */
-#define MEETING 0x80u            /* in a header: a barrier's message, with its bits */
+#define BARRIER 0x80u            /* in a header: of a barrier message, with its bits */
 #define TURNS 64u                /* in one poll */
+#define SLOTS 17u                /* pieces of messages that are ahead, and the eof */
 
-/* A message on its way. */
+/* A message in flight. */
 struct transit {
     uint64_t moved;   /* bytes of payload */
-    uint64_t awaited; /* source: it is handed over when so many pieces are acknowledged */
+    uint64_t awaited; /* sender: it is handed over when so many pieces are acknowledged */
     bool begun;       /* at least one piece has moved */
     bool through;
 };
@@ -33,16 +35,16 @@ struct transit {
 struct verbs_schedule {
     struct stepper *stepper;
     struct ibv_mr *memory;
-    struct transit *sends; /* of the present step, as the stepper's */
+    struct transit *sends; /* of the present step, as the executor's */
     struct transit *receives;
 };
 
 /* --- preparation --- */
 
-int verbs_schedule_check(const struct verbs_lane *lane, struct err *err)
+static int check(const struct verbs_lane *lane, struct err *err)
 {
-    const struct verbs_options *options = &lane->options;
-    const char *label = lane->port->label;
+    const struct verbs_options *options = &lane->context.options;
+    const char *label = lane->context.port->label;
 
     if (options->service != VERBS_RC || options->operation != VERBS_SEND)
         return err_set(err, -EINVAL,
@@ -54,14 +56,15 @@ int verbs_schedule_check(const struct verbs_lane *lane, struct err *err)
     return 0;
 }
 
-uint32_t verbs_schedule_piece(const struct verbs_lane *lane)
+/* A piece, with its header. */
+static uint32_t largest(const struct verbs_lane *lane)
 {
     uint64_t most = lane->lane.request.stepper->most_bytes;
 
     return VERBS_HEADER_BYTES + (most < PIECE_BYTES ? (uint32_t)most : PIECE_BYTES);
 }
 
-int verbs_schedule_make(struct verbs_lane *lane)
+static int make(struct verbs_lane *lane, struct err *err)
 {
     struct stepper *stepper = lane->lane.request.stepper;
     struct verbs_schedule *schedule = calloc(1, sizeof *schedule);
@@ -72,23 +75,17 @@ int verbs_schedule_make(struct verbs_lane *lane)
     schedule->stepper = stepper;
     schedule->sends = calloc((size_t)stepper->most_sends + 1, sizeof *schedule->sends);
     schedule->receives = calloc((size_t)stepper->most_receives + 1, sizeof *schedule->receives);
-    return schedule->sends == NULL || schedule->receives == NULL ? -ENOMEM : 0;
-}
-
-int verbs_schedule_register(struct verbs_lane *lane, struct err *err)
-{
-    struct verbs_schedule *schedule = lane->schedule;
-    const struct stepper *stepper = lane->lane.request.stepper;
-
-    if (schedule == NULL)
-        return 0;
-    schedule->memory = ibv_reg_mr(lane->port->pd, stepper->memory, stepper->memory_bytes, 0);
+    if (schedule->sends == NULL || schedule->receives == NULL)
+        return -ENOMEM;
+    schedule->memory =
+        ibv_reg_mr(lane->context.port->pd, stepper->memory, stepper->memory_bytes, 0);
     if (schedule->memory == NULL)
-        return verbs_refuse_region(lane->port->label, stepper->memory_bytes, errno, err);
+        return registered_memory_error(lane->context.port->label, stepper->memory_bytes, errno,
+                                       err);
     return 0;
 }
 
-void verbs_schedule_free(struct verbs_lane *lane)
+static void free_schedule(struct verbs_lane *lane)
 {
     if (lane->schedule == NULL)
         return;
@@ -114,7 +111,7 @@ static struct verbs_header make_header(const struct verbs_schedule *schedule,
         .length = htonl((uint32_t)message->bytes),
         .src = htons(script->src),
         .dst = htons(script->dst),
-        .zero = meeting ? htons((uint16_t)(MEETING | schedule->stepper->bits)) : 0,
+        .zero = meeting ? htons((uint16_t)(BARRIER | schedule->stepper->bits)) : 0,
     };
 }
 
@@ -148,11 +145,11 @@ static bool has_room(struct verbs_sender *sender)
 }
 
 /* Posts a piece of so many bytes, the message's last or not. True: its memory may be used again. */
-static bool post_piece(struct verbs_sender *sender, const struct stepper_message *message,
-                       const struct transit *transit, uint32_t bytes)
+static bool post_piece(const struct verbs_schedule *schedule, struct verbs_sender *sender,
+                       const struct stepper_message *message, const struct transit *transit,
+                       uint32_t bytes)
 {
-    const struct verbs_schedule *schedule = sender->endpoint.lane->schedule;
-    const struct verbs_qp *qp = sender->endpoint.qp;
+    const struct verbs_qp *qp = sender->base.qp;
     struct verbs_header *header =
         (struct verbs_header *)(void *)(qp->headers + (size_t)sender->next * VERBS_HEADER_STRIDE);
     struct ibv_sge parts[] = {
@@ -172,10 +169,10 @@ static bool post_piece(struct verbs_sender *sender, const struct stepper_message
     struct ibv_send_wr *bad;
     int code;
 
-    *header = make_header(schedule, message, &sender->endpoint.script, sender->at.sequence);
+    *header = make_header(schedule, message, &sender->base.script, sender->at.sequence);
     code = ibv_post_send(qp->ibv, &work, &bad);
     if (code != 0)
-        verbs_fault_post(&sender->endpoint, code);
+        verbs_fault_post(&sender->base, code);
     sender->next = sender->next + 1 == sender->span ? 0 : sender->next + 1;
     sender->at.sequence++;
     sender->at.before += VERBS_HEADER_BYTES + bytes;
@@ -195,14 +192,14 @@ static bool push(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
     const struct stepper_message *message = &schedule->stepper->sends[place];
     struct verbs_sender *sender = &lane->senders[message->flow];
     struct transit *transit = &schedule->sends[place];
-    struct flow_side *side = sender->endpoint.flow->side;
+    struct flow_side *side = sender->base.flow->side;
     bool moved = false;
 
     while (!(transit->begun && transit->moved == message->bytes) && has_room(sender) &&
-           !sender->endpoint.failed) {
-        uint32_t bytes = piece_of(message, transit, sender->endpoint.theirs.stride);
+           !sender->base.failed) {
+        uint32_t bytes = piece_of(message, transit, sender->base.theirs.stride);
 
-        if (!post_piece(sender, message, transit, bytes))
+        if (!post_piece(schedule, sender, message, transit, bytes))
             transit->awaited = sender->at.sequence;
         transit->moved += bytes;
         transit->begun = moved = true;
@@ -224,34 +221,31 @@ struct piece {
 
 /* Is it the piece that is due, and all of it? What lies behind a shorter one is another message's.
  */
-static bool judge(struct verbs_receiver *receiver, const struct stepper_message *message,
-                  const struct piece *piece)
+static bool is_due(const struct verbs_schedule *schedule, struct verbs_receiver *receiver,
+                   const struct stepper_message *message, const struct piece *piece)
 {
     const struct verbs_header *header = piece->header;
-    struct verbs_schedule *schedule = receiver->endpoint.lane->schedule;
     struct verbs_header due =
-        make_header(schedule, message, &receiver->endpoint.script, receiver->verifier.at.sequence);
+        make_header(schedule, message, &receiver->base.script, receiver->verifier.at.sequence);
     uint16_t bits = ntohs(header->zero);
+    struct err *err = &receiver->base.context->lane->error;
+    uint32_t rank = receiver->base.flow->src;
 
-    if (piece->came != piece->due) {
-        receiver->endpoint.flow->side->corrupted++;
-        err_set(&receiver->endpoint.lane->lane.error, -EBADMSG,
-                "rank %u sent a piece of %u bytes where one of %u was due",
-                receiver->endpoint.flow->src, piece->came, piece->due);
-        return false;
-    }
-    if (schedule->stepper->meeting && (bits & MEETING) != 0) {
-        stepper_hear(schedule->stepper, (uint8_t)(bits & ~MEETING));
+    if (piece->came == piece->due && schedule->stepper->meeting && (bits & BARRIER) != 0) {
+        stepper_hear(schedule->stepper, (uint8_t)(bits & ~BARRIER));
         due.zero = header->zero;
     }
-    if (memcmp(&due, header, sizeof due) == 0)
+    if (piece->came == piece->due && memcmp(&due, header, sizeof due) == 0)
         return true;
-    receiver->endpoint.flow->side->corrupted++;
-    err_set(&receiver->endpoint.lane->lane.error, -EBADMSG,
+    receiver->base.flow->side->corrupted++;
+    if (piece->came != piece->due)
+        err_set(err, -EBADMSG, "rank %u sent a piece of %u bytes where one of %u was due", rank,
+                piece->came, piece->due);
+    err_set(err, -EBADMSG,
             "rank %u sent piece %u of a message of %u bytes (kind %02x, %04x) where piece %u, of "
             "%u bytes, was due",
-            receiver->endpoint.flow->src, ntohl(header->sequence), ntohl(header->length),
-            header->kind, bits, ntohl(due.sequence), ntohl(due.length));
+            rank, ntohl(header->sequence), ntohl(header->length), header->kind, bits,
+            ntohl(due.sequence), ntohl(due.length));
     return false;
 }
 
@@ -267,11 +261,11 @@ static bool pull(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
     uint32_t came;
 
     while (!transit->through && (data = verbs_receiver_arrived(receiver, &came)) != NULL) {
-        uint32_t bytes = piece_of(message, transit, receiver->endpoint.qp->config.stride);
+        uint32_t bytes = piece_of(message, transit, receiver->base.qp->config.stride);
         struct piece piece = {(const struct verbs_header *)(const void *)data, came,
                               VERBS_HEADER_BYTES + bytes};
 
-        if (!judge(receiver, message, &piece))
+        if (!is_due(schedule, receiver, message, &piece))
             return false;
         if (bytes > 0)
             memcpy(stepper_at(schedule->stepper, message) + transit->moved,
@@ -280,8 +274,8 @@ static bool pull(struct verbs_lane *lane, uint32_t place, int64_t now_ns)
         transit->moved += bytes;
         transit->begun = moved = true;
         transit->through = transit->moved == message->bytes;
-        stepper_account(schedule->stepper, receiver->endpoint.flow->side, bytes, transit->through);
-        stepper_note_time(receiver->endpoint.flow->side, now_ns);
+        stepper_account(schedule->stepper, receiver->base.flow->side, bytes, transit->through);
+        stepper_note_time(receiver->base.flow->side, now_ns);
         lane->lane.arrived_ns = now_ns;
     }
     schedule->stepper->receives_left -= moved && transit->through;
@@ -326,7 +320,7 @@ static void open_step(struct verbs_schedule *schedule)
 }
 
 /* All that was open is through. */
-static void go_on(struct verbs_lane *lane)
+static void advance_step(struct verbs_lane *lane)
 {
     struct verbs_schedule *schedule = lane->schedule;
     enum stepper_state state = stepper_next(schedule->stepper);
@@ -352,7 +346,7 @@ static bool run_steps(struct verbs_lane *lane, int64_t now_ns)
         bool pushed, pulled;
 
         if (stepper_is_through(schedule->stepper))
-            go_on(lane);
+            advance_step(lane);
         if (schedule->stepper->busy || schedule->stepper->ended)
             return true;
         pushed = push_all(lane, now_ns);
@@ -364,18 +358,18 @@ static bool run_steps(struct verbs_lane *lane, int64_t now_ns)
     return moved;
 }
 
-/* Behind the last barrier comes nothing but the end marks. */
-static void say_goodbye(struct verbs_lane *lane, int64_t now_ns)
+/* After the last barrier comes nothing but the eofs. */
+static void finish(struct verbs_lane *lane, int64_t now_ns)
 {
     for (unsigned i = 0; i < lane->sender_count; i++)
         lane->senders[i].stopping = true;
     for (unsigned i = 0; i < lane->receiver_count; i++)
         if (!lane->receivers[i].eof_seen && lane->receivers[i].arrived > 0)
             verbs_receiver_take_eof(&lane->receivers[i]);
-    verbs_streams_finish(lane, now_ns);
+    verbs_senders_finish(lane, now_ns);
 }
 
-int64_t verbs_schedule_send(struct verbs_lane *lane, int64_t now_ns)
+static int64_t run_schedule(struct verbs_lane *lane, int64_t now_ns)
 {
     struct verbs_schedule *schedule = lane->schedule;
     bool moved = false;
@@ -387,6 +381,16 @@ int64_t verbs_schedule_send(struct verbs_lane *lane, int64_t now_ns)
     if (!schedule->stepper->ended)
         moved = run_steps(lane, now_ns);
     if (schedule->stepper->ended)
-        say_goodbye(lane, now_ns);
+        finish(lane, now_ns);
     return moved && !is_broken(lane) ? now_ns + 1 : CLOCK_NEVER;
 }
+
+const struct verbs_traffic verbs_traffic_schedule = {
+    .polls_to_the_end = true, /* eofs are taken here, which may come when ours are acknowledged */
+    .slots = SLOTS,
+    .check = check,
+    .make = make,
+    .free = free_schedule,
+    .largest = largest,
+    .send = run_schedule,
+};

@@ -2,7 +2,7 @@
  *
  * Messages made and verified without a device: whole, damaged, shortened, lost, late, twice.
  */
-#include "message.h"
+#include "verifier.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static struct bench bench;
 
 static void begin(const uint32_t *sizes, uint32_t count, uint64_t total)
 {
-    verbs_pattern_init();
+    verbs_payload_init();
     memset(&bench, 0, sizeof bench);
     bench.script = (struct verbs_script){.sizes = sizes,
                                          .size_count = count,
@@ -400,29 +400,30 @@ static void forwarding_changes_the_ranks_only(void **state)
     verbs_redirect(bench.message, 3, &onward); /* shorter than the ranks: nothing to change */
 }
 
-static void marks_and_credits_are_read_whole_or_not(void **state)
+static void eofs_and_credits_are_read_whole_or_not(void **state)
 {
     static const uint32_t size[] = {100};
-    struct verbs_credit_datagram credit;
-    struct verbs_eof eof;
-    uint64_t messages, bytes, word;
+    struct verbs_notice credit, eof;
+    uint64_t messages, bytes;
 
     (void)state;
     begin(size, 1, FLOW_ENDLESS);
-    eof = verbs_eof_make(&bench.script, 12345678901, 99);
-    assert_true(verbs_eof_read(&eof, &bench.script, &messages, &bytes));
+    eof = verbs_notice_make(VERBS_KIND_EOF, &bench.script, 12345678901, 99);
+    assert_true(verbs_notice_read(&eof, VERBS_KIND_EOF, &bench.script, &messages, &bytes));
     assert_true(messages == 12345678901 && bytes == 99);
+    assert_false(verbs_notice_read(&eof, VERBS_KIND_CREDIT, &bench.script, &messages, &bytes));
     for (size_t i = 0; i < sizeof eof; i++) {
-        struct verbs_eof torn = eof;
+        struct verbs_notice torn = eof;
 
         ((uint8_t *)&torn)[i] ^= 1;
-        assert_false(verbs_eof_read(&torn, &bench.script, &messages, &bytes));
+        assert_false(verbs_notice_read(&torn, VERBS_KIND_EOF, &bench.script, &messages, &bytes));
     }
-    credit = verbs_credit_datagram_make(&bench.script, verbs_credit(bench.script.tag, true, 77));
-    assert_true(verbs_credit_datagram_read(&credit, &bench.script, &word));
-    assert_true(verbs_credit_finished(word) && verbs_credit_messages(word) == 77);
+    credit = verbs_notice_make(VERBS_KIND_CREDIT, &bench.script,
+                               verbs_credit(bench.script.tag, true, 77), 0);
+    assert_true(verbs_notice_read(&credit, VERBS_KIND_CREDIT, &bench.script, &messages, &bytes));
+    assert_true(verbs_credit_finished(messages) && verbs_credit_messages(messages) == 77);
     bench.script.tag++;
-    assert_false(verbs_credit_datagram_read(&credit, &bench.script, &word));
+    assert_false(verbs_notice_read(&credit, VERBS_KIND_CREDIT, &bench.script, &messages, &bytes));
 }
 
 int main(void)
@@ -444,7 +445,7 @@ int main(void)
         cmocka_unit_test(a_reader_takes_the_place_from_the_header),
         cmocka_unit_test(the_last_byte_is_what_a_message_ends_with),
         cmocka_unit_test(forwarding_changes_the_ranks_only),
-        cmocka_unit_test(marks_and_credits_are_read_whole_or_not),
+        cmocka_unit_test(eofs_and_credits_are_read_whole_or_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Probes beside a load at their source, without a device: when they leave, which are under way, and
+ * Probes beside a load at their source, without a device: when they leave, which are in flight, and
  * what becomes of those that are late, lost, or come twice.
  */
 #include "clock.h"
@@ -17,13 +17,13 @@
 
 static struct verbs_prober prober;
 
-static void begin(uint32_t most, int64_t patience_ns)
+static void begin(uint32_t max, int64_t timeout_ns)
 {
     memset(&prober, 0, sizeof prober);
     prober.schedule.gap_ns = GAP_NS;
     prober.schedule.seed = 7;
-    prober.most = most;
-    prober.patience_ns = patience_ns;
+    prober.max = max;
+    prober.timeout_ns = timeout_ns;
     verbs_prober_begin(&prober, 0);
 }
 
@@ -54,7 +54,7 @@ static void their_distance_is_the_gap_in_the_mean(void **state)
         else
             assert_in_range(now_ns - last_ns, GAP_NS / 2, GAP_NS * 3 / 2);
         last_ns = now_ns;
-        verbs_prober_back(&prober, prober.sent, 1, now_ns + 1000);
+        verbs_prober_replies(&prober, prober.sent, 1, now_ns + 1000);
     }
     assert_in_range(first_ns, 0, GAP_NS);
     assert_in_range((last_ns - first_ns) / (count - 1), GAP_NS * 995 / 1000, GAP_NS * 1005 / 1000);
@@ -89,7 +89,7 @@ static void a_late_one_holds_up_no_other(void **state)
     assert_false(
         verbs_prober_due(&prober, prober.schedule.next_ns)); /* there is no place for a fifth */
     assert_true(verbs_prober_waits(&prober, prober.schedule.next_ns));
-    verbs_prober_back(&prober, 4, 0xf, begun_ns[3] + 500);
+    verbs_prober_replies(&prober, 4, 0xf, begun_ns[3] + 500);
     assert_false(verbs_prober_waits(&prober, prober.schedule.next_ns));
     assert_int_equal(prober.times.count, 4);
     assert_int_equal(prober.times.least_ns, 500);
@@ -106,7 +106,7 @@ static void only_those_in_the_window_count(void **state)
     begin(VERBS_PROBES_OUT, CLOCK_NEVER);
     for (unsigned i = 0; i < 10; i++)
         last_ns = send_next(i >= 3 && i < 7);
-    verbs_prober_back(&prober, 10, 0x3ff, last_ns);
+    verbs_prober_replies(&prober, 10, 0x3ff, last_ns);
     assert_int_equal(prober.measured, 4);
     assert_int_equal(prober.times.count, 4);
 }
@@ -120,9 +120,9 @@ static void each_answer_counts_once(void **state)
     begin(VERBS_PROBES_OUT, 20 * GAP_NS);
     for (unsigned i = 0; i < 3; i++)
         last_ns = send_next(true);
-    verbs_prober_back(&prober, 3, 0x1, last_ns + 100);
-    verbs_prober_back(&prober, 3, 0x5, last_ns + 200);
-    verbs_prober_back(&prober, 3, 0x5, last_ns + 300);
+    verbs_prober_replies(&prober, 3, 0x1, last_ns + 100);
+    verbs_prober_replies(&prober, 3, 0x5, last_ns + 200);
+    verbs_prober_replies(&prober, 3, 0x5, last_ns + 300);
     assert_int_equal(prober.times.count, 2);
     assert_int_equal(prober.times.least_ns, 100);
     assert_true(verbs_prober_waits(&prober, last_ns));
@@ -130,26 +130,26 @@ static void each_answer_counts_once(void **state)
     assert_int_equal(prober.measured - prober.times.count, 1); /* lost */
 }
 
-/* All that are under way are lost: they give their places to others when patience is over. What
+/* All that are in flight are lost: they give their places to others after the timeout. What
  * then still comes of them must not be taken for an answer to those. */
 static void what_was_given_up_is_nobodys_answer(void **state)
 {
-    const int64_t patience_ns = 100 * GAP_NS;
+    const int64_t timeout_ns = 100 * GAP_NS;
     int64_t begun_ns = 0;
 
     (void)state;
-    begin(VERBS_PROBES_OUT, patience_ns);
+    begin(VERBS_PROBES_OUT, timeout_ns);
     for (unsigned i = 0; i < VERBS_PROBES_OUT; i++)
         begun_ns = send_next(true);
     while (prober.sent < 2 * VERBS_PROBES_OUT)
         if (verbs_prober_due(&prober, prober.schedule.next_ns)) {
             assert_true(prober.schedule.next_ns > begun_ns);
-            verbs_prober_sent(&prober, begun_ns + patience_ns, true);
+            verbs_prober_sent(&prober, begun_ns + timeout_ns, true);
         }
     assert_int_equal(prober.out, VERBS_PROBES_OUT);
-    verbs_prober_back(&prober, VERBS_PROBES_OUT, UINT64_MAX, begun_ns + patience_ns + 5);
+    verbs_prober_replies(&prober, VERBS_PROBES_OUT, UINT64_MAX, begun_ns + timeout_ns + 5);
     assert_int_equal(prober.times.count, 0);
-    verbs_prober_back(&prober, 2 * VERBS_PROBES_OUT, UINT64_MAX, begun_ns + patience_ns + 9);
+    verbs_prober_replies(&prober, 2 * VERBS_PROBES_OUT, UINT64_MAX, begun_ns + timeout_ns + 9);
     assert_int_equal(prober.times.count, VERBS_PROBES_OUT);
     assert_int_equal(prober.times.greatest_ns, 9);
     assert_int_equal(prober.measured - prober.times.count, VERBS_PROBES_OUT);
@@ -163,8 +163,8 @@ static void a_spoilt_answer_is_a_lost_probe(void **state)
     begin(VERBS_PROBES_OUT, CLOCK_NEVER);
     send_next(true);
     last_ns = send_next(true);
-    verbs_prober_spoilt(&prober, 1, 1);
-    verbs_prober_back(&prober, 2, 3, last_ns + 10);
+    verbs_prober_replies(&prober, 1, 1, 0);
+    verbs_prober_replies(&prober, 2, 3, last_ns + 10);
     assert_int_equal(prober.measured, 2);
     assert_int_equal(prober.times.count, 1);
     assert_int_equal(prober.times.greatest_ns, 10);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What decides about queue pairs, without a device: offers and what both ends make of them, GIDs,
- * the cache of those that are cached.
+ * What decides on queue pairs, without a device: infos and what both ends make of them, GIDs, and
+ * those that are kept.
  */
 #include "gid.h"
 #include "qp_cache.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static void an_offer_survives_its_blob(void **state)
+static void an_info_survives_its_blob(void **state)
 {
     struct qp_info info = {
         .number = 0x123456,
@@ -59,9 +59,9 @@ static void an_offer_survives_its_blob(void **state)
     assert_false(qp_info_read(&back, &blob));
 }
 
-/* Whatever the two have kept: they agree on a kept qp, or each new end meets a new end, and
- * whoever waits for a second offer is sent one. */
-static void both_ends_come_to_matching_verdicts(void **state)
+/* Whatever the two have kept: they reuse it, or each new end meets a new end, and an end that waits
+ * for a second info is sent one. */
+static void both_ends_come_to_matching_agreements(void **state)
 {
     const struct qp_info ends[] = {
         {.number = 1},
@@ -78,15 +78,14 @@ static void both_ends_come_to_matching_verdicts(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         for (size_t j = 0; j < sizeof others / sizeof others[0]; j++) {
-            enum qp_agreement a = qp_negotiate(&ends[i], &others[j]);
-            enum qp_agreement b = qp_negotiate(&others[j], &ends[i]);
-            bool a_renews = a == QP_REPLACE || a == QP_REPLACE_AND_AWAIT;
-            bool b_awaits = b == QP_AWAIT || b == QP_REPLACE_AND_AWAIT;
+            struct qp_agreement a = qp_negotiate(&ends[i], &others[j]);
+            struct qp_agreement b = qp_negotiate(&others[j], &ends[i]);
 
-            assert_int_equal(a == QP_REUSE, b == QP_REUSE);
-            assert_int_equal(a == QP_CONNECT, b == QP_CONNECT);
-            assert_int_equal(a_renews, b_awaits);
-            assert_int_equal(a == QP_REUSE, i == 1 && j == 1);
+            assert_int_equal(a.reuse, b.reuse);
+            assert_int_equal(a.replace, b.await);
+            assert_int_equal(a.await, b.replace);
+            assert_false(a.reuse && (a.replace || a.await));
+            assert_int_equal(a.reuse, i == 1 && j == 1);
         }
     }
 }
@@ -133,44 +132,97 @@ static void gids_are_written_as_addresses(void **state)
     assert_string_equal(verbs_gid_text(mapped, text), "::ffff:10.9.0.1");
 }
 
-static struct qp_key key(uint8_t number)
+static struct qp_config config(uint16_t stream)
 {
-    return (struct qp_key){.bytes = {number}};
+    return (struct qp_config){.options = {.depth = 64, .queue_pairs = 1, .timeout = 14},
+                              .partner = {.lid = 7, .gid = {[15] = 3}},
+                              .role = QP_SENDER,
+                              .stream = stream,
+                              .mtu = 1024,
+                              .slots = 128,
+                              .stride = 4096};
 }
 
-static void the_longest_unused_gives_way(void **state)
+/* What decides on the queue pair must be equal; what only a phase does with it need not. */
+static void a_queue_pair_serves_only_what_it_was_made_for(void **state)
+{
+    const struct verbs_gid table[2] = {{.index = 0}, {.index = 1}};
+    const struct qp_config one = config(1);
+    struct qp_config other;
+
+    (void)state;
+#define DIFFERS(assignment)                                                                        \
+    do {                                                                                           \
+        other = one;                                                                               \
+        other.assignment;                                                                          \
+        assert_false(qp_config_equal(&one, &other));                                               \
+    } while (0)
+    DIFFERS(options.service = VERBS_UC);
+    DIFFERS(options.operation = VERBS_WRITE);
+    DIFFERS(options.immediate = true);
+    DIFFERS(options.depth++);
+    DIFFERS(options.inline_bytes = VERBS_AUTOMATIC);
+    DIFFERS(options.service_level++);
+    DIFFERS(options.traffic_class++);
+    DIFFERS(options.pkey_index++);
+    DIFFERS(options.retry++);
+    DIFFERS(options.rnr_retry++);
+    DIFFERS(options.timeout++);
+    DIFFERS(options.connect = VERBS_CONNECT_CM);
+    DIFFERS(partner.lid++);
+    DIFFERS(partner.gid[0]++);
+    DIFFERS(gid = &table[1]);
+    DIFFERS(role = QP_RECEIVER);
+    DIFFERS(stream++);
+    DIFFERS(mtu++);
+    DIFFERS(slots++);
+    DIFFERS(stride++);
+    DIFFERS(forwards = true);
+#undef DIFFERS
+    other = one;
+    other.options.queue_pairs = 3;
+    other.options.signal_every = 5;
+    other.options.reuse = 64;
+    other.options.completion = VERBS_COMPLETION_EVENT;
+    assert_true(qp_config_equal(&one, &other));
+    assert_int_equal(qp_config_hash(&one), qp_config_hash(&other));
+}
+
+static void the_least_recently_used_is_evicted(void **state)
 {
     static struct qp_cache cache;
-    struct cached_qp cached[6];
-    struct qp_key wanted;
+    struct qp_config configs[6];
+    struct cached_qp qps[6];
+    const struct qp_config wanted = config(0);
 
     (void)state;
     qp_cache_init(&cache);
-    for (uint8_t i = 0; i < 6; i++) {
-        cached[i].key = key(i % 5); /* the first and the last are alike */
-        qp_cache_put(&cache, &cached[i]);
+    for (uint16_t i = 0; i < 6; i++) {
+        configs[i] = config(i % 5); /* the first and the last are alike */
+        qps[i].config = &configs[i];
+        qp_cache_put(&cache, &qps[i]);
     }
     assert_int_equal(cache.count, 6);
-    wanted = key(0);
-    assert_ptr_equal(qp_cache_take(&cache, &wanted), &cached[5]);
-    assert_ptr_equal(qp_cache_take(&cache, &wanted), &cached[0]);
+    assert_ptr_equal(qp_cache_take(&cache, &wanted), &qps[5]);
+    assert_ptr_equal(qp_cache_take(&cache, &wanted), &qps[0]);
     assert_null(qp_cache_take(&cache, &wanted));
-    assert_ptr_equal(qp_cache_evict(&cache, 2), &cached[1]);
-    assert_ptr_equal(qp_cache_evict(&cache, 2), &cached[2]);
+    assert_ptr_equal(qp_cache_evict(&cache, 2), &qps[1]);
+    assert_ptr_equal(qp_cache_evict(&cache, 2), &qps[2]);
     assert_null(qp_cache_evict(&cache, 2));
-    assert_ptr_equal(qp_cache_evict(&cache, 0), &cached[3]);
-    assert_ptr_equal(qp_cache_evict(&cache, 0), &cached[4]);
+    assert_ptr_equal(qp_cache_evict(&cache, 0), &qps[3]);
+    assert_ptr_equal(qp_cache_evict(&cache, 0), &qps[4]);
     assert_null(qp_cache_evict(&cache, 0));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_offer_survives_its_blob),
-        cmocka_unit_test(both_ends_come_to_matching_verdicts),
+        cmocka_unit_test(an_info_survives_its_blob),
+        cmocka_unit_test(both_ends_come_to_matching_agreements),
         cmocka_unit_test(the_best_gid_is_chosen),
         cmocka_unit_test(gids_are_written_as_addresses),
-        cmocka_unit_test(the_longest_unused_gives_way),
+        cmocka_unit_test(a_queue_pair_serves_only_what_it_was_made_for),
+        cmocka_unit_test(the_least_recently_used_is_evicted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
