@@ -123,10 +123,6 @@ void tcp_lane_finish(struct lane *lane);
 
 /* --- between the files of a lane --- */
 
-/* SO_SNDBUF or SO_RCVBUF of exactly so many bytes, or a refusal that says what can be had. */
-int tcp_socket_buffer(const struct tcp_lane *lane, int fd, int option, uint32_t bytes,
-                      struct err *err);
-
 /* All that the phase asks of a socket that sends. */
 int tcp_socket_options(const struct tcp_lane *lane, int fd, struct err *err);
 

@@ -26,7 +26,7 @@ struct tcp_pingpong {
 int tcp_pingpong_check(const struct lane_request *request, struct err *err)
 {
     const struct phase *phase = request->phase;
-    const char *port = request->port->conf->name;
+    const char *port = request->port->ip.conf->name;
 
     if (phase->traffic != TRAFFIC_PINGPONG)
         return 0;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port.h"
 
-#include "device.h"
 #include "netns.h"
 #include "payload.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,76 +20,6 @@
 #define HALF_OPEN_MOST 4096u
 #define HALF_OPEN_LEAST 64u
 #define BACKLOG 4096 /* a whole phase's connections may come before the main thread looks */
-
-/* How partners reach this port: the blob. */
-struct reach {
-    uint8_t family; /* 4 or 6 */
-    uint8_t zero;
-    uint16_t tcp_port; /* network byte order */
-    uint8_t address[16];
-};
-static_assert(sizeof(struct reach) == 20, "layout");
-static_assert(sizeof(struct reach) <= BLOB_BYTES_MAX, "fits into a blob");
-
-/* --- addresses --- */
-
-const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT])
-{
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-    char host[INET6_ADDRSTRLEN] = "?";
-    bool is_v6 = address->ss_family == AF_INET6;
-
-    inet_ntop(address->ss_family,
-              is_v6 ? (const void *)&v6->sin6_addr : (const void *)&v4->sin_addr, host,
-              sizeof host);
-    snprintf(text, TCP_ADDRESS_TEXT, "%s port %u", host,
-             ntohs(is_v6 ? v6->sin6_port : v4->sin_port));
-    return text;
-}
-
-void tcp_port_address(struct transport_port *port, struct blob *blob)
-{
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&port->address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&port->address;
-    struct reach reach = {.family = 4};
-
-    if (port->address.ss_family == AF_INET6) {
-        reach.family = 6;
-        reach.tcp_port = v6->sin6_port;
-        memcpy(reach.address, &v6->sin6_addr, sizeof v6->sin6_addr);
-    } else {
-        reach.tcp_port = v4->sin_port;
-        memcpy(reach.address, &v4->sin_addr, sizeof v4->sin_addr);
-    }
-    blob->size = sizeof reach;
-    memcpy(blob->bytes, &reach, sizeof reach);
-}
-
-bool tcp_port_partner(const struct transport_port *port, const struct blob *blob,
-                      struct sockaddr_storage *address)
-{
-    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
-    struct reach reach;
-
-    memset(address, 0, sizeof *address);
-    if (blob->size != sizeof reach)
-        return false;
-    memcpy(&reach, blob->bytes, sizeof reach);
-    if (reach.family == 4) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = reach.tcp_port;
-        memcpy(&v4->sin_addr, reach.address, sizeof v4->sin_addr);
-    } else if (reach.family == 6) {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = reach.tcp_port;
-        memcpy(&v6->sin6_addr, reach.address, sizeof v6->sin6_addr);
-        if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
-            v6->sin6_scope_id = (uint32_t)port->ifindex;
-    }
-    return address->ss_family != AF_UNSPEC;
-}
 
 /* --- open --- */
 
@@ -114,49 +42,20 @@ static unsigned raise_descriptor_limit(void)
 
 static int listen_on(struct transport_port *port, struct err *err)
 {
-    socklen_t size = sizeof port->address;
-    char text[TCP_ADDRESS_TEXT];
-    int one = 1;
+    char text[IP_ADDRESS_TEXT];
+    int rc;
 
-    port->listener = socket(port->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    port->listener =
+        socket(port->ip.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (port->listener < 0)
-        return err_set(err, -errno, "%s: can't make a socket: %s", port->conf->name,
+        return err_set(err, -errno, "%s: can't make a socket: %s", port->ip.conf->name,
                        strerror(errno));
-    /* Allowed to everybody since Linux 5.7, and a refinement only: the address decides. */
-    if (!port->loopback)
-        setsockopt(port->listener, SOL_SOCKET, SO_BINDTODEVICE, port->iface,
-                   (socklen_t)strlen(port->iface));
-    if (port->address.ss_family == AF_INET6)
-        setsockopt(port->listener, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    if (bind(port->listener, (const struct sockaddr *)&port->address, sizeof port->address) ||
-        listen(port->listener, BACKLOG) ||
-        getsockname(port->listener, (struct sockaddr *)&port->address, &size))
-        return err_set(err, -errno, "%s: can't listen on %s: %s", port->conf->name,
-                       tcp_address_text(&port->address, text), strerror(errno));
-    return 0;
-}
-
-/* What has to be made inside the port's namespace. */
-static int open_inside(struct transport_port *port, struct err *err)
-{
-    struct tcp_link link;
-    int rc = tcp_device_address(port->conf, &port->address, port->iface, err);
-
-    if (rc)
-        return rc;
-    port->ifindex = (int)if_nametoindex(port->iface);
-    port->netlink = tcp_netlink_open();
-    if (port->netlink < 0)
-        return err_set(err, port->netlink, "%s: can't ask the kernel for its links: %s",
-                       port->conf->name, strerror(-port->netlink));
-    rc = tcp_netlink_link(port->netlink, port->ifindex, &link);
-    if (rc)
-        return err_set(err, rc, "%s: can't read the state of %s: %s", port->conf->name, port->iface,
-                       strerror(-rc));
-    port->loopback = link.loopback;
-    port->base = link.stats;
-    port->base_drops = tcp_netlink_queue_drops(port->netlink, port->ifindex);
-    return listen_on(port, err);
+    rc = ip_port_bind(&port->ip, port->listener);
+    if (rc == 0 && listen(port->listener, BACKLOG))
+        rc = -errno;
+    return rc == 0 ? 0
+                   : err_set(err, rc, "%s: can't listen on %s: %s", port->ip.conf->name,
+                             ip_address_text(&port->ip.address, text), strerror(-rc));
 }
 
 static int watch_listener(struct transport_port *port)
@@ -188,11 +87,12 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
         free(p);
         return rc;
     }
-    p->conf = conf;
-    p->netlink = p->listener = p->epoll = -1;
+    p->ip.netlink = p->listener = p->epoll = -1;
     tcp_payload_init();
     p->half_open_most = raise_descriptor_limit();
-    rc = open_inside(p, err);
+    rc = ip_port_open(&p->ip, conf, "tcp", err);
+    if (rc == 0)
+        rc = listen_on(p, err);
     netns_leave(home);
     if (rc == 0 && (rc = watch_listener(p)) != 0)
         err_set(err, rc, "%s: can't watch a socket: %s", conf->name, strerror(-rc));
@@ -220,7 +120,7 @@ void tcp_port_close(struct transport_port *port)
 {
     tcp_reception_close(port);
     close_fd(port->listener);
-    close_fd(port->netlink);
+    ip_port_close(&port->ip);
     close_fd(port->epoll);
     sodium_memzero(port->key, sizeof port->key);
     free(port);
@@ -231,36 +131,20 @@ void tcp_port_close(struct transport_port *port)
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts)
 {
     socklen_t size = sizeof facts->congestion;
-    struct tcp_link link;
-    char text[TCP_ADDRESS_TEXT];
 
-    *facts = (struct port_facts){.numa_node = -1};
-    snprintf(facts->driver, sizeof facts->driver, "tcp");
-    tcp_address_text(&port->address, text);
-    text[strcspn(text, " ")] = '\0';
-    if (port->address.ss_family == AF_INET6)
-        snprintf(facts->ipv6, sizeof facts->ipv6, "%.45s", text);
-    else
-        snprintf(facts->ipv4, sizeof facts->ipv4, "%.15s", text);
-    if (tcp_netlink_link(port->netlink, port->ifindex, &link) == 0) {
-        const uint8_t *m = link.mac;
-
-        snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2],
-                 m[3], m[4], m[5]);
-        facts->mtu = link.mtu;
-    }
-    facts->link_bps = tcp_device_speed_bps(port->listener, port->iface);
-    facts->numa_node = tcp_device_numa_node(port->listener, port->iface);
-    tcp_device_offloads(port->listener, port->iface, facts->offloads, sizeof facts->offloads);
+    ip_port_facts(&port->ip, facts);
     /* The namespace's, which /proc/sys would not show from outside of it. */
     getsockopt(port->listener, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
 }
 
 bool tcp_port_link_up(struct transport_port *port)
 {
-    struct tcp_link link;
+    return ip_port_link_up(&port->ip);
+}
 
-    return tcp_netlink_link(port->netlink, port->ifindex, &link) == 0 && link.up;
+void tcp_port_address(struct transport_port *port, struct blob *blob)
+{
+    ip_port_blob(&port->ip, blob);
 }
 
 int tcp_port_settle_fd(struct transport_port *port)
@@ -282,22 +166,5 @@ void tcp_port_forget(struct transport_port *port, int fd)
 
 void tcp_port_hardware(struct transport_port *port, struct port_hardware *counters)
 {
-    const struct rtnl_link_stats64 *base = &port->base;
-    struct tcp_link link;
-    struct rtnl_link_stats64 *now = &link.stats;
-    int64_t drops;
-
-    *counters = PORT_HARDWARE_UNKNOWN;
-    if (tcp_netlink_link(port->netlink, port->ifindex, &link))
-        return;
-    drops = tcp_netlink_queue_drops(port->netlink, port->ifindex);
-    counters->received_frames = (int64_t)(now->rx_packets - base->rx_packets);
-    counters->sent_frames = (int64_t)(now->tx_packets - base->tx_packets);
-    counters->dropped_receive = (int64_t)(now->rx_dropped - base->rx_dropped +
-                                          now->rx_missed_errors - base->rx_missed_errors);
-    counters->dropped_send = (int64_t)(now->tx_dropped - base->tx_dropped);
-    if (drops >= 0 && port->base_drops >= 0)
-        counters->dropped_send += drops - port->base_drops;
-    counters->errors =
-        (int64_t)(now->rx_errors - base->rx_errors + now->tx_errors - base->tx_errors);
+    ip_port_hardware(&port->ip, counters);
 }

@@ -9,10 +9,9 @@
 
 #include "err.h"
 #include "handshake.h"
-#include "netlink.h"
+#include "ip_port.h"
 #include "transport.h"
 
-#include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -48,18 +47,11 @@ struct tcp_rejected {
 };
 
 struct transport_port {
-    const struct port_conf *conf;
+    struct ip_port ip;          /* its address has the listener's TCP port */
     uint8_t key[TCP_KEY_BYTES]; /* since the first lane was prepared; no arrival is read before */
     bool keyed;
-    char iface[IF_NAMESIZE];
-    int ifindex;
-    bool loopback; /* the port is the loopback interface itself */
-    int netlink;
     int listener;
     int epoll; /* over the listener, the arrivals, and connections out that are not ready yet */
-    struct sockaddr_storage address; /* with the listener's TCP port */
-    struct rtnl_link_stats64 base;   /* the interface's counters when the port was opened */
-    int64_t base_drops;
     bool listening; /* the listener wakes whoever waits for `epoll` */
     struct tcp_arrivals half_open;
     unsigned half_open_most; /* more wait in the kernel's backlog */
@@ -82,13 +74,7 @@ int tcp_port_watch(struct transport_port *port, int fd);
 void tcp_port_forget(struct transport_port *port, int fd);
 void tcp_port_close(struct transport_port *port);
 
-/* A partner's blob as an address. False: not one of this transport. */
-bool tcp_port_partner(const struct transport_port *port, const struct blob *blob,
-                      struct sockaddr_storage *address);
-/* "10.0.0.2 port 4001" */
-#define TCP_ADDRESS_TEXT 64
 #define TCP_REJECTED_TEXT 128 /* "10.0.0.2 port 4001: it does not ..." */
-const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);
 
 /* --- reception.c --- */
 

@@ -37,56 +37,10 @@ static int check_request(const struct lane_request *request, struct err *err)
     if (request->ranks > PATTERN_RANKS_MAX)
         return err_set(err, -EINVAL, "tcp: %u ranks; %u are the most", request->ranks,
                        PATTERN_RANKS_MAX);
-    return request_check_forward(request, "tcp", request->port->conf->name, err);
-}
-
-/* Between two addresses of one namespace the kernel takes the loopback interface: such a flow
- * would say nothing about the network. */
-static int check_partner(struct tcp_lane *lane, struct tcp_flow *flow, struct err *err)
-{
-    const struct transport_port *port = lane->port;
-    char text[TCP_ADDRESS_TEXT];
-
-    if (!tcp_port_partner(port, &flow->flow->partner, &flow->partner))
-        return err_set(err, -EINVAL, "%s: rank %u gave no tcp address", port->conf->name,
-                       flow->flow->dst);
-    if (flow->partner.ss_family != port->address.ss_family)
-        return err_set(err, -EAFNOSUPPORT,
-                       "%s: rank %u is at %s, another address family than this port's; give both "
-                       "ports addresses of one family",
-                       port->conf->name, flow->flow->dst, tcp_address_text(&flow->partner, text));
-    if (!port->loopback && tcp_netlink_is_local(port->netlink, &flow->partner))
-        return err_set(err, -EINVAL,
-                       "%s: %s (rank %u) is on this same host, so the bytes would never leave it; "
-                       "put each port into a network namespace of its own (netns)",
-                       port->conf->name, tcp_address_text(&flow->partner, text), flow->flow->dst);
-    return 0;
+    return request_check_forward(request, "tcp", request->port->ip.conf->name, err);
 }
 
 /* --- options of a socket --- */
-
-int tcp_socket_buffer(const struct tcp_lane *lane, int fd, int option, uint32_t bytes,
-                      struct err *err)
-{
-    bool sends = option == SO_SNDBUF;
-    int asked = bytes > INT32_MAX / 2 ? INT32_MAX / 2 : (int)bytes;
-    int effective = 0;
-    socklen_t size = sizeof effective;
-
-    if (bytes == 0)
-        return 0;
-    if (setsockopt(fd, SOL_SOCKET, sends ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, &asked, sizeof asked))
-        setsockopt(fd, SOL_SOCKET, option, &asked, sizeof asked);
-    getsockopt(fd, SOL_SOCKET, option, &effective, &size);
-    /* The kernel doubles what is asked for, to have room for its own bookkeeping (socket(7)). */
-    if ((uint32_t)effective / 2 >= bytes)
-        return 0;
-    return err_set(err, -EINVAL,
-                   "%s: a %s buffer of %u bytes was asked for, %d is what the kernel gives; raise "
-                   "net.core.%s or ask for less",
-                   lane->port->conf->name, sends ? "send" : "receive", bytes, effective / 2,
-                   sends ? "wmem_max" : "rmem_max");
-}
 
 static int set_congestion(const struct tcp_lane *lane, int fd, const char *name, struct err *err)
 {
@@ -106,7 +60,7 @@ static int set_congestion(const struct tcp_lane *lane, int fd, const char *name,
         fclose(file);
     }
     return err_set(err, -EINVAL, "%s: congestion control `%s`: %s; available: %s",
-                   lane->port->conf->name, name,
+                   lane->port->ip.conf->name, name,
                    code == ENOENT  ? "this kernel has no such one"
                    : code == EPERM ? "only root may use it (see tcp_allowed_congestion_control)"
                                    : strerror(code),
@@ -132,10 +86,10 @@ int tcp_socket_options(const struct tcp_lane *lane, int fd, struct err *err)
 
     rc = set_congestion(lane, fd, tcp->congestion, err);
     if (rc == 0)
-        rc = tcp_socket_buffer(lane, fd, SO_SNDBUF, tcp->send_buffer, err);
+        rc = ip_port_buffer(&lane->port->ip, fd, SO_SNDBUF, tcp->send_buffer, err);
     /* Refused here on both sides: a receiver's sockets are made by the listener, later. */
     if (rc == 0)
-        rc = tcp_socket_buffer(lane, fd, SO_RCVBUF, tcp->receive_buffer, err);
+        rc = ip_port_buffer(&lane->port->ip, fd, SO_RCVBUF, tcp->receive_buffer, err);
     if (rc)
         return rc;
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
@@ -143,7 +97,7 @@ int tcp_socket_options(const struct tcp_lane *lane, int fd, struct err *err)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (tcp->zero_copy && setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one))
         return err_set(err, -errno, "%s: this kernel does not send without copying: %s",
-                       lane->port->conf->name, strerror(errno));
+                       lane->port->ip.conf->name, strerror(errno));
     return 0;
 }
 
@@ -152,7 +106,7 @@ int tcp_socket_options(const struct tcp_lane *lane, int fd, struct err *err)
 /* Sends from the port's own address, from any free TCP port. */
 static int bind_source(const struct transport_port *port, int fd)
 {
-    struct sockaddr_storage from = port->address;
+    struct sockaddr_storage from = port->ip.address;
     int one = 1;
 
     if (from.ss_family == AF_INET6)
@@ -161,15 +115,16 @@ static int bind_source(const struct transport_port *port, int fd)
         ((struct sockaddr_in *)&from)->sin_port = 0;
     /* The port is chosen at connect, so that it need only be unique for each destination. */
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
-    if (!port->loopback)
-        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, port->iface, (socklen_t)strlen(port->iface));
+    if (!port->ip.loopback)
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, port->ip.iface,
+                   (socklen_t)strlen(port->ip.iface));
     return bind(fd, (const struct sockaddr *)&from, sizeof from) ? -errno : 0;
 }
 
 static int make_socket(struct tcp_lane *lane, struct err *err)
 {
     const struct transport_port *port = lane->port;
-    int fd = socket(port->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(port->ip.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd >= 0)
         return fd;
@@ -177,16 +132,17 @@ static int make_socket(struct tcp_lane *lane, struct err *err)
         return err_set(err, -EMFILE,
                        "%s: this phase needs %u connections, more than the open files that this "
                        "process may have; raise `ulimit -n` or use fewer streams",
-                       port->conf->name, lane->out_count + lane->in_count);
-    return err_set(err, -errno, "%s: can't make a socket: %s", port->conf->name, strerror(errno));
+                       port->ip.conf->name, lane->out_count + lane->in_count);
+    return err_set(err, -errno, "%s: can't make a socket: %s", port->ip.conf->name,
+                   strerror(errno));
 }
 
 static int connect_out(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
 {
     const struct transport_port *port = lane->port;
     const struct sockaddr_storage *to = &out->flow->partner;
-    char from_text[TCP_ADDRESS_TEXT];
-    char to_text[TCP_ADDRESS_TEXT];
+    char from_text[IP_ADDRESS_TEXT];
+    char to_text[IP_ADDRESS_TEXT];
     int rc;
 
     out->fd = make_socket(lane, err);
@@ -203,8 +159,8 @@ static int connect_out(struct tcp_lane *lane, struct tcp_out *out, struct err *e
         rc = tcp_port_watch(lane->port, out->fd);
     if (rc == 0)
         return 0;
-    return err_set(err, rc, "%s: no connection from %s to %s (rank %u): %s", port->conf->name,
-                   tcp_address_text(&port->address, from_text), tcp_address_text(to, to_text),
+    return err_set(err, rc, "%s: no connection from %s to %s (rank %u): %s", port->ip.conf->name,
+                   ip_address_text(&port->ip.address, from_text), ip_address_text(to, to_text),
                    out->flow->flow->dst, strerror(-rc));
 }
 
@@ -225,7 +181,7 @@ static int try_options(struct tcp_lane *lane, struct err *err)
 static int connect_all(struct tcp_lane *lane, struct err *err)
 {
     int home;
-    int rc = netns_enter(lane->port->conf->netns, &home, err);
+    int rc = netns_enter(lane->port->ip.conf->netns, &home, err);
 
     if (rc)
         return rc;
@@ -240,7 +196,7 @@ static int connect_all(struct tcp_lane *lane, struct err *err)
 int tcp_connect_again(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
 {
     int home;
-    int rc = netns_enter(lane->port->conf->netns, &home, err);
+    int rc = netns_enter(lane->port->ip.conf->netns, &home, err);
 
     if (rc)
         return rc;
@@ -402,7 +358,7 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
     tcp_port_use_key(request->port, request->secret);
     l = calloc(1, sizeof *l);
     if (!l)
-        return err_set(err, -ENOMEM, "%s: out of memory", request->port->conf->name);
+        return err_set(err, -ENOMEM, "%s: out of memory", request->port->ip.conf->name);
     l->lane.request = *request;
     l->port = request->port;
     l->epoll = -1;
@@ -410,9 +366,10 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
     plan_variants(l);
     rc = allocate(l);
     if (rc)
-        err_set(err, rc, "%s: can't make a lane: %s", l->port->conf->name, strerror(-rc));
+        err_set(err, rc, "%s: can't make a lane: %s", l->port->ip.conf->name, strerror(-rc));
     for (uint32_t i = 0; rc == 0 && i < request->send_count; i++)
-        rc = check_partner(l, &l->flows[i], err);
+        rc = ip_port_check_partner(&l->port->ip, &l->flows[i].flow->partner, l->flows[i].flow->dst,
+                                   &l->flows[i].partner, err);
     if (rc == 0)
         rc = connect_all(l, err);
     if (rc)

@@ -81,11 +81,11 @@ static void reject(struct transport_port *port, struct tcp_arrival *arrival, con
     rejected->from = arrival->from;
     rejected->why = why;
     if (rejected->warned_ns == 0 || now_ns - rejected->warned_ns >= NS_PER_S) {
-        char text[TCP_ADDRESS_TEXT];
+        char text[IP_ADDRESS_TEXT];
 
         rejected->warned_ns = now_ns;
-        log_warning("%s: dropped a connection from %s: %s", port->conf->name,
-                    tcp_address_text(&arrival->from, text), why);
+        log_warning("%s: dropped a connection from %s: %s", port->ip.conf->name,
+                    ip_address_text(&arrival->from, text), why);
     }
     drop(port, arrival);
 }
@@ -94,7 +94,7 @@ uint64_t tcp_port_rejected(struct transport_port *port, char *last, size_t size)
 {
     struct tcp_rejected known = port->rejected;
     int64_t silent_ns = clock_now() - SILENT_NS;
-    char text[TCP_ADDRESS_TEXT];
+    char text[IP_ADDRESS_TEXT];
 
     for (struct tcp_arrival *a = port->half_open.oldest; a && a->came_ns <= silent_ns;
          a = a->next) {
@@ -103,7 +103,7 @@ uint64_t tcp_port_rejected(struct transport_port *port, char *last, size_t size)
         known.why = "it keeps silent";
     }
     if (known.count > 0)
-        snprintf(last, size, "%s: %s", tcp_address_text(&known.from, text), known.why);
+        snprintf(last, size, "%s: %s", ip_address_text(&known.from, text), known.why);
     return known.count;
 }
 

@@ -27,12 +27,12 @@ static int refuse_out(const struct tcp_lane *lane, const struct tcp_out *out, in
                       const char *why, struct err *err)
 {
     const struct transport_port *port = lane->port;
-    char from[TCP_ADDRESS_TEXT];
-    char to[TCP_ADDRESS_TEXT];
+    char from[IP_ADDRESS_TEXT];
+    char to[IP_ADDRESS_TEXT];
 
-    return err_set(err, code, "%s: no connection from %s to %s (rank %u): %s", port->conf->name,
-                   tcp_address_text(&port->address, from),
-                   tcp_address_text(&out->flow->partner, to), out->flow->flow->dst, why);
+    return err_set(err, code, "%s: no connection from %s to %s (rank %u): %s", port->ip.conf->name,
+                   ip_address_text(&port->ip.address, from),
+                   ip_address_text(&out->flow->partner, to), out->flow->flow->dst, why);
 }
 
 /* Reads an answer of `size` bytes as far as it is there: 1 whole, 0 not yet, or a failure. */
@@ -262,8 +262,8 @@ static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arr
     int rc;
 
     if (in->twin == NULL)
-        rc = tcp_socket_buffer(lane, in->fd, SO_RCVBUF,
-                               lane->lane.request.phase->tcp.receive_buffer, err);
+        rc = ip_port_buffer(&lane->port->ip, in->fd, SO_RCVBUF,
+                            lane->lane.request.phase->tcp.receive_buffer, err);
     else
         rc = tcp_socket_options(lane, in->fd, err);
     if (rc)
@@ -276,7 +276,7 @@ static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arr
         rc = share(in->fd, &in->twin->fd);
     if (rc == 0 && in->twin != NULL)
         rc = ready_out(lane, in->twin);
-    return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->port->conf->name,
+    return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->port->ip.conf->name,
                         strerror(-rc))
               : 0;
 }
@@ -284,11 +284,11 @@ static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arr
 static int adopt(struct tcp_lane *lane, struct tcp_arrival *arrival, struct err *err)
 {
     struct tcp_in *in = place_of(lane, &arrival->place);
-    char text[TCP_ADDRESS_TEXT];
+    char text[IP_ADDRESS_TEXT];
 
     if (!in) {
         log_warning("%s: %s claims a flow from rank %u to %u that this phase does not have",
-                    lane->port->conf->name, tcp_address_text(&arrival->from, text),
+                    lane->port->ip.conf->name, ip_address_text(&arrival->from, text),
                     arrival->place.src, arrival->place.dst);
         close(arrival->fd);
         return 0;
@@ -328,14 +328,14 @@ static bool is_unanswered(const struct tcp_out *out)
 static int miss_in(const struct tcp_lane *lane, const struct tcp_in *in, int code, struct err *err)
 {
     struct sockaddr_storage partner;
-    char from[TCP_ADDRESS_TEXT] = "?";
-    char to[TCP_ADDRESS_TEXT];
+    char from[IP_ADDRESS_TEXT] = "?";
+    char to[IP_ADDRESS_TEXT];
 
-    if (tcp_port_partner(lane->port, &in->flow->partner, &partner))
-        tcp_address_text(&partner, from);
+    if (ip_port_partner(&lane->port->ip, &in->flow->partner, &partner))
+        ip_address_text(&partner, from);
     return err_set(err, code, "%s: no connection came from rank %u (%s) to %s",
-                   lane->port->conf->name, in->flow->src, from,
-                   tcp_address_text(&lane->port->address, to));
+                   lane->port->ip.conf->name, in->flow->src, from,
+                   ip_address_text(&lane->port->ip.address, to));
 }
 
 /* One sentence about whoever is waited for, those that this lane calls first; -ETIMEDOUT when that

@@ -63,7 +63,7 @@ struct tcp_steps {
 int tcp_steps_check(const struct lane_request *request, struct err *err)
 {
     const struct phase *phase = request->phase;
-    const char *port = request->port->conf->name;
+    const char *port = request->port->ip.conf->name;
 
     if (phase->traffic != TRAFFIC_SCHEDULE)
         return 0;

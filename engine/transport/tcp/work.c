@@ -25,11 +25,11 @@
 static void fault(struct tcp_lane *lane, const struct sockaddr_storage *partner, uint32_t rank,
                   int why)
 {
-    char here[TCP_ADDRESS_TEXT];
-    char there[TCP_ADDRESS_TEXT];
+    char here[IP_ADDRESS_TEXT];
+    char there[IP_ADDRESS_TEXT];
 
     err_set(&lane->lane.error, -EPIPE, "the connection between %s and %s (rank %u) broke: %s",
-            tcp_address_text(&lane->port->address, here), tcp_address_text(partner, there), rank,
+            ip_address_text(&lane->port->ip.address, here), ip_address_text(partner, there), rank,
             why ? strerror(why) : "the partner closed it too early");
 }
 
@@ -42,7 +42,7 @@ void tcp_fault_in(struct tcp_lane *lane, const struct tcp_in *in, int why)
 {
     struct sockaddr_storage partner;
 
-    tcp_port_partner(lane->port, &in->flow->partner, &partner);
+    ip_port_partner(&lane->port->ip, &in->flow->partner, &partner);
     fault(lane, &partner, in->flow->src, why);
 }
 

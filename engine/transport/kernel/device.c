@@ -89,8 +89,9 @@ static int find_named(const struct port_conf *conf, const struct ifaddrs *all,
                    conf->iface ? conf->iface : "");
 }
 
-static int find_first(const struct port_conf *conf, const struct ifaddrs *all,
-                      struct sockaddr_storage *address, char *iface, struct err *err)
+static int find_first(const struct port_conf *conf, const char *transport,
+                      const struct ifaddrs *all, struct sockaddr_storage *address, char *iface,
+                      struct err *err)
 {
     int best = 0;
 
@@ -107,26 +108,26 @@ static int find_first(const struct port_conf *conf, const struct ifaddrs *all,
     if (if_nametoindex(conf->iface) == 0)
         return err_set(err, -ENODEV, "%s: there is no interface %s%s%s", conf->name, conf->iface,
                        conf->netns ? " in namespace " : "", conf->netns ? conf->netns : "");
-    return err_set(err, -EADDRNOTAVAIL, "%s: interface %s has no IP address; tcp needs one",
-                   conf->name, conf->iface);
+    return err_set(err, -EADDRNOTAVAIL, "%s: interface %s has no IP address; %s needs one",
+                   conf->name, conf->iface, transport);
 }
 
-int tcp_device_address(const struct port_conf *conf, struct sockaddr_storage *address, char *iface,
-                       struct err *err)
+int kernel_device_address(const struct port_conf *conf, const char *transport,
+                          struct sockaddr_storage *address, char *iface, struct err *err)
 {
     struct ifaddrs *all;
     int rc;
 
     if (!conf->tcp_address && !conf->iface)
-        return err_set(err, -EINVAL, "%s: tcp needs an interface (iface) or an address",
-                       conf->name);
+        return err_set(err, -EINVAL, "%s: %s needs an interface (iface) or an address", conf->name,
+                       transport);
     if (conf->tcp_address && !parse_address(conf->tcp_address, address))
         return err_set(err, -EINVAL, "%s: `%s` is not an IPv4 or IPv6 address", conf->name,
                        conf->tcp_address);
     if (getifaddrs(&all))
         return err_set(err, -errno, "%s: can't list addresses: %s", conf->name, strerror(errno));
     rc = conf->tcp_address ? find_named(conf, all, address, iface, err)
-                           : find_first(conf, all, address, iface, err);
+                           : find_first(conf, transport, all, address, iface, err);
     freeifaddrs(all);
     return rc;
 }
@@ -141,7 +142,7 @@ static int ethtool(int fd, const char *iface, void *command)
     return ioctl(fd, SIOCETHTOOL, &request) ? -errno : 0;
 }
 
-uint64_t tcp_device_speed_bps(int fd, const char *iface)
+uint64_t kernel_device_speed_bps(int fd, const char *iface)
 {
     struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
     struct ethtool_cmd settings = {.cmd = ETHTOOL_GSET};
@@ -155,7 +156,7 @@ uint64_t tcp_device_speed_bps(int fd, const char *iface)
     return mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps * UINT64_C(1000000);
 }
 
-int tcp_device_numa_node(int fd, const char *iface)
+int kernel_device_numa_node(int fd, const char *iface)
 {
     struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
     char path[128];
@@ -175,7 +176,7 @@ int tcp_device_numa_node(int fd, const char *iface)
     return node;
 }
 
-void tcp_device_offloads(int fd, const char *iface, char *text, size_t size)
+void kernel_device_offloads(int fd, const char *iface, char *text, size_t size)
 {
     static const struct {
         uint32_t command;

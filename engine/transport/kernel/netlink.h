@@ -4,15 +4,15 @@
  * namespace where it was made, so no call here has to visit it again. Nothing blocks: the kernel
  * answers inside the request. No privilege needed.
  */
-#ifndef ENGINE_TCP_NETLINK_H
-#define ENGINE_TCP_NETLINK_H
+#ifndef ENGINE_KERNEL_NETLINK_H
+#define ENGINE_KERNEL_NETLINK_H
 
 #include <linux/if_link.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
-struct tcp_link {
+struct kernel_link {
     bool up; /* administratively, and with a carrier */
     bool loopback;
     uint32_t mtu;
@@ -21,14 +21,14 @@ struct tcp_link {
 };
 
 /* Returns the socket or a negative errno. */
-int tcp_netlink_open(void);
+int kernel_netlink_open(void);
 
-int tcp_netlink_link(int fd, int ifindex, struct tcp_link *link);
+int kernel_netlink_link(int fd, int ifindex, struct kernel_link *link);
 
 /* Packets that the link's root queueing discipline dropped; -1: it does not say. */
-int64_t tcp_netlink_queue_drops(int fd, int ifindex);
+int64_t kernel_netlink_queue_drops(int fd, int ifindex);
 
 /* Whether packets to this address never leave the namespace. */
-bool tcp_netlink_is_local(int fd, const struct sockaddr_storage *address);
+bool kernel_netlink_is_local(int fd, const struct sockaddr_storage *address);
 
 #endif

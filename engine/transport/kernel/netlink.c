@@ -29,7 +29,7 @@ struct question {
     bool answered;
 };
 
-int tcp_netlink_open(void)
+int kernel_netlink_open(void)
 {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
@@ -83,7 +83,7 @@ static void take_link(const struct nlmsghdr *answer, void *into)
 {
     const struct ifinfomsg *info = mnl_nlmsg_get_payload(answer);
     struct nlattr *attribute;
-    struct tcp_link *link = into;
+    struct kernel_link *link = into;
 
     link->up = (info->ifi_flags & IFF_UP) && (info->ifi_flags & IFF_RUNNING);
     link->loopback = info->ifi_flags & IFF_LOOPBACK;
@@ -100,7 +100,7 @@ static void take_link(const struct nlmsghdr *answer, void *into)
     }
 }
 
-int tcp_netlink_link(int fd, int ifindex, struct tcp_link *link)
+int kernel_netlink_link(int fd, int ifindex, struct kernel_link *link)
 {
     struct question question = {.answer_type = RTM_NEWLINK, .take = take_link, .into = link};
     struct ifinfomsg *body = compose(&question, RTM_GETLINK, sizeof *body);
@@ -135,7 +135,7 @@ static void take_queue(const struct nlmsghdr *answer, void *into)
     }
 }
 
-int64_t tcp_netlink_queue_drops(int fd, int ifindex)
+int64_t kernel_netlink_queue_drops(int fd, int ifindex)
 {
     int64_t drops = -1;
     struct question question = {.answer_type = RTM_NEWQDISC, .take = take_queue, .into = &drops};
@@ -155,7 +155,7 @@ static void take_route(const struct nlmsghdr *answer, void *into)
     *(bool *)into = route->rtm_type == RTN_LOCAL;
 }
 
-bool tcp_netlink_is_local(int fd, const struct sockaddr_storage *address)
+bool kernel_netlink_is_local(int fd, const struct sockaddr_storage *address)
 {
     bool local = false;
     struct question question = {.answer_type = RTM_NEWROUTE, .take = take_route, .into = &local};

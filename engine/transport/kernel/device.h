@@ -3,8 +3,8 @@
  * What can be known of a kernel interface: its address, speed, offloads, NUMA node. The fd is any
  * socket of the interface's namespace.
  */
-#ifndef ENGINE_TCP_DEVICE_H
-#define ENGINE_TCP_DEVICE_H
+#ifndef ENGINE_KERNEL_DEVICE_H
+#define ENGINE_KERNEL_DEVICE_H
 
 #include "err.h"
 
@@ -17,16 +17,17 @@ struct port_conf;
 
 /* Finds the address that a port is to use (its tcp_address, else its interface's first one: IPv4,
  * then global IPv6, then link-local) and the interface that holds it. The caller is in the port's
- * namespace. `iface` has room for IF_NAMESIZE. -ENODEV, -EADDRNOTAVAIL, -EINVAL with the sentence.
+ * namespace. `transport`: for messages. `iface` has room for IF_NAMESIZE. -ENODEV, -EADDRNOTAVAIL,
+ * -EINVAL with the sentence.
  */
-int tcp_device_address(const struct port_conf *conf, struct sockaddr_storage *address, char *iface,
-                       struct err *err);
+int kernel_device_address(const struct port_conf *conf, const char *transport,
+                          struct sockaddr_storage *address, char *iface, struct err *err);
 
 /* bit/s as the driver says; 0: it does not, or it is a veth pair, which has none. */
-uint64_t tcp_device_speed_bps(int fd, const char *iface);
+uint64_t kernel_device_speed_bps(int fd, const char *iface);
 /* -1: none. */
-int tcp_device_numa_node(int fd, const char *iface);
+int kernel_device_numa_node(int fd, const char *iface);
 /* "tso,gso,gro": those in use, by ethtool's words. */
-void tcp_device_offloads(int fd, const char *iface, char *text, size_t size);
+void kernel_device_offloads(int fd, const char *iface, char *text, size_t size);
 
 #endif

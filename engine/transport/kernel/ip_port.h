@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What transports over the kernel's sockets (tcp, udp) know of a port: one address of one interface
+ * in one network namespace, and the interface's counters. All of it is the main thread's.
+ */
+#ifndef ENGINE_KERNEL_IP_PORT_H
+#define ENGINE_KERNEL_IP_PORT_H
+
+#include "err.h"
+#include "netlink.h"
+#include "transport.h"
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct ip_port {
+    const struct port_conf *conf;
+    const char *transport; /* its name, for messages */
+    char iface[IF_NAMESIZE];
+    int ifindex;
+    bool loopback; /* the port is the loopback interface itself */
+    int netlink;
+    struct sockaddr_storage address; /* once bound with the socket's port */
+    struct rtnl_link_stats64 base;   /* the interface's counters when the port was opened */
+    int64_t base_drops;
+};
+
+/* Finds the address and reads the interface's counters. The caller is in the port's namespace. On
+ * failure the port is to be closed, too. */
+int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
+                 struct err *err);
+void ip_port_close(struct ip_port *port);
+
+/* Binds a socket to the address, and tells its port to `address`. 0 or a negative errno. */
+int ip_port_bind(struct ip_port *port, int fd);
+
+void ip_port_facts(const struct ip_port *port, struct port_facts *facts);
+bool ip_port_link_up(const struct ip_port *port);
+void ip_port_hardware(const struct ip_port *port, struct port_hardware *counters);
+
+/* How partners reach this port, and the reverse: false: not the address of such a port. */
+void ip_port_blob(const struct ip_port *port, struct blob *blob);
+bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
+                     struct sockaddr_storage *address);
+/* The same of a partner that traffic of this port can reach over the network. */
+int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,
+                          struct sockaddr_storage *address, struct err *err);
+
+/* Asks for a buffer of so many bytes (`option`: SO_SNDBUF, SO_RCVBUF); 0: the kernel's choice. */
+int ip_port_buffer(const struct ip_port *port, int fd, int option, uint32_t bytes, struct err *err);
+
+/* "10.0.0.2 port 4001" */
+#define IP_ADDRESS_TEXT 64
+const char *ip_address_text(const struct sockaddr_storage *address, char text[IP_ADDRESS_TEXT]);
+
+#endif
