@@ -140,7 +140,7 @@ static void inject(const struct injection *injection, uint16_t tag, uint16_t src
         memcpy(ends[i].mac, macs[i].addr_bytes, FRAME_MAC);
     shape.tag = tag;
     frame_template(&template, &shape, ends, 0, 256);
-    memcpy(frame + headers, frame_fill()->bytes, 252 - headers);
+    memcpy(frame + headers, fill_table()->bytes, 252 - headers);
     memcpy(frame, template.bytes, FRAME_TEMPLATE);
     frame[flip] ^= flip > 0 ? 4 : 0;
     assert_int_equal(rte_ring_enqueue(rings.received[1], buffer), 0);

@@ -122,7 +122,7 @@ static void feed(struct chain *chain, uint32_t count)
         assert_non_null(buffer);
         frame = (uint8_t *)rte_pktmbuf_append(buffer, SIZE - FRAME_FCS);
         frame_template(&template, &shape, ends, source, SIZE);
-        memcpy(frame + headers, frame_fill()->bytes, SIZE - FRAME_FCS - headers);
+        memcpy(frame + headers, fill_table()->bytes, SIZE - FRAME_FCS - headers);
         memcpy(frame, template.bytes, FRAME_TEMPLATE);
         signature = (struct signature *)(frame + shape.payload);
         signature_stamp(signature, chain->fed[source]++, &time, signature_base(signature));

@@ -45,7 +45,7 @@ static void build(uint8_t *frame, const struct frame_shape *shape, uint32_t size
     struct signature *signature = (struct signature *)(frame + shape->payload);
 
     frame_template(&template, shape, ends, 7, size);
-    memcpy(frame + headers, frame_fill()->bytes, size - FRAME_FCS - headers);
+    memcpy(frame + headers, fill_table()->bytes, size - FRAME_FCS - headers);
     memcpy(frame, template.bytes, FRAME_TEMPLATE);
     signature_stamp(signature, sequence, &time, signature_base(signature) + time.sum);
 }
@@ -150,7 +150,7 @@ static void parse(const uint8_t *frame, unsigned kind, uint32_t length, uint32_t
     assert_int_equal(be(at + 10, 4), time_ns >> 16);
     assert_int_equal(be(at + 14, 2), time_ns & 0xffff);
     assert_int_equal(plain_sum(0, at, 18), 0xffff);
-    assert_memory_equal(at + 18, frame_fill()->bytes, (size_t)(end - at - 18));
+    assert_memory_equal(at + 18, fill_table()->bytes, (size_t)(end - at - 18));
 }
 
 static void test_least_sizes(void **state)
@@ -249,7 +249,7 @@ static void test_any_flipped_bit_is_found(void **state)
 
 static void test_fill_sums(void **state)
 {
-    const struct frame_fill *fill = frame_fill();
+    const struct fill *fill = fill_table();
 
     (void)state;
     for (uint32_t n = 0; n <= FRAME_SIZE_MAX; n++) {

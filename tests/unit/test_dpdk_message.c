@@ -52,7 +52,7 @@ static void test_segment_header(void **state)
 
     (void)state;
     frame_template(&template, &shape, ends, 0, FRAME_BYTES);
-    memcpy(frame + head, frame_fill()->bytes, LENGTH - head);
+    memcpy(frame + head, fill_table()->bytes, LENGTH - head);
     memcpy(frame, template.bytes, FRAME_TEMPLATE);
     assert_true(udp_right(&shape, frame));
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

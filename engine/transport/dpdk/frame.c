@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "frame.h"
 
-#include <pthread.h>
 #include <string.h>
 
 static_assert(FRAME_ETHERNET + FRAME_VLAN + FRAME_IPV6 + FRAME_UDP + SIGNATURE_BYTES <=
@@ -17,35 +16,6 @@ static const struct {
     [HEADER_IPV4_UDP] = {"ipv4-udp", FRAME_TYPE_IPV4, FRAME_IPV4 + FRAME_UDP},
     [HEADER_IPV6_UDP] = {"ipv6-udp", FRAME_TYPE_IPV6, FRAME_IPV6 + FRAME_UDP},
 };
-
-static struct frame_fill fill;
-static pthread_once_t fill_once = PTHREAD_ONCE_INIT;
-
-/* splitmix64 (Steele, Lea, Flood 2014) from a fixed seed: the same on every machine. */
-static void fill_make(void)
-{
-    uint64_t state = 0x5377697463686265, z, sum = 0;
-
-    for (size_t i = 0; i < sizeof fill.bytes; i += sizeof z) {
-        z = state += 0x9e3779b97f4a7c15;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-        z = (z ^ z >> 27) * 0x94d049bb133111eb;
-        z = htole64(z ^ z >> 31);
-        memcpy(fill.bytes + i, &z, sizeof z);
-    }
-    for (size_t n = 0; n < sizeof fill.bytes; n++) {
-        fill.sum[n] = checksum_fold(n % 2 ? checksum_add(sum, fill.bytes + n - 1, 1) : sum);
-        if (n % 2)
-            sum = checksum_add(sum, fill.bytes + n - 1, 2);
-    }
-    fill.sum[sizeof fill.bytes] = checksum_fold(sum);
-}
-
-const struct frame_fill *frame_fill(void)
-{
-    pthread_once(&fill_once, fill_make);
-    return &fill;
-}
 
 const char *frame_kind_name(enum header_kind kind)
 {
@@ -146,7 +116,7 @@ static uint8_t *put_udp(uint8_t *at, uint16_t udp_source, uint32_t length, uint3
     at = put16(at, length);
     at = put16(at, 0);
     sum = checksum_add(sum, start - addresses, addresses + FRAME_UDP);
-    sum += frame_fill()->sum[length - FRAME_UDP - SIGNATURE_BYTES];
+    sum += fill_table()->sum[length - FRAME_UDP - SIGNATURE_BYTES];
     field = (uint16_t)~checksum_fold(sum);
     if (field == 0)
         field = 0xffff; /* 0 means "none" (RFC 768) */
@@ -172,7 +142,7 @@ void frame_template(struct frame_template *out, const struct frame_shape *shape,
     signature->dst = htobe16(ends[1].rank);
     signature_stamp(signature, 0, &zero, signature_base(signature));
     at += SIGNATURE_BYTES;
-    memcpy(at, frame_fill()->bytes, (size_t)(out->bytes + FRAME_TEMPLATE - at));
+    memcpy(at, fill_table()->bytes, (size_t)(out->bytes + FRAME_TEMPLATE - at));
 }
 
 /* RFC 791: version and header length, total length; the class may be remarked. RFC 8200: version,
@@ -190,7 +160,7 @@ void frame_check(struct frame_check *check, const struct frame_shape *shape)
     *check = (struct frame_check){
         .network = shape->network,
         .payload = shape->payload,
-        .fill = frame_fill(),
+        .fill = fill_table(),
     };
     put16(outer, kinds[shape->kind].type);
     if (shape->vlan) {
@@ -219,5 +189,5 @@ void frame_expect(struct frame_expect *expect, const struct frame_shape *shape, 
     expect->udp_length = htobe16((uint16_t)udp_length);
     expect->fill = (uint16_t)(length - shape->payload - SIGNATURE_BYTES);
     expect->sum =
-        htobe16(IPPROTO_UDP) + (uint32_t)expect->udp_length + frame_fill()->sum[expect->fill];
+        htobe16(IPPROTO_UDP) + (uint32_t)expect->udp_length + fill_table()->sum[expect->fill];
 }

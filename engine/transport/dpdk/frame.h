@@ -11,12 +11,13 @@
 #ifndef ENGINE_DPDK_FRAME_H
 #define ENGINE_DPDK_FRAME_H
 
+#include "fill.h"
 #include "signature.h"
 #include "transport.h"
 
 #include <netinet/in.h>
 
-#define FRAME_SIZE_MAX 9216u
+#define FRAME_SIZE_MAX FILL_BYTES
 #define FRAME_MAC 6u
 #define FRAME_ETHERNET 14u
 #define FRAME_VLAN 4u
@@ -76,13 +77,6 @@ const char *frame_kind_name(enum header_kind kind);
 void frame_template(struct frame_template *out, const struct frame_shape *shape,
                     const struct frame_end ends[2], uint16_t udp_source, uint32_t size);
 
-/* The fill's bytes, and the one's complement sum of its first n bytes at [n]. Made once. */
-struct frame_fill {
-    uint8_t bytes[FRAME_SIZE_MAX];
-    uint16_t sum[FRAME_SIZE_MAX + 1];
-};
-const struct frame_fill *frame_fill(void);
-
 /* What a receiver expects of its frames' headers, chosen once so that checking takes no option. */
 struct frame_check {
     uint32_t outer; /* bytes 12 to 15: EtherType, or 802.1Q and VLAN id (PCP may be remarked) */
@@ -90,7 +84,7 @@ struct frame_check {
     uint64_t inner_mask; /* of frame_expect.inner: what switches and routers may not change */
     uint16_t network;
     uint16_t payload;
-    const struct frame_fill *fill;
+    const struct fill *fill;
 };
 
 /* And what it expects of those of one length. */

@@ -596,7 +596,7 @@ static void build_buffer(struct rte_mempool *pool, void *context, void *object, 
     (void)pool;
     (void)index;
     if (blank->longest > of->headers)
-        memcpy(frame + of->headers, frame_fill()->bytes, blank->longest - of->headers);
+        memcpy(frame + of->headers, fill_table()->bytes, blank->longest - of->headers);
     memcpy(frame, blank->template, FRAME_TEMPLATE);
     buffer->data_off = RTE_PKTMBUF_HEADROOM;
     buffer->ol_flags = 0;

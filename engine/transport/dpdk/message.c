@@ -11,7 +11,7 @@
 void segment_write(struct segment *segment, uint32_t number)
 {
     uint32_t field = htobe32(number);
-    uint64_t sum = frame_fill()->sum[SEGMENT_BYTES];
+    uint64_t sum = fill_table()->sum[SEGMENT_BYTES];
 
     sum += (uint16_t)~checksum_fold(signature_words(field)); /* one's complement: less it */
     segment->number = field;
@@ -22,7 +22,7 @@ bool segment_sound(const struct segment *segment)
 {
     uint64_t sum = checksum_add(0, segment, sizeof *segment);
 
-    return sum % 0xffff == frame_fill()->sum[SEGMENT_BYTES] % 0xffffu;
+    return sum % 0xffff == fill_table()->sum[SEGMENT_BYTES] % 0xffffu;
 }
 
 /* --- how messages are cut --- */

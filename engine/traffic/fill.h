@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The fill: what lies behind the signature in every frame and datagram. It is the same
+ * pseudo-random bytes in each (a prefix of one table), so a receiver compares instead of summing.
+ */
+#ifndef ENGINE_FILL_H
+#define ENGINE_FILL_H
+
+#include <stdint.h>
+
+#define FILL_BYTES 9216u /* as long as the longest frame */
+
+/* The bytes, and the one's complement sum of the first n of them at [n]. Made once. */
+struct fill {
+    uint8_t bytes[FILL_BYTES];
+    uint16_t sum[FILL_BYTES + 1];
+};
+const struct fill *fill_table(void);
+
+#endif

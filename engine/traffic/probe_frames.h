@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Latency probes among frames: what tells them from the load, and how many there are. The
+ * destination sends them back (as the tagged frames of RFC 2544 26.2, but as a round trip, so that
+ * one clock measures).
+ */
+#ifndef ENGINE_PROBE_FRAMES_H
+#define ENGINE_PROBE_FRAMES_H
+
+#include "transport.h"
+
+#include <stdint.h>
+
+#define PROBE_LOAD_SHARE 0.001 /* of the line that all probes and answers of a port may take */
+#define PROBE_FLOW_FPS 1000.0  /* a flow's, at most */
+
+/* Tags of a phase whose frames have `tag`: all three differ. */
+static inline uint16_t probe_tag(uint16_t tag)
+{
+    return tag ^ 0x5a3c;
+}
+
+static inline uint16_t probe_answer_tag(uint16_t tag)
+{
+    return tag ^ 0xa5c3;
+}
+
+/* What a port sends in a phase, for the automatic rate. */
+struct probe_budget {
+    uint64_t line_rate_bps; /* 0: not known, then `load` stands for it */
+    struct load load;
+    uint32_t frame_bytes; /* mean, with FCS */
+    uint32_t flows;       /* that the port sends and receives: it answers those */
+};
+
+/* Probes a flow sends in a second. */
+double probe_rate(const struct probe_budget *budget);
+
+#endif
