@@ -242,6 +242,15 @@ static const cyaml_schema_field_t tcp_fields[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t udp_fields[] = {
+    CYAML_FIELD_BOOL_PTR("offload", POINTER | OPTIONAL, struct doc_udp, offload),
+    CYAML_FIELD_UINT("receive_buffer", OPTIONAL, struct doc_udp, receive_buffer),
+    CYAML_FIELD_UINT("burst", OPTIONAL, struct doc_udp, burst),
+    CYAML_FIELD_UINT("catch_up", OPTIONAL, struct doc_udp, catch_up),
+    CYAML_FIELD_FLOAT("dither", OPTIONAL, struct doc_udp, dither),
+    CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t verbs_fields[] = {
     CYAML_FIELD_ENUM("service", OPTIONAL, struct doc_verbs, service, service_words,
                      CYAML_ARRAY_LEN(service_words)),
@@ -303,6 +312,7 @@ static const cyaml_schema_field_t trial_fields[] = {
                             latency_fields),
     CYAML_FIELD_MAPPING_PTR("dpdk", POINTER | OPTIONAL, struct doc_trial, dpdk, dpdk_fields),
     CYAML_FIELD_MAPPING_PTR("tcp", POINTER | OPTIONAL, struct doc_trial, tcp, tcp_fields),
+    CYAML_FIELD_MAPPING_PTR("udp", POINTER | OPTIONAL, struct doc_trial, udp, udp_fields),
     CYAML_FIELD_MAPPING_PTR("verbs", POINTER | OPTIONAL, struct doc_trial, verbs, verbs_fields),
     CYAML_FIELD_END,
 };

@@ -134,6 +134,14 @@ struct doc_tcp {
     bool zero_copy;
 };
 
+struct doc_udp {
+    bool *offload; /* NULL: by the device */
+    uint32_t receive_buffer;
+    uint16_t burst;    /* 0: 32 */
+    uint16_t catch_up; /* 0: 8 */
+    double dither;
+};
+
 struct doc_verbs {
     enum verbs_service service;
     enum verbs_operation operation;
@@ -209,6 +217,7 @@ struct doc_trial {
     struct doc_latency *latency;   /* NULL: none is measured */
     struct doc_dpdk *dpdk;         /* NULL: all defaults */
     struct doc_tcp *tcp;
+    struct doc_udp *udp;
     struct doc_verbs *verbs;
 };
 

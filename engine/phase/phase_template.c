@@ -30,11 +30,10 @@ static void set_dpdk_options(struct dpdk_options *options, const struct doc_dpdk
 
 /* catch_up is said in frames of 1,518 bytes, for a queue in the switch holds bytes: of smaller
  * frames as many more, of larger ones fewer, but CATCH_UP_FRAMES if so many are allowed. */
-static uint16_t catch_up_frames(const struct phase *phase)
+static uint16_t catch_up_frames(const struct phase *phase, uint16_t catch_up)
 {
-    uint16_t least =
-        phase->dpdk.catch_up < CATCH_UP_FRAMES ? phase->dpdk.catch_up : CATCH_UP_FRAMES;
-    double frames = phase->dpdk.catch_up * (CATCH_UP_BYTES + (double)FRAME_OVERHEAD_L1) /
+    uint16_t least = catch_up < CATCH_UP_FRAMES ? catch_up : CATCH_UP_FRAMES;
+    double frames = catch_up * (CATCH_UP_BYTES + (double)FRAME_OVERHEAD_L1) /
                     (phase_mean_size(phase) + FRAME_OVERHEAD_L1);
 
     if (frames < least)
@@ -56,6 +55,22 @@ static void set_tcp_options(struct tcp_options *options, const struct doc_tcp *d
     };
     if (doc->congestion != NULL)
         strncpy(options->congestion, doc->congestion, sizeof options->congestion - 1);
+}
+
+static void set_udp_options(struct udp_options *options, const struct doc_udp *doc)
+{
+    static const struct doc_udp none;
+
+    doc = doc != NULL ? doc : &none;
+    *options = (struct udp_options){
+        .offload = doc->offload == NULL ? UDP_OFFLOAD_AUTO
+                   : *doc->offload      ? UDP_OFFLOAD_ON
+                                        : UDP_OFFLOAD_OFF,
+        .receive_buffer = doc->receive_buffer,
+        .burst = doc->burst > 0 ? doc->burst : 32,
+        .catch_up = doc->catch_up > 0 ? doc->catch_up : CATCH_UP_FRAMES,
+        .dither = doc->dither,
+    };
 }
 
 static void set_verbs_options(struct verbs_options *options, const struct doc_verbs *doc)
@@ -174,8 +189,10 @@ void phase_template_fill(struct phase_run *run)
         set_probe_size(run, phase);
     set_dpdk_options(&phase->dpdk, doc->dpdk);
     if (!phase->messages)
-        phase->dpdk.catch_up = catch_up_frames(phase);
+        phase->dpdk.catch_up = catch_up_frames(phase, phase->dpdk.catch_up);
     set_tcp_options(&phase->tcp, doc->tcp);
+    set_udp_options(&phase->udp, doc->udp);
+    phase->udp.catch_up = catch_up_frames(phase, phase->udp.catch_up);
     set_verbs_options(&phase->verbs, doc->verbs);
     set_pingpong_options(&phase->pingpong, doc->pingpong);
     set_schedule_options(&phase->schedule, doc->schedule);

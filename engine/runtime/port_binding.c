@@ -27,6 +27,7 @@ static bool uses(const struct doc_port *doc, const char *transport)
     if (doc->transports_count > 0)
         return false;
     return strcmp(transport, "tcp") == 0     ? doc->conf.iface != NULL
+           : strcmp(transport, "udp") == 0   ? doc->conf.iface != NULL
            : strcmp(transport, "verbs") == 0 ? doc->conf.rdma != NULL
                                              : true;
 }
@@ -41,7 +42,7 @@ bool lend_wanted(const struct node *node, const struct node_port *port)
 
 static bool has_kernel_use(const struct doc_port *doc)
 {
-    return uses(doc, "tcp") || uses(doc, "verbs");
+    return uses(doc, "tcp") || uses(doc, "udp") || uses(doc, "verbs");
 }
 
 bool lend_waits(const struct node *node, const struct node_port *port)
@@ -91,20 +92,22 @@ static void free_devices(struct bind_request *request)
     free((void *)(uintptr_t)request->devices);
 }
 
-/* tcp wants an interface, and a device has one as long as its kernel driver drives it. */
+/* tcp and udp want an interface, and a device has one as long as its kernel driver drives it. */
 static int find_interface(struct node_port *port, struct err *err)
 {
     struct guard_interfaces found;
     int rc;
 
-    if (port->doc->conf.pci == NULL || port->conf.iface != NULL || !uses(port->doc, "tcp"))
+    if (port->doc->conf.pci == NULL || port->conf.iface != NULL ||
+        !(uses(port->doc, "tcp") || uses(port->doc, "udp")))
         return 0;
     rc = guard_host_pci("", port->doc->conf.pci, &found, err);
     if (rc == 0 && found.count == 0)
-        rc = err_set(err, -ENODEV,
-                     "port %s: PCI device %s has no interface for tcp: is it bound to a driver of "
-                     "DPDK's? `switchbench-node --restore` gives it back",
-                     port->doc->conf.name, port->doc->conf.pci);
+        rc = err_set(
+            err, -ENODEV,
+            "port %s: PCI device %s has no interface for tcp or udp: is it bound to a driver of "
+            "DPDK's? `switchbench-node --restore` gives it back",
+            port->doc->conf.name, port->doc->conf.pci);
     if (rc != 0)
         return rc;
     memcpy(port->iface, found.names[0], sizeof port->iface);

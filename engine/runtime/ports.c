@@ -133,7 +133,7 @@ static bool possible(const struct doc_port *doc, const struct transport *transpo
 {
     const struct port_conf *conf = &doc->conf;
 
-    if (strcmp(transport->name, "tcp") == 0)
+    if (strcmp(transport->name, "tcp") == 0 || strcmp(transport->name, "udp") == 0)
         return conf->iface != NULL;
     if (strcmp(transport->name, "verbs") == 0)
         return conf->rdma != NULL;

@@ -54,7 +54,7 @@ struct port_conf {
     const char *network; /* the ports that can reach each other */
     const char *netns;   /* network namespace that holds the interface: a name below /run/netns or
                             a path; NULL: the process's own */
-    const char *iface;   /* kernel interface: tcp; dpdk by af_packet or af_xdp */
+    const char *iface;   /* kernel interface: tcp, udp; dpdk by af_packet or af_xdp */
     const char *pci;     /* "0000:3b:00.0": dpdk takes the device itself */
     const char *vdev;    /* any DPDK device arguments: "net_null0", "net_ring0", ... */
     const char *driver;  /* dpdk on `iface`: af_packet (default) | af_xdp */
@@ -154,6 +154,19 @@ struct tcp_options {
     bool zero_copy; /* MSG_ZEROCOPY */
 };
 
+enum udp_offload { UDP_OFFLOAD_AUTO, UDP_OFFLOAD_ON, UDP_OFFLOAD_OFF };
+
+struct udp_options {
+    /* Frames of a flow are handed over together, and put together again where they come: what the
+     * receiving host drops then counts once for all of them. Automatic: where a device with a wire
+     * cuts them; virtual devices pass them on whole. */
+    enum udp_offload offload;
+    uint32_t receive_buffer; /* SO_RCVBUF in bytes; 0: 4 MiB, or what the kernel gives */
+    uint16_t burst;          /* as dpdk's */
+    uint16_t catch_up;
+    double dither;
+};
+
 enum verbs_service { VERBS_RC, VERBS_UC, VERBS_UD };
 enum verbs_operation { VERBS_SEND, VERBS_WRITE, VERBS_READ };
 enum verbs_completion { VERBS_COMPLETION_AUTO, VERBS_COMPLETION_POLL, VERBS_COMPLETION_EVENT };
@@ -224,13 +237,14 @@ struct phase {
     uint64_t transfer_bytes;
     uint32_t probes;
     int64_t probe_patience_ns; /* a probe leaves out whom it can't reach in so long; 0: 10 s */
-    /* Frame sizes with FCS (dpdk) or message sizes (tcp blocks, verbs, what goes there and back),
-     * sent in this order again and again: one size, or an IMIX genome (RFC 6985). */
+    /* Frame sizes with FCS (dpdk, udp) or message sizes (tcp blocks, verbs, what goes there and
+     * back), sent in this order again and again: one size, or an IMIX genome (RFC 6985). */
     uint32_t sizes[TRANSPORT_SIZES_MAX];
     uint32_t size_count;
     struct load load;
     struct dpdk_options dpdk;
     struct tcp_options tcp;
+    struct udp_options udp;
     struct verbs_options verbs;
     struct pingpong_options pingpong;
     struct schedule_options schedule;

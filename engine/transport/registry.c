@@ -13,6 +13,7 @@ extern const struct transport transport_dpdk;
 extern const struct transport transport_verbs;
 #endif
 extern const struct transport transport_tcp;
+extern const struct transport transport_udp;
 
 const struct transport *const transports[] = {
 #ifdef HAVE_DPDK
@@ -22,6 +23,7 @@ const struct transport *const transports[] = {
     &transport_verbs,
 #endif
     &transport_tcp,
+    &transport_udp,
     NULL,
 };
 

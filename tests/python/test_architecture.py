@@ -63,6 +63,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "engine/transport/dpdk": TRAFFIC,
     "engine/transport/kernel": TRAFFIC,
     "engine/transport/tcp": (*TRAFFIC, "engine/transport/kernel"),
+    "engine/transport/udp": (*TRAFFIC, "engine/transport/kernel"),
     "verbs": TRAFFIC,
     "engine/worker": TRAFFIC,
     "engine/runtime": RUNTIME,
@@ -288,6 +289,7 @@ def calls() -> dict[str, dict[str, set[str]]]:
 TRANSPORTS = {
     "engine/transport/dpdk": "transport_dpdk",
     "engine/transport/tcp": "transport_tcp",
+    "engine/transport/udp": "transport_udp",
     "verbs": "transport_verbs",
 }
 

@@ -95,6 +95,7 @@ void battery_begin(struct battery_run *run)
         .load = {.rate_bps = 8e6},
         .dpdk = {.ttl = 64, .udp_sources = 1, .burst = 32, .catch_up = 64},
         .tcp = {.streams = 1, .nodelay = true},
+        .udp = {.burst = 32, .catch_up = 64},
         .verbs = {.immediate = true,
                   .depth = 128,
                   .queue_pairs = 1,

@@ -156,6 +156,13 @@ uint64_t kernel_device_speed_bps(int fd, const char *iface)
     return mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps * UINT64_C(1000000);
 }
 
+bool kernel_device_has_wire(int fd, const char *iface)
+{
+    struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+
+    return ethtool(fd, iface, &driver) == 0 && driver.bus_info[0] != '\0';
+}
+
 int kernel_device_numa_node(int fd, const char *iface)
 {
     struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};

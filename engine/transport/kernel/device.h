@@ -9,6 +9,7 @@
 #include "err.h"
 
 #include <net/if.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -25,6 +26,9 @@ int kernel_device_address(const struct port_conf *conf, const char *transport,
 
 /* bit/s as the driver says; 0: it does not, or it is a veth pair, which has none. */
 uint64_t kernel_device_speed_bps(int fd, const char *iface);
+/* Whether it is a device on a bus: others are the kernel's own, and frames handed over together
+ * pass them together. */
+bool kernel_device_has_wire(int fd, const char *iface);
 /* -1: none. */
 int kernel_device_numa_node(int fd, const char *iface);
 /* "tso,gso,gro": those in use, by ethtool's words. */

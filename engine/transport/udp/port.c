@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "port.h"
+
+#include "device.h"
+#include "netns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define IPV4_UDP_HEADERS 28u
+#define IPV6_UDP_HEADERS 48u
+
+/* A column of /proc/net/snmp: a line of names, then one of numbers, both begin with "Udp:". */
+static int64_t column(const char *text, const char *wanted)
+{
+    const char *names = strstr(text, "Udp: ");
+    const char *numbers = names != NULL ? strstr(names + 1, "Udp: ") : NULL;
+    size_t length = strlen(wanted);
+
+    while (numbers != NULL && *names != '\n') {
+        names += strcspn(names, " \n") + 1;
+        numbers += strcspn(numbers, " \n") + 1;
+        if (strncmp(names, wanted, length) == 0)
+            return strtoll(numbers, NULL, 10);
+        if (names[-1] == '\n')
+            break;
+    }
+    return 0;
+}
+
+/* Datagrams whose UDP checksum was wrong, of all sockets of the namespace: damaged on their way.
+ * The file stays in the namespace where it was opened. */
+static int64_t damaged(const struct transport_port *port)
+{
+    char text[8192] = "";
+    ssize_t got = pread(port->statistics, text, sizeof text - 1, 0);
+    const char *v6;
+
+    if (got <= 0)
+        return 0;
+    if (port->ip.address.ss_family == AF_INET)
+        return column(text, "InCsumErrors");
+    v6 = strstr(text, "Udp6InCsumErrors");
+    return v6 != NULL ? strtoll(v6 + strlen("Udp6InCsumErrors"), NULL, 10) : 0;
+}
+
+/* Datagrams that the kernel had for the socket and did not hand to us. */
+static int64_t dropped(const struct transport_port *port)
+{
+    uint32_t info[SK_MEMINFO_VARS] = {0};
+    socklen_t size = sizeof info;
+
+    if (getsockopt(port->socket, SOL_SOCKET, SO_MEMINFO, info, &size) ||
+        size <= SK_MEMINFO_DROPS * sizeof info[0])
+        return 0;
+    return info[SK_MEMINFO_DROPS];
+}
+
+/* No frame is ever cut into fragments: each datagram is one. */
+static void forbid_fragments(const struct transport_port *port, bool v6)
+{
+    int probe4 = IP_PMTUDISC_PROBE, probe6 = IPV6_PMTUDISC_PROBE;
+
+    if (v6)
+        setsockopt(port->socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe6, sizeof probe6);
+    else
+        setsockopt(port->socket, IPPROTO_IP, IP_MTU_DISCOVER, &probe4, sizeof probe4);
+}
+
+static int open_inside(struct transport_port *port, const struct port_conf *conf, struct err *err)
+{
+    int rc = ip_port_open(&port->ip, conf, "udp", err);
+    bool v6 = port->ip.address.ss_family == AF_INET6;
+    char text[IP_ADDRESS_TEXT];
+
+    if (rc)
+        return rc;
+    port->headers = v6 ? IPV6_UDP_HEADERS : IPV4_UDP_HEADERS;
+    port->socket = socket(port->ip.address.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (port->socket < 0)
+        return err_set(err, -errno, "%s: can't make a socket: %s", conf->name, strerror(errno));
+    forbid_fragments(port, v6);
+    rc = ip_port_bind(&port->ip, port->socket);
+    if (rc)
+        return err_set(err, rc, "%s: can't receive at %s: %s", conf->name,
+                       ip_address_text(&port->ip.address, text), strerror(-rc));
+    port->statistics = open(v6 ? "/proc/thread-self/net/snmp6" : "/proc/thread-self/net/snmp",
+                            O_RDONLY | O_CLOEXEC);
+    port->base_damaged = damaged(port);
+    return 0;
+}
+
+int udp_port_open(struct transport_port **out, const struct port_conf *conf,
+                  const struct transport_run *run, struct err *err)
+{
+    struct transport_port *port = calloc(1, sizeof *port);
+    struct port_facts facts;
+    int home = -1;
+    int rc;
+
+    (void)run;
+    if (port == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
+    port->ip.netlink = port->socket = port->statistics = -1;
+    rc = netns_enter(conf->netns, &home, err);
+    if (rc == 0)
+        rc = open_inside(port, conf, err);
+    netns_leave(home);
+    if (rc != 0) {
+        udp_port_close(port);
+        return rc;
+    }
+    udp_port_facts(port, &facts);
+    port->mtu = facts.mtu;
+    port->segments = kernel_device_has_wire(port->ip.netlink, port->ip.iface);
+    *out = port;
+    return 0;
+}
+
+void udp_port_close(struct transport_port *port)
+{
+    ip_port_close(&port->ip);
+    if (port->socket >= 0)
+        close(port->socket);
+    if (port->statistics >= 0)
+        close(port->statistics);
+    free(port);
+}
+
+void udp_port_facts(struct transport_port *port, struct port_facts *facts)
+{
+    ip_port_facts(&port->ip, facts);
+    facts->queues = 1;
+    facts->frame_max = facts->mtu + UDP_ETHERNET + FRAME_FCS;
+}
+
+bool udp_port_link_up(struct transport_port *port)
+{
+    return ip_port_link_up(&port->ip);
+}
+
+void udp_port_address(struct transport_port *port, struct blob *blob)
+{
+    ip_port_blob(&port->ip, blob);
+}
+
+/* The socket counts a damaged datagram as dropped; but the network is to blame for it. */
+void udp_port_hardware(struct transport_port *port, struct port_hardware *counters)
+{
+    int64_t bad = damaged(port) - port->base_damaged;
+    int64_t drops = dropped(port) - bad;
+
+    ip_port_hardware(&port->ip, counters);
+    if (counters->dropped_receive >= 0)
+        counters->dropped_receive += (drops > 0 ? drops : 0) + (int64_t)port->forward_dropped;
+    if (counters->errors >= 0)
+        counters->errors += bad;
+}

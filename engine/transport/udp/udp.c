@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The udp transport: datagrams through the kernel's sockets, each of which is one frame on the
+ * wire.
+ *
+ *     port      one socket on a kernel interface's address, and what the kernel dropped of it
+ *     lane      a phase: its making, its times, its end
+ *     send      what is due, by sendmmsg and segmentation offload (UDP_SEGMENT)
+ *     receive   what came, by recvmmsg and coalesced datagrams (UDP_GRO): verified and judged
+ *     prober    round trips beside the load
+ *
+ * Sizes are of frames with FCS, as in dpdk, and so are signature, fill, sequence and their
+ * judgement. Between phases there is nothing to do: the kernel answers the network.
+ */
+#include "lane.h"
+
+extern const struct transport transport_udp;
+
+const struct transport transport_udp = {
+    .name = "udp",
+    .size_unit = "frame",
+    .open = udp_port_open,
+    .facts = udp_port_facts,
+    .link_up = udp_port_link_up,
+    .address = udp_port_address,
+    .prepare = udp_lane_prepare,
+    .settle = udp_lane_settle,
+    .wake_fd = udp_lane_wake_fd,
+    .start = udp_lane_start,
+    .poll = udp_lane_poll,
+    .latency = udp_lane_latency,
+    .hardware = udp_port_hardware,
+    .finish = udp_lane_finish,
+    .close = udp_port_close,
+};

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The battery over udp in namespaces: udp [offload] [jumbo].
+ */
+#include "battery.h"
+#include "netlab.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+extern const struct transport transport_udp;
+
+#define PORTS 4
+
+static bool offload;
+static bool jumbo;
+static char names[PORTS][16];
+
+static const char *make(struct port_conf *confs)
+{
+    const char *reason = netlab_make(PORTS, jumbo ? 9000 : 1500);
+
+    for (size_t i = 0; reason == NULL && i < PORTS; i++) {
+        snprintf(names[i], sizeof names[i], "node%zu:e0", i);
+        confs[i] = (struct port_conf){
+            .name = names[i],
+            .network = "default",
+            .netns = netlab_namespace(i),
+            .iface = "eth0",
+        };
+    }
+    return reason;
+}
+
+static void tune(struct phase *phase)
+{
+    phase->udp.offload = offload ? UDP_OFFLOAD_ON : UDP_OFFLOAD_AUTO;
+}
+
+static void too_small(struct phase *phase)
+{
+    phase->sizes[0] = 63;
+}
+
+static void too_large(struct phase *phase)
+{
+    phase->sizes[0] = 9019;
+}
+
+static void no_load(struct phase *phase)
+{
+    phase->load = (struct load){.rate_bps = 0};
+}
+
+static void no_burst(struct phase *phase)
+{
+    phase->udp.burst = 0;
+}
+
+static void too_large_a_buffer(struct phase *phase)
+{
+    phase->udp.receive_buffer = UINT32_MAX;
+}
+
+static void a_ping_pong(struct phase *phase)
+{
+    phase->traffic = TRAFFIC_PINGPONG;
+}
+
+static const struct battery_refusal refusals[] = {
+    {too_small, "64 to "},
+    {too_large, "MTU"},
+    {no_load, "no load"},
+    {no_burst, "1 to 128"},
+    {too_large_a_buffer, "net.core.rmem_max"},
+    {a_ping_pong, "streams and transfers"},
+};
+
+/* More than the receiver's buffer holds: what the sender counts is what arrived and what the
+ * receiving host says that it dropped, where it does not drop several frames at once. */
+static void overrun(struct transport_port **ports, const struct port_conf *confs)
+{
+    struct port_hardware before, after;
+    const struct flow_side *from, *to;
+    const struct transport_run battery = {.run_id = "battery", .node = "battery"};
+    struct battery_run run;
+    struct err err = {""};
+    int64_t lost;
+
+    battery_begin(&run);
+    run.phase.sizes[0] = 1518;
+    run.phase.load = (struct load){.unlimited = true};
+    run.phase.udp.receive_buffer = 20000;
+    run.phase.udp.burst = 128;
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    transport_udp.hardware(ports[1], &before);
+    battery_play(&run);
+    transport_udp.hardware(ports[1], &after);
+    from = &run.flows[0].source;
+    to = &run.flows[0].destination;
+    print_message("sent %llu, received %llu, dropped %lld\n", (unsigned long long)from->live.frames,
+                  (unsigned long long)to->live.frames,
+                  (long long)(after.dropped_receive - before.dropped_receive));
+    assert_true(from->live.frames > 1000 && to->live.frames > 0);
+    assert_true(after.dropped_receive > before.dropped_receive);
+    lost = (int64_t)(from->live.frames - to->live.frames);
+    assert_in_range(after.dropped_receive - before.dropped_receive, offload ? 1 : lost, lost);
+    assert_int_equal(to->duplicated + to->reordered + to->late + to->corrupted, 0);
+    transport_udp.close(ports[1]); /* what it dropped goes with it */
+    ports[1] = NULL;
+    assert_int_equal(transport_udp.open(&ports[1], &confs[1], &battery, &err), 0);
+}
+
+int main(int argc, char **argv)
+{
+    struct battery_subject subject = {
+        .transport = &transport_udp,
+        .what = "udp between namespaces",
+        .ports = PORTS,
+        .make = make,
+        .unmake = netlab_unmake,
+        .tune = tune,
+        .sizes = {64, 65, 128, 777, 1518},
+        .refusals = refusals,
+        .refusal_count = sizeof refusals / sizeof refusals[0],
+        .more = overrun,
+    };
+
+    for (int i = 1; i < argc; i++) {
+        offload = offload || strcmp(argv[i], "offload") == 0;
+        jumbo = jumbo || strcmp(argv[i], "jumbo") == 0;
+    }
+    if (jumbo)
+        subject.sizes[4] = 9018;
+    return battery_main(&subject);
+}
