@@ -56,8 +56,8 @@ REFUSED = {
         f'4: tests.0.pattern: found "chian"; possible are {ALL}; did you mean "chain"?',
     ),
     "unknown transport": (
-        one_test("{pattern: chain, transport: udp}"),
-        '4: tests.0.transport: found "udp"; possible are dpdk, tcp or verbs',
+        one_test("{pattern: chain, transport: sctp}"),
+        '4: tests.0.transport: found "sctp"; possible are dpdk, tcp, udp or verbs',
     ),
     "wrong type": (
         one_test("{pattern: chain, forward: yes}"),
@@ -146,7 +146,7 @@ REFUSED = {
     ),
     "a transport that a port has not": (
         one_test("{pattern: chain, transport: verbs}"),
-        "4: tests.0.transport: node1:e0 in network lab has no verbs (it has dpdk or tcp)",
+        "4: tests.0.transport: node1:e0 in network lab has no verbs (it has dpdk, tcp or udp)",
     ),
     "dpdk on InfiniBand": (
         one_test("{pattern: chain, network: ib, transports: [dpdk]}", HALL),
@@ -244,7 +244,7 @@ REFUSED = {
     ),
     "frame sizes without frames": (
         one_test("{pattern: chain, transport: tcp, frame_sizes: [64]}"),
-        "4: tests.0.frame_sizes: has no effect with tcp: it belongs to dpdk",
+        "4: tests.0.frame_sizes: has no effect with tcp: it belongs to dpdk or udp",
     ),
     "options of another transport": (
         one_test("{pattern: chain, transport: dpdk, tcp: {streams_per_flow: 2}}"),

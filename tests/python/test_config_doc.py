@@ -32,6 +32,7 @@ ROWS = {
         (schema.SwitchCountersKeys, "switch_counters."),
         (schema.DpdkOptions, "dpdk."),
         (schema.TcpOptions, "tcp."),
+        (schema.UdpOptions, "udp."),
         (schema.VerbsOptions, "verbs."),
         (schema.LabSite, ""),
         (schema.HostSite, ""),
@@ -44,7 +45,7 @@ ROWS = {
 def test_every_key_has_a_row(model: type[BaseModel], prefix: str) -> None:
     """A key without a row is not documented."""
     # Their keys have rows of their own.
-    whole = {"dpdk", "tcp", "verbs", "control", "switch_counters", "ssh", "slurm"}
+    whole = {"dpdk", "tcp", "udp", "verbs", "control", "switch_counters", "ssh", "slurm"}
     missing = {f"{prefix}{key}" for key in model.model_fields if key not in whole} - ROWS
     assert not missing
 
@@ -56,7 +57,7 @@ def test_every_row_is_a_key() -> None:
         for model, prefix in (
             (schema.Configuration, ""), (schema.Expectation, ""), (schema.LabSite, ""),
             (schema.HostSite, ""), (schema.PortKeys, ""), (schema.SiteControl, "control."),
-            (schema.DpdkOptions, "dpdk."), (schema.TcpOptions, "tcp."),
+            (schema.DpdkOptions, "dpdk."), (schema.TcpOptions, "tcp."), (schema.UdpOptions, "udp."),
             (schema.VerbsOptions, "verbs."), (schema.SwitchCountersKeys, "switch_counters."),
             (schema.Ssh, "ssh."), (schema.Slurm, "slurm."), (schema.About, "about."),
         )

@@ -184,7 +184,7 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
         ("sync: local, verbs: {operation: write}", "verbs.operation: the messages of steps go by "
          "service rc and operation send, not by write"),
         ("tcp: {nodelay: false}", "has no effect with verbs: it belongs to tcp"),
-        ("frame_size: 64", "has no effect with verbs: it belongs to dpdk"),
+        ("frame_size: 64", "has no effect with verbs: it belongs to dpdk or udp"),
     ],
 )  # fmt: skip
 def test_refused(options: str, sentence: str, tmp_path: Path) -> None:
@@ -248,10 +248,18 @@ def test_names_are_the_nodes() -> None:
     [
         ("rdma: mlx5_2", ("verbs",), {"rdma": "mlx5_2/1"}),
         ("rdma: mlx5_2/2", ("verbs",), {"rdma": "mlx5_2/2"}),
-        ("rdma: rocep59s0f0, iface: eth1", ("dpdk", "tcp", "verbs"), {"rdma": "rocep59s0f0/1"}),
-        ("rdma: mlx5_2, tcp_address: 192.0.2.9", ("verbs", "tcp"), {"tcp_address": "192.0.2.9"}),
-        ("iface: eth1", ("dpdk", "tcp", "verbs"), {"iface": "eth1"}),
-        ('pci: "0000:3b:00.0"', ("dpdk", "tcp", "verbs"), {"pci": "0000:3b:00.0"}),
+        (
+            "rdma: rocep59s0f0, iface: eth1",
+            ("dpdk", "tcp", "udp", "verbs"),
+            {"rdma": "rocep59s0f0/1"},
+        ),
+        (
+            "rdma: mlx5_2, tcp_address: 192.0.2.9",
+            ("verbs", "tcp", "udp"),
+            {"tcp_address": "192.0.2.9"},
+        ),
+        ("iface: eth1", ("dpdk", "tcp", "udp", "verbs"), {"iface": "eth1"}),
+        ('pci: "0000:3b:00.0"', ("dpdk", "tcp", "udp", "verbs"), {"pci": "0000:3b:00.0"}),
     ],
 )
 def test_ports(

@@ -19,7 +19,7 @@ import labkit
 import runs
 import underway
 from switchbench import lab as labs
-from switchbench.lab import namespaces, wiring
+from switchbench.lab import counters, namespaces, wiring
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 
@@ -136,13 +136,15 @@ def test_an_unsure_mean_is_inconclusive_and_the_exit_status_says_so(
     assert entry["low"] < entry["mean"] < entry["high"]
 
 
+@pytest.mark.parametrize("transport", ["dpdk", "udp"])
 def test_what_the_switch_drops_went_missing_in_the_network(
-    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+    transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
     """A port of the switch at a quarter of its rate: both hosts are innocent, and said to be."""
     switch = wiring.switch_name(kept_lab.name)
     change_rate(kept_lab, "node4", "5mbit")
-    conf = configuration(topology, "dpdk", window="1s")
+    conf = configuration(topology, transport, window="1s", latency={"probes": 0})
+    before = counters.read(kept_lab).nodes["node4"].dropped_to_node
     conf["switch_counters"] = {
         "command": ["ip", "netns", "exec", switch, "tc", "-s", "qdisc", "show"]
     }
@@ -152,6 +154,8 @@ def test_what_the_switch_drops_went_missing_in_the_network(
     found = trial["whereabouts"]
     assert found["lost_frames"] > 100
     assert found["agree"] is True
+    dropped = counters.read(kept_lab).nodes["node4"].dropped_to_node - before
+    assert trial["offered_frames"] == trial["delivered_frames"] + dropped
     hosts = found["sender_host"] + found["receiver_host"]
     assert found["network"] == found["lost_frames"] - hosts > 100
     assert result.summary["switch_counters"]["before"] == "switch-counters-before.txt"

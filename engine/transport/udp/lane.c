@@ -267,8 +267,10 @@ static void announce(struct udp_lane *lane)
                                                 : &lane->sources[i - request->send_count].from;
 
         if (sendto(lane->port->socket, "", 0, MSG_DONTWAIT, (const struct sockaddr *)to,
-                   udp_address_bytes(to)) == 0)
+                   udp_address_bytes(to)) == 0) {
+            lane->port->sent++;
             request->count->guest_sent++;
+        }
     }
 }
 

@@ -152,13 +152,18 @@ void udp_port_address(struct transport_port *port, struct blob *blob)
     ip_port_blob(&port->ip, blob);
 }
 
-/* The socket counts a damaged datagram as dropped; but the network is to blame for it. */
+/* What passed is the socket's own: the interface's counters are of the kernel's other traffic, too.
+ * The socket counts a damaged datagram as dropped; but the network is to blame for it. */
 void udp_port_hardware(struct transport_port *port, struct port_hardware *counters)
 {
     int64_t bad = damaged(port) - port->base_damaged;
     int64_t drops = dropped(port) - bad;
 
     ip_port_hardware(&port->ip, counters);
+    counters->received_frames = (int64_t)port->received;
+    counters->sent_frames = (int64_t)port->sent;
+    if (counters->dropped_send > 0)
+        counters->sent_frames -= counters->dropped_send;
     if (counters->dropped_receive >= 0)
         counters->dropped_receive += (drops > 0 ? drops : 0) + (int64_t)port->forward_dropped;
     if (counters->errors >= 0)

@@ -14,11 +14,14 @@
 struct transport_port {
     struct ip_port ip; /* its address has the socket's port */
     int socket;
-    int statistics;           /* the namespace's counters of UDP, as text; -1: none */
-    bool segments;            /* the device, or the kernel before it, cuts what is sent together */
-    uint32_t mtu;             /* the interface's */
-    uint32_t headers;         /* of IP and UDP */
-    uint32_t lanes;           /* prepared and not finished */
+    int statistics;   /* the namespace's counters of UDP, as text; -1: none */
+    bool segments;    /* the device, or the kernel before it, cuts what is sent together */
+    uint32_t mtu;     /* the interface's */
+    uint32_t headers; /* of IP and UDP */
+    uint32_t lanes;   /* prepared and not finished */
+    /* By the worker, and read when it is through with a phase. */
+    uint64_t sent;            /* datagrams that the kernel took */
+    uint64_t received;        /* and that it handed over */
     uint64_t forward_dropped; /* frames that a forwarder had no room for */
     int64_t base_damaged;
 };

@@ -117,6 +117,7 @@ static void take(struct udp_lane *lane, const uint8_t *bytes, uint32_t length, i
     struct udp_source *source;
     bool sound, ours;
 
+    lane->port->received++;
     if (length < SIGNATURE_BYTES) {
         count->guest_received += length == 0;
         count->foreign += length > 0;

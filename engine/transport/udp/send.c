@@ -104,6 +104,7 @@ static void count_sent(struct udp_lane *lane, uint32_t i, int64_t now_ns)
     uint32_t frame_bytes = payload + lane->port->headers + UDP_ETHERNET + FRAME_FCS;
     bool by_bits = lane->lane.request.phase->load.rate_bps > 0;
 
+    lane->port->sent += frames;
     side->live.frames += frames;
     side->live.frame_bytes += (uint64_t)frames * frame_bytes;
     side->live.payload_bytes += (uint64_t)frames * payload;
@@ -200,6 +201,7 @@ bool udp_send_probe(struct udp_lane *lane, const struct sockaddr_storage *to,
         lane->lane.request.count->send_refused++;
         return false;
     }
+    lane->port->sent++;
     lane->lane.request.count->probes_sent++;
     /* What it takes of the line the load does without. */
     if (lane->state == UDP_SENDS && !lane->forwards)

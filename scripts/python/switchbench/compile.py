@@ -43,7 +43,18 @@ from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 from .errors import ConfigurationError
 from .hpcc import Share
 from .memory import spare_bytes
-from .model import SCHEDULE, ClockChoice, Load, Part, Port, Repeats, Run, SwitchCounters, Trial
+from .model import (
+    FRAME_TRANSPORTS,
+    SCHEDULE,
+    ClockChoice,
+    Load,
+    Part,
+    Port,
+    Repeats,
+    Run,
+    SwitchCounters,
+    Trial,
+)
 from .verdict.clauses import excluding, matches
 
 NS = 1e9
@@ -710,7 +721,7 @@ def _shared_refusal(point: Point, port: Port) -> str | None:
     percent = load.percent
     if percent is None and line_bps:
         mean_bytes = sum(point.sizes) / len(point.sizes)
-        if point.test.transport == "dpdk":
+        if point.test.transport in FRAME_TRANSPORTS:
             mean_bytes += LAYER1_OVERHEAD
         wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
         percent = 100 * wanted_bps / line_bps
@@ -727,14 +738,14 @@ def _load_refusal(point: Point, port: Port) -> str | None:
         return shared
     if load.percent is not None:
         known = line_bps or port.network != "lab"
-        if known or (point.test.transport != "dpdk" and load.percent == 100.0):
+        if known or (point.test.transport not in FRAME_TRANSPORTS and load.percent == 100.0):
             return None
         return (
             f"{load.percent:g}% of an unknown line rate: {port.name} is not shaped, so give the "
             "load in bit/s (100Mbit) or frames/s (10kfps), or the site a `line_rate`"
         )
     mean_bytes = sum(point.sizes) / len(point.sizes)
-    if point.test.transport == "dpdk":
+    if point.test.transport in FRAME_TRANSPORTS:
         mean_bytes += LAYER1_OVERHEAD
     wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
     if line_bps and wanted_bps > line_bps:

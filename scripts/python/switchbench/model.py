@@ -18,7 +18,7 @@ class Port:
     name: str  # "node12:e0"
     host: str  # "node12"
     network: str  # ports that can reach each other
-    transports: tuple[str, ...]  # which it can have: dpdk, tcp, verbs
+    transports: tuple[str, ...]  # which it can have: dpdk, tcp, udp, verbs
     engine: dict[str, Any]  # its keys in the node's `job` document (doc/node-protocol.md)
     line_rate_bps: int = 0  # layer 1; 0: unknown, the driver is asked
     frame_max: int = 0  # largest untagged frame with FCS; 0: unknown, the node knows
@@ -83,6 +83,9 @@ class Repeats:
     width: float | None = None  # of the confidence interval, as a share of the mean; None: any
     confidence: float = 0.95
 
+
+# Transports whose sizes are frames', and of which every frame is counted.
+FRAME_TRANSPORTS = ("dpdk", "udp")
 
 SCHEDULE = "schedule"  # the traffic of a trial whose ranks go on step by step, without barriers
 # Traffic whose messages wait for each other: it has no load, and rates that are no line's.

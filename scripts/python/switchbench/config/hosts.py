@@ -31,10 +31,10 @@ _ADDRESSES = 65_534
 _DEVICES = ("iface", "pci", "rdma", "vdev")
 # What a device can carry, as far as one can tell before the node looks at it.
 _TRANSPORTS = {
-    "iface": ("dpdk", "tcp", "verbs"),
-    "pci": ("dpdk", "tcp", "verbs"),
+    "iface": ("dpdk", "tcp", "udp", "verbs"),
+    "pci": ("dpdk", "tcp", "udp", "verbs"),
     "rdma": ("verbs",),
-    "tcp_address": ("tcp",),
+    "tcp_address": ("tcp", "udp"),
     "vdev": ("dpdk",),
 }
 _ENGINE_KEYS = (

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import WAITING, Load, Repeats, Site
+from ..model import FRAME_TRANSPORTS, WAITING, Load, Repeats, Site
 from . import settings
 from .steps import COMPOSITE, FUNCTIONS, KERNELS, SKEWED
 
@@ -71,6 +71,7 @@ _UDP = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
 OPTION_DEFAULTS: dict[str, dict[str, Any]] = {
     "dpdk": _DPDK,
     "tcp": {"streams_per_flow": 1, "nodelay": True, "zero_copy": False},
+    "udp": {"burst": 32},
     "verbs": {
         "service": "rc",
         "depth": 128,
@@ -100,8 +101,9 @@ ETHERNET_HEADER_FCS = 18
 _LAB_OPTIONS: dict[str, dict[str, Any]] = {
     "dpdk": {"dither": 1},
     "tcp": {"congestion": "cubic"},
+    "udp": {"dither": 1},
 }
-_SITE_OPTIONS: dict[str, dict[str, Any]] = {"dpdk": {"dither": 0}}
+_SITE_OPTIONS: dict[str, dict[str, Any]] = {"dpdk": {"dither": 0}, "udp": {"dither": 0}}
 # An emulated machine stands still for longer than a network ever would: a second, not 67 ms.
 _GUEST_OPTIONS: dict[str, dict[str, Any]] = {"verbs": {"timeout": 18}}
 
@@ -170,7 +172,7 @@ def default_load(site: Site, transport: str) -> Load:
     a port is shared: what its other users leave."""
     if any(port.engine.get("shared") for port in site.ports):
         return Load(percent=SHARED_PERCENT)
-    if transport != "dpdk":
+    if transport not in FRAME_TRANSPORTS:
         return Load(percent=100.0)
     return Load(percent=95.0 if site.launch == "lab" else 99.98)
 
@@ -217,6 +219,9 @@ def datagram_bytes(verbs: dict[str, Any], frame_max: int) -> int:
 def smallest_frame(dpdk: dict[str, Any]) -> int:
     """The smallest frame of a kind of header."""
     return SMALLEST_FRAME[dpdk["header"]][1 if dpdk.get("vlan") is not None else 0]
+
+
+UDP_HEADER: dict[str, Any] = {"header": "ipv4-udp"}  # of frames of udp, as dpdk's options say it
 
 
 def frame_sizes(profile: str, dpdk: dict[str, Any], frame_max: int) -> list[int]:

@@ -331,6 +331,15 @@ def _at(test: Test, combination: Values) -> Values:
             values["frame_sizes"] = profiles.frame_sizes(
                 values["profile"], values["dpdk"], test.frame_max
             )
+    if "udp" in values:
+        values["udp"] = {
+            "catch_up": profiles.catch_up(test.smallest_queue_bytes, values["traffic"]),
+            **values["udp"],
+        }
+        if not any(form in values for form in settings.FAMILIES[2]):
+            values["frame_sizes"] = profiles.frame_sizes(
+                values["profile"], profiles.UDP_HEADER, test.frame_max
+            )
     if "verbs" in values:
         kept = {key: v for key, v in values["verbs"].items() if f"verbs.{key}" not in idle}
         values["verbs"] = profiles.verbs_options(kept) | kept
@@ -406,7 +415,7 @@ def frame_limits(point: Point, document: Document) -> None:
     """Refuses frame sizes that the kind of header or the ports can't have."""
     if settings.carries_messages(point.test.transport, point.values["traffic"]):
         return
-    dpdk = point.values["dpdk"]
+    dpdk = point.values.get("dpdk", profiles.UDP_HEADER)
     least = profiles.smallest_frame(dpdk)
     tagged = dpdk.get("vlan") is not None
     most = point.test.frame_max + (profiles.VLAN_TAG if tagged else 0)

@@ -43,7 +43,7 @@ from .words import shown
 
 _FLOWS = ("chain", "pairs", "aapc", "ring", "random", "partial_mesh")
 PATTERNS = (*_FLOWS, *FUNCTIONS, *KERNELS, COMPOSITE)
-TRANSPORTS = ("dpdk", "verbs", "tcp")
+TRANSPORTS = ("dpdk", "verbs", "tcp", "udp")
 
 Pattern = Literal[
     "chain", "pairs", "aapc", "ring", "random", "partial_mesh",
@@ -56,7 +56,7 @@ Algorithm = Literal[
     "binomial", "scatter-allgather", "recursive-doubling", "ring", "rabenseifner",
     "recursive-halving", "pairwise", "bruck", "linear", "dissemination", "pipeline",
 ]  # fmt: skip
-Transport = Literal["dpdk", "tcp", "verbs"]
+Transport = Literal["dpdk", "tcp", "udp", "verbs"]
 Profile = Literal["quick", "standard", "acceptance"]
 
 
@@ -83,6 +83,16 @@ class TcpOptions(Strict):
     congestion: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] | None = None
     nodelay: bool | None = None
     zero_copy: bool | None = None
+
+
+class UdpOptions(Strict):
+    """How datagrams go through the kernel's sockets."""
+
+    offload: bool | None = None
+    receive_buffer: Size | None = None
+    burst: Annotated[int, whole(1, 128, "a burst")] | None = None
+    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
+    dither: Annotated[float, Field(ge=0, le=10)] | None = None
 
 
 class VerbsOptions(Strict):
@@ -125,7 +135,7 @@ class LatencyOptions(Strict):
 
 
 def _sweep(value: object) -> object:
-    """Parameter (dotted below `dpdk`, `tcp`, `verbs`): the values that it takes in turn."""
+    """Parameter (dotted below `dpdk`, `tcp`, `udp`, `verbs`): the values that it takes in turn."""
     if value is None:
         return None
     if not isinstance(value, dict) or not value:
@@ -184,6 +194,7 @@ class Settings(Strict):
     scatter: Scatter | None = None
     dpdk: DpdkOptions | None = None
     tcp: TcpOptions | None = None
+    udp: UdpOptions | None = None
     verbs: VerbsOptions | None = None
     latency: LatencyOptions | None = None
     # how it is run

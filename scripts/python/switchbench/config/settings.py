@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..model import SCHEDULE, WAITING
+from ..model import FRAME_TRANSPORTS, SCHEDULE, WAITING
 from . import steps
 from .schema import PATTERNS, TRANSPORTS
 from .words import listed
@@ -25,7 +25,7 @@ FAMILIES = (
     ("message_size", "message_sizes"),
     ("load", "loads"),
 )
-OPTIONS = ("dpdk", "tcp", "verbs")
+OPTIONS = ("dpdk", "tcp", "udp", "verbs")
 NESTED = (*OPTIONS, "latency")  # mappings, merged key by key
 
 PATTERN_KEYS = {
@@ -44,9 +44,10 @@ PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}
 TRANSPORT_KEYS = {
     "dpdk": ("frame_size", "frame_sizes", "imix", "flood_limit", "dpdk"),
     "tcp": ("message_size", "message_sizes", "tcp"),
+    "udp": ("frame_size", "frame_sizes", "imix", "udp"),
     "verbs": ("message_size", "message_sizes", "verbs"),
 }
-_FRAMES = FAMILIES[2]  # what dpdk sends, but where messages go there and back
+_FRAMES = FAMILIES[2]  # what dpdk and udp send, but where messages go there and back
 _MESSAGES = FAMILIES[3]
 _UDP_ONLY = ("dscp", "ttl", "udp_sources_per_flow")
 
@@ -125,7 +126,7 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
         if key not in TRANSPORT_KEYS[transport]:
             owners = [name for name in TRANSPORTS if key in TRANSPORT_KEYS[name]]
             idle[key] = f"has no effect with {transport}: it belongs to {listed(owners)}"
-    if transport == "dpdk" and carries_messages(transport, traffic):
+    if transport in FRAME_TRANSPORTS and carries_messages(transport, traffic):
         for key in _MESSAGES:
             idle.pop(key, None)
         idle |= dict.fromkeys(_FRAMES, "has no effect: messages choose their frames by the MTU")
@@ -148,8 +149,8 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
 
 
 def carries_messages(transport: str, traffic: Any) -> bool:
-    """Whether sizes are messages': of dpdk only where one waits for another."""
-    return transport != "dpdk" or traffic in WAITING
+    """Whether sizes are messages': of dpdk and udp only where one waits for another."""
+    return transport not in FRAME_TRANSPORTS or traffic in WAITING
 
 
 def _scatter_without(scatters: bool) -> dict[str, str]:

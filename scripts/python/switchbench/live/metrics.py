@@ -99,7 +99,7 @@ class Metrics:
         self._thread.join()
 
 
-_LAYER = "dpdk: with all that a frame takes on the line; tcp and verbs: payload"
+_LAYER = "dpdk and udp: with all that a frame takes on the line; tcp and verbs: payload"
 
 
 @dataclass(frozen=True)

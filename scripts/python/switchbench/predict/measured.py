@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..fabric.routes import Rates
-from ..model import Trial
+from ..model import FRAME_TRANSPORTS, Trial
 from ..results import measures
 from ..results.directory import RECORDS
 from ..results.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records, taking
@@ -84,7 +84,7 @@ def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
             bps = measures.delivered_line_bps(flow)
             if bps is not None:
                 delivered[place][pair].append(bps)
-            sent = measures.offered_line_bps(flow) if trial.transport == "dpdk" else None
+            sent = measures.offered_line_bps(flow) if trial.transport in FRAME_TRANSPORTS else None
             if sent is not None:
                 offered[place][pair].append(sent)
     widths = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..model import SCHEDULE, Load, Part, Trial
+from ..model import FRAME_TRANSPORTS, SCHEDULE, Load, Part, Trial
 from . import measures as m
 from .directory import RECORDS
 from .records import Flow, NodePhase, PhaseKey, PhaseRecords, Record
@@ -127,7 +127,7 @@ def _without(shares: dict[str, float | None], ports: set[str]) -> list[float | N
 def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, Any]:
     sources = [flow.source for flow in flows]
     ends = [flow.destination for flow in flows]
-    sees_frames = transport == "dpdk"
+    sees_frames = transport in FRAME_TRANSPORTS
 
     def offered(name: str) -> int | None:
         return m.total_int(getattr(side.whole, name) if side else None for side in sources)

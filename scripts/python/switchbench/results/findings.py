@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model import Trial
+from ..model import FRAME_TRANSPORTS, Trial
 from . import measures as m
 from .bottleneck import LOSING, Groups, Shares, group_of_port, locate, shares_of
 from .records import Flow, PhaseKey, PhaseRecords, Record
@@ -65,7 +65,7 @@ class Finding:
     where: str = ""  # the phase, as people are shown it
     started: str | None = None  # the phase, UTC
     lowest: Lowest | None = None  # of the flow: where its interim results fell the furthest
-    transport: str = "dpdk"
+    transport: str = ""
 
     def entry(self) -> dict[str, Any]:
         """As the summary has it."""
@@ -114,6 +114,7 @@ class _Point:
     """One phase as a load on the network: what was offered, what came through."""
 
     key: PhaseKey
+    transport: str
     setting: tuple[Any, ...]  # phases are compared where this is the same
     where: str
     started: str | None  # UTC
@@ -187,7 +188,7 @@ class FindingTable:
 
     def add(self, result: m.PhaseResult, phase: PhaseRecords, lines: Mapping[str, int]) -> None:
         """Takes one measured phase; `lines`: line rates by port."""
-        if result.entry["transport"] != "dpdk":
+        if result.entry["transport"] not in FRAME_TRANSPORTS:
             self._unfinished += _unfinished(result)
             return
         losses = {(flow.src, flow.dst): m.lost_frames(flow) for flow in result.flows}
@@ -203,7 +204,7 @@ class FindingTable:
         }
         point.shares = shares_of(result.flows, point.lost, self._groups)
         if None not in losses.values():
-            self._note_reach(result.flows, lost)
+            self._note_reach(point.transport, result.flows, lost)
         point.found += astray.findings(point)
         for kind, name in _OF_ENDS.items():
             counts = {
@@ -252,8 +253,8 @@ class FindingTable:
         src, dst = (self._numbers.setdefault(p, len(self._numbers)) for p in (flow.src, flow.dst))
         return src << 32 | dst
 
-    def _note_reach(self, flows: list[Flow], lost: Mapping[Pair, int]) -> None:
-        reach = self._reach.setdefault("dpdk", _Reach())
+    def _note_reach(self, transport: str, flows: list[Flow], lost: Mapping[Pair, int]) -> None:
+        reach = self._reach.setdefault(transport, _Reach())
         for flow in flows:
             pair = (flow.src, flow.dst)
             if not flow.source or not flow.destination or not flow.source.whole.frames:
@@ -263,17 +264,17 @@ class FindingTable:
                 reach.failed[pair] += 1
                 reach.lost[pair] += lost[pair]
 
-    def _dead(self) -> tuple[list[Finding], set[Pair]]:
+    def _dead(self) -> tuple[list[Finding], set[tuple[str, Pair]]]:
         found: list[Finding] = []
-        explained: set[Pair] = set()
+        explained: set[tuple[str, Pair]] = set()
         for transport, reach in self._reach.items():
             for port, pairs in reach.dead().items():
                 count = sum(reach.lost[pair] for pair in pairs)
                 found.append(Finding("dead-port", count, port=port, transport=transport))
-                explained |= pairs if transport == "dpdk" else set()
+                explained |= {(transport, pair) for pair in pairs}
         return found, explained
 
-    def _losses(self, point: _Point, explained: set[Pair]) -> list[Finding]:
+    def _losses(self, point: _Point, explained: set[tuple[str, Pair]]) -> list[Finding]:
         """What was lost in a phase: to the network's limit, to slow ports, else by flow."""
         limits = self._limits(point)
         if limits:
@@ -283,7 +284,7 @@ class FindingTable:
         rest = {
             pair: count
             for pair, count in point.lost.items()
-            if pair not in explained and pair[1] not in suspects
+            if (point.transport, pair) not in explained and pair[1] not in suspects
         }
         return found + _by_flow(point, "loss", rest)
 
@@ -362,7 +363,8 @@ def _point(
     sent = sum(_sent(flow) for flow in result.flows)
     return _Point(
         key=result.key,
-        setting=(result.key.network, entry["pattern"], str(entry["size"])),
+        transport=entry["transport"],
+        setting=(result.key.network, entry["transport"], entry["pattern"], str(entry["size"])),
         where=result.label,
         started=entry["started"],
         lowest={},
@@ -459,8 +461,14 @@ def _by_flow(point: _Point, kind: str, counts: Mapping[Any, int]) -> list[Findin
 def _finding(point: _Point, kind: str, count: int, **whose: Any) -> Finding:
     """`whose`: pair, port, groups."""
     lowest = point.lowest.get(whose.get("pair") or ("", "")) if kind == "loss" else None
-    times: dict[str, Any] = {"started": point.started, "lowest": lowest}
-    return Finding(kind, count, key=point.key, where=point.where, **times, **whose)
+    of_point: dict[str, Any] = {
+        "key": point.key,
+        "where": point.where,
+        "started": point.started,
+        "lowest": lowest,
+        "transport": point.transport,
+    }
+    return Finding(kind, count, **of_point, **whose)
 
 
 def _intended_bps(flow: Flow) -> float | None:

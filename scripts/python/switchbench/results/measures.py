@@ -99,7 +99,7 @@ def _packet_bits(shape: PacketShape, count: Count) -> float:
 
 
 def line_bits(flow: Flow, count: Count) -> float | None:
-    """Layer-1 bits: exact where frames are seen (dpdk), else by packets or full TCP segments."""
+    """Layer-1 bits: exact where frames are counted, else by packets or full TCP segments."""
     if count.frames is not None and count.frame_bytes is not None:
         return 8.0 * (count.frame_bytes + FRAME_OVERHEAD_L1 * count.frames)
     if count.payload_bytes is not None and flow.packet is not None:

@@ -20,7 +20,7 @@ from . import measures as m
 Entry = dict[str, Any]
 
 # The order of transports in an entry; the others are divided by the first of these that ran.
-BASELINES = ("tcp", "dpdk", "verbs")
+BASELINES = ("tcp", "dpdk", "udp", "verbs")
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
 
@@ -115,10 +115,14 @@ def rows(every: list[Series]) -> Iterator[list[Series]]:
 
 
 def _frames_for(size: int, frames: list[Series]) -> list[Series]:
-    """Frames with this payload; else the largest, which cost the least by byte."""
-    known = {one.message_bytes for one in frames if one.message_bytes}
-    chosen = size if size in known else max(known, default=None)
-    return [one for one in frames if chosen is not None and one.message_bytes == chosen]
+    """Of each transport frames with this payload, else its largest: they cost the least by byte."""
+    found = []
+    for name in dict.fromkeys(one.transport for one in frames):
+        own = [one for one in frames if one.transport == name]
+        known = {one.message_bytes for one in own if one.message_bytes}
+        chosen = size if size in known else max(known, default=None)
+        found += [one for one in own if chosen is not None and one.message_bytes == chosen]
+    return found
 
 
 def _by_load(row: list[Series]) -> Iterator[list[Series]]:
