@@ -67,9 +67,10 @@ static void too_large_a_buffer(struct phase *phase)
     phase->udp.receive_buffer = UINT32_MAX;
 }
 
-static void a_ping_pong(struct phase *phase)
+static void too_large_a_message(struct phase *phase)
 {
     phase->traffic = TRAFFIC_PINGPONG;
+    phase->sizes[0] = 65001;
 }
 
 static const struct battery_refusal refusals[] = {
@@ -78,7 +79,7 @@ static const struct battery_refusal refusals[] = {
     {no_load, "no load"},
     {no_burst, "1 to 128"},
     {too_large_a_buffer, "net.core.rmem_max"},
-    {a_ping_pong, "streams and transfers"},
+    {too_large_a_message, "1 to 65000"},
 };
 
 /* More than the receiver's buffer holds: what the sender counts is what arrived and what the
@@ -125,6 +126,7 @@ int main(int argc, char **argv)
         .make = make,
         .unmake = netlab_unmake,
         .tune = tune,
+        .back_most = 65000,
         .sizes = {64, 65, 128, 777, 1518},
         .refusals = refusals,
         .refusal_count = sizeof refusals / sizeof refusals[0],

@@ -27,8 +27,8 @@ static int check(const struct lane_request *request, struct err *err)
 
     if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
         return refuse(err, request, "a phase has 1 to 64 frame sizes");
-    if (phase->traffic == TRAFFIC_PINGPONG || phase->traffic == TRAFFIC_SCHEDULE || phase->messages)
-        return refuse(err, request, "udp carries streams and transfers of frames only");
+    if (phase->traffic == TRAFFIC_SCHEDULE)
+        return refuse(err, request, "udp executes no schedules: it loses messages");
     if (phase->udp.burst == 0 || phase->udp.burst > UDP_BURST_MAX)
         return refuse(err, request, "a burst has 1 to 128 frames");
     if (request->ranks > PATTERN_RANKS_MAX || request->receive_count >= PATTERN_RANKS_MAX)
@@ -50,6 +50,8 @@ static int add_size(struct udp_lane *lane, uint32_t frame_bytes, struct err *err
     uint32_t place = 0;
 
     most = most < FILL_BYTES ? most : FILL_BYTES;
+    if (lane->lane.request.phase->messages && frame_bytes > most)
+        frame_bytes = most; /* a transport of frames chooses those that ask for messages' way */
     if (frame_bytes < least || frame_bytes < 64 || frame_bytes > most)
         return err_set(
             err, -EINVAL,
@@ -198,10 +200,12 @@ static int make(struct udp_lane *lane, struct err *err)
     const struct phase *phase = request->phase;
     int rc = allocate(lane);
 
-    for (uint32_t i = 0; rc == 0 && i < phase->size_count; i++)
+    if (rc == 0 && phase->traffic == TRAFFIC_PINGPONG)
+        rc = udp_pingpong_make(lane, err);
+    for (uint32_t i = 0; rc == 0 && !lane->plays && i < phase->size_count; i++)
         rc = add_size(lane, phase->sizes[i], err);
     if (rc != 0 || (rc = make_streams(lane, err)) != 0 || (rc = make_sources(lane, err)) != 0 ||
-        (rc = tune_socket(lane, err)) != 0 || (rc = udp_prober_make(lane)) != 0)
+        (rc = tune_socket(lane, err)) != 0 || (!lane->plays && (rc = udp_prober_make(lane)) != 0))
         return rc;
     lane->burst = phase->udp.burst;
     snprintf(lane->lane.variant, sizeof lane->lane.variant, "send %s%s, %.3g probes/s a flow",
@@ -250,6 +254,7 @@ void udp_lane_finish(struct lane *base)
     free(lane->queue);
     free(lane->buckets);
     free(lane->trips);
+    pingpong_free(&lane->game);
     free(lane);
 }
 
@@ -310,11 +315,14 @@ void udp_lane_start(struct lane *base, int64_t now_ns)
     double part = (double)(draw_bits(seed, 0) >> 11) * 0x1p-53;
 
     (void)now_ns;
+    udp_port_fragments(lane->port, lane->plays);
+    lane->start_ns = phase->start_ns;
+    base->stop_ns = phase->stop_ns;
+    if (lane->plays)
+        return;
     for (uint32_t i = 0; i < lane->order_count; i++)
         sum += lane->sizes[lane->order[i]].cost;
     lane->cost = (uint32_t)(sum / lane->order_count);
-    lane->start_ns = phase->start_ns;
-    base->stop_ns = phase->stop_ns;
     pace_init(&lane->pace, rate, phase->udp.catch_up,
               phase->start_ns + (rate > 0 ? (int64_t)(part * lane->cost / rate * 1e9) : 0));
     pace_dither(&lane->pace, phase->udp.dither, lane->cost, draw_bits(seed, 1));
@@ -380,6 +388,11 @@ int64_t udp_lane_poll(struct lane *base, int64_t now_ns)
 
     if (base->error.text[0] != '\0')
         return CLOCK_NEVER;
+    if (lane->plays) {
+        received = udp_receive(lane, now_ns);
+        next_ns = udp_pingpong_poll(lane, now_ns);
+        return received == UDP_MESSAGES ? now_ns : next_ns;
+    }
     change_state(lane, now_ns);
     lane->timing = times_now(lane, now_ns);
     received = udp_receive(lane, now_ns);
@@ -408,6 +421,8 @@ bool udp_lane_latency(struct lane *base, const struct lane_flow *flow, enum late
     uint16_t source = flow->src < PATTERN_RANKS_MAX ? lane->source_of[flow->src] : 0;
     uint16_t stream = flow->dst < PATTERN_RANKS_MAX ? lane->stream_of[flow->dst] : 0;
 
+    if (lane->plays)
+        return kind == LATENCY_PINGPONG && pingpong_latency(&lane->game, flow, sum);
     if (kind == LATENCY_ROUND_TRIP && stream > 0 && lane->probe_fps > 0) {
         histogram_merge(&sum->histogram, &lane->trips[stream - 1]);
         sum->sent += lane->streams[stream - 1].probes;
@@ -419,4 +434,12 @@ bool udp_lane_latency(struct lane *base, const struct lane_flow *flow, enum late
     times_sum(&lane->sources[source - 1].times, 1, lane->buckets,
               kind == LATENCY_ONE_WAY ? TIMES_ONE_WAY : TIMES_IPDV, &sum->histogram);
     return true;
+}
+
+size_t udp_lane_samples(struct lane *base, const struct sample **samples)
+{
+    const struct udp_lane *lane = (const struct udp_lane *)base;
+
+    *samples = lane->game.samples;
+    return lane->plays ? lane->game.sample_count : 0;
 }

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "delay_stats.h"
 #include "pacer.h"
+#include "pingpong.h"
 #include "port.h"
 #include "probe_frames.h"
 #include "probe_scheduler.h"
@@ -117,6 +118,9 @@ struct udp_lane {
     uint16_t *source_of; /* by rank: place in `sources` + 1; 0: none. And of destinations: */
     uint16_t *stream_of;
     uint64_t left; /* frames of a transfer that have yet to come; UINT64_MAX: not known */
+    /* Messages there and back. */
+    bool plays;
+    struct pingpong game;
     /* Probing. */
     bool announced;
     bool answers;            /* the phase has probes */
@@ -139,6 +143,14 @@ void udp_send_intended(struct udp_lane *lane, int64_t end_ns);
 
 /* receive.c. Returns how many messages came. */
 uint32_t udp_receive(struct udp_lane *lane, int64_t now_ns);
+/* Counts a datagram by its sequence number; whether it is delivered. */
+bool udp_judge(struct udp_source *source, uint32_t sequence);
+
+/* pingpong.c. In prepare; a datagram that came; what is to be sent, and when the next is. */
+int udp_pingpong_make(struct udp_lane *lane, struct err *err);
+void udp_pingpong_take(struct udp_lane *lane, const uint8_t *datagram, uint32_t length,
+                       int64_t now_ns);
+int64_t udp_pingpong_poll(struct udp_lane *lane, int64_t now_ns);
 
 /* prober.c. In prepare; at the start; the probe that is due, and when the next one is. */
 int udp_prober_make(struct udp_lane *lane);
@@ -156,6 +168,7 @@ void udp_lane_start(struct lane *lane, int64_t now_ns);
 int64_t udp_lane_poll(struct lane *lane, int64_t now_ns);
 bool udp_lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                       struct latency *sum);
+size_t udp_lane_samples(struct lane *lane, const struct sample **samples);
 void udp_lane_finish(struct lane *lane);
 
 static inline socklen_t udp_address_bytes(const struct sockaddr_storage *address)

@@ -64,15 +64,15 @@ static int64_t dropped(const struct transport_port *port)
     return info[SK_MEMINFO_DROPS];
 }
 
-/* No frame is ever cut into fragments: each datagram is one. */
-static void forbid_fragments(const struct transport_port *port, bool v6)
+void udp_port_fragments(const struct transport_port *port, bool allowed)
 {
-    int probe4 = IP_PMTUDISC_PROBE, probe6 = IPV6_PMTUDISC_PROBE;
+    int v4 = allowed ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE;
+    int v6 = allowed ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE;
 
-    if (v6)
-        setsockopt(port->socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe6, sizeof probe6);
+    if (port->ip.address.ss_family == AF_INET6)
+        setsockopt(port->socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof v6);
     else
-        setsockopt(port->socket, IPPROTO_IP, IP_MTU_DISCOVER, &probe4, sizeof probe4);
+        setsockopt(port->socket, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof v4);
 }
 
 static int open_inside(struct transport_port *port, const struct port_conf *conf, struct err *err)
@@ -87,7 +87,6 @@ static int open_inside(struct transport_port *port, const struct port_conf *conf
     port->socket = socket(port->ip.address.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (port->socket < 0)
         return err_set(err, -errno, "%s: can't make a socket: %s", conf->name, strerror(errno));
-    forbid_fragments(port, v6);
     rc = ip_port_bind(&port->ip, port->socket);
     if (rc)
         return err_set(err, rc, "%s: can't receive at %s: %s", conf->name,

@@ -9,7 +9,8 @@
 #include "ip_port.h"
 #include "transport.h"
 
-#define UDP_ETHERNET 14u /* bytes of the header, in every frame */
+#define UDP_ETHERNET 14u /* bytes of headers */
+#define UDP_HEADER 8u
 
 struct transport_port {
     struct ip_port ip; /* its address has the socket's port */
@@ -32,6 +33,8 @@ void udp_port_facts(struct transport_port *port, struct port_facts *facts);
 bool udp_port_link_up(struct transport_port *port);
 void udp_port_address(struct transport_port *port, struct blob *blob);
 void udp_port_hardware(struct transport_port *port, struct port_hardware *counters);
+/* Whether datagrams that are larger than the MTU may be sent in several frames. */
+void udp_port_fragments(const struct transport_port *port, bool allowed);
 void udp_port_close(struct transport_port *port);
 
 #endif

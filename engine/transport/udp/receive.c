@@ -25,8 +25,7 @@ static const struct udp_size *whole(const struct udp_lane *lane, const uint8_t *
     return NULL;
 }
 
-/* Whether a datagram is delivered. */
-static bool judge(struct udp_source *source, uint32_t wire)
+bool udp_judge(struct udp_source *source, uint32_t wire)
 {
     struct flow_side *side = source->side;
     uint64_t next = source->sequence.next;
@@ -71,7 +70,7 @@ static void account(struct udp_lane *lane, struct udp_source *source,
     int32_t ahead = (int32_t)(wire - (uint32_t)source->sequence.next);
 
     lane->lane.arrived_ns = now_ns;
-    if (!judge(source, wire))
+    if (!udp_judge(source, wire))
         return;
     if (lane->timing)
         times_add(&source->times, lane->buckets,
@@ -121,6 +120,10 @@ static void take(struct udp_lane *lane, const uint8_t *bytes, uint32_t length, i
     if (length < SIGNATURE_BYTES) {
         count->guest_received += length == 0;
         count->foreign += length > 0;
+        return;
+    }
+    if (lane->plays) {
+        udp_pingpong_take(lane, bytes, length, now_ns);
         return;
     }
     memcpy(&signature, bytes, sizeof signature);

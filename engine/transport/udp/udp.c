@@ -8,6 +8,7 @@
  *     send      what is due, by sendmmsg and segmentation offload (UDP_SEGMENT)
  *     receive   what came, by recvmmsg and coalesced datagrams (UDP_GRO): verified and judged
  *     prober    round trips beside the load
+ *     pingpong  messages there and back, each a datagram
  *
  * Sizes are of frames with FCS, as in dpdk, and so are signature, fill, sequence and their
  * judgement. Between phases there is nothing to do: the kernel answers the network.
@@ -19,6 +20,7 @@ extern const struct transport transport_udp;
 const struct transport transport_udp = {
     .name = "udp",
     .size_unit = "frame",
+    .pingpong = true,
     .open = udp_port_open,
     .facts = udp_port_facts,
     .link_up = udp_port_link_up,
@@ -29,6 +31,7 @@ const struct transport transport_udp = {
     .start = udp_lane_start,
     .poll = udp_lane_poll,
     .latency = udp_lane_latency,
+    .samples = udp_lane_samples,
     .hardware = udp_port_hardware,
     .finish = udp_lane_finish,
     .close = udp_port_close,

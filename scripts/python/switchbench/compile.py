@@ -71,7 +71,7 @@ _NODE_WORDS = {
     "streams_per_flow": "streams",
     "problem_class": "class",
 }
-_PINGPONG = ("tcp", "dpdk", "verbs")  # transports that carry messages there and back
+_PINGPONG = ("tcp", "dpdk", "udp", "verbs")  # transports that carry messages there and back
 _STEPS = ("tcp", "dpdk", "verbs")  # ... and those that go by steps
 _STEP_WARMUP = 1  # batches before those that count
 _STEPS_TOLD = ("sync", "compute", "batch")  # which of their settings tell trials apart

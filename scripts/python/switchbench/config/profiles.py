@@ -221,6 +221,10 @@ def smallest_frame(dpdk: dict[str, Any]) -> int:
     return SMALLEST_FRAME[dpdk["header"]][1 if dpdk.get("vlan") is not None else 0]
 
 
+UDP_MESSAGE_BYTES = 32 * 1024
+UDP_MESSAGE_MOST = (
+    65_000  # a datagram, less headers and signature (engine/transport/udp/pingpong.c)
+)
 UDP_HEADER: dict[str, Any] = {"header": "ipv4-udp"}  # of frames of udp, as dpdk's options say it
 
 

@@ -334,9 +334,12 @@ def _at(test: Test, combination: Values) -> Values:
     if "udp" in values:
         values["udp"] = {
             "catch_up": profiles.catch_up(test.smallest_queue_bytes, values["traffic"]),
-            **values["udp"],
+            **{key: v for key, v in values["udp"].items() if f"udp.{key}" not in idle},
         }
-        if not any(form in values for form in settings.FAMILIES[2]):
+        if settings.carries_messages("udp", values["traffic"]):
+            if _lacks_sizes(test, values):
+                values["message_sizes"] = [profiles.UDP_MESSAGE_BYTES]
+        elif not any(form in values for form in settings.FAMILIES[2]):
             values["frame_sizes"] = profiles.frame_sizes(
                 values["profile"], profiles.UDP_HEADER, test.frame_max
             )
@@ -414,6 +417,12 @@ def _refuse_idle(
 def frame_limits(point: Point, document: Document) -> None:
     """Refuses frame sizes that the kind of header or the ports can't have."""
     if settings.carries_messages(point.test.transport, point.values["traffic"]):
+        if point.test.transport == "udp" and max(point.sizes) > profiles.UDP_MESSAGE_MOST:
+            form = next((form for form in settings.FAMILIES[3] if form in point.values), "scatter")
+            raise document.problem(
+                place(point, form, document),
+                f"a message of udp is one datagram: at most {profiles.UDP_MESSAGE_MOST} bytes",
+            )
         return
     dpdk = point.values.get("dpdk", profiles.UDP_HEADER)
     least = profiles.smallest_frame(dpdk)

@@ -49,6 +49,7 @@ TRANSPORT_KEYS = {
 }
 _FRAMES = FAMILIES[2]  # what dpdk and udp send, but where messages go there and back
 _MESSAGES = FAMILIES[3]
+_ONE_AT_A_TIME = "has no effect: the next message waits for the last"
 _UDP_ONLY = ("dscp", "ttl", "udp_sources_per_flow")
 
 # What each RDMA service can do; the first is what it does unless told (IBTA 1.4, table 47).
@@ -143,6 +144,8 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
         idle |= _header_without(values["dpdk"])
         if traffic in WAITING:
             idle |= _one_path()
+    if transport == "udp" and traffic in WAITING:
+        idle["udp.dither"] = _ONE_AT_A_TIME
     if transport == "verbs":
         idle |= _verbs_without(values["verbs"])
     return idle
@@ -169,8 +172,7 @@ def _partners_without(partners: Any) -> dict[str, str]:
 
 
 def _one_path() -> dict[str, str]:
-    reason = "has no effect: the next message waits for the last"
-    return {"dpdk.dither": reason, "dpdk.udp_sources_per_flow": reason}
+    return dict.fromkeys(("dpdk.dither", "dpdk.udp_sources_per_flow"), _ONE_AT_A_TIME)
 
 
 def _header_without(dpdk: Mapping[str, Any]) -> dict[str, str]:
