@@ -5,7 +5,6 @@
  */
 #define ALLOW_EXPERIMENTAL_API /* rte_eth_read_clock */
 #include "arrival.h"
-#include "port.h"
 
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
@@ -129,40 +128,40 @@ static void what_can_not_be_is_now(void **state)
     assert_int_equal(arrived(&stuck, device_ticks(now_ns - 40000)), now_ns);
 }
 
-/* Through the port: the clock is read while a frame is looked at, not before. */
+/* The device's clock is read while a frame is looked at, not before. */
 static void a_frame_is_timed_by_the_device(void **state)
 {
-    static struct transport_port port = {.id = 7};
+    static struct arrival_clock clock;
     static struct rte_mbuf frame;
     int64_t stamped_ns, came_ns, before_ns;
     uint64_t stamp;
 
     (void)state;
     device.origin = 12345;
-    arrival_begin(&port);
-    assert_true(port.arrival.runs);
-    port.arrival.begin_ns -= NS_PER_S; /* a second ago */
-    port.arrival.begin_ticks -= HZ;
+    arrival_begin(&clock, 7);
+    assert_true(clock.runs);
+    clock.begin_ns -= NS_PER_S; /* a second ago */
+    clock.begin_ticks -= HZ;
     frame.ol_flags = FLAG;
     stamped_ns = clock_now();
     stamp = device_ticks(stamped_ns);
     memcpy((char *)&frame + FIELD, &stamp, sizeof stamp);
     for (before_ns = clock_now(); before_ns < stamped_ns + 3 * NS_PER_MS;)
         before_ns = clock_now(); /* it waits in the ring */
-    came_ns = arrival_ns(&port, &frame);
+    came_ns = arrival_ns(&clock, &frame);
     /* Off by half of what reading the clock took, and by the look at the start. */
     assert_true(came_ns >= stamped_ns - 20000 - (clock_now() - before_ns));
     assert_true(came_ns <= stamped_ns + 20000 + (clock_now() - before_ns));
     frame.ol_flags = 0;
     device.asked = 0;
     before_ns = clock_now();
-    assert_true(arrival_ns(&port, &frame) >= before_ns);
+    assert_true(arrival_ns(&clock, &frame) >= before_ns);
     assert_int_equal(device.asked, 0);
     frame.ol_flags = FLAG;
     device.broken = true;
-    assert_true(arrival_ns(&port, &frame) >= before_ns);
-    arrival_begin(&port);
-    assert_false(port.arrival.runs);
+    assert_true(arrival_ns(&clock, &frame) >= before_ns);
+    arrival_begin(&clock, 7);
+    assert_false(clock.runs);
 }
 
 int main(void)

@@ -2,8 +2,6 @@
 #define ALLOW_EXPERIMENTAL_API /* rte_eth_read_clock: not stable yet in DPDK 22.11 */
 #include "arrival.h"
 
-#include "port.h"
-
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
@@ -17,12 +15,11 @@ uint64_t arrival_offload(const struct rte_eth_dev_info *info)
     return info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP;
 }
 
-void arrival_begin(struct transport_port *port)
+void arrival_begin(struct arrival_clock *clock, uint16_t port)
 {
-    struct arrival_clock *clock = &port->arrival;
-
+    clock->port = port;
     clock->runs = rte_mbuf_dyn_rx_timestamp_register(&clock->field, &clock->flag) == 0 &&
-                  rte_eth_read_clock(port->id, &clock->begin_ticks) == 0;
+                  rte_eth_read_clock(port, &clock->begin_ticks) == 0;
     clock->begin_ns = clock_now();
 }
 
@@ -47,13 +44,12 @@ int64_t arrival_of(const struct arrival_clock *clock, const struct arrival_readi
     return reading->at_ns - age_ns(clock, reading, stamp);
 }
 
-int64_t arrival_ns(const struct transport_port *port, const struct rte_mbuf *buffer)
+int64_t arrival_ns(const struct arrival_clock *clock, const struct rte_mbuf *buffer)
 {
-    const struct arrival_clock *clock = &port->arrival;
     struct arrival_reading reading = {.at_ns = clock_now()};
 
     if (!clock->runs || (buffer->ol_flags & clock->flag) == 0 ||
-        rte_eth_read_clock(port->id, &reading.ticks) != 0)
+        rte_eth_read_clock(clock->port, &reading.ticks) != 0)
         return reading.at_ns;
     /* Reading is a round trip over the bus: on average the ticks are of its middle. */
     reading.at_ns += (clock_now() - reading.at_ns) / 2;

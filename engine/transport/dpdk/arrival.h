@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct transport_port;
 struct rte_eth_dev_info;
 struct rte_mbuf;
 
 struct arrival_clock {
     bool runs;
+    uint16_t port; /* DPDK's number */
     int field;     /* of the mbuf: the stamp */
     uint64_t flag; /* of its ol_flags: there is one */
     uint64_t begin_ticks;
@@ -25,8 +25,8 @@ struct arrival_clock {
 
 /* The receive offload to ask for; 0: the device has none. Before it is configured. */
 uint64_t arrival_offload(const struct rte_eth_dev_info *info);
-/* The device runs, with that offload. */
-void arrival_begin(struct transport_port *port);
+/* The device runs, with that offload. `port`: DPDK's number. */
+void arrival_begin(struct arrival_clock *clock, uint16_t port);
 
 /* The device's clock, read at a local time. */
 struct arrival_reading {
@@ -40,6 +40,6 @@ int64_t arrival_of(const struct arrival_clock *clock, const struct arrival_readi
 
 /* Local time at which a frame that has just been received arrived. Reads the device's clock, about
  * a microsecond: not for every frame. */
-int64_t arrival_ns(const struct transport_port *port, const struct rte_mbuf *buffer);
+int64_t arrival_ns(const struct arrival_clock *clock, const struct rte_mbuf *buffer);
 
 #endif

@@ -20,24 +20,35 @@
 
 #define ISOLATE_RULES_MAX 12
 
+struct guest;
+struct port_conf;
 struct rte_flow;
-struct transport_port;
 
 struct isolation {
     struct rte_flow *rules[ISOLATE_RULES_MAX];
     unsigned count;
 };
 
+/* The port that is isolated. */
+struct isolated_port {
+    const struct port_conf *conf;
+    const char *driver;
+    const struct guest *guest; /* its addresses, and whether it has a gateway */
+    uint16_t id;               /* DPDK's number */
+    uint16_t queue_count;
+};
+
 /* Before the device is configured. -ENOTSUP or the like: its driver isolates nothing;
  * -EADDRINUSE: the kernel owns one of the port's addresses. */
-int isolate_begin(struct transport_port *port, struct err *err);
+int isolate_begin(const struct isolated_port *port, struct err *err);
 
-/* The device runs, with its queues: lets our frames in, IP by all queues if it is spread by
- * `spread_by` (RTE_ETH_RSS_ bits; 0: all by the first), all else by the first. An error: the driver
- * can't tell some of them from others' frames; then no rule is left. */
-int isolate_admit(struct transport_port *port, uint64_t spread_by, struct err *err);
+/* Installs the rules that let our frames in, once the device runs with its queues. IP comes by all
+ * queues if `spread_by` (RTE_ETH_RSS_ bits) is not 0, all else by the first. An error: the driver
+ * can't tell some of our frames from others' frames; then no rule is left. */
+int isolate_install_rules(struct isolation *isolation, const struct isolated_port *port,
+                          uint64_t spread_by, struct err *err);
 
-/* Before the device is stopped: takes the rules back. Without any there is nothing to do. */
-void isolate_end(struct transport_port *port);
+/* Before the device (DPDK's number `port`) is stopped: removes the rules, if there are any. */
+void isolate_end(struct isolation *isolation, uint16_t port);
 
 #endif

@@ -301,11 +301,17 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
     struct rte_eth_conf conf = {.rxmode = {.mtu = 0}};
     struct rte_eth_dev_info info;
     struct port_layout layout = {0};
+    struct isolated_port isolated;
     int rc;
 
     if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0 ||
         (rc = port_lay_out(&layout, port->conf, &info, err)) != 0)
         return err_set(err, rc, "%s: DPDK knows nothing of '%s'", port->conf->name, port->device);
+    isolated = (struct isolated_port){.conf = port->conf,
+                                      .driver = port->driver,
+                                      .guest = &port->guest,
+                                      .id = port->id,
+                                      .queue_count = layout.queues};
     choose_mtu(port, plan, &conf);
     port->room_max = RTE_MAX(port->frame_max - FRAME_FCS + FRAME_VLAN, FRAME_TEMPLATE);
     conf.txmode.offloads = layout.send_offloads;
@@ -315,7 +321,7 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
         conf.rx_adv_conf.rss_conf.rss_hf = layout.spread_by;
     }
     eal_log_clear();
-    rc = port->conf->shared ? isolate_begin(port, err) : 0;
+    rc = port->conf->shared ? isolate_begin(&isolated, err) : 0;
     if (rc == 0)
         rc = make_queues(port, &layout);
     if (rc == 0)
@@ -325,9 +331,9 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
     if (rc == 0)
         rc = rte_eth_dev_start(port->id);
     if (rc == 0 && port->conf->shared)
-        rc = isolate_admit(port, layout.spread_by, err);
+        rc = isolate_install_rules(&port->isolation, &isolated, layout.spread_by, err);
     if (rc == 0 && conf.rxmode.offloads != 0)
-        arrival_begin(port);
+        arrival_begin(&port->arrival, port->id);
     if (rc != 0)
         return err_set(err, rc, "%s: '%s' does not start: %s (%s)%s", port->conf->name,
                        port->device, rte_strerror(-rc), eal_log_first(),
@@ -449,7 +455,7 @@ void port_close(struct transport_port *port)
 
     (void)netns_enter(port->conf->netns, &before, &ignored);
     if (port->driver[0] != '\0') {
-        isolate_end(port);
+        isolate_end(&port->isolation, port->id);
         (void)rte_eth_dev_stop(port->id);
         (void)rte_eth_dev_close(port->id);
     }

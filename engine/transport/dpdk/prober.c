@@ -177,8 +177,8 @@ static void measure(struct dpdk_lane *lane, const struct rte_mbuf *buffer,
 {
     struct prober *prober = &lane->prober;
     uint32_t flow = prober->count > 0 ? prober->flow_of[be16toh(signature->src)] : 0;
-    int64_t took_ns =
-        arrival_ns(lane->port, buffer) - lane->start_ns - (int64_t)signature_ns(signature);
+    int64_t took_ns = arrival_ns(&lane->port->arrival, buffer) - lane->start_ns -
+                      (int64_t)signature_ns(signature);
     struct prober_flow *kept;
     enum sequence_verdict verdict;
 
