@@ -5,10 +5,12 @@
  *     checksum, signature, sequence, frame   what lies on the wire, as pure functions
  *     guest                                  ARP and neighbour discovery, as pure functions
  *     eal, iface, port                       DPDK, the kernel's interface, a device's queues
- *     lane, tx, rx, forward                  a phase: its making and its hot paths
- *     message, messages                      messages of several frames, there and back
+ *     lane, partner, prefill                 a phase: its making (lane_state.h: what it keeps)
+ *     tx, rx, forward                        its hot paths
+ *     message, messages, steps               messages of several frames: there and back, schedules'
  *     times, probe, prober, arrival, floor   how long frames were under way
  */
+#include "floor.h"
 #include "lane.h"
 #include "port.h"
 #include "transport.h"

@@ -3,8 +3,11 @@
  * The floor: what times come to where there is no network. A port whose ring is looped back, made
  * for a few hundredths of a second; one lane sends to itself, with the same code as in a phase.
  */
+#include "floor.h"
+
 #include "clock.h"
 #include "lane.h"
+#include "port.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * lost at the end. What the driver does not take waits in a queue, and whatever comes meanwhile
  * behind it; what finds the queue full is a drop in this host.
  */
-#include "lane.h"
+#include "forward.h"
 
 #include <rte_ethdev.h>
 

@@ -3,8 +3,16 @@
 
 #include "adaptive_poll.h"
 #include "eal.h"
+#include "forward.h"
 #include "messages.h"
+#include "messages_receive.h"
+#include "messages_send.h"
+#include "partner.h"
+#include "prefill.h"
+#include "prober.h"
+#include "rx.h"
 #include "steps.h"
+#include "tx.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -100,28 +108,12 @@ static bool forwards(const struct lane_request *request)
     return request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD;
 }
 
-int lane_partner(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
-                 struct frame_end *end, uint32_t *frame_max, struct err *err)
-{
-    const char *name = lane->port->conf->name;
-    bool has_ip[2] = {false, false};
-
-    end->rank = (uint16_t)rank;
-    if (!port_read_address(&flow->partner, end, has_ip, frame_max))
-        return err_set(err, -EINVAL, "%s: rank %u has no address of a dpdk port", name, rank);
-    if ((lane->shape.kind == HEADER_IPV4_UDP && !has_ip[0]) ||
-        (lane->shape.kind == HEADER_IPV6_UDP && !has_ip[1]))
-        return err_set(err, -EINVAL, "%s: its partner, rank %u, has no address for %s frames", name,
-                       rank, frame_kind_name(lane->shape.kind));
-    return 0;
-}
-
-/* The same, of a partner that must take the phase's frames. */
-static int read_partner(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
-                        struct frame_end *end, struct err *err)
+/* Reads the partner's end; the partner must take the phase's frames. */
+static int check_partner(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
+                         struct frame_end *end, struct err *err)
 {
     uint32_t frame_max = 0;
-    int rc = lane_partner(lane, flow, rank, end, &frame_max, err);
+    int rc = partner_read(lane, flow, rank, end, &frame_max, err);
 
     for (uint32_t i = 0; rc == 0 && i < lane->order_count; i++) {
         uint32_t frame_bytes = lane->sizes[lane->order[i]].frame_bytes;
@@ -167,7 +159,7 @@ static int choose_probe_sizes(struct dpdk_lane *lane, struct err *err)
             source ? &request->sends[i] : &request->receives[i - request->send_count];
         uint32_t frame_max = 0;
         struct frame_end end;
-        int rc = lane_partner(lane, flow, source ? flow->dst : flow->src, &end, &frame_max, err);
+        int rc = partner_read(lane, flow, source ? flow->dst : flow->src, &end, &frame_max, err);
 
         if (rc != 0)
             return rc;
@@ -425,7 +417,7 @@ static int make_receiver(struct dpdk_lane *lane, struct err *err)
 
         if (flow->src >= request->ranks)
             return refuse(err, request, "a flow comes from a rank that is not there");
-        if ((rc = read_partner(lane, flow, flow->src, &end, err)) != 0)
+        if ((rc = check_partner(lane, flow, flow->src, &end, err)) != 0)
             return rc;
         memcpy(receiver->macs[i], end.mac, sizeof receiver->macs[i]);
         receiver->reach.frames_per_ns =
@@ -501,7 +493,7 @@ static int make_streams(struct dpdk_lane *lane, struct err *err)
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct frame_end end;
 
-        if ((rc = read_partner(lane, &request->sends[i], request->sends[i].dst, &end, err)) != 0)
+        if ((rc = check_partner(lane, &request->sends[i], request->sends[i].dst, &end, err)) != 0)
             return rc;
     }
     if ((rc = make_sender(lane)) != 0 || (rc = make_receiver(lane, err)) != 0 ||
@@ -527,9 +519,12 @@ static int make(struct dpdk_lane *lane, struct err *err)
     lane->burst = phase->dpdk.burst;
     lane->receive_burst = RTE_MAX(lane->burst, RECEIVE_BURST);
     lane->send = sender_wait;
-    rc = phase->traffic == TRAFFIC_PINGPONG || phase->traffic == TRAFFIC_SCHEDULE
-             ? messages_make(lane, err)
-             : make_streams(lane, err);
+    if (phase->traffic == TRAFFIC_PINGPONG || phase->traffic == TRAFFIC_SCHEDULE) {
+        lane->receive = messages_receive;
+        rc = messages_make(lane, phase->traffic == TRAFFIC_SCHEDULE ? &dpdk_steps : NULL, err);
+    } else {
+        rc = make_streams(lane, err);
+    }
     return rc != 0 ? rc : take_pool(lane, err);
 }
 
@@ -580,62 +575,16 @@ int lane_prepare(struct lane **out, const struct lane_request *request, struct e
     return 0;
 }
 
-/* A blank, and where the fill begins in it. */
-struct blank_context {
-    const struct lane_blank *blank;
-    uint32_t headers;
-};
-
-static void build_buffer(struct rte_mempool *pool, void *context, void *object, unsigned index)
-{
-    const struct blank_context *of = context;
-    const struct lane_blank *blank = of->blank;
-    struct rte_mbuf *buffer = object;
-    uint8_t *frame = (uint8_t *)buffer->buf_addr + RTE_PKTMBUF_HEADROOM;
-
-    (void)pool;
-    (void)index;
-    if (blank->longest > of->headers)
-        memcpy(frame + of->headers, fill_table()->bytes, blank->longest - of->headers);
-    memcpy(frame, blank->template, FRAME_TEMPLATE);
-    buffer->data_off = RTE_PKTMBUF_HEADROOM;
-    buffer->ol_flags = 0;
-    buffer->pkt_len = blank->length;
-    buffer->data_len = (uint16_t)blank->length;
-}
-
-void lane_blank(struct dpdk_lane *lane, const struct lane_blank *blank)
-{
-    struct blank_context context = {blank, lane->shape.payload + SIGNATURE_BYTES};
-
-    rte_mempool_obj_iter(lane->sender.pool, build_buffer, &context);
-}
-
 /* The first stream's frame of the first size, and fill to the greatest. */
 static void build_pool(struct dpdk_lane *lane)
 {
-    struct lane_blank blank = {.template = &lane->sender.streams[0].template,
-                               .length = lane->sizes[0].length};
+    struct prefill prefill = {.template = &lane->sender.streams[0].template,
+                              .headers = lane->shape.payload + SIGNATURE_BYTES,
+                              .length = lane->sizes[0].length};
 
     for (uint32_t i = 0; i < lane->size_count; i++)
-        blank.longest = RTE_MAX(blank.longest, (uint32_t)lane->sizes[i].length);
-    lane_blank(lane, &blank);
-}
-
-void lane_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t partner,
-               struct frame_end ends[2])
-{
-    const struct guest *guest = &lane->port->guest;
-    struct err ignored = {""};
-    uint32_t frame_max;
-
-    ends[0].rank = (uint16_t)lane->lane.request.rank;
-    memcpy(ends[0].mac, guest->mac, sizeof ends[0].mac);
-    memcpy(ends[0].ipv4, guest->ipv4, sizeof ends[0].ipv4);
-    memcpy(ends[0].ipv6, guest->ipv6, sizeof ends[0].ipv6);
-    (void)lane_partner(lane, flow, partner, &ends[1], &frame_max, &ignored);
-    if (!guest_on_link(guest, &ends[1]))
-        memcpy(ends[1].mac, guest->gateway_mac, sizeof ends[1].mac);
+        prefill.longest = RTE_MAX(prefill.longest, (uint32_t)lane->sizes[i].length);
+    prefill_mbufs(lane->sender.pool, &prefill);
 }
 
 static void build_templates(struct dpdk_lane *lane, struct sender_stream *stream, uint32_t index)
@@ -645,7 +594,7 @@ static void build_templates(struct dpdk_lane *lane, struct sender_stream *stream
     struct frame_template *templates = lane->sender.templates;
     struct frame_end ends[2];
 
-    lane_ends(lane, flow, flow->dst, ends);
+    partner_ends(lane, flow, flow->dst, ends);
     templates =
         templates == NULL ? &stream->template : templates + (size_t)index * lane->size_count;
     for (uint32_t i = 0; i < lane->size_count; i++)
@@ -680,7 +629,7 @@ static bool needs_gateway(const struct dpdk_lane *lane)
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct frame_end end = {.rank = 0};
 
-        (void)lane_partner(lane, &request->sends[i], request->sends[i].dst, &end, &frame_max,
+        (void)partner_read(lane, &request->sends[i], request->sends[i].dst, &end, &frame_max,
                            &ignored);
         if (!guest_on_link(&lane->port->guest, &end))
             return true;
@@ -688,7 +637,7 @@ static bool needs_gateway(const struct dpdk_lane *lane)
     for (uint32_t i = 0; answers && i < request->receive_count; i++) {
         struct frame_end end = {.rank = 0};
 
-        (void)lane_partner(lane, &request->receives[i], request->receives[i].src, &end, &frame_max,
+        (void)partner_read(lane, &request->receives[i], request->receives[i].src, &end, &frame_max,
                            &ignored);
         if (!guest_on_link(&lane->port->guest, &end))
             return true;
@@ -859,7 +808,8 @@ static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
         lane->send = forwarder_send;
     if (lane->messages != NULL) {
         lane->state = LANE_PLAYS;
-        lane->send = lane->messages->steps != NULL ? dpdk_steps_send : messages_send;
+        lane->send =
+            lane->messages->schedule != NULL ? lane->messages->schedule->send : messages_send;
         lane->lane.sent_all = lane->messages->sends == 0;
     }
 }
@@ -1030,7 +980,7 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
     uint32_t index;
 
     if (lane->messages != NULL)
-        return kind == LATENCY_PINGPONG && lane->messages->steps == NULL &&
+        return kind == LATENCY_PINGPONG && lane->messages->schedule == NULL &&
                pingpong_latency(&lane->messages->game, flow, sum);
     index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
     if (kind == LATENCY_ROUND_TRIP)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "messages.h"
 
-#include "steps.h"
+#include "partner.h"
+#include "prefill.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +37,8 @@ static int check_sizes(const struct lane_request *request, struct err *err)
     return 0;
 }
 
-static int check(const struct lane_request *request, struct err *err)
+static int check(const struct lane_request *request, const struct schedule_messages *schedule,
+                 struct err *err)
 {
     const struct transport_port *port = request->port;
 
@@ -45,8 +47,7 @@ static int check(const struct lane_request *request, struct err *err)
                        "%s: messages there and back go by one queue, and the port has %u: set "
                        "queues: 1",
                        port->conf->name, port->queue_count);
-    return request->phase->traffic == TRAFFIC_SCHEDULE ? dpdk_steps_check(request, err)
-                                                       : check_sizes(request, err);
+    return schedule != NULL ? schedule->check(request, err) : check_sizes(request, err);
 }
 
 /* Frames are as large as the two ports take. */
@@ -68,7 +69,7 @@ static int make_exchange(struct dpdk_lane *lane, struct exchange *exchange, stru
     };
     exchange->sent = source ? flow->side : &exchange->answers;
     exchange->got = source ? &exchange->answers : flow->side;
-    rc = lane_partner(lane, flow, source ? flow->dst : flow->src, &exchange->ends[1], &frame_bytes,
+    rc = partner_read(lane, flow, source ? flow->dst : flow->src, &exchange->ends[1], &frame_bytes,
                       err);
     if (rc != 0)
         return rc;
@@ -132,7 +133,7 @@ static void describe(struct dpdk_lane *lane)
              frame_kind_name(lane->shape.kind));
 }
 
-int messages_make(struct dpdk_lane *lane, struct err *err)
+int messages_make(struct dpdk_lane *lane, const struct schedule_messages *schedule, struct err *err)
 {
     static bool (*const variants[])(const struct frame_check *, const struct frame_expect *,
                                     const uint8_t *) = {
@@ -140,13 +141,14 @@ int messages_make(struct dpdk_lane *lane, struct err *err)
     const struct lane_request *request = &lane->lane.request;
     uint32_t count = request->send_count + request->receive_count;
     struct messages *messages;
-    int rc = check(request, err);
+    int rc = check(request, schedule, err);
 
     if (rc != 0)
         return rc;
     messages = lane->messages = calloc(1, sizeof *messages);
     if (messages == NULL)
         return -ENOMEM;
+    messages->schedule = schedule;
     messages->sends = messages->open = request->send_count;
     messages->headers_sound = variants[lane->shape.kind];
     messages->exchanges = calloc(count + 1, sizeof *messages->exchanges);
@@ -160,11 +162,10 @@ int messages_make(struct dpdk_lane *lane, struct err *err)
     lane->receiver.left = request->receive_count; /* end marks that are to come */
     lane->lane.knows_end = true;
     lane->responds = true;
-    lane->receive = messages_receive;
     lane->prober.next_ns = CLOCK_NEVER;
     rc = make_exchanges(lane, err);
-    if (rc == 0 && request->phase->traffic == TRAFFIC_SCHEDULE)
-        rc = dpdk_steps_make(lane, err);
+    if (rc == 0 && schedule != NULL)
+        rc = schedule->make(lane, err);
     describe(lane);
     return rc;
 }
@@ -177,7 +178,8 @@ void messages_free(struct dpdk_lane *lane)
         return;
     for (uint32_t i = 0; i < messages->count; i++)
         assembly_free(&messages->exchanges[i].in);
-    dpdk_steps_free(messages);
+    if (messages->schedule != NULL)
+        messages->schedule->free(messages);
     pingpong_free(&messages->game);
     free(messages->destination_of);
     free(messages->source_of);
@@ -197,7 +199,7 @@ void messages_build(struct dpdk_lane *lane)
         const struct lane_flow *flow = exchange->flow;
         struct frame_shape shape = lane->shape;
 
-        lane_ends(lane, flow, exchange->source ? flow->dst : flow->src, exchange->ends);
+        partner_ends(lane, flow, exchange->source ? flow->dst : flow->src, exchange->ends);
         shape.tag = be16toh(exchange->tags[0]);
         exchange->full.length = exchange->cut.head + exchange->cut.room;
         frame_template(&exchange->full.template, &shape, exchange->ends, 0,
@@ -209,9 +211,11 @@ void messages_build(struct dpdk_lane *lane)
         longest = RTE_MAX(longest, exchange->full.length);
     }
     if (messages->count > 0)
-        lane_blank(lane, &(struct lane_blank){.template = &messages->exchanges[0].full.template,
-                                              .longest = longest,
-                                              .length = messages->exchanges[0].full.length});
+        prefill_mbufs(lane->sender.pool,
+                      &(struct prefill){.template = &messages->exchanges[0].full.template,
+                                        .headers = lane->shape.payload + SIGNATURE_BYTES,
+                                        .longest = longest,
+                                        .length = messages->exchanges[0].full.length});
 }
 
 void messages_start(struct dpdk_lane *lane)
@@ -376,8 +380,8 @@ unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *
 
         if (exchange->flow->src != flow->src || exchange->flow->dst != flow->dst)
             continue;
-        if (lane->messages->steps != NULL)
-            return dpdk_steps_measure(lane, exchange, out, room);
+        if (lane->messages->schedule != NULL)
+            return lane->messages->schedule->measure(lane, exchange, out, room);
         count = RTE_MIN(count, room);
         memcpy(out, exchange->source ? sources : destinations, count * sizeof *out);
         return count;

@@ -7,12 +7,12 @@
  * messages.c: a lane's exchanges: their making, when a message begins and when it is lost.
  * messages_send.c: frames of messages, answers and end marks, as the pace and the driver allow.
  * messages_receive.c: frames that came: verified, put together, answered.
- * steps.c: where they are a schedule's: sent and received as its steps come, not answered.
+ * steps.c: messages of a schedule (struct schedule_messages): sent and received step by step.
  */
 #ifndef ENGINE_DPDK_MESSAGES_H
 #define ENGINE_DPDK_MESSAGES_H
 
-#include "lane.h"
+#include "lane_state.h"
 #include "message.h"
 #include "pingpong.h"
 
@@ -76,9 +76,30 @@ struct arrival {
     int64_t at_ns;
 };
 
+struct messages;
+
+/* What a schedule does with its messages, which are not answered. steps.c has the table. */
+struct schedule_messages {
+    /* In prepare, before and after the exchanges are made. Errors with the sentence. */
+    int (*check)(const struct lane_request *request, struct err *err);
+    int (*make)(struct dpdk_lane *lane, struct err *err);
+    void (*free)(struct messages *messages);
+    unsigned (*measure)(const struct dpdk_lane *lane, const struct exchange *exchange,
+                        struct measure *out, unsigned room);
+    /* The lane's `send`. */
+    int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
+    /* The driver has the last frame of the message that the exchange was sending. */
+    void (*message_sent)(struct dpdk_lane *lane, struct exchange *exchange);
+    /* A sound frame of a message, or a mark, that came. */
+    void (*receive)(struct dpdk_lane *lane, const struct arrival *arrival);
+    /* The partner will send nothing more. */
+    void (*partner_ended)(struct dpdk_lane *lane, const struct exchange *exchange, int64_t now_ns);
+};
+
 struct messages {
     struct pingpong game;
-    struct steps *steps;        /* steps.c; NULL: they go there and back */
+    const struct schedule_messages *schedule; /* NULL: they go there and back */
+    struct steps *steps;                      /* the schedule's own */
     struct exchange *exchanges; /* of the flows sent, as the game's; then of those received */
     uint32_t sends;
     uint32_t count;
@@ -97,21 +118,16 @@ struct messages {
                           const uint8_t *frame);
 };
 
-/* lane.c, for prepare, settle, start, and when the lane goes. */
-int messages_make(struct dpdk_lane *lane, struct err *err);
+/* lane.c, for prepare, settle, start, and when the lane goes. `schedule` NULL: there and back. */
+int messages_make(struct dpdk_lane *lane, const struct schedule_messages *schedule,
+                  struct err *err);
 void messages_build(struct dpdk_lane *lane);
 void messages_start(struct dpdk_lane *lane);
 void messages_free(struct dpdk_lane *lane);
 unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *flow,
                           struct measure *out, unsigned room);
 
-/* The hot path's two halves: as the lane's `send` and `receive`. */
-int64_t messages_send(struct dpdk_lane *lane, int64_t now_ns);
-uint32_t messages_receive(struct dpdk_lane *lane, int64_t now_ns);
-/* Sends what waits, as far as the pace and the driver allow. Returns when to call again. */
-int64_t messages_flush(struct dpdk_lane *lane, int64_t now_ns);
-
-/* --- between the files --- */
+/* For sending, receiving and schedules. */
 
 /* What is to come back is there: at `at_ns`, and the next message begins. */
 void messages_back(struct dpdk_lane *lane, struct exchange *exchange, int64_t at_ns);
@@ -119,8 +135,6 @@ void messages_back(struct dpdk_lane *lane, struct exchange *exchange, int64_t at
 void messages_ended(struct dpdk_lane *lane, struct exchange *exchange);
 /* No message of this flow will begin any more: sent again until the partner answers. */
 void messages_say_end(struct dpdk_lane *lane, struct exchange *exchange, int64_t now_ns);
-/* A segment of a message of so many bytes is delivered: it counts. */
-void messages_delivered(const struct arrival *arrival, uint32_t bytes);
 /* It has something to send from now on. */
 void messages_enqueue(struct dpdk_lane *lane, struct exchange *exchange);
 /* Begins, gives up, sends end marks again: what is due. Returns when to call again. */

@@ -6,9 +6,9 @@
  * A frame counts once: delivered (fresh or reordered), duplicated, late, corrupted, misdelivered,
  * the guest's, or foreign. Those of answers count by themselves (struct exchange).
  */
-#include "messages.h"
+#include "messages_receive.h"
 
-#include "steps.h"
+#include "rx.h"
 
 #include <rte_ethdev.h>
 
@@ -168,8 +168,8 @@ static void take_end(struct dpdk_lane *lane, struct exchange *exchange, int64_t 
         messages_ended(lane, exchange);
         return;
     }
-    if (lane->messages->steps != NULL)
-        dpdk_steps_hear_end(lane, exchange, now_ns);
+    if (lane->messages->schedule != NULL)
+        lane->messages->schedule->partner_ended(lane, exchange, now_ns);
     exchange->out.next = exchange->out.segments;
     exchange->out.end = true;
     messages_enqueue(lane, exchange);
@@ -230,8 +230,8 @@ static void take(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t 
         lane->lane.request.count->probes_received++;
     if (arrival.segment == SEGMENT_END)
         take_end(lane, arrival.exchange, now_ns);
-    else if (lane->messages->steps != NULL)
-        dpdk_steps_take(lane, &arrival);
+    else if (lane->messages->schedule != NULL)
+        lane->messages->schedule->receive(lane, &arrival);
     else
         take_segment(lane, &arrival);
     lane->lane.arrived_ns = now_ns;

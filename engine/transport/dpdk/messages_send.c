@@ -4,9 +4,7 @@
  * bursts, at the port's line rate (as fast as the driver takes them where that is not known); a
  * burst is shared by all exchanges that have something to send.
  */
-#include "messages.h"
-
-#include "steps.h"
+#include "messages_send.h"
 
 #include <rte_ethdev.h>
 
@@ -130,8 +128,8 @@ static void count_frame(struct dpdk_lane *lane, const struct entry *entry, int64
         count_segment(entry, now_ns);
     if (entry->segment == SEGMENT_END)
         end_sent(lane, exchange);
-    else if (lane->messages->steps != NULL && entry->segment + 1 == exchange->out.segments)
-        dpdk_steps_handed(lane, exchange);
+    else if (lane->messages->schedule != NULL && entry->segment + 1 == exchange->out.segments)
+        lane->messages->schedule->message_sent(lane, exchange);
 }
 
 /* Counts what the driver took, and puts back the rest. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prober.h"
 
-#include "arrival.h"
-#include "lane.h"
+#include "partner.h"
+#include "probe.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -123,7 +123,7 @@ static void send_probe(struct dpdk_lane *lane)
         .stamp_ns = (uint64_t)(clock_now() - lane->start_ns),
     };
 
-    lane_ends(lane, flow, flow->dst, probe.ends);
+    partner_ends(lane, flow, flow->dst, probe.ends);
     if (send_frame(lane, &probe, size->cost)) {
         kept->sent++;
         lane->prober.under_way++;
@@ -168,7 +168,7 @@ static void answer(struct dpdk_lane *lane, const uint8_t *frame, uint32_t length
     if (lane->shape.kind != HEADER_L2)
         probe.udp_source = (uint16_t)(be16toh(frame_u16(frame + lane->shape.payload - FRAME_UDP)) -
                                       FRAME_UDP_SOURCE);
-    lane_ends(lane, &request->receives[flow - 1], request->receives[flow - 1].src, probe.ends);
+    partner_ends(lane, &request->receives[flow - 1], request->receives[flow - 1].src, probe.ends);
     (void)send_frame(lane, &probe, size->cost);
 }
 

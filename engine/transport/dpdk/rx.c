@@ -11,7 +11,10 @@
  * stream: its frames all begin alike, so the headers of one that begins like one that was verified
  * need not be summed again.
  */
-#include "lane.h"
+#include "rx.h"
+
+#include "forward.h"
+#include "prober.h"
 
 #include <rte_ethdev.h>
 #include <rte_prefetch.h>

@@ -2,6 +2,8 @@
 #include "steps.h"
 
 #include "ahead.h"
+#include "messages_receive.h"
+#include "messages_send.h"
 #include "schedule_executor.h"
 
 #include <errno.h>
@@ -36,7 +38,7 @@ struct steps {
 
 /* --- preparation --- */
 
-int dpdk_steps_check(const struct lane_request *request, struct err *err)
+static int check(const struct lane_request *request, struct err *err)
 {
     const char *port = request->port->conf->name;
     uint64_t most = request->stepper->most_bytes;
@@ -103,7 +105,7 @@ static int make_ins(struct dpdk_lane *lane, struct steps *steps)
     return rc;
 }
 
-int dpdk_steps_make(struct dpdk_lane *lane, struct err *err)
+static int make(struct dpdk_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
     struct steps *steps = calloc(1, sizeof *steps);
@@ -123,7 +125,7 @@ int dpdk_steps_make(struct dpdk_lane *lane, struct err *err)
     return rc == 0 ? 0 : err_set(err, rc, "%s: out of memory", request->port->conf->name);
 }
 
-void dpdk_steps_free(struct messages *messages)
+static void free_steps(struct messages *messages)
 {
     struct steps *steps = messages->steps;
 
@@ -156,7 +158,7 @@ static void begin_send(struct dpdk_lane *lane, uint32_t place)
     messages_enqueue(lane, exchange);
 }
 
-void dpdk_steps_handed(struct dpdk_lane *lane, struct exchange *exchange)
+static void message_sent(struct dpdk_lane *lane, struct exchange *exchange)
 {
     struct steps *steps = lane->messages->steps;
     uint32_t flow = (uint32_t)(exchange - lane->messages->exchanges);
@@ -287,7 +289,7 @@ static void take_message(struct dpdk_lane *lane, struct steps_in *in, const stru
     close_whole(lane, in, arrival->at_ns);
 }
 
-void dpdk_steps_take(struct dpdk_lane *lane, const struct arrival *arrival)
+static void receive(struct dpdk_lane *lane, const struct arrival *arrival)
 {
     const struct messages *messages = lane->messages;
     struct steps_in *in;
@@ -304,7 +306,7 @@ void dpdk_steps_take(struct dpdk_lane *lane, const struct arrival *arrival)
         take_message(lane, in, arrival);
 }
 
-void dpdk_steps_hear_end(struct dpdk_lane *lane, const struct exchange *exchange, int64_t now_ns)
+static void partner_ended(struct dpdk_lane *lane, const struct exchange *exchange, int64_t now_ns)
 {
     const struct messages *messages = lane->messages;
     struct steps_in *in = &messages->steps->ins[exchange - messages->exchanges - messages->sends];
@@ -456,7 +458,7 @@ static void go_on(struct dpdk_lane *lane, int64_t now_ns)
         steps->look_ns = now_ns;
 }
 
-int64_t dpdk_steps_send(struct dpdk_lane *lane, int64_t now_ns)
+static int64_t send_messages(struct dpdk_lane *lane, int64_t now_ns)
 {
     struct steps *steps = lane->messages->steps;
     int64_t look_ns, send_ns = CLOCK_NEVER;
@@ -477,8 +479,8 @@ int64_t dpdk_steps_send(struct dpdk_lane *lane, int64_t now_ns)
 
 /* --- what was measured --- */
 
-unsigned dpdk_steps_measure(const struct dpdk_lane *lane, const struct exchange *exchange,
-                            struct measure *out, unsigned room)
+static unsigned measure(const struct dpdk_lane *lane, const struct exchange *exchange,
+                        struct measure *out, unsigned room)
 {
     const struct messages *messages = lane->messages;
     const struct steps_in *in;
@@ -490,3 +492,14 @@ unsigned dpdk_steps_measure(const struct dpdk_lane *lane, const struct exchange 
     out[1] = (struct measure){"frames_too_early", (double)in->early};
     return 2;
 }
+
+const struct schedule_messages dpdk_steps = {
+    .check = check,
+    .make = make,
+    .free = free_steps,
+    .measure = measure,
+    .send = send_messages,
+    .message_sent = message_sent,
+    .receive = receive,
+    .partner_ended = partner_ended,
+};

@@ -10,7 +10,7 @@
  *
  * A frame that the driver does not take never was: its sequence number is used again.
  */
-#include "lane.h"
+#include "tx.h"
 
 #include <rte_ethdev.h>
 #include <rte_lcore.h>

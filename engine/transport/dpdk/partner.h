@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The partner at a flow's other end: where it is, and what it takes.
+ */
+#ifndef ENGINE_DPDK_PARTNER_H
+#define ENGINE_DPDK_PARTNER_H
+
+#include "lane_state.h"
+
+/* Where the partner at a flow's other end is, whether it can take part, and the largest frame that
+ * it takes (without a tag). Errors with the sentence. */
+int partner_read(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
+                 struct frame_end *end, uint32_t *frame_max, struct err *err);
+
+/* Who sends a flow's frames and who gets them: this rank, and the partner at the flow's other end,
+ * by way of the gateway where it is not on the same link. */
+void partner_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t partner,
+                  struct frame_end ends[2]);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Sending: frames of the lane's own streams, as its pace allows.
+ */
+#ifndef ENGINE_DPDK_TX_H
+#define ENGINE_DPDK_TX_H
+
+#include "lane_state.h"
+
+/* The lane's `send`: the variant for its streams and sizes; before the start; after the stop. */
+int64_t (*sender_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t);
+const char *sender_variant_name(const struct dpdk_lane *lane);
+int64_t sender_wait(struct dpdk_lane *lane, int64_t now_ns);
+int64_t sender_rest(struct dpdk_lane *lane, int64_t now_ns);
+/* Brings the sent flows' live counts up to date. */
+void sender_account(struct dpdk_lane *lane);
+/* Accounts what the load asked for until `end_ns` and was not sent. */
+void sender_intended(struct dpdk_lane *lane, int64_t end_ns);
+
+#endif
