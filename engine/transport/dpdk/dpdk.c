@@ -8,10 +8,11 @@
  *     lane, partner, prefill                 a phase: its making (lane_state.h: what it keeps)
  *     tx, rx, forward                        its hot paths
  *     message, messages, steps               messages of several frames: there and back, schedules'
- *     times, probe, prober, arrival, floor   how long frames were under way
+ *     probe, prober, arrival                 how long frames were under way
+ *     loopback_baseline                      the same where there is no network
  */
-#include "floor.h"
 #include "lane.h"
+#include "loopback_baseline.h"
 #include "port.h"
 #include "transport.h"
 
@@ -36,7 +37,7 @@ const struct transport transport_dpdk = {
     .measure = lane_measure,
     .latency = lane_latency,
     .samples = lane_samples,
-    .floor = floor_measure,
+    .floor = loopback_baseline_measure,
     .hardware = port_hardware,
     .finish = lane_finish,
     .close = port_close,

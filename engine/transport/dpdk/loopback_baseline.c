@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The floor: what times come to where there is no network. A port whose ring is looped back, made
- * for a few hundredths of a second; one lane sends to itself, with the same code as in a phase.
+ * A port whose ring is looped back is opened for a few hundredths of a second; one lane sends to
+ * itself, with the same code as in a phase.
  */
-#include "floor.h"
+#include "loopback_baseline.h"
 
 #include "clock.h"
 #include "lane.h"
@@ -11,23 +11,21 @@
 
 #include <stdlib.h>
 
-#define FLOOR_NS (20 * NS_PER_MS)
-#define FLOOR_FPS 200000.0 /* each frame is back before the next is sent */
-#define FLOOR_PROBES_FPS 50000.0
-#define FLOOR_SIZE 64
-
-extern const struct transport transport_dpdk;
+#define BASELINE_NS (20 * NS_PER_MS)
+#define BASELINE_FPS 200000.0 /* each frame is back before the next is sent */
+#define BASELINE_PROBES_FPS 50000.0
+#define BASELINE_SIZE 64
 
 static void set_times(struct phase *phase)
 {
     phase->start_ns = clock_now() + NS_PER_MS;
-    phase->open_ns = phase->start_ns + FLOOR_NS / 4; /* caches are warm by then */
-    phase->close_ns = phase->open_ns + FLOOR_NS;
+    phase->open_ns = phase->start_ns + BASELINE_NS / 4; /* caches are warm by then */
+    phase->close_ns = phase->open_ns + BASELINE_NS;
     phase->stop_ns = phase->close_ns;
 }
 
 static int run_lane(struct transport_port *port, const struct phase *phase,
-                    struct latency floor[LATENCY_KINDS], struct err *err)
+                    struct latency baseline[LATENCY_KINDS], struct err *err)
 {
     struct flow_side sides[2] = {0};
     struct port_count count = {0};
@@ -53,24 +51,25 @@ static int run_lane(struct transport_port *port, const struct phase *phase,
         while (clock_now() < phase->stop_ns + NS_PER_MS)
             (void)lane_poll(lane, clock_now());
         for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
-            (void)lane_latency(lane, &flows[0], kind, &floor[kind]);
+            (void)lane_latency(lane, &flows[0], kind, &baseline[kind]);
     }
     lane_finish(lane);
     return rc;
 }
 
-int floor_measure(const struct transport_run *run, struct latency floor[LATENCY_KINDS],
-                  struct err *err)
+int loopback_baseline_measure(const struct transport_run *run,
+                              struct latency baseline[LATENCY_KINDS], struct err *err)
 {
-    static const struct port_conf conf = {.name = "the floor's loopback", .vdev = "net_ring_floor"};
+    static const struct port_conf conf = {.name = "the loopback baseline",
+                                          .vdev = "net_ring_baseline"};
     struct phase phase = {
         .tag = 1,
         .traffic = TRAFFIC_STREAM,
-        .sizes = {FLOOR_SIZE},
+        .sizes = {BASELINE_SIZE},
         .size_count = 1,
-        .load = {.rate_fps = FLOOR_FPS},
+        .load = {.rate_fps = BASELINE_FPS},
         .dpdk = {.udp_sources = 1, .burst = 32, .catch_up = 1},
-        .latency = {.probe_fps = FLOOR_PROBES_FPS, .stamps = true},
+        .latency = {.probe_fps = BASELINE_PROBES_FPS, .stamps = true},
     };
     struct transport_port *port = NULL;
     int rc = port_open(&port, &conf, run, err);
@@ -78,7 +77,7 @@ int floor_measure(const struct transport_run *run, struct latency floor[LATENCY_
     if (rc != 0)
         return rc;
     set_times(&phase);
-    rc = run_lane(port, &phase, floor, err);
+    rc = run_lane(port, &phase, baseline, err);
     port_close(port);
     return rc;
 }
