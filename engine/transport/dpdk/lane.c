@@ -698,7 +698,7 @@ static void listen_idle(struct port_queue *queue, int64_t now_ns)
 }
 
 /* From now on what comes on the queue is the lane's, also before its worker is there: partners may
- * be at their start when this node is not. The queue is seized. */
+ * be at their start when this node is not. The queue is locked. */
 static void arm(struct dpdk_lane *lane)
 {
     struct port_queue *queue = lane->queue;
@@ -718,7 +718,7 @@ int lane_settle(struct lane *base, int64_t now_ns, struct err *err)
     struct port_queue *queue = lane->queue;
     int rc;
 
-    if (!port_seize(queue))
+    if (!queue_trylock(queue))
         return -EAGAIN;
     if (!lane->announced)
         introduce(lane, now_ns);
@@ -728,15 +728,15 @@ int lane_settle(struct lane *base, int64_t now_ns, struct err *err)
         build(lane);
     if (rc == 0 && queue->active == NULL)
         arm(lane);
-    port_release(queue);
+    queue_unlock(queue);
     return rc;
 }
 
 /* A worker waits for another thread, which holds the queue for a few frames' time. Workers go as
  * ordinary threads do, and the main thread may go before them. */
-static void seize(struct port_queue *queue)
+static void lock_queue(struct port_queue *queue)
 {
-    while (!port_seize(queue))
+    while (!queue_trylock(queue))
         sched_yield();
 }
 
@@ -755,13 +755,13 @@ void lane_start(struct lane *base, int64_t now_ns)
                      (uint64_t)queue->number << 48;
 
     eal_thread();
-    seize(queue);
+    lock_queue(queue);
     iface_cork(&lane->port->iface, lane->forwarder.queue == NULL);
     if (queue->active != lane)
         arm(lane);
     listen_idle(queue, now_ns); /* a late worker finds here what its partners have sent */
     lane->started = true;
-    port_release(queue);
+    queue_unlock(queue);
     /* A forwarder's streams stay where the UDP source port finds them. */
     if (lane->forwarder.queue == NULL) {
         shuffle(&lane->sender, &state);
@@ -908,7 +908,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
     int64_t next_ns = CLOCK_NEVER;
     uint32_t received;
 
-    if (!port_seize(lane->queue))
+    if (!queue_trylock(lane->queue))
         return now_ns;
     if (unlikely(now_ns < lane->wake_ns))
         iface_wake_clear(&lane->port->iface);
@@ -928,7 +928,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
         push(lane, now_ns);
     if (lane->state == LANE_LISTENS)
         base->sent_all = sent_all(lane);
-    port_release(lane->queue);
+    queue_unlock(lane->queue);
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));
     if (lane->messages != NULL && lane_wake_fd(base) < 0)
         next_ns = earlier(next_ns, look_next(&lane->look_gap_ns, received > 0, now_ns));
@@ -946,10 +946,10 @@ void lane_idle(struct transport_port *port, int64_t now_ns)
     for (uint16_t i = 0; i < port->queue_count; i++) {
         struct port_queue *queue = &port->queues[i];
 
-        if (!port_seize(queue))
+        if (!queue_trylock(queue))
             continue;
         listen_idle(queue, now_ns);
-        port_release(queue);
+        queue_unlock(queue);
     }
     pthread_mutex_unlock(&port->visit_lock);
 }

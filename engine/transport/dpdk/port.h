@@ -100,12 +100,12 @@ struct port_layout {
 int port_lay_out(struct port_layout *layout, const struct port_conf *conf,
                  const struct rte_eth_dev_info *info, struct err *err);
 
-static inline bool port_seize(struct port_queue *queue)
+static inline bool queue_trylock(struct port_queue *queue)
 {
     return !atomic_flag_test_and_set_explicit(&queue->busy, memory_order_acquire);
 }
 
-static inline void port_release(struct port_queue *queue)
+static inline void queue_unlock(struct port_queue *queue)
 {
     atomic_flag_clear_explicit(&queue->busy, memory_order_release);
 }
@@ -122,7 +122,7 @@ static inline void port_guest_unlock(struct transport_port *port)
     pthread_mutex_unlock(&port->guest_lock);
 }
 
-/* The rest need the queue seized. */
+/* The rest need the queue locked. */
 
 /* Sends one frame of the guest's; drops it when there is no room. */
 void port_send_guest(struct port_queue *queue, const uint8_t *frame, uint32_t length);
