@@ -68,7 +68,7 @@ struct exchange {
 };
 
 /* A sound frame of ours. */
-struct arrival {
+struct rx_segment {
     struct exchange *exchange;
     uint32_t wire; /* the message's number, as far as it is said */
     uint32_t segment;
@@ -91,7 +91,7 @@ struct schedule_messages {
     /* The driver has the last frame of the message that the exchange was sending. */
     void (*message_sent)(struct dpdk_lane *lane, struct exchange *exchange);
     /* A sound frame of a message, or a mark, that came. */
-    void (*receive)(struct dpdk_lane *lane, const struct arrival *arrival);
+    void (*receive)(struct dpdk_lane *lane, const struct rx_segment *rx);
     /* The partner will send nothing more. */
     void (*partner_ended)(struct dpdk_lane *lane, const struct exchange *exchange, int64_t now_ns);
 };

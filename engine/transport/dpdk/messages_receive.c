@@ -133,15 +133,15 @@ static void begin_message(struct exchange *exchange, uint64_t number, uint32_t b
     exchange->out.next = exchange->out.segments; /* nobody waits for the last one's answer */
 }
 
-void messages_delivered(const struct arrival *arrival, uint32_t bytes)
+void messages_delivered(const struct rx_segment *rx, uint32_t bytes)
 {
-    struct flow_side *side = arrival->exchange->got;
+    struct flow_side *side = rx->exchange->got;
 
     side->live.frames++;
-    side->live.frame_bytes += arrival->length + FRAME_FCS;
-    side->live.payload_bytes += message_part(&arrival->exchange->cut, bytes, arrival->segment);
-    side->first_ns = side->first_ns > 0 ? side->first_ns : arrival->at_ns;
-    side->last_ns = arrival->at_ns;
+    side->live.frame_bytes += rx->length + FRAME_FCS;
+    side->live.payload_bytes += message_part(&rx->exchange->cut, bytes, rx->segment);
+    side->first_ns = side->first_ns > 0 ? side->first_ns : rx->at_ns;
+    side->last_ns = rx->at_ns;
 }
 
 static void answer(struct dpdk_lane *lane, struct exchange *exchange, uint64_t number,
@@ -176,18 +176,18 @@ static void take_end(struct dpdk_lane *lane, struct exchange *exchange, int64_t 
 }
 
 /* Whether the message has such a segment, and its frame is so long. */
-static bool fits(const struct exchange *exchange, const struct arrival *arrival, uint32_t bytes)
+static bool fits(const struct exchange *exchange, const struct rx_segment *rx, uint32_t bytes)
 {
-    return arrival->segment < message_segments(&exchange->cut, bytes) &&
-           arrival->length == message_length(&exchange->cut, bytes, arrival->segment);
+    return rx->segment < message_segments(&exchange->cut, bytes) &&
+           rx->length == message_length(&exchange->cut, bytes, rx->segment);
 }
 
-static void take_segment(struct dpdk_lane *lane, const struct arrival *arrival)
+static void take_segment(struct dpdk_lane *lane, const struct rx_segment *rx)
 {
-    struct exchange *exchange = arrival->exchange;
+    struct exchange *exchange = rx->exchange;
     struct flow_side *side = exchange->got;
-    uint64_t number = assembly_number(&exchange->in, arrival->wire);
-    bool fresh = assembly_is_new(&exchange->in, arrival->wire);
+    uint64_t number = assembly_number(&exchange->in, rx->wire);
+    bool fresh = assembly_is_new(&exchange->in, rx->wire);
     enum sequence_verdict verdict;
     uint32_t bytes;
 
@@ -196,18 +196,18 @@ static void take_segment(struct dpdk_lane *lane, const struct arrival *arrival)
         return;
     }
     bytes = pingpong_size(lane->lane.request.phase, &exchange->drawn, number);
-    if (!fits(exchange, arrival, bytes) || (fresh && exchange->source)) {
+    if (!fits(exchange, rx, bytes) || (fresh && exchange->source)) {
         side->corrupted++;
         return;
     }
     if (fresh)
         begin_message(exchange, number, bytes);
-    verdict = assembly_take(&exchange->in, number, arrival->segment);
+    verdict = assembly_take(&exchange->in, number, rx->segment);
     side->duplicated += verdict == SEQUENCE_DUPLICATE;
     side->reordered += verdict == SEQUENCE_REORDERED;
     if (verdict == SEQUENCE_DUPLICATE)
         return;
-    messages_delivered(arrival, bytes);
+    messages_delivered(rx, bytes);
     if (assembly_whole(&exchange->in))
         end_message(lane, exchange, number, bytes);
 }
@@ -217,23 +217,23 @@ static void take(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t 
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
     uint32_t length = rte_pktmbuf_data_len(buffer);
     const uint8_t *signature = frame + lane->shape.payload;
-    struct arrival arrival = {
+    struct rx_segment rx = {
         .exchange = recognise(lane, frame, length), .length = length, .at_ns = now_ns};
 
-    if (arrival.exchange == NULL) {
+    if (rx.exchange == NULL) {
         stray(lane, buffer);
         return;
     }
-    arrival.wire = be32toh(((const struct signature *)signature)->sequence);
-    arrival.segment = be32toh(((const struct segment *)(signature + SIGNATURE_BYTES))->number);
-    if (arrival.exchange->source || arrival.segment >= SEGMENT_MEETING)
+    rx.wire = be32toh(((const struct signature *)signature)->sequence);
+    rx.segment = be32toh(((const struct segment *)(signature + SIGNATURE_BYTES))->number);
+    if (rx.exchange->source || rx.segment >= SEGMENT_MEETING)
         lane->lane.request.count->probes_received++;
-    if (arrival.segment == SEGMENT_END)
-        take_end(lane, arrival.exchange, now_ns);
+    if (rx.segment == SEGMENT_END)
+        take_end(lane, rx.exchange, now_ns);
     else if (lane->messages->schedule != NULL)
-        lane->messages->schedule->receive(lane, &arrival);
+        lane->messages->schedule->receive(lane, &rx);
     else
-        take_segment(lane, &arrival);
+        take_segment(lane, &rx);
     lane->lane.arrived_ns = now_ns;
 }
 

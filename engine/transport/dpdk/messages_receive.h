@@ -10,6 +10,6 @@
 /* The lane's `receive`. */
 uint32_t messages_receive(struct dpdk_lane *lane, int64_t now_ns);
 /* A segment of a message of so many bytes is delivered: it counts. */
-void messages_delivered(const struct arrival *arrival, uint32_t bytes);
+void messages_delivered(const struct rx_segment *rx, uint32_t bytes);
 
 #endif

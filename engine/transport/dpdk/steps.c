@@ -226,84 +226,84 @@ static void await_receives(struct dpdk_lane *lane, int64_t now_ns)
 
 /* Whether it is a frame of this message, as both ends know it. */
 static bool fits(const struct ahead *ahead, const struct ahead_message *message,
-                 const struct arrival *arrival)
+                 const struct rx_segment *rx)
 {
     const struct message_cut *cut = &ahead->cut;
 
-    if (message->meeting != (arrival->segment >= SEGMENT_MEETING))
+    if (message->meeting != (rx->segment >= SEGMENT_MEETING))
         return false;
     if (message->meeting)
-        return arrival->segment <= (SEGMENT_MEETING | SEGMENT_MEETING_BITS) &&
-               arrival->length == message_length(cut, 0, 0);
-    return arrival->segment < message_segments(cut, message->bytes) &&
-           arrival->length == message_length(cut, message->bytes, arrival->segment);
+        return rx->segment <= (SEGMENT_MEETING | SEGMENT_MEETING_BITS) &&
+               rx->length == message_length(cut, 0, 0);
+    return rx->segment < message_segments(cut, message->bytes) &&
+           rx->length == message_length(cut, message->bytes, rx->segment);
 }
 
-static void take_meeting(struct steps_in *in, uint64_t number, const struct arrival *arrival)
+static void take_meeting(struct steps_in *in, uint64_t number, const struct rx_segment *rx)
 {
-    ahead_message(&in->ahead, number)->bits = (uint8_t)(arrival->segment & SEGMENT_MEETING_BITS);
+    ahead_message(&in->ahead, number)->bits = (uint8_t)(rx->segment & SEGMENT_MEETING_BITS);
     (void)ahead_take(&in->ahead, number, 0);
 }
 
-static void take_segment(struct steps_in *in, uint64_t number, const struct arrival *arrival)
+static void take_segment(struct steps_in *in, uint64_t number, const struct rx_segment *rx)
 {
-    struct flow_side *side = arrival->exchange->got;
-    enum sequence_verdict verdict = ahead_take(&in->ahead, number, arrival->segment);
+    struct flow_side *side = rx->exchange->got;
+    enum sequence_verdict verdict = ahead_take(&in->ahead, number, rx->segment);
 
     side->late += verdict == SEQUENCE_LATE;
     side->duplicated += verdict == SEQUENCE_DUPLICATE;
     side->reordered += verdict == SEQUENCE_REORDERED;
     if (verdict == SEQUENCE_FRESH || verdict == SEQUENCE_REORDERED)
-        messages_delivered(arrival, ahead_message(&in->ahead, number)->bytes);
+        messages_delivered(rx, ahead_message(&in->ahead, number)->bytes);
 }
 
 /* How many messages its source has handed over: one that was not is waited for anew. */
-static void take_mark(struct steps_in *in, const struct arrival *arrival)
+static void take_mark(struct steps_in *in, const struct rx_segment *rx)
 {
-    if ((int32_t)(arrival->wire - (uint32_t)in->ahead.base) <= 0)
-        in->since_ns = arrival->at_ns;
+    if ((int32_t)(rx->wire - (uint32_t)in->ahead.base) <= 0)
+        in->since_ns = rx->at_ns;
 }
 
-static void take_message(struct dpdk_lane *lane, struct steps_in *in, const struct arrival *arrival)
+static void take_message(struct dpdk_lane *lane, struct steps_in *in, const struct rx_segment *rx)
 {
-    struct flow_side *side = arrival->exchange->got;
-    bool beside = arrival->segment >= SEGMENT_MEETING;
+    struct flow_side *side = rx->exchange->got;
+    bool beside = rx->segment >= SEGMENT_MEETING;
     uint64_t number = 0;
-    enum ahead_place place = ahead_find(&in->ahead, arrival->wire, &number);
+    enum ahead_place place = ahead_find(&in->ahead, rx->wire, &number);
 
     in->early += place == AHEAD_EARLY;
     if (place != AHEAD_KEPT) {
         side->late += !beside;
         return;
     }
-    if (!fits(&in->ahead, ahead_message(&in->ahead, number), arrival)) {
+    if (!fits(&in->ahead, ahead_message(&in->ahead, number), rx)) {
         side->corrupted++;
         return;
     }
     if (beside)
-        take_meeting(in, number, arrival);
+        take_meeting(in, number, rx);
     else
-        take_segment(in, number, arrival);
+        take_segment(in, number, rx);
     if (number == in->ahead.base)
-        in->since_ns = arrival->at_ns;
-    close_whole(lane, in, arrival->at_ns);
+        in->since_ns = rx->at_ns;
+    close_whole(lane, in, rx->at_ns);
 }
 
-static void receive(struct dpdk_lane *lane, const struct arrival *arrival)
+static void receive(struct dpdk_lane *lane, const struct rx_segment *rx)
 {
     const struct messages *messages = lane->messages;
     struct steps_in *in;
 
-    if (arrival->exchange->source) { /* nobody answers a step's message */
-        arrival->exchange->got->corrupted++;
+    if (rx->exchange->source) { /* nobody answers a step's message */
+        rx->exchange->got->corrupted++;
         return;
     }
-    in = &messages->steps->ins[arrival->exchange - messages->exchanges - messages->sends];
-    in->heard_ns = arrival->at_ns;
-    if (arrival->segment == SEGMENT_MARK)
-        take_mark(in, arrival);
+    in = &messages->steps->ins[rx->exchange - messages->exchanges - messages->sends];
+    in->heard_ns = rx->at_ns;
+    if (rx->segment == SEGMENT_MARK)
+        take_mark(in, rx);
     else
-        take_message(lane, in, arrival);
+        take_message(lane, in, rx);
 }
 
 static void partner_ended(struct dpdk_lane *lane, const struct exchange *exchange, int64_t now_ns)
