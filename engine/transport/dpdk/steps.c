@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "steps.h"
 
-#include "ahead.h"
 #include "messages_receive.h"
 #include "messages_send.h"
+#include "reassembly_window.h"
 #include "schedule_executor.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@
  * half of it before the one that is next (what comes of those is late, or a second copy), half of
  * it from there on.
  */
-#ifndef ENGINE_DPDK_AHEAD_H
-#define ENGINE_DPDK_AHEAD_H
+#ifndef ENGINE_DPDK_REASSEMBLY_WINDOW_H
+#define ENGINE_DPDK_REASSEMBLY_WINDOW_H
 
 #include "message.h"
 

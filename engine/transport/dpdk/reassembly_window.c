@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ahead.h"
+#include "reassembly_window.h"
 
 #include <errno.h>
 #include <stdlib.h>

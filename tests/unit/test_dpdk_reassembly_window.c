@@ -3,7 +3,7 @@
  * What a schedule's destination keeps account of: sizes by number, messages ahead of their step,
  * what is late, doubled, too early; and numbers that wrap.
  */
-#include "ahead.h"
+#include "reassembly_window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
