@@ -19,20 +19,20 @@
 
 static const uint32_t sizes[SIZES] = {0, 100000, 8};
 
-static struct ahead make(size_t most_bytes)
+static struct reassembly_window make(size_t most_bytes)
 {
     const struct dpdk_options options = {.header = HEADER_L2};
-    struct ahead_cycle cycle = {.meetings = MEETINGS, .count = SIZES, .batch = BATCH};
+    struct reassembly_cycle cycle = {.meetings = MEETINGS, .count = SIZES, .batch = BATCH};
     struct frame_shape shape;
     struct message_cut cut;
-    struct ahead ahead;
+    struct reassembly_window window;
 
     frame_shape(&shape, &options, 1);
     assert_true(message_cut(&cut, &shape, 1518));
     cycle.bytes = malloc(sizeof sizes);
     memcpy(cycle.bytes, sizes, sizeof sizes);
-    assert_int_equal(ahead_make(&ahead, &cycle, &cut, most_bytes), 0);
-    return ahead;
+    assert_int_equal(reassembly_window_make(&window, &cycle, &cut, most_bytes), 0);
+    return window;
 }
 
 static uint32_t bytes_of(uint64_t number)
@@ -43,105 +43,105 @@ static uint32_t bytes_of(uint64_t number)
 }
 
 /* Takes the whole message, its last segment first. */
-static void take_all(struct ahead *ahead, uint64_t number)
+static void take_all(struct reassembly_window *window, uint64_t number)
 {
-    uint32_t segments = message_segments(&ahead->cut, bytes_of(number));
+    uint32_t segments = message_segments(&window->cut, bytes_of(number));
 
     for (uint32_t i = segments; i-- > 0;)
-        assert_int_equal(ahead_take(ahead, number, i),
+        assert_int_equal(reassembly_window_take(window, number, i),
                          i + 1 == segments ? SEQUENCE_FRESH : SEQUENCE_REORDERED);
 }
 
 /* Both ends know each message by its number: barrier, batch, barrier, ... */
 static void test_sizes(void **state)
 {
-    struct ahead ahead = make(1 << 20);
+    struct reassembly_window window = make(1 << 20);
 
     (void)state;
     for (uint64_t n = 0; n < 5 * CYCLE; n++) {
-        const struct ahead_message *message = ahead_message(&ahead, n);
+        const struct reassembly_message *message = reassembly_window_message(&window, n);
 
         assert_int_equal(message->meeting, n % CYCLE < MEETINGS);
         assert_int_equal(message->bytes, bytes_of(n));
-        assert_int_equal(message->missing, message_segments(&ahead.cut, bytes_of(n)));
-        ahead.opened++;
-        assert_false(ahead_whole(&ahead));
-        take_all(&ahead, n);
-        assert_true(ahead_whole(&ahead));
-        ahead_close(&ahead);
-        assert_false(ahead_waits(&ahead));
+        assert_int_equal(message->missing, message_segments(&window.cut, bytes_of(n)));
+        window.opened++;
+        assert_false(reassembly_window_whole(&window));
+        take_all(&window, n);
+        assert_true(reassembly_window_whole(&window));
+        reassembly_window_close(&window);
+        assert_false(reassembly_window_waits(&window));
     }
-    ahead_free(&ahead);
+    reassembly_window_free(&window);
 }
 
 /* A source that is ahead loses nothing as far as the window goes. */
 static void test_ahead(void **state)
 {
-    struct ahead ahead = make(1 << 20);
+    struct reassembly_window window = make(1 << 20);
     uint64_t number;
 
     (void)state;
-    assert_in_range(ahead.half, CYCLE, 2 * CYCLE);
-    for (uint64_t n = ahead.half; n-- > 0;) {
-        assert_int_equal(ahead_find(&ahead, (uint32_t)n, &number), AHEAD_KEPT);
+    assert_in_range(window.half, CYCLE, 2 * CYCLE);
+    for (uint64_t n = window.half; n-- > 0;) {
+        assert_int_equal(reassembly_window_find(&window, (uint32_t)n, &number), WINDOW_KEPT);
         assert_int_equal(number, n);
-        take_all(&ahead, n);
+        take_all(&window, n);
     }
-    assert_int_equal(ahead_find(&ahead, ahead.half, &number), AHEAD_EARLY);
-    assert_false(ahead_waits(&ahead));
-    for (uint64_t n = 0; n < ahead.half; n++) {
-        ahead.opened++;
-        assert_true(ahead_waits(&ahead) && ahead_whole(&ahead));
-        ahead_close(&ahead);
+    assert_int_equal(reassembly_window_find(&window, window.half, &number), WINDOW_EARLY);
+    assert_false(reassembly_window_waits(&window));
+    for (uint64_t n = 0; n < window.half; n++) {
+        window.opened++;
+        assert_true(reassembly_window_waits(&window) && reassembly_window_whole(&window));
+        reassembly_window_close(&window);
     }
-    ahead.opened++;
-    assert_false(ahead_whole(&ahead));
-    ahead_free(&ahead);
+    window.opened++;
+    assert_false(reassembly_window_whole(&window));
+    reassembly_window_free(&window);
 }
 
 /* Of a message that is whole another segment is a copy; of one that was given up it is late. */
 static void test_old(void **state)
 {
-    struct ahead ahead = make(1 << 20);
+    struct reassembly_window window = make(1 << 20);
     uint64_t number;
 
     (void)state;
-    ahead.opened = MEETINGS + 2;
+    window.opened = MEETINGS + 2;
     for (uint64_t n = 0; n <= MEETINGS; n++) {
-        take_all(&ahead, n);
-        ahead_close(&ahead);
+        take_all(&window, n);
+        reassembly_window_close(&window);
     }
     number = MEETINGS + 1; /* of several segments */
-    assert_int_equal(ahead_take(&ahead, number, 1), SEQUENCE_FRESH);
-    assert_int_equal(ahead_take(&ahead, number, 1), SEQUENCE_DUPLICATE);
-    assert_int_equal(ahead_take(&ahead, number, 0), SEQUENCE_REORDERED);
-    assert_false(ahead_whole(&ahead));
-    ahead_close(&ahead);
-    assert_int_equal(ahead_find(&ahead, MEETINGS, &number), AHEAD_KEPT);
-    assert_int_equal(ahead_take(&ahead, number, 0), SEQUENCE_DUPLICATE);
-    assert_int_equal(ahead_find(&ahead, MEETINGS + 1, &number), AHEAD_KEPT);
-    assert_int_equal(ahead_take(&ahead, number, 2), SEQUENCE_LATE);
-    assert_int_equal(ahead_take(&ahead, number, 2), SEQUENCE_DUPLICATE);
-    assert_int_equal(ahead_find(&ahead, UINT32_MAX, &number), AHEAD_OLD);
-    ahead_free(&ahead);
+    assert_int_equal(reassembly_window_take(&window, number, 1), SEQUENCE_FRESH);
+    assert_int_equal(reassembly_window_take(&window, number, 1), SEQUENCE_DUPLICATE);
+    assert_int_equal(reassembly_window_take(&window, number, 0), SEQUENCE_REORDERED);
+    assert_false(reassembly_window_whole(&window));
+    reassembly_window_close(&window);
+    assert_int_equal(reassembly_window_find(&window, MEETINGS, &number), WINDOW_KEPT);
+    assert_int_equal(reassembly_window_take(&window, number, 0), SEQUENCE_DUPLICATE);
+    assert_int_equal(reassembly_window_find(&window, MEETINGS + 1, &number), WINDOW_KEPT);
+    assert_int_equal(reassembly_window_take(&window, number, 2), SEQUENCE_LATE);
+    assert_int_equal(reassembly_window_take(&window, number, 2), SEQUENCE_DUPLICATE);
+    assert_int_equal(reassembly_window_find(&window, UINT32_MAX, &number), WINDOW_OLD);
+    reassembly_window_free(&window);
 }
 
 /* With little memory four messages are kept all the same; numbers on the wire have 32 bits. */
 static void test_wrap(void **state)
 {
-    struct ahead ahead = make(0);
+    struct reassembly_window window = make(0);
     uint64_t number;
 
     (void)state;
-    assert_int_equal(ahead.half, 4);
-    ahead.base = ahead.opened = (UINT64_C(1) << 32) - 2;
-    assert_int_equal(ahead_find(&ahead, 1, &number), AHEAD_KEPT);
+    assert_int_equal(window.half, 4);
+    window.base = window.opened = (UINT64_C(1) << 32) - 2;
+    assert_int_equal(reassembly_window_find(&window, 1, &number), WINDOW_KEPT);
     assert_int_equal(number, (UINT64_C(1) << 32) + 1);
-    assert_int_equal(ahead_find(&ahead, 2, &number), AHEAD_EARLY);
-    assert_int_equal(ahead_find(&ahead, UINT32_MAX - 5, &number), AHEAD_KEPT);
+    assert_int_equal(reassembly_window_find(&window, 2, &number), WINDOW_EARLY);
+    assert_int_equal(reassembly_window_find(&window, UINT32_MAX - 5, &number), WINDOW_KEPT);
     assert_int_equal(number, UINT32_MAX - 5);
-    assert_int_equal(ahead_find(&ahead, UINT32_MAX - 6, &number), AHEAD_OLD);
-    ahead_free(&ahead);
+    assert_int_equal(reassembly_window_find(&window, UINT32_MAX - 6, &number), WINDOW_OLD);
+    reassembly_window_free(&window);
 }
 
 int main(void)
@@ -153,5 +153,5 @@ int main(void)
         cmocka_unit_test(test_wrap),
     };
 
-    return cmocka_run_group_tests_name("dpdk_ahead", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dpdk_reassembly_window", tests, NULL, NULL);
 }

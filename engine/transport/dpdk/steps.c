@@ -19,7 +19,7 @@
 
 /* A flow that is received. */
 struct steps_in {
-    struct ahead ahead;
+    struct reassembly_window window;
     int64_t since_ns; /* the message that is waited for could have come since then */
     int64_t heard_ns; /* anything at all */
     int64_t ended_ns; /* its source sends nothing more; 0: it does */
@@ -58,22 +58,23 @@ static int check(const struct lane_request *request, struct err *err)
 /* Two passes: how many messages a flow has, and how long they are. */
 static void count_meeting(void *context, const struct stepper_message *message)
 {
-    ((struct ahead_cycle *)context)[message->flow].meetings++;
+    ((struct reassembly_cycle *)context)[message->flow].meetings++;
 }
 
 static void count_message(void *context, const struct stepper_message *message)
 {
-    ((struct ahead_cycle *)context)[message->flow].count++;
+    ((struct reassembly_cycle *)context)[message->flow].count++;
 }
 
 static void list_message(void *context, const struct stepper_message *message)
 {
-    struct ahead_cycle *cycle = &((struct ahead_cycle *)context)[message->flow];
+    struct reassembly_cycle *cycle = &((struct reassembly_cycle *)context)[message->flow];
 
     cycle->bytes[cycle->count++] = (uint32_t)message->bytes;
 }
 
-static int list_messages(const struct stepper *stepper, struct ahead_cycle *cycles, uint32_t count)
+static int list_messages(const struct stepper *stepper, struct reassembly_cycle *cycles,
+                         uint32_t count)
 {
     stepper_each_receive(stepper, true, count_meeting, cycles);
     stepper_each_receive(stepper, false, count_message, cycles);
@@ -92,12 +93,13 @@ static int make_ins(struct dpdk_lane *lane, struct steps *steps)
 {
     const struct messages *messages = lane->messages;
     uint32_t count = lane->lane.request.receive_count;
-    struct ahead_cycle *cycles = calloc((size_t)count + 1, sizeof *cycles);
+    struct reassembly_cycle *cycles = calloc((size_t)count + 1, sizeof *cycles);
     int rc = cycles != NULL ? list_messages(steps->stepper, cycles, count) : -ENOMEM;
 
     for (uint32_t i = 0; i < count && cycles != NULL; i++) {
-        int made = ahead_make(&steps->ins[i].ahead, &cycles[i],
-                              &messages->exchanges[messages->sends + i].cut, KEPT_BYTES / count);
+        int made = reassembly_window_make(&steps->ins[i].window, &cycles[i],
+                                          &messages->exchanges[messages->sends + i].cut,
+                                          KEPT_BYTES / count);
 
         rc = rc == 0 ? made : rc;
     }
@@ -132,7 +134,7 @@ static void free_steps(struct messages *messages)
     if (steps == NULL)
         return;
     for (uint32_t i = 0; steps->ins != NULL && messages->sends + i < messages->count; i++)
-        ahead_free(&steps->ins[i].ahead);
+        reassembly_window_free(&steps->ins[i].window);
     free(steps->ins);
     free(steps->sending);
     free(steps->follower);
@@ -194,14 +196,15 @@ static void close_whole(struct dpdk_lane *lane, struct steps_in *in, int64_t now
     const struct exchange *exchange =
         &lane->messages->exchanges[lane->messages->sends + (in - steps->ins)];
 
-    while (ahead_waits(&in->ahead) && ahead_whole(&in->ahead)) {
-        const struct ahead_message *message = ahead_message(&in->ahead, in->ahead.base);
+    while (reassembly_window_waits(&in->window) && reassembly_window_whole(&in->window)) {
+        const struct reassembly_message *message =
+            reassembly_window_message(&in->window, in->window.base);
 
         if (message->meeting)
             stepper_hear(steps->stepper, message->bits);
         else
             exchange->got->live.messages++;
-        ahead_close(&in->ahead);
+        reassembly_window_close(&in->window);
         in->since_ns = now_ns;
         steps->stepper->receives_left--;
     }
@@ -215,20 +218,20 @@ static void await_receives(struct dpdk_lane *lane, int64_t now_ns)
     for (uint32_t i = 0; i < stepper->receive_count; i++) {
         struct steps_in *in = &steps->ins[stepper->receives[i].flow];
 
-        if (!ahead_waits(&in->ahead))
+        if (!reassembly_window_waits(&in->window))
             in->since_ns = now_ns;
-        in->ahead.opened++;
+        in->window.opened++;
         close_whole(lane, in, now_ns);
-        if (ahead_waits(&in->ahead) && in->ended_ns != 0)
+        if (reassembly_window_waits(&in->window) && in->ended_ns != 0)
             steps->look_ns = now_ns;
     }
 }
 
 /* Whether it is a frame of this message, as both ends know it. */
-static bool fits(const struct ahead *ahead, const struct ahead_message *message,
+static bool fits(const struct reassembly_window *window, const struct reassembly_message *message,
                  const struct rx_segment *rx)
 {
-    const struct message_cut *cut = &ahead->cut;
+    const struct message_cut *cut = &window->cut;
 
     if (message->meeting != (rx->segment >= SEGMENT_MEETING))
         return false;
@@ -241,26 +244,27 @@ static bool fits(const struct ahead *ahead, const struct ahead_message *message,
 
 static void take_meeting(struct steps_in *in, uint64_t number, const struct rx_segment *rx)
 {
-    ahead_message(&in->ahead, number)->bits = (uint8_t)(rx->segment & SEGMENT_MEETING_BITS);
-    (void)ahead_take(&in->ahead, number, 0);
+    reassembly_window_message(&in->window, number)->bits =
+        (uint8_t)(rx->segment & SEGMENT_MEETING_BITS);
+    (void)reassembly_window_take(&in->window, number, 0);
 }
 
 static void take_segment(struct steps_in *in, uint64_t number, const struct rx_segment *rx)
 {
     struct flow_side *side = rx->exchange->got;
-    enum sequence_verdict verdict = ahead_take(&in->ahead, number, rx->segment);
+    enum sequence_verdict verdict = reassembly_window_take(&in->window, number, rx->segment);
 
     side->late += verdict == SEQUENCE_LATE;
     side->duplicated += verdict == SEQUENCE_DUPLICATE;
     side->reordered += verdict == SEQUENCE_REORDERED;
     if (verdict == SEQUENCE_FRESH || verdict == SEQUENCE_REORDERED)
-        messages_delivered(rx, ahead_message(&in->ahead, number)->bytes);
+        messages_delivered(rx, reassembly_window_message(&in->window, number)->bytes);
 }
 
 /* How many messages its source has handed over: one that was not is waited for anew. */
 static void take_mark(struct steps_in *in, const struct rx_segment *rx)
 {
-    if ((int32_t)(rx->wire - (uint32_t)in->ahead.base) <= 0)
+    if ((int32_t)(rx->wire - (uint32_t)in->window.base) <= 0)
         in->since_ns = rx->at_ns;
 }
 
@@ -269,14 +273,14 @@ static void take_message(struct dpdk_lane *lane, struct steps_in *in, const stru
     struct flow_side *side = rx->exchange->got;
     bool beside = rx->segment >= SEGMENT_MEETING;
     uint64_t number = 0;
-    enum ahead_place place = ahead_find(&in->ahead, rx->wire, &number);
+    enum reassembly_place place = reassembly_window_find(&in->window, rx->wire, &number);
 
-    in->early += place == AHEAD_EARLY;
-    if (place != AHEAD_KEPT) {
+    in->early += place == WINDOW_EARLY;
+    if (place != WINDOW_KEPT) {
         side->late += !beside;
         return;
     }
-    if (!fits(&in->ahead, ahead_message(&in->ahead, number), rx)) {
+    if (!fits(&in->window, reassembly_window_message(&in->window, number), rx)) {
         side->corrupted++;
         return;
     }
@@ -284,7 +288,7 @@ static void take_message(struct dpdk_lane *lane, struct steps_in *in, const stru
         take_meeting(in, number, rx);
     else
         take_segment(in, number, rx);
-    if (number == in->ahead.base)
+    if (number == in->window.base)
         in->since_ns = rx->at_ns;
     close_whole(lane, in, rx->at_ns);
 }
@@ -321,7 +325,7 @@ static void partner_ended(struct dpdk_lane *lane, const struct exchange *exchang
 
 static int64_t due_ns(const struct dpdk_lane *lane, const struct steps_in *in)
 {
-    uint32_t bytes = ahead_message(&in->ahead, in->ahead.base)->bytes;
+    uint32_t bytes = reassembly_window_message(&in->window, in->window.base)->bytes;
     int64_t due = in->since_ns + pingpong_patience_ns(&lane->messages->game, bytes);
 
     return in->ended_ns != 0 ? RTE_MIN(due, in->ended_ns + END_GRACE_NS) : due;
@@ -350,7 +354,7 @@ static void give_up(struct dpdk_lane *lane, struct steps_in *in, int64_t now_ns)
     in->lost++;
     steps->stepper->execution.messages_lost++;
     steps->stepper->receives_left--;
-    ahead_close(&in->ahead);
+    reassembly_window_close(&in->window);
     in->since_ns = now_ns;
     close_whole(lane, in, now_ns);
     end_if_over(lane, in, now_ns);
@@ -372,7 +376,7 @@ static void look_at_receives(struct dpdk_lane *lane, int64_t now_ns)
     for (uint32_t i = 0; i < lane->lane.request.receive_count && !steps->stepper->ended; i++) {
         struct steps_in *in = &steps->ins[i];
 
-        if (!ahead_waits(&in->ahead) || now_ns < due_ns(lane, in))
+        if (!reassembly_window_waits(&in->window) || now_ns < due_ns(lane, in))
             continue;
         give_up(lane, in, now_ns);
         any = true;
