@@ -22,9 +22,7 @@ const struct transport *const transports[] = {
 #ifdef HAVE_VERBS
     &transport_verbs,
 #endif
-    &transport_tcp,
-    &transport_udp,
-    NULL,
+    &transport_tcp,   &transport_udp, NULL,
 };
 
 const struct transport *transport_find(const char *name)
