@@ -222,7 +222,11 @@ def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None
     """Also while nobody reads what it writes."""
     words = [str(find_engine()), "--plan"]
     request = engine.PlanRequest.of(1024, {"name": "aapc", "order": "shift"}, 1)
+    # What starts the tests in the background may ignore SIGINT, and programs inherit that.
+    before = signal.signal(number, signal.SIG_DFL) if number == signal.SIGINT else None
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:
+        if before is not None:
+            signal.signal(number, before)
         assert node.stdin is not None
         assert node.stdout is not None
         node.stdin.write(request.document(None, numbers="packed").encode())

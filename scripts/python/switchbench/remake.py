@@ -23,8 +23,10 @@ def run_of(directory: Path) -> Run:
 
 
 def is_begun_only(summary: Mapping[str, Any]) -> bool:
-    """Whether this is a summary that the run's command had no time or no room to write whole."""
-    return not summary["trials"] and summary["exit_status"] != REFUSED_RUN
+    """Whether this is a summary that the run's command had no time or no room to write whole. What
+    was imported from other programs has no trials of ours."""
+    ours = not summary.get("imported")
+    return ours and not summary["trials"] and summary["exit_status"] != REFUSED_RUN
 
 
 def remade(
