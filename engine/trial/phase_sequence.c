@@ -265,6 +265,10 @@ static int await_workers(struct sequence *sequence, size_t index)
         if (rc < 0) /* node_turn no longer waits: do not spin */
             clock_sleep_until(clock_now() + NS_PER_MS / 2);
     }
+    /* A node that idles here still answers partners that connect for the phases behind this one. */
+    while (rc == 0 && sequence->ahead > 0 && phase_is_timed(&run->template) &&
+           clock_now() < run->template.stop_ns)
+        rc = turn(sequence, index, run->template.stop_ns - clock_now());
     links = ports_watch_links(node); /* one that went down may be why all this ended */
     rc = rc < 0 ? rc : links;
     return rc < 0 ? rc : check_floods(run);

@@ -290,6 +290,18 @@ def test_idle_connections_keep_nobody_busy(
         assert 0.9 * count < rejected_at(result, f"{node}:e0") <= count
 
 
+def test_who_idles_in_a_phase_answers_partners_of_the_next(tmp_path: Path) -> None:
+    """Of five ranks in pairs one idles in each phase, while others connect for the phase behind it:
+    its connections are the run's, however long the phase takes."""
+    topology = underway.write_topology(tmp_path, *(f"node{n}" for n in range(1, 6)))
+    pairwise = {"pattern": "aapc", "order": "pairwise"}
+    given = configuration(topology, "tcp", tests=[pairwise]) | {"window": "2500ms"}
+    result = runs.run(tmp_path, given)
+    assert result.status == 0, result.errors
+    assert len(complete_phases(result.summary)) == 5
+    assert result.summary["alarms"] == []
+
+
 # --- the disk -------------------------------------------------------------------------------------
 
 
