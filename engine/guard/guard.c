@@ -287,8 +287,16 @@ int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rul
     struct guard_interfaces interfaces;
     int code = guard_host_rdma("", rdma, &interfaces, err);
 
-    for (size_t i = 0; i < interfaces.count && code == 0; i++)
-        code = guard_check_interface(netns, interfaces.names[i], rules, err);
+    for (size_t i = 0; i < interfaces.count && code == 0; i++) {
+        struct err here = {0};
+
+        code = guard_check_interface(netns, interfaces.names[i], rules, &here);
+        /* A virtual function's relatives stay in the host's namespace. */
+        if (code == -ENODEV && netns != NULL)
+            code = guard_check_interface(NULL, interfaces.names[i], rules, err);
+        else if (code < 0)
+            *err = here;
+    }
     return code;
 }
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define ANCESTORS_MAX 32 /* of a tree that changes meanwhile */
-#define SOCKETS_MAX 256
+#define SOCKETS_MAX 8192 /* of all ancestors; an agent among them may hold hundreds */
 #define TCP_ESTABLISHED 1
 #define WHAT "the connection of a process that started this node"
 
