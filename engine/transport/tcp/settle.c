@@ -434,12 +434,13 @@ static void describe(struct tcp_lane *lane)
 int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
 {
     struct tcp_lane *l = (struct tcp_lane *)lane;
+    char last[TCP_REJECTED_TEXT];
     int64_t waited_ns;
     int rc;
 
     if (l->settle_since_ns == 0) {
         l->settle_since_ns = now_ns;
-        l->rejected_before = l->port->rejected.count;
+        l->rejected_before = tcp_port_rejected(l->port, last, sizeof last);
     }
     waited_ns = now_ns - l->settle_since_ns;
     tcp_reception_work(l->port, now_ns);
