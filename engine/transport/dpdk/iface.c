@@ -83,6 +83,7 @@ static int learn(struct iface *iface, struct err *err)
 }
 
 #define VLAN_TAG 4u /* bytes */
+#define WAKES_CLEARED 64u
 
 static bool set_filter(const struct iface *iface, struct sock_filter *code, unsigned short count)
 {
@@ -127,8 +128,10 @@ void iface_wake_clear(const struct iface *iface)
 {
     char byte;
 
-    while (recv(iface->packet_fd, &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) >= 0)
-        ;
+    /* Bounded: what is left wakes once more. */
+    for (unsigned i = 0; i < WAKES_CLEARED; i++)
+        if (recv(iface->packet_fd, &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) < 0)
+            return;
 }
 
 int iface_open(struct iface *iface, const char *name, struct err *err)

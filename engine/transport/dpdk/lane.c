@@ -375,6 +375,7 @@ static int make_receiver_tables(struct receiver *receiver)
     return 0;
 }
 
+#define FRAMES_SLACK 1.05 /* a gap that was refused in error is believed in 20 times its length */
 #define FRAMES_PER_NS_MAX 0.15 /* 100 Gbit/s of 64-byte frames: no send queue takes more */
 
 /* A sender keeps to its load and so to its line. A forwarder sends what has waited as fast as its
@@ -391,7 +392,7 @@ static double frames_per_ns(const struct dpdk_lane *lane, const struct lane_flow
         least_bits = RTE_MIN(least_bits, (lane->sizes[i].frame_bytes + FRAME_OVERHEAD_L1) * 8.0);
     if (line_bps == 0)
         line_bps = load->rate_bps > 0 ? load->rate_bps : load->rate_fps * least_bits;
-    return line_bps / least_bits / 1e9;
+    return line_bps * FRAMES_SLACK / least_bits / 1e9;
 }
 
 static int make_receiver(struct dpdk_lane *lane, struct err *err)
@@ -740,10 +741,19 @@ static void lock_queue(struct port_queue *queue)
         sched_yield();
 }
 
+/* What this queue has of a transfer that several receive. */
+static void tell_taken(const struct dpdk_lane *lane)
+{
+    atomic_store_explicit(&lane->taken[lane->queue->number].frames,
+                          lane->receiver.all - lane->receiver.left, memory_order_relaxed);
+}
+
 static bool woken_by_probes(const struct dpdk_lane *lane)
 {
+    /* With several queues one lane would take what tells another. */
     return lane->lane.request.sleeps && lane->prober.answers && lane->port->kernel &&
-           lane->port->iface.wakes && strcmp(lane->port->driver, "net_af_packet") == 0;
+           lane->port->queue_count == 1 && lane->port->iface.wakes &&
+           strcmp(lane->port->driver, "net_af_packet") == 0;
 }
 
 void lane_start(struct lane *base, int64_t now_ns)
@@ -759,7 +769,10 @@ void lane_start(struct lane *base, int64_t now_ns)
     iface_cork(&lane->port->iface, lane->forwarder.queue == NULL);
     if (queue->active != lane)
         arm(lane);
+    lane->start_ns = lane->receiver.reach.start_ns = phase->start_ns;
     listen_idle(queue, now_ns); /* a late worker finds here what its partners have sent */
+    if (lane->taken != NULL)
+        tell_taken(lane);
     lane->started = true;
     queue_unlock(queue);
     /* A forwarder's streams stay where the UDP source port finds them. */
@@ -773,7 +786,6 @@ void lane_start(struct lane *base, int64_t now_ns)
                       lane->shape.vlan);
         lane->wake_ns = 0;
     }
-    lane->start_ns = lane->receiver.reach.start_ns = phase->start_ns;
     if (lane->messages != NULL) {
         messages_start(lane);
     } else {
@@ -897,8 +909,7 @@ static bool received_all(struct dpdk_lane *lane, uint32_t received)
         return receiver->left == 0 && !prober_waits(lane);
     if (received == 0)
         return all_taken(lane);
-    atomic_store_explicit(&lane->taken[lane->queue->number].frames, receiver->all - receiver->left,
-                          memory_order_relaxed);
+    tell_taken(lane);
     return false;
 }
 
