@@ -37,13 +37,12 @@ static unsigned take_one(struct verbs_receiver *receiver, const struct ibv_wc *c
     uint32_t head = datagram ? VERBS_GRH_BYTES : 0;
     const uint8_t *data = verbs_receiver_slot(receiver, (uint32_t)completion->wr_id) + head;
     uint32_t bytes = completion->byte_len - head;
+    bool eof = bytes == sizeof(struct verbs_notice) && data[0] == VERBS_KIND_EOF &&
+               verbs_receiver_read_eof(receiver, (const struct verbs_notice *)(const void *)data);
 
-    if (bytes == sizeof(struct verbs_notice) && data[0] == VERBS_KIND_EOF &&
-        verbs_receiver_read_eof(receiver, (const struct verbs_notice *)(const void *)data))
-        verbs_receiver_leave(receiver);
-    else if ((completion->wc_flags & IBV_WC_WITH_IMM) != 0 &&
-             verbs_verify_gap(&receiver->verifier,
-                              sequence_of(receiver, ntohl(completion->imm_data)), bytes))
+    if (eof || ((completion->wc_flags & IBV_WC_WITH_IMM) != 0 &&
+                verbs_verify_gap(&receiver->verifier,
+                                 sequence_of(receiver, ntohl(completion->imm_data)), bytes)))
         verbs_receiver_leave(receiver);
     else
         verbs_receiver_take(receiver, data, bytes, now_ns);

@@ -119,7 +119,8 @@ static int add_slab(struct registered_memory *memory, size_t bytes, struct memor
         int code = errno;
 
         free_slab(memory, slab);
-        return registered_memory_error(memory->label, bytes, code, err);
+        code = registered_memory_error(memory->label, bytes, code, err);
+        return code < 0 ? code : -ENOMEM;
     }
     slab->next = memory->slabs;
     memory->slabs = slab;
@@ -177,12 +178,13 @@ int registered_memory_take(struct registered_memory *memory, size_t bytes,
 int registered_memory_take_alone(struct registered_memory *memory, size_t bytes,
                                  struct memory_range *range, struct err *err)
 {
-    struct memory_slab *slab;
+    struct memory_slab *slab = NULL;
     int rc = add_slab(memory, whole_pages(bytes), &slab, err);
 
-    if (rc == 0)
-        take_from(slab, slab->bytes, range);
-    return rc;
+    if (rc < 0 || slab == NULL)
+        return rc;
+    take_from(slab, slab->bytes, range);
+    return 0;
 }
 
 void registered_memory_give(struct memory_range *range)

@@ -7,6 +7,7 @@
  */
 #include "kind.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +48,11 @@ static int refuse_ranks(const struct flow_list *list, uint32_t n, struct pattern
 
 static int refuse_twins(const struct flow_list *list, struct pattern_why *why)
 {
-    struct end_points *sorted = calloc(list->count, sizeof(*sorted)); /* never 0: make refuses */
+    struct end_points *sorted;
     int result = 0;
+
+    assert(list->count > 0); /* make refuses an empty list */
+    sorted = calloc(list->count, sizeof(*sorted));
 
     if (sorted == NULL)
         return -ENOMEM;

@@ -368,7 +368,7 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
     if (rc)
         err_set(err, rc, "%s: can't make a lane: %s", l->port->ip.conf->name, strerror(-rc));
     for (uint32_t i = 0; rc == 0 && i < request->send_count; i++)
-        rc = ip_port_check_partner(&l->port->ip, &l->flows[i].flow->partner, l->flows[i].flow->dst,
+        rc = ip_port_check_partner(&l->port->ip, &request->sends[i].partner, request->sends[i].dst,
                                    &l->flows[i].partner, err);
     if (rc == 0)
         rc = connect_all(l, err);

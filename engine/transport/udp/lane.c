@@ -4,6 +4,7 @@
 #include "fill.h"
 #include "prng.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,7 @@ static uint64_t flow_quota(const struct udp_lane *lane)
         return phase->traffic == TRAFFIC_PROBE ? phase->probes : UINT64_MAX;
     for (uint32_t i = 0; i < lane->order_count; i++)
         round += lane->sizes[lane->order[i]].payload;
+    assert(round > 0); /* there is a size, and each has a payload */
     frames = phase->transfer_bytes / round * lane->order_count;
     bytes = phase->transfer_bytes % round;
     for (uint32_t i = 0; bytes > 0; i++, frames++) {
@@ -131,9 +133,7 @@ static int make_sources(struct udp_lane *lane, struct err *err)
         if (rc != 0)
             return rc;
         source->side = flow->side;
-        source->disorder = calloc(1, sizeof *source->disorder);
-        if (source->disorder == NULL)
-            return -ENOMEM;
+        source->disorder = (struct disorder){.far = source->gaps};
         times_init(&source->times, i);
         lane->source_of[flow->src] = (uint16_t)(i + 1);
     }
@@ -243,8 +243,6 @@ void udp_lane_finish(struct lane *base)
 
     lane->port->forward_dropped += lane->tail - lane->head;
     lane->port->lanes--;
-    for (uint32_t i = 0; lane->sources != NULL && i < base->request.receive_count; i++)
-        free(lane->sources[i].disorder);
     free(lane->sources);
     free(lane->streams);
     free(lane->source_of);
@@ -322,6 +320,7 @@ void udp_lane_start(struct lane *base, int64_t now_ns)
         return;
     for (uint32_t i = 0; i < lane->order_count; i++)
         sum += lane->sizes[lane->order[i]].cost;
+    assert(lane->order_count > 0);
     lane->cost = (uint32_t)(sum / lane->order_count);
     pace_init(&lane->pace, rate, phase->udp.catch_up,
               phase->start_ns + (rate > 0 ? (int64_t)(part * lane->cost / rate * 1e9) : 0));

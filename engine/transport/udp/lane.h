@@ -55,8 +55,9 @@ struct udp_source {
     struct flow_side *side;
     struct sequence sequence;
     struct sequence_past past;
-    struct disorder *disorder; /* pages are touched where frames are missing */
+    struct disorder disorder;
     struct times times;
+    struct gap gaps[DISORDER_GAPS]; /* the disorder's: touched where many frames are missing */
 };
 
 /* What one call sends: messages of one or more frames of a flow, each of signature and fill. */
@@ -93,8 +94,13 @@ struct udp_lane {
     struct lane lane; /* first: the worker's part */
     struct transport_port *port;
     enum udp_state state;
+    bool segments; /* frames of a flow are sent as one message */
+    bool forwards;
+    bool timing;
+    bool plays; /* messages there and back */
+    bool announced;
+    bool answers; /* the phase has probes */
     int64_t start_ns;
-    bool segments;                              /* frames of a flow are sent as one message */
     struct udp_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
     uint32_t size_count;
     uint8_t order[TRANSPORT_SIZES_MAX]; /* the phase's list, as places in `sizes` */
@@ -104,9 +110,8 @@ struct udp_lane {
     struct udp_batch *batch;
     struct pace pace;
     uint32_t burst;
-    uint32_t cost; /* mean of a frame */
-    uint32_t at;   /* whose turn it is */
-    bool forwards;
+    uint32_t cost;  /* mean of a frame */
+    uint32_t at;    /* whose turn it is */
     uint8_t *queue; /* places of sizes, of frames that wait to be sent on */
     uint32_t head;  /* free-running */
     uint32_t tail;
@@ -114,16 +119,11 @@ struct udp_lane {
     struct udp_source *sources; /* as the request's receives */
     struct udp_inbox *inbox;
     struct times_buckets *buckets; /* by source; NULL: times are not measured */
-    bool timing;
     uint16_t *source_of; /* by rank: place in `sources` + 1; 0: none. And of destinations: */
     uint16_t *stream_of;
-    uint64_t left; /* frames of a transfer that have yet to come; UINT64_MAX: not known */
-    /* Messages there and back. */
-    bool plays;
-    struct pingpong game;
+    uint64_t left;        /* frames of a transfer that have yet to come; UINT64_MAX: not known */
+    struct pingpong game; /* messages there and back */
     /* Probing. */
-    bool announced;
-    bool answers;            /* the phase has probes */
     struct histogram *trips; /* by stream; NULL: none is probed */
     double probe_fps;        /* a flow's; 0: none is sent */
     struct probe_scheduler schedule;

@@ -129,17 +129,16 @@ void udp_pingpong_take(struct udp_lane *lane, const uint8_t *datagram, uint32_t 
     uint32_t bytes = length - SIGNATURE_BYTES;
     struct signature signature;
     uint16_t source, tag;
-    bool whole;
+    bool whole, here;
 
     memcpy(&signature, datagram, sizeof signature);
     source = lane->source_of[be16toh(signature.src)];
     tag = be16toh(signature.tag);
+    here = be16toh(signature.dst) == request->rank;
     whole = signature_sound(&signature) && filled(datagram + SIGNATURE_BYTES, bytes);
-    if (be16toh(signature.dst) != request->rank)
-        request->count->foreign++;
-    else if (tag == probe_answer_tag(request->phase->tag) && whole)
+    if (here && tag == probe_answer_tag(request->phase->tag) && whole)
         take_answer(lane, &signature, bytes);
-    else if (tag != request->phase->tag || source == 0)
+    else if (!here || tag != request->phase->tag || source == 0)
         request->count->foreign++;
     else if (!whole)
         lane->sources[source - 1].side->corrupted++;

@@ -5,6 +5,7 @@
  */
 #include "lane.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -27,6 +28,7 @@ int udp_prober_make(struct udp_lane *lane)
         return 0;
     for (uint32_t i = 0; i < lane->order_count; i++)
         bytes += lane->sizes[lane->order[i]].frame_bytes;
+    assert(lane->order_count > 0);
     budget.frame_bytes = (uint32_t)(bytes / lane->order_count);
     lane->probe_fps = phase->latency.probe_fps > 0 ? phase->latency.probe_fps : probe_rate(&budget);
     lane->trips = calloc(request->send_count, sizeof *lane->trips);

@@ -37,11 +37,11 @@ bool udp_judge(struct udp_source *source, uint32_t wire)
     switch (sequence_judge(&source->sequence, &source->past, wire)) {
     case SEQUENCE_FRESH:
         if (frame.number > next)
-            disorder_gap(source->disorder, &source->sequence, next, frame.arrival);
+            disorder_gap(&source->disorder, &source->sequence, next, frame.arrival);
         return true;
     case SEQUENCE_REORDERED:
         side->reordered++;
-        disorder_add(source->disorder, &frame, &side->disorder);
+        disorder_add(&source->disorder, &frame, &side->disorder);
         return true;
     case SEQUENCE_DUPLICATE:
         side->duplicated++;
