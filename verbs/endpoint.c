@@ -99,7 +99,7 @@ static const char *why_failed(enum ibv_wc_status status, const struct transport_
     return ibv_wc_status_str(status);
 }
 
-/* Whoever prints it names the port. */
+/* The caller that prints it names the port. */
 static void fail(struct verbs_endpoint *endpoint, int code, const char *what, const char *why)
 {
     const struct transport_port *port = endpoint->context->port;
