@@ -114,7 +114,7 @@ def ports(rig: guests.Rig, name: str) -> str:
 
 def test_no_device_of_that_name(rig: guests.Rig, tmp_path: Path) -> None:
     said = play(rig, job(tmp_path, [PAIRS], {"rdma": "mlx5_9/1"}))
-    assert "there is no RDMA device of that name; there are: rxe0" in said.text
+    assert "There is no RDMA port mlx5_9/1; `rdma link` lists them." in said.text
     assert_all_ended(said)
 
 
