@@ -140,7 +140,8 @@ def started(directory: Path, configuration: runs.Record, *words: str) -> Iterato
         for pid in [process.pid, *run.node_pids()] if process.poll() is None else []:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        process.communicate()
+        # What the run has started may hold its outputs still: a test fails then, and ends.
+        process.communicate(timeout=60)
 
 
 class Trace:

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -153,12 +154,22 @@ class _Waiting(Handled):
         """Signals are for this one; also one that came while it was being started."""
         self._salloc = salloc
         if self.signal is not None:
-            salloc.send_signal(signal.SIGINT)
+            _insist(salloc)
 
     def _pass_on(self, number: int, _frame: FrameType | None) -> None:
         self.signal = signal.Signals(number).name
         if self._salloc is not None:
-            self._salloc.send_signal(signal.SIGINT)
+            _insist(self._salloc)
+
+
+def _insist(salloc: subprocess.Popen[str]) -> None:
+    """Interrupts it, again each second: it may overlook a signal while it sends its request."""
+    if salloc.poll() is not None:
+        return
+    salloc.send_signal(signal.SIGINT)
+    again = threading.Timer(1, _insist, [salloc])
+    again.daemon = True
+    again.start()
 
 
 def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
