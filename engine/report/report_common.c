@@ -84,5 +84,3 @@ void report_histogram_part(json_t *record, uint32_t part, uint32_t parts, const 
     report_set_u64(record, "parts", parts);
     json_object_set_new(record, "buckets", json_string(buckets));
 }
-
-/* One kind of a flow's times, in as many parts as its buckets need. */

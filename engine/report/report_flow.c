@@ -124,6 +124,7 @@ void report_set_latency(json_t *record, enum latency_kind kind, const struct lat
     record_set_count(record, "bound_ns", bound_ns);
 }
 
+/* One kind of a flow's times, in as many parts as its buckets need. */
 static void report_histogram(const struct phase_run *run, const struct flow_place *place,
                              const struct lane_flow *flow, enum latency_kind kind,
                              const struct latency *latency)

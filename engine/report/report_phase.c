@@ -49,7 +49,7 @@ static void phase_name(const struct phase_run *run, char *name, size_t size)
  * there were none, or no counter of cycles. */
 static double cycles_per_frame(const struct phase_run *run, double cpu_s)
 {
-    bool counted = strcmp(run->trial->transport->size_unit, "frame") == 0;
+    bool counted = report_counts_frames(run);
     uint64_t frames = 0;
 
     tsc_calibrate(&run->trial->node->tsc);

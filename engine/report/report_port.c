@@ -31,7 +31,7 @@ static void set_rdma(json_t *record, const struct phase_lane *lane)
 void report_port(const struct phase_run *run, const struct phase_lane *lane)
 {
     json_t *record = report_new(run, "port");
-    bool frames = strcmp(run->trial->transport->size_unit, "frame") == 0;
+    bool frames = report_counts_frames(run);
     const struct port_hardware *before = &lane->before;
     const struct port_hardware *after = &lane->after;
 
