@@ -116,6 +116,10 @@ class FakeNode:
         os.kill(os.getpid(), signal.SIGKILL)
         return 0
 
+    def fault_escapes(self) -> int:
+        os.write(sys.stderr.fileno(), b"\x1b]0;owned\x07\x1b[2J\n")
+        return 7
+
     def fault_stopped(self) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -128,6 +132,11 @@ class FakeNode:
         text = f"{other} did not reach barrier 14 within 5 s; last heard 6.2 s ago at barrier 13"
         write({"type": "missing", "node": self.name, "who": other, "barrier": 14, "text": text})
         return 3
+
+    def fault_missing_first(self) -> int:
+        """A moment after the first node missed another."""
+        time.sleep(0.2)
+        return self.fault_missing()
 
     def fault_refused_by_other(self) -> int:
         other = next(name for name in self.names if name != self.name)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from configs import LAB, compile_text, needs_engine, read_text
+from switchbench.config import validate
 from switchbench.config.resolve import points
 from switchbench.errors import ConfigurationError
 from switchbench.model import Repeats
@@ -384,6 +385,20 @@ def test_refused(case: str, tmp_path: Path) -> None:
         compile_text(tmp_path, text)
     assert str(error.value) == f"{tmp_path / 'conf.yaml'}:{sentence}"
     assert error.value.status == 2
+
+
+def test_a_sentence_is_made_for_the_first_mistake_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20,000 unknown keys took half a minute, each looked up for what it may have meant."""
+    made: list[str] = []
+    sentence = validate._sentence
+    monkeypatch.setattr(
+        validate, "_sentence", lambda *known: made.append("one") or sentence(*known)
+    )
+    with pytest.raises(ConfigurationError, match="3: key0: is not a key here"):
+        read_text(tmp_path, LAB + "".join(f"key{number}: 1\n" for number in range(100)))
+    assert len(made) == 1
 
 
 def test_first_mistake_by_position(tmp_path: Path) -> None:

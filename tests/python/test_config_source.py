@@ -57,7 +57,7 @@ ALIASES = "a0: &a0 [x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (ALIASES, "x:7: is too large to be read: more than 250000 values, those of aliases"),
+        (ALIASES, "x:6: is too large to be read: more than 50000 values, those of aliases"),
         ("a: " + "[" * 20_000, "x:1: is too large to be read: .* more than 64 deep"),
         ("a: " + "{a: " * 20_000, "x:1: is too large to be read: .* more than 64 deep"),
         (f"seed: {DIGITS}\n", 'x:1: "7{56}[.]{3}" is a number of 5001 digits'),

@@ -31,7 +31,7 @@ from switchbench.model import Process, Repeats, Run
 from switchbench.results.directory import LineFile, RunDirectory
 from switchbench.results.records import read_records
 from switchbench.results.summary import Summary, schema
-from synthetic import about, make_run, make_site, make_trial
+from synthetic import about, hello, make_run, make_site, make_trial
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake_node.py"
@@ -69,6 +69,14 @@ class FarLauncher(FakeLauncher):
         environment = os.environ | {"PYTHONPATH": str(HERE)}
         self.started.append(Far(command, env=environment, **popen_options()))
         return self.started[-1]
+
+
+class BrokenPlace(FakeLauncher):
+    """Whose switch has ended: that shows after a node has ended for that reason."""
+
+    def check(self) -> None:
+        if any(popen.returncode is not None for popen in self.started):
+            raise RunError("the switch has ended")
 
 
 class Recorder:
@@ -257,6 +265,20 @@ def test_missing_record_names_who_is_missing(tmp_path: Path) -> None:
     assert bench.summary(outcome)["status"] == "partial"
 
 
+def test_a_switch_that_has_ended_is_the_cause_of_a_nodes_end(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.launcher = BrokenPlace()
+    outcome = bench.conduct(node2="die")
+    assert outcome.faults[0] == "the switch has ended"
+
+
+def test_a_node_that_is_cut_off_is_named_by_the_others(tmp_path: Path) -> None:
+    """It misses the others first; two of them miss it."""
+    bench = Bench(tmp_path / "run", hosts=3)
+    outcome = bench.conduct(node1="missing", node2="missing_first", node3="missing_first")
+    assert outcome.faults[0].startswith("node1 did not reach barrier 14 within 5 s")
+
+
 def test_a_lost_connection_is_the_cause_of_a_missed_barrier(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run")
     bench.launcher = FarLauncher()
@@ -292,6 +314,13 @@ def test_a_log_is_read_until_its_node_has_ended(tmp_path: Path) -> None:
     assert bench.conduct(node2="goes-on-logging") == Outcome([], 0)
     log = (tmp_path / "run" / "nodes.log").read_text()
     assert log.count("node2: a long farewell\n") == 20_000
+
+
+def test_a_log_shows_as_what_it_is(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    outcome = bench.conduct(node1="escapes")
+    assert r"\x1b[2J" in outcome.faults[0]
+    assert (tmp_path / "run" / "nodes.log").read_text().replace("\n", "").isprintable()
 
 
 def test_what_another_node_refused_is_a_bad_configuration(tmp_path: Path) -> None:
@@ -410,6 +439,15 @@ def test_a_full_disk_stops_the_run_and_what_is_there_is_whole(tmp_path: Path) ->
         assert bench.summary(outcome)["status"] == "partial"
 
 
+def test_why_a_run_ended_has_room_or_is_said_to_have_none(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    directory.begin_summary({"nodes": ["node"] * 20_000, "faults": []})
+    directory.end_in_place({"nodes": ["node"] * 20_000, "faults": ["the disk is full"]})
+    assert b"the disk is full" in (tmp_path / "summary.json").read_bytes()
+    with pytest.raises(RunError, match="has no room for why the run ended"):
+        directory.end_in_place({"nodes": ["node"] * 30_000, "faults": []})
+
+
 def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 16) as disk, LineFile(disk / "lines") as lines:
         for _ in range(5):  # 15,000 of 16,384 bytes
@@ -429,6 +467,21 @@ def test_peers_are_sealed_to_each() -> None:
     assert document["addresses"] == ["127.0.0.1:0", "127.0.0.1:1"]
     for key, sealed in zip(keys, document["sealed_keys"], strict=True):
         assert SealedBox(key).decrypt(b64decode(sealed)) == b"k" * 32
+
+
+@pytest.mark.parametrize("key", ["", "YWJj", "\u00e9", b64encode(bytes(32)).decode()])
+def test_a_key_that_nothing_can_be_sealed_with_is_named(key: str) -> None:
+    with pytest.raises(RunError, match="node1 sent no usable key"):
+        peers([hello("node1", key=key)], b"k" * 32)
+
+
+def test_a_node_that_invents_types_is_not_kept() -> None:
+    popen = subprocess.Popen(["true"], stdin=-1, stdout=-1, stderr=-1)
+    node = Node(make_site().processes[0], popen)
+    for kind in ("hello", "ready", *map(str, range(100))):
+        node.hear({"type": kind, "node": "node1"})
+    assert node.said.keys() == {"hello", "ready"}
+    popen.communicate()
 
 
 def test_documents_and_beats_never_mix(tmp_path: Path) -> None:

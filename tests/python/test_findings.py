@@ -177,6 +177,11 @@ def test_a_larger_load_of_the_same_flows_that_gets_less_through_is_a_collapse() 
     assert of_loads((NEAR, 4000, 4000), (NEAR, 8000, 4000)) == [("saturation", 1)]
 
 
+def test_what_halves_is_a_collapse_whatever_the_smaller_load_lost() -> None:
+    assert of_loads((NEAR, 4000, 3988), (NEAR, 8000, 2000)) == [("collapse", 1)]
+    assert of_loads((NEAR, 4000, 3988), (NEAR, 8000, 3000)) == []
+
+
 def test_a_larger_load_may_have_more_flows() -> None:
     assert of_loads((NEAR[:1], 8000, 8000), (NEAR, 8000, 2000)) == [("collapse", 1)]
 
@@ -281,8 +286,11 @@ def test_a_transfer_that_was_cut_off_is_said(drained: bool, came: int) -> None:
     )
 
 
-def below_median(rates: dict[tuple[str, str], int], groups: dict[str, tuple[str, ...]]) -> set[str]:
-    """The ports that are named, of an all-to-all in phases: frames of each flow in the window."""
+def below_median(
+    rates: dict[tuple[str, str], int], groups: dict[str, tuple[str, ...]], long_window: str = ""
+) -> set[str]:
+    """The ports that are named, of an all-to-all in phases: frames of each flow in the window.
+    `long_window`: a node that closed its windows late."""
     site = make_site(4, groups=groups)
     trial = make_trial(site, phases=3, flows=12)
     summary = Summary(make_run(site, trial))
@@ -292,8 +300,9 @@ def below_median(rates: dict[tuple[str, str], int], groups: dict[str, tuple[str,
             src, dst = number + 1, (number + phase + 1) % 4 + 1
             ends = (f"node{src}:e0", f"node{dst}:e0")
             came = rates.get((f"node{src}", f"node{dst}"), 8000)
+            window = 1_050_000_000 if f"node{dst}" == long_window else 1_000_000_000
             summary.feed(0, frame_side("source", *ends, 8000, 8000, **place))
-            summary.feed(0, frame_side("destination", *ends, came, came, **place))
+            summary.feed(0, frame_side("destination", *ends, came, came, window_ns=window, **place))
         for number in range(1, 5):
             summary.feed(0, port_record(f"node{number}:e0", **place))
             summary.feed(0, phase_record(f"node{number}", **place))
@@ -324,6 +333,10 @@ def test_a_port_that_keeps_up_with_some_partner_is_not() -> None:
     pair = {"node3", "node4"}
     slow = {(a, b): 4000 for a in FOUR for b in FOUR if len({a, b} & pair) == 1}
     assert below_median(slow, {}) == set()
+
+
+def test_a_port_is_not_named_for_a_window_of_the_testers() -> None:
+    assert below_median({}, {}, "node2") == set()
 
 
 def test_a_loss_says_when() -> None:

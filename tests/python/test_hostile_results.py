@@ -23,13 +23,13 @@ import pytest
 
 from switchbench import remake
 from switchbench.cli import main
-from switchbench.errors import ConfigurationError
+from switchbench.errors import ConfigurationError, RunError
 from switchbench.model import Run
 from switchbench.predict.measured import measured_bps
 from switchbench.report import data
 from switchbench.report.columns import Columns
 from switchbench.results import record_forms
-from switchbench.results.directory import RECORDS, SUMMARY, RunDirectory
+from switchbench.results.directory import RECORDS, SUMMARY, RunDirectory, load_summary
 from switchbench.results.expected import Expected
 from switchbench.results.record_forms import LONGEST_LINE, DamagedRecord, parse
 from switchbench.results.records import NodePhase, PortCount, Side
@@ -37,7 +37,7 @@ from switchbench.results.summary import gather
 from switchbench.verdict import manifest, verify
 from switchbench.verdict.record import Record
 from switchbench.verdict.seal import fix_clauses
-from synthetic import about, make_run, make_site, make_trial, pair_records
+from synthetic import about, hello, make_run, make_site, make_trial, pair_records
 
 Json = dict[str, Any]
 Damage = Callable[[Path], None]
@@ -172,6 +172,14 @@ def text(name: str, content: bytes) -> Damage:
     return lambda path: (path / name).write_bytes(content) and None
 
 
+def both(*damages: Damage) -> Damage:
+    def act(path: Path) -> None:
+        for damage in damages:
+            damage(path)
+
+    return act
+
+
 def flow_line(**changes: Any) -> bytes:
     (flow,) = [r for r in rich_records() if r["type"] == "flow"][:1]
     return json.dumps(flow | changes, separators=(",", ":")).encode() + b"\n"
@@ -207,6 +215,11 @@ BY_HAND: dict[str, Damage] = {
     "a binary configuration": text("configuration.yaml", b"\xff\x00" * 100),
     "a manifest of brackets": text(manifest.MANIFEST, b"[" * 200_000),
     "a manifest of nothing": text(manifest.MANIFEST, b"{}"),
+    "a configuration of brackets": text("configuration.yaml", b"site: " + b"[" * 20_000),
+    "no summary and binary samples": both(
+        lambda path: (path / SUMMARY).unlink(), text("samples.parquet", b"PAR1" + bytes(64))
+    ),
+    "samples with a binary end": text("samples.parquet", b"PAR1" + bytes(64) + b"@\0\0\0PAR1"),
     "binary samples": text("samples.parquet", b"PAR1" + bytes(64)),
     "lines of samples that are none": text("samples.ndjson", b'{"type":"samples","data":"AA"}\n'),
     "binary clauses": text("clauses.json", b"\xff\x00"),
@@ -320,8 +333,7 @@ def no_engine(whole: tuple[Path, Run], monkeypatch: pytest.MonkeyPatch) -> None:
     run = whole[1]
     monkeypatch.setattr(verify, "run_of", lambda _directory: run)
     monkeypatch.setattr("switchbench.commands.table.run_of", lambda _directory: run)
-    monkeypatch.setattr(data, "compile_run", lambda _read: run)
-    monkeypatch.setattr(data, "read", lambda _asked: None)
+    monkeypatch.setattr(data, "run_of", lambda _directory: run)
     assert remake.run_of
 
 
@@ -403,9 +415,93 @@ def test_a_record_is_of_the_run_and_of_its_node(
         expected.check(parse(flow_line(**changes)))
 
 
+TCP_SIDE: Json = dict.fromkeys(("frames", "frame_bytes", "window_frames", "window_frame_bytes"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("flow", TCP_SIDE | {"measures": {"mss_bytes": 1e308}}),
+        ("phase", {"cpu_span_s": 1e308, "cpu_idle_s": -1e308}),
+        ("clock", {"rate_ppm": 1e308, "rate_bound_ppm": 1e308}),
+    ],
+)
+def test_no_figure_is_beyond_measure(
+    kind: str, changes: Json, whole: tuple[Path, Run], tmp_path: Path
+) -> None:
+    write_records(tmp_path, [r | changes if r["type"] == kind else r for r in rich_records()])
+    with pytest.raises(ConfigurationError, match="is damaged"):
+        gather(whole[1], tmp_path)
+
+
+def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no JSON can be made of that"):
+        RunDirectory(tmp_path / "new").write_summary({"mean": float("inf")})
+    assert not (tmp_path / "new" / SUMMARY).exists()
+
+
+def test_a_summary_made_again_can_be_read(whole: tuple[Path, Run], tmp_path: Path) -> None:
+    """JSON has no infinity, and a quotient of two good figures may be beyond a float."""
+    short = TCP_SIDE | {"measures": {"mss_bytes": 1e-300}, "window_payload_bytes": 10**9}
+    write_records(tmp_path, [r | short if r["type"] == "flow" else r for r in rich_records()])
+    again = gather(whole[1], tmp_path).finish(about(), [])
+    RunDirectory(tmp_path / "again").write_summary(again)
+    (entry,) = load_summary(tmp_path / "again")["trials"]
+    assert entry["offered_load"] is None
+
+
+@pytest.mark.parametrize("kind", ["hello", "zzz"])
+@pytest.mark.parametrize("changes", [{"trial": [1]}, {"trial": 0, "repeat": {"a": 1}}])
+def test_a_trial_is_a_number_in_any_record(
+    kind: str, changes: Json, whole: tuple[Path, Run]
+) -> None:
+    """Of types, too, that have none, and of those that this version does not know."""
+    record = hello("node1", type=kind) | changes
+    with pytest.raises(DamagedRecord, match="this run has no trial"):
+        Expected(whole[1]).check(parse(json.dumps(record).encode()))
+
+
+@pytest.mark.parametrize("key", ["control", "key"])
+def test_a_hello_says_where_its_node_is(key: str) -> None:
+    record = {name: value for name, value in hello("node1").items() if name != key}
+    with pytest.raises(DamagedRecord, match=f"a hello record's `{key}`"):
+        parse(json.dumps(record).encode())
+
+
+@pytest.mark.parametrize("trials", [None, 0, "", {}, [{}]])
+def test_only_a_summary_without_trials_is_begun_only(trials: Any) -> None:
+    summary = {"trials": [], "exit_status": 3}
+    assert remake.is_begun_only(summary)
+    assert not remake.is_begun_only(summary | {"trials": trials})
+
+
 def test_a_line_has_a_limit() -> None:
     with pytest.raises(DamagedRecord, match="the line has"):
         parse(b" " * (LONGEST_LINE + 1))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["table", ESCAPE],
+        ["table", "x", ESCAPE],
+        ["plan", "conf/tree.yaml", "--set", f"{ESCAPE}=1"],
+        ["plan"],
+    ],
+)
+def test_an_error_shows_what_it_quotes(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Arguments, and the keys of a configuration."""
+    if words == ["plan"]:
+        file = tmp_path / "conf.yaml"
+        file.write_text(json.dumps({"switchbench": 1, ESCAPE: 1}))
+        words = ["plan", str(file)]
+    with suppress(SystemExit):
+        assert main(words) == 2
+    said = capsys.readouterr().err
+    assert r"\x1b[2J" in said
+    assert not OBEYED.search(said)
 
 
 def test_text_shows_as_what_it_is() -> None:

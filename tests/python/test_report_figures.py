@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from switchbench.report import figure as fig
 from switchbench.report.columns import PlanKey, Spans, Times
 from switchbench.report.data import Measured, plan_key
 from switchbench.report.figure import Figure, packed, unpacked
-from switchbench.report.figures import cpu, figures, heat, messages, scatter, series, skew
+from switchbench.report.figures import cpu, figures, heat, loss, messages, scatter, series, skew
 from switchbench.results import figures as words
 from switchbench.results.directory import CONFIGURATION, RECORDS, SUMMARY
 from switchbench.results.summary import schema
@@ -275,6 +277,19 @@ def test_places_of_loss_add_up(measured: Measured, drawn: dict[str, Figure]) -> 
     lost = sum(unpacked(t["x"]).sum() for t in one.data)
     assert lost == sum(plan["lost_frames"] or 0 for plan in measured.summary["plans"])
     assert lost > 0
+
+
+def test_a_stopped_repeat_lost_nothing_anywhere(measured: Measured) -> None:
+    summary = deepcopy(measured.summary)
+    stopped, *others = (entry for entry in summary["trials"] if entry["lost_frames"])
+    stopped["lost_frames"] = None
+    (one,) = (
+        figure
+        for figure in loss.figures(replace(measured, summary=summary))
+        if figure.name == "loss-by-place"
+    )
+    lost = sum(unpacked(t["x"]).sum() for t in one.data)
+    assert lost == sum(entry["lost_frames"] for entry in others)
 
 
 def test_loss_by_phase(measured: Measured, drawn: dict[str, Figure]) -> None:

@@ -62,6 +62,18 @@ def test_verdicts(measure: str, require: str, over: str, verdict: str, value: fl
     assert result["exit_status"] == {"accepted": 0, "refused": 1}[verdict]
 
 
+def test_no_flow_fails_for_a_window_of_the_testers() -> None:
+    records = pair_records()
+    (late,) = (r for r in records if r.get("side") == "destination" and r["dst"] == "node1:e0")
+    late["window_ns"] = 1_050_000_000
+    by_flow, by_port = judge(
+        records, clause("throughput", ">= 92"), clause("percent_of_line", ">= 94", "port")
+    )["expectations"]
+    for judged in (by_flow, by_port):
+        assert (judged["verdict"], judged["failed"]) == ("inconclusive", 0)
+    assert by_flow["unobserved"] == 1
+
+
 def test_the_worst_flow_is_named() -> None:
     (judged,) = judge(pair_records(), clause("lost_frames", "== 0"))["expectations"]
     assert judged["of"] == "node2:e0 -> node1:e0 in trial 0 pairs phase 0"

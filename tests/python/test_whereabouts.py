@@ -38,12 +38,17 @@ Record = dict[str, Any]
 ENDS = ("node1:e0", "node2:e0")
 
 
-def summary_of(*records: Record, transport: str = "dpdk") -> Record:
-    site = make_site()
+FULL_BPS = 11_200_000  # what 900 frames in a window of a second nearly fill
+
+
+def summary_of(
+    *records: Record, transport: str = "dpdk", state: str = "complete", line_bps: int = FULL_BPS
+) -> Record:
+    site = make_site(line_bps=line_bps)
     trial = make_trial(site, transport=transport, flows=1)
     summary = Summary(make_run(site, trial))
     heads = [hello("node1"), hello("node2")]
-    tails = [phase_record("node1"), phase_record("node2")]
+    tails = [phase_record("node1", state=state), phase_record("node2", state=state)]
     tails += [trial_record("node1"), trial_record("node2")]
     for line, record in enumerate([*heads, *records, *tails], 1):
         summary.feed(line, record)
@@ -123,8 +128,17 @@ def test_guests_frames_are_allowed_for() -> None:
     assert (found["network"], found["counted_in_network"], found["agree"]) == (10, 50, False)
 
 
+@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+@pytest.mark.parametrize("state", ["stopped", "flooded"])
+def test_what_was_under_way_at_a_stop_is_not_lost(state: str, transport: str) -> None:
+    found = summary_of(*frames(900, sent(), received(900)), transport=transport, state=state)
+    assert found["lost_frames"] is None
+    assert found["whereabouts"]["counted_in_network"] == 100
+    assert found["whereabouts"]["network"] is None
+
+
 def test_what_other_traffic_displaced_is_not_the_networks() -> None:
-    """A foreign frame takes the time of one of ours at the most, or of several that are smaller."""
+    """A foreign frame takes the time of one of ours at the most."""
     busy = received(900, hardware_received=5900, foreign=5000)
     found = summary_of(*frames(900, sent(), busy))["whereabouts"]
     assert (found["other_traffic"], found["network"], found["receiver_host"]) == (100, 0, 0)
@@ -134,10 +148,18 @@ def test_what_other_traffic_displaced_is_not_the_networks() -> None:
     assert found["agree"] is True
 
 
+def test_other_traffic_that_fits_beside_the_load_displaces_nothing() -> None:
+    little = frames(900, sent(), received(900, hardware_received=930, foreign=30))
+    for record in little[:2]:  # of small frames, for which a foreign one is long
+        record |= {"frame_bytes": 64_000, "window_frame_bytes": 57_600}
+    found = summary_of(*little)["whereabouts"]
+    assert (found["other_traffic"], found["network"]) == (0, 100)
+
+
 def test_a_loss_that_counters_do_not_see_is_a_contradiction() -> None:
     """As many frames came that nobody knew as are missing: all that was sent has arrived."""
     unknown = received(975, hardware_received=1000, foreign=25)
-    site = make_site()
+    site = make_site(line_bps=FULL_BPS)
     summary = Summary(make_run(site, make_trial(site, flows=1)))
     tails = [made(node) for node in ("node1", "node2") for made in (phase_record, trial_record)]
     for line, record in enumerate([*frames(975, sent(guest_sent=30), unknown), *tails], 1):
@@ -150,6 +172,16 @@ def test_a_loss_that_counters_do_not_see_is_a_contradiction() -> None:
         "trial 0 pairs phase 0: 25 frames are lost by the flows' counts, 0 in the network by the "
         "ports' counters"
     )
+
+
+@pytest.mark.parametrize(("count", "at"), [(3, "node2:e0"), (25, "node1:e0")])
+def test_equal_numbers_may_be_so_by_chance(count: int, at: str) -> None:
+    """A few neighbour solicitations, or as many frames as are missing at another port."""
+    records = frames(1000 - count, sent(guest_sent=count), received(1000 - count))
+    for port in records[2:]:
+        came = count if port["port"] == at else 0
+        port |= {"foreign": came, "hardware_received": (port["received_frames"] or 0) + came}
+    assert summary_of(*records)["whereabouts"]["agree"] is True
 
 
 def test_what_came_besides_is_no_contradiction() -> None:
@@ -166,7 +198,7 @@ def test_what_came_besides_is_no_contradiction() -> None:
 
 
 def test_other_traffic_is_said_with_what_it_may_have_cost() -> None:
-    site = make_site()
+    site = make_site(line_bps=FULL_BPS)
     summary = Summary(make_run(site, make_trial(site, flows=1)))
     busy = received(900, hardware_received=5900, foreign=5000)
     tails = [made(node) for node in ("node1", "node2") for made in (phase_record, trial_record)]

@@ -214,7 +214,8 @@ def test_a_signal_ends_a_run_in_order(
 
 
 def test_a_second_run_on_a_lab_is_refused(topology: Path, tmp_path: Path) -> None:
-    with underway.started(tmp_path / "first", configuration(topology, "dpdk")) as first:
+    long = configuration(topology, "dpdk", window="4s")  # two commands start meanwhile
+    with underway.started(tmp_path / "first", long) as first:
         first.wait_for_load()
         (tmp_path / "second").mkdir()
         second = runs.run(tmp_path / "second", configuration(topology, "tcp"))

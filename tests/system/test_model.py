@@ -246,7 +246,7 @@ def test_a_trial_whose_switch_died_is_not_complete(tmp_path: Path) -> None:
         os.kill(_switch_of(name), signal.SIGKILL)
         result = run.end()
     assert result.status == 3
-    assert f"the switch switch of lab {name} has ended" in result.errors
+    assert f"module switch of lab {name}, a modelled switch, has ended" in result.errors
     assert [trial["state"] for trial in result.summary["trials"]] != ["complete"]
     assert result.summary["status"] != "complete"
     assert labkit.leftovers() == []

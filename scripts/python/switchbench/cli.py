@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Sequence
 from keyword import iskeyword
 from types import ModuleType
+from typing import NoReturn
 
 from . import __version__
 from .errors import SwitchbenchError
+from .text import printable
 
 # Modules of `commands`, in the order of --help. Each has add_parser(subparsers), which also says
 # by set_defaults(main=main) what runs: main(args) -> exit status.
@@ -72,9 +74,16 @@ def _wanted(words: Sequence[str]) -> Sequence[str]:
     return (first,) if first in COMMANDS else COMMANDS
 
 
+class _Parser(argparse.ArgumentParser):
+    """Arguments are quoted in errors, as a terminal can show them."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     """The parser with these commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="switchbench",
         description=DESCRIPTION,
         epilog=EXAMPLES,

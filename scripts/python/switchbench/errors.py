@@ -4,11 +4,17 @@ failed, 2 bad configuration, 3 the run could not be completed, 4 a clause inconc
 
 from __future__ import annotations
 
+from .text import printable
+
 
 class SwitchbenchError(Exception):
     """One sentence for a person: what, where, what to do. Printed once, by the command."""
 
     status = 3
+
+    def __str__(self) -> str:
+        """With escapes for what a terminal would obey: files, arguments and nodes are quoted."""
+        return str(printable(super().__str__(), keep="\n"))
 
 
 class ConfigurationError(SwitchbenchError):

@@ -26,7 +26,7 @@ def is_begun_only(summary: Mapping[str, Any]) -> bool:
     """Whether this is a summary that the run's command had no time or no room to write whole. What
     was imported from other programs has no trials of ours."""
     ours = not summary.get("imported")
-    return ours and not summary["trials"] and summary["exit_status"] != REFUSED_RUN
+    return ours and summary["trials"] == [] and summary["exit_status"] != REFUSED_RUN
 
 
 def remade(
@@ -38,8 +38,12 @@ def remade(
     refused = summary["exit_status"] == REFUSED_RUN
     try:
         return gather(run, directory).finish(summary["run"], faults, refused)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (
+        *(ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError),
+        OSError,  # pyarrow's, of a file without sense
+    ) as error:
+        why = " ".join(str(error).split())
         raise ConfigurationError(
-            f"{directory / RECORDS} does not fit {CONFIGURATION}: {type(error).__name__} {error}; "
+            f"{directory / RECORDS} does not fit {CONFIGURATION}: {type(error).__name__} {why}; "
             "one of them is damaged or from elsewhere"
         ) from None

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from .. import bounded
 from ..errors import ConfigurationError
 from ..lab import commands
 from .common import add_command
@@ -64,7 +65,11 @@ def _up(args: argparse.Namespace) -> int:
         key, equals, value = assignment.partition("=")
         if not equals:
             raise ConfigurationError(f"--set {assignment}: is not KEY=VALUE")
-        overrides[key] = yaml.safe_load(value)
+        try:
+            overrides[key] = yaml.load(value, Loader=bounded.Loader)
+        except (ValueError, yaml.YAMLError) as error:
+            why = " ".join(str(error).split())
+            raise ConfigurationError(f"--set {key}: is not YAML: {why}") from None
     commands.up(sys.stdout, args.topology, args.name, overrides)
     return 0
 

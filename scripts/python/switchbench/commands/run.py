@@ -10,7 +10,6 @@ import secrets
 import shlex
 import sys
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -182,8 +181,10 @@ def _summarize(run: Run, place: _Place, about: dict[str, Any], outcome: Outcome)
         place.directory.write_summary(result)
     except SwitchbenchError as error:  # the disk is full: its reason may still have room
         outcome.fail(error)
-        with suppress(OSError):
+        try:
             place.directory.end_in_place(Summary(run).finish(about, outcome.faults))
+        except (OSError, SwitchbenchError) as second:
+            outcome.fail(RunError(str(second)))
     return result
 
 

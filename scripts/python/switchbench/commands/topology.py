@@ -16,6 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from .. import bounded
 from ..errors import ConfigurationError
 from ..fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
 from ..fabric.drawing import draw
@@ -95,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
 def _prices(path: Path) -> Prices:
     """The price table; ConfigurationError with what is wrong in it."""
     try:
-        keys = yaml.safe_load(path.read_text(encoding="utf-8"))
+        keys = bounded.load(path)
         if not isinstance(keys, dict):
             raise ConfigurationError(
                 f"{path}: is no price table: it has keys, as `switches: {{8: 90, 24: 300}}`"
@@ -103,12 +104,12 @@ def _prices(path: Path) -> Prices:
         file = _PriceFile.model_validate(keys)
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"] if part != "[key]")
         raise ConfigurationError(f"{path}: {key}: {first['msg'].lower()}") from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
     return Prices(file.nic, file.cable, file.switches)
 
 

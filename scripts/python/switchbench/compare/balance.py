@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from .. import bounded
 from ..config.quantities import FLOPS, STREAMING
 from ..errors import ConfigurationError
 from ..results import figures
@@ -292,7 +293,7 @@ def _refuse_gaps(kind: str, compute: Sequence[Compute], names: Sequence[str]) ->
 
 def _of_file(file: Path, names: Sequence[str]) -> Iterator[tuple[str, str, float]]:
     try:
-        loaded = yaml.safe_load(file.read_text("utf-8"))
+        loaded = bounded.load(file)
     except (OSError, ValueError, yaml.YAMLError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise ConfigurationError(f"{file} can't be read: {reason}") from error

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from .. import bounded
 from ..errors import ConfigurationError
 from ..report.data import Measured
 from ..results import figures
@@ -145,7 +146,7 @@ def _read(name: str, directory: Path) -> Subject:
 
 def _configuration(measured: Measured) -> Entry:
     try:
-        loaded = yaml.safe_load((measured.directory / CONFIGURATION).read_text("utf-8"))
+        loaded = bounded.load(measured.directory / CONFIGURATION)
         if isinstance(loaded, dict):
             return loaded
         reason = "is no mapping"

@@ -36,12 +36,10 @@ def validate_value(
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems = [
-            (document.mark(place(item["loc"])).line, place(item["loc"]), _sentence(model, item))
-            for item in error.errors(include_url=False)
-        ]
-    _, where, text = min(problems, key=lambda problem: problem[0])
-    raise document.problem(where, text)
+        first = min(
+            error.errors(include_url=False), key=lambda item: document.mark(place(item["loc"])).line
+        )
+    raise document.problem(place(first["loc"]), _sentence(model, first))
 
 
 def known_keys(model: type[BaseModel]) -> list[str]:

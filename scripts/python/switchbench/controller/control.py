@@ -13,11 +13,13 @@ from __future__ import annotations
 import secrets
 import time
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nacl.exceptions import CryptoError
 from nacl.public import PublicKey, SealedBox
 
 from ..documents import KEY_BYTES, PROTOCOL, peers_document, to_yaml
@@ -30,6 +32,7 @@ from ..results.expected import Expected
 from ..results.record_forms import DamagedRecord, Record, parse
 from ..results.summary import Summary
 from ..results.switch_counters import AFTER, BEFORE, read_counters
+from ..text import printable
 from .heart import Heart
 from .interrupt import Interrupt
 from .node import Node
@@ -40,6 +43,7 @@ HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
 READY_SLACK_S = 30.0
 SILENCE_SLACK_S = 30.0
 QUIT_TIMEOUT_S = 20.0
+AGREE_TIMEOUT_S = 1.0  # for other nodes to say whom they miss
 STOP_TIMEOUT_S = 5.0  # for what was measured to be written
 SIGNAL_TIMEOUT_S = 2.0
 REAP_TIMEOUT_S = 1.0
@@ -87,6 +91,10 @@ class LostError(RunError):
         self.nodes = dict(nodes)
 
 
+class MissedError(LostError):
+    """A node that another one waited for in vain."""
+
+
 class Controller:
     """Runs one run, once."""
 
@@ -107,6 +115,7 @@ class Controller:
         self._opened: list[Record] = []  # `port-open` records
         self._unreachable: list[Record] = []
         self._outcome = Outcome()
+        self._missing: dict[str, Record] = {}  # by the node that says who is missing
         self._missed: Node | None = None  # by the others, which ended the run
         self._ending = False
         self._has_begun = False  # all have met in the first barrier
@@ -158,6 +167,9 @@ class Controller:
             self._measure(talk)
             self._read_switch(AFTER)
             self._dismiss(talk)
+        except MissedError:
+            self._ending = True
+            self._note(self._most_missed(pump))
         except SwitchbenchError as error:
             self._note(error)
         finally:
@@ -246,8 +258,7 @@ class Controller:
             return
         kind = record["type"]
         self._keep(self._samples if kind == "samples" else self._records, line)
-        node.heard_s = time.monotonic()
-        node.said[kind] = record
+        node.hear(record)
         if kind == "port-open" and not self._has_begun:
             self._opened.append(record)
         elif kind == "unreachable":
@@ -257,7 +268,9 @@ class Controller:
         elif kind == "error":
             self._fault(_error_of(node, record))
         elif kind == "missing":
-            self._fault(self._missing_of(record))
+            self._missing.setdefault(node.name, record)
+            if not self._ending:
+                raise self._missing_of(record)
         try:
             if self._so_far is not None:
                 self._so_far.feed(0, record)
@@ -266,7 +279,7 @@ class Controller:
             self._fault(RunError(f"{node.place} contradicts its own records: {error}"))
 
     def _take_log(self, node: Node, line: bytes) -> None:
-        text = line.decode(errors="replace").rstrip()
+        text = printable(line.decode(errors="replace").rstrip())
         if text:
             node.last_words.append(text)
         self._keep(self._log, f"{node.name}: {text}\n".encode())
@@ -283,17 +296,31 @@ class Controller:
                 raise
             self._note(error)
 
+    def _most_missed(self, pump: Pump) -> SwitchbenchError:
+        """A node that is cut off misses the others, as they miss it: two that agree are right."""
+        deadline = time.monotonic() + AGREE_TIMEOUT_S
+        while True:
+            names = Counter(str(record.get("who")) for record in self._missing.values())
+            [(who, count)] = names.most_common(1)
+            if count > 1 or len(self._missing) == len(self._nodes):
+                break
+            if not pump.speaking or time.monotonic() > deadline:
+                break
+            pump.turn()
+        said = next(record for record in self._missing.values() if record.get("who") == who)
+        return self._missing_of(said)
+
     def _missing_of(self, record: Record) -> SwitchbenchError:
         who = record.get("who")
         node = next((node for node in self._nodes if node.name == who), None)
         place = node.place if node else str(who)
         text = record.get("text") or f"did not reach barrier {record.get('barrier')}"
-        if not self._ending:
-            self._missed = node
+        self._missed = node
         said = text.removeprefix(f"{who} ")
         if node is None or record.get("status") == 2:
             return _error(f"{place} {said}", record)
-        return LostError(f"{place} {said}", {node.name: said})
+        kind = LostError if record.get("gave_up") else MissedError
+        return kind(f"{place} {said}", {node.name: said})
 
     def _fault(self, error: SwitchbenchError) -> None:
         """While the nodes are being ended, what they say is a consequence, not a cause."""
@@ -343,6 +370,8 @@ class _Talk:
                 for node in self._nodes:
                     node.end_input()  # traffic stops before anybody asks why
                 why = self._reap(gone)
+                if self._place is not None:
+                    self._place.check()  # a node may end because its switch did
                 raise LostError(f"{gone.place} {why}", {gone.name: why})
             oldest_s = time.monotonic() - limit_s
             late = [node for node in left if max(begin_s, node.heard_s) < oldest_s]
@@ -378,16 +407,16 @@ class _Talk:
 
 def peers(hellos: Sequence[Record], key: bytes) -> dict[str, Any]:
     """The `peers` document: where all are, and the run's key for each alone to read."""
-    addresses = [str(hello["control"]) for hello in hellos]
+    addresses = [hello["control"] for hello in hellos]
     return peers_document(addresses, [_sealed(hello, key) for hello in hellos])
 
 
 def _sealed(hello: Record, key: bytes) -> str:
     try:
-        public = PublicKey(b64decode(hello["key"]))
-    except (KeyError, TypeError, ValueError) as error:
+        sealed = SealedBox(PublicKey(b64decode(hello["key"]))).encrypt(key)
+    except (CryptoError, ValueError) as error:
         raise RunError(f"{hello['node']} sent no usable key: {error}") from error
-    return b64encode(SealedBox(public).encrypt(key)).decode()
+    return b64encode(sealed).decode()
 
 
 def check_versions(hellos: Iterable[Record]) -> None:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections import deque
 from threading import Lock
 
 from ..launch.base import FarProcess
 from ..model import Process
-from ..results.record_forms import LONGEST_LINE, Record
+from ..results.record_forms import LONGEST_LINE, TYPES, Record
 
 _CHUNK = 1 << 16
 _LAST_WORDS = 5  # lines of its log that are shown when it dies
@@ -34,7 +35,7 @@ class Node:
         self.log = popen.stderr
         for pipe in (self.input, self.output, self.log):
             os.set_blocking(pipe.fileno(), False)
-        self.said: dict[str, Record] = {}  # the last record of each type
+        self.said: dict[str, Record] = {}  # the last record of each known type
         self.trials_ended = 0
         self.heard_s = 0.0  # when it last wrote a record (monotonic)
         self.signalled = False  # by us: how it ended then says nothing of why
@@ -74,6 +75,12 @@ class Node:
         with self._lock:
             self._beat = text
             self._write()
+
+    def hear(self, record: Record) -> None:
+        """Takes a record of it. Of types that nobody knows it may write any number."""
+        self.heard_s = time.monotonic()
+        if record["type"] in TYPES:
+            self.said[record["type"]] = record
 
     def flush(self) -> None:
         """Writes what the pipe takes now."""

@@ -262,7 +262,9 @@ def _say(lab: str, topology: Topology, word: str) -> None:
         except OSError:  # nobody reads commands
             said = files.log.read_text(errors="replace").splitlines() if files.log.exists() else []
             words = f"; its last words: {said[-1]}" if said else ""
-            raise LabError(f"the switch {module} of lab {lab} has ended{words}") from None
+            raise LabError(
+                f"module {module} of lab {lab}, a modelled switch, has ended{words}"
+            ) from None
         try:
             os.write(pipe, f"{word}\n".encode() if word else b"")
         finally:

@@ -16,15 +16,15 @@ from typing import Any
 
 import yaml
 
-from ..compile import compile_run
-from ..config import Request, read
+from .. import bounded
 from ..config.order import Names
 from ..errors import ConfigurationError, SwitchbenchError
 from ..model import Port
+from ..remake import remade, run_of
 from ..results.bottleneck import group_of_port
 from ..results.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary, read_json
 from ..results.measures import UNSETTLED
-from ..results.summary import NOT_ENDED, gather
+from ..results.summary import NOT_ENDED
 from .columns import Columns, PlanKey
 from .known import fitted
 
@@ -130,8 +130,8 @@ def _of_another_form(directory: Path) -> Entry | None:
 
 def _again(directory: Path, summary: Entry, faults: list[str]) -> Entry:
     """Of the records; what was wrong with the summary makes the run a partial one."""
-    run = compile_run(read(Request(directory / CONFIGURATION)))
-    return gather(run, directory).finish(summary.get("run", _about(directory)), faults)
+    known = {"run": summary.get("run", _about(directory)), "faults": faults, "exit_status": 0}
+    return remade(run_of(directory), directory, known, ended=False)
 
 
 def _about(directory: Path) -> Entry:
@@ -174,7 +174,7 @@ def _modules(directory: Path, summary: Entry) -> dict[str, str]:
 
 def _groups(directory: Path, ports: list[str]) -> dict[str, str]:
     try:
-        effective = yaml.safe_load((directory / CONFIGURATION).read_text("utf-8"))
+        effective = bounded.load(directory / CONFIGURATION)
         groups = effective["site"]["groups"]
         names = Names([Port(port, port.partition(":")[0], "", (), {}) for port in ports])
         members = {

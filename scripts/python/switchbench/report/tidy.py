@@ -25,7 +25,7 @@ from ..errors import ConfigurationError, RunError
 from ..results import figures, measures
 from ..results.directory import RECORDS, SUMMARY
 from ..results.latency import NS_PER_US, PINGPONG, ROUND_TRIP
-from ..results.record_forms import printable
+from ..text import printable
 from .definitions import definition
 from .table import at
 

@@ -44,9 +44,10 @@ def windows_above_line(
     """A sentence for each way and cause: the port that is the furthest above its line, and how many
     more there are. `lines`: rates by port."""
     queue = site.queue_bytes or 0
+    every = m.port_shares(result.flows, dict(lines), every=True)
     for words, end, waiting, shares in (
-        ("delivered to it", "dst", 0, result.shares.destination),
-        ("delivered from it", "src", queue, result.shares.source),
+        ("delivered to it", "dst", 0, every.destination),
+        ("delivered from it", "src", queue, every.source),
     ):
         causes: dict[str, list[_Excess]] = {}
         for found in _above(result, end, waiting, lines, shares):

@@ -31,7 +31,7 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from ..errors import ConfigurationError, RunError
-from .record_forms import printable
+from ..text import printable
 
 CONFIGURATION = "configuration.yaml"
 RECORDS = "records.ndjson"
@@ -43,7 +43,7 @@ CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
 
 SCHEMA = "switchbench-summary/1"
-_ROOM_BYTES = 1 << 16  # a summary without trials is much smaller, unless there are many nodes
+_ROOM_BYTES = 1 << 16  # for sentences on why a run ended
 
 
 class _RunForm(TypedDict):
@@ -104,16 +104,18 @@ class RunDirectory:
 
     def begin_summary(self, summary: Mapping[str, Any]) -> None:
         """The summary of a run that has not ended, with room behind it for why it ended."""
-        replace_bytes(self.path / SUMMARY, _json(summary).ljust(_ROOM_BYTES))
+        content = _json(summary)
+        replace_bytes(self.path / SUMMARY, content.ljust(len(content) + _ROOM_BYTES))
 
     def end_in_place(self, summary: Mapping[str, Any]) -> None:
         """Where the disk is too full for a summary: one without trials, in the first one's room."""
         file = self.path / SUMMARY
         content = _json(summary)
         room = file.stat().st_size
-        if len(content) <= room:
-            with file.open("r+b") as begun:
-                begun.write(content.ljust(room))
+        if len(content) > room:
+            raise RunError(f"{file} has no room for why the run ended, and says that it has not")
+        with file.open("r+b") as begun:
+            begun.write(content.ljust(room))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Writes the summary whole or not at all."""
@@ -242,7 +244,11 @@ def replace_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+    try:
+        text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise RunError(f"no JSON can be made of that: {error}") from None
+    return (text + "\n").encode()
 
 
 def replace_bytes(path: Path, content: bytes) -> None:

@@ -98,14 +98,13 @@ def throughput(flows: list[Flow], shares: m.PortShares) -> dict[str, Any]:
     rates = [None if flow.window_off else rate for flow, rate in zip(flows, every, strict=True)]
     known = [(rate, flow) for rate, flow in zip(rates, flows, strict=True) if rate is not None]
     slowest = min(known, key=lambda pair: (pair[0], -_ended_ns(pair[1])))[1] if known else None
-    off = [flow for flow in flows if flow.window_off]
-    received = _without(shares.destination, {flow.dst for flow in off})
+    received = shares.destination.values()
 
     def mega(bps: float | None) -> float | None:
         return None if bps is None else bps / m.MEGA
 
     return {
-        "offered_load": m.mean(_without(shares.offered, {flow.src for flow in off})),
+        "offered_load": m.mean(shares.offered.values()),
         "throughput": {
             "layer": "payload",
             "unit": "Mbit/s",
@@ -118,10 +117,6 @@ def throughput(flows: list[Flow], shares: m.PortShares) -> dict[str, Any]:
         },
         "slowest": None if slowest is None else {"src": slowest.src, "dst": slowest.dst},
     }
-
-
-def _without(shares: dict[str, float | None], ports: set[str]) -> list[float | None]:
-    return [percent for port, percent in shares.items() if port not in ports]
 
 
 def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, Any]:

@@ -34,7 +34,8 @@ class Expected:
 
     def _check_trial(self, record: Record) -> None:
         number, repeat = record["trial"], record.get("repeat") or 0
-        trial = self._trials.get((number, repeat))
+        numbers = isinstance(number, int) and isinstance(repeat, int)  # some types have no form
+        trial = self._trials.get((number, repeat)) if numbers else None
         if trial is None:
             raise DamagedRecord(f"this run has no trial {number}, repeat {repeat}")
         network = record.get("network")  # some types have none; then it is no text, perhaps

@@ -24,7 +24,8 @@ from .whereabouts import not_in_network
 
 SLOW = 0.8  # a port is slow that takes less than this, and gives less, of what was intended
 CLEAN = 0.002  # a load that loses a smaller one is carried
-COLLAPSED = 0.8  # of what a smaller load got through
+COLLAPSED = 0.8  # of what a smaller load got through that was carried
+HALVED = 0.55  # of what a smaller load got through, whatever that lost
 STEP = 1.1  # a load is larger than another, and not the same one with noise, by this factor
 MOST_FLOWS = 100  # named in a phase, for each kind; the rest is one finding without a flow
 
@@ -186,15 +187,21 @@ class FindingTable:
         self._reach: dict[str, _Reach] = {}  # by transport
         self._unfinished: list[Finding] = []
 
-    def add(self, result: m.PhaseResult, phase: PhaseRecords, lines: Mapping[str, int]) -> None:
-        """Takes one measured phase; `lines`: line rates by port."""
+    def add(
+        self,
+        result: m.PhaseResult,
+        phase: PhaseRecords,
+        lines: Mapping[str, int],
+        displaced: Mapping[str, int],
+    ) -> None:
+        """Takes one measured phase. By port, `lines`: line rates; `displaced`: displaced_frames."""
         if result.entry["transport"] not in FRAME_TRANSPORTS:
             self._unfinished += _unfinished(result)
             return
         losses = {(flow.src, flow.dst): m.lost_frames(flow) for flow in result.flows}
         lost = {pair: count for pair, count in losses.items() if count}
         astray = _Astray(phase, losses)
-        elsewhere = not_in_network(phase, min(result.frame_bytes))
+        elsewhere = not_in_network(phase, displaced)
         point = _point(result, astray.less(lost), elsewhere, lines)
         point.flows = array("Q", map(self._number, result.flows))
         point.lowest = {
@@ -293,16 +300,16 @@ class FindingTable:
         it is in a group or between two."""
         if not point.overloaded:
             return []
-        smaller = [
-            other.delivered_bps
-            for other in self._points
-            if other.lost_share < CLEAN and point.is_larger_than(other)
-        ]
-        if not smaller:
-            return []
+        smaller = [other for other in self._points if point.is_larger_than(other)]
+        carried = [other.delivered_bps for other in smaller if other.lost_share < CLEAN]
         lost = sum(point.lost.values())
-        if point.delivered_bps < COLLAPSED * max(smaller):
+        if point.delivered_bps < max(
+            COLLAPSED * max(carried, default=0.0),
+            HALVED * max((other.delivered_bps for other in smaller), default=0.0),
+        ):
             return [_finding(point, "collapse", lost)]
+        if not carried:
+            return []
         places = locate(point.shares, [other.shares for other in self._points])
         return [
             _finding(point, "trunk" if len(groups) > 1 else "module-capacity", n, groups=groups)
@@ -369,7 +376,7 @@ def _point(
         started=entry["started"],
         lowest={},
         flows=array("Q"),
-        intended_bps=m.total(map(_intended_bps, result.flows)) or 0.0,
+        intended_bps=m.total(map(m.intended_line_bps, result.flows)) or 0.0,
         offered_bps=m.total(offered) or 0.0,
         delivered_bps=m.total(m.delivered_line_bps(flow) for flow in result.flows) or 0.0,
         shares=Shares(),
@@ -469,15 +476,6 @@ def _finding(point: _Point, kind: str, count: int, **whose: Any) -> Finding:
         "transport": point.transport,
     }
     return Finding(kind, count, **of_point, **whose)
-
-
-def _intended_bps(flow: Flow) -> float | None:
-    """What the load asked for: as much more than was offered as frames were intended."""
-    offered = m.offered_line_bps(flow)
-    if offered is None or flow.source is None:
-        return None
-    sent = _sent(flow)
-    return offered * (flow.source.intended or sent) / sent if sent else offered
 
 
 def _sent(flow: Flow) -> int:

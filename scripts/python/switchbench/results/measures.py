@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +141,15 @@ def offered_line_bps(flow: Flow) -> float | None:
     return None if side is None else per_second(line_bits(flow, side.window), side.window_ns)
 
 
+def intended_line_bps(flow: Flow) -> float | None:
+    """What the load asked for: as much more than was offered as frames were intended."""
+    offered = offered_line_bps(flow)
+    if offered is None or flow.source is None:
+        return None
+    sent = flow.source.whole.frames
+    return offered * (flow.source.intended or sent) / sent if sent else offered
+
+
 # Phases in which frames were still in flight when they were stopped: none of them counts as lost.
 UNSETTLED = ("flooded", "stopped")
 
@@ -205,8 +214,9 @@ class PortShares:
     offered: dict[str, float | None]  # of flows that the port generates
 
 
-def port_shares(flows: list[Flow], line_bps: dict[str, int]) -> PortShares:
-    """Percent of each port's own line rate; None where the line rate is unknown."""
+def port_shares(flows: list[Flow], line_bps: dict[str, int], every: bool = False) -> PortShares:
+    """Percent of each port's own line rate; None where that is unknown, or a flow's rate. `every`:
+    rates in windows that were not as agreed, too."""
 
     def percent(rates: dict[str, float | None]) -> dict[str, float | None]:
         shares: dict[str, float | None] = {}
@@ -215,12 +225,15 @@ def port_shares(flows: list[Flow], line_bps: dict[str, int]) -> PortShares:
             shares[port] = 100.0 * rate / line if rate is not None and line else None
         return shares
 
-    delivered = [delivered_line_bps(flow) for flow in flows]
+    def known(of: Callable[[Flow], float | None], some: list[Flow]) -> list[float | None]:
+        return [None if flow.window_off and not every else of(flow) for flow in some]
+
+    delivered = known(delivered_line_bps, flows)
     made = [flow for flow in flows if flow.source is None or flow.source.role == "generate"]
     return PortShares(
         source=percent(sum_by_port(flows, "src", delivered)),
         destination=percent(sum_by_port(flows, "dst", delivered)),
-        offered=percent(sum_by_port(made, "src", map(offered_line_bps, made))),
+        offered=percent(sum_by_port(made, "src", known(offered_line_bps, made))),
     )
 
 

@@ -4,13 +4,12 @@ from the load (doc/measures.md, "Where it went missing")."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from . import figures
 from .measures import PhaseResult
 from .records import PhaseRecords
-from .whereabouts import displaced_frames
 
 # A switch's own frames (LLDP, spanning tree) and neighbours' discovery stay below these.
 NOTABLE_FRAMES = 100
@@ -46,9 +45,8 @@ class OtherTraffic:
         """None yet."""
         self._ports: dict[str, _Port] = {}
 
-    def add(self, result: PhaseResult, phase: PhaseRecords) -> None:
-        """Takes one measured phase."""
-        displaced = displaced_frames(phase, min(result.frame_bytes))
+    def add(self, result: PhaseResult, phase: PhaseRecords, displaced: Mapping[str, int]) -> None:
+        """Takes one measured phase; `displaced`: displaced_frames of whereabouts, by port."""
         for name, port in phase.ports.items():
             frames = port.foreign or 0
             notable = max(NOTABLE_FRAMES, NOTABLE_SHARE * (port.received_frames or 0))

@@ -108,7 +108,8 @@ class PortTable:
     def _shared(self, result: PhaseResult) -> set[str]:
         """Ports of the phase whose flows all go between groups, where most flows between the same
         two fall behind: what is between them holds these back, for all that is known."""
-        rates = {(flow.src, flow.dst): delivered_line_bps(flow) for flow in result.flows}
+        flows = [flow for flow in result.flows if not flow.window_off]
+        rates = {(flow.src, flow.dst): delivered_line_bps(flow) for flow in flows}
         middle = median(rates.values()) or 0.0
         behind: dict[tuple[str, ...], list[bool]] = {}
         paths: dict[str, set[tuple[str, ...]]] = {}

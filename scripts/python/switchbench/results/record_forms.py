@@ -12,22 +12,25 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from ..errors import ConfigurationError
+from ..text import printable
 
 Record = dict[str, Any]  # as one of the forms below has it
 
 LONGEST_LINE = 1 << 16  # bytes; nodes write 1,000 at the most, imported figures some more
 _MOST = (1 << 63) - 1
+_GREATEST = 1e15  # of figures: products of a few of them stay finite
 
 Count = Annotated[int, Field(ge=0, le=_MOST)]
 Whole = Annotated[int, Field(ge=-_MOST, le=_MOST)]
 Number = Annotated[int, Field(ge=0, lt=1 << 31)]  # of a trial
 REPEATS = 1 << 16
 Repeat = Annotated[int, Field(ge=0, lt=REPEATS)]
+Figure = Annotated[float, Field(ge=-_GREATEST, le=_GREATEST)]
 Phase = Annotated[int, Field(ge=-1, lt=1 << 31)]  # -1: the probe
 Name = Annotated[str, Field(max_length=256)]
 Text = Annotated[str, Field(max_length=4096)]
@@ -40,7 +43,7 @@ Displaced = Annotated[str, Field(pattern=r"^(?:-?\d{1,2}:\d{1,18}(?: |$))*$")]
 
 MaybeCount = Count | None
 MaybeWhole = Whole | None
-MaybeFigure = FiniteFloat | None
+MaybeFigure = Figure | None
 MaybeText = Text | None
 
 
@@ -69,8 +72,8 @@ class Hello(Said):
     version: NotRequired[MaybeText]
     host: NotRequired[MaybeText]
     boot: NotRequired[MaybeText]
-    control: NotRequired[Text]
-    key: NotRequired[Text]
+    control: Text
+    key: Text
     cpus: NotRequired[MaybeCount]
     workers: NotRequired[MaybeCount]
     worker: NotRequired[MaybeText]
@@ -140,7 +143,7 @@ class Flow(_OfNetwork):
     forged: NotRequired[MaybeCount]
     corrupted: NotRequired[MaybeCount]
     last_run_ns: NotRequired[MaybeWhole]
-    measures: NotRequired[dict[Name, FiniteFloat] | None]
+    measures: NotRequired[dict[Name, Figure] | None]
 
 
 class Port(_OfNetwork):
@@ -209,13 +212,13 @@ class Execution(_OfNetwork):
 
 
 _Span = Annotated[tuple[Name, list[Count]], Field(strict=False)]
-_Rate = Annotated[tuple[Name, FiniteFloat | None, FiniteFloat | None], Field(strict=False)]
+_Rate = Annotated[tuple[Name, Figure | None, Figure | None], Field(strict=False)]
 
 
 class Interim(_OfNetwork):
     dst: Name
-    from_ms: FiniteFloat
-    at_ms: list[FiniteFloat]
+    from_ms: Figure
+    at_ms: list[Figure]
     flows: list[_Span]
 
 
@@ -268,7 +271,7 @@ class _Computed(TypedDict):
 
 
 class Compute(_OfPhase):
-    share: FiniteFloat
+    share: Figure
     alone: _Computed
     beside: _Computed
 
@@ -338,6 +341,7 @@ _FORMS: dict[str, Any] = {
     "bye": Bye,
     "samples": Samples,
 }
+TYPES = frozenset(_FORMS)  # that this version knows
 for _form in (*_FORMS.values(), _Computed):
     _form.__pydantic_config__ = ConfigDict(strict=True, extra="allow")
 
@@ -367,24 +371,6 @@ def parse(line: bytes) -> Record:
     except ValidationError as error:
         raise DamagedRecord(_sentence(record["type"], error)) from None
     return checked
-
-
-def printable(value: Any, keep: str = "") -> Any:
-    """The same with escapes for all characters that a terminal would obey, or not show; of keys,
-    too. `keep`: of these the ones that stay."""
-    if isinstance(value, str):
-        if value.isprintable():
-            return value
-        return "".join(c if c.isprintable() or c in keep else _escaped(c) for c in value)
-    if isinstance(value, dict):
-        return {printable(key): printable(item, keep) for key, item in value.items()}
-    if isinstance(value, list):
-        return [printable(item, keep) for item in value]
-    return value
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 @cache

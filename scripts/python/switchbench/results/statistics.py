@@ -22,6 +22,7 @@ STEP_MEASURE = "repetition_us"  # ... and of what goes by steps: the mean time o
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
 LEAST_FOR_CORRELATION = 5  # repeats; with fewer the coefficient says nothing
 MOST_CORRELATION = 0.99  # what a wider interval is computed with at most
+TINY = 1e-290
 DEVIATION_SHARE = 0.2  # of what `confidence` leaves: how often a deviation is above its upper limit
 
 
@@ -46,6 +47,8 @@ def chi_squared_probability(x: float, freedom: int) -> float:
         return 0.0
     a, z = freedom / 2.0, x / 2.0
     term = total = math.exp(a * math.log(z) - z - math.lgamma(a + 1.0))
+    if term < TINY:  # far out: nothing is left of the one tail or the other
+        return float(z > a)
     while term > 1e-16 * total:
         a += 1.0
         term *= z / a

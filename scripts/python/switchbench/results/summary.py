@@ -7,6 +7,7 @@ Its form is results/schema/summary.schema.json, its formulas are in doc/measures
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -68,7 +69,7 @@ from .statistics import RepeatTable
 from .switch_counters import compare_counters
 from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, mark_windows
 from .transports import compare
-from .whereabouts import contradicted, whereabouts
+from .whereabouts import contradicted, displaced_frames, whereabouts
 
 REFUSED_RUN = 2  # the exit status
 PROBE = -1  # as a phase's number
@@ -389,10 +390,10 @@ class Summary:
         for flow in flows:
             flow.settled = how not in m.UNSETTLED
             flow.packet = self._packet(place.trial, flow)
-        shares = m.port_shares(flows, lines)
         times = timing(place, nodes) | {"started": self._clocks.utc(start_of(nodes))}
         window_s = times["window_s"] if place.trial.traffic == "stream" else None
         mark_windows(flows, window_s)
+        shares = m.port_shares(flows, lines)
         in_lab = self._run.site.launch == "lab"
         limits = host_limits(
             phase, nodes, SHORT_SHARE_LAB if in_lab else SHORT_SHARE_SITE, window_s
@@ -417,7 +418,8 @@ class Summary:
             }
         )
         result = m.PhaseResult(place.key, entry, flows, shares)
-        entry["whereabouts"] = whereabouts(phase, entry["lost_frames"], min(result.frame_bytes))
+        displaced = displaced_frames(phase, lines)
+        entry["whereabouts"] = whereabouts(phase, entry["lost_frames"], displaced)
         if contradicted(entry["whereabouts"]):
             self._alarms.append(
                 f"{result.label}: {entry['lost_frames']:,} frames are lost by the flows' counts, "
@@ -425,11 +427,11 @@ class Summary:
                 "counters: one of them is wrong, and no loss of this phase is sure to be the "
                 "network's"
             )
-        self._other_traffic.add(result, phase)
+        self._other_traffic.add(result, phase, displaced)
         self._alarms += windows_above_line(result, lines, self._run.site)
         self._watch_surplus(result)
         self._ports.add(result, place.trial.transport)
-        self._findings.add(result, phase, lines)
+        self._findings.add(result, phase, lines, displaced)
         self._judge.add(result)
         if place.trial.traffic == SCHEDULE:
             self._executions.add_flows(place.trial, place.key.network, place.key.phase, flows)
@@ -542,9 +544,9 @@ def _trial_words(trial: Trial) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    """Figures to six decimals: none of them is measured more finely."""
+    """Figures to six decimals: none of them is measured more finely. One without end is unknown."""
     if isinstance(value, float):
-        return round(value, 6)
+        return round(value, 6) if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, list):

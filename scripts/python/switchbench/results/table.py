@@ -348,8 +348,8 @@ class Report:
             words = "No port is more than 3 % below the median port."
             if behind:
                 ports = f"{figures.of(behind, 'port')} {'is' if behind == 1 else 'are'}"
-                words = f"{ports} more than 3 % below the median port, not by themselves: on paths "
-                words += "that they share with others, or with some partners alone."
+                words = f"{ports} more than 3 % below the median port, but only on shared paths or "
+                words += "with some partners."
             self._say(f"\n{words}")
             return
         self._heading("Ports more than 3 % below the median port, percent of line")

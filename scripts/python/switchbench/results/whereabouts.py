@@ -19,24 +19,28 @@ from .records import PhaseRecords, PortCount
 
 PORTS_SHOWN = 16
 FULL_FRAME = 1518
+AS_MANY = 10  # equal numbers below may be so by chance
 NO_LOSS = (
     "Transports that see no frames: up to one for each port counts as none, because the counters "
     "of ports are not read at the same instant"
 )
 
 
-def whereabouts(phase: PhaseRecords, lost: int | None, frame_bytes: int) -> dict[str, Any]:
-    """The `whereabouts` of a phase's entry in the summary; `lost`: as the flows say,
-    `frame_bytes`: the smallest frame that was sent."""
+def whereabouts(
+    phase: PhaseRecords, lost: int | None, displaced_at: Mapping[str, int]
+) -> dict[str, Any]:
+    """The `whereabouts` of a phase's entry in the summary; `lost`: as the flows say;
+    `displaced_at`: displaced_frames."""
     found = _hosts(phase)
     sender = m.total_int(host.sender for host in found.values())
     receiver = m.total_int(host.receiver for host in found.values())
     counted = m.total_int(map(_left_less_arrived, phase.ports.values()))
     others = m.total_int(map(_others, phase.ports.values()))
-    network, displaced = counted, None
+    settled = all(flow.settled for flow in phase.flows.values())
+    network, displaced = counted if settled else None, None
     if lost is not None:
         network = None
-        displaced = sum(displaced_frames(phase, frame_bytes).values())
+        displaced = sum(displaced_at.values())
         if sender is not None and receiver is not None:
             displaced = max(0, min(displaced, lost - sender - receiver))
             network = lost - sender - receiver - displaced
@@ -61,38 +65,47 @@ def _agree(phase: PhaseRecords, missing: int, counted: int, others: int) -> bool
     """Whether as many frames are missing on the way by the ports' counters as by the flows.
 
     What arrived and is no flow's is counted, too; foreign frames may have come before the counters
-    were read first. Guests and probes leave doubt. Where as many came as foreign as are missing,
-    they are most likely the same.
+    were read first. Guests and probes leave doubt. Where as many came to a port as foreign
+    as it lacks, and not a few, they are most likely the same.
     """
     ports, ends = phase.ports.values(), [flow.destination for flow in phase.flows.values()]
     foreign = sum(port.foreign or 0 for port in ports)
     besides = sum(port.misdelivered or 0 for port in ports)
     besides += sum((end.duplicated or 0) + (end.late or 0) for end in ends if end)
-    if 0 < missing == foreign:
+    lacks = _lacking(phase)
+    if any(AS_MANY <= (port.foreign or 0) == lacks[name] for name, port in phase.ports.items()):
         return False
     return -others <= missing - counted - besides <= foreign + others
 
 
-def displaced_frames(phase: PhaseRecords, frame_bytes: int) -> dict[str, int]:
-    """By port: frames that were lost on the way to it, in no host as far as its counters say, and
-    for which foreign frames that arrived there took the time. A foreign frame may be a full one."""
-    in_place_of_one = -(-(FULL_FRAME + m.FRAME_OVERHEAD_L1) // (frame_bytes + m.FRAME_OVERHEAD_L1))
+def _lacking(phase: PhaseRecords) -> dict[str, int]:
+    """By port: frames that were lost on the way to it, in no host as far as its counters say."""
     lost = Counter[str]()
     for flow in phase.flows.values():
         lost[flow.dst] += m.lost_frames(flow) or 0
-    found = {
-        name: min(
-            lost[name] - (_receiver_host(port) or 0), (port.foreign or 0) * max(1, in_place_of_one)
-        )
-        for name, port in phase.ports.items()
-    }
+    return {name: lost[name] - (_receiver_host(port) or 0) for name, port in phase.ports.items()}
+
+
+def displaced_frames(phase: PhaseRecords, lines: Mapping[str, int]) -> dict[str, int]:
+    """By port: frames that it lacks and for which foreign frames that arrived there took the time:
+    one for one, where its load and full foreign frames are more than its line carries in a window.
+    """
+    flows = phase.flows.values()
+    asked = m.sum_by_port(flows, "dst", map(m.intended_line_bps, flows))
+    window_ns = max((flow.source.window_ns or 0 for flow in flows if flow.source), default=0)
+    found = {}
+    for name, lacks in _lacking(phase).items():
+        foreign = phase.ports[name].foreign or 0
+        full_bps = m.per_second(8.0 * foreign * (FULL_FRAME + m.FRAME_OVERHEAD_L1), window_ns)
+        together = m.total((asked.get(name), full_bps))
+        if together is None or together > lines.get(name, 0):
+            found[name] = min(lacks, foreign)
     return {name: count for name, count in found.items() if count > 0}
 
 
-def not_in_network(phase: PhaseRecords, frame_bytes: int) -> dict[tuple[str, str], int]:
+def not_in_network(phase: PhaseRecords, displaced: Mapping[str, int]) -> dict[tuple[str, str], int]:
     """By flow: how many of its frames its two hosts, or other traffic, may have cost it."""
     hosts = _hosts(phase)
-    displaced = displaced_frames(phase, frame_bytes)
     sender = {name: host.sender or 0 for name, host in hosts.items()}
     receiver = {name: host.receiver or 0 for name, host in hosts.items()}
     return {

@@ -81,7 +81,7 @@ def _retransmitted(flow: Flow) -> float | None:
 
 
 def _throughput(flow: Flow) -> float | None:
-    rate = payload_bps(flow)
+    rate = None if flow.window_off else payload_bps(flow)
     return None if rate is None else rate / MEGA
 
 

@@ -17,9 +17,9 @@ from ..errors import ConfigurationError, SwitchbenchError
 from ..remake import remade, run_of
 from ..results import figures
 from ..results.directory import RECORDS, SUMMARY, load_summary
-from ..results.record_forms import printable
 from ..results.records import read_records
 from ..results.summary import NOT_ENDED
+from ..text import printable
 from . import manifest, signature
 from .seal import changed_clauses
 

@@ -74,7 +74,9 @@ def _of(measured: Measured, series: Series) -> list[Entry]:
 
 def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Figure:
     shown = sorted(lossy, key=_lost, reverse=True)[:_SHOWN]
-    phases = [_of(measured, one) for one in shown]
+    phases = [
+        [phase for phase in _of(measured, one) if phase["lost_frames"] is not None] for one in shown
+    ]
     labels = [one.label or "all" for one in shown]
     offered = [m.total_int(phase["offered_frames"] for phase in some) for some in phases]
     data = []
