@@ -4,23 +4,23 @@
  */
 #include "collective.h"
 
-static void hold_parts(struct steps *steps, const struct parts *parts)
+static void hold_parts(struct steps *steps, const struct partition *parts)
 {
     if (steps->holds == NULL)
         return;
     if (steps->run != NULL) {
         steps_hold(steps, STEPS_RESULT,
-                   &(struct content){.piece = parts_range(parts, 0, steps->n)});
+                   &(struct content){.piece = partition_range(parts, 0, steps->n)});
         return;
     }
     for (uint32_t source = 0; source < steps->n; source++)
         steps_hold(steps, source == steps->rank ? STEPS_INPUT : STEPS_RESULT,
-                   &(struct content){.piece = parts_piece(parts, source), .source = source});
+                   &(struct content){.piece = partition_piece(parts, source), .source = source});
 }
 
 static void tell_ring(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
 {
-    struct parts parts = parts_each((struct piece){0, plan->bytes}, plan->n, plan->skew);
+    struct partition parts = partition_each((struct piece){0, plan->bytes}, plan->n, plan->skew);
 
     (void)phase;
     hold_parts(steps, &parts);
@@ -36,17 +36,17 @@ static void tell_doubling(const struct pattern_plan *plan, uint32_t phase, struc
     struct piece all;
 
     (void)phase;
-    halves.parts = parts_each((struct piece){0, plan->bytes}, plan->n, 0);
-    all = parts_range(&halves.parts, 0, plan->n);
+    halves.parts = partition_each((struct piece){0, plan->bytes}, plan->n, 0);
+    all = partition_range(&halves.parts, 0, plan->n);
     hold_parts(steps, &halves.parts);
     if (hands_over) {
-        steps_send(steps, rank + 1, parts_piece(&halves.parts, rank));
+        steps_send(steps, rank + 1, partition_piece(&halves.parts, rank));
         steps_next(steps);
         steps_receive(steps, rank + 1, all);
         return;
     }
     if (folded) {
-        steps_receive(steps, rank - 1, parts_piece(&halves.parts, rank - 1));
+        steps_receive(steps, rank - 1, partition_piece(&halves.parts, rank - 1));
         steps_next(steps);
     }
     gather_double(steps, &halves);
@@ -60,8 +60,8 @@ static void tell_doubling(const struct pattern_plan *plan, uint32_t phase, struc
 static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
 {
     uint32_t n = plan->n, rank = steps->rank, end = n - rank;
-    struct parts turned = parts_each((struct piece){0, plan->bytes}, n, 0);
-    struct parts result = turned;
+    struct partition turned = partition_each((struct piece){0, plan->bytes}, n, 0);
+    struct partition result = turned;
 
     (void)phase;
     result.at = rank > 0 ? n * plan->bytes : 0;
@@ -69,19 +69,20 @@ static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct s
     for (uint32_t have = 1; have < n; have *= 2) {
         uint32_t more = have < n - have ? have : n - have;
 
-        steps_send(steps, (rank + n - have) % n, parts_range(&turned, 0, more));
-        steps_receive(steps, (rank + have) % n, parts_range(&turned, have, have + more));
+        steps_send(steps, (rank + n - have) % n, partition_range(&turned, 0, more));
+        steps_receive(steps, (rank + have) % n, partition_range(&turned, have, have + more));
         if (have < n - have)
             steps_next(steps);
     }
     if (rank > 0) {
-        steps_copy(steps, parts_range(&result, rank, n), 0);
-        steps_copy(steps, parts_range(&result, 0, rank), parts_piece(&turned, end).at);
+        steps_copy(steps, partition_range(&result, rank, n), 0);
+        steps_copy(steps, partition_range(&result, 0, rank), partition_piece(&turned, end).at);
     }
     for (uint32_t source = 0; source < n && steps->holds != NULL; source++)
         if (source != rank || rank > 0)
-            steps_hold(steps, STEPS_RESULT,
-                       &(struct content){.piece = parts_piece(&result, source), .source = source});
+            steps_hold(
+                steps, STEPS_RESULT,
+                &(struct content){.piece = partition_piece(&result, source), .source = source});
 }
 
 static const char *const allgather_words[] = {"ring", "recursive-doubling", "bruck", NULL};

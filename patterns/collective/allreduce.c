@@ -34,29 +34,29 @@ static void tell_doubling(const struct pattern_plan *plan, uint32_t phase, struc
 
 /* Each part goes around the ring and grows; then the sums go around (Patarasuk, Yuan: Bandwidth
  * Optimal All-reduce Algorithms, JPDC 69(2), 2009). */
-static void add_ring(struct steps *steps, struct sum sum, const struct parts *parts)
+static void add_ring(struct steps *steps, struct sum sum, const struct partition *parts)
 {
     uint32_t n = steps->n, part = steps->rank;
     uint32_t next = (part + 1) % n, last = (part + n - 1) % n;
 
     if (steps->run != NULL) {
-        steps_tell_run(steps,
-                       &(struct steps_run){.steps = n - 1,
-                                           .messages = n - 1,
-                                           .to = next,
-                                           .from = last,
-                                           .bytes = parts->bytes - parts_piece(parts, next).bytes,
-                                           .end = sum.result + parts->bytes});
+        steps_tell_run(
+            steps, &(struct steps_run){.steps = n - 1,
+                                       .messages = n - 1,
+                                       .to = next,
+                                       .from = last,
+                                       .bytes = parts->bytes - partition_piece(parts, next).bytes,
+                                       .end = sum.result + parts->bytes});
         return;
     }
     for (uint32_t i = 1; i < n; i++) {
         struct sum fresh = sum; /* of this part nothing has been added here */
 
         sum.begun = i > 1;
-        sum_send(steps, &sum, next, parts_piece(parts, part));
+        sum_send(steps, &sum, next, partition_piece(parts, part));
         part = part > 0 ? part - 1 : n - 1;
         fresh.begun = false;
-        sum_add(steps, &fresh, last, parts_piece(parts, part));
+        sum_add(steps, &fresh, last, partition_piece(parts, part));
         steps_next(steps);
     }
 }
@@ -64,7 +64,8 @@ static void add_ring(struct steps *steps, struct sum sum, const struct parts *pa
 static void tell_ring(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
-    struct parts parts = parts_split((struct piece){0, plan->bytes}, plan->n, sizeof(float));
+    struct partition parts =
+        partition_split((struct piece){0, plan->bytes}, plan->n, sizeof(float));
 
     (void)phase;
     add_ring(steps, sum, &parts);
@@ -81,7 +82,7 @@ static void tell_rabenseifner(const struct pattern_plan *plan, uint32_t phase, s
     struct halves halves = {.fold = fold_of(plan->n)};
 
     (void)phase;
-    halves.parts = parts_split(whole, halves.fold.power, sizeof(float));
+    halves.parts = partition_split(whole, halves.fold.power, sizeof(float));
     sum_fold_in(steps, &sum, &halves.fold, whole);
     if (fold_member(&halves.fold, steps->rank) != FOLD_OUT) {
         sum_halve(steps, &sum, &halves);
@@ -114,12 +115,12 @@ static void tell_halving(const struct pattern_plan *plan, uint32_t phase, struct
     struct piece own;
 
     (void)phase;
-    halves.parts = parts_split(whole, plan->n, sizeof(float));
-    own = parts_piece(&halves.parts, steps->rank);
+    halves.parts = partition_split(whole, plan->n, sizeof(float));
+    own = partition_piece(&halves.parts, steps->rank);
     sum_fold_in(steps, &sum, &halves.fold, whole);
     if (fold_member(&halves.fold, steps->rank) != FOLD_OUT)
         sum_halve(steps, &sum, &halves);
-    sum_fold_out(steps, &sum, &halves.fold, parts_piece(&halves.parts, steps->rank / 2 * 2));
+    sum_fold_out(steps, &sum, &halves.fold, partition_piece(&halves.parts, steps->rank / 2 * 2));
     hold_sum(steps, &sum, own);
 }
 
@@ -129,8 +130,8 @@ static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struc
 {
     struct sum whole = begin(plan, steps);
     uint32_t n = plan->n, rank = steps->rank;
-    struct parts parts = parts_split((struct piece){0, plan->bytes}, n, sizeof(float));
-    struct piece own = parts_piece(&parts, rank);
+    struct partition parts = partition_split((struct piece){0, plan->bytes}, n, sizeof(float));
+    struct piece own = partition_piece(&parts, rank);
     struct sum sum = {.input = own.at, .result = whole.result, .spare = whole.result + own.bytes};
 
     (void)phase;
@@ -146,7 +147,7 @@ static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struc
     for (uint32_t distance = 1; distance < n; distance++) {
         uint32_t to = (rank + distance) % n;
 
-        steps_send(steps, to, parts_piece(&parts, to));
+        steps_send(steps, to, partition_piece(&parts, to));
         sum_add(steps, &sum, (rank + n - distance) % n, (struct piece){0, own.bytes});
         steps_next(steps);
     }

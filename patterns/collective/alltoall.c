@@ -6,7 +6,7 @@
 
 static struct swap swap_of(const struct pattern_plan *plan)
 {
-    struct swap swap = {.out = parts_each((struct piece){0, plan->bytes}, plan->n, plan->skew)};
+    struct swap swap = {.out = partition_each((struct piece){0, plan->bytes}, plan->n, plan->skew)};
 
     swap.in = swap.out;
     swap.in.at = plan->n * plan->bytes;
@@ -19,18 +19,18 @@ static void hold_parts(struct steps *steps, const struct swap *swap)
         return;
     if (steps->run != NULL) {
         steps_hold(steps, STEPS_RESULT,
-                   &(struct content){.piece = parts_range(&swap->in, 0, steps->n)});
+                   &(struct content){.piece = partition_range(&swap->in, 0, steps->n)});
         return;
     }
     for (uint32_t other = 0; other < steps->n; other++) {
         uint32_t part = swap_part(steps, swap, other);
 
         steps_hold(steps, STEPS_INPUT,
-                   &(struct content){.piece = parts_piece(&swap->out, part),
+                   &(struct content){.piece = partition_piece(&swap->out, part),
                                      .source = steps->rank,
                                      .target = other});
         steps_hold(steps, STEPS_RESULT,
-                   &(struct content){.piece = parts_piece(&swap->in, part),
+                   &(struct content){.piece = partition_piece(&swap->in, part),
                                      .source = other,
                                      .target = steps->rank});
     }
@@ -58,14 +58,14 @@ static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struc
  * behind the other from `packed` on. Returns their bytes. */
 enum packing { PACK, UNPACK };
 
-static uint64_t repack(struct steps *steps, const struct parts *turned, uint32_t bit,
+static uint64_t repack(struct steps *steps, const struct partition *turned, uint32_t bit,
                        struct piece packed, enum packing packing)
 {
     uint64_t used = 0;
 
     for (uint32_t first = bit; first < turned->n; first += 2 * bit) {
         uint32_t end = first + bit < turned->n ? first + bit : turned->n;
-        struct piece run = parts_range(turned, first, end);
+        struct piece run = partition_range(turned, first, end);
         struct piece place = {packed.at + used, run.bytes};
 
         if (packing == PACK)
@@ -91,14 +91,14 @@ static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct s
 {
     struct swap swap = swap_of(plan);
     uint32_t n = plan->n, rank = steps->rank;
-    struct parts turned = swap.out;
+    struct partition turned = swap.out;
     struct piece packed = {.at = swap.in.at}, arrived = {.at = swap.in.at + n / 2 * plan->bytes};
 
     (void)phase;
     turned.at = 2 * n * plan->bytes;
     hold_parts(steps, &swap);
-    steps_copy(steps, parts_range(&turned, 0, n - rank), parts_piece(&swap.out, rank).at);
-    steps_copy(steps, parts_range(&turned, n - rank, n), swap.out.at);
+    steps_copy(steps, partition_range(&turned, 0, n - rank), partition_piece(&swap.out, rank).at);
+    steps_copy(steps, partition_range(&turned, n - rank, n), swap.out.at);
     for (uint32_t bit = 1; bit < n; bit *= 2) {
         packed.bytes = arrived.bytes = with_bit(n, bit) * plan->bytes;
         repack(steps, &turned, bit, packed, PACK);
@@ -108,7 +108,8 @@ static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct s
         repack(steps, &turned, bit, arrived, UNPACK);
     }
     for (uint32_t i = 0; i < n; i++)
-        steps_copy(steps, parts_piece(&swap.in, (rank + n - i) % n), parts_piece(&turned, i).at);
+        steps_copy(steps, partition_piece(&swap.in, (rank + n - i) % n),
+                   partition_piece(&turned, i).at);
 }
 
 static const char *const alltoall_words[] = {"linear", "pairwise", "bruck", NULL};

@@ -28,7 +28,7 @@ int pattern_name_function(const struct pattern_plan *plan, uint32_t phase, char 
 
 /* --- a buffer in parts ---------------------------------------------------------------------- */
 
-struct parts {
+struct partition {
     uint64_t at;
     uint64_t bytes; /* split: of all; else of a part, on average */
     uint32_t n;
@@ -36,34 +36,35 @@ struct parts {
     uint32_t skew; /* percent: sizes rise evenly from bytes - skew to bytes + skew */
 };
 
-struct parts parts_split(struct piece whole, uint32_t n, uint32_t unit);
-struct parts parts_each(struct piece first, uint32_t n, uint32_t skew);
+struct partition partition_split(struct piece whole, uint32_t n, uint32_t unit);
+struct partition partition_each(struct piece first, uint32_t n, uint32_t skew);
 /* The parts numbered `first` to end - 1, which lie one after the other. */
-struct piece parts_range(const struct parts *parts, uint32_t first, uint32_t end);
-struct piece parts_piece(const struct parts *parts, uint32_t number);
+struct piece partition_range(const struct partition *parts, uint32_t first, uint32_t end);
+struct piece partition_piece(const struct partition *parts, uint32_t number);
 
 /* --- numbers of ranks that are no power of two ---------------------------------------------- */
 
 /* The largest power of two of members goes through an algorithm. Of the first 2 x rest ranks the
  * even ones hand over to the odd ones beside them and get the result afterwards (Thakur 2005).
  */
-struct fold {
+struct power_of_two_fold {
     uint32_t n;
     uint32_t power;
     uint32_t rest; /* n - power */
 };
 #define FOLD_OUT UINT32_MAX
 
-struct fold fold_of(uint32_t n);
-uint32_t fold_member(const struct fold *fold, uint32_t rank); /* FOLD_OUT: it hands over */
-uint32_t fold_rank(const struct fold *fold, uint32_t member);
+struct power_of_two_fold fold_of(uint32_t n);
+uint32_t fold_member(const struct power_of_two_fold *fold,
+                     uint32_t rank); /* FOLD_OUT: it hands over */
+uint32_t fold_rank(const struct power_of_two_fold *fold, uint32_t member);
 /* The first rank that is gathered in a member; of member `power`: n. */
-uint32_t fold_first(const struct fold *fold, uint32_t member);
+uint32_t fold_first(const struct power_of_two_fold *fold, uint32_t member);
 
 /* Who goes through an algorithm of powers of two, and the parts of its data. */
 struct halves {
-    struct fold fold;
-    struct parts parts;
+    struct power_of_two_fold fold;
+    struct partition parts;
     bool by_rank; /* a part a rank; else a part a member */
 };
 
@@ -83,8 +84,9 @@ void sum_send(struct steps *steps, const struct sum *sum, uint32_t to, struct pi
 void sum_add(struct steps *steps, struct sum *sum, uint32_t from, struct piece piece);
 /* The two steps around a fold: before it the even ranks' vectors are added, after it they get
  * `piece` of the result. */
-void sum_fold_in(struct steps *steps, struct sum *sum, const struct fold *fold, struct piece whole);
-void sum_fold_out(struct steps *steps, const struct sum *sum, const struct fold *fold,
+void sum_fold_in(struct steps *steps, struct sum *sum, const struct power_of_two_fold *fold,
+                 struct piece whole);
+void sum_fold_out(struct steps *steps, const struct sum *sum, const struct power_of_two_fold *fold,
                   struct piece piece);
 /* Recursive halving: afterwards a member has the sum of its part. For members alone. */
 void sum_halve(struct steps *steps, struct sum *sum, const struct halves *halves);
@@ -94,14 +96,14 @@ void sum_halve(struct steps *steps, struct sum *sum, const struct halves *halves
 /* Of a tree whose children are bits above the parent's lowest, what each gets: its subtree's parts,
  * or all the same. */
 struct tree_load {
-    const struct parts *parts; /* NULL: */
+    const struct partition *parts; /* NULL: */
     struct piece whole;
 };
 void tree_down(struct steps *steps, const struct tree_load *load);
 void tree_up(struct steps *steps, struct sum *sum, uint64_t bytes);
 
 /* All parts to all ranks around a ring; rank r begins with the part r + `ahead`. */
-void gather_ring(struct steps *steps, const struct parts *parts, uint32_t ahead);
+void gather_ring(struct steps *steps, const struct partition *parts, uint32_t ahead);
 /* Recursive doubling: all parts to all members. For members alone. */
 void gather_double(struct steps *steps, const struct halves *halves);
 
@@ -111,8 +113,8 @@ void allreduce_double(struct steps *steps, struct sum *sum, uint64_t bytes);
  * parts are numbered (rank + other) modulo n, so that both ends agree. All at once, or one partner
  * each way in a step. The rank's own part is copied. */
 struct swap {
-    struct parts out;
-    struct parts in;
+    struct partition out;
+    struct partition in;
 };
 uint32_t swap_part(const struct steps *steps, const struct swap *swap, uint32_t other);
 void swap_linear(struct steps *steps, const struct swap *swap);

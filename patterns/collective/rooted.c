@@ -31,7 +31,7 @@ static void tell_binomial(const struct pattern_plan *plan, uint32_t phase, struc
 static void tell_scatter_allgather(const struct pattern_plan *plan, uint32_t phase,
                                    struct steps *steps)
 {
-    struct parts parts = parts_split((struct piece){0, plan->bytes}, plan->n, 1);
+    struct partition parts = partition_split((struct piece){0, plan->bytes}, plan->n, 1);
 
     (void)phase;
     hold_message(plan, steps);

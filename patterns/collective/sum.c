@@ -25,7 +25,8 @@ void sum_add(struct steps *steps, struct sum *sum, uint32_t from, struct piece p
     sum->begun = true;
 }
 
-void sum_fold_in(struct steps *steps, struct sum *sum, const struct fold *fold, struct piece whole)
+void sum_fold_in(struct steps *steps, struct sum *sum, const struct power_of_two_fold *fold,
+                 struct piece whole)
 {
     uint32_t rank = steps->rank;
 
@@ -38,7 +39,7 @@ void sum_fold_in(struct steps *steps, struct sum *sum, const struct fold *fold, 
     steps_next(steps);
 }
 
-void sum_fold_out(struct steps *steps, const struct sum *sum, const struct fold *fold,
+void sum_fold_out(struct steps *steps, const struct sum *sum, const struct power_of_two_fold *fold,
                   struct piece piece)
 {
     uint32_t rank = steps->rank;
@@ -55,9 +56,9 @@ void sum_fold_out(struct steps *steps, const struct sum *sum, const struct fold 
 static struct piece part_of(const struct halves *halves, uint32_t first, uint32_t end)
 {
     if (halves->by_rank)
-        return parts_range(&halves->parts, fold_first(&halves->fold, first),
-                           fold_first(&halves->fold, end));
-    return parts_range(&halves->parts, first, end);
+        return partition_range(&halves->parts, fold_first(&halves->fold, first),
+                               fold_first(&halves->fold, end));
+    return partition_range(&halves->parts, first, end);
 }
 
 /* From the second round on a received piece waits where the half lies that was given up in the
@@ -105,7 +106,7 @@ void gather_double(struct steps *steps, const struct halves *halves)
 
 void allreduce_double(struct steps *steps, struct sum *sum, uint64_t bytes)
 {
-    struct fold fold = fold_of(steps->n);
+    struct power_of_two_fold fold = fold_of(steps->n);
     uint32_t member = fold_member(&fold, steps->rank);
     struct piece whole = {0, bytes};
 

@@ -63,7 +63,7 @@ static void broadcast_panel(struct steps *steps, uint64_t bytes)
 
 /* With the neighbours in turns, so that in each step of P - 1 a rank gets a part that it lacks,
  * from one side and then from the other (HPL_rollT.c). */
-static void roll(struct steps *steps, const struct parts *parts)
+static void roll(struct steps *steps, const struct partition *parts)
 {
     uint32_t n = steps->n, rank = steps->rank;
 
@@ -74,8 +74,8 @@ static void roll(struct steps *steps, const struct parts *parts)
         uint32_t in = (before ? rank + n - far - 1 : rank + far + 1) % n;
         uint32_t partner = (before ? rank + n - 1 : rank + 1) % n;
 
-        steps_send(steps, partner, parts_piece(parts, out));
-        steps_receive(steps, partner, parts_piece(parts, in));
+        steps_send(steps, partner, partition_piece(parts, out));
+        steps_receive(steps, partner, partition_piece(parts, in));
         steps_next(steps);
     }
 }
@@ -84,7 +84,7 @@ static void roll(struct steps *steps, const struct parts *parts)
  * (HPL_pdlaswp01T.c). */
 static void swap_rows(struct steps *steps, struct piece rows)
 {
-    struct parts parts = parts_split(rows, steps->n, KERNEL_DOUBLE);
+    struct partition parts = partition_split(rows, steps->n, KERNEL_DOUBLE);
 
     tree_down(steps, &(struct tree_load){.parts = &parts});
     roll(steps, &parts);

@@ -75,17 +75,17 @@ static void tell_is(const struct pattern_plan *plan, uint32_t phase, struct step
     struct sum sum = {.input = 0, .result = sizes, .spare = 2 * sizes};
     uint64_t own = keys / plan->n * IS_INT;
     struct swap counts = {
-        .out = parts_each((struct piece){0, IS_INT}, plan->n, 0),
-        .in = parts_each((struct piece){plan->n * IS_INT, IS_INT}, plan->n, 0),
+        .out = partition_each((struct piece){0, IS_INT}, plan->n, 0),
+        .in = partition_each((struct piece){plan->n * IS_INT, IS_INT}, plan->n, 0),
     };
     struct swap data = {
-        .out = parts_split((struct piece){0, own}, plan->n, IS_INT),
-        .in = parts_each((struct piece){own, 0}, plan->n, 0),
+        .out = partition_split((struct piece){0, own}, plan->n, IS_INT),
+        .in = partition_each((struct piece){own, 0}, plan->n, 0),
     };
 
     (void)phase;
     /* All ranks' keys are cut alike: what arrives are copies of the rank's own part's size. */
-    data.in.bytes = parts_piece(&data.out, steps->rank).bytes;
+    data.in.bytes = partition_piece(&data.out, steps->rank).bytes;
     kernel_work(steps, IS_PER_KEY * (double)keys);
     steps_next(steps);
     allreduce_double(steps, &sum, sizes);
@@ -122,8 +122,8 @@ static void transpose(struct steps *steps, uint64_t own_bytes, struct group grou
 {
     struct steps all = kernel_enter(steps, group, count);
     struct swap swap = {
-        .out = parts_split((struct piece){0, own_bytes}, count, FT_COMPLEX),
-        .in = parts_split((struct piece){own_bytes, own_bytes}, count, FT_COMPLEX),
+        .out = partition_split((struct piece){0, own_bytes}, count, FT_COMPLEX),
+        .in = partition_split((struct piece){own_bytes, own_bytes}, count, FT_COMPLEX),
     };
 
     swap_linear(steps, &swap);

@@ -16,7 +16,7 @@ static uint32_t lowest_bit(const struct steps *steps)
 
 static struct piece load_of(const struct tree_load *load, uint32_t first, uint32_t end)
 {
-    return load->parts != NULL ? parts_range(load->parts, first, end) : load->whole;
+    return load->parts != NULL ? partition_range(load->parts, first, end) : load->whole;
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -60,14 +60,15 @@ void tree_up(struct steps *steps, struct sum *sum, uint64_t bytes)
     steps_next(steps);
 }
 
-void gather_ring(struct steps *steps, const struct parts *parts, uint32_t ahead)
+void gather_ring(struct steps *steps, const struct partition *parts, uint32_t ahead)
 {
     uint32_t n = steps->n;
     uint32_t next = (steps->rank + 1) % n, last = (steps->rank + n - 1) % n;
     uint32_t own = (steps->rank + ahead) % n;
 
     if (steps->run != NULL) {
-        struct piece whole = parts_range(parts, 0, n), unsent = parts_piece(parts, (own + 1) % n);
+        struct piece whole = partition_range(parts, 0, n),
+                     unsent = partition_piece(parts, (own + 1) % n);
 
         steps_tell_run(steps, &(struct steps_run){.steps = n - 1,
                                                   .messages = n - 1,
@@ -80,8 +81,8 @@ void gather_ring(struct steps *steps, const struct parts *parts, uint32_t ahead)
     for (uint32_t i = 1; i < n; i++) {
         uint32_t new = own > 0 ? own - 1 : n - 1;
 
-        steps_send(steps, next, parts_piece(parts, own));
-        steps_receive(steps, last, parts_piece(parts, new));
+        steps_send(steps, next, partition_piece(parts, own));
+        steps_receive(steps, last, partition_piece(parts, new));
         steps_next(steps);
         own = new;
     }
@@ -96,28 +97,28 @@ static void swap_own(struct steps *steps, const struct swap *swap)
 {
     uint32_t part = swap_part(steps, swap, steps->rank);
 
-    steps_copy(steps, parts_piece(&swap->in, part), parts_piece(&swap->out, part).at);
+    steps_copy(steps, partition_piece(&swap->in, part), partition_piece(&swap->out, part).at);
 }
 
 static void swap_send(struct steps *steps, const struct swap *swap, uint32_t distance)
 {
     uint32_t to = (steps->rank + distance) % steps->n;
 
-    steps_send(steps, to, parts_piece(&swap->out, swap_part(steps, swap, to)));
+    steps_send(steps, to, partition_piece(&swap->out, swap_part(steps, swap, to)));
 }
 
 static void swap_receive(struct steps *steps, const struct swap *swap, uint32_t distance)
 {
     uint32_t from = (steps->rank + steps->n - distance) % steps->n;
 
-    steps_receive(steps, from, parts_piece(&swap->in, swap_part(steps, swap, from)));
+    steps_receive(steps, from, partition_piece(&swap->in, swap_part(steps, swap, from)));
 }
 
 static void swap_run(struct steps *steps, const struct swap *swap, uint32_t count)
 {
-    struct piece out = parts_range(&swap->out, 0, steps->n),
-                 in = parts_range(&swap->in, 0, steps->n);
-    struct piece own = parts_piece(&swap->out, swap_part(steps, swap, steps->rank));
+    struct piece out = partition_range(&swap->out, 0, steps->n),
+                 in = partition_range(&swap->in, 0, steps->n);
+    struct piece own = partition_piece(&swap->out, swap_part(steps, swap, steps->rank));
     uint64_t out_end = out.at + out.bytes, in_end = in.at + in.bytes;
 
     steps_tell_run(steps, &(struct steps_run){.steps = count,
