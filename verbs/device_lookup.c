@@ -1,32 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device_lookup.h"
 
-#include <glob.h>
+#include "sysfs.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #define PATH_BYTES 512
-#define PATTERN_BYTES (PATH_BYTES + 64)
-
-/* The first line of a file; false: it can't be read (an unused GID says EINVAL). */
-static bool read_line(const char *path, char *text, int size)
-{
-    FILE *file = fopen(path, "re");
-    bool read = file != NULL && fgets(text, size, file) != NULL;
-
-    if (file != NULL)
-        fclose(file);
-    if (read)
-        text[strcspn(text, "\n")] = '\0';
-    return read;
-}
-
-static bool holds(const char *path, const char *iface)
-{
-    char text[64];
-
-    return read_line(path, text, sizeof text) && strcmp(text, iface) == 0;
-}
 
 /* ".../infiniband/<device>/ports/<number>/gid_attrs/..." as "<device>/<number>" */
 static bool write_name(const char *path, char *name, size_t size)
@@ -41,14 +21,14 @@ static bool write_name(const char *path, char *name, size_t size)
 
 static bool find_by_gids(const char *sys, const char *iface, char *name, size_t size)
 {
-    char pattern[PATTERN_BYTES];
-    glob_t found = {0};
     bool named = false;
+    char owner[64];
+    glob_t found;
 
-    snprintf(pattern, sizeof pattern, "%s/class/infiniband/*/ports/*/gid_attrs/ndevs/*", sys);
-    if (glob(pattern, 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc && !named; i++)
-            named = holds(found.gl_pathv[i], iface) && write_name(found.gl_pathv[i], name, size);
+    sysfs_glob(&found, "%s/class/infiniband/*/ports/*/gid_attrs/ndevs/*", sys);
+    for (size_t i = 0; i < found.gl_pathc && !named; i++)
+        named = sysfs_line(owner, sizeof owner, "%s", found.gl_pathv[i]) &&
+                strcmp(owner, iface) == 0 && write_name(found.gl_pathv[i], name, size);
     globfree(&found);
     return named;
 }
@@ -56,12 +36,11 @@ static bool find_by_gids(const char *sys, const char *iface, char *name, size_t 
 /* The device in `folder`/infiniband, with a port of it. */
 static bool find_in(const char *folder, unsigned port, char *name, size_t size)
 {
-    char pattern[PATTERN_BYTES];
-    glob_t found = {0};
+    glob_t found;
     bool named;
 
-    snprintf(pattern, sizeof pattern, "%s/infiniband/*/ports/%u", folder, port);
-    named = glob(pattern, 0, NULL, &found) == 0 && write_name(found.gl_pathv[0], name, size);
+    sysfs_glob(&found, "%s/infiniband/*/ports/%u", folder, port);
+    named = found.gl_pathc > 0 && write_name(found.gl_pathv[0], name, size);
     globfree(&found);
     return named;
 }
@@ -69,14 +48,11 @@ static bool find_in(const char *folder, unsigned port, char *name, size_t size)
 bool verbs_device_of_interface(const char *sys, const char *iface, char *name, size_t size)
 {
     char path[PATH_BYTES];
-    char text[16];
-    unsigned port = 0;
+    unsigned port;
 
     if (find_by_gids(sys, iface, name, size))
         return true;
-    snprintf(path, sizeof path, "%s/class/net/%s/dev_port", sys, iface);
-    if (read_line(path, text, sizeof text))
-        sscanf(text, "%u", &port);
+    port = (unsigned)sysfs_number(0, "%s/class/net/%s/dev_port", sys, iface);
     snprintf(path, sizeof path, "%s/class/net/%s/device", sys, iface);
     return find_in(path, port + 1, name, size);
 }

@@ -5,60 +5,75 @@
 #include <errno.h>
 #include <string.h>
 
-static void post_one(struct verbs_endpoint *endpoint, struct ibv_send_wr *work,
-                     const struct verbs_post *post)
-{
-    struct ibv_sge from = {
-        .addr = (uintptr_t)post->from, .length = post->bytes, .lkey = endpoint->qp->range.lkey};
-    struct ibv_send_wr *bad;
-    int code;
+/* --- credits and eofs, from the queue pair's control words --- */
 
-    work->wr_id = VERBS_WORK_ID(post->work, 0);
+static void post(struct verbs_endpoint *endpoint, enum verbs_work kind, struct ibv_send_wr *work,
+                 struct ibv_sge from)
+{
+    from.lkey = endpoint->qp->range.lkey;
+    work->wr_id = VERBS_WORK_ID(kind, 0);
     work->sg_list = &from;
     work->num_sge = 1;
-    work->send_flags |= IBV_SEND_SIGNALED;
-    if (post->bytes <= endpoint->qp->inline_bytes)
+    work->send_flags = IBV_SEND_SIGNALED;
+    if (from.length <= endpoint->qp->inline_bytes)
         work->send_flags |= IBV_SEND_INLINE;
     endpoint->control_busy = true;
-    code = ibv_post_send(endpoint->qp->ibv, work, &bad);
-    if (code != 0)
-        verbs_fault_post(endpoint, code);
+    verbs_endpoint_post(endpoint, work, 1);
 }
 
-void verbs_endpoint_write(struct verbs_endpoint *endpoint, const struct verbs_post *post)
+/* Into the partner's control words. */
+static struct ibv_send_wr write_to(const struct verbs_endpoint *endpoint, size_t offset)
 {
-    struct ibv_send_wr work = {
-        .opcode = post->immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
-        .imm_data = htonl(VERBS_IMMEDIATE_EOF),
-        .wr.rdma = {.remote_addr = endpoint->theirs.control.address + post->offset,
+    return (struct ibv_send_wr){
+        .opcode = IBV_WR_RDMA_WRITE,
+        .wr.rdma = {.remote_addr = endpoint->theirs.control.address + offset,
                     .rkey = endpoint->theirs.control.key},
     };
-
-    post_one(endpoint, &work, post);
 }
 
-void verbs_endpoint_send(struct verbs_endpoint *endpoint, const struct verbs_post *post)
+/* As a message. */
+static void send_notice(struct verbs_endpoint *endpoint, enum verbs_work kind)
 {
+    struct verbs_notice *notice = &endpoint->qp->control->notice_out;
     struct ibv_send_wr work = {.opcode = IBV_WR_SEND};
 
-    if (endpoint->context->options.service == VERBS_UD) {
-        work.wr.ud.ah = endpoint->qp->ah;
-        work.wr.ud.remote_qpn = endpoint->theirs.number;
-        work.wr.ud.remote_qkey = endpoint->theirs.queue_key;
-    }
-    post_one(endpoint, &work, post);
+    if (endpoint->context->options.service == VERBS_UD)
+        verbs_endpoint_address(endpoint, &work);
+    post(endpoint, kind, &work,
+         (struct ibv_sge){.addr = (uintptr_t)notice, .length = sizeof *notice});
 }
 
-void verbs_endpoint_write_credit(struct verbs_endpoint *endpoint, bool finished, uint64_t messages)
+void verbs_endpoint_credit(struct verbs_endpoint *endpoint, bool finished, uint64_t messages)
 {
     struct verbs_control *control = endpoint->qp->control;
+    uint64_t credit = verbs_credit(endpoint->script.tag, finished, messages);
+    struct ibv_send_wr work = write_to(endpoint, offsetof(struct verbs_control, credit));
 
-    control->credit_out = verbs_credit(endpoint->script.tag, finished, messages);
-    verbs_endpoint_write(endpoint,
-                         &(struct verbs_post){.work = VERBS_WORK_CONTROL,
-                                              .from = &control->credit_out,
-                                              .bytes = sizeof control->credit_out,
-                                              .offset = offsetof(struct verbs_control, credit)});
+    if (endpoint->context->options.service == VERBS_UD) {
+        control->notice_out = verbs_notice_make(VERBS_KIND_CREDIT, &endpoint->script, credit, 0);
+        send_notice(endpoint, VERBS_WORK_CONTROL);
+        return;
+    }
+    control->credit_out = credit;
+    post(endpoint, VERBS_WORK_CONTROL, &work,
+         (struct ibv_sge){.addr = (uintptr_t)&control->credit_out, .length = sizeof credit});
+}
+
+void verbs_endpoint_eof(struct verbs_endpoint *endpoint, uint64_t messages, uint64_t bytes)
+{
+    struct verbs_notice *notice = &endpoint->qp->control->notice_out;
+    struct ibv_send_wr work = write_to(endpoint, offsetof(struct verbs_control, eof));
+
+    *notice = verbs_notice_make(VERBS_KIND_EOF, &endpoint->script, messages, bytes);
+    if (endpoint->context->options.operation == VERBS_SEND) {
+        send_notice(endpoint, VERBS_WORK_EOF);
+        return;
+    }
+    if (endpoint->context->options.immediate)
+        work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    work.imm_data = htonl(VERBS_IMMEDIATE_EOF);
+    post(endpoint, VERBS_WORK_EOF, &work,
+         (struct ibv_sge){.addr = (uintptr_t)notice, .length = sizeof *notice});
 }
 
 /* --- faults --- */

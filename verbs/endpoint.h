@@ -45,7 +45,6 @@ struct stream_context {
 
 enum verbs_link {
     VERBS_LINK_PUBLISHED, /* our info is out, the partner's is awaited */
-    VERBS_LINK_AWAIT,     /* the partner must make a new queue pair */
     VERBS_LINK_CALLING,   /* rdma_cm is at work */
     VERBS_LINK_READY,
 };
@@ -83,23 +82,39 @@ static inline uint32_t verbs_endpoint_partner(const struct verbs_endpoint *endpo
     return verbs_endpoint_at_source(endpoint) ? endpoint->flow->dst : endpoint->flow->src;
 }
 
-/* A credit or an eof, from the queue pair's control words. */
-struct verbs_post {
-    enum verbs_work work;
-    const void *from;
-    uint32_t bytes;
-    size_t offset; /* in the partner's control words */
-    bool immediate;
-};
-/* Writes it to the partner's control words; or sends it as a message. */
-void verbs_endpoint_write(struct verbs_endpoint *endpoint, const struct verbs_post *post);
-void verbs_endpoint_send(struct verbs_endpoint *endpoint, const struct verbs_post *post);
-/* Writes a count of messages as a credit; `finished`: the eof has come. */
-void verbs_endpoint_write_credit(struct verbs_endpoint *endpoint, bool finished, uint64_t messages);
+/* Gives a count of messages as a credit; `finished`: the eof has come. */
+void verbs_endpoint_credit(struct verbs_endpoint *endpoint, bool finished, uint64_t messages);
+/* Tells the partner that the stream is at its end, and what it was. */
+void verbs_endpoint_eof(struct verbs_endpoint *endpoint, uint64_t messages, uint64_t bytes);
 
 /* A completion that failed: sets the lane's error, unless it only follows from another. */
 void verbs_fault(struct verbs_endpoint *endpoint, const struct ibv_wc *completion);
 /* The same for a post that was refused. */
 void verbs_fault_post(struct verbs_endpoint *endpoint, int code);
+
+/* Where a work request of datagrams goes: to the partner. */
+static inline void verbs_endpoint_address(const struct verbs_endpoint *endpoint,
+                                          struct ibv_send_wr *work)
+{
+    work->wr.ud.ah = endpoint->qp->ah;
+    work->wr.ud.remote_qpn = endpoint->theirs.number;
+    work->wr.ud.remote_qkey = endpoint->theirs.queue_key;
+}
+
+/* Posts the first `count` of linked work requests. */
+static inline void verbs_endpoint_post(struct verbs_endpoint *endpoint, struct ibv_send_wr *works,
+                                       uint32_t count)
+{
+    struct ibv_send_wr *last = &works[count - 1];
+    struct ibv_send_wr *next = last->next;
+    struct ibv_send_wr *bad;
+    int code;
+
+    last->next = NULL;
+    code = ibv_post_send(endpoint->qp->ibv, works, &bad);
+    last->next = next;
+    if (code != 0)
+        verbs_fault_post(endpoint, code);
+}
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A verbs lane inside: the streams of one queue's flows in one phase. The main thread makes it
- * (lane_prepare.c) and connects its queue pairs (lane_connect.c), a worker moves the messages
- * (lane_poll.c). How it sends, and whether its messages are answered, is its traffic's.
+ * (lane_options.c, lane_streams.c) and connects its queue pairs (lane_connect.c), a worker moves
+ * the messages (lane_streams.c). How it sends, and whether its messages are answered, is its
+ * traffic's.
  */
 #ifndef VERBS_LANE_H
 #define VERBS_LANE_H
@@ -69,7 +70,7 @@ struct verbs_lane {
     struct pingpong *pingpong;       /* the traffic's; NULL: another traffic */
     struct verbs_schedule *schedule; /* the same */
     struct verbs_probes *probes;     /* the same */
-    struct verbs_lane *probe_lane;   /* beside it (phase_lane.c); NULL: none */
+    struct verbs_lane *probe_lane;   /* beside it (verbs.c); NULL: none */
     size_t keep_max;                 /* queue pairs that the port keeps when it is destroyed */
     unsigned ready;                  /* endpoints that are connected */
     unsigned connected_count;        /* endpoints before this one are */

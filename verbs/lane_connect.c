@@ -13,35 +13,36 @@
 
 /* --- infos --- */
 
-static struct courier_letter letter_of(const struct verbs_endpoint *endpoint, bool ours,
-                                       uint16_t piece)
+static struct courier_letter letter_of(const struct verbs_endpoint *endpoint, bool ours)
 {
     return (struct courier_letter){.src = endpoint->flow->src,
                                    .dst = endpoint->flow->dst,
                                    .from_source = verbs_endpoint_at_source(endpoint) == ours,
-                                   .piece = (uint16_t)(endpoint->script.stream * 2 + piece)};
+                                   .piece = endpoint->script.stream};
 }
 
 /* A forwarder's messages are read from where it received them. */
 static void describe_ring_of(const struct verbs_qp *from, struct qp_info *info)
 {
-    info->ring = (struct remote_memory){(uintptr_t)from->ring, from->range.rkey};
+    info->ring = (struct remote_memory){.address = (uintptr_t)from->ring, .key = from->range.rkey};
     info->slots = from->config.slots;
     info->stride = from->config.stride;
     info->first = from->place;
 }
 
-static int publish(struct verbs_endpoint *endpoint, uint16_t piece, struct err *err)
+static int publish(struct verbs_endpoint *endpoint, struct err *err)
 {
     const struct stream_context *context = endpoint->context;
     const struct courier *courier = context->lane->request.courier;
-    struct courier_letter letter = letter_of(endpoint, true, piece);
+    struct courier_letter letter = letter_of(endpoint, true);
     struct blob blob;
     int rc;
 
     verbs_qp_describe(endpoint->qp, &endpoint->mine);
-    if (!verbs_endpoint_sends(endpoint) && context->options.connect == VERBS_CONNECT_CM)
-        endpoint->mine.token = verbs_cm_expect(context->port, &endpoint->call);
+    if (!verbs_endpoint_sends(endpoint) && context->options.connect == VERBS_CONNECT_CM) {
+        verbs_cm_expect(context->port, &endpoint->call);
+        endpoint->mine.token = endpoint->call.token;
+    }
     if (endpoint->config.forwards && context->options.operation == VERBS_READ)
         describe_ring_of(((const struct verbs_sender *)endpoint)->from->base.qp, &endpoint->mine);
     qp_info_write(&endpoint->mine, &blob);
@@ -51,10 +52,10 @@ static int publish(struct verbs_endpoint *endpoint, uint16_t piece, struct err *
                   : 0;
 }
 
-static int fetch(struct verbs_endpoint *endpoint, uint16_t piece, struct err *err)
+static int fetch(struct verbs_endpoint *endpoint, struct err *err)
 {
     const struct courier *courier = endpoint->context->lane->request.courier;
-    struct courier_letter letter = letter_of(endpoint, false, piece);
+    struct courier_letter letter = letter_of(endpoint, false);
     struct blob blob;
     int rc = courier->fetch(courier->context, &letter, &blob);
 
@@ -103,16 +104,25 @@ static int begin_call(struct verbs_endpoint *endpoint, struct err *err)
     endpoint->link = VERBS_LINK_CALLING;
     call->qp = endpoint->qp;
     call->calls = verbs_endpoint_sends(endpoint);
-    call->token = endpoint->theirs.token;
+    if (call->calls)
+        call->token = endpoint->theirs.token;
     call->reads = endpoint->theirs.reads;
     call->rank = verbs_endpoint_partner(endpoint);
     return verbs_cm_begin(call, err);
 }
 
-static int connect_new(struct verbs_lane *lane, struct verbs_endpoint *endpoint, struct err *err)
+/* Both infos are known. */
+static int negotiate(struct verbs_lane *lane, struct verbs_endpoint *endpoint, struct err *err)
 {
-    int rc = check_families(endpoint, err);
+    int rc;
 
+    if (qp_info_connected(&endpoint->mine, &endpoint->theirs)) {
+        connected(lane, endpoint);
+        return 0;
+    }
+    rc = check_families(endpoint, err);
+    if (rc == 0 && endpoint->qp->reused)
+        rc = connection_pool_reset(endpoint->qp, err);
     if (rc == 0 && lane->context.options.connect == VERBS_CONNECT_CM)
         return begin_call(endpoint, err);
     if (rc == 0)
@@ -122,39 +132,13 @@ static int connect_new(struct verbs_lane *lane, struct verbs_endpoint *endpoint,
     return rc;
 }
 
-/* Both infos are known. */
-static int negotiate(struct verbs_lane *lane, struct verbs_endpoint *endpoint, struct err *err)
-{
-    struct qp_agreement agreement = qp_negotiate(&endpoint->mine, &endpoint->theirs);
-    int rc = 0;
-
-    if (agreement.reuse) {
-        connected(lane, endpoint);
-        return 0;
-    }
-    if (agreement.replace) {
-        rc = connection_pool_replace(&endpoint->qp, err);
-        rc = rc == 0 ? publish(endpoint, 1, err) : rc;
-    }
-    if (rc < 0)
-        return rc;
-    if (!agreement.await)
-        return connect_new(lane, endpoint, err);
-    endpoint->link = VERBS_LINK_AWAIT;
-    return 0;
-}
-
 static int advance(struct verbs_lane *lane, struct verbs_endpoint *endpoint, struct err *err)
 {
     int rc = 0;
 
     if (endpoint->link == VERBS_LINK_PUBLISHED) {
-        rc = fetch(endpoint, 0, err);
+        rc = fetch(endpoint, err);
         rc = rc == 0 ? negotiate(lane, endpoint, err) : rc;
-    }
-    if (rc == 0 && endpoint->link == VERBS_LINK_AWAIT) {
-        rc = fetch(endpoint, 1, err);
-        rc = rc == 0 ? connect_new(lane, endpoint, err) : rc;
     }
     if (rc == 0 && endpoint->link == VERBS_LINK_CALLING) {
         rc = verbs_cm_advance(&endpoint->call, err);
@@ -171,7 +155,7 @@ static int publish_all(struct verbs_lane *lane, struct err *err)
     int rc = 0;
 
     for (unsigned i = 0; i < verbs_lane_endpoints(lane) && rc == 0; i++)
-        rc = publish(verbs_lane_endpoint(lane, i), 0, err);
+        rc = publish(verbs_lane_endpoint(lane, i), err);
     return rc;
 }
 

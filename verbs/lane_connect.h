@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * How the two ends of each of a lane's queue pairs find each other: each publishes its info and
- * fetches the partner's. If both have kept their ends of one queue pair, that is all. An end that
- * one side only has kept is replaced, and the info of the new one published as piece 1.
+ * fetches the partner's. If both have kept their ends of one queue pair, that is all. Else each end
+ * is connected to what the partner published; one that was kept is reset before.
  *
  * No message is sent before the barrier that follows, so an end need not know that its partner has
  * connected, too.

@@ -2,7 +2,8 @@
 #include "latency_probes.h"
 
 #include "clock.h"
-#include "lane_prepare.h"
+#include "lane_options.h"
+#include "lane_streams.h"
 #include "prober.h"
 #include "reply_streams.h"
 
@@ -18,7 +19,8 @@ static_assert(VERBS_QUEUE_PAIRS_MAX < FIRST_STREAM && FIRST_STREAM + VERBS_PROBE
               "a message's header has 8 bits for its stream");
 
 struct verbs_probes {
-    struct phase phase;           /* the load's, with what is different for them */
+    struct phase phase;           /* the load's, with what is different for them ... */
+    struct verbs_options options; /* ... and its options */
     struct lane_flow *flows;      /* those sent, then those received: as the load's ... */
     struct flow_side *sides;      /* ... with counts that nobody reads */
     struct verbs_prober *probers; /* as what is sent */
@@ -39,11 +41,13 @@ static double rate_of(const struct verbs_lane *load)
 
 /* By the service of the load, so that the network treats them alike; and by an operation that has
  * a destination that can answer. */
-static void plan_phase(struct phase *phase, const struct verbs_lane *load)
+static void plan_phase(struct verbs_probes *probes, const struct verbs_lane *load)
 {
-    struct verbs_options *options = &phase->verbs;
+    struct verbs_options *options = &probes->options;
+    struct phase *phase = &probes->phase;
 
     *phase = *load->lane.request.phase;
+    phase->options = options;
     phase->sizes[0] = PROBE_BYTES;
     phase->size_count = 1;
     phase->load = (struct load){.unlimited = true};
@@ -59,18 +63,11 @@ static void plan_phase(struct phase *phase, const struct verbs_lane *load)
 
 static int plan_flows(struct verbs_probes *probes, struct lane_request *request)
 {
-    uint32_t count = request->send_count + request->receive_count;
+    int rc = verbs_flows_copy(request, &probes->flows, &probes->sides);
 
-    probes->flows = calloc(count + 1, sizeof *probes->flows);
-    probes->sides = calloc(count + 1, sizeof *probes->sides);
     probes->probers = calloc(request->send_count + 1, sizeof *probes->probers);
-    if (probes->flows == NULL || probes->sides == NULL || probes->probers == NULL)
+    if (rc < 0 || probes->probers == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i < count; i++) {
-        probes->flows[i] = i < request->send_count ? request->sends[i]
-                                                   : request->receives[i - request->send_count];
-        probes->flows[i].side = &probes->sides[i];
-    }
     request->sends = probes->flows;
     request->receives = probes->flows + request->send_count;
     request->phase = &probes->phase;
@@ -87,7 +84,7 @@ static void plan_probers(struct verbs_probes *probes, const struct verbs_lane *l
 
         probes->probers[i] = (struct verbs_prober){
             .schedule = {.gap_ns = NS_PER_S / rate_fps,
-                         .seed = draw_seed(request->phase->seed, flow->src, flow->dst)},
+                         .seed = prng_seed(request->phase->seed, flow->src, flow->dst)},
             .timeout_ns = load->context.reliable ? CLOCK_NEVER : TIMEOUT_NS,
         };
     }
@@ -95,6 +92,8 @@ static void plan_probers(struct verbs_probes *probes, const struct verbs_lane *l
 
 static void free_state(struct verbs_probes *probes)
 {
+    if (probes == NULL)
+        return;
     free(probes->flows);
     free(probes->sides);
     free(probes->probers);
@@ -103,8 +102,7 @@ static void free_state(struct verbs_probes *probes)
 
 static void free_probes(struct verbs_lane *lane)
 {
-    if (lane->probes != NULL)
-        free_state(lane->probes);
+    free_state(lane->probes);
 }
 
 /* --- the worker's calls --- */
@@ -199,7 +197,7 @@ int verbs_probes_make(struct verbs_lane **lane, const struct verbs_lane *load, s
     probes = calloc(1, sizeof *probes);
     rc = probes != NULL ? plan_flows(probes, &request) : -ENOMEM;
     if (rc == 0) {
-        plan_phase(&probes->phase, load);
+        plan_phase(probes, load);
         plan_probers(probes, load, rate_fps);
         rc = verbs_lane_make(lane, &request, &traffic_probes, err);
     }
@@ -207,8 +205,7 @@ int verbs_probes_make(struct verbs_lane **lane, const struct verbs_lane *load, s
         (*lane)->probes = probes;
         return 0;
     }
-    if (probes != NULL)
-        free_state(probes);
+    free_state(probes);
     return err_set(err, rc, "%s: out of memory", load->context.port->label);
 }
 

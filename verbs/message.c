@@ -17,7 +17,7 @@ static uint8_t sequence_bytes[2 * VERBS_PERIOD];
 void verbs_payload_init(void)
 {
     for (size_t i = 0; i < VERBS_PERIOD; i++)
-        sequence_bytes[i] = (uint8_t)(draw_bits(PAYLOAD_SEED, i) >> 56);
+        sequence_bytes[i] = (uint8_t)(prng_bits(PAYLOAD_SEED, i) >> 56);
     for (size_t i = VERBS_PERIOD; i < sizeof sequence_bytes; i++)
         sequence_bytes[i] = sequence_bytes[i - VERBS_PERIOD];
 }
@@ -84,7 +84,7 @@ static uint64_t check_of(const struct verbs_notice *notice)
     uint64_t stream = (uint64_t)notice->kind << 56 ^ (uint64_t)notice->stream << 48 ^
                       (uint64_t)notice->tag << 32 ^ (uint64_t)notice->src << 16 ^ notice->dst;
 
-    return draw_bits(draw_bits(notice->messages ^ stream, 0) ^ notice->bytes, 0);
+    return prng_bits(prng_bits(notice->messages ^ stream, 0) ^ notice->bytes, 0);
 }
 
 struct verbs_notice verbs_notice_make(enum verbs_kind kind, const struct verbs_script *script,

@@ -80,7 +80,7 @@ static inline uint64_t verbs_credit_messages(uint64_t credit)
 struct verbs_script {
     const uint32_t *sizes; /* in turn, repeated; owned by the lane */
     uint32_t size_count;
-    struct draw_sizes drawn; /* random sizes instead of `sizes`; most 0: none */
+    struct prng_sizes drawn; /* random sizes instead of `sizes`; most 0: none */
     uint64_t total;          /* bytes, the last message shortened; or FLOW_ENDLESS */
     uint16_t stream;
     uint16_t tag;
@@ -103,7 +103,7 @@ static inline uint32_t verbs_cursor_length(const struct verbs_cursor *at,
 {
     uint64_t left = script->total - at->before;
     uint32_t size =
-        script->drawn.most > 0 ? draw_size(&script->drawn, at->sequence) : script->sizes[at->turn];
+        script->drawn.most > 0 ? prng_size(&script->drawn, at->sequence) : script->sizes[at->turn];
 
     return size < left ? size : (uint32_t)left;
 }

@@ -45,7 +45,7 @@ static void announce(struct verbs_sender *sender)
     if (sender->base.control_busy || sender->announced == sender->at.sequence)
         return;
     sender->announced = sender->at.sequence;
-    verbs_endpoint_write_credit(&sender->base, false, sender->announced);
+    verbs_endpoint_credit(&sender->base, false, sender->announced);
 }
 
 static bool credited(struct verbs_sender *sender, uint64_t messages, int64_t now_ns)
@@ -107,25 +107,17 @@ static uint64_t room(const struct verbs_receiver *receiver)
 static void post_reads(struct verbs_receiver *receiver)
 {
     uint64_t count = room(receiver);
-    struct ibv_send_wr *bad;
-    struct ibv_send_wr *last;
-    int code;
 
     if (count == 0 || receiver->base.failed)
         return;
     for (uint64_t i = 0; i < count; i++)
         fill_read(receiver, &receiver->works[i], i + 1 == count);
-    last = &receiver->works[count - 1];
-    last->next = NULL;
-    code = ibv_post_send(receiver->base.qp->ibv, receiver->works, &bad);
-    last->next = last + 1;
-    if (code != 0)
-        verbs_fault_post(&receiver->base, code);
+    verbs_endpoint_post(&receiver->base, receiver->works, (uint32_t)count);
 }
 
 /* One completion is of all messages up to its count. */
-static unsigned take_up_to(struct verbs_receiver *receiver, const struct ibv_wc *completion,
-                           int64_t now_ns)
+static unsigned consume(struct verbs_receiver *receiver, const struct ibv_wc *completion,
+                        int64_t now_ns)
 {
     uint64_t done = verbs_work_count(completion);
     unsigned taken = 0;
@@ -136,13 +128,12 @@ static unsigned take_up_to(struct verbs_receiver *receiver, const struct ibv_wc 
     return taken;
 }
 
-static unsigned take(struct verbs_receiver *receiver, int64_t now_ns)
+static unsigned find(struct verbs_receiver *receiver, int64_t now_ns)
 {
-    unsigned taken = verbs_receiver_completions(receiver, now_ns, take_up_to);
-
+    (void)now_ns;
     read_announcement(receiver);
     post_reads(receiver);
-    return taken;
+    return 0;
 }
 
 const struct verbs_mode verbs_mode_read = {
@@ -150,5 +141,6 @@ const struct verbs_mode verbs_mode_read = {
     .post = make_messages,
     .announce = announce,
     .credited = credited,
-    .take = take,
+    .consume = consume,
+    .find = find,
 };

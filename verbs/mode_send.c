@@ -12,7 +12,7 @@
 
 /* Datagrams that are answered may be shorter than a header: only their number tells which they are.
  */
-static void number(struct verbs_sender *sender, struct ibv_send_wr *work, uint32_t count)
+static void write_numbers(struct verbs_sender *sender, struct ibv_send_wr *work, uint32_t count)
 {
     uint32_t sequence = (uint32_t)sender->at.sequence;
 
@@ -30,8 +30,8 @@ static uint32_t sequence_of(const struct verbs_receiver *receiver, uint32_t imme
                                              : due + ahead - (VERBS_IMMEDIATE_MASK + 1);
 }
 
-static unsigned take_one(struct verbs_receiver *receiver, const struct ibv_wc *completion,
-                         int64_t now_ns)
+static unsigned consume(struct verbs_receiver *receiver, const struct ibv_wc *completion,
+                        int64_t now_ns)
 {
     bool datagram = receiver->base.context->options.service == VERBS_UD;
     uint32_t head = datagram ? VERBS_GRH_BYTES : 0;
@@ -49,11 +49,6 @@ static unsigned take_one(struct verbs_receiver *receiver, const struct ibv_wc *c
     return 1;
 }
 
-static unsigned take(struct verbs_receiver *receiver, int64_t now_ns)
-{
-    return verbs_receiver_completions(receiver, now_ns, take_one);
-}
-
 /* A schedule takes it when its step has come. */
 static unsigned note_arrival(struct verbs_receiver *receiver, const struct ibv_wc *completion,
                              int64_t now_ns)
@@ -66,36 +61,28 @@ static unsigned note_arrival(struct verbs_receiver *receiver, const struct ibv_w
     return 1;
 }
 
-static unsigned note_arrivals(struct verbs_receiver *receiver, int64_t now_ns)
-{
-    return verbs_receiver_completions(receiver, now_ns, note_arrival);
-}
-
 const struct verbs_mode verbs_mode_send = {
     .opcode = IBV_WR_SEND,
-    .eof_takes_place = true,
-    .completes_at_receiver = true,
+    .takes_receives = true,
     .post = verbs_sender_post_batch,
     .credited = verbs_sender_allow,
-    .take = take,
+    .consume = consume,
 };
 
 const struct verbs_mode verbs_mode_send_numbered = {
     .opcode = IBV_WR_SEND_WITH_IMM,
-    .eof_takes_place = true,
-    .completes_at_receiver = true,
+    .takes_receives = true,
     .post = verbs_sender_post_batch,
-    .address = number,
+    .address = write_numbers,
     .credited = verbs_sender_allow,
-    .take = take,
+    .consume = consume,
 };
 
 const struct verbs_mode verbs_mode_send_scheduled = {
     .opcode = IBV_WR_SEND,
-    .eof_takes_place = true,
-    .completes_at_receiver = true,
+    .takes_receives = true,
     .uncounted = true,
     .post = verbs_sender_post_batch,
     .credited = verbs_sender_allow,
-    .take = note_arrivals,
+    .consume = note_arrival,
 };

@@ -60,61 +60,43 @@ static void free_pingpong(struct verbs_lane *lane)
     free(lane->pingpong);
 }
 
-static uint32_t largest(const struct verbs_lane *lane)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    uint32_t most = phase->pingpong.size_most;
-
-    for (uint32_t i = 0; i < phase->size_count && phase->pingpong.size_most == 0; i++)
-        most = lane->sizes[i] > most ? lane->sizes[i] : most;
-    return most;
-}
-
 /* --- the source --- */
 
-static bool is_lost(const struct verbs_lane *lane, const struct pingpong_turn *turn, int64_t now_ns)
+static bool send_message(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
 {
-    const struct pingpong *game = lane->pingpong;
-
-    return !lane->context.reliable &&
-           now_ns - turn->begun_ns > pingpong_patience_ns(game, pingpong_bytes(game, turn));
+    verbs_sender_post(&((struct verbs_lane *)base)->senders[turn->flow], 1, now_ns);
+    return false;
 }
 
-/* Goes on with the message in flight; true: it has ended. */
-static bool await_reply(struct verbs_lane *lane, struct pingpong_turn *turn, int64_t now_ns)
+static enum pingpong_state await_reply(struct lane *base, const struct pingpong_turn *turn,
+                                       int64_t now_ns, int64_t *at_ns)
 {
-    struct pingpong *game = lane->pingpong;
+    struct verbs_lane *lane = (struct verbs_lane *)base;
     struct verbs_sender *sender = &lane->senders[turn->flow];
     const struct verbs_receiver *replies = verbs_replies_to(lane, turn->flow);
     struct flow_side *side = replies->base.flow->side;
-    uint64_t begun = game->flows[turn->flow].begun;
+    uint64_t begun = lane->pingpong->flows[turn->flow].begun;
+    bool whole = side->corrupted == 0; /* a reply with a wrong byte is none */
+    bool back;
 
     if (sender->at.sequence < begun)
         verbs_sender_post(sender, 1, now_ns);
-    if (replies->verifier.at.sequence >= begun && side->corrupted == 0)
-        pingpong_back(game, turn, clock_now());
-    else if (replies->verifier.at.sequence >= begun || is_lost(lane, turn, now_ns))
-        pingpong_give_up(game, turn); /* a reply with a wrong byte is none */
-    else
-        return false;
+    back = replies->verifier.at.sequence >= begun;
+    if (!back && (lane->context.reliable || now_ns <= pingpong_due_ns(lane->pingpong, turn)))
+        return PINGPONG_AWAITED;
     side->corrupted = 0;
-    return true;
+    *at_ns = clock_now();
+    return back && whole ? PINGPONG_BACK : PINGPONG_LOST;
 }
 
 static int64_t run_pingpong(struct verbs_lane *lane, int64_t now_ns)
 {
+    static const struct pingpong_hooks hooks = {.send = send_message, .await = await_reply};
     struct pingpong *game = lane->pingpong;
     const struct lane_request *request = &lane->lane.request;
 
     verbs_replies_send(lane, now_ns);
-    for (uint32_t i = 0; i < game->turn_count; i++) {
-        struct pingpong_turn *turn = &game->turns[i];
-
-        if (turn->under_way && !await_reply(lane, turn, now_ns))
-            continue;
-        if (pingpong_begin(game, turn))
-            verbs_sender_post(&lane->senders[turn->flow], 1, now_ns);
-    }
+    (void)pingpong_run(game, &hooks, now_ns);
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct flow_side *side = request->sends[i].side;
 
@@ -132,6 +114,5 @@ const struct verbs_traffic verbs_traffic_pingpong = {
     .check = check,
     .make = make,
     .free = free_pingpong,
-    .largest = largest,
     .send = run_pingpong,
 };

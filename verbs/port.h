@@ -7,7 +7,6 @@
 #define VERBS_PORT_H
 
 #include "gid.h"
-#include "qp_cache.h"
 #include "registered_memory.h"
 #include "transport.h"
 
@@ -39,12 +38,11 @@ struct transport_port {
     struct registered_memory memory;
     struct memory_range payload; /* of whatever this port sends */
     struct port_hardware base;   /* counters when it was opened */
-    /* The connection pool's (connection_pool.h): */
-    struct qp_cache cache;
-    struct qp_destroyer *destroyer; /* NULL: the main thread destroys queue pairs */
-    struct verbs_cm *cm;            /* NULL: rdma_cm can't be used */
+    struct connection_pool *pool;
+    struct verbs_cm *cm; /* NULL: rdma_cm can't be used */
 };
 
+/* The device, its limits, its addresses. 0 or a refusal. */
 int verbs_port_open(struct transport_port **port, const struct port_conf *conf, struct err *err);
 void verbs_port_close(struct transport_port *port);
 bool verbs_port_link_up(struct transport_port *port);
@@ -52,6 +50,14 @@ bool verbs_port_link_up(struct transport_port *port);
 void verbs_port_events(struct transport_port *port);
 /* So many bytes of payload from any place can be sent from port->payload. 0 or a refusal. */
 int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err);
+
+/* By its index; NULL: the table has no such entry. */
+const struct verbs_gid *verbs_port_gid(const struct transport_port *port, int index);
+
+/* What partners are told. `cm_port`: where rdma_cm listens, network byte order; 0: it does not. */
+void verbs_address_write(const struct transport_port *port, uint16_t cm_port, struct blob *blob);
+/* A partner's. False: not one of this transport. */
+bool verbs_address_read(struct verbs_address *address, const struct blob *blob);
 
 uint32_t verbs_mtu_bytes(enum ibv_mtu mtu);
 /* False: no path MTU has so many bytes. */

@@ -2,28 +2,12 @@
 #include "port_facts.h"
 
 #include "port.h"
+#include "sysfs.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 
 #define COUNTER_NAMES_MAX 3
-
-/* A number below /sys/class/infiniband/DEVICE; -1: there is none. */
-static int64_t read_number(const char *device, const char *name)
-{
-    char path[256];
-    long long value = -1;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/sys/class/infiniband/%s/%s", device, name);
-    file = fopen(path, "re");
-    if (file == NULL)
-        return -1;
-    if (fscanf(file, "%lld", &value) != 1)
-        value = -1;
-    fclose(file);
-    return value;
-}
 
 /* Lanes of a link by the code of active_width, and Gbit/s of data a lane by that of active_speed
  * (InfiniBand Architecture, PortInfo; a code is one bit). SDR to QDR lose a fifth to 8b/10b. */
@@ -66,7 +50,8 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts)
     /* A software device invents a speed. */
     facts->link_bps = port->software ? 0 : link_bps(&port->attributes);
     facts->mtu = verbs_mtu_bytes(port->attributes.active_mtu);
-    facts->numa_node = (int)read_number(port->device, "device/numa_node");
+    facts->numa_node =
+        (int)sysfs_number(-1, "/sys/class/infiniband/%s/device/numa_node", port->device);
 }
 
 /* --- counters --- */
@@ -115,12 +100,9 @@ static int64_t read_counter(const struct transport_port *port, const struct coun
 {
     int64_t value = -1;
 
-    for (unsigned i = 0; i < COUNTER_NAMES_MAX && source->names[i] != NULL && value < 0; i++) {
-        char name[64];
-
-        snprintf(name, sizeof name, "ports/%u/%s", port->number, source->names[i]);
-        value = read_number(port->device, name);
-    }
+    for (unsigned i = 0; i < COUNTER_NAMES_MAX && source->names[i] != NULL && value < 0; i++)
+        value = sysfs_number(-1, "/sys/class/infiniband/%s/ports/%u/%s", port->device, port->number,
+                             source->names[i]);
     return value;
 }
 

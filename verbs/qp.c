@@ -59,6 +59,32 @@ static int make_memory(struct verbs_qp *qp, struct err *err)
     return 0;
 }
 
+/* What is written into a place with immediate data is not in the receive. */
+static int make_receives(struct verbs_qp *qp, struct err *err)
+{
+    bool holds = qp->config.options.operation == VERBS_SEND;
+    uint32_t count = qp_config_receives(&qp->config);
+
+    if (count == 0)
+        return 0;
+    qp->receives = calloc(count, sizeof *qp->receives);
+    if (qp->receives == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", qp->port->label);
+    for (uint32_t i = 0; i < count; i++) {
+        struct verbs_receive *receive = &qp->receives[i];
+
+        receive->place =
+            (struct ibv_sge){.addr = (uintptr_t)qp->ring + (size_t)i * qp->config.stride,
+                             .length = qp->config.stride,
+                             .lkey = qp->range.lkey};
+        receive->work = (struct ibv_recv_wr){.wr_id = i,
+                                             .next = &qp->receives[(i + 1) % count].work,
+                                             .sg_list = holds ? &receive->place : NULL,
+                                             .num_sge = holds};
+    }
+    return 0;
+}
+
 /* --- queues --- */
 
 static struct ibv_qp_init_attr queues_of(const struct verbs_qp *qp, uint32_t inline_bytes)
@@ -158,30 +184,28 @@ static int initialise(struct verbs_qp *qp)
     return -ibv_modify_qp(qp->ibv, &attributes, mask);
 }
 
-int verbs_qp_post_receive(struct verbs_qp *qp, uint32_t slot)
+int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count)
 {
-    struct ibv_sge place = {
-        .addr = (uintptr_t)qp->ring + (size_t)slot * qp->config.stride,
-        .length = qp->config.stride,
-        .lkey = qp->range.lkey,
-    };
-    bool holds = qp->config.options.operation == VERBS_SEND;
-    struct ibv_recv_wr work = {
-        .wr_id = slot, .sg_list = holds ? &place : NULL, .num_sge = holds ? 1 : 0};
+    struct ibv_recv_wr *last = &qp->receives[(first + count - 1) % qp->config.slots].work;
+    struct ibv_recv_wr *next = last->next;
     struct ibv_recv_wr *bad;
+    int code;
 
-    return -ibv_post_recv(qp->ibv, &work, &bad);
+    last->next = NULL;
+    code = ibv_post_recv(qp->ibv, &qp->receives[first].work, &bad);
+    last->next = next;
+    return code;
 }
 
 int verbs_qp_create(struct verbs_qp *qp, struct err *err)
 {
-    int rc = create_queue(qp);
+    int rc = qp->ibv == NULL ? create_queue(qp) : 0;
 
     if (rc < 0)
         return refuse_queue(qp, rc, err);
     rc = qp->id != NULL ? verbs_qp_set_state(qp, IBV_QPS_INIT) : initialise(qp);
-    for (uint32_t i = 0; i < qp_config_receives(&qp->config) && rc == 0; i++)
-        rc = verbs_qp_post_receive(qp, i);
+    if (rc == 0 && qp->receives != NULL)
+        rc = -verbs_qp_post_receives(qp, qp->place, qp->config.slots);
     if (rc < 0)
         return err_set(err, rc, "%s: a new queue pair can't be initialised: %s (pkey_index %u)",
                        qp->port->label, strerror(-rc), qp->config.options.pkey_index);
@@ -200,11 +224,53 @@ static void choose_numbers(struct verbs_qp *qp)
     qp->queue_key = random[1] & QUEUE_KEY_MASK;
 }
 
-/* By the destroyer's thread. */
-static void destroy(struct doomed *doomed)
+/* The device forgets its work requests, and lets go of their memory (InfiniBand Architecture
+ * 10.3.1, state Reset). A device that can't is asked to destroy the queue pair at once. */
+static void reset_queue(struct verbs_qp *qp)
 {
-    struct verbs_qp *qp = (void *)((char *)doomed - offsetof(struct verbs_qp, doomed));
+    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_RESET};
 
+    if (qp->ibv == NULL || ibv_modify_qp(qp->ibv, &attributes, IBV_QP_STATE) == 0)
+        return;
+    ibv_destroy_qp(qp->ibv);
+    qp->ibv = NULL;
+}
+
+void verbs_qp_stop(struct verbs_qp *qp)
+{
+    reset_queue(qp);
+    registered_memory_give(&qp->range);
+}
+
+void verbs_qp_reuse(struct verbs_qp *qp, const struct qp_config *config)
+{
+    qp->config = *config;
+    qp->reused = true;
+    qp->setup_ns = 0;
+    choose_numbers(qp);
+    memset(qp->control, 0, sizeof *qp->control);
+}
+
+int verbs_qp_reset(struct verbs_qp *qp, struct err *err)
+{
+    int64_t begun_ns = clock_now();
+    int rc = 0;
+
+    reset_queue(qp);
+    qp->partner = 0;
+    qp->turn = 0;
+    qp->reused = false;
+    if (qp->config.options.connect == VERBS_CONNECT_EXCHANGE)
+        rc = qp->ibv != NULL ? verbs_qp_create(qp, err)
+                             : err_set(err, -EOPNOTSUPP,
+                                       "%s: the device can't reset a queue pair; use reuse: 0",
+                                       qp->port->label);
+    qp->setup_ns += clock_now() - begun_ns;
+    return rc;
+}
+
+void verbs_qp_destroy(struct verbs_qp *qp)
+{
     if (qp->ah != NULL)
         ibv_destroy_ah(qp->ah);
     if (qp->ibv != NULL)
@@ -213,6 +279,7 @@ static void destroy(struct doomed *doomed)
         rdma_destroy_id(qp->id);
     if (qp->cq != NULL)
         ibv_destroy_cq(qp->cq);
+    free(qp->receives);
     free(qp);
 }
 
@@ -227,41 +294,22 @@ int verbs_qp_make(struct verbs_qp **qp, struct transport_port *port, const struc
         return err_set(err, -ENOMEM, "%s: out of memory", port->label);
     made->port = port;
     made->config = *config;
-    made->cached.config = &made->config;
-    made->doomed.destroy = destroy;
     choose_numbers(made);
     rc = make_memory(made, err);
+    if (rc == 0)
+        rc = make_receives(made, err);
     if (rc == 0)
         rc = make_completions(made, err);
     if (rc == 0 && config->options.connect == VERBS_CONNECT_EXCHANGE)
         rc = verbs_qp_create(made, err);
     made->setup_ns = clock_now() - begun_ns;
-    if (rc < 0)
-        verbs_qp_free(made);
-    else
+    if (rc == 0) {
         *qp = made;
+        return 0;
+    }
+    verbs_qp_stop(made);
+    verbs_qp_destroy(made);
     return rc;
-}
-
-/* The device forgets its work requests, and lets go of their memory (InfiniBand Architecture
- * 10.3.1, state Reset). A device that can't is asked to destroy the queue pair at once. */
-static void stop(struct verbs_qp *qp)
-{
-    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_RESET};
-
-    if (qp->ibv == NULL || ibv_modify_qp(qp->ibv, &attributes, IBV_QP_STATE) == 0)
-        return;
-    ibv_destroy_qp(qp->ibv);
-    qp->ibv = NULL;
-}
-
-void verbs_qp_free(struct verbs_qp *qp)
-{
-    if (qp == NULL)
-        return;
-    stop(qp);
-    registered_memory_give(&qp->range);
-    qp_destroyer_add(qp->port->destroyer, &qp->doomed);
 }
 
 /* --- connecting --- */
@@ -277,11 +325,11 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
         .lid = qp->port->attributes.lid,
         .mtu = qp->config.mtu,
         .reads = verbs_reads_answered(qp->port),
-        .ring = {(uintptr_t)qp->ring, qp->range.rkey},
+        .ring = {.address = (uintptr_t)qp->ring, .key = qp->range.rkey},
         .slots = qp->config.slots,
         .stride = qp->config.stride,
         .first = qp->place,
-        .control = {(uintptr_t)qp->control, qp->range.rkey},
+        .control = {.address = (uintptr_t)qp->control, .key = qp->range.rkey},
     };
     if (qp->config.gid != NULL)
         memcpy(info->gid, qp->config.gid->bytes, sizeof info->gid);

@@ -16,11 +16,12 @@
 
 #include "message.h"
 #include "port.h"
-#include "qp_destroyer.h"
+#include "qp_config.h"
 #include "qp_info.h"
 
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #define VERBS_GRH_BYTES 40u    /* before each datagram that is received (UD) */
 #define VERBS_CREDIT_SLOTS 16u /* where a UD sender receives credits */
@@ -41,9 +42,17 @@ struct verbs_control {
 #define VERBS_CONTROL_BYTES 192u
 static_assert(sizeof(struct verbs_control) == VERBS_CONTROL_BYTES, "layout");
 
+/* A receive of one place of the ring. */
+struct verbs_receive {
+    struct ibv_recv_wr work;
+    struct ibv_sge place;
+};
+
 struct verbs_qp {
-    struct cached_qp cached;
-    struct doomed doomed;
+    /* The connection pool's, while no lane uses it: */
+    LIST_ENTRY(verbs_qp) bucket;
+    TAILQ_ENTRY(verbs_qp) age;
+
     struct transport_port *port;
     struct qp_config config;
     struct ibv_qp *ibv; /* NULL: rdma_cm has not made it yet */
@@ -54,6 +63,7 @@ struct verbs_qp {
     struct verbs_control *control;
     uint8_t *headers; /* `depth` of them; NULL: none */
     uint8_t *ring;
+    struct verbs_receive *receives; /* of each place, linked in a circle; NULL: none are posted */
     uint32_t inline_bytes;
     uint32_t packet;    /* first packet sequence number */
     uint32_t queue_key; /* UD */
@@ -70,19 +80,25 @@ int verbs_qp_make(struct verbs_qp **qp, struct transport_port *port, const struc
                   struct err *err);
 /* Makes the queue pair of one whose `id` has just been given its device. */
 int verbs_qp_create(struct verbs_qp *qp, struct err *err);
+/* One that was kept, for another phase: control words and numbers are new. */
+void verbs_qp_reuse(struct verbs_qp *qp, const struct qp_config *config);
+/* Takes it back to how it was made, but for its place in the ring. 0 or a refusal. */
+int verbs_qp_reset(struct verbs_qp *qp, struct err *err);
 /* Takes the queue pair of one that rdma_cm connects to a state, as rdma_cm says. librdmacm has a
  * context of its own for each device, so that it can't make and move queue pairs of ours. */
 int verbs_qp_set_state(struct verbs_qp *qp, enum ibv_qp_state state);
-/* Its memory is free at once; the port's destroyer destroys the rest. NULL is none. */
-void verbs_qp_free(struct verbs_qp *qp);
+/* The device lets go of its memory, which is given back. */
+void verbs_qp_stop(struct verbs_qp *qp);
+/* The rest of one that was stopped; by any thread: it may take long (connection_pool.c). */
+void verbs_qp_destroy(struct verbs_qp *qp);
 
 /* What its partner must know. */
 void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info);
 /* Connects it to the partner's. 0 or a refusal. */
 int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct err *err);
 
-/* Posts the receive of one place of the ring. 0 or a negative errno. */
-int verbs_qp_post_receive(struct verbs_qp *qp, uint32_t slot);
+/* Posts the receives of `count` places of the ring, from `first` on. 0 or an errno. */
+int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count);
 
 /* RDMA reads that a port answers at the same time. */
 uint8_t verbs_reads_answered(const struct transport_port *port);

@@ -7,7 +7,7 @@
 #define VERBS_QP_CONFIG_H
 
 #include "gid.h"
-#include "transport.h"
+#include "verbs_options.h"
 
 enum qp_role { QP_SENDER, QP_RECEIVER };
 

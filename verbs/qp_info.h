@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the two ends of a queue pair tell each other to connect it, as a blob, and how they agree
- * on one that both have kept from an earlier phase. Plain data: no device.
+ * What the two ends of a queue pair tell each other to connect it, as a blob, and whether they have
+ * kept it from an earlier phase. Plain data: no device.
  */
 #ifndef VERBS_QP_INFO_H
 #define VERBS_QP_INFO_H
@@ -12,38 +12,36 @@
 struct remote_memory {
     uint64_t address;
     uint32_t key; /* rkey */
+    uint32_t zero;
 };
 
+/* Travels as it lies in memory: control words and credits are in the hosts' byte order, too. */
 struct qp_info {
+    uint32_t version;      /* qp_info_write fills it */
     uint32_t number;       /* of the queue pair; 0: not made yet (rdma_cm makes it) */
     uint32_t connected_to; /* the number of the partner's queue pair; 0: new */
     uint32_t turn;         /* how many messages have passed, modulo 2^32 */
     uint32_t packet;       /* first packet sequence number, 24 bits */
     uint32_t queue_key;    /* UD */
-    uint16_t lid;          /* InfiniBand */
-    uint16_t mtu;          /* bytes, max */
-    uint8_t reads;         /* RDMA reads that this end can answer at the same time */
     uint8_t gid[16];
     struct remote_memory ring; /* of `slots` places for messages, each `stride` bytes */
+    struct remote_memory control;
+    uint64_t token; /* rdma_cm: the calling partner must know it */
     uint32_t slots;
     uint32_t stride;
     uint32_t first; /* the phase's first message is for, or in, this place of the ring */
-    struct remote_memory control;
-    uint64_t token; /* rdma_cm: the calling partner must know it */
+    uint16_t lid;   /* InfiniBand */
+    uint16_t mtu;   /* bytes, max */
+    uint8_t reads;  /* RDMA reads that this end can answer at the same time */
+    uint8_t zero[7];
 };
 
 void qp_info_write(const struct qp_info *info, struct blob *blob);
-/* False: not of this version. */
+/* False: not of this version, or of a host with another byte order. */
 bool qp_info_read(struct qp_info *info, const struct blob *blob);
 
-/* What an end does with its queue pair. All false: both ends are new, it connects. */
-struct qp_agreement {
-    bool reuse;   /* they hold the two ends of one connected queue pair: nothing is to be done */
-    bool replace; /* this end kept one that the partner did not: it publishes a new one */
-    bool await;   /* the partner will: only then this end connects */
-};
-
-/* Both ends come to matching agreements from the same two infos. */
-struct qp_agreement qp_negotiate(const struct qp_info *mine, const struct qp_info *theirs);
+/* Both ends come to the same from the same two infos. True: they hold the two ends of one connected
+ * queue pair, and nothing is to be done. False: each connects to what the other is. */
+bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs);
 
 #endif

@@ -20,13 +20,6 @@ struct greeting {
     uint32_t zero;
 };
 
-struct verbs_cm {
-    struct rdma_event_channel *channel;
-    struct rdma_cm_id *listener;
-    uint16_t port;
-    struct verbs_callers callers;
-};
-
 /* --- the port --- */
 
 /* librdmacm wants IPv4 addresses as such. */
@@ -94,11 +87,6 @@ void verbs_cm_close(struct transport_port *port)
     port->cm = NULL;
 }
 
-uint16_t verbs_cm_port(const struct transport_port *port)
-{
-    return port->cm != NULL ? port->cm->port : 0;
-}
-
 int verbs_cm_fd(struct transport_port *port)
 {
     return port->cm != NULL ? port->cm->channel->fd : -1;
@@ -107,18 +95,15 @@ int verbs_cm_fd(struct transport_port *port)
 /* --- events --- */
 
 /* Only a partner of this run knows a token. */
-static void keep_caller(struct verbs_cm *cm, const struct rdma_cm_event *event)
+static bool keep_caller(struct verbs_cm *cm, const struct rdma_cm_event *request)
 {
     struct greeting greeting;
 
-    if (event->param.conn.private_data_len >= sizeof greeting) {
-        memcpy(&greeting, event->param.conn.private_data, sizeof greeting);
-        event->id->context = NULL;
-        if (verbs_callers_came(&cm->callers, greeting.token, greeting.number, event->id))
-            return;
-    }
-    rdma_reject(event->id, NULL, 0);
-    rdma_destroy_id(event->id);
+    request->id->context = NULL;
+    if (request->param.conn.private_data_len < sizeof greeting)
+        return false;
+    memcpy(&greeting, request->param.conn.private_data, sizeof greeting);
+    return verbs_cm_came(cm, greeting.token, greeting.number, request->id);
 }
 
 /* From INIT, whose access rights rdma_cm knows only now, to sending. */
@@ -211,55 +196,68 @@ void verbs_cm_work(struct transport_port *port)
     struct rdma_cm_event *event;
 
     while (port->cm != NULL && rdma_get_cm_event(port->cm->channel, &event) == 0) {
-        struct cm_call *call = event->id->context;
+        struct rdma_cm_id *id = event->id;
+        struct cm_call *call = id->context;
+        bool is_stranger = false;
 
-        if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-            struct rdma_cm_event request = *event;
-            uint8_t data[UINT8_MAX];
-            uint8_t length = request.param.conn.private_data_len;
-
-            /* An id can be destroyed only when its events are acknowledged. */
-            if (length > 0)
-                memcpy(data, request.param.conn.private_data, length);
-            request.param.conn.private_data = data;
-            rdma_ack_cm_event(event);
-            keep_caller(port->cm, &request);
-            continue;
-        }
-        if (call != NULL)
+        if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+            is_stranger = !keep_caller(port->cm, event);
+        else if (call != NULL)
             call->state = handle_event(call, event);
-        rdma_ack_cm_event(event);
+        rdma_ack_cm_event(event); /* before it an id can't be destroyed */
+        if (is_stranger) {
+            rdma_reject(id, NULL, 0);
+            rdma_destroy_id(id);
+        }
     }
 }
 
 /* --- calls --- */
 
-/* Its end expects no call any more. */
-static void drop(struct verbs_cm *cm, struct cm_call *call)
+bool verbs_cm_came(struct verbs_cm *cm, uint64_t token, uint32_t number, struct rdma_cm_id *id)
 {
-    verbs_callers_forget(&cm->callers, &call->caller);
-    if (call->caller.id != NULL)
-        rdma_destroy_id(call->caller.id);
-    call->caller.id = NULL;
+    struct cm_call *call = LIST_FIRST(&cm->expected);
+
+    while (call != NULL && (call->token != token || call->caller != NULL))
+        call = LIST_NEXT(call, link);
+    if (call == NULL)
+        return false;
+    call->caller = id;
+    call->caller_number = number;
+    return true;
 }
 
-uint64_t verbs_cm_expect(struct transport_port *port, struct cm_call *call)
+static void expect_no_more(struct cm_call *call)
 {
-    uint64_t token;
-
-    if (port->cm == NULL)
-        return 0;
-    drop(port->cm, call);
-    if (getrandom(&token, sizeof token, 0) != (ssize_t)sizeof token || token == 0)
-        return 0; /* the call is refused, which the sender tells */
-    verbs_callers_expect(&port->cm->callers, &call->caller, token);
-    return token;
+    if (call->expected)
+        LIST_REMOVE(call, link);
+    call->expected = false;
 }
 
-void verbs_cm_forget(struct transport_port *port, struct cm_call *call, struct verbs_qp *qp)
+/* Its end will not answer a call. */
+static void drop(struct cm_call *call)
 {
-    if (port->cm != NULL)
-        drop(port->cm, call);
+    expect_no_more(call);
+    if (call->caller != NULL)
+        rdma_destroy_id(call->caller);
+    call->caller = NULL;
+}
+
+void verbs_cm_expect(struct transport_port *port, struct cm_call *call)
+{
+    drop(call);
+    call->token = 0;
+    if (port->cm == NULL ||
+        getrandom(&call->token, sizeof call->token, 0) != (ssize_t)sizeof call->token ||
+        call->token == 0)
+        return; /* the call is refused, which the sender tells */
+    LIST_INSERT_HEAD(&port->cm->expected, call, link);
+    call->expected = true;
+}
+
+void verbs_cm_forget(struct cm_call *call, struct verbs_qp *qp)
+{
+    drop(call);
     if (qp->id != NULL)
         qp->id->context = NULL;
 }
@@ -305,23 +303,22 @@ int verbs_cm_begin(struct cm_call *call, struct err *err)
                    call->rank, strerror(errno));
 }
 
-/* Answers the call, if it has come. */
-static int answer(struct cm_call *call)
+/* Accepts the call, if it has come. */
+static int accept_call(struct cm_call *call)
 {
-    struct verbs_caller *caller = &call->caller;
     struct verbs_qp *qp = call->qp;
     struct greeting greeting = {0};
     struct rdma_conn_param param;
     struct err err = {""};
     int rc;
 
-    if (caller->id == NULL)
+    if (call->caller == NULL)
         return -EAGAIN;
-    verbs_callers_forget(&qp->port->cm->callers, caller);
-    qp->id = caller->id;
-    qp->partner = caller->number;
+    expect_no_more(call);
+    qp->id = call->caller;
+    qp->partner = call->caller_number;
     qp->id->context = call;
-    caller->id = NULL;
+    call->caller = NULL;
     set_options(call, qp->id);
     rc = verbs_qp_create(qp, &err);
     if (rc == 0)
@@ -345,7 +342,7 @@ static void read_mtu(struct verbs_qp *qp)
 int verbs_cm_advance(struct cm_call *call, struct err *err)
 {
     if (!call->calls && call->state == -EAGAIN && call->qp->id == NULL) {
-        int rc = answer(call);
+        int rc = accept_call(call);
 
         if (rc != -EAGAIN)
             call->state = rc;

@@ -13,7 +13,6 @@
 int verbs_receiver_init(struct verbs_receiver *receiver, bool whole)
 {
     const struct stream_context *context = receiver->base.context;
-    size_t slots = receiver->base.config.slots;
 
     receiver->verifier = (struct verbs_verifier){
         .script = receiver->base.script,
@@ -24,18 +23,14 @@ int verbs_receiver_init(struct verbs_receiver *receiver, bool whole)
         .whole = whole,
     };
     verbs_verify_start(&receiver->verifier);
-    receiver->receives = calloc(slots, sizeof *receiver->receives);
-    receiver->scatters = calloc(slots + VERBS_BATCH, sizeof *receiver->scatters);
-    receiver->lengths = calloc(slots, sizeof *receiver->lengths);
-    return receiver->receives != NULL && receiver->scatters != NULL && receiver->lengths != NULL
-               ? 0
-               : -ENOMEM;
+    if (!context->mode->uncounted)
+        return 0;
+    receiver->lengths = calloc(receiver->base.config.slots, sizeof *receiver->lengths);
+    return receiver->lengths != NULL ? 0 : -ENOMEM;
 }
 
 void verbs_receiver_free(struct verbs_receiver *receiver)
 {
-    free(receiver->receives);
-    free(receiver->scatters);
     free(receiver->lengths);
 }
 
@@ -44,35 +39,22 @@ void verbs_receiver_connected(struct verbs_receiver *receiver)
     const struct verbs_endpoint *endpoint = &receiver->base;
     const struct stream_context *context = endpoint->context;
     const struct verbs_qp *qp = endpoint->qp;
-    uint32_t slots = qp->config.slots;
-    bool holds = context->options.operation == VERBS_SEND;
 
     receiver->place = receiver->to_post_place = receiver->next_place = qp->place;
     receiver->remote = endpoint->theirs.first;
     verbs_cursor_start(&receiver->next, &endpoint->script);
-    for (uint32_t i = 0; i < slots; i++) {
-        receiver->scatters[i] =
-            (struct ibv_sge){.addr = (uintptr_t)verbs_receiver_slot(receiver, i),
-                             .length = qp->config.stride,
-                             .lkey = qp->range.lkey};
-        receiver->receives[i] =
-            (struct ibv_recv_wr){.wr_id = i,
-                                 .next = &receiver->receives[i + 1 == slots ? 0 : i + 1],
-                                 .sg_list = holds ? &receiver->scatters[i] : NULL,
-                                 .num_sge = holds};
-    }
     for (uint32_t i = 0; i < VERBS_BATCH; i++) {
         struct ibv_send_wr *work = &receiver->works[i];
 
         *work = (struct ibv_send_wr){.next = work + 1,
-                                     .sg_list = &receiver->scatters[slots + i],
+                                     .sg_list = &receiver->scatters[i],
                                      .num_sge = 1,
                                      .opcode = IBV_WR_RDMA_READ};
         work->sg_list->lkey = qp->range.lkey;
         work->wr.rdma.rkey = endpoint->theirs.ring.key;
     }
     if (context->mode->make_ready != NULL)
-        context->mode->make_ready(receiver, slots);
+        context->mode->make_ready(receiver, qp->config.slots);
 }
 
 /* --- giving back --- */
@@ -84,7 +66,7 @@ void verbs_receiver_give_back(struct verbs_receiver *receiver, uint32_t count)
     receiver->held -= count;
     if (mode->make_ready != NULL)
         mode->make_ready(receiver, count);
-    else if (mode->completes_at_receiver)
+    else if (mode->takes_receives)
         receiver->to_post += count;
 }
 
@@ -96,33 +78,13 @@ void verbs_receiver_leave(struct verbs_receiver *receiver)
 
 static void post_receives(struct verbs_receiver *receiver)
 {
-    uint32_t slots = receiver->base.qp->config.slots;
-    uint32_t place = receiver->to_post_place;
-    struct ibv_recv_wr *last = &receiver->receives[(place + receiver->to_post - 1) % slots];
-    struct ibv_recv_wr *next = last->next;
-    struct ibv_recv_wr *bad;
-    int code;
+    struct verbs_qp *qp = receiver->base.qp;
+    int code = verbs_qp_post_receives(qp, receiver->to_post_place, receiver->to_post);
 
-    last->next = NULL;
-    code = ibv_post_recv(receiver->base.qp->ibv, &receiver->receives[place], &bad);
-    last->next = next;
-    receiver->to_post_place = (place + receiver->to_post) % slots;
+    receiver->to_post_place = (receiver->to_post_place + receiver->to_post) % qp->config.slots;
     receiver->to_post = 0;
     if (code != 0)
         verbs_fault_post(&receiver->base, code);
-}
-
-/* As a datagram, where there is no remote write. */
-static void send_credit(struct verbs_receiver *receiver)
-{
-    struct verbs_endpoint *endpoint = &receiver->base;
-    struct verbs_control *control = endpoint->qp->control;
-    uint64_t credit = verbs_credit(endpoint->script.tag, endpoint->finished, receiver->credited);
-
-    control->notice_out = verbs_notice_make(VERBS_KIND_CREDIT, &endpoint->script, credit, 0);
-    verbs_endpoint_send(endpoint, &(struct verbs_post){.work = VERBS_WORK_CONTROL,
-                                                       .from = &control->notice_out,
-                                                       .bytes = sizeof control->notice_out});
 }
 
 static bool credit_is_due(const struct verbs_receiver *receiver, uint64_t credit, int64_t now_ns)
@@ -156,10 +118,7 @@ static void give_credit(struct verbs_receiver *receiver, int64_t now_ns)
         return;
     receiver->credited = credit;
     receiver->credited_ns = now_ns;
-    if (endpoint->context->options.service == VERBS_UD)
-        send_credit(receiver);
-    else
-        verbs_endpoint_write_credit(endpoint, endpoint->finished, credit);
+    verbs_endpoint_credit(endpoint, endpoint->finished, credit);
 }
 
 /* --- taking --- */
@@ -191,26 +150,6 @@ bool verbs_receiver_read_eof(struct verbs_receiver *receiver, const struct verbs
     receiver->total_bytes = bytes;
     receiver->eof_seen = true;
     return true;
-}
-
-unsigned verbs_receiver_completions(struct verbs_receiver *receiver, int64_t now_ns,
-                                    unsigned (*take)(struct verbs_receiver *receiver,
-                                                     const struct ibv_wc *completion,
-                                                     int64_t now_ns))
-{
-    struct ibv_wc completions[VERBS_BATCH];
-    int count = ibv_poll_cq(receiver->base.qp->cq, VERBS_BATCH, completions);
-    unsigned taken = 0;
-
-    for (int i = 0; i < count; i++) {
-        if (completions[i].status != IBV_WC_SUCCESS)
-            verbs_fault(&receiver->base, &completions[i]);
-        else if (verbs_work_of(&completions[i]) == VERBS_WORK_CONTROL)
-            receiver->base.control_busy = false;
-        else
-            taken += take(receiver, &completions[i], now_ns);
-    }
-    return taken;
 }
 
 /* --- schedules --- */
@@ -274,10 +213,31 @@ static bool will_not_come(const struct verbs_receiver *receiver, int64_t now_ns)
     return since_ns != CLOCK_NEVER && now_ns - since_ns > SILENT_NS;
 }
 
+static unsigned poll_completions(struct verbs_receiver *receiver, int64_t now_ns)
+{
+    const struct verbs_mode *mode = receiver->base.context->mode;
+    struct ibv_wc completions[VERBS_BATCH];
+    int count = ibv_poll_cq(receiver->base.qp->cq, VERBS_BATCH, completions);
+    unsigned taken = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (completions[i].status != IBV_WC_SUCCESS)
+            verbs_fault(&receiver->base, &completions[i]);
+        else if (verbs_work_of(&completions[i]) == VERBS_WORK_CONTROL)
+            receiver->base.control_busy = false;
+        else if (mode->consume != NULL)
+            taken += mode->consume(receiver, &completions[i], now_ns);
+    }
+    return taken;
+}
+
 unsigned verbs_receiver_poll(struct verbs_receiver *receiver, int64_t now_ns)
 {
-    unsigned taken = receiver->base.context->mode->take(receiver, now_ns);
+    const struct verbs_mode *mode = receiver->base.context->mode;
+    unsigned taken = poll_completions(receiver, now_ns);
 
+    if (mode->find != NULL)
+        taken += mode->find(receiver, now_ns);
     if (!receiver->base.finished && taken == 0 &&
         ((receiver->eof_seen && receiver->verifier.at.sequence >= receiver->total) ||
          will_not_come(receiver, now_ns)))

@@ -16,7 +16,7 @@ struct verbs_receiver {
     uint32_t place;         /* of the ring, for the next message */
     uint32_t held;          /* places taken and not given back */
     uint32_t arrived;       /* schedules: places from `place` on that wait for their step ... */
-    uint32_t *lengths;      /* ... by place, the bytes that came */
+    uint32_t *lengths;      /* ... by place, the bytes that came; NULL: another traffic */
     uint32_t to_post;       /* receives to be posted again ... */
     uint32_t to_post_place; /* ... from this place on */
     uint64_t credited;      /* messages that the sender knows to be dealt with */
@@ -33,9 +33,8 @@ struct verbs_receiver {
     uint64_t total_bytes;
     bool eof_seen; /* ... which has come */
     bool whole;
-    struct ibv_recv_wr *receives; /* one for each slot, in a circle */
-    struct ibv_sge *scatters;
-    struct ibv_send_wr works[VERBS_BATCH]; /* reads: linked */
+    struct ibv_send_wr works[VERBS_BATCH]; /* reads: linked ... */
+    struct ibv_sge scatters[VERBS_BATCH];  /* ... with one for each */
 };
 
 /* The endpoint and `forwards` are filled. `whole`: every byte is verified. -ENOMEM; free it then,
@@ -76,10 +75,5 @@ void verbs_receiver_take(struct verbs_receiver *receiver, const uint8_t *data, u
 void verbs_receiver_leave(struct verbs_receiver *receiver);
 /* True: the eof of this stream, which is noted. */
 bool verbs_receiver_read_eof(struct verbs_receiver *receiver, const struct verbs_notice *eof);
-/* Polls completions: of control words and faults here, of all else by `take`; sums what it returns.
- */
-unsigned verbs_receiver_completions(struct verbs_receiver *receiver, int64_t now_ns,
-                                    unsigned (*take)(struct verbs_receiver *receiver,
-                                                     const struct ibv_wc *completion,
-                                                     int64_t now_ns));
+
 #endif

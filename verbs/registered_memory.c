@@ -51,8 +51,6 @@ static void free_slabs(struct registered_memory *memory, bool only_empty)
             continue;
         }
         *link = slab->next;
-        if (memory->current == slab)
-            memory->current = NULL;
         free_slab(memory, slab);
     }
 }
@@ -128,30 +126,14 @@ static int add_slab(struct registered_memory *memory, size_t bytes, struct memor
     return 0;
 }
 
-static size_t whole_pages(size_t bytes)
-{
-    return (bytes + PAGE - 1) / PAGE * PAGE;
-}
-
-static void take_from(struct memory_slab *slab, size_t bytes, struct memory_range *range)
-{
-    *range = (struct memory_range){.at = slab->at + slab->used,
-                                   .bytes = bytes,
-                                   .slab = slab,
-                                   .lkey = slab->region->lkey,
-                                   .rkey = slab->region->rkey};
-    slab->used += bytes;
-    slab->ranges++;
-}
-
-/* The smallest that is large enough, so that the next phase finds its slabs again. */
-static struct memory_slab *empty_slab(const struct registered_memory *memory, size_t bytes)
+/* The one with the least room that is enough, so that the next phase finds its slabs again. */
+static struct memory_slab *slab_with_room(const struct registered_memory *memory, size_t bytes)
 {
     struct memory_slab *best = NULL;
 
     for (struct memory_slab *slab = memory->slabs; slab != NULL; slab = slab->next)
-        if (slab->ranges == 0 && slab->bytes >= bytes &&
-            (best == NULL || slab->bytes < best->bytes))
+        if (slab->bytes - slab->used >= bytes &&
+            (best == NULL || slab->bytes - slab->used < best->bytes - best->used))
             best = slab;
     return best;
 }
@@ -159,31 +141,22 @@ static struct memory_slab *empty_slab(const struct registered_memory *memory, si
 int registered_memory_take(struct registered_memory *memory, size_t bytes,
                            struct memory_range *range, struct err *err)
 {
-    struct memory_slab *slab = memory->current;
+    struct memory_slab *slab;
     int rc = 0;
 
-    bytes = whole_pages(bytes);
-    if (slab == NULL || slab->bytes - slab->used < bytes)
-        slab = empty_slab(memory, bytes);
+    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    slab = slab_with_room(memory, bytes);
     if (slab == NULL)
         rc = add_slab(memory, bytes > SLAB_BYTES ? bytes : SLAB_BYTES, &slab, err);
-    if (rc < 0)
+    if (slab == NULL)
         return rc;
-    if (bytes <= SLAB_BYTES)
-        memory->current = slab;
-    take_from(slab, bytes, range);
-    return 0;
-}
-
-int registered_memory_take_alone(struct registered_memory *memory, size_t bytes,
-                                 struct memory_range *range, struct err *err)
-{
-    struct memory_slab *slab = NULL;
-    int rc = add_slab(memory, whole_pages(bytes), &slab, err);
-
-    if (rc < 0 || slab == NULL)
-        return rc;
-    take_from(slab, slab->bytes, range);
+    *range = (struct memory_range){.at = slab->at + slab->used,
+                                   .bytes = bytes,
+                                   .slab = slab,
+                                   .lkey = slab->region->lkey,
+                                   .rkey = slab->region->rkey};
+    slab->used += bytes;
+    slab->ranges++;
     return 0;
 }
 

@@ -21,10 +21,9 @@ struct registered_memory {
     struct ibv_pd *pd;
     const char *label; /* of the port, for sentences */
     struct memory_slab *slabs;
-    struct memory_slab *current; /* where the next range is taken, if it has room */
-    size_t bytes;                /* registered */
-    size_t max;                  /* a quarter of the machine's memory */
-    bool huge;                   /* the last slab has hugepages */
+    size_t bytes; /* registered */
+    size_t max;   /* a quarter of the machine's memory */
+    bool huge;    /* the last slab has hugepages */
 };
 
 /* Bytes at `at`; at NULL: none. */
@@ -42,9 +41,6 @@ void registered_memory_close(struct registered_memory *memory);
  * user may not lock so much; each with the sentence. */
 int registered_memory_take(struct registered_memory *memory, size_t bytes,
                            struct memory_range *range, struct err *err);
-/* The same for a range that lives as long as the port: it has a slab of its own. */
-int registered_memory_take_alone(struct registered_memory *memory, size_t bytes,
-                                 struct memory_range *range, struct err *err);
 void registered_memory_give(struct memory_range *range);
 /* Why the device did not register so many bytes of a port, by the errno that ibv_reg_mr left: the
  * sentence, and its error. */

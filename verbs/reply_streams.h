@@ -10,9 +10,6 @@
 
 #include "lane.h"
 
-/* The flows of the lane's replies. -ENOMEM. */
-int verbs_replies_make(struct verbs_lane *lane);
-void verbs_replies_free(struct verbs_lane *lane);
 /* Answers what came. */
 void verbs_replies_send(struct verbs_lane *lane, int64_t now_ns);
 /* The receiver of the replies to one of the flows that the lane sends. */

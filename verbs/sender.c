@@ -112,7 +112,7 @@ void verbs_sender_connected(struct verbs_sender *sender)
 
     sender->payload = qp->port->payload;
     sender->remote = theirs->first;
-    sender->allowed = theirs->slots - context->mode->eof_takes_place;
+    sender->allowed = theirs->slots - context->mode->takes_receives;
     if (context->options.operation == VERBS_READ)
         sender->allowed = sender->span;
     if (context->has_replies)
@@ -126,11 +126,8 @@ void verbs_sender_connected(struct verbs_sender *sender)
         work->sg_list[1].lkey = sender->payload.lkey;
         if (context->options.operation == VERBS_WRITE)
             work->wr.rdma.rkey = theirs->ring.key;
-        if (context->options.service == VERBS_UD) {
-            work->wr.ud.ah = qp->ah;
-            work->wr.ud.remote_qpn = theirs->number;
-            work->wr.ud.remote_qkey = theirs->queue_key;
-        }
+        if (context->options.service == VERBS_UD)
+            verbs_endpoint_address(&sender->base, work);
     }
 }
 
@@ -163,19 +160,6 @@ static uint64_t room(struct verbs_sender *sender)
         sender->waits++;
     }
     return free_slots < free_works ? free_slots : free_works;
-}
-
-static void post_works(struct verbs_sender *sender, uint32_t count)
-{
-    struct ibv_send_wr *last = &sender->works[count - 1];
-    struct ibv_send_wr *bad;
-    int code;
-
-    last->next = NULL;
-    code = ibv_post_send(sender->base.qp->ibv, sender->works, &bad);
-    last->next = last + 1;
-    if (code != 0)
-        verbs_fault_post(&sender->base, code);
 }
 
 /* Messages of the present length, up to the next one that is signalled. */
@@ -221,7 +205,7 @@ uint64_t verbs_sender_post_batch(struct verbs_sender *sender, uint64_t budget, u
         sender->unsignalled = 0;
     }
     if (count > 0)
-        post_works(sender, count);
+        verbs_endpoint_post(&sender->base, sender->works, count);
     return bytes;
 }
 
@@ -292,7 +276,7 @@ void verbs_sender_complete(struct verbs_sender *sender, uint64_t done, int64_t n
 bool verbs_sender_allow(struct verbs_sender *sender, uint64_t messages, int64_t now_ns)
 {
     uint64_t allowed =
-        messages + sender->base.theirs.slots - sender->base.context->mode->eof_takes_place;
+        messages + sender->base.theirs.slots - sender->base.context->mode->takes_receives;
 
     if (allowed <= sender->allowed)
         return false;
@@ -318,15 +302,15 @@ static void handle_datagram(struct verbs_sender *sender, const struct ibv_wc *co
     uint32_t slot = (uint32_t)completion->wr_id;
     const uint8_t *data = qp->ring + (size_t)slot * qp->config.stride + VERBS_GRH_BYTES;
     uint64_t credit, unused;
-    int rc;
+    int code;
 
     if (completion->byte_len == VERBS_GRH_BYTES + sizeof(struct verbs_notice) &&
         verbs_notice_read((const struct verbs_notice *)(const void *)data, VERBS_KIND_CREDIT,
                           &sender->base.script, &credit, &unused))
         handle_credit(sender, credit, now_ns);
-    rc = verbs_qp_post_receive(qp, slot);
-    if (rc < 0)
-        verbs_fault_post(&sender->base, -rc);
+    code = verbs_qp_post_receives(qp, slot, 1);
+    if (code != 0)
+        verbs_fault_post(&sender->base, code);
 }
 
 bool verbs_sender_reap(struct verbs_sender *sender, int64_t now_ns)
@@ -359,28 +343,6 @@ bool verbs_sender_reap(struct verbs_sender *sender, int64_t now_ns)
 
 /* --- the end --- */
 
-static void post_eof(struct verbs_sender *sender, int64_t now_ns)
-{
-    const struct verbs_options *options = &sender->base.context->options;
-    struct verbs_control *control = sender->base.qp->control;
-    struct verbs_post eof = {
-        .work = VERBS_WORK_EOF,
-        .from = &control->notice_out,
-        .bytes = sizeof control->notice_out,
-        .offset = offsetof(struct verbs_control, eof),
-        .immediate = options->immediate,
-    };
-
-    control->notice_out = verbs_notice_make(VERBS_KIND_EOF, &sender->base.script,
-                                            sender->at.sequence, sender->at.before);
-    sender->eofs++;
-    sender->eof_ns = now_ns;
-    if (options->operation == VERBS_SEND)
-        verbs_endpoint_send(&sender->base, &eof);
-    else
-        verbs_endpoint_write(&sender->base, &eof);
-}
-
 void verbs_sender_finish(struct verbs_sender *sender, int64_t now_ns)
 {
     const struct stream_context *context = sender->base.context;
@@ -394,8 +356,11 @@ void verbs_sender_finish(struct verbs_sender *sender, int64_t now_ns)
     }
     if (sender->eofs > 0 && (context->reliable || now_ns - sender->eof_ns < EOF_NS))
         return;
-    if (sender->eofs < EOFS_MAX)
-        post_eof(sender, now_ns);
-    else
+    if (sender->eofs < EOFS_MAX) {
+        sender->eofs++;
+        sender->eof_ns = now_ns;
+        verbs_endpoint_eof(&sender->base, sender->at.sequence, sender->at.before);
+    } else {
         sender->base.finished = true; /* the partner will do without */
+    }
 }

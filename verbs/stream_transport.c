@@ -5,7 +5,7 @@
  */
 #include "clock.h"
 #include "lane.h"
-#include "lane_prepare.h"
+#include "lane_options.h"
 
 /* --- load --- */
 

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #define SENTENCE 512
-#define APPEAR_TRIES                                                                               \
-    100                 /* of 100 ms: a driver's interfaces, also where it probes in its own time */
-#define RENAME_TRIES 10 /* of 100 ms: udev gives an interface its name a moment after it came */
+/* A driver's interfaces may come a while after the driver, and udev names them a moment later. */
+#define APPEAR_TRIES 100
+#define RENAME_TRIES 10
 #define TRY_NS 100000000
 
 __attribute__((format(printf, 2, 3))) static void say(const struct bind_place *place,
@@ -34,20 +34,6 @@ __attribute__((format(printf, 2, 3))) static void say(const struct bind_place *p
     place->say(place->data, sentence);
 }
 
-static void pause_a_try(const struct bind_place *place)
-{
-    long pause_ns = place->try_ns > 0 ? place->try_ns : TRY_NS;
-
-    (void)nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text != NULL ? text : "";
-}
-
 /* --- the kernel's files --- */
 
 static int write_device(const struct bind_place *place, const char *pci, const char *name,
@@ -55,48 +41,47 @@ static int write_device(const struct bind_place *place, const char *pci, const c
 {
     char path[PATH_MAX];
 
-    bind_device_path(path, sizeof path, place->root, pci, name);
+    snprintf(path, sizeof path, DEVICE_PATH "/%s", place->root, pci, name);
     return place->kernel->write(path, text);
 }
 
-static int write_driver(const struct bind_place *place, const char *driver, const char *name,
-                        const char *pci)
+/* Takes the device from whatever drives it, and gives it to `driver`; "": to none. */
+static int change_driver(const struct bind_place *place, const char *pci, const char *driver,
+                         struct err *err)
 {
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/sys/bus/pci/drivers/%s/%s", place->root, driver, name);
-    return place->kernel->write(path, pci);
-}
-
-/* Takes the device from whatever drives it. */
-static int leave_driver(const struct bind_place *place, const char *pci, struct err *err)
-{
-    char driver[DEVICE_WORD];
-    int rc;
-
-    bind_device_driver(place->root, pci, driver);
-    if (driver[0] == '\0')
-        return 0;
-    rc = write_driver(place, driver, "unbind", pci);
-    if (rc != 0)
-        err_set(err, rc, "PCI device %s can't be taken from its driver %s: %s.", pci, driver,
-                strerror(-rc));
-    return rc;
-}
-
-static int enter_driver(const struct bind_place *place, const char *pci, const char *driver,
-                        struct err *err)
-{
-    char now[DEVICE_WORD];
-    int rc = write_driver(place, driver, "bind", pci);
+    char now[DEVICE_WORD], path[PATH_MAX];
+    int rc = 0;
 
     bind_device_driver(place->root, pci, now);
-    if (strcmp(now, driver) == 0) /* it may have been found by itself meanwhile: -EBUSY */
+    if (strcmp(now, driver) == 0)
+        return 0;
+    snprintf(path, sizeof path, DRIVER_PATH "/unbind", place->root, now);
+    if (now[0] != '\0' && (rc = place->kernel->write(path, pci)) != 0)
+        return err_set(err, rc, "PCI device %s can't be taken from its driver %s: %s.", pci, now,
+                       strerror(-rc));
+    if (driver[0] == '\0')
+        return 0;
+    if (!sysfs_exists(DRIVER_PATH, place->root, driver))
+        return err_set(err, -ENODEV,
+                       "PCI device %s can't go back to its driver %s, which is not loaded: "
+                       "`modprobe %s`, then restore again.",
+                       pci, driver, driver);
+    snprintf(path, sizeof path, DRIVER_PATH "/bind", place->root, driver);
+    rc = place->kernel->write(path, pci);
+    bind_device_driver(place->root, pci, now);
+    if (strcmp(now, driver) == 0) /* -EBUSY: the driver has found it by itself meanwhile */
         return 0;
     rc = rc != 0 ? rc : -ENODEV;
     return err_set(err, rc,
                    "The driver %s does not take PCI device %s: %s (the kernel's log may say why).",
                    driver, pci, strerror(-rc));
+}
+
+static void read_override(const struct bind_place *place, const char *pci, char *driver)
+{
+    sysfs_line(driver, DEVICE_WORD, DEVICE_PATH "/driver_override", place->root, pci);
+    if (strcmp(driver, "(null)") == 0)
+        driver[0] = '\0';
 }
 
 /* An empty line takes the override away. */
@@ -106,7 +91,7 @@ static int set_override(const struct bind_place *place, const char *pci, const c
     char now[DEVICE_WORD];
     int rc;
 
-    bind_device_word(place->root, pci, "driver_override", now);
+    read_override(place, pci, now);
     if (strcmp(now, driver) == 0)
         return 0;
     rc = write_device(place, pci, "driver_override", driver[0] != '\0' ? driver : "\n");
@@ -120,7 +105,7 @@ static int set_functions(const struct bind_place *place, const char *pci, long c
                          struct err *err)
 {
     char text[24];
-    long now = bind_device_number(place->root, pci, "sriov_numvfs");
+    long now = (long)sysfs_number(-1, DEVICE_PATH "/sriov_numvfs", place->root, pci);
     int rc = 0;
 
     if (count < 0 || now < 0 || now == count)
@@ -138,41 +123,31 @@ static int set_functions(const struct bind_place *place, const char *pci, long c
 
 /* --- what is written down --- */
 
-static int note_interfaces(const struct bind_place *place, const char *pci, json_t *list,
-                           struct err *err)
-{
-    struct device_interfaces interfaces;
-    int rc = 0;
-
-    bind_device_interfaces(place->root, pci, &interfaces);
-    for (size_t i = 0; i < interfaces.count && rc == 0; i++) {
-        const char *name = interfaces.list[i].name;
-        json_t *state = NULL;
-
-        rc = place->kernel->read_interface(name, &state, err);
-        if (rc != 0)
-            break;
-        json_object_set_new(state, "dev_port", json_integer(interfaces.list[i].port));
-        json_object_set_new(state, "settings", bind_settings_read(place->root, name));
-        json_array_append_new(list, state);
-    }
-    return rc;
-}
-
 static int note_device(const struct bind_place *place, const char *pci, json_t *devices,
                        struct err *err)
 {
     char driver[DEVICE_WORD], override[DEVICE_WORD];
-    json_t *interfaces = json_array();
-    int rc = note_interfaces(place, pci, interfaces, err);
+    json_t *interfaces = json_array(), *state = NULL;
+    struct device_interfaces found;
+    int rc = 0;
 
+    bind_device_interfaces(place->root, pci, &found);
+    for (size_t i = 0; i < found.count && rc == 0; i++) {
+        rc = place->kernel->read_interface(found.list[i].name, &state, err);
+        if (rc != 0)
+            break;
+        json_object_set_new(state, "dev_port", json_integer(found.list[i].port));
+        json_object_set_new(state, "settings", bind_settings_read(place->root, found.list[i].name));
+        json_array_append_new(interfaces, state);
+    }
     bind_device_driver(place->root, pci, driver);
-    bind_device_word(place->root, pci, "driver_override", override);
+    read_override(place, pci, override);
     json_array_append_new(
         devices,
         json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "pci", pci, "driver", driver, "driver_override",
-                  override, "numa", (json_int_t)bind_device_number(place->root, pci, "numa_node"),
-                  "vfs", (json_int_t)bind_device_number(place->root, pci, "sriov_numvfs"),
+                  override, "numa",
+                  (json_int_t)sysfs_number(-1, DEVICE_PATH "/numa_node", place->root, pci), "vfs",
+                  (json_int_t)sysfs_number(-1, DEVICE_PATH "/sriov_numvfs", place->root, pci),
                   "interfaces", interfaces));
     return rc;
 }
@@ -186,7 +161,7 @@ static int make_journal(const struct bind_place *place, const struct bind_reques
     json_t *devices = json_array();
     int rc = 0;
 
-    bind_journal_boot(place->root, boot, sizeof boot);
+    sysfs_line(boot, sizeof boot, BOOT_PATH, place->root);
     strftime(made, sizeof made, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
     for (size_t i = 0; i < request->count && rc == 0; i++)
         rc = note_device(place, request->devices[i], devices, err);
@@ -199,91 +174,63 @@ static int make_journal(const struct bind_place *place, const struct bind_reques
     return rc;
 }
 
-/* --- lending --- */
+/* --- binding --- */
 
-static int lend_device(const struct bind_place *place, const json_t *device, const char *driver,
+static int take_device(const struct bind_place *place, const json_t *device, const char *driver,
                        struct err *err)
 {
-    const char *pci = text_of(device, "pci");
+    const char *pci = bind_journal_text(device, "pci");
     int rc = set_functions(place, pci,
                            json_integer_value(json_object_get(device, "vfs")) > 0 ? 0 : -1, err);
 
     if (rc == 0)
         rc = set_override(place, pci, driver, err);
     if (rc == 0)
-        rc = leave_driver(place, pci, err);
-    if (rc == 0)
-        rc = enter_driver(place, pci, driver, err);
+        rc = change_driver(place, pci, driver, err);
     if (rc == 0)
         say(place, "PCI device %s: from %s to %s.", pci,
-            text_of(device, "driver")[0] != '\0' ? text_of(device, "driver") : "no driver", driver);
+            bind_journal_text(device, "driver")[0] != '\0' ? bind_journal_text(device, "driver")
+                                                           : "no driver",
+            driver);
     return rc;
 }
 
-static int lend_all(const struct bind_place *place, const struct bind_request *request,
+static int take_all(const struct bind_place *place, const struct bind_request *request,
                     const json_t *journal, struct err *err)
 {
     const json_t *devices = json_object_get(journal, "devices");
     int rc = request->hugepages > 0 ? bind_hugepages_reserve(place, request->hugepages, err) : 0;
 
     for (size_t i = 0; i < json_array_size(devices) && rc == 0; i++)
-        rc = lend_device(place, json_array_get(devices, i), request->driver, err);
+        rc = take_device(place, json_array_get(devices, i), request->driver, err);
     return rc;
 }
 
-/* --- giving back --- */
-
-static int bring_driver(const struct bind_place *place, const json_t *device, struct err *err)
-{
-    const char *pci = text_of(device, "pci"), *driver = text_of(device, "driver");
-    char now[DEVICE_WORD];
-    int rc = set_override(place, pci, text_of(device, "driver_override"), err);
-
-    bind_device_driver(place->root, pci, now);
-    if (rc != 0 || strcmp(now, driver) == 0)
-        return rc;
-    rc = leave_driver(place, pci, err);
-    if (rc != 0 || driver[0] == '\0')
-        return rc;
-    if (!bind_device_driver_known(place->root, driver))
-        return err_set(err, -ENODEV,
-                       "PCI device %s can't go back to its driver %s, which is not loaded: "
-                       "`modprobe %s`, then restore again.",
-                       pci, driver, driver);
-    return enter_driver(place, pci, driver, err);
-}
+/* --- restoring --- */
 
 /* The present name of the interface that has this number on the device; "": it has not come. */
-static void find_interface(const struct bind_place *place, const char *pci, long port, char *name)
+static void await_interface(const struct bind_place *place, const char *pci, const json_t *state,
+                            char name[static IF_NAMESIZE])
 {
+    long port = (long)json_integer_value(json_object_get(state, "dev_port"));
+    long try_ns = place->try_ns > 0 ? place->try_ns : TRY_NS;
     struct device_interfaces interfaces;
 
     name[0] = '\0';
-    bind_device_interfaces(place->root, pci, &interfaces);
-    for (size_t i = 0; i < interfaces.count; i++)
-        if (interfaces.list[i].port == port)
-            snprintf(name, IF_NAMESIZE, "%s", interfaces.list[i].name);
-}
-
-static void await_interface(const struct bind_place *place, const char *pci, const json_t *state,
-                            char *name)
-{
-    long port = (long)json_integer_value(json_object_get(state, "dev_port"));
-
-    find_interface(place, pci, port, name);
-    for (int i = 0; i < APPEAR_TRIES && name[0] == '\0'; i++) {
-        pause_a_try(place);
-        find_interface(place, pci, port, name);
-    }
-    for (int i = 0;
-         i < RENAME_TRIES && name[0] != '\0' && strcmp(name, text_of(state, "name")) != 0; i++) {
-        pause_a_try(place);
-        find_interface(place, pci, port, name);
+    for (int i = 0, named = 0; i < APPEAR_TRIES && named < RENAME_TRIES; i++) {
+        bind_device_interfaces(place->root, pci, &interfaces);
+        for (size_t k = 0; k < interfaces.count; k++)
+            if (interfaces.list[k].port == port)
+                memcpy(name, interfaces.list[k].name, IF_NAMESIZE);
+        if (strcmp(name, bind_journal_text(state, "name")) == 0)
+            return;
+        named += name[0] != '\0';
+        (void)nanosleep(&(struct timespec){.tv_nsec = try_ns}, NULL);
     }
 }
 
-static int bring_interface(const struct bind_place *place, const char *pci, const json_t *state,
-                           struct err *err)
+static int restore_interface(const struct bind_place *place, const char *pci, const json_t *state,
+                             struct err *err)
 {
     char name[IF_NAMESIZE];
 
@@ -292,42 +239,45 @@ static int bring_interface(const struct bind_place *place, const char *pci, cons
         return err_set(err, -ENODEV,
                        "Interface %s of PCI device %s has not come back within %d s: see the "
                        "kernel's log, then restore again.",
-                       text_of(state, "name"), pci, APPEAR_TRIES / 10);
+                       bind_journal_text(state, "name"), pci, APPEAR_TRIES / 10);
     bind_settings_write(place, name, json_object_get(state, "settings"));
     return place->kernel->write_interface(name, state, err);
 }
 
-static int bring_device(const struct bind_place *place, const json_t *device, struct err *err)
+static int restore_device(const struct bind_place *place, const json_t *device, struct err *err)
 {
     const json_t *interfaces = json_object_get(device, "interfaces");
-    const char *pci = text_of(device, "pci");
+    const char *pci = bind_journal_text(device, "pci");
     int rc;
 
-    if (!bind_device_exists(place->root, pci))
+    if (!sysfs_exists(DEVICE_PATH, place->root, pci))
         return err_set(err, -ENODEV,
                        "PCI device %s is gone (unplugged?): `echo 1 > /sys/bus/pci/rescan`, then "
                        "restore again.",
                        pci);
-    rc = bring_driver(place, device, err);
+    rc = set_override(place, pci, bind_journal_text(device, "driver_override"), err);
+    if (rc == 0)
+        rc = change_driver(place, pci, bind_journal_text(device, "driver"), err);
     if (rc == 0)
         rc = set_functions(place, pci, (long)json_integer_value(json_object_get(device, "vfs")),
                            err);
     for (size_t i = 0; i < json_array_size(interfaces) && rc == 0; i++)
-        rc = bring_interface(place, pci, json_array_get(interfaces, i), err);
+        rc = restore_interface(place, pci, json_array_get(interfaces, i), err);
     if (rc == 0)
         say(place, "PCI device %s: back at %s.", pci,
-            text_of(device, "driver")[0] != '\0' ? text_of(device, "driver") : "no driver");
+            bind_journal_text(device, "driver")[0] != '\0' ? bind_journal_text(device, "driver")
+                                                           : "no driver");
     return rc;
 }
 
 /* The last change first. One failure does not keep the rest from coming back. */
-static int bring_all(const struct bind_place *place, const json_t *journal, struct err *err)
+static int restore_all(const struct bind_place *place, const json_t *journal, struct err *err)
 {
     const json_t *devices = json_object_get(journal, "devices");
     int first = 0;
 
     for (size_t i = json_array_size(devices); i-- > 0;) {
-        int rc = bring_device(place, json_array_get(devices, i), err);
+        int rc = restore_device(place, json_array_get(devices, i), err);
 
         first = first != 0 ? first : rc;
     }
@@ -345,7 +295,7 @@ static int check_holders(const struct bind_place *place, const json_t *journal, 
     const json_t *devices = json_object_get(journal, "devices");
 
     for (size_t i = 0; i < json_array_size(devices); i++) {
-        const char *pci = text_of(json_array_get(devices, i), "pci");
+        const char *pci = bind_journal_text(json_array_get(devices, i), "pci");
         char name[DEVICE_WORD];
         int holder = bind_device_holder(place->root, pci, name);
 
@@ -365,17 +315,17 @@ static int forget_past(const struct bind_place *place, const json_t *journal, st
         const json_t *device = json_array_get(devices, i);
         char now[DEVICE_WORD];
 
-        bind_device_driver(place->root, text_of(device, "pci"), now);
+        bind_device_driver(place->root, bind_journal_text(device, "pci"), now);
         say(place,
             "PCI device %s: the machine has been booted since %s; the device is %s%s by itself%s.",
-            text_of(device, "pci"), text_of(journal, "made"),
+            bind_journal_text(device, "pci"), bind_journal_text(journal, "made"),
             now[0] != '\0' ? "at " : "without a driver", now,
-            strcmp(now, text_of(device, "driver")) == 0 ? ", as before" : "");
+            strcmp(now, bind_journal_text(device, "driver")) == 0 ? ", as before" : "");
     }
     return bind_journal_remove(place->journal, err);
 }
 
-/* --- the three calls --- */
+/* --- the calls --- */
 
 /* Is all that is asked for done already, says this journal of the present boot? */
 static bool is_done(const struct bind_place *place, const struct bind_request *request,
@@ -388,7 +338,8 @@ static bool is_done(const struct bind_place *place, const struct bind_request *r
         char now[DEVICE_WORD];
 
         for (size_t k = 0; k < json_array_size(devices); k++)
-            noted |= strcmp(text_of(json_array_get(devices, k), "pci"), request->devices[i]) == 0;
+            noted |= strcmp(bind_journal_text(json_array_get(devices, k), "pci"),
+                            request->devices[i]) == 0;
         bind_device_driver(place->root, request->devices[i], now);
         if (!noted || strcmp(now, request->driver) != 0)
             return false;
@@ -396,32 +347,29 @@ static bool is_done(const struct bind_place *place, const struct bind_request *r
     return true;
 }
 
-/* 0: there is none that matters. */
-static int judge_journal(const struct bind_place *place, const struct bind_request *request,
-                         bool *past, struct err *err)
+/* 0: there is none of this boot. */
+static int check_journal(const struct bind_place *place, const struct bind_request *request,
+                         struct err *err)
 {
     json_t *journal;
     int rc = bind_journal_read(place->journal, &journal, err);
 
-    *past = false;
     if (rc != 0)
         return rc == -ENOENT ? 0 : rc;
-    *past = bind_journal_is_past(journal, place->root);
-    if (!*past && is_done(place, request, journal))
-        rc = BIND_ALREADY;
-    else if (!*past)
-        rc = err_set(err, -EEXIST,
-                     "There is a journal already, %s of %s: other devices are bound, or a run was "
-                     "killed; restore first (`switchbench-node --restore`).",
-                     place->journal, text_of(journal, "made"));
+    if (!bind_journal_is_past(journal, place->root))
+        rc = is_done(place, request, journal)
+                 ? BIND_ALREADY
+                 : err_set(err, -EEXIST,
+                           "There is a journal already, %s of %s: other devices are bound, or a "
+                           "run was killed; restore first (`switchbench-node --restore`).",
+                           place->journal, bind_journal_text(journal, "made"));
     json_decref(journal);
     return rc;
 }
 
-static int check_request(const struct bind_place *place, const struct bind_request *request,
-                         bool *past, struct err *err)
+int bind_check(const struct bind_place *place, const struct bind_request *request, struct err *err)
 {
-    int rc = judge_journal(place, request, past, err);
+    int rc = check_journal(place, request, err);
 
     if (rc == 0)
         rc = bind_journal_check(place->journal, err);
@@ -432,36 +380,16 @@ static int check_request(const struct bind_place *place, const struct bind_reque
     return rc;
 }
 
-int bind_check(const struct bind_place *place, const struct bind_request *request, struct err *err)
-{
-    bool past;
-
-    return check_request(place, request, &past, err);
-}
-
-/* What was lent before the failure comes back, and the journal goes only when all of it has. */
-static int take_back(const struct bind_place *place, const json_t *journal, int code)
-{
-    struct err why = {""};
-
-    if (bring_all(place, journal, &why) == 0) {
-        (void)bind_journal_remove(place->journal, &why);
-        return code;
-    }
-    say(place, "%s The journal stays: %s.", why.text, place->journal);
-    return code;
-}
-
 int bind_devices(const struct bind_place *place, const struct bind_request *request,
                  struct err *err)
 {
     json_t *journal = NULL;
-    bool past = false;
-    int held = -1, rc = check_request(place, request, &past, err);
+    struct err why = {""};
+    int lock = -1, rc = bind_check(place, request, err);
 
     if (rc != 0)
         return rc;
-    if (past)
+    if (sysfs_exists("%s", place->journal)) /* of an earlier boot */
         (void)bind_restore(place, err);
     rc = make_journal(place, request, &journal, err);
     if (rc == 0)
@@ -470,11 +398,16 @@ int bind_devices(const struct bind_place *place, const struct bind_request *requ
         err_set(err, rc, "Another process has just written the journal %s: restore first.",
                 place->journal);
     if (rc == 0)
-        rc = bind_hold(place, &held, err);
-    if (rc == 0 && (rc = lend_all(place, request, journal, err)) != 0)
-        rc = take_back(place, journal, rc);
-    if (held >= 0)
-        close(held);
+        rc = bind_journal_lock(place->journal, &lock, err);
+    if (rc == 0 && (rc = take_all(place, request, journal, err)) != 0) {
+        /* The journal goes only when all is as before. */
+        if (restore_all(place, journal, &why) == 0)
+            (void)bind_journal_remove(place->journal, &why);
+        else
+            say(place, "%s The journal stays: %s.", why.text, place->journal);
+    }
+    if (lock >= 0)
+        close(lock);
     json_decref(journal);
     return rc;
 }
@@ -487,40 +420,30 @@ static int restore_from(const struct bind_place *place, const json_t *journal, s
         return forget_past(place, journal, err);
     rc = check_holders(place, journal, err);
     if (rc == 0)
-        rc = bring_all(place, journal, err);
+        rc = restore_all(place, journal, err);
     return rc == 0 ? bind_journal_remove(place->journal, err) : rc;
 }
 
 int bind_restore(const struct bind_place *place, struct err *err)
 {
     json_t *journal = NULL;
-    int held = -1, rc = bind_journal_read(place->journal, &journal, err);
+    int lock = -1, rc = bind_journal_read(place->journal, &journal, err);
 
     if (rc == -ENOENT) {
         say(place, "There is nothing to restore: no journal %s.", place->journal);
         return 0;
     }
     if (rc == 0)
-        rc = bind_hold(place, &held, err);
+        rc = bind_journal_lock(place->journal, &lock, err);
     if (rc == 0)
         rc = restore_from(place, journal, err);
-    if (held >= 0)
-        close(held);
+    if (lock >= 0)
+        close(lock);
     json_decref(journal);
     return rc;
 }
 
-int bind_hold(const struct bind_place *place, int *held_fd, struct err *err)
+int bind_hold(const struct bind_place *place, int *lock_fd, struct err *err)
 {
-    int rc = bind_journal_lock(place->journal, held_fd);
-
-    if (rc == -EBUSY)
-        return err_set(err, rc,
-                       "The devices of journal %s are in use by a run, or being restored: wait for "
-                       "its end, or end it.",
-                       place->journal);
-    if (rc != 0)
-        return err_set(err, rc, "The journal %s can't be locked: %s.", place->journal,
-                       strerror(-rc));
-    return 0;
+    return bind_journal_lock(place->journal, lock_fd, err);
 }

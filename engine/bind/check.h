@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * May a device be lent? Each refusal is one sentence with what to do.
+ * May a device be bound? Each reason against it is one sentence with what to do.
  */
 #ifndef ENGINE_BIND_CHECK_H
 #define ENGINE_BIND_CHECK_H

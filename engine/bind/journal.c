@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "journal.h"
 
+#include "sysfs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -61,25 +63,6 @@ int bind_journal_check(const char *path, struct err *err)
     return access(folder, W_OK) == 0 ? 0 : no_journal(path, -errno, err);
 }
 
-static int write_whole(int fd, const json_t *journal)
-{
-    char *text = json_dumps(journal, JSON_INDENT(1));
-    size_t length = text != NULL ? strlen(text) : 0, done = 0;
-    int rc = text != NULL ? 0 : -ENOMEM;
-
-    while (done < length && rc == 0) {
-        ssize_t written = write(fd, text + done, length - done);
-
-        if (written < 0 && errno != EINTR)
-            rc = -errno;
-        done += written > 0 ? (size_t)written : 0;
-    }
-    free(text);
-    if (rc == 0 && fsync(fd) < 0)
-        rc = -errno;
-    return rc;
-}
-
 /* A name that exists is never replaced: link(2) fails where rename(2) would not. A file system
  * without links (9p, FAT) has renameat2 or neither; there the name is looked for first. */
 static int give_name(const char *temporary, const char *path)
@@ -105,7 +88,9 @@ int bind_journal_write(const char *path, const json_t *journal, struct err *err)
         rc = rc != 0 ? rc : -errno;
         goto cleanup;
     }
-    rc = write_whole(fd, journal);
+    errno = EIO;
+    if (json_dumpfd(journal, fd, JSON_INDENT(1)) < 0 || fsync(fd) < 0)
+        rc = -errno;
     close(fd);
     if (rc == 0)
         rc = give_name(temporary, path);
@@ -119,22 +104,10 @@ cleanup:
     return rc;
 }
 
-static int check_version(const char *path, const json_t *journal, struct err *err)
-{
-    json_int_t version = json_integer_value(json_object_get(journal, "switchbench_bind"));
-
-    if (version == JOURNAL_VERSION && json_is_array(json_object_get(journal, "devices")))
-        return 0;
-    return err_set(err, -EINVAL,
-                   "%s is not a journal that this version can read (switchbench_bind: %lld, wanted "
-                   "%d): restore with the version that wrote it.",
-                   path, (long long)version, JOURNAL_VERSION);
-}
-
 int bind_journal_read(const char *path, json_t **journal, struct err *err)
 {
     json_error_t error;
-    int rc;
+    json_int_t version;
 
     *journal = NULL;
     if (access(path, F_OK) < 0 && errno == ENOENT)
@@ -143,12 +116,15 @@ int bind_journal_read(const char *path, json_t **journal, struct err *err)
     if (*journal == NULL)
         return err_set(err, -EINVAL, "The journal %s can't be read: %s (line %d).", path,
                        error.text, error.line);
-    rc = check_version(path, *journal, err);
-    if (rc != 0) {
-        json_decref(*journal);
-        *journal = NULL;
-    }
-    return rc;
+    version = json_integer_value(json_object_get(*journal, "switchbench_bind"));
+    if (version == JOURNAL_VERSION && json_is_array(json_object_get(*journal, "devices")))
+        return 0;
+    json_decref(*journal);
+    *journal = NULL;
+    return err_set(err, -EINVAL,
+                   "%s is not a journal that this version can read (switchbench_bind: %lld, wanted "
+                   "%d): restore with the version that wrote it.",
+                   path, (long long)version, JOURNAL_VERSION);
 }
 
 int bind_journal_remove(const char *path, struct err *err)
@@ -160,41 +136,37 @@ int bind_journal_remove(const char *path, struct err *err)
     return rc;
 }
 
-int bind_journal_lock(const char *path, int *fd)
+int bind_journal_lock(const char *path, int *fd, struct err *err)
 {
-    int rc = 0;
+    int rc;
 
     *fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (*fd < 0)
-        return -errno;
-    if (flock(*fd, LOCK_EX | LOCK_NB) < 0)
-        rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
-    if (rc != 0) {
+    if (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
+    if (*fd >= 0)
         close(*fd);
-        *fd = -1;
-    }
-    return rc;
+    *fd = -1;
+    if (rc == -EBUSY)
+        return err_set(err, rc,
+                       "The devices of journal %s are in use by a run, or being restored: wait for "
+                       "its end, or end it.",
+                       path);
+    return err_set(err, rc, "The journal %s can't be locked: %s.", path, strerror(-rc));
 }
 
-void bind_journal_boot(const char *root, char *boot, size_t size)
+const char *bind_journal_text(const json_t *object, const char *key)
 {
-    char path[PATH_MAX];
-    FILE *file;
+    const char *text = json_string_value(json_object_get(object, key));
 
-    snprintf(path, sizeof path, "%s/proc/sys/kernel/random/boot_id", root);
-    file = fopen(path, "re");
-    if (file == NULL || fgets(boot, (int)size, file) == NULL)
-        boot[0] = '\0';
-    if (file != NULL)
-        fclose(file);
-    boot[strcspn(boot, "\n")] = '\0';
+    return text != NULL ? text : "";
 }
 
 bool bind_journal_is_past(const json_t *journal, const char *root)
 {
-    const char *then = json_string_value(json_object_get(journal, "boot"));
+    const char *then = bind_journal_text(journal, "boot");
     char now[64];
 
-    bind_journal_boot(root, now, sizeof now);
-    return then != NULL && then[0] != '\0' && now[0] != '\0' && strcmp(then, now) != 0;
+    return then[0] != '\0' && sysfs_line(now, sizeof now, BOOT_PATH, root) &&
+           strcmp(then, now) != 0;
 }

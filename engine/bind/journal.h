@@ -26,12 +26,14 @@ int bind_journal_read(const char *path, json_t **journal, struct err *err);
 
 int bind_journal_remove(const char *path, struct err *err);
 
-/* Locks the journal for as long as the descriptor is open. -EBUSY: another process has it;
- * -ENOENT: there is none; both without a sentence. */
-int bind_journal_lock(const char *path, int *fd);
+/* Locks the journal for as long as the descriptor is open. -EBUSY: another process has it. */
+int bind_journal_lock(const char *path, int *fd, struct err *err);
 
-/* The boot that this is ("": unknown), and whether the journal was written in another. */
-void bind_journal_boot(const char *root, char *boot, size_t size);
+/* A text of an object; "": there is none. */
+const char *bind_journal_text(const json_t *object, const char *key);
+
+/* The boot's id, for sysfs_line with `root`. Was the journal written in another one? */
+#define BOOT_PATH "%s/proc/sys/kernel/random/boot_id"
 bool bind_journal_is_past(const json_t *journal, const char *root);
 
 #endif

@@ -1,53 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "settings.h"
 
+#include "sysfs.h"
+
 #include <errno.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define POOL_2MIB "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
-
-static const char *const families[] = {"ipv4", "ipv6"};
-
-static bool read_line(const char *path, char *line, size_t size)
-{
-    FILE *file = fopen(path, "re");
-    bool there = file != NULL && fgets(line, (int)size, file) != NULL;
-
-    if (file != NULL)
-        fclose(file);
-    line[there ? strcspn(line, "\n") : 0] = '\0';
-    return there;
-}
-
-static void read_family(const char *root, const char *interface, const char *family,
-                        json_t *settings)
-{
-    char pattern[PATH_MAX], key[NAME_MAX + 8], value[256];
-    glob_t files = {0};
-
-    snprintf(pattern, sizeof pattern, "%s/proc/sys/net/%s/conf/%s/*", root, family, interface);
-    if (glob(pattern, 0, NULL, &files) != 0)
-        return;
-    for (size_t i = 0; i < files.gl_pathc; i++) {
-        snprintf(key, sizeof key, "%s/%s", family, strrchr(files.gl_pathv[i], '/') + 1);
-        if (read_line(files.gl_pathv[i], value, sizeof value))
-            json_object_set_new(settings, key, json_string(value));
-    }
-    globfree(&files);
-}
+#define POOL_2MIB "%s/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 
 json_t *bind_settings_read(const char *root, const char *interface)
 {
+    static const char *const families[] = {"ipv4", "ipv6"};
     json_t *settings = json_object();
 
-    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-        read_family(root, interface, families[i], settings);
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        char key[NAME_MAX + 8], value[256];
+        glob_t files;
+
+        sysfs_glob(&files, "%s/proc/sys/net/%s/conf/%s/*", root, families[i], interface);
+        for (size_t k = 0; k < files.gl_pathc; k++) {
+            snprintf(key, sizeof key, "%s/%s", families[i], strrchr(files.gl_pathv[k], '/') + 1);
+            if (sysfs_line(value, sizeof value, "%s", files.gl_pathv[k]))
+                json_object_set_new(settings, key, json_string(value));
+        }
+        globfree(&files);
+    }
     return settings;
 }
 
@@ -66,16 +47,9 @@ void bind_settings_write(const struct bind_place *place, const char *interface,
             continue;
         snprintf(path, sizeof path, "%s/proc/sys/net/%.*s/conf/%s%s", place->root,
                  (int)(slash - key), key, interface, slash);
-        if (read_line(path, now, sizeof now) && strcmp(now, wanted) != 0)
+        if (sysfs_line(now, sizeof now, "%s", path) && strcmp(now, wanted) != 0)
             (void)place->kernel->write(path, wanted);
     }
-}
-
-static long read_pages(const char *path)
-{
-    char line[32];
-
-    return read_line(path, line, sizeof line) ? strtol(line, NULL, 10) : 0;
 }
 
 json_t *bind_hugepages_read(const char *root)
@@ -85,37 +59,41 @@ json_t *bind_hugepages_read(const char *root)
     json_t *pages = json_object();
 
     for (size_t i = 0; i < sizeof places / sizeof places[0] && json_object_size(pages) == 0; i++) {
-        char pattern[PATH_MAX];
-        glob_t files = {0};
+        glob_t files;
 
-        snprintf(pattern, sizeof pattern, "%s%s", root, places[i]);
-        if (glob(pattern, 0, NULL, &files) != 0)
-            continue;
+        sysfs_glob(&files, "%s%s", root, places[i]);
         for (size_t k = 0; k < files.gl_pathc; k++)
             json_object_set_new(pages, files.gl_pathv[k] + strlen(root),
-                                json_integer(read_pages(files.gl_pathv[k])));
+                                json_integer(sysfs_number(0, "%s", files.gl_pathv[k])));
         globfree(&files);
     }
     return pages;
 }
 
+static int write_pages(const struct bind_place *place, const char *path, long long count)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", count);
+    return sysfs_number(0, "%s", path) != count ? place->kernel->write(path, text) : 0;
+}
+
 int bind_hugepages_reserve(const struct bind_place *place, unsigned count, struct err *err)
 {
-    char path[PATH_MAX], text[16];
+    char path[PATH_MAX];
     int rc;
 
-    snprintf(path, sizeof path, "%s" POOL_2MIB, place->root);
-    if (read_pages(path) >= (long)count)
+    snprintf(path, sizeof path, POOL_2MIB, place->root);
+    if (sysfs_number(0, "%s", path) >= count)
         return 0;
-    snprintf(text, sizeof text, "%u", count);
-    rc = place->kernel->write(path, text);
+    rc = write_pages(place, path, count);
     if (rc != 0)
         return err_set(err, rc, "%u hugepages can't be reserved: %s.", count, strerror(-rc));
-    if (read_pages(path) < (long)count)
+    if (sysfs_number(0, "%s", path) < count)
         return err_set(err, -ENOMEM,
-                       "Only %ld of %u hugepages of 2 MiB could be reserved: memory is short or in "
-                       "pieces; reserve them right after the boot.",
-                       read_pages(path), count);
+                       "Only %lld of %u hugepages of 2 MiB could be reserved: memory is short or "
+                       "in pieces; reserve them right after the boot.",
+                       sysfs_number(0, "%s", path), count);
     return 0;
 }
 
@@ -127,15 +105,13 @@ int bind_hugepages_write(const struct bind_place *place, const json_t *before, s
 
     json_object_foreach((json_t *)(uintptr_t)before, key, value)
     {
-        char path[PATH_MAX], text[32];
-        int code = 0;
+        char path[PATH_MAX];
+        int code;
 
         snprintf(path, sizeof path, "%s%s", place->root, key);
-        snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
-        if (read_pages(path) != (long)json_integer_value(value))
-            code = place->kernel->write(path, text);
+        code = write_pages(place, path, json_integer_value(value));
         if (code != 0)
-            rc = err_set(err, code, "The hugepages can't be given back (%s): %s.", path,
+            rc = err_set(err, code, "The hugepages can't be restored (%s): %s.", path,
                          strerror(-code));
     }
     return rc;

@@ -13,7 +13,8 @@ static int64_t realtime_now(void)
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-void discipline_judge(struct discipline *discipline, int state, const struct timex *kernel)
+void kernel_sync_classify(struct kernel_sync_status *discipline, int state,
+                          const struct timex *kernel)
 {
     discipline->synchronized =
         state >= 0 && state != TIME_ERROR && (kernel->status & STA_UNSYNC) == 0;
@@ -21,12 +22,12 @@ void discipline_judge(struct discipline *discipline, int state, const struct tim
     discipline->esterror_ns = kernel->esterror * NS_PER_US;
 }
 
-void discipline_read(struct discipline *discipline)
+void kernel_sync_read(struct kernel_sync_status *discipline)
 {
     struct timex kernel = {.modes = 0};
     int64_t tightest_ns = INT64_MAX;
 
-    discipline_judge(discipline, adjtimex(&kernel), &kernel);
+    kernel_sync_classify(discipline, adjtimex(&kernel), &kernel);
     for (unsigned i = 0; i < READS; i++) {
         int64_t before_ns = clock_now();
         int64_t realtime_ns = realtime_now();

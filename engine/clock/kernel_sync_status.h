@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/timex.h>
 
-struct discipline {
+struct kernel_sync_status {
     bool synchronized;
     int64_t offset_ns;   /* CLOCK_REALTIME - CLOCK_MONOTONIC */
     int64_t maxerror_ns; /* as the kernel has it, and what reading the clocks adds */
@@ -20,8 +20,9 @@ struct discipline {
 };
 
 /* Judges what adjtimex returned in `state` and wrote. */
-void discipline_judge(struct discipline *discipline, int state, const struct timex *kernel);
+void kernel_sync_classify(struct kernel_sync_status *discipline, int state,
+                          const struct timex *kernel);
 /* Reads the kernel's clocks and their state. */
-void discipline_read(struct discipline *discipline);
+void kernel_sync_read(struct kernel_sync_status *discipline);
 
 #endif

@@ -16,7 +16,7 @@ void run_clock_init(struct run_clock *clock, bool is_root, int64_t asymmetry_ns)
 }
 
 void run_clock_decide(struct run_clock *clock, enum clock_mode asked,
-                      const struct run_clock_kin *kin, bool is_node_0)
+                      const struct run_clock_shared *kin, bool is_node_0)
 {
     if (asked == CLOCK_PTP || asked == CLOCK_ESTIMATED) {
         clock->mode = asked;

@@ -31,7 +31,7 @@ struct run_clock {
 };
 
 /* What the handshake told: whose boot hashes are ours. */
-struct run_clock_kin {
+struct run_clock_shared {
     bool root;
     bool parent;
 };
@@ -40,7 +40,7 @@ struct run_clock_kin {
 void run_clock_init(struct run_clock *clock, bool is_root, int64_t asymmetry_ns);
 /* `asked` is the run's; CLOCK_AUTO: shared where it can be. */
 void run_clock_decide(struct run_clock *clock, enum clock_mode asked,
-                      const struct run_clock_kin *kin, bool is_node_0);
+                      const struct run_clock_shared *kin, bool is_node_0);
 /* ptp: CLOCK_REALTIME - CLOCK_MONOTONIC now, and what it may be wrong by; bound -1: unknown. */
 void run_clock_discipline(struct run_clock *clock, struct offset_estimate realtime);
 

@@ -5,85 +5,89 @@
 
 static_assert(2 * NEIGHBOURS_ROUNDS_MAX <= 64, "one bit a neighbour");
 
-void flood_init(struct flood *flood, struct neighbours *neighbours,
-                const struct datagram_outlet *outlet)
+void abort_broadcast_init(struct abort_broadcast *abort_broadcast, struct neighbours *neighbours,
+                          const struct datagram_outlet *outlet)
 {
-    *flood = (struct flood){.neighbours = neighbours, .outlet = *outlet};
-    backoff_stop(&flood->backoff);
+    *abort_broadcast = (struct abort_broadcast){.neighbours = neighbours, .outlet = *outlet};
+    backoff_stop(&abort_broadcast->backoff);
 }
 
-static uint64_t bit_of(const struct flood *flood, const struct neighbour *neighbour)
+static uint64_t bit_of(const struct abort_broadcast *abort_broadcast,
+                       const struct neighbour *neighbour)
 {
-    return UINT64_C(1) << (neighbour - flood->neighbours->all);
+    return UINT64_C(1) << (neighbour - abort_broadcast->neighbours->all);
 }
 
-static void tell(struct flood *flood, const struct neighbour *neighbour)
+static void tell(struct abort_broadcast *abort_broadcast, const struct neighbour *neighbour)
 {
     struct datagram datagram = {
         .type = DATAGRAM_ABORT,
         .recipient = neighbour->index,
-        .epoch = flood->fault.epoch,
-        .abort = {.heard = flood->heard & bit_of(flood, neighbour), .fault = flood->fault},
+        .epoch = abort_broadcast->fault.epoch,
+        .abort = {.heard = abort_broadcast->heard & bit_of(abort_broadcast, neighbour),
+                  .fault = abort_broadcast->fault},
     };
 
-    flood->outlet.send(flood->outlet.context, &datagram);
+    abort_broadcast->outlet.send(abort_broadcast->outlet.context, &datagram);
 }
 
-static bool tell_all(struct flood *flood)
+static bool tell_all(struct abort_broadcast *abort_broadcast)
 {
     bool told = false;
 
-    for (uint32_t i = 0; i < flood->neighbours->size; i++) {
-        const struct neighbour *neighbour = &flood->neighbours->all[i];
+    for (uint32_t i = 0; i < abort_broadcast->neighbours->size; i++) {
+        const struct neighbour *neighbour = &abort_broadcast->neighbours->all[i];
 
-        if (flood->heard & bit_of(flood, neighbour))
+        if (abort_broadcast->heard & bit_of(abort_broadcast, neighbour))
             continue;
-        tell(flood, neighbour);
+        tell(abort_broadcast, neighbour);
         told = true;
     }
     return told;
 }
 
-void flood_start(struct flood *flood, const struct control_fault *fault, int64_t now_ns)
+void abort_broadcast_start(struct abort_broadcast *abort_broadcast,
+                           const struct control_fault *fault, int64_t now_ns)
 {
-    if (flood->begun)
+    if (abort_broadcast->begun)
         return;
-    flood->begun = true;
-    flood->fault = *fault;
-    backoff_start(&flood->backoff, now_ns);
-    tell_all(flood);
+    abort_broadcast->begun = true;
+    abort_broadcast->fault = *fault;
+    backoff_start(&abort_broadcast->backoff, now_ns);
+    tell_all(abort_broadcast);
 }
 
-bool flood_receive(struct flood *flood, const struct datagram *datagram, int64_t now_ns)
+bool abort_broadcast_receive(struct abort_broadcast *abort_broadcast,
+                             const struct datagram *datagram, int64_t now_ns)
 {
-    struct neighbour *neighbour = neighbours_find(flood->neighbours, datagram->sender);
+    struct neighbour *neighbour = neighbours_find(abort_broadcast->neighbours, datagram->sender);
 
-    if (!neighbour || datagram->abort.fault.node >= flood->neighbours->count)
+    if (!neighbour || datagram->abort.fault.node >= abort_broadcast->neighbours->count)
         return false;
-    flood->heard |= bit_of(flood, neighbour);
-    flood_start(flood, &datagram->abort.fault, now_ns);
+    abort_broadcast->heard |= bit_of(abort_broadcast, neighbour);
+    abort_broadcast_start(abort_broadcast, &datagram->abort.fault, now_ns);
     if (!datagram->abort.heard)
-        tell(flood, neighbour);
+        tell(abort_broadcast, neighbour);
     return true;
 }
 
-void flood_tell(struct flood *flood, uint32_t index)
+void abort_broadcast_tell(struct abort_broadcast *abort_broadcast, uint32_t index)
 {
-    const struct neighbour *neighbour = neighbours_find(flood->neighbours, index);
+    const struct neighbour *neighbour = neighbours_find(abort_broadcast->neighbours, index);
 
     if (neighbour)
-        tell(flood, neighbour);
+        tell(abort_broadcast, neighbour);
 }
 
-void flood_tick(struct flood *flood, int64_t now_ns)
+void abort_broadcast_tick(struct abort_broadcast *abort_broadcast, int64_t now_ns)
 {
-    if (!backoff_due(&flood->backoff, now_ns))
+    if (!backoff_due(&abort_broadcast->backoff, now_ns))
         return;
-    if (++flood->tries == FLOOD_TRIES || !tell_all(flood))
-        backoff_stop(&flood->backoff);
+    if (++abort_broadcast->tries == ABORT_BROADCAST_TRIES || !tell_all(abort_broadcast))
+        backoff_stop(&abort_broadcast->backoff);
 }
 
-int64_t flood_deadline(const struct flood *flood)
+int64_t abort_broadcast_deadline(const struct abort_broadcast *abort_broadcast)
 {
-    return flood->backoff.due_ns;
+    return abort_broadcast->backoff.due_ns;
 }

@@ -4,10 +4,10 @@
  * each of them. No I/O. The neighbours (2^k ahead and behind) reach every node within ceil(log2 p)
  * hops, over so many ways that single dead nodes and losses don't matter. A neighbour is told
  * again, with back-off, until it tells us the same (everybody who knows tells all its neighbours,
- * so that is its acknowledgement), FLOOD_TRIES times at most: the dead one never answers.
+ * so that is its acknowledgement), ABORT_BROADCAST_TRIES times at most: the dead one never answers.
  *
- * Why it ends: a node resends FLOOD_TRIES times at most, and answers only a datagram that does not
- * say `heard`; an answer says it, and is not answered.
+ * Why it ends: a node resends ABORT_BROADCAST_TRIES times at most, and answers only a datagram that
+ * does not say `heard`; an answer says it, and is not answered.
  */
 #ifndef ENGINE_ABORT_BROADCAST_H
 #define ENGINE_ABORT_BROADCAST_H
@@ -16,9 +16,9 @@
 #include "datagram.h"
 #include "neighbours.h"
 
-#define FLOOD_TRIES 28
+#define ABORT_BROADCAST_TRIES 28
 
-struct flood {
+struct abort_broadcast {
     struct neighbours *neighbours;
     struct datagram_outlet outlet;
     bool begun;
@@ -28,15 +28,17 @@ struct flood {
     struct backoff backoff;
 };
 
-void flood_init(struct flood *flood, struct neighbours *neighbours,
-                const struct datagram_outlet *outlet);
+void abort_broadcast_init(struct abort_broadcast *abort_broadcast, struct neighbours *neighbours,
+                          const struct datagram_outlet *outlet);
 /* Begins to tell everybody; a later fault changes nothing. */
-void flood_start(struct flood *flood, const struct control_fault *fault, int64_t now_ns);
+void abort_broadcast_start(struct abort_broadcast *abort_broadcast,
+                           const struct control_fault *fault, int64_t now_ns);
 /* ABORT or WARNING. False: not from a neighbour. */
-bool flood_receive(struct flood *flood, const struct datagram *datagram, int64_t now_ns);
+bool abort_broadcast_receive(struct abort_broadcast *abort_broadcast,
+                             const struct datagram *datagram, int64_t now_ns);
 /* Tells one neighbour that shows that it does not know. */
-void flood_tell(struct flood *flood, uint32_t index);
-void flood_tick(struct flood *flood, int64_t now_ns);
-int64_t flood_deadline(const struct flood *flood);
+void abort_broadcast_tell(struct abort_broadcast *abort_broadcast, uint32_t index);
+void abort_broadcast_tick(struct abort_broadcast *abort_broadcast, int64_t now_ns);
+int64_t abort_broadcast_deadline(const struct abort_broadcast *abort_broadcast);
 
 #endif

@@ -9,7 +9,7 @@
  * - Dissemination (Hensgen, Finkel, Manber 1988), R rounds: in round k to the node 2^k ahead, from
  *   the one 2^k behind. By induction an arrival covers its sender and the 2^k - 1 nodes behind it.
  *   R datagrams one after the other, p * R in all: the fastest where each node has a core.
- * - The binomial tree of the handshake (session.h), 2 R rounds: in round k < R a child 2^k away
+ * - The binomial tree of the handshake (handshake.h), 2 R rounds: in round k < R a child 2^k away
  * sends to its parent, what it has of its own children included; then, k counting down again,
  * parents send all to their children. 2 R datagrams one after the other, but 2 (p - 1) in all: the
  * faster where the nodes outnumber the cores of one machine, and a datagram costs not a way but

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "blob_store.h"
 
+#include "prng.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define REQUESTS (MAILBOX_SETS * MAILBOX_WAYS)
-#define LETTERS_FIRST 64
+#define REQUESTS (BLOB_STORE_SETS * BLOB_STORE_WAYS)
+#define STORED_FIRST 64
 /* A request that nobody has called for since is given up. */
 #define ABANDONED_NS NS_PER_S
 
-struct mailbox_letter {
+struct stored_blob {
     uint64_t id;
     bool used;
     struct blob blob;
@@ -18,7 +20,7 @@ struct mailbox_letter {
 
 enum request_state { REQUEST_FREE, REQUEST_OPEN, REQUEST_ANSWERED };
 
-struct mailbox_request {
+struct blob_request {
     uint64_t id;
     uint32_t node;
     enum request_state state;
@@ -28,145 +30,137 @@ struct mailbox_request {
     struct blob blob;
 };
 
-/* The finalizer of splitmix64 (Steele, Lea, Flood 2014): ids may be counters or bit fields. */
-static uint64_t mix(uint64_t x)
+int blob_store_init(struct blob_store *blob_store, const struct datagram_outlet *outlet)
 {
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-int mailbox_init(struct mailbox *mailbox, const struct datagram_outlet *outlet)
-{
-    *mailbox = (struct mailbox){.outlet = *outlet, .due_ns = CLOCK_NEVER};
-    mailbox->letters = calloc(LETTERS_FIRST, sizeof(*mailbox->letters));
-    mailbox->letter_places = LETTERS_FIRST;
-    mailbox->requests = calloc(REQUESTS, sizeof(*mailbox->requests));
-    mailbox->open = calloc(REQUESTS, sizeof(*mailbox->open));
-    if (mailbox->letters && mailbox->requests && mailbox->open)
+    *blob_store = (struct blob_store){.outlet = *outlet, .due_ns = CLOCK_NEVER};
+    blob_store->stored_blobs = calloc(STORED_FIRST, sizeof(*blob_store->stored_blobs));
+    blob_store->stored_places = STORED_FIRST;
+    blob_store->requests = calloc(REQUESTS, sizeof(*blob_store->requests));
+    blob_store->open = calloc(REQUESTS, sizeof(*blob_store->open));
+    if (blob_store->stored_blobs && blob_store->requests && blob_store->open)
         return 0;
-    mailbox_free(mailbox);
+    blob_store_free(blob_store);
     return -ENOMEM;
 }
 
-void mailbox_free(struct mailbox *mailbox)
+void blob_store_free(struct blob_store *blob_store)
 {
-    free(mailbox->letters);
-    free(mailbox->requests);
-    free(mailbox->open);
-    *mailbox = (struct mailbox){.due_ns = CLOCK_NEVER};
+    free(blob_store->stored_blobs);
+    free(blob_store->requests);
+    free(blob_store->open);
+    *blob_store = (struct blob_store){.due_ns = CLOCK_NEVER};
 }
 
-/* The letter's place, or the free one where it belongs; there always is one. */
-static struct mailbox_letter *letter_place(const struct mailbox *mailbox, uint64_t id)
+/* The blob's place, or the free one where it belongs; there always is one. */
+static struct stored_blob *stored_place(const struct blob_store *blob_store, uint64_t id)
 {
-    uint32_t mask = mailbox->letter_places - 1;
-    uint32_t place = (uint32_t)mix(id) & mask;
+    uint32_t mask = blob_store->stored_places - 1;
+    uint32_t place = (uint32_t)prng_bits(id, 0) & mask;
 
-    while (mailbox->letters[place].used && mailbox->letters[place].id != id)
+    while (blob_store->stored_blobs[place].used && blob_store->stored_blobs[place].id != id)
         place = (place + 1) & mask;
-    return &mailbox->letters[place];
+    return &blob_store->stored_blobs[place];
 }
 
-static int letters_grow(struct mailbox *mailbox)
+static int stored_grow(struct blob_store *blob_store)
 {
-    struct mailbox_letter *old = mailbox->letters;
-    uint32_t places = mailbox->letter_places;
-    struct mailbox_letter *grown = calloc((size_t)places * 2, sizeof(*grown));
+    struct stored_blob *old = blob_store->stored_blobs;
+    uint32_t places = blob_store->stored_places;
+    struct stored_blob *grown = calloc((size_t)places * 2, sizeof(*grown));
 
     if (!grown)
         return -ENOMEM;
-    mailbox->letters = grown;
-    mailbox->letter_places = places * 2;
+    blob_store->stored_blobs = grown;
+    blob_store->stored_places = places * 2;
     for (uint32_t i = 0; i < places; i++)
         if (old[i].used)
-            *letter_place(mailbox, old[i].id) = old[i];
+            *stored_place(blob_store, old[i].id) = old[i];
     free(old);
     return 0;
 }
 
-int mailbox_publish(struct mailbox *mailbox, uint64_t id, const struct blob *blob)
+int blob_store_publish(struct blob_store *blob_store, uint64_t id, const struct blob *blob)
 {
-    struct mailbox_letter *letter = letter_place(mailbox, id);
+    struct stored_blob *stored = stored_place(blob_store, id);
 
     if (blob->size > sizeof(blob->bytes))
         return -EINVAL;
-    if (!letter->used && mailbox->letter_count >= mailbox->letter_places / 2) {
-        if (letters_grow(mailbox) < 0)
+    if (!stored->used && blob_store->stored_count >= blob_store->stored_places / 2) {
+        if (stored_grow(blob_store) < 0)
             return -ENOMEM;
-        letter = letter_place(mailbox, id);
+        stored = stored_place(blob_store, id);
     }
-    mailbox->letter_count += !letter->used;
-    *letter = (struct mailbox_letter){.id = id, .used = true, .blob = *blob};
+    blob_store->stored_count += !stored->used;
+    *stored = (struct stored_blob){.id = id, .used = true, .blob = *blob};
     return 0;
 }
 
 /* Closes the gap: what was put further on because this place was taken moves back to it (Knuth, The
  * Art of Computer Programming 3, 6.4, algorithm R). */
-void mailbox_withdraw(struct mailbox *mailbox, uint64_t id)
+void blob_store_withdraw(struct blob_store *blob_store, uint64_t id)
 {
-    uint32_t mask = mailbox->letter_places - 1;
-    struct mailbox_letter *letters = mailbox->letters;
-    uint32_t gap = (uint32_t)(letter_place(mailbox, id) - letters);
+    uint32_t mask = blob_store->stored_places - 1;
+    struct stored_blob *stored_blobs = blob_store->stored_blobs;
+    uint32_t gap = (uint32_t)(stored_place(blob_store, id) - stored_blobs);
 
-    if (!letters[gap].used)
+    if (!stored_blobs[gap].used)
         return;
-    for (uint32_t next = (gap + 1) & mask; letters[next].used; next = (next + 1) & mask) {
-        uint32_t home = (uint32_t)mix(letters[next].id) & mask;
+    for (uint32_t next = (gap + 1) & mask; stored_blobs[next].used; next = (next + 1) & mask) {
+        uint32_t home = (uint32_t)prng_bits(stored_blobs[next].id, 0) & mask;
 
         if (((next - home) & mask) < ((next - gap) & mask))
             continue;
-        letters[gap] = letters[next];
+        stored_blobs[gap] = stored_blobs[next];
         gap = next;
     }
-    letters[gap].used = false;
-    mailbox->letter_count--;
+    stored_blobs[gap].used = false;
+    blob_store->stored_count--;
 }
 
-const struct blob *mailbox_published(const struct mailbox *mailbox, uint64_t id)
+const struct blob *blob_store_published(const struct blob_store *blob_store, uint64_t id)
 {
-    const struct mailbox_letter *letter = letter_place(mailbox, id);
+    const struct stored_blob *stored = stored_place(blob_store, id);
 
-    return letter->used ? &letter->blob : NULL;
+    return stored->used ? &stored->blob : NULL;
 }
 
-static struct mailbox_request *set_of(const struct mailbox *mailbox, uint32_t node, uint64_t id)
+static struct blob_request *set_of(const struct blob_store *blob_store, uint32_t node, uint64_t id)
 {
-    uint64_t hash = mix(id ^ mix(node));
+    uint64_t hash = prng_bits(node, id);
 
-    return &mailbox->requests[hash % MAILBOX_SETS * MAILBOX_WAYS];
+    return &blob_store->requests[hash % BLOB_STORE_SETS * BLOB_STORE_WAYS];
 }
 
-static struct mailbox_request *find(const struct mailbox *mailbox, uint32_t node, uint64_t id)
+static struct blob_request *find(const struct blob_store *blob_store, uint32_t node, uint64_t id)
 {
-    struct mailbox_request *set = set_of(mailbox, node, id);
+    struct blob_request *set = set_of(blob_store, node, id);
 
-    for (unsigned way = 0; way < MAILBOX_WAYS; way++)
+    for (unsigned way = 0; way < BLOB_STORE_WAYS; way++)
         if (set[way].state != REQUEST_FREE && set[way].node == node && set[way].id == id)
             return &set[way];
     return NULL;
 }
 
-static void forget_open(struct mailbox *mailbox, const struct mailbox_request *request)
+static void forget_open(struct blob_store *blob_store, const struct blob_request *request)
 {
-    uint32_t index = (uint32_t)(request - mailbox->requests);
+    uint32_t index = (uint32_t)(request - blob_store->requests);
 
-    for (uint32_t i = 0; i < mailbox->open_count; i++) {
-        if (mailbox->open[i] != index)
+    for (uint32_t i = 0; i < blob_store->open_count; i++) {
+        if (blob_store->open[i] != index)
             continue;
-        mailbox->open[i] = mailbox->open[--mailbox->open_count];
+        blob_store->open[i] = blob_store->open[--blob_store->open_count];
         return;
     }
 }
 
 /* A free place in the set, else the one called for longest ago; NULL: all are being waited for. */
-static struct mailbox_request *make_room(struct mailbox *mailbox, struct mailbox_request *set,
-                                         int64_t now_ns)
+static struct blob_request *make_room(struct blob_store *blob_store, struct blob_request *set,
+                                      int64_t now_ns)
 {
-    struct mailbox_request *oldest = NULL;
+    struct blob_request *oldest = NULL;
 
-    for (unsigned way = 0; way < MAILBOX_WAYS; way++) {
-        struct mailbox_request *request = &set[way];
+    for (unsigned way = 0; way < BLOB_STORE_WAYS; way++) {
+        struct blob_request *request = &set[way];
 
         if (request->state == REQUEST_FREE)
             return request;
@@ -176,11 +170,11 @@ static struct mailbox_request *make_room(struct mailbox *mailbox, struct mailbox
             oldest = request;
     }
     if (oldest && oldest->state == REQUEST_OPEN)
-        forget_open(mailbox, oldest);
+        forget_open(blob_store, oldest);
     return oldest;
 }
 
-static void ask(struct mailbox *mailbox, const struct mailbox_request *request)
+static void ask(struct blob_store *blob_store, const struct blob_request *request)
 {
     struct datagram fetch = {
         .type = DATAGRAM_FETCH,
@@ -189,15 +183,15 @@ static void ask(struct mailbox *mailbox, const struct mailbox_request *request)
         .blob = {.id = request->id},
     };
 
-    mailbox->outlet.send(mailbox->outlet.context, &fetch);
-    if (request->backoff.due_ns < mailbox->due_ns)
-        mailbox->due_ns = request->backoff.due_ns;
+    blob_store->outlet.send(blob_store->outlet.context, &fetch);
+    if (request->backoff.due_ns < blob_store->due_ns)
+        blob_store->due_ns = request->backoff.due_ns;
 }
 
-int mailbox_fetch(struct mailbox *mailbox, uint32_t node, uint64_t id, struct blob *blob,
-                  int64_t now_ns)
+int blob_store_fetch(struct blob_store *blob_store, uint32_t node, uint64_t id, struct blob *blob,
+                     int64_t now_ns)
 {
-    struct mailbox_request *request = find(mailbox, node, id);
+    struct blob_request *request = find(blob_store, node, id);
 
     if (request) {
         request->called_ns = now_ns;
@@ -206,20 +200,20 @@ int mailbox_fetch(struct mailbox *mailbox, uint32_t node, uint64_t id, struct bl
         *blob = request->blob;
         return 0;
     }
-    request = make_room(mailbox, set_of(mailbox, node, id), now_ns);
+    request = make_room(blob_store, set_of(blob_store, node, id), now_ns);
     if (!request)
         return -EAGAIN;
-    *request = (struct mailbox_request){
+    *request = (struct blob_request){
         .id = id, .node = node, .state = REQUEST_OPEN, .asked_ns = now_ns, .called_ns = now_ns};
     backoff_start(&request->backoff, now_ns);
-    mailbox->open[mailbox->open_count++] = (uint32_t)(request - mailbox->requests);
-    ask(mailbox, request);
+    blob_store->open[blob_store->open_count++] = (uint32_t)(request - blob_store->requests);
+    ask(blob_store, request);
     return -EAGAIN;
 }
 
-static void answer(struct mailbox *mailbox, const struct datagram *fetch)
+static void answer(struct blob_store *blob_store, const struct datagram *fetch)
 {
-    const struct blob *blob = mailbox_published(mailbox, fetch->blob.id);
+    const struct blob *blob = blob_store_published(blob_store, fetch->blob.id);
     struct datagram datagram = {
         .type = DATAGRAM_BLOB,
         .recipient = fetch->sender,
@@ -230,19 +224,20 @@ static void answer(struct mailbox *mailbox, const struct datagram *fetch)
     if (!blob)
         return;
     datagram.blob.blob = *blob;
-    mailbox->outlet.send(mailbox->outlet.context, &datagram);
+    blob_store->outlet.send(blob_store->outlet.context, &datagram);
 }
 
-bool mailbox_receive(struct mailbox *mailbox, const struct datagram *datagram, int64_t now_ns)
+bool blob_store_receive(struct blob_store *blob_store, const struct datagram *datagram,
+                        int64_t now_ns)
 {
-    struct mailbox_request *request;
+    struct blob_request *request;
 
     (void)now_ns;
     if (datagram->type == DATAGRAM_FETCH) {
-        answer(mailbox, datagram);
+        answer(blob_store, datagram);
         return true;
     }
-    request = find(mailbox, datagram->sender, datagram->blob.id);
+    request = find(blob_store, datagram->sender, datagram->blob.id);
     if (!request)
         return false;
     if (request->state == REQUEST_ANSWERED)
@@ -251,31 +246,31 @@ bool mailbox_receive(struct mailbox *mailbox, const struct datagram *datagram, i
         return false;
     request->state = REQUEST_ANSWERED;
     request->blob = datagram->blob.blob;
-    forget_open(mailbox, request);
+    forget_open(blob_store, request);
     return true;
 }
 
-void mailbox_tick(struct mailbox *mailbox, int64_t now_ns)
+void blob_store_tick(struct blob_store *blob_store, int64_t now_ns)
 {
-    if (now_ns < mailbox->due_ns)
+    if (now_ns < blob_store->due_ns)
         return;
-    mailbox->due_ns = CLOCK_NEVER;
-    for (uint32_t i = mailbox->open_count; i > 0; i--) {
-        struct mailbox_request *request = &mailbox->requests[mailbox->open[i - 1]];
+    blob_store->due_ns = CLOCK_NEVER;
+    for (uint32_t i = blob_store->open_count; i > 0; i--) {
+        struct blob_request *request = &blob_store->requests[blob_store->open[i - 1]];
 
         if (now_ns - request->called_ns >= ABANDONED_NS) {
             request->state = REQUEST_FREE;
-            forget_open(mailbox, request);
+            forget_open(blob_store, request);
             continue;
         }
         if (backoff_due(&request->backoff, now_ns))
-            ask(mailbox, request);
-        else if (request->backoff.due_ns < mailbox->due_ns)
-            mailbox->due_ns = request->backoff.due_ns;
+            ask(blob_store, request);
+        else if (request->backoff.due_ns < blob_store->due_ns)
+            blob_store->due_ns = request->backoff.due_ns;
     }
 }
 
-int64_t mailbox_deadline(const struct mailbox *mailbox)
+int64_t blob_store_deadline(const struct blob_store *blob_store)
 {
-    return mailbox->due_ns;
+    return blob_store->due_ns;
 }

@@ -73,35 +73,36 @@ static uint64_t get(struct reader *in, unsigned size)
 
 static void write_session(struct writer *out, const struct datagram *datagram)
 {
-    const struct datagram_session *session = &datagram->session;
-    unsigned flags = (session->whole ? SESSION_WHOLE : 0) |
-                     (session->refused ? SESSION_REFUSED : 0) |
-                     (session->crowded ? SESSION_CROWDED : 0);
+    const struct datagram_handshake *handshake = &datagram->handshake;
+    unsigned flags = (handshake->whole ? SESSION_WHOLE : 0) |
+                     (handshake->refused ? SESSION_REFUSED : 0) |
+                     (handshake->crowded ? SESSION_CROWDED : 0);
 
-    put_bytes(out, session->nonce, sizeof(session->nonce));
-    put_bytes(out, session->echo, sizeof(session->echo));
-    put_bytes(out, session->hash, sizeof(session->hash));
-    put(out, session->boot, 8);
-    put(out, session->root_boot, 8);
+    put_bytes(out, handshake->nonce, sizeof(handshake->nonce));
+    put_bytes(out, handshake->echo, sizeof(handshake->echo));
+    put_bytes(out, handshake->hash, sizeof(handshake->hash));
+    put(out, handshake->boot, 8);
+    put(out, handshake->root_boot, 8);
     put(out, flags, 1);
 }
 
 static void read_session(struct reader *in, struct datagram *datagram)
 {
-    struct datagram_session *session = &datagram->session;
+    struct datagram_handshake *handshake = &datagram->handshake;
     uint64_t flags;
 
-    get_bytes(in, session->nonce, sizeof(session->nonce));
-    get_bytes(in, session->echo, sizeof(session->echo));
-    get_bytes(in, session->hash, sizeof(session->hash));
-    session->boot = get(in, 8);
-    session->root_boot = get(in, 8);
+    get_bytes(in, handshake->nonce, sizeof(handshake->nonce));
+    get_bytes(in, handshake->echo, sizeof(handshake->echo));
+    get_bytes(in, handshake->hash, sizeof(handshake->hash));
+    handshake->boot = get(in, 8);
+    handshake->root_boot = get(in, 8);
     flags = get(in, 1);
-    session->whole = flags & SESSION_WHOLE;
-    session->refused = flags & SESSION_REFUSED;
-    session->crowded = flags & SESSION_CROWDED;
-    in->bad |= flags > (SESSION_WHOLE | SESSION_CROWDED) || (session->whole && session->refused) ||
-               (session->crowded && !session->whole);
+    handshake->whole = flags & SESSION_WHOLE;
+    handshake->refused = flags & SESSION_REFUSED;
+    handshake->crowded = flags & SESSION_CROWDED;
+    in->bad |= flags > (SESSION_WHOLE | SESSION_CROWDED) ||
+               (handshake->whole && handshake->refused) ||
+               (handshake->crowded && !handshake->whole);
 }
 
 static void write_values(struct writer *out, const struct datagram *datagram)

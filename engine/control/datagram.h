@@ -48,13 +48,13 @@
 #define DATAGRAM_NO_TIME INT64_MIN
 
 enum datagram_type {
-    DATAGRAM_JOIN = 1, /* child to parent: nonces, the hash of the subtree (session.h) */
+    DATAGRAM_JOIN = 1, /* child to parent: nonces, the hash of the subtree (handshake.h) */
     DATAGRAM_SESSION,  /* parent to child: nonces, the hash of the whole tree */
     DATAGRAM_WARNING,  /* an abort to a node that has no session key yet */
     DATAGRAM_ARRIVAL,  /* barrier: all of rounds 0..round-1 arrived, their values (barrier.h) */
     DATAGRAM_QUESTION, /* barrier: your arrival of this round has not come */
     DATAGRAM_PATIENCE, /* barrier: because I wait myself, in the end for `awaited` */
-    DATAGRAM_ABORT,    /* a node is missing or gives up (flood.h) */
+    DATAGRAM_ABORT,    /* a node is missing or gives up (abort_broadcast.h) */
     DATAGRAM_FETCH,    /* asks for a published blob */
     DATAGRAM_BLOB,     /* and its answer */
     DATAGRAM_BEAT,     /* node 0 lives */
@@ -63,7 +63,7 @@ enum datagram_type {
     DATAGRAM_TYPES
 };
 
-struct datagram_session {
+struct datagram_handshake {
     uint8_t nonce[DATAGRAM_NONCE_BYTES]; /* the sender's */
     uint8_t echo[DATAGRAM_NONCE_BYTES];  /* the recipient's, as the sender knows it; else zero */
     uint8_t hash[DATAGRAM_HASH_BYTES];   /* of the subtree or of the whole; zero unless `whole` */
@@ -100,11 +100,11 @@ struct datagram {
     int64_t root_offset_ns;
     int64_t root_bound_ns; /* -1: unknown */
     union {
-        struct datagram_session session; /* JOIN, SESSION */
-        struct barrier_values values;    /* ARRIVAL */
-        uint32_t awaited;                /* PATIENCE */
-        struct datagram_abort abort;     /* WARNING, ABORT */
-        struct datagram_blob blob;       /* FETCH, BLOB */
+        struct datagram_handshake handshake; /* JOIN, SESSION */
+        struct barrier_values values;        /* ARRIVAL */
+        uint32_t awaited;                    /* PATIENCE */
+        struct datagram_abort abort;         /* WARNING, ABORT */
+        struct datagram_blob blob;           /* FETCH, BLOB */
     };
 };
 

@@ -56,10 +56,10 @@ struct control {
     bool joined;
     bool clocks_known;
     union address *addresses;
-    struct group group;
-    struct mailbox mailbox;
+    struct membership membership;
+    struct blob_store blob_store;
     struct run_clock clock;
-    struct discipline kernel; /* ptp */
+    struct kernel_sync_status kernel; /* ptp */
     uint32_t pings;
     int64_t ping_ns; /* when the next is due */
     bool asks_again; /* once the answer is there */
@@ -146,7 +146,7 @@ static void stamp(struct control *control, struct datagram *datagram)
         datagram->receive_ns = control->incoming.arrive_ns;
         return;
     }
-    neighbour = neighbours_find(&control->group.neighbours, datagram->recipient);
+    neighbour = neighbours_find(&control->membership.neighbours, datagram->recipient);
     if (!neighbour)
         return;
     datagram->origin_ns = neighbour->transmit_ns;
@@ -157,7 +157,7 @@ static void outlet_send(void *context, struct datagram *datagram,
                         const uint8_t key[DATAGRAM_KEY_BYTES])
 {
     struct control *control = context;
-    bool to_child = session_parent(datagram->recipient) == control->group.neighbours.self;
+    bool to_child = handshake_parent(datagram->recipient) == control->membership.neighbours.self;
     struct offset_estimate root = {0, -1};
     uint8_t bytes[DATAGRAM_MAX];
     size_t size;
@@ -172,18 +172,18 @@ static void outlet_send(void *context, struct datagram *datagram,
     send_bytes(control, datagram->recipient, bytes, size);
 }
 
-static void mailbox_outlet_send(void *context, struct datagram *datagram)
+static void blob_store_outlet_send(void *context, struct datagram *datagram)
 {
     struct control *control = context;
 
-    group_send(&control->group, datagram);
+    membership_send(&control->membership, datagram);
 }
 
 static void send_plain(struct control *control, enum datagram_type type, uint32_t recipient)
 {
     struct datagram datagram = {.type = type, .recipient = recipient, .epoch = DATAGRAM_NONE};
 
-    group_send(&control->group, &datagram);
+    membership_send(&control->membership, &datagram);
 }
 
 /* ---- opening and joining ---- */
@@ -206,9 +206,10 @@ int control_open(struct control **control, const struct control_conf *conf, stru
     made->timeout_ns = conf->barrier_timeout_ns;
     made->clock_conf = conf->clock;
     made->ping_ns = CLOCK_NEVER;
-    code = mailbox_init(&made->mailbox, &(struct datagram_outlet){mailbox_outlet_send, made});
+    code =
+        blob_store_init(&made->blob_store, &(struct datagram_outlet){blob_store_outlet_send, made});
     if (code < 0)
-        err_set(err, code, "No memory for the control endpoint's mailbox.");
+        err_set(err, code, "No memory for the control endpoint's blob store.");
     else
         code = open_socket(made, conf, err);
     if (code < 0) {
@@ -264,8 +265,8 @@ static int copy_addresses(struct control *control, const struct control_peers *p
 
 static void make_group(struct control *control, const struct control_peers *peers)
 {
-    const struct group_outlet outlet = {outlet_send, control};
-    struct group_conf conf = {
+    const struct membership_outlet outlet = {outlet_send, control};
+    struct membership_conf conf = {
         .self = peers->self,
         .count = peers->count,
         .run_id = peers->run_id,
@@ -276,7 +277,7 @@ static void make_group(struct control *control, const struct control_peers *peer
 
     memcpy(conf.key, peers->key, sizeof(conf.key));
     randombytes_buf(conf.nonce, sizeof(conf.nonce));
-    group_init(&control->group, &conf, &outlet);
+    membership_init(&control->membership, &conf, &outlet);
     sodium_memzero(&conf, sizeof(conf));
 }
 
@@ -298,7 +299,7 @@ int control_join(struct control *control, const struct control_peers *peers, str
     run_clock_init(&control->clock, peers->self == 0, control->clock_conf.asymmetry_ns);
     make_group(control, peers);
     control->joined = true;
-    group_start(&control->group, clock_now());
+    membership_start(&control->membership, clock_now());
     return 0;
 }
 
@@ -307,10 +308,10 @@ int control_join(struct control *control, const struct control_peers *peers, str
 /* ptp: what the kernel says now. */
 static void ask_kernel(struct control *control)
 {
-    const struct discipline *kernel = &control->kernel;
+    const struct kernel_sync_status *kernel = &control->kernel;
     struct offset_estimate realtime = {0, -1};
 
-    discipline_read(&control->kernel);
+    kernel_sync_read(&control->kernel);
     realtime.offset_ns = kernel->offset_ns;
     if (kernel->synchronized)
         realtime.bound_ns =
@@ -321,15 +322,15 @@ static void ask_kernel(struct control *control)
 /* What is known only after the handshake: whose clocks are ours. */
 static void learn_clocks(struct control *control, int64_t now_ns)
 {
-    const struct session *session = &control->group.session;
-    const struct run_clock_kin kin = {
-        .root = session->root_boot == session->conf.boot,
-        .parent = session->parent_boot == session->conf.boot,
+    const struct handshake *handshake = &control->membership.handshake;
+    const struct run_clock_shared kin = {
+        .root = handshake->root_boot == handshake->conf.boot,
+        .parent = handshake->parent_boot == handshake->conf.boot,
     };
 
     control->clocks_known = true;
     run_clock_decide(&control->clock, control->clock_conf.mode, &kin,
-                     control->group.neighbours.self == 0);
+                     control->membership.neighbours.self == 0);
     if (control->clock.mode == CLOCK_PTP)
         ask_kernel(control);
     if (run_clock_asks(&control->clock))
@@ -341,9 +342,9 @@ static void hear_clock(struct control *control, const struct datagram *datagram,
     const struct run_clock_stamps stamps = {datagram->origin_ns, datagram->receive_ns,
                                             datagram->transmit_ns, now_ns};
     const struct offset_estimate root = {datagram->root_offset_ns, datagram->root_bound_ns};
-    uint32_t self = control->group.neighbours.self;
+    uint32_t self = control->membership.neighbours.self;
 
-    if (self && datagram->sender == session_parent(self))
+    if (self && datagram->sender == handshake_parent(self))
         run_clock_heard(&control->clock, &stamps, root);
 }
 
@@ -358,7 +359,7 @@ static bool take_beat(struct control *control, const struct datagram *datagram, 
 
 static bool dispatch(struct control *control, const struct datagram *datagram, int64_t now_ns)
 {
-    if (!group_receive(&control->group, datagram, now_ns))
+    if (!membership_receive(&control->membership, datagram, now_ns))
         return false;
     switch (datagram->type) {
     case DATAGRAM_QUESTION:
@@ -366,7 +367,7 @@ static bool dispatch(struct control *control, const struct datagram *datagram, i
         return true;
     case DATAGRAM_FETCH:
     case DATAGRAM_BLOB:
-        return mailbox_receive(&control->mailbox, datagram, now_ns);
+        return blob_store_receive(&control->blob_store, datagram, now_ns);
     case DATAGRAM_BEAT:
         return take_beat(control, datagram, now_ns);
     case DATAGRAM_PING:
@@ -379,30 +380,31 @@ static bool dispatch(struct control *control, const struct datagram *datagram, i
 
 static void ask_parent(struct control *control)
 {
-    send_plain(control, DATAGRAM_PING, session_parent(control->group.neighbours.self));
+    send_plain(control, DATAGRAM_PING, handshake_parent(control->membership.neighbours.self));
 }
 
 /* False: to be counted as dropped. What can't be judged yet, because the session key is not known,
  * is dropped without: a partner may have it a little earlier. */
 static bool take(struct control *control, const uint8_t *bytes, size_t size, int64_t now_ns)
 {
-    const struct group *group = &control->group;
+    const struct membership *membership = &control->membership;
     const struct neighbour *sender;
     struct datagram datagram;
     int64_t newest_ns;
     const uint8_t *key;
     bool good;
 
-    if (datagram_read(&datagram, bytes, size) < 0 || datagram.run != group->run ||
-        datagram.recipient != group->neighbours.self ||
-        datagram.sender >= group->neighbours.count || datagram.sender == group->neighbours.self)
+    if (datagram_read(&datagram, bytes, size) < 0 || datagram.run != membership->run ||
+        datagram.recipient != membership->neighbours.self ||
+        datagram.sender >= membership->neighbours.count ||
+        datagram.sender == membership->neighbours.self)
         return false;
-    key = group_key(group, datagram.type);
+    key = membership_key(membership, datagram.type);
     if (!key)
         return true;
     if (!datagram_sealed(bytes, size, key))
         return false;
-    sender = neighbours_find(&control->group.neighbours, datagram.sender);
+    sender = neighbours_find(&control->membership.neighbours, datagram.sender);
     newest_ns = sender ? sender->transmit_ns : DATAGRAM_NO_TIME;
     control->incoming = (struct incoming){datagram.sender, datagram.transmit_ns, now_ns};
     good = dispatch(control, &datagram, now_ns);
@@ -450,14 +452,14 @@ unsigned control_work(struct control *control, int64_t now_ns)
         read++;
     if (!control->joined)
         return read;
-    group_tick(&control->group, now_ns);
-    if (control->group.keyed) {
+    membership_tick(&control->membership, now_ns);
+    if (control->membership.keyed) {
         if (!control->clocks_known)
             learn_clocks(control, now_ns);
         ping(control, now_ns);
-        mailbox_tick(&control->mailbox, now_ns);
+        blob_store_tick(&control->blob_store, now_ns);
     }
-    if (before != BARRIER_PASSED && group_state(&control->group) == BARRIER_PASSED)
+    if (before != BARRIER_PASSED && membership_state(&control->membership) == BARRIER_PASSED)
         control->active_ns = now_ns;
     return read;
 }
@@ -468,10 +470,10 @@ int64_t control_deadline(const struct control *control)
 
     if (!control->joined)
         return due_ns;
-    due_ns = group_deadline(&control->group);
-    if (!control->group.keyed)
+    due_ns = membership_deadline(&control->membership);
+    if (!control->membership.keyed)
         return due_ns;
-    mail_ns = mailbox_deadline(&control->mailbox);
+    mail_ns = blob_store_deadline(&control->blob_store);
     if (control->ping_ns < due_ns)
         due_ns = control->ping_ns;
     return mail_ns < due_ns ? mail_ns : due_ns;
@@ -484,45 +486,46 @@ void control_barrier_enter(struct control *control, const struct barrier_values 
 {
     if (control->clocks_known && run_clock_asks(&control->clock))
         control->ping_ns = now_ns; /* what follows a barrier needs a fresh offset */
-    group_enter(&control->group, mine, now_ns);
+    membership_enter(&control->membership, mine, now_ns);
     control->active_ns = now_ns;
 }
 
 enum barrier_state control_barrier_state(const struct control *control, struct barrier_values *all)
 {
-    enum barrier_state state = control->joined ? group_state(&control->group) : BARRIER_WAITING;
+    enum barrier_state state =
+        control->joined ? membership_state(&control->membership) : BARRIER_WAITING;
 
     if (state == BARRIER_PASSED && all)
-        *all = *barrier_values(&control->group.barrier);
+        *all = *barrier_values(&control->membership.barrier);
     return state;
 }
 
 uint32_t control_awaited(const struct control *control)
 {
-    return control->joined ? group_awaited(&control->group) : DATAGRAM_NONE;
+    return control->joined ? membership_awaited(&control->membership) : DATAGRAM_NONE;
 }
 
 const struct control_fault *control_fault(const struct control *control)
 {
-    return control->joined ? group_fault(&control->group) : NULL;
+    return control->joined ? membership_fault(&control->membership) : NULL;
 }
 
 void control_abort(struct control *control, const char *text, bool impossible, int64_t now_ns)
 {
     if (control->joined)
-        group_abort(&control->group, text, impossible, now_ns);
+        membership_abort(&control->membership, text, impossible, now_ns);
 }
 
 /* ---- blobs, clock, heartbeats ---- */
 
 int control_publish(struct control *control, uint64_t id, const struct blob *blob)
 {
-    return mailbox_publish(&control->mailbox, id, blob);
+    return blob_store_publish(&control->blob_store, id, blob);
 }
 
 void control_withdraw(struct control *control, uint64_t id)
 {
-    mailbox_withdraw(&control->mailbox, id);
+    blob_store_withdraw(&control->blob_store, id);
 }
 
 int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
@@ -532,11 +535,11 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
 
     if (!control->joined)
         return -EAGAIN;
-    if (node >= control->group.neighbours.count)
+    if (node >= control->membership.neighbours.count)
         return -EINVAL;
-    if (node != control->group.neighbours.self)
-        return mailbox_fetch(&control->mailbox, node, id, blob, now_ns);
-    own = mailbox_published(&control->mailbox, id);
+    if (node != control->membership.neighbours.self)
+        return blob_store_fetch(&control->blob_store, node, id, blob, now_ns);
+    own = blob_store_published(&control->blob_store, id);
     if (!own)
         return -EAGAIN;
     *blob = *own;
@@ -545,7 +548,7 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
 
 bool control_crowded(const struct control *control)
 {
-    return group_crowded(&control->group);
+    return membership_crowded(&control->membership);
 }
 
 struct control_clock control_clock_at(struct control *control, int64_t at_ns)
@@ -565,7 +568,7 @@ struct control_clock control_clock(struct control *control)
 
 struct control_clocks control_clocks(const struct control *control)
 {
-    const struct session *session = &control->group.session;
+    const struct handshake *handshake = &control->membership.handshake;
     struct control_clocks clocks = {
         .mode = control->clock.mode,
         .maxerror_ns = -1,
@@ -576,9 +579,9 @@ struct control_clocks control_clocks(const struct control *control)
 
     if (!control->clocks_known)
         return clocks;
-    clocks.with_node_0 = SAME_BOOT(session->root_boot, session->conf.boot);
-    clocks.one_clock = session->root_boot == session->conf.boot;
-    clocks.id = session->conf.boot;
+    clocks.with_node_0 = SAME_BOOT(handshake->root_boot, handshake->conf.boot);
+    clocks.one_clock = handshake->root_boot == handshake->conf.boot;
+    clocks.id = handshake->conf.boot;
     if (clocks.mode == CLOCK_PTP) {
         clocks.maxerror_ns = control->kernel.maxerror_ns;
         clocks.esterror_ns = control->kernel.esterror_ns;
@@ -599,9 +602,9 @@ bool control_clock_settled(const struct control *control)
 
 void control_beat(struct control *control, int64_t now_ns)
 {
-    if (!control->group.keyed || control->group.neighbours.self != 0)
+    if (!control->membership.keyed || control->membership.neighbours.self != 0)
         return;
-    for (uint32_t i = 1; i < control->group.neighbours.count; i++)
+    for (uint32_t i = 1; i < control->membership.neighbours.count; i++)
         send_plain(control, DATAGRAM_BEAT, i);
     control->beat_ns = now_ns;
 }
@@ -622,9 +625,9 @@ uint64_t control_dropped(const struct control *control)
  * enough. After a barrier: a partner whose arrival from us was lost asks within its back-off. */
 static int64_t needed_until(const struct control *control)
 {
-    if (group_fault(&control->group))
-        return group_deadline(&control->group) == CLOCK_NEVER ? 0 : CLOCK_NEVER;
-    if (!barrier_passed(&control->group.barrier))
+    if (membership_fault(&control->membership))
+        return membership_deadline(&control->membership) == CLOCK_NEVER ? 0 : CLOCK_NEVER;
+    if (!barrier_passed(&control->membership.barrier))
         return 0;
     return control->active_ns + LINGER_QUIET_NS;
 }
@@ -649,11 +652,11 @@ void control_close(struct control *control)
 {
     if (!control)
         return;
-    if (control->joined && control->group.neighbours.count > 1)
+    if (control->joined && control->membership.neighbours.count > 1)
         linger(control);
     if (control->fd >= 0)
         close(control->fd);
-    mailbox_free(&control->mailbox);
+    blob_store_free(&control->blob_store);
     free(control->addresses);
     sodium_memzero(control, sizeof(*control)); /* keys */
     free(control);

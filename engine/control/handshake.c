@@ -4,25 +4,26 @@
 #include <sodium.h>
 #include <string.h>
 
-uint32_t session_parent(uint32_t index)
+uint32_t handshake_parent(uint32_t index)
 {
     return index & (index - 1);
 }
 
-static bool is_root(const struct session *session)
+static bool is_root(const struct handshake *handshake)
 {
-    return session->neighbours->self == 0;
+    return handshake->neighbours->self == 0;
 }
 
-static uint32_t child_index(const struct session *session, uint32_t child)
+static uint32_t child_index(const struct handshake *handshake, uint32_t child)
 {
-    return session->neighbours->self + (UINT32_C(1) << child);
+    return handshake->neighbours->self + (UINT32_C(1) << child);
 }
 
 /* The child's place, or -1: `index` is no child. */
-static int child_place(const struct session *session, uint32_t index)
+static int child_place(const struct handshake *handshake, uint32_t index)
 {
-    if (index <= session->neighbours->self || session_parent(index) != session->neighbours->self)
+    if (index <= handshake->neighbours->self ||
+        handshake_parent(index) != handshake->neighbours->self)
         return -1;
     return __builtin_ctz(index);
 }
@@ -38,279 +39,281 @@ static uint32_t count_children(const struct neighbours *neighbours)
     return children;
 }
 
-void session_init(struct session *session, struct neighbours *neighbours,
-                  const struct datagram_outlet *outlet, const struct session_conf *conf)
+void handshake_init(struct handshake *handshake, struct neighbours *neighbours,
+                    const struct datagram_outlet *outlet, const struct handshake_conf *conf)
 {
-    *session = (struct session){
+    *handshake = (struct handshake){
         .neighbours = neighbours,
         .outlet = *outlet,
         .conf = *conf,
         .child_count = count_children(neighbours),
         .expected_ns = -1,
     };
-    backoff_stop(&session->backoff);
+    backoff_stop(&handshake->backoff);
 }
 
-static struct datagram draft(const struct session *session, enum datagram_type type,
+static struct datagram draft(const struct handshake *handshake, enum datagram_type type,
                              uint32_t recipient)
 {
     struct datagram datagram = {
         .type = type,
         .recipient = recipient,
         .epoch = DATAGRAM_NONE,
-        .session = {.boot = session->conf.boot},
+        .handshake = {.boot = handshake->conf.boot},
     };
 
-    memcpy(datagram.session.nonce, session->conf.nonce, DATAGRAM_NONCE_BYTES);
+    memcpy(datagram.handshake.nonce, handshake->conf.nonce, DATAGRAM_NONCE_BYTES);
     return datagram;
 }
 
 /* The answer to a neighbour's probe: we live, but have no session key; or we have one, and not with
  * that process. */
-static void answer_probe(const struct session *session, const struct datagram *probe)
+static void answer_probe(const struct handshake *handshake, const struct datagram *probe)
 {
-    struct datagram join = draft(session, DATAGRAM_JOIN, probe->sender);
+    struct datagram join = draft(handshake, DATAGRAM_JOIN, probe->sender);
 
-    join.session.refused = session->ready;
-    memcpy(join.session.echo, probe->session.nonce, DATAGRAM_NONCE_BYTES);
-    session->outlet.send(session->outlet.context, &join);
+    join.handshake.refused = handshake->ready;
+    memcpy(join.handshake.echo, probe->handshake.nonce, DATAGRAM_NONCE_BYTES);
+    handshake->outlet.send(handshake->outlet.context, &join);
 }
 
-void session_probe(const struct session *session, uint32_t index)
+void handshake_probe(const struct handshake *handshake, uint32_t index)
 {
-    struct datagram probe = draft(session, DATAGRAM_SESSION, index);
+    struct datagram probe = draft(handshake, DATAGRAM_SESSION, index);
 
-    session->outlet.send(session->outlet.context, &probe);
+    handshake->outlet.send(handshake->outlet.context, &probe);
 }
 
-static void send_join(const struct session *session)
+static void send_join(const struct handshake *handshake)
 {
-    struct datagram join = draft(session, DATAGRAM_JOIN, session_parent(session->neighbours->self));
+    struct datagram join =
+        draft(handshake, DATAGRAM_JOIN, handshake_parent(handshake->neighbours->self));
 
-    join.session.whole = session->gathered && session->parent_known;
-    if (session->parent_known)
-        memcpy(join.session.echo, session->parent_nonce, DATAGRAM_NONCE_BYTES);
-    if (join.session.whole) {
-        memcpy(join.session.hash, session->hash, DATAGRAM_HASH_BYTES);
-        join.session.crowded = session->together;
+    join.handshake.whole = handshake->gathered && handshake->parent_known;
+    if (handshake->parent_known)
+        memcpy(join.handshake.echo, handshake->parent_nonce, DATAGRAM_NONCE_BYTES);
+    if (join.handshake.whole) {
+        memcpy(join.handshake.hash, handshake->hash, DATAGRAM_HASH_BYTES);
+        join.handshake.crowded = handshake->together;
     }
-    session->outlet.send(session->outlet.context, &join);
+    handshake->outlet.send(handshake->outlet.context, &join);
 }
 
 /* Tells a child what there is: our nonce, and R once we have it. `echo` is the child's nonce as it
  * just said it, or as it reported it; NULL: not known. */
-static void send_session(const struct session *session, uint32_t child, const uint8_t *echo)
+static void send_session(const struct handshake *handshake, uint32_t child, const uint8_t *echo)
 {
-    const struct session_child *known = &session->children[child];
-    struct datagram datagram = draft(session, DATAGRAM_SESSION, child_index(session, child));
+    const struct handshake_child *known = &handshake->children[child];
+    struct datagram datagram = draft(handshake, DATAGRAM_SESSION, child_index(handshake, child));
     bool same = echo && known->reported && !memcmp(known->nonce, echo, DATAGRAM_NONCE_BYTES);
 
     if (echo)
-        memcpy(datagram.session.echo, echo, DATAGRAM_NONCE_BYTES);
-    datagram.session.whole = session->ready && same;
-    datagram.session.refused = session->ready && !same;
-    if (datagram.session.whole) {
-        memcpy(datagram.session.hash, session->root, DATAGRAM_HASH_BYTES);
-        datagram.session.root_boot = session->root_boot;
-        datagram.session.crowded = session->crowded;
+        memcpy(datagram.handshake.echo, echo, DATAGRAM_NONCE_BYTES);
+    datagram.handshake.whole = handshake->ready && same;
+    datagram.handshake.refused = handshake->ready && !same;
+    if (datagram.handshake.whole) {
+        memcpy(datagram.handshake.hash, handshake->root, DATAGRAM_HASH_BYTES);
+        datagram.handshake.root_boot = handshake->root_boot;
+        datagram.handshake.crowded = handshake->crowded;
     }
-    session->outlet.send(session->outlet.context, &datagram);
+    handshake->outlet.send(handshake->outlet.context, &datagram);
 }
 
 /* By what node 0 says, which its parent passed on. */
-static void become_ready(struct session *session, const struct datagram_session *said)
+static void become_ready(struct handshake *handshake, const struct datagram_handshake *said)
 {
-    memcpy(session->root, said->hash, DATAGRAM_HASH_BYTES);
-    session->root_boot = said->root_boot;
-    session->crowded = said->crowded;
-    session->ready = true;
-    backoff_stop(&session->backoff);
-    for (uint32_t child = session->child_count; child > 0; child--)
-        send_session(session, child - 1, session->children[child - 1].nonce);
+    memcpy(handshake->root, said->hash, DATAGRAM_HASH_BYTES);
+    handshake->root_boot = said->root_boot;
+    handshake->crowded = said->crowded;
+    handshake->ready = true;
+    backoff_stop(&handshake->backoff);
+    for (uint32_t child = handshake->child_count; child > 0; child--)
+        send_session(handshake, child - 1, handshake->children[child - 1].nonce);
 }
 
-static void hash_subtree(struct session *session)
+static void hash_subtree(struct handshake *handshake)
 {
     crypto_generichash_state state;
-    uint32_t self = session->neighbours->self;
+    uint32_t self = handshake->neighbours->self;
     uint8_t index[4] = {(uint8_t)(self >> 24), (uint8_t)(self >> 16), (uint8_t)(self >> 8),
                         (uint8_t)self};
 
     crypto_generichash_init(&state, NULL, 0, DATAGRAM_HASH_BYTES);
     crypto_generichash_update(&state, index, sizeof(index));
-    crypto_generichash_update(&state, session->conf.nonce, DATAGRAM_NONCE_BYTES);
-    for (uint32_t child = 0; child < session->child_count; child++)
-        crypto_generichash_update(&state, session->children[child].hash, DATAGRAM_HASH_BYTES);
-    crypto_generichash_final(&state, session->hash, DATAGRAM_HASH_BYTES);
+    crypto_generichash_update(&state, handshake->conf.nonce, DATAGRAM_NONCE_BYTES);
+    for (uint32_t child = 0; child < handshake->child_count; child++)
+        crypto_generichash_update(&state, handshake->children[child].hash, DATAGRAM_HASH_BYTES);
+    crypto_generichash_final(&state, handshake->hash, DATAGRAM_HASH_BYTES);
 }
 
 /* Node 0 has heard of all. */
-static void conclude(struct session *session)
+static void conclude(struct handshake *handshake)
 {
-    uint32_t cores = session->conf.cores;
-    struct datagram_session said = {
-        .root_boot = session->conf.boot,
-        .crowded = session->together && cores > 0 && session->neighbours->count > cores,
+    uint32_t cores = handshake->conf.cores;
+    struct datagram_handshake said = {
+        .root_boot = handshake->conf.boot,
+        .crowded = handshake->together && cores > 0 && handshake->neighbours->count > cores,
     };
 
-    memcpy(said.hash, session->hash, DATAGRAM_HASH_BYTES);
-    become_ready(session, &said);
+    memcpy(said.hash, handshake->hash, DATAGRAM_HASH_BYTES);
+    become_ready(handshake, &said);
 }
 
 /* Passes the hash on once all children have reported, and again when one of them was replaced. */
-static void gather(struct session *session)
+static void gather(struct handshake *handshake)
 {
     bool together = true;
 
-    for (uint32_t child = 0; child < session->child_count; child++) {
-        if (!session->children[child].reported)
+    for (uint32_t child = 0; child < handshake->child_count; child++) {
+        if (!handshake->children[child].reported)
             return;
-        together &= session->children[child].together;
+        together &= handshake->children[child].together;
     }
-    hash_subtree(session);
-    session->together = together;
-    session->gathered = true;
-    if (is_root(session))
-        conclude(session);
-    else if (session->parent_known)
-        send_join(session);
+    hash_subtree(handshake);
+    handshake->together = together;
+    handshake->gathered = true;
+    if (is_root(handshake))
+        conclude(handshake);
+    else if (handshake->parent_known)
+        send_join(handshake);
 }
 
-void session_start(struct session *session, int64_t now_ns)
+void handshake_start(struct handshake *handshake, int64_t now_ns)
 {
-    backoff_start(&session->backoff, now_ns);
-    gather(session);
-    if (!is_root(session))
-        send_join(session);
+    backoff_start(&handshake->backoff, now_ns);
+    gather(handshake);
+    if (!is_root(handshake))
+        send_join(handshake);
 }
 
-bool session_fresh(const struct session *session, const struct datagram *datagram)
+bool handshake_fresh(const struct handshake *handshake, const struct datagram *datagram)
 {
-    return !memcmp(datagram->session.echo, session->conf.nonce, DATAGRAM_NONCE_BYTES);
+    return !memcmp(datagram->handshake.echo, handshake->conf.nonce, DATAGRAM_NONCE_BYTES);
 }
 
-static bool take_join(struct session *session, const struct datagram *datagram)
+static bool take_join(struct handshake *handshake, const struct datagram *datagram)
 {
-    int place = child_place(session, datagram->sender);
-    struct session_child *child;
+    int place = child_place(handshake, datagram->sender);
+    struct handshake_child *child;
 
     if (place < 0)
-        return session_fresh(session, datagram); /* the answer to a probe */
-    child = &session->children[place];
-    if (datagram->session.refused) {
-        session->refused |= !session->ready && session_fresh(session, datagram);
+        return handshake_fresh(handshake, datagram); /* the answer to a probe */
+    child = &handshake->children[place];
+    if (datagram->handshake.refused) {
+        handshake->refused |= !handshake->ready && handshake_fresh(handshake, datagram);
         return true;
     }
-    if (!session->ready && datagram->session.whole && session_fresh(session, datagram) &&
-        (!child->reported || memcmp(child->hash, datagram->session.hash, DATAGRAM_HASH_BYTES))) {
-        memcpy(child->nonce, datagram->session.nonce, DATAGRAM_NONCE_BYTES);
-        memcpy(child->hash, datagram->session.hash, DATAGRAM_HASH_BYTES);
-        child->together = datagram->session.crowded && datagram->session.boot == session->conf.boot;
+    if (!handshake->ready && datagram->handshake.whole && handshake_fresh(handshake, datagram) &&
+        (!child->reported || memcmp(child->hash, datagram->handshake.hash, DATAGRAM_HASH_BYTES))) {
+        memcpy(child->nonce, datagram->handshake.nonce, DATAGRAM_NONCE_BYTES);
+        memcpy(child->hash, datagram->handshake.hash, DATAGRAM_HASH_BYTES);
+        child->together =
+            datagram->handshake.crowded && datagram->handshake.boot == handshake->conf.boot;
         child->reported = true;
-        gather(session);
-        if (session->ready)
+        gather(handshake);
+        if (handshake->ready)
             return true; /* becoming ready has told the child */
     }
-    send_session(session, (uint32_t)place, datagram->session.nonce);
+    send_session(handshake, (uint32_t)place, datagram->handshake.nonce);
     return true;
 }
 
-static bool take_session(struct session *session, const struct datagram *datagram)
+static bool take_session(struct handshake *handshake, const struct datagram *datagram)
 {
-    bool probe = sodium_is_zero(datagram->session.echo, DATAGRAM_NONCE_BYTES);
+    bool probe = sodium_is_zero(datagram->handshake.echo, DATAGRAM_NONCE_BYTES);
     bool known;
 
-    if (is_root(session) || datagram->sender != session_parent(session->neighbours->self)) {
-        if (probe && !session->ready)
-            answer_probe(session, datagram);
+    if (is_root(handshake) || datagram->sender != handshake_parent(handshake->neighbours->self)) {
+        if (probe && !handshake->ready)
+            answer_probe(handshake, datagram);
         return probe;
     }
-    known = session->parent_known &&
-            !memcmp(session->parent_nonce, datagram->session.nonce, DATAGRAM_NONCE_BYTES);
-    if (!session_fresh(session, datagram)) {
-        if (session->ready && !known)
-            answer_probe(session, datagram);
+    known = handshake->parent_known &&
+            !memcmp(handshake->parent_nonce, datagram->handshake.nonce, DATAGRAM_NONCE_BYTES);
+    if (!handshake_fresh(handshake, datagram)) {
+        if (handshake->ready && !known)
+            answer_probe(handshake, datagram);
         return probe;
     }
-    if (session->ready)
+    if (handshake->ready)
         return true;
-    memcpy(session->parent_nonce, datagram->session.nonce, DATAGRAM_NONCE_BYTES);
-    session->parent_boot = datagram->session.boot;
-    session->parent_known = true;
-    session->refused |= datagram->session.refused;
-    if (datagram->session.whole && session->gathered)
-        become_ready(session, &datagram->session);
-    else if (!known && session->gathered)
-        send_join(session);
+    memcpy(handshake->parent_nonce, datagram->handshake.nonce, DATAGRAM_NONCE_BYTES);
+    handshake->parent_boot = datagram->handshake.boot;
+    handshake->parent_known = true;
+    handshake->refused |= datagram->handshake.refused;
+    if (datagram->handshake.whole && handshake->gathered)
+        become_ready(handshake, &datagram->handshake);
+    else if (!known && handshake->gathered)
+        send_join(handshake);
     return true;
 }
 
-bool session_receive(struct session *session, const struct datagram *datagram, int64_t now_ns)
+bool handshake_receive(struct handshake *handshake, const struct datagram *datagram, int64_t now_ns)
 {
     (void)now_ns;
-    return datagram->type == DATAGRAM_JOIN ? take_join(session, datagram)
-                                           : take_session(session, datagram);
+    return datagram->type == DATAGRAM_JOIN ? take_join(handshake, datagram)
+                                           : take_session(handshake, datagram);
 }
 
-void session_expect(struct session *session, int64_t now_ns)
+void handshake_expect(struct handshake *handshake, int64_t now_ns)
 {
-    session->expected_ns = now_ns;
+    handshake->expected_ns = now_ns;
 }
 
 /* Counts one more question to a tree neighbour and judges its silence. */
-static struct neighbour *ask(struct session *session, uint32_t index, int64_t now_ns)
+static struct neighbour *ask(struct handshake *handshake, uint32_t index, int64_t now_ns)
 {
-    struct neighbour *neighbour = neighbours_find(session->neighbours, index);
+    struct neighbour *neighbour = neighbours_find(handshake->neighbours, index);
 
     neighbour->asked++;
-    if (session->expected_ns < 0)
+    if (handshake->expected_ns < 0)
         return NULL;
-    return neighbour_silent(neighbour, now_ns - session->expected_ns, session->conf.timeout_ns,
+    return neighbour_silent(neighbour, now_ns - handshake->expected_ns, handshake->conf.timeout_ns,
                             now_ns)
                ? neighbour
                : NULL;
 }
 
-struct neighbour *session_tick(struct session *session, int64_t now_ns)
+struct neighbour *handshake_tick(struct handshake *handshake, int64_t now_ns)
 {
     struct neighbour *missing = NULL;
 
-    if (!backoff_due(&session->backoff, now_ns))
+    if (!backoff_due(&handshake->backoff, now_ns))
         return NULL;
-    for (uint32_t child = 0; child < session->child_count && !missing; child++) {
-        if (session->children[child].reported)
+    for (uint32_t child = 0; child < handshake->child_count && !missing; child++) {
+        if (handshake->children[child].reported)
             continue;
-        send_session(session, child, NULL);
-        missing = ask(session, child_index(session, child), now_ns);
+        send_session(handshake, child, NULL);
+        missing = ask(handshake, child_index(handshake, child), now_ns);
     }
-    if (is_root(session) || missing)
+    if (is_root(handshake) || missing)
         return missing;
-    send_join(session);
-    return ask(session, session_parent(session->neighbours->self), now_ns);
+    send_join(handshake);
+    return ask(handshake, handshake_parent(handshake->neighbours->self), now_ns);
 }
 
-int64_t session_deadline(const struct session *session)
+int64_t handshake_deadline(const struct handshake *handshake)
 {
-    return session->backoff.due_ns;
+    return handshake->backoff.due_ns;
 }
 
-uint32_t session_awaited(const struct session *session)
+uint32_t handshake_awaited(const struct handshake *handshake)
 {
-    if (session->ready)
+    if (handshake->ready)
         return DATAGRAM_NONE;
-    for (uint32_t child = 0; child < session->child_count; child++)
-        if (!session->children[child].reported)
-            return child_index(session, child);
-    return session_parent(session->neighbours->self);
+    for (uint32_t child = 0; child < handshake->child_count; child++)
+        if (!handshake->children[child].reported)
+            return child_index(handshake, child);
+    return handshake_parent(handshake->neighbours->self);
 }
 
-const uint8_t *session_nonce_of(const struct session *session, uint32_t index)
+const uint8_t *handshake_nonce_of(const struct handshake *handshake, uint32_t index)
 {
-    int place = child_place(session, index);
+    int place = child_place(handshake, index);
 
     if (place >= 0)
-        return session->children[place].reported ? session->children[place].nonce : NULL;
-    if (is_root(session) || index != session_parent(session->neighbours->self))
+        return handshake->children[place].reported ? handshake->children[place].nonce : NULL;
+    if (is_root(handshake) || index != handshake_parent(handshake->neighbours->self))
         return NULL;
-    return session->parent_known ? session->parent_nonce : NULL;
+    return handshake->parent_known ? handshake->parent_nonce : NULL;
 }

@@ -24,7 +24,7 @@
  *
  * Life without the key: when a parent dies before its child has R, the child's partners in barrier
  * 0 hear nothing from it under the session key, and yet it lives and will itself name the parent.
- * So they ask it under the handshake's key, too (session_probe), and it answers with their nonce.
+ * So they ask it under the handshake's key, too (handshake_probe), and it answers with their nonce.
  */
 #ifndef ENGINE_HANDSHAKE_H
 #define ENGINE_HANDSHAKE_H
@@ -33,26 +33,26 @@
 #include "datagram.h"
 #include "neighbours.h"
 
-struct session_conf {
+struct handshake_conf {
     uint8_t nonce[DATAGRAM_NONCE_BYTES]; /* fresh, random, not zero */
     uint64_t boot;                       /* equal hashes: one CLOCK_MONOTONIC */
     int64_t timeout_ns;
     uint32_t cores; /* of node 0's machine, read there only; 0: not to be counted */
 };
 
-struct session_child {
+struct handshake_child {
     uint8_t nonce[DATAGRAM_NONCE_BYTES];
     uint8_t hash[DATAGRAM_HASH_BYTES];
     bool reported;
     bool together; /* it and its subtree are on our machine */
 };
 
-struct session {
+struct handshake {
     struct neighbours *neighbours;
     struct datagram_outlet outlet;
-    struct session_conf conf;
+    struct handshake_conf conf;
     uint32_t child_count;
-    struct session_child children[NEIGHBOURS_ROUNDS_MAX]; /* [k]: index + 2^k */
+    struct handshake_child children[NEIGHBOURS_ROUNDS_MAX]; /* [k]: index + 2^k */
     uint8_t parent_nonce[DATAGRAM_NONCE_BYTES];
     uint64_t parent_boot;
     uint64_t root_boot;
@@ -69,26 +69,27 @@ struct session {
 };
 
 /* `index` without its lowest set bit; node 0 has none. */
-uint32_t session_parent(uint32_t index);
+uint32_t handshake_parent(uint32_t index);
 
-void session_init(struct session *session, struct neighbours *neighbours,
-                  const struct datagram_outlet *outlet, const struct session_conf *conf);
+void handshake_init(struct handshake *handshake, struct neighbours *neighbours,
+                    const struct datagram_outlet *outlet, const struct handshake_conf *conf);
 /* Says the first JOIN. Node 0 of one node is ready after it. */
-void session_start(struct session *session, int64_t now_ns);
+void handshake_start(struct handshake *handshake, int64_t now_ns);
 /* JOIN, SESSION. False: stale, or not from parent or child. */
-bool session_receive(struct session *session, const struct datagram *datagram, int64_t now_ns);
+bool handshake_receive(struct handshake *handshake, const struct datagram *datagram,
+                       int64_t now_ns);
 /* Whether it echoes our nonce, and so was said in this run. */
-bool session_fresh(const struct session *session, const struct datagram *datagram);
+bool handshake_fresh(const struct handshake *handshake, const struct datagram *datagram);
 /* Asks a neighbour that may be without session key whether it lives. */
-void session_probe(const struct session *session, uint32_t index);
+void handshake_probe(const struct handshake *handshake, uint32_t index);
 /* From now on silence counts: the node is in barrier 0. */
-void session_expect(struct session *session, int64_t now_ns);
+void handshake_expect(struct handshake *handshake, int64_t now_ns);
 /* Repeats what is due. Returns the neighbour that is missing, or NULL. */
-struct neighbour *session_tick(struct session *session, int64_t now_ns);
-int64_t session_deadline(const struct session *session);
+struct neighbour *handshake_tick(struct handshake *handshake, int64_t now_ns);
+int64_t handshake_deadline(const struct handshake *handshake);
 /* The first child that has not reported, else the parent; DATAGRAM_NONE when it is ready. */
-uint32_t session_awaited(const struct session *session);
+uint32_t handshake_awaited(const struct handshake *handshake);
 /* The nonce of a neighbour in the tree, NULL when it is not known. */
-const uint8_t *session_nonce_of(const struct session *session, uint32_t index);
+const uint8_t *handshake_nonce_of(const struct handshake *handshake, uint32_t index);
 
 #endif

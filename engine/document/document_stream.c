@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "document_stream.h"
 
+#include "document_reader.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@
 struct input {
     int fd;
     bool whole;
+    const struct transport *const *transports;
     bool ended;
     char *text;
     size_t used;
@@ -21,13 +24,15 @@ struct input {
     unsigned line;     /* of the stream, at text[0]; from 1 */
 };
 
-int input_open(struct input **input, int fd, bool whole, struct err *err)
+int input_open(struct input **input, int fd, bool whole, const struct transport *const *transports,
+               struct err *err)
 {
     *input = calloc(1, sizeof **input);
     if (*input == NULL)
         return err_set(err, -ENOMEM, "out of memory");
     (*input)->fd = fd;
     (*input)->whole = whole;
+    (*input)->transports = transports;
     (*input)->line = 1;
     return 0;
 }
@@ -165,7 +170,9 @@ int input_next(struct input *input, struct document **document, struct err *err)
     int rc;
 
     while ((end = first_end(input, &size)) > 0) {
-        rc = document_parse(document, input->text, size, input->line, err);
+        const struct document_text text = {input->text, size, input->line};
+
+        rc = document_parse(document, &text, input->transports, err);
         drop_front(input, end);
         if (rc < 0)
             return rc;

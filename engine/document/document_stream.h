@@ -6,13 +6,15 @@
 #ifndef ENGINE_DOCUMENT_STREAM_H
 #define ENGINE_DOCUMENT_STREAM_H
 
-#include "documents.h"
+#include "document_reader.h"
 
 struct input; /* opaque */
 
-/* Reads from `fd`, which stays the caller's, as do its flags. `whole`: the last document
- * may lack its "..." (a file); on a pipe, a document cut short by the end is not run. */
-int input_open(struct input **input, int fd, bool whole, struct err *err);
+/* Reads from `fd`, which stays the caller's, as do its flags. `transports`: as document_parse has
+ * them. `whole`: the last document may lack its "..." (a file); on a pipe, a document cut short by
+ * the end is not run. */
+int input_open(struct input **input, int fd, bool whole, const struct transport *const *transports,
+               struct err *err);
 void input_close(struct input *input);
 
 /* Takes in what is there. 0, or a negative errno when reading failed or a document is too large. */

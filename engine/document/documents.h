@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The node's documents (doc/node-protocol.md): YAML in, plain data out. A document is one mapping
- * with exactly one of the keys below; libcyaml's schema refuses unknown keys and wrong types with
- * their position, and documents.c what no schema can say.
+ * The node's documents (doc/node-protocol.md) as plain data. A document is one mapping with exactly
+ * one of the keys of struct document.
  */
 #ifndef ENGINE_DOCUMENTS_H
 #define ENGINE_DOCUMENTS_H
@@ -18,6 +17,7 @@
 
 #define DOCUMENT_BYTES_MAX (16u << 20)
 #define NODE_PROTOCOL 1u
+#define DOC_TRANSPORTS_MAX 8 /* of a build, and of one port */
 
 struct doc_control {
     char *netns;   /* NULL: the process's own */
@@ -113,56 +113,6 @@ struct doc_load { /* exactly one is above 0 */
     double fps;
 };
 
-struct doc_dpdk {
-    enum header_kind header;
-    uint16_t *vlan; /* NULL: untagged */
-    uint8_t pcp;
-    uint8_t dscp;
-    uint8_t *ttl; /* NULL: 64 */
-    uint16_t udp_sources;
-    uint16_t burst;
-    uint16_t catch_up;
-    double dither;
-};
-
-struct doc_tcp {
-    uint16_t streams;
-    uint32_t send_buffer;
-    uint32_t receive_buffer;
-    char *congestion;
-    bool *nodelay; /* NULL: true */
-    bool zero_copy;
-};
-
-struct doc_udp {
-    bool *offload; /* NULL: by the device */
-    uint32_t receive_buffer;
-    uint16_t burst;    /* 0: 32 */
-    uint16_t catch_up; /* 0: 8 */
-    double dither;
-};
-
-struct doc_verbs {
-    enum verbs_service service;
-    enum verbs_operation operation;
-    bool *immediate; /* NULL: true */
-    uint16_t depth;
-    uint16_t queue_pairs;
-    uint32_t *inline_bytes; /* NULL: automatic, as below */
-    uint16_t signal_every;
-    uint16_t mtu;
-    uint8_t *gid_index;
-    uint8_t service_level;
-    uint8_t traffic_class;
-    uint16_t pkey_index;
-    uint8_t *retry; /* NULL: 6 */
-    uint8_t *rnr_retry;
-    uint8_t timeout;
-    enum verbs_completion completion;
-    enum verbs_connect connect;
-    uint32_t *reuse; /* NULL: 64 */
-};
-
 struct doc_pingpong {
     int64_t patience_ns;
     uint64_t count;
@@ -215,10 +165,9 @@ struct doc_trial {
     struct doc_pingpong *pingpong; /* NULL: all defaults */
     struct doc_schedule *schedule; /* the same */
     struct doc_latency *latency;   /* NULL: none is measured */
-    struct doc_dpdk *dpdk;         /* NULL: all defaults */
-    struct doc_tcp *tcp;
-    struct doc_udp *udp;
-    struct doc_verbs *verbs;
+    /* Below each transport's name, by the registry's and its option table's order; NULL: absent. */
+    void **given[DOC_TRANSPORTS_MAX];
+    void *options; /* of its transport, as its table fills them; NULL: not in this build */
 };
 
 struct doc_plan {
@@ -249,19 +198,7 @@ struct document {
     struct doc_plan *plan;
     uint64_t *beat;
     bool *quit;
+    const struct transport *const *transports; /* whose options it could have */
 };
-
-/* Parses and checks one document. On success *document is owned by the caller (document_free);
- * -EINVAL with a sentence that names line and column otherwise. `first_line` is where the text
- * begins in its stream. */
-int document_parse(struct document **document, const char *text, size_t size, unsigned first_line,
-                   struct err *err);
-enum document_kind document_kind(const struct document *document);
-void document_free(struct document *document);
-
-/* The pattern's request for n ranks. Points into the document; `groups` (room for groups_count)
- * is filled by the way. */
-void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t seed,
-                         struct pattern_ranks *groups, struct pattern_request *request);
 
 #endif

@@ -2,7 +2,7 @@
 #include "guard.h"
 
 #include "guard_host.h"
-#include "guard_map.h"
+#include "topology.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 /* Why a port is refused: the device that it is about, and what there is to say of it. */
 struct reason {
-    const struct guard_link *device;
+    const struct topology_link *device;
     char text[192]; /* a verb and its object: "carries the IPv4 default route (table main)" */
 };
 
@@ -41,7 +41,7 @@ static void remedy(const struct guard_rules *rules, char *text, size_t size)
 }
 
 /* "eth0 of network namespace n1" */
-static void name_port(const struct guard_link *port, const char *netns, char *text, size_t size)
+static void name_port(const struct topology_link *port, const char *netns, char *text, size_t size)
 {
     bool inside = netns && *netns;
 
@@ -49,7 +49,7 @@ static void name_port(const struct guard_link *port, const char *netns, char *te
              inside ? netns : "");
 }
 
-static int refuse(const struct reason *reason, const struct guard_link *port, const char *name,
+static int refuse(const struct reason *reason, const struct topology_link *port, const char *name,
                   const struct guard_rules *rules, struct err *err)
 {
     char advice[200], by[64] = "";
@@ -62,45 +62,45 @@ static int refuse(const struct reason *reason, const struct guard_link *port, co
                    name, by, reason->text, advice);
 }
 
-static const struct guard_link *user(const struct guard_map *map, const struct guard_use *use)
+static const struct topology_link *user(const struct topology *map, const struct critical_use *use)
 {
     for (size_t i = 0; i < map->link_count; i++) {
-        const struct guard_link *link = &map->links[i];
+        const struct topology_link *link = &map->links[i];
 
         if (link->reached && link->space == use->space &&
-            (use->index == GUARD_ANY_DEVICE || link->index == use->index))
+            (use->index == ANY_DEVICE || link->index == use->index))
             return link;
     }
     return NULL;
 }
 
-static bool find_use(const struct guard_map *map, const struct guard_link *port,
+static bool find_use(const struct topology *map, const struct topology_link *port,
                      struct reason *reason)
 {
     for (size_t i = 0; i < map->use_count; i++) {
-        const struct guard_use *use = &map->uses[i];
+        const struct critical_use *use = &map->uses[i];
 
         reason->device =
             use->index == port->index && use->space == port->space ? port : user(map, use);
         if (!reason->device)
             continue;
         snprintf(reason->text, sizeof(reason->text), "%s %s",
-                 use->index == GUARD_ANY_DEVICE ? "may carry" : "carries", use->what);
+                 use->index == ANY_DEVICE ? "may carry" : "carries", use->what);
         return true;
     }
     return false;
 }
 
 /* A veth's end is a cable's end; what sits on a device (VLAN, macvlan) sends through it. */
-static bool is_pair(const struct guard_link *link)
+static bool is_pair(const struct topology_link *link)
 {
     return strcmp(link->kind, "veth") == 0 || strcmp(link->kind, "netkit") == 0;
 }
 
-static bool find_device(const struct guard_map *map, struct reason *reason)
+static bool find_device(const struct topology *map, struct reason *reason)
 {
     for (size_t i = 0; i < map->link_count; i++) {
-        const struct guard_link *link = &map->links[i];
+        const struct topology_link *link = &map->links[i];
 
         if (!link->reached)
             continue;
@@ -109,7 +109,7 @@ static bool find_device(const struct guard_map *map, struct reason *reason)
             snprintf(reason->text, sizeof(reason->text), "is a %s", link->kind);
             return true;
         }
-        if (link->peer && link->peer_space == GUARD_SPACE_UNKNOWN && !is_pair(link)) {
+        if (link->peer && link->peer_space == SPACE_UNKNOWN && !is_pair(link)) {
             snprintf(
                 reason->text, sizeof(reason->text),
                 "sits on a device of a network namespace that can't be seen from here, so that "
@@ -120,7 +120,7 @@ static bool find_device(const struct guard_map *map, struct reason *reason)
     return false;
 }
 
-int guard_judge(const struct guard_map *map, const struct guard_link *port, const char *netns,
+int guard_judge(const struct topology *map, const struct topology_link *port, const char *netns,
                 const struct guard_rules *rules, struct err *err)
 {
     bool may_share = rules->shared && rules->isolates_flows && !rules->leaves_kernel;
@@ -151,7 +151,7 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
     return 0;
 }
 
-static int no_such_interface(const struct guard_map *map, int space, const char *iface,
+static int no_such_interface(const struct topology *map, int space, const char *iface,
                              const char *netns, struct err *err)
 {
     char names[256] = "";
@@ -174,7 +174,7 @@ static int no_such_interface(const struct guard_map *map, int space, const char 
 
 /* Where what belongs to the whole host is added to. */
 struct host {
-    struct guard_map *map;
+    struct topology *map;
     int space;
     struct err *err;
 };
@@ -183,7 +183,7 @@ static int add_server(void *data, const char *address, const char *what)
 {
     struct host *host = data;
 
-    return guard_map_add_route(host->map, host->space, address, what, host->err);
+    return topology_add_route(host->map, host->space, address, what, host->err);
 }
 
 static int add_host_uses(struct host *host, const struct guard_rules *rules)
@@ -193,7 +193,7 @@ static int add_host_uses(struct host *host, const struct guard_rules *rules)
 
     if (rules->controller && *rules->controller) {
         snprintf(what, sizeof(what), "the controller's connection (from %.46s)", rules->controller);
-        code = guard_map_add_route(host->map, host->space, rules->controller, what, host->err);
+        code = topology_add_route(host->map, host->space, rules->controller, what, host->err);
     }
     if (code == 0)
         code = guard_host_ancestors("", getppid(), add_server, host);
@@ -209,39 +209,39 @@ static int add_host_uses(struct host *host, const struct guard_rules *rules)
 
 /* Virtual functions share their physical function's cable, but the kernel links none of them. /sys
  * has the interfaces of the process's own namespace. */
-static void mark_siblings(struct guard_map *map, int own_space)
+static void mark_siblings(struct topology *map, int own_space)
 {
     struct guard_interfaces siblings;
 
     for (size_t i = 0; i < map->link_count; i++) {
-        const struct guard_link *link = &map->links[i];
+        const struct topology_link *link = &map->links[i];
 
         if (!link->reached || link->space != own_space || *link->kind)
             continue;
         guard_host_siblings("", link->name, &siblings);
         for (size_t k = 0; k < siblings.count; k++) {
-            struct guard_link *sibling = guard_map_find(map, own_space, siblings.names[k]);
+            struct topology_link *sibling = topology_find(map, own_space, siblings.names[k]);
 
             if (sibling)
                 sibling->reached = true;
         }
     }
-    guard_map_reach(map);
+    topology_mark_connected(map);
 }
 
 /* Marks all that shares a cable or a bridge with `iface`, across namespaces once. */
-static int mark(struct guard_map *map, int own_space, int space, const char *iface,
+static int mark(struct topology *map, int own_space, int space, const char *iface,
                 const char *netns, struct err *err)
 {
-    struct guard_link *port = guard_map_find(map, space, iface);
+    struct topology_link *port = topology_find(map, space, iface);
     int code;
 
     if (!port)
         return no_such_interface(map, space, iface, netns, err);
     port->reached = true;
-    guard_map_reach(map);
-    code = guard_map_cross(map, space, netns, err);
-    guard_map_reach(map);
+    topology_mark_connected(map);
+    code = topology_cross_namespaces(map, space, netns, err);
+    topology_mark_connected(map);
     mark_siblings(map, own_space);
     return code;
 }
@@ -249,20 +249,20 @@ static int mark(struct guard_map *map, int own_space, int space, const char *ifa
 int guard_check_interface(const char *netns, const char *iface, const struct guard_rules *rules,
                           struct err *err)
 {
-    struct guard_map map = {0};
+    struct topology map = {0};
     struct host host = {.map = &map, .err = err};
     int space, code;
 
-    code = guard_map_read(&map, NULL, &host.space, err);
+    code = topology_read(&map, NULL, &host.space, err);
     if (code == 0)
-        code = guard_map_read(&map, netns, &space, err);
+        code = topology_read(&map, netns, &space, err);
     if (code == 0)
         code = mark(&map, host.space, space, iface, netns, err);
     if (code == 0)
         code = add_host_uses(&host, rules);
     if (code == 0)
-        code = guard_judge(&map, guard_map_find(&map, space, iface), netns, rules, err);
-    guard_map_free(&map);
+        code = guard_judge(&map, topology_find(&map, space, iface), netns, rules, err);
+    topology_free(&map);
     return code;
 }
 
@@ -301,10 +301,10 @@ int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rul
 }
 
 /* One value among a device's arguments: an interface, a PCI address, or neither. */
-static int check_value(const struct guard_map *map, const char *netns, const char *value,
+static int check_value(const struct topology *map, const char *netns, const char *value,
                        const struct guard_rules *rules, struct err *err)
 {
-    if (guard_map_find(map, 0, value))
+    if (topology_find(map, 0, value))
         return guard_check_interface(netns, value, rules, err);
     if (guard_host_is_pci(value))
         return guard_check_pci(value, rules, err);
@@ -314,8 +314,8 @@ static int check_value(const struct guard_map *map, const char *netns, const cha
 int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rules *rules,
                      struct err *err)
 {
-    struct guard_map map = {0};
-    int space, code = guard_map_read(&map, netns, &space, err);
+    struct topology map = {0};
+    int space, code = topology_read(&map, netns, &space, err);
 
     /* Nested devices (net_failsafe) stand in parentheses, lists in brackets. */
     for (const char *at = vdev; *at && code == 0; at += *at != '\0') {
@@ -329,6 +329,6 @@ int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rul
         }
         at += length;
     }
-    guard_map_free(&map);
+    topology_free(&map);
     return code;
 }

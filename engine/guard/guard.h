@@ -47,11 +47,11 @@ int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rul
 int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rules *rules,
                      struct err *err);
 
-struct guard_map; /* guard_map.h */
-struct guard_link;
+struct topology; /* topology.h */
+struct topology_link;
 
 /* Decides for a port of namespace `netns` (for the sentence) whose connections are marked. */
-int guard_judge(const struct guard_map *map, const struct guard_link *port, const char *netns,
+int guard_judge(const struct topology *map, const struct topology_link *port, const char *netns,
                 const struct guard_rules *rules, struct err *err);
 
 #endif

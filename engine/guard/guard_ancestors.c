@@ -4,15 +4,14 @@
  * connection anyone can set, and sudo takes it away.
  */
 #include "guard_host.h"
+#include "sysfs.h"
 
 #include <arpa/inet.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ANCESTORS_MAX 32 /* of a tree that changes meanwhile */
 #define SOCKETS_MAX 8192 /* of all ancestors; an agent among them may hold hundreds */
@@ -28,31 +27,23 @@ struct sockets {
  */
 static pid_t parent_of(const char *root, pid_t pid)
 {
-    char path[PATH_MAX], line[512] = "";
+    char line[512];
     const char *after;
     int parent = 0;
-    FILE *file;
 
-    snprintf(path, sizeof(path), "%s/proc/%d/stat", root, (int)pid);
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    after = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-    fclose(file);
+    sysfs_line(line, sizeof(line), "%s/proc/%d/stat", root, (int)pid);
+    after = strrchr(line, ')');
     return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
 static void add_sockets(const char *root, pid_t pid, struct sockets *sockets)
 {
-    char pattern[PATH_MAX], target[64];
-    glob_t files = {0};
+    char target[64];
+    glob_t files;
 
-    snprintf(pattern, sizeof(pattern), "%s/proc/%d/fd/*", root, (int)pid);
-    glob(pattern, GLOB_NOSORT, NULL, &files);
+    sysfs_glob(&files, "%s/proc/%d/fd/*", root, (int)pid);
     for (size_t i = 0; i < files.gl_pathc && sockets->count < SOCKETS_MAX; i++) {
-        ssize_t length = readlink(files.gl_pathv[i], target, sizeof(target) - 1);
-
-        target[length > 0 ? length : 0] = '\0';
+        sysfs_link(target, sizeof(target), "%s", files.gl_pathv[i]);
         if (sscanf(target, "socket:[%" SCNu64 "]", &sockets->inodes[sockets->count]) == 1)
             sockets->count++;
     }

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "guard_host.h"
 
+#include "sysfs.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
-#include <glob.h>
 #include <limits.h>
 #include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* Where a mounted file system's line names its servers. */
-enum where { IN_OPTION_ADDR, IN_SOURCE };
-
-static const struct {
-    const char *type;
-    enum where where;
-} network_file_systems[] = {
-    {"nfs", IN_OPTION_ADDR},       {"nfs4", IN_OPTION_ADDR}, {"cifs", IN_OPTION_ADDR},
-    {"smb3", IN_OPTION_ADDR},      {"lustre", IN_SOURCE},    {"ceph", IN_SOURCE},
-    {"fuse.glusterfs", IN_SOURCE},
-};
+/* Their servers stand in the option `addr` (NFS, SMB), or as a list in the source. */
+static const char *const network_file_systems[] = {"nfs",    "nfs4", "cifs",          "smb3",
+                                                   "lustre", "ceph", "fuse.glusterfs"};
 
 /* Network block devices: a file for each connection, and what stands before the address in it. */
 static const struct {
@@ -76,26 +68,21 @@ static int search_source(const struct search *search, const char *source)
     return code;
 }
 
-static int search_option(const struct search *search, const struct mntent *mount)
-{
-    const char *option = hasmntopt(mount, "addr");
-
-    if (!option || strncmp(option, "addr=", 5) != 0)
-        return 0;
-    return found(search, option + 5, strcspn(option + 5, ","));
-}
-
 static int search_mount(struct search *search, const struct mntent *mount)
 {
-    for (size_t i = 0; i < sizeof(network_file_systems) / sizeof(*network_file_systems); i++) {
-        if (strcmp(mount->mnt_type, network_file_systems[i].type) != 0)
-            continue;
-        snprintf(search->what, sizeof(search->what), "mounted storage (%s at %.60s)",
-                 mount->mnt_type, mount->mnt_dir);
-        return network_file_systems[i].where == IN_SOURCE ? search_source(search, mount->mnt_fsname)
-                                                          : search_option(search, mount);
-    }
-    return 0;
+    const char *option = hasmntopt(mount, "addr");
+    bool on_network = false;
+    int code = 0;
+
+    for (size_t i = 0; i < sizeof(network_file_systems) / sizeof(*network_file_systems); i++)
+        on_network |= strcmp(mount->mnt_type, network_file_systems[i]) == 0;
+    if (!on_network)
+        return 0;
+    snprintf(search->what, sizeof(search->what), "mounted storage (%s at %.60s)", mount->mnt_type,
+             mount->mnt_dir);
+    if (option && strncmp(option, "addr=", 5) == 0)
+        code = found(search, option + 5, strcspn(option + 5, ","));
+    return code ? code : search_source(search, mount->mnt_fsname);
 }
 
 static int search_mounts(const char *root, struct search *search)
@@ -115,36 +102,25 @@ static int search_mounts(const char *root, struct search *search)
     return code;
 }
 
-static int search_block_file(const struct search *search, const char *path, const char *before)
-{
-    char line[256] = "";
-    FILE *file = fopen(path, "re");
-    const char *at;
-
-    if (!file)
-        return 0; /* the connection has gone meanwhile */
-    at = fgets(line, sizeof(line), file) ? strstr(line, before) : NULL;
-    fclose(file);
-    if (!at)
-        return 0;
-    at += strlen(before);
-    return found(search, at, strcspn(at, ",\n"));
-}
-
 static int search_blocks(const char *root, struct search *search)
 {
     int code = 0;
 
     for (size_t i = 0; i < sizeof(block_connections) / sizeof(*block_connections); i++) {
-        char pattern[PATH_MAX];
-        glob_t files = {0};
+        const char *before = block_connections[i].before;
+        glob_t files;
 
-        snprintf(pattern, sizeof(pattern), "%s%s", root, block_connections[i].pattern);
+        sysfs_glob(&files, "%s%s", root, block_connections[i].pattern);
         snprintf(search->what, sizeof(search->what), "%s", block_connections[i].what);
-        if (glob(pattern, GLOB_NOSORT, NULL, &files))
-            files.gl_pathc = 0;
-        for (size_t k = 0; k < files.gl_pathc && code == 0; k++)
-            code = search_block_file(search, files.gl_pathv[k], block_connections[i].before);
+        for (size_t k = 0; k < files.gl_pathc && code == 0; k++) {
+            char line[256];
+            const char *at;
+
+            sysfs_line(line, sizeof(line), "%s", files.gl_pathv[k]);
+            at = strstr(line, before);
+            if (at)
+                code = found(search, at + strlen(before), strcspn(at + strlen(before), ","));
+        }
         globfree(&files);
     }
     return code;
@@ -200,12 +176,10 @@ static void add_interface(struct guard_interfaces *interfaces, const char *name)
 static void list_interfaces(const char *root, const glob_t *devices,
                             struct guard_interfaces *interfaces)
 {
-    char pattern[PATH_MAX], path[PATH_MAX];
-    glob_t nets = {0};
+    char path[PATH_MAX];
+    glob_t nets;
 
-    snprintf(pattern, sizeof(pattern), "%s/sys/class/net/*/device", root);
-    if (glob(pattern, 0, NULL, &nets))
-        nets.gl_pathc = 0;
+    sysfs_glob(&nets, "%s/sys/class/net/*/device", root);
     for (size_t i = 0; i < nets.gl_pathc; i++) {
         if (!realpath(nets.gl_pathv[i], path) || !lies_below(path, devices))
             continue;
@@ -242,7 +216,7 @@ int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *i
             err, -EINVAL,
             "%.40s is not a PCI address; write it as 0000:3b:00.0 (lspci -D shows them).", pci);
     snprintf(device, sizeof(device), "%s/sys/bus/pci/devices/%s", root, pci);
-    if (access(device, F_OK) < 0)
+    if (!sysfs_exists("%s", device))
         return err_set(err, -ENODEV,
                        "There is no PCI device %s; `lspci -D -d ::02xx` lists the network devices.",
                        pci);
@@ -259,47 +233,30 @@ void guard_host_siblings(const char *root, const char *iface, struct guard_inter
     add_family(root, device, interfaces);
 }
 
-/* Unused GIDs can't be read, and those of a device without interfaces name none. */
-static void add_named_in(const char *pattern, struct guard_interfaces *interfaces)
-{
-    glob_t files = {0};
-
-    glob(pattern, 0, NULL, &files);
-    for (size_t i = 0; i < files.gl_pathc; i++) {
-        char name[IF_NAMESIZE + 1] = "";
-        FILE *file = fopen(files.gl_pathv[i], "re");
-
-        if (!file)
-            continue;
-        if (fgets(name, sizeof(name), file)) {
-            name[strcspn(name, "\n")] = '\0';
-            if (*name)
-                add_interface(interfaces, name);
-        }
-        fclose(file);
-    }
-    globfree(&files);
-}
-
 int guard_host_rdma(const char *root, const char *port, struct guard_interfaces *interfaces,
                     struct err *err)
 {
-    int name = (int)strcspn(port, "/");
-    const char *number = port[name] == '/' ? port + name + 1 : "1";
-    char device[PATH_MAX], path[PATH_MAX];
+    const char *number = strchr(port, '/') ? strchr(port, '/') + 1 : "1";
+    char rdma[PATH_MAX], device[PATH_MAX + 8], name[IF_NAMESIZE + 1];
+    glob_t owners;
 
     interfaces->count = 0;
-    snprintf(device, sizeof(device), "%s/sys/class/infiniband/%.*s/device", root, name, port);
-    snprintf(path, sizeof(path), "%s/sys/class/infiniband/%.*s/ports/%s", root, name, port, number);
-    if (*port == '.' || strspn(number, "0123456789") != strlen(number) || access(path, F_OK) < 0)
+    snprintf(rdma, sizeof(rdma), "%s/sys/class/infiniband/%.*s", root, (int)strcspn(port, "/"),
+             port);
+    snprintf(device, sizeof(device), "%s/device", rdma);
+    if (*port == '.' || strspn(number, "0123456789") != strlen(number) ||
+        !sysfs_exists("%s/ports/%s", rdma, number))
         return err_set(err, -ENODEV, "There is no RDMA port %.40s; `rdma link` lists them.", port);
-    snprintf(path, sizeof(path), "%s/sys/class/infiniband/%.*s/ports/%s/gid_attrs/ndevs/*", root,
-             name, port, number);
-    add_named_in(path, interfaces);
-    snprintf(path, sizeof(path), "%s/sys/class/infiniband/%.*s/parent", root, name, port);
-    add_named_in(path, interfaces); /* Soft-RoCE's own word for it */
+    /* Unused GIDs can't be read, and those of a device without interfaces name none. */
+    sysfs_glob(&owners, "%s/ports/%s/gid_attrs/ndevs/*", rdma, number);
+    for (size_t i = 0; i < owners.gl_pathc; i++)
+        if (sysfs_line(name, sizeof(name), "%s", owners.gl_pathv[i]))
+            add_interface(interfaces, name);
+    globfree(&owners);
+    if (sysfs_line(name, sizeof(name), "%s/parent", rdma)) /* Soft-RoCE's own word for it */
+        add_interface(interfaces, name);
     add_family(root, device, interfaces);
-    if (interfaces->count == 0 && access(device, F_OK) < 0)
+    if (interfaces->count == 0 && !sysfs_exists("%s", device))
         return err_set(err, -EPERM,
                        "RDMA port %.40s: no interface and no device is found that it belongs to, "
                        "so that what its cable carries is not known: give the port a device that "

@@ -48,7 +48,7 @@ struct flow_side {
     uint64_t duplicated;
     uint64_t reordered; /* RFC 4737: a sequence smaller than one already seen */
     uint64_t late;      /* older than the 1,024 sequences in which the two above are judged */
-    uint64_t forged;    /* dpdk: so far ahead that the sender can't have sent it yet */
+    uint64_t forged;    /* dpdk, udp: so far ahead that the sender can't have sent it yet */
     struct flow_disorder disorder;
     uint64_t corrupted; /* dpdk: bad checksum or payload; tcp: bytes other than expected */
     uint64_t intended;  /* source: frames (tcp: bytes) that the load asked for until the stop */

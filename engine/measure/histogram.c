@@ -70,11 +70,6 @@ uint64_t histogram_quantile(const struct histogram *histogram, double share)
     return histogram->greatest_ns;
 }
 
-double histogram_mean(const struct histogram *histogram)
-{
-    return histogram->count > 0 ? (double)histogram->sum_ns / (double)histogram->count : 0;
-}
-
 size_t histogram_write(const struct histogram *histogram, uint32_t *next, char *text, size_t size)
 {
     size_t length = 0;

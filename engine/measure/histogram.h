@@ -72,7 +72,6 @@ void histogram_merge(struct histogram *sum, const struct histogram *part);
 /* The value that at least `share` (0 to 1) of all values do not exceed: the middle of its bucket,
  * but never outside of least to greatest. 0 when there are none. */
 uint64_t histogram_quantile(const struct histogram *histogram, double share);
-double histogram_mean(const struct histogram *histogram);
 
 /* Writes what the buckets from *next on hold, as "index:count" with single spaces between, as far
  * as `size` bytes go (the 0 at the end included), and moves *next behind them. `size` must hold at

@@ -7,13 +7,14 @@ static struct gap *gap_at(struct disorder *disorder, unsigned place)
 }
 
 /* Lets go of gaps that are filled, or whose frames would be late. */
-static void forget_first(struct disorder *disorder, uint32_t next)
+static void forget_first(struct disorder *disorder, uint32_t *missing, uint32_t next)
 {
     for (; disorder->first < disorder->end; disorder->first++) {
         const struct gap *gap = gap_at(disorder, disorder->first);
 
         if (gap->missing > 0 && next - gap->end < SEQUENCE_WINDOW)
             return;
+        *missing -= gap->missing;
     }
     disorder->first = disorder->end = 0;
 }
@@ -31,17 +32,12 @@ static void move_down(struct disorder *disorder)
     disorder->end = (uint16_t)count;
 }
 
-void disorder_gap(struct disorder *disorder, const struct sequence *stream, uint64_t from,
-                  uint64_t arrival)
+void disorder_append(struct disorder *disorder, uint32_t *missing, uint32_t next,
+                     const struct gap *gap)
 {
-    uint64_t end = stream->next - 1;
-
-    forget_first(disorder, (uint32_t)stream->next);
+    forget_first(disorder, missing, next);
     move_down(disorder);
-    if (end - from > SEQUENCE_WINDOW)
-        from = end - SEQUENCE_WINDOW; /* those before it would be late */
-    *gap_at(disorder, disorder->end++) = (struct gap){
-        .end = (uint32_t)end, .arrival = (uint16_t)arrival, .missing = (uint16_t)(end - from)};
+    *gap_at(disorder, disorder->end++) = *gap;
 }
 
 /* Of a number that was missing. */
@@ -78,13 +74,14 @@ static uint64_t count_nearest(const struct disorder *disorder, const struct diso
     return nearest;
 }
 
-void disorder_add(struct disorder *disorder, const struct disorder_frame *frame,
+void disorder_add(struct disorder *disorder, uint32_t *missing, const struct disorder_frame *frame,
                   struct flow_disorder *count)
 {
     struct gap *gap = find_gap(disorder, (uint32_t)frame->number);
     uint64_t extent = (uint16_t)(frame->arrival - gap->arrival);
 
     gap->missing--;
+    --*missing;
     count->extent_sum += extent;
     count->extent_most = extent > count->extent_most ? extent : count->extent_most;
     if (extent >= DISORDER_NEAR)

@@ -43,17 +43,37 @@ struct disorder {
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct disorder) == 64, "a stream's disorder is one cache line");
 
+/* Adds a gap where others may still miss numbers. `next`: the stream's. */
+void disorder_append(struct disorder *disorder, uint32_t *missing, uint32_t next,
+                     const struct gap *gap);
+
 /* The frame that just came is the stream's greatest, and those from `from` to its own number were
- * not seen. `arrival`: which one it is. */
-void disorder_gap(struct disorder *disorder, const struct sequence *stream, uint64_t from,
-                  uint64_t arrival);
+ * not seen. `arrival`: which one it is. `missing`: how many numbers all gaps miss, which the caller
+ * keeps with what it has at hand: where none do, nothing of `disorder` must be read, which lies in
+ * no near cache. */
+static inline void disorder_gap(struct disorder *disorder, uint32_t *missing,
+                                const struct sequence *stream, uint64_t from, uint64_t arrival)
+{
+    uint64_t end = stream->next - 1;
+    struct gap gap = {.end = (uint32_t)end, .arrival = (uint16_t)arrival};
+
+    gap.missing = (uint16_t)(end - from < SEQUENCE_WINDOW ? end - from : SEQUENCE_WINDOW);
+    if (*missing == 0) {
+        disorder->first = 0;
+        disorder->end = 1;
+        disorder->near[0] = gap;
+    } else {
+        disorder_append(disorder, missing, (uint32_t)stream->next, &gap);
+    }
+    *missing += gap.missing;
+}
 
 /* The frame that just came is reordered. */
 struct disorder_frame {
     uint64_t number;
     uint64_t arrival;
 };
-void disorder_add(struct disorder *disorder, const struct disorder_frame *frame,
+void disorder_add(struct disorder *disorder, uint32_t *missing, const struct disorder_frame *frame,
                   struct flow_disorder *count);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "address.h"
 #include "clock.h"
+#include "document_reader.h"
 #include "event_loop.h"
 #include "node.h"
 
@@ -75,7 +76,6 @@ static json_t *cores_of_workers(const struct node *node)
 
 static void say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBLICKEYBYTES])
 {
-    json_t *record = record_new(node->records, "hello");
     struct sockaddr_storage address;
     char key[sodium_base64_ENCODED_LEN(crypto_box_PUBLICKEYBYTES, sodium_base64_VARIANT_ORIGINAL)];
     char text[ADDRESS_TEXT_MAX];
@@ -88,19 +88,22 @@ static void say_hello(struct node *node, const uint8_t public_key[crypto_box_PUB
                       sodium_base64_VARIANT_ORIGINAL);
     gethostname(host, sizeof host - 1);
     hash_boot(boot, sizeof boot);
-    json_object_set_new(record, "protocol", json_integer(NODE_PROTOCOL));
-    json_object_set_new(record, "version", json_string(SWITCHBENCH_VERSION));
-    json_object_set_new(record, "host", json_string(host));
-    json_object_set_new(record, "boot", boot[0] != '\0' ? json_string(boot) : json_null());
-    json_object_set_new(record, "pid", json_integer(getpid()));
-    json_object_set_new(record, "control", json_string(text));
-    json_object_set_new(record, "key", json_string(key));
-    json_object_set_new(record, "cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
-    json_object_set_new(record, "workers", json_integer((json_int_t)node->worker_count));
-    json_object_set_new(record, "worker", json_string(node->cores.sleeps ? "sleep" : "poll"));
-    json_object_set_new(record, "cores", cores_of_workers(node));
-    json_object_set_new(record, "ports", json_integer((json_int_t)node->port_count));
-    record_send(node->records, record);
+    const struct record_row rows[] = {
+        {"protocol", json_integer(NODE_PROTOCOL)},
+        {"version", json_string(SWITCHBENCH_VERSION)},
+        {"host", json_string(host)},
+        {"boot", boot[0] != '\0' ? json_string(boot) : json_null()},
+        {"pid", json_integer(getpid())},
+        {"control", json_string(text)},
+        {"key", json_string(key)},
+        {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
+        {"workers", json_integer((json_int_t)node->worker_count)},
+        {"worker", json_string(node->cores.sleeps ? "sleep" : "poll")},
+        {"cores", cores_of_workers(node)},
+        {"ports", json_integer((json_int_t)node->port_count)},
+        {NULL, NULL},
+    };
+    record_write(node->records, "hello", rows);
 }
 
 static int open_key(struct node *node, const struct doc_peers *doc, const uint8_t *public_key,
@@ -181,19 +184,20 @@ static void say_ready(struct node *node)
 {
     struct control_clocks clocks = control_clocks(node->control);
     struct control_clock now = control_clock(node->control);
-    json_t *record = record_new(node->records, "ready");
     char id[17];
 
     tsc_calibrate(&node->tsc);
     snprintf(id, sizeof id, "%016" PRIx64, clocks.id);
-    json_object_set_new(record, "clock", json_string(clock_mode_name(clocks.mode)));
-    json_object_set_new(record, "clock_why", json_string(clock_why(node, &clocks)));
-    json_object_set_new(record, "clock_id", json_string(id));
-    json_object_set_new(record, "clock_offset_ns",
-                        now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns));
-    record_set_count(record, "clock_bound_ns", now.bound_ns);
-    json_object_set_new(record, "wall_clock_offset_ns", json_integer(wall_clock_offset_ns()));
-    record_send(node->records, record);
+    const struct record_row rows[] = {
+        {"clock", json_string(clock_mode_name(clocks.mode))},
+        {"clock_why", json_string(clock_why(node, &clocks))},
+        {"clock_id", json_string(id)},
+        {"clock_offset_ns", now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns)},
+        {"clock_bound_ns", record_count(now.bound_ns)},
+        {"wall_clock_offset_ns", json_integer(wall_clock_offset_ns())},
+        {NULL, NULL},
+    };
+    record_write(node->records, "ready", rows);
 }
 
 static bool is_refused(struct node *node)

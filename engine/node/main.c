@@ -25,7 +25,7 @@ static int sanitize_environment(struct err *err)
 /* What is done without a run. The exit status. */
 static int run_tool(const struct options *options, struct err *err)
 {
-    int rc = options->reach != NULL ? reach_try(options->reach, stdin, stdout, err)
+    int rc = options->reach != NULL ? control_check(options->reach, stdin, stdout, err)
                                     : bind_by_hand(options, err);
 
     return rc < 0 ? node_status_for(rc) : 0;
@@ -34,7 +34,7 @@ static int run_tool(const struct options *options, struct err *err)
 /* A run, or a plan that is printed. The exit status. */
 static int run(const struct options *options, struct err *err)
 {
-    struct node node = {.signal_fd = -1, .event_fd = -1, .held_fd = -1};
+    struct node node = {.signal_fd = -1, .event_fd = -1, .journal_lock_fd = -1};
     int status = 2;
 
     tsc_begin(&node.tsc);

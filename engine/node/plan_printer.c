@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan_printer.h"
 
+#include "document_reader.h"
 #include "schedule.h"
 
 #include <endian.h>
@@ -46,22 +47,23 @@ static bool idles(struct lister *lister, uint32_t rank)
 
 static void send_part(struct lister *lister)
 {
-    json_t *record;
     char name[64];
 
     lister->part++;
     lister->filled = 0;
     if (lister->counting)
         return;
-    record = record_new(lister->records, "plan-phase");
     pattern_phase_name(lister->plan, lister->phase, name, sizeof name);
-    json_object_set_new(record, "phase", json_integer(lister->phase));
-    json_object_set_new(record, "name", json_string(name));
-    json_object_set_new(record, "part", json_integer(lister->part - 1));
-    json_object_set_new(record, "parts", json_integer(lister->parts));
-    json_object_set(record, "flows", lister->listed);
-    json_object_set(record, "idle", lister->idle);
-    record_send(lister->records, record);
+    const struct record_row rows[] = {
+        {"phase", json_integer(lister->phase)},
+        {"name", json_string(name)},
+        {"part", json_integer(lister->part - 1)},
+        {"parts", json_integer(lister->parts)},
+        {"flows", json_incref(lister->listed)},
+        {"idle", json_incref(lister->idle)},
+        {NULL, NULL},
+    };
+    record_write(lister->records, "plan-phase", rows);
     json_array_clear(lister->listed);
     json_array_clear(lister->idle);
     lister->rc = records_await_room(lister->records);
@@ -158,15 +160,21 @@ static json_t *schedule_item(struct lister *lister)
     lister->flow_count = all.flows;
     if (rc < 0)
         return json_null();
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:i}", "steps", (json_int_t)all.most.steps, "messages",
-                     (json_int_t)all.messages, "bytes", (json_int_t)all.bytes, "memory",
-                     (json_int_t)all.most.memory, "memory_all", (json_int_t)all.memory_all,
-                     "iterations", (int)pattern_iterations(lister->plan));
+    const struct record_row rows[] = {
+        {"steps", json_integer(all.most.steps)},
+        {"messages", record_u64(all.messages)},
+        {"bytes", record_u64(all.bytes)},
+        {"memory", record_u64(all.most.memory)},
+        {"memory_all", record_u64(all.memory_all)},
+        {"iterations", json_integer(pattern_iterations(lister->plan))},
+        {NULL, NULL},
+    };
+    return record_fill(json_object(), rows);
 }
 
 static void list_headline(struct lister *lister)
 {
-    json_t *record = record_new(lister->records, "plan"), *schedule = json_null();
+    json_t *schedule = json_null();
     uint32_t phases = pattern_phases(lister->plan);
 
     lister->counting = true;
@@ -176,11 +184,14 @@ static void list_headline(struct lister *lister)
     else
         for (lister->phase = 0; lister->phase < phases; lister->phase++)
             go_through(lister);
-    json_object_set_new(record, "ranks", json_integer(lister->n));
-    json_object_set_new(record, "phases", json_integer(phases));
-    json_object_set_new(record, "flows", json_integer((json_int_t)lister->flow_count));
-    json_object_set_new(record, "schedule", schedule);
-    record_send(lister->records, record);
+    const struct record_row rows[] = {
+        {"ranks", json_integer(lister->n)},
+        {"phases", json_integer(phases)},
+        {"flows", record_u64(lister->flow_count)},
+        {"schedule", schedule},
+        {NULL, NULL},
+    };
+    record_write(lister->records, "plan", rows);
 }
 
 /* A phase as `packed` has it: its number, how many flows, and their sources and destinations. */

@@ -6,7 +6,7 @@
 #ifndef ENGINE_PLAN_PRINTER_H
 #define ENGINE_PLAN_PRINTER_H
 
-#include "documents.h"
+#include "document_reader.h"
 #include "record_writer.h"
 
 /* 0, or a negative errno with the sentence. */

@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include "clock.h"
+#include "document_reader.h"
 #include "event_loop.h"
 #include "job.h"
 #include "join.h"
@@ -56,7 +57,6 @@ static void leave(struct node *node)
 /* A counter and a clock that drift apart: one of them is wrong, and so is every rate. */
 static void report_drift(struct node *node, double drift_ppm)
 {
-    json_t *record = record_new(node->records, "event");
     char text[160];
 
     snprintf(
@@ -65,54 +65,44 @@ static void report_drift(struct node *node, double drift_ppm)
         "rates of this node may be wrong by as much",
         drift_ppm);
     log_warning("%s", text);
-    record_set_text(record, "what", "clock-drift");
-    record_set_text(record, "port", NULL);
-    record_set_text(record, "text", text);
-    record_send(node->records, record);
-}
-
-static void set_clocks(struct node *node, json_t *record, bool known,
-                       const struct tsc_report *clocks)
-{
-    record_set_count(record, "tsc_hz", node->tsc.hz > 0 ? (int64_t)node->tsc.hz : -1);
-    json_object_set_new(record, "tsc_drift_ppm",
-                        known ? json_real(clocks->drift_ppm) : json_null());
-    json_object_set_new(record, "clock_slew_ppm",
-                        known ? json_real(clocks->slew_ppm) : json_null());
+    record_event(node->records, "clock-drift", NULL, text);
 }
 
 static void say_bye(struct node *node)
 {
     struct tsc_report clocks;
     bool known = tsc_check(&node->tsc, &clocks);
-    json_t *record;
 
     if (known && fabs(clocks.drift_ppm) > TSC_DRIFT_PPM)
         report_drift(node, clocks.drift_ppm);
-
     if (node->err.text[0] != '\0') {
+        const struct record_row rows[] = {
+            {"text", json_string(node->err.text)},
+            {"status", json_integer(node->status)},
+            {NULL, NULL},
+        };
+
         log_error("%s", node->err.text);
-        record = record_new(node->records, "error");
-        json_object_set_new(record, "text", json_string(node->err.text));
-        json_object_set_new(record, "status", json_integer(node->status));
-        record_send(node->records, record);
+        record_write(node->records, "error", rows);
     }
-    record = record_new(node->records, "bye");
-    json_object_set_new(record, "status", json_integer(node->status));
-    json_object_set_new(record, "reason", json_string(end_words[node->end]));
-    json_object_set_new(record, "dropped_datagrams",
-                        json_integer((json_int_t)node->dropped_datagrams));
-    json_object_set_new(record, "dropped_records",
-                        json_integer((json_int_t)records_dropped(node->records)));
-    set_clocks(node, record, known, &clocks);
-    record_send(node->records, record);
+    const struct record_row rows[] = {
+        {"status", json_integer(node->status)},
+        {"reason", json_string(end_words[node->end])},
+        {"dropped_datagrams", record_u64(node->dropped_datagrams)},
+        {"dropped_records", record_u64(records_dropped(node->records))},
+        {"tsc_hz", record_count(node->tsc.hz > 0 ? (int64_t)node->tsc.hz : -1)},
+        {"tsc_drift_ppm", known ? json_real(clocks.drift_ppm) : json_null()},
+        {"clock_slew_ppm", known ? json_real(clocks.slew_ppm) : json_null()},
+        {NULL, NULL},
+    };
+    record_write(node->records, "bye", rows);
 }
 
 /* What has failed is said, and asks for another exit status than all's well. */
 static void give_back(struct node *node)
 {
     ports_close(node);
-    if (lend_end(node) < 0 && node->status == 0)
+    if (port_binding_end(node) < 0 && node->status == 0)
         node->status = 3;
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "setup.h"
 
+#include "document_reader.h"
 #include "log.h"
 #include "netns.h"
 #include "ports.h"
+#include "registry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,8 +75,8 @@ int setup_node(struct node *node, const struct options *options, struct err *err
     node->input_fd = options->file != NULL ? open_file(options->file, err) : STDIN_FILENO;
     if (node->input_fd < 0)
         return node->input_fd;
-    rc = input_open(&node->input, node->input_fd, options->file != NULL || options->plan, err);
-    return rc;
+    return input_open(&node->input, node->input_fd, options->file != NULL || options->plan,
+                      transports, err);
 }
 
 int tear_down_node(struct node *node)

@@ -51,7 +51,7 @@ static int make_room(struct flow_list *list, size_t more)
     return 0;
 }
 
-static int append_phase(struct flow_list *list, const struct own_rank *own, uint32_t phase,
+static int append_phase(struct flow_list *list, const struct local_rank *own, uint32_t phase,
                         enum pattern_side side)
 {
     const struct pattern_plan *plan = own->part->plan;
@@ -72,7 +72,7 @@ static int append_phase(struct flow_list *list, const struct own_rank *own, uint
 }
 
 /* The flows of one side of an own rank: of one phase, or for the probe of all, each once. */
-static int collect_flows(const struct phase_run *run, const struct own_rank *own,
+static int collect_flows(const struct phase_run *run, const struct local_rank *own,
                          enum pattern_side side, struct flow_list *list)
 {
     uint32_t phases = pattern_phases(own->part->plan);

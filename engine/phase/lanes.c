@@ -7,6 +7,7 @@
 #include "blob_exchange.h"
 #include "clock.h"
 #include "event_loop.h"
+#include "executor_setup.h"
 #include "flow_table.h"
 #include "memory.h"
 #include "offered_load.h"
@@ -44,7 +45,7 @@ static int set_load(const struct phase_run *run, struct phase_lane *lane, struct
     struct load_line line = {
         .port = port->doc->conf.name,
         .rate_bps = port->line_rate_bps,
-        .frames = strcmp(trial->transport->size_unit, "frame") == 0,
+        .frames = transport_can(trial->transport, TRANSPORT_FRAMES),
         .mean_size = phase_mean_size(&lane->phase),
         .shared = port->doc->conf.shared,
     };
@@ -94,11 +95,11 @@ uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank)
 }
 
 /* The address of the other end of a flow. -EAGAIN: asked for. */
-static int fetch_partner(const struct phase_run *run, const struct own_rank *own, uint32_t rank,
+static int fetch_partner(const struct phase_run *run, const struct local_rank *own, uint32_t rank,
                          struct blob *blob, struct err *err)
 {
     struct node *node = run->trial->node;
-    const struct node_place *place = own->part->ranks[rank];
+    const struct port_location *place = own->part->ranks[rank];
     uint64_t id = trial_blob_id(run->trial, own->part_index, rank);
     int rc;
 
@@ -157,7 +158,7 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .share = lane->send_count > 0 ? (double)queue->send_count / lane->send_count : 1,
         .courier = &lane->courier,
         .sleeps = run->trial->node->sleeps,
-        .stepper = lane->stepper,
+        .executor = lane->executor,
     };
     int rc = run->trial->transport->prepare(&queue->lane, &request, err);
 
@@ -184,10 +185,10 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
 }
 
 /* The rank's steps, where the phase is a schedule: they wait for each other on one queue. */
-static int make_stepper(struct phase_run *run, struct phase_lane *lane, struct err *err)
+static int make_executor(struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
     const struct node_port *port = &run->trial->node->ports[lane->own->port];
-    const struct stepper_conf conf = {
+    const struct executor_conf conf = {
         .phase = &lane->phase,
         .plan = lane->own->part->plan,
         .rank = lane->own->rank,
@@ -204,7 +205,7 @@ static int make_stepper(struct phase_run *run, struct phase_lane *lane, struct e
         return err_set(err, -EINVAL,
                        "port %s: a schedule is executed by one queue, not by %u: say queues: 1",
                        port->doc->conf.name, port->queues);
-    return stepper_make(&lane->stepper, &conf, err);
+    return executor_make(&lane->executor, &conf, err);
 }
 
 /* Makes the lane once its partners are known. */
@@ -217,7 +218,7 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
         return 0;
     rc = fetch_partners(run, lane, err);
     if (rc == 0)
-        rc = make_stepper(run, lane, err);
+        rc = make_executor(run, lane, err);
     if (rc == 0 && port_queues_make(lane, port->queues) < 0)
         rc = err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < lane->queue_count && rc == 0; i++)
@@ -295,7 +296,7 @@ static int sum_needs(const struct phase_run *run, uint64_t *sum)
         uint64_t bytes = 0;
 
         if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane->send_count + lane->receive_count > 0)
-            rc = stepper_needs(&lane->phase, lane->own->part->plan, lane->own->rank, &bytes);
+            rc = executor_needs(&lane->phase, lane->own->part->plan, lane->own->rank, &bytes);
         *sum += bytes;
     }
     return rc;
@@ -400,7 +401,7 @@ int lanes_prepare(struct phase_run *run)
             rc = time_out(run, limit_ns, &err);
         if (rc != -EAGAIN)
             return node_fail(node, node_status_for(rc), &err);
-        if (node_turn_or(node, clock_now() + NS_PER_MS, lanes_settle_fd(run)) < 0)
+        if (node_poll(node, clock_now() + NS_PER_MS, lanes_settle_fd(run)) < 0)
             return -ECANCELED;
     }
 }
@@ -412,7 +413,7 @@ void lanes_release(struct phase_run *run)
 
         blob_exchange_end(lane);
         port_queues_free(run, lane);
-        stepper_free(lane->stepper);
+        executor_free(lane->executor);
         free(lane->sends);
         free(lane->receives);
         free(lane->sides);

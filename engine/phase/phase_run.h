@@ -13,20 +13,20 @@
 #include "schedule_executor.h"
 #include "start_margin.h"
 
-#include <assert.h>
+#include <stddef.h>
 
 #define PHASE_PROBE UINT32_MAX /* the phase number of a plan's probe */
 
 /* One network's share: rank -> place, and the plan of its pattern. */
 struct trial_part {
     const struct doc_part *doc;
-    const struct node_place **ranks;
+    const struct port_location **ranks;
     uint32_t n;
     struct pattern_plan *plan;
 };
 
 /* A rank that lives on this node. */
-struct own_rank {
+struct local_rank {
     const struct trial_part *part;
     uint32_t part_index;
     uint32_t rank;
@@ -38,7 +38,7 @@ struct trial {
     const struct doc_trial *doc;
     const struct transport *transport;
     struct trial_part *parts;
-    struct own_rank *own;
+    struct local_rank *own;
     size_t own_count;
     bool *taken;          /* by place: the port has a rank */
     uint32_t phase_count; /* of the longest plan */
@@ -47,7 +47,7 @@ struct trial {
     int64_t offset_ns;      /* ... and run time - local time as it was then */
     uint32_t clock_turn;    /* sync none: how many phases have begun */
     uint32_t probes_left;   /* so often the plan is probed again where a pair is not reached */
-    struct lead lead;
+    struct start_margin start_margin;
     int settle_fd; /* readable when lanes can be settled further; -1: nothing tells */
 };
 
@@ -58,29 +58,29 @@ struct queue_lane {
     struct lane_flow *receives;
     uint32_t send_count;
     struct flow_side *sides; /* its part of flows that several queues share; NULL: none are */
-    struct interim *interim; /* NULL: none */
+    struct interval_ring *interval_ring; /* NULL: none */
     struct port_count count;
 };
 
 struct phase_run;
 
-#define INTERIM_BATCH 8u /* marks of one record */
+#define INTERVAL_BATCH 8u /* marks of one record */
 
 /* Marks that were taken and wait for their record; the first one is where that begins. */
-struct interim_rows {
-    uint64_t *bytes; /* by mark, by flow; NULL: no interim results */
-    int64_t at_ns[INTERIM_BATCH + 1];
+struct interval_rows {
+    uint64_t *bytes; /* by mark, by flow; NULL: no interval results */
+    int64_t at_ns[INTERVAL_BATCH + 1];
     uint32_t count;
 };
 
 /* One own rank in the present phase. Its flows and counts are the whole port's. */
 struct phase_lane {
     const struct phase_run *run;
-    const struct own_rank *own;
+    const struct local_rank *own;
     struct courier courier;
-    struct posted *posted;   /* letters that the courier has published (lanes.c) */
-    struct phase phase;      /* its own: load and tag differ between ports and parts */
-    struct stepper *stepper; /* NULL: no schedule */
+    struct posted *posted;              /* letters that the courier has published (lanes.c) */
+    struct phase phase;                 /* its own: load and tag differ between ports and parts */
+    struct schedule_executor *executor; /* NULL: no schedule */
     struct lane_flow *sends;
     struct lane_flow *receives;
     uint32_t send_count;
@@ -88,7 +88,7 @@ struct phase_lane {
     uint32_t fetched;        /* addresses of partners: of sends, then of receives */
     struct flow_side *sides; /* of sends, then of receives */
     struct port_count count;
-    struct interim_rows interim;
+    struct interval_rows intervals;
     atomic_ullong foreign; /* frames for other ports, told by the workers while it runs */
     struct port_progress progress;
     uint64_t offered_shown; /* so much of it has been in `progress` records */
@@ -121,11 +121,11 @@ struct phase_clock {
 enum phase_state {
     STATE_UNREACHABLE = 1, /* a probe did not arrive */
     STATE_FLOODED = 2,
-    STATE_UNDRAINED = 4,
+    STATE_DRAIN_TIMEOUT = 4,
     STATE_NO_CLOCK = 8,
-    STATE_STOPPED = 16, /* local only: the run ends */
-    STATE_BROKEN = 32,  /* a lane met a fault: what it measured is not whole */
-    STATE_UNREADY = 64, /* the next phase's lanes are not ready yet */
+    STATE_STOPPED = 16,     /* local only: the run ends */
+    STATE_LANE_FAILED = 32, /* a lane met a fault: what it measured is not whole */
+    STATE_UNREADY = 64,     /* the next phase's lanes are not ready yet */
 };
 
 /* What was used up to a moment: seconds of CPU by this process, seconds that the CPUs idled. */
@@ -139,6 +139,7 @@ struct phase_run {
     struct trial *trial;
     uint32_t number; /* or PHASE_PROBE */
     struct phase template;
+    max_align_t options[OPTION_BYTES_MAX / sizeof(max_align_t)]; /* of `template` */
     struct phase_lane *lanes;
     size_t lane_count;
     double busy_cores;         /* that the load needs at the least */
@@ -163,17 +164,6 @@ struct phase_run {
 static inline bool phase_is_probe(const struct phase_run *run)
 {
     return run->number == PHASE_PROBE;
-}
-
-/* Of one size or a genome, in bytes. */
-static inline uint32_t phase_mean_size(const struct phase *phase)
-{
-    uint64_t sum = 0;
-
-    assert(phase->size_count > 0); /* documents.c refuses an empty list */
-    for (uint32_t i = 0; i < phase->size_count; i++)
-        sum += phase->sizes[i];
-    return (uint32_t)(sum / phase->size_count);
 }
 
 /* True for a probe whose flow did not bring a single frame or message. */

@@ -34,20 +34,20 @@ static int split_flows(const struct phase_lane *lane, uint32_t number)
     return 0;
 }
 
-/* Room for interim results of what the port receives. */
-static int make_interims(struct phase_lane *lane)
+/* Room for interval results of what the port receives. */
+static int make_intervals(struct phase_lane *lane)
 {
     const struct phase_run *run = lane->run;
 
     if (run->trial->doc->interim_ns == 0 || phase_is_probe(run) || lane->receive_count == 0)
         return 0;
-    lane->interim.bytes =
-        calloc((size_t)(INTERIM_BATCH + 1) * lane->receive_count, sizeof *lane->interim.bytes);
-    if (lane->interim.bytes == NULL)
+    lane->intervals.bytes =
+        calloc((size_t)(INTERVAL_BATCH + 1) * lane->receive_count, sizeof *lane->intervals.bytes);
+    if (lane->intervals.bytes == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < lane->queue_count; i++) {
-        lane->queues[i].interim = interim_make(lane->receive_count);
-        if (lane->queues[i].interim == NULL)
+        lane->queues[i].interval_ring = interval_ring_make(lane->receive_count);
+        if (lane->queues[i].interval_ring == NULL)
             return -ENOMEM;
     }
     return 0;
@@ -66,7 +66,7 @@ int port_queues_make(struct phase_lane *lane, uint32_t count)
             .sends = lane->sends, .receives = lane->receives, .send_count = lane->send_count};
     for (uint32_t i = 0; i < count && count > 1 && rc == 0; i++)
         rc = split_flows(lane, i);
-    return rc == 0 ? make_interims(lane) : rc;
+    return rc == 0 ? make_intervals(lane) : rc;
 }
 
 void port_queues_free(const struct phase_run *run, struct phase_lane *lane)
@@ -81,9 +81,9 @@ void port_queues_free(const struct phase_run *run, struct phase_lane *lane)
             free(queue->receives);
             free(queue->sides);
         }
-        interim_free(queue->interim);
+        interval_ring_free(queue->interval_ring);
     }
-    free(lane->interim.bytes);
+    free(lane->intervals.bytes);
     free(lane->queues);
 }
 

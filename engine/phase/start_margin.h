@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The lead: how long after a barrier a phase starts. No I/O. A barrier tells all nodes when the
- * last of them entered it; the start is a lead later. Until then each must be through the barrier
- * and its workers at their lanes, or it starts late. How long that took at the last starts is
- * noted, and the next lead follows from it; all nodes take the longest that any of them wants. The
- * first is a guess on the safe side.
+ * The start margin: how long after a barrier a phase starts. No I/O. A barrier tells all nodes when
+ * the last of them entered it; the start is a margin later. Until then each must be through the
+ * barrier and its workers at their lanes, or it starts late. How long that took at the last starts
+ * is noted, and the next margin follows from it; all nodes take the longest that any of them wants.
+ * The first is a guess on the safe side.
  *
  * Two kinds of haste. A transfer waits for its slowest rank anyway and is often short, so that the
- * lead is most of what it costs to go from one to the next: it gets the median of what was needed
+ * margin is most of what it costs to go from one to the next: it gets the median of what was needed
  * and half as much again. A stream lasts seconds and a late rank spoils its window: it gets four
  * times the longest.
  */
@@ -17,18 +17,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEAD_MEMORY 8
+#define MARGIN_MEMORY 8
 
-struct lead {
+struct start_margin {
     int64_t first_ns;
-    int64_t needed_ns[LEAD_MEMORY]; /* at the last starts, in a ring */
+    int64_t needed_ns[MARGIN_MEMORY]; /* at the last starts, in a ring */
     uint32_t noted;
 };
 
 /* `sleeps`: cores are shared, so threads wake up late. */
-void lead_init(struct lead *lead, bool sleeps);
+void start_margin_init(struct start_margin *margin, bool sleeps);
 /* One start: from the last entry into the barrier until this node's workers were at their lanes. */
-void lead_note(struct lead *lead, int64_t needed_ns);
-int64_t lead_next(const struct lead *lead, bool hastes);
+void start_margin_note(struct start_margin *margin, int64_t needed_ns);
+int64_t start_margin_next(const struct start_margin *margin, bool hastes);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu_placement.h"
 
+#include "sysfs.h"
+
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -150,18 +152,13 @@ uint32_t cores_queues(const struct cores_ask *ask, size_t ports)
 
 static int numa_of_core(int core)
 {
-    char path[64];
-    struct dirent *entry;
     int numa = -1;
-    DIR *folder;
+    glob_t nodes;
 
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d", core);
-    folder = opendir(path);
-    while (folder != NULL && numa < 0 && (entry = readdir(folder)) != NULL)
-        if (sscanf(entry->d_name, "node%d", &numa) != 1)
-            numa = -1;
-    if (folder != NULL)
-        closedir(folder);
+    sysfs_glob(&nodes, "/sys/devices/system/cpu/cpu%d/node[0-9]*", core);
+    if (nodes.gl_pathc > 0)
+        numa = atoi(strrchr(nodes.gl_pathv[0], '/') + strlen("/node"));
+    globfree(&nodes);
     return numa;
 }
 
@@ -232,7 +229,7 @@ static bool is_real_time(const struct standing *own)
     return own->policy == SCHED_FIFO || own->policy == SCHED_RR;
 }
 
-bool cores_claim(enum cores_precedence precedence)
+bool reserve_cores(enum cores_precedence precedence)
 {
     static _Thread_local struct standing own;
     const struct sched_param least = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
@@ -255,16 +252,5 @@ bool cores_claim(enum cores_precedence precedence)
 
 int cores_numa_of_pci(const char *pci)
 {
-    char path[128];
-    int numa = -1;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
-    file = fopen(path, "re");
-    if (file == NULL)
-        return -1;
-    if (fscanf(file, "%d", &numa) != 1)
-        numa = -1;
-    fclose(file);
-    return numa;
+    return (int)sysfs_number(-1, "/sys/bus/pci/devices/%s/numa_node", pci);
 }

@@ -73,7 +73,7 @@ enum cores_precedence {
     CORES_AT_ONCE,
 };
 /* False: it is not permitted; then it goes as near to it as it may. */
-bool cores_claim(enum cores_precedence precedence);
+bool reserve_cores(enum cores_precedence precedence);
 
 /* The NUMA node of a PCI device; -1: none, or not known. */
 int cores_numa_of_pci(const char *pci);

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prng.h"
 
-#define GOLDEN 0x9e3779b97f4a7c15u
 #define FRACTION_BITS 53
 
-uint64_t draw_bits(uint64_t seed, uint64_t n)
+uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst)
 {
-    uint64_t z = seed + (n + 1) * GOLDEN;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-uint64_t draw_seed(uint64_t seed, uint32_t src, uint32_t dst)
-{
-    return draw_bits(draw_bits(seed, src), dst);
+    return prng_bits(prng_bits(seed, src), dst);
 }
 
 /* 2^x for 0 <= x, without the C library's exp, whose last bit differs between versions: both ends
@@ -59,9 +49,9 @@ static double logarithm(uint64_t value)
     return low;
 }
 
-struct draw_sizes draw_sizes(uint64_t seed, uint32_t least, uint32_t most)
+struct prng_sizes prng_sizes(uint64_t seed, uint32_t least, uint32_t most)
 {
-    struct draw_sizes sizes = {.seed = seed, .least = least, .most = most};
+    struct prng_sizes sizes = {.seed = seed, .least = least, .most = most};
 
     if (most > 0) {
         sizes.low = logarithm(least);
@@ -70,9 +60,9 @@ struct draw_sizes draw_sizes(uint64_t seed, uint32_t least, uint32_t most)
     return sizes;
 }
 
-uint32_t draw_size(const struct draw_sizes *sizes, uint64_t n)
+uint32_t prng_size(const struct prng_sizes *sizes, uint64_t n)
 {
-    uint64_t bits = draw_bits(sizes->seed, n) >> (64 - FRACTION_BITS);
+    uint64_t bits = prng_bits(sizes->seed, n) >> (64 - FRACTION_BITS);
     double share = (double)bits / (double)(UINT64_C(1) << FRACTION_BITS);
     double size = power_of_two(sizes->low + share * sizes->span);
 

@@ -162,6 +162,34 @@ json_t *record_new(const struct records *records, const char *type)
     return json_pack("{s:s, s:s}", "type", type, "node", records->node);
 }
 
+json_t *record_fill(json_t *record, const struct record_row *rows)
+{
+    for (; rows->key != NULL; rows++)
+        if (rows->value != NULL)
+            json_object_set_new(record, rows->key, rows->value);
+    return record;
+}
+
+json_t *record_u64(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+json_t *record_count(int64_t value)
+{
+    return value < 0 ? json_null() : json_integer(value);
+}
+
+json_t *record_amount(double value)
+{
+    return value < 0 ? json_null() : json_real(value);
+}
+
+json_t *record_text(const char *text)
+{
+    return text == NULL || text[0] == '\0' ? json_null() : json_string(text);
+}
+
 static void enqueue(struct records *records, json_t *record, bool droppable)
 {
     size_t size = record != NULL ? json_dumpb(record, NULL, 0, DUMP_FLAGS) : 0;
@@ -202,6 +230,23 @@ void record_send(struct records *records, json_t *record)
     enqueue(records, record, false);
 }
 
+void record_write(struct records *records, const char *type, const struct record_row *rows)
+{
+    record_send(records, record_fill(record_new(records, type), rows));
+}
+
+void record_event(struct records *records, const char *what, const char *port, const char *text)
+{
+    const struct record_row rows[] = {
+        {"what", json_string(what)},
+        {"port", record_text(port)},
+        {"text", record_text(text)},
+        {NULL, NULL},
+    };
+
+    record_write(records, "event", rows);
+}
+
 void record_offer(struct records *records, json_t *record)
 {
     enqueue(records, record, true);
@@ -233,18 +278,6 @@ int records_await_room(struct records *records)
         pthread_cond_wait(&records->taken, &records->lock);
     pthread_mutex_unlock(&records->lock);
     return records_broken(records) ? -EPIPE : 0;
-}
-
-void record_set_count(json_t *record, const char *key, int64_t value)
-{
-    json_object_set_new(record, key, value < 0 ? json_null() : json_integer(value));
-}
-
-void record_set_text(json_t *record, const char *key, const char *text)
-{
-    bool given = text != NULL && text[0] != '\0';
-
-    json_object_set_new(record, key, given ? json_string(text) : json_null());
 }
 
 uint64_t records_dropped(const struct records *records)

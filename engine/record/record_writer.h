@@ -26,8 +26,24 @@ int records_close(struct records *records);
 /* A new record of a type, with the node's name in it. Filled by the caller with jansson; NULL when
  * out of memory, which record_send takes as "count it as lost". */
 json_t *record_new(const struct records *records, const char *type);
+/* One value of a record. A row whose value is NULL is left out. */
+struct record_row {
+    const char *key; /* NULL: the table's end */
+    json_t *value;
+};
+/* Adds rows to a mapping, and returns it. */
+json_t *record_fill(json_t *record, const struct record_row *rows);
+/* Values of rows. What was not observed is null: a count or an amount below 0, no text. */
+json_t *record_u64(uint64_t value);
+json_t *record_count(int64_t value);
+json_t *record_amount(double value);
+json_t *record_text(const char *text);
+
 /* Sends the record and lets go of it. */
 void record_send(struct records *records, json_t *record);
+/* A whole record of these rows; an `event`, of a port or of none (NULL). */
+void record_write(struct records *records, const char *type, const struct record_row *rows);
+void record_event(struct records *records, const char *what, const char *port, const char *text);
 /* The same, but dropped (and counted) when others wait: for `progress`. */
 void record_offer(struct records *records, json_t *record);
 /* Whether others wait, so that a record that can wait, too, had better. */
@@ -39,12 +55,6 @@ int records_await_room(struct records *records);
 /* Holds records back, or lets them go: a shared port carries them too, and what is measured there
  * is not to meet them. Who closes or awaits room lets them go. */
 void records_hold(struct records *records, bool hold);
-
-/* Sets `key` to the value, or to null when it is below 0: not observed. */
-void record_set_count(json_t *record, const char *key, int64_t value);
-
-/* Sets `key` to the text, or to null when it is NULL or "". */
-void record_set_text(json_t *record, const char *key, const char *text);
 
 uint64_t records_dropped(const struct records *records);
 /* Standard output is closed or full beyond the queue: records are being lost. */

@@ -1,53 +1,26 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "report_flow.h"
-
-#include "report_common.h"
-#include "report_reordering.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * `flow`: one side of a flow. `histogram` and `floor`: its times, and a loopback's. `reorder`: how
+ * its frames were out of order.
+ */
+#include "report.h"
+#include "report_record.h"
 
 #define MEASURES_MAX 16
 
-static void set_window(const struct phase_run *run, json_t *record, const struct flow_side *side,
-                       const struct worker_lane *timing)
+static json_t *window_ns(const struct phase_run *run, const struct lane *lane)
 {
-    bool timed = phase_is_timed(&run->template);
-    bool frames = report_counts_frames(run);
-    const struct flow_window *window = &side->window;
-    struct flow_count count = side->live;
+    const struct worker_lane *timing = run->worker_lanes;
 
-    if (timed) {
-        count.frames = window->close.frames - window->open.frames;
-        count.frame_bytes = window->close.frame_bytes - window->open.frame_bytes;
-        count.payload_bytes = window->close.payload_bytes - window->open.payload_bytes;
-        count.messages = window->close.messages - window->open.messages;
-    }
-    record_set_count(record, "window_frames", frames ? (int64_t)count.frames : -1);
-    record_set_count(record, "window_frame_bytes", frames ? (int64_t)count.frame_bytes : -1);
-    report_set_u64(record, "window_payload_bytes", count.payload_bytes);
-    record_set_count(record, "window_messages",
-                     report_counts_messages(run) ? (int64_t)count.messages : -1);
-    record_set_count(record, "window_ns",
-                     timed ? timing->closed_ns - timing->opened_ns : run->outcome.elapsed_ns);
+    if (!phase_is_timed(&run->template))
+        return record_count(run->outcome.elapsed_ns);
+    while (timing->lane != lane)
+        timing++;
+    return record_count(timing->closed_ns - timing->opened_ns);
 }
 
-static void set_judgement(const struct phase_run *run, json_t *record, const struct flow_side *side)
-{
-    bool unreliable = strcmp(run->trial->transport->name, "verbs") == 0 &&
-                      run->template.verbs.service != VERBS_RC;
-    bool judged = report_counts_frames(run) || unreliable;
-
-    record_set_count(record, "duplicated", judged ? (int64_t)side->duplicated : -1);
-    record_set_count(record, "reordered", judged ? (int64_t)side->reordered : -1);
-    record_set_count(record, "late", judged ? (int64_t)side->late : -1);
-    record_set_count(record, "forged", report_counts_frames(run) ? (int64_t)side->forged : -1);
-    report_set_u64(record, "corrupted", side->corrupted);
-}
-
-static void set_measures(const struct phase_run *run, json_t *record, struct lane *lane,
-                         const struct lane_flow *flow)
+static json_t *measures_of(const struct phase_run *run, struct lane *lane,
+                           const struct lane_flow *flow)
 {
     struct measure measures[MEASURES_MAX];
     json_t *object = json_object();
@@ -57,30 +30,46 @@ static void set_measures(const struct phase_run *run, json_t *record, struct lan
         count = run->trial->transport->measure(lane, flow, measures, MEASURES_MAX);
     for (unsigned i = 0; i < count; i++)
         json_object_set_new(object, measures[i].name, json_real(measures[i].value));
-    json_object_set_new(record, "measures", object);
+    return object;
 }
 
-void report_flow(const struct phase_run *run, const struct flow_place *place,
-                 const struct lane_flow *flow)
+static void report_flow(const struct phase_run *run, const struct phase_lane *lane,
+                        const struct lane_flow *flow, bool source)
 {
-    json_t *record = report_new(run, "flow");
+    bool frames = report_counts_frames(run), messages = report_counts_messages(run);
+    bool numbered = frames || lane->lane->judges_order;
     const struct flow_side *side = flow->side;
+    bool timed = phase_is_timed(&run->template);
+    struct flow_count open = timed ? side->window.open : (struct flow_count){0};
+    struct flow_count close = timed ? side->window.close : side->live;
+    const struct record_row rows[] = {
+        {"network", report_network(lane)},
+        {"side", json_string(source ? "source" : "destination")},
+        {"src", report_rank(lane, flow->src)},
+        {"dst", report_rank(lane, flow->dst)},
+        {"role", json_string(flow->role == PATTERN_FORWARD ? "forward" : "generate")},
+        {"frames", report_count(frames, side->live.frames)},
+        {"frame_bytes", report_count(frames, side->live.frame_bytes)},
+        {"payload_bytes", record_u64(side->live.payload_bytes)},
+        {"messages", report_count(messages, side->live.messages)},
+        {"window_frames", report_count(frames, close.frames - open.frames)},
+        {"window_frame_bytes", report_count(frames, close.frame_bytes - open.frame_bytes)},
+        {"window_payload_bytes", record_u64(close.payload_bytes - open.payload_bytes)},
+        {"window_messages", report_count(messages, close.messages - open.messages)},
+        {"window_ns", window_ns(run, lane->lane)},
+        {"intended", source ? record_u64(side->intended) : NULL},
+        {"duplicated", source ? NULL : report_count(numbered, side->duplicated)},
+        {"reordered", source ? NULL : report_count(numbered, side->reordered)},
+        {"late", source ? NULL : report_count(numbered, side->late)},
+        {"forged", source ? NULL : report_count(frames, side->forged)},
+        {"corrupted", source ? NULL : record_u64(side->corrupted)},
+        {"first_run_ns", report_run_time(run, side->first_ns)},
+        {"last_run_ns", report_run_time(run, side->last_ns)},
+        {"measures", measures_of(run, lane->lane, flow)},
+        {NULL, NULL},
+    };
 
-    record_set_text(record, "network", place->lane->own->part->doc->network);
-    record_set_text(record, "side", place->source ? "source" : "destination");
-    record_set_text(record, "src", report_rank_name(place->lane, flow->src));
-    record_set_text(record, "dst", report_rank_name(place->lane, flow->dst));
-    record_set_text(record, "role", flow->role == PATTERN_FORWARD ? "forward" : "generate");
-    report_set_counts(run, record, &side->live);
-    set_window(run, record, side, place->timing);
-    if (place->source)
-        report_set_u64(record, "intended", side->intended);
-    else
-        set_judgement(run, record, side);
-    report_set_run_time(run, record, "first_run_ns", side->first_ns);
-    report_set_run_time(run, record, "last_run_ns", side->last_ns);
-    set_measures(run, record, place->lane->lane, flow);
-    record_send(run->trial->node->records, record);
+    report_write(run, "flow", rows);
 }
 
 /* --- times --- */
@@ -96,59 +85,56 @@ static const struct {
 };
 static_assert(sizeof latency_kinds / sizeof latency_kinds[0] == LATENCY_KINDS, "each has a name");
 
-/* Our clock may be wrong by so much, and the other end's by what the worst of all said. What it
- * says itself is in its `clock` record. */
-static int64_t one_way_bound_ns(const struct phase_run *run)
-{
-    int64_t ours_ns = run->clock.bound_ns;
-    int64_t theirs_ns = run->outcome.clock_bound_ns;
-
-    return ours_ns < 0 || theirs_ns < 0 ? -1 : ours_ns + theirs_ns;
-}
-
-void report_set_latency(json_t *record, enum latency_kind kind, const struct latency *latency,
-                        int64_t bound_ns)
+/* What all records of times say; `bound_ns`: of one-way delays. */
+static json_t *add_times(json_t *record, enum latency_kind kind, const struct latency *latency,
+                         int64_t bound_ns, const struct histogram_part *part)
 {
     const struct histogram *histogram = &latency->histogram;
-    bool any = histogram->count > 0;
+    const struct record_row rows[] = {
+        {"kind", json_string(latency_kinds[kind].name)},
+        {"unit", json_string("ns")},
+        {"count", record_u64(histogram->count)},
+        {"sum_ns", record_u64(histogram->sum_ns)},
+        {"least_ns", report_extreme(histogram, histogram->least_ns)},
+        {"greatest_ns", report_extreme(histogram, histogram->greatest_ns)},
+        {"beyond", record_u64(histogram->beyond)},
+        {"lost", report_count(latency->sent > 0, latency->sent - histogram->count)},
+        {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
+        {"part", json_integer(part->part)},
+        {"parts", json_integer(part->parts)},
+        {"buckets", json_string(part->buckets)},
+        {NULL, NULL},
+    };
 
-    record_set_text(record, "kind", latency_kinds[kind].name);
-    record_set_text(record, "unit", "ns");
-    report_set_u64(record, "count", histogram->count);
-    report_set_u64(record, "sum_ns", histogram->sum_ns);
-    record_set_count(record, "least_ns", any ? (int64_t)histogram->least_ns : -1);
-    record_set_count(record, "greatest_ns", any ? (int64_t)histogram->greatest_ns : -1);
-    report_set_u64(record, "beyond", histogram->beyond);
-    record_set_count(record, "lost",
-                     latency->sent > 0 ? (int64_t)(latency->sent - histogram->count) : -1);
-    record_set_count(record, "bound_ns", bound_ns);
+    return record_fill(record, rows);
 }
 
-/* One kind of a flow's times, in as many parts as its buckets need. */
-static void report_histogram(const struct phase_run *run, const struct flow_place *place,
+/* One kind of a flow's times. Our clock may be wrong by its bound, and the other end's by what the
+ * worst of all said: what that end says itself is in its `clock` record. */
+static void report_histogram(const struct phase_run *run, const struct phase_lane *lane,
                              const struct lane_flow *flow, enum latency_kind kind,
                              const struct latency *latency)
 {
-    uint32_t parts = report_histogram_parts(&latency->histogram), next = 0;
+    int64_t ours_ns = run->clock.bound_ns, theirs_ns = run->outcome.clock_bound_ns;
+    int64_t bound_ns = ours_ns < 0 || theirs_ns < 0 ? -1 : ours_ns + theirs_ns;
+    struct histogram_part part = {0};
 
-    for (uint32_t part = 0; part < parts; part++) {
-        json_t *record = report_new(run, "histogram");
-        char text[REPORT_HISTOGRAM_TEXT];
+    while (report_next_part(&latency->histogram, &part)) {
+        const struct record_row rows[] = {
+            {"network", report_network(lane)},
+            {"src", report_rank(lane, flow->src)},
+            {"dst", report_rank(lane, flow->dst)},
+            {NULL, NULL},
+        };
 
-        histogram_write(&latency->histogram, &next, text, sizeof text);
-        record_set_text(record, "network", place->lane->own->part->doc->network);
-        record_set_text(record, "src", report_rank_name(place->lane, flow->src));
-        record_set_text(record, "dst", report_rank_name(place->lane, flow->dst));
-        report_set_latency(record, kind, latency,
-                           kind == LATENCY_ONE_WAY ? one_way_bound_ns(run) : -1);
-        report_histogram_part(record, part, parts, text);
-        record_send(run->trial->node->records, record);
+        record_send(run->trial->node->records,
+                    add_times(report_make(run, "histogram", rows), kind, latency, bound_ns, &part));
     }
 }
 
 /* What all queues of the port measured of a flow's side. */
-void report_latency(const struct phase_run *run, const struct flow_place *place,
-                    const struct lane_flow *flow)
+static void report_latency(const struct phase_run *run, const struct phase_lane *lane,
+                           const struct lane_flow *flow, bool source)
 {
     const struct transport *transport = run->trial->transport;
 
@@ -156,12 +142,65 @@ void report_latency(const struct phase_run *run, const struct flow_place *place,
         struct latency sum = {0};
         bool measured = false;
 
-        if (latency_kinds[kind].of_source != place->source)
+        if (latency_kinds[kind].of_source != source)
             continue;
-        for (uint32_t q = 0; q < place->lane->queue_count; q++)
-            measured =
-                transport->latency(place->lane->queues[q].lane, flow, kind, &sum) || measured;
+        for (uint32_t q = 0; q < lane->queue_count; q++)
+            measured = transport->latency(lane->queues[q].lane, flow, kind, &sum) || measured;
         if (measured)
-            report_histogram(run, place, flow, kind, &sum);
+            report_histogram(run, lane, flow, kind, &sum);
+    }
+}
+
+void report_floor(const struct trial *trial, const struct latency floor[LATENCY_KINDS])
+{
+    struct records *records = trial->node->records;
+
+    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
+        struct histogram_part part = {0};
+
+        while (floor[kind].histogram.count > 0 && report_next_part(&floor[kind].histogram, &part)) {
+            const struct record_row rows[] = {
+                {"transport", json_string(trial->transport->name)},
+                {NULL, NULL},
+            };
+
+            record_send(records, add_times(record_fill(record_new(records, "floor"), rows), kind,
+                                           &floor[kind], 0, &part));
+        }
+    }
+}
+
+/* --- order --- */
+
+static void report_reordering(const struct phase_run *run, const struct phase_lane *lane,
+                              const struct lane_flow *flow)
+{
+    const struct flow_disorder *disorder = &flow->side->disorder;
+    const struct record_row rows[] = {
+        {"network", report_network(lane)},
+        {"src", report_rank(lane, flow->src)},
+        {"dst", report_rank(lane, flow->dst)},
+        {"reordered", record_u64(flow->side->reordered)},
+        {"extent_sum", record_u64(disorder->extent_sum)},
+        {"extent_most", record_u64(disorder->extent_most)},
+        {"near", record_u64(disorder->near)},
+        {NULL, NULL},
+    };
+
+    report_write(run, "reorder", rows);
+}
+
+void report_flows(const struct phase_run *run, const struct phase_lane *lane)
+{
+    for (uint32_t f = 0; f < lane->send_count; f++) {
+        report_flow(run, lane, &lane->sends[f], true);
+        report_latency(run, lane, &lane->sends[f], true);
+    }
+    for (uint32_t f = 0; f < lane->receive_count; f++) {
+        report_flow(run, lane, &lane->receives[f], false);
+        report_latency(run, lane, &lane->receives[f], false);
+        /* 0: in order, or a transport that does not look. */
+        if (lane->receives[f].side->disorder.extent_most > 0)
+            report_reordering(run, lane, &lane->receives[f]);
     }
 }

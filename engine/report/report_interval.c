@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * `interim` records: for each port that receives, what came of its flows from mark to mark. A
- * record holds several marks and as many flows as there is room for; each is whole by itself.
+ * `interim`: for each port that receives, what came of its flows from mark to mark. A record holds
+ * several marks and as many flows as there is room for; each is whole by itself.
  */
-#include "report_interval.h"
-
 #include "clock.h"
-#include "phase_run.h"
-#include "report_common.h"
+#include "report.h"
+#include "report_record.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +18,7 @@
 
 static uint64_t *row(const struct phase_lane *lane, uint32_t number)
 {
-    return &lane->interim.bytes[(size_t)number * lane->receive_count];
+    return &lane->intervals.bytes[(size_t)number * lane->receive_count];
 }
 
 /* Whether a mark of one moment waits at all of the lane's queues. Marks of moments that other
@@ -32,17 +30,17 @@ static bool moment_waits(const struct phase_lane *lane)
 
     while (!equal) {
         for (uint32_t q = 0; q < lane->queue_count; q++) {
-            struct interim *interim = lane->queues[q].interim;
+            struct interval_ring *ring = lane->queues[q].interval_ring;
 
-            if (interim_waiting(interim) == 0)
+            if (interval_ring_waiting(ring) == 0)
                 return false;
-            if (interim_first(interim).number > latest)
-                latest = interim_first(interim).number;
+            if (interval_ring_first(ring).number > latest)
+                latest = interval_ring_first(ring).number;
         }
         equal = true;
         for (uint32_t q = 0; q < lane->queue_count; q++) {
-            if (interim_first(lane->queues[q].interim).number < latest) {
-                interim_drop(lane->queues[q].interim);
+            if (interval_ring_first(lane->queues[q].interval_ring).number < latest) {
+                interval_ring_drop(lane->queues[q].interval_ring);
                 equal = false;
             }
         }
@@ -53,19 +51,19 @@ static bool moment_waits(const struct phase_lane *lane)
 /* Takes the moment that waits, of all queues together. */
 static void take_moment(struct phase_lane *lane)
 {
-    struct interim_rows *rows = &lane->interim;
+    struct interval_rows *rows = &lane->intervals;
     uint64_t *bytes = row(lane, rows->count);
 
     memset(bytes, 0, lane->receive_count * sizeof *bytes);
     rows->at_ns[rows->count] = 0;
     for (uint32_t q = 0; q < lane->queue_count; q++) {
-        struct interim_mark mark = interim_first(lane->queues[q].interim);
+        struct interval_mark mark = interval_ring_first(lane->queues[q].interval_ring);
 
         if (mark.at_ns > rows->at_ns[rows->count])
             rows->at_ns[rows->count] = mark.at_ns;
         for (uint32_t i = 0; i < lane->receive_count; i++)
             bytes[i] += mark.bytes[i];
-        interim_drop(lane->queues[q].interim);
+        interval_ring_drop(lane->queues[q].interval_ring);
     }
     rows->count++;
 }
@@ -78,39 +76,41 @@ static json_t *moment_ms(const struct phase_run *run, int64_t at_ns)
     return json_real((double)since_us / 1e3);
 }
 
-static json_t *begin_record(const struct phase_run *run, const struct phase_lane *lane)
+static void send_flows(const struct phase_run *run, const struct phase_lane *lane, json_t *flows)
 {
-    const struct interim_rows *rows = &lane->interim;
-    json_t *record = report_new(run, "interim");
+    const struct interval_rows *marks = &lane->intervals;
     json_t *at_ms = json_array();
+    const struct record_row rows[] = {
+        {"network", report_network(lane)},
+        {"side", json_string("destination")},
+        {"dst", report_rank(lane, lane->own->rank)},
+        {"from_ms", moment_ms(run, marks->at_ns[0])},
+        {"at_ms", at_ms},
+        {"flows", flows},
+        {NULL, NULL},
+    };
 
-    record_set_text(record, "network", lane->own->part->doc->network);
-    record_set_text(record, "side", "destination");
-    record_set_text(record, "dst", lane->own->part->ranks[lane->own->rank]->name);
-    json_object_set_new(record, "from_ms", moment_ms(run, rows->at_ns[0]));
-    for (uint32_t i = 1; i < rows->count; i++)
-        json_array_append_new(at_ms, moment_ms(run, rows->at_ns[i]));
-    json_object_set_new(record, "at_ms", at_ms);
-    json_object_set_new(record, "flows", json_array());
-    return record;
+    for (uint32_t i = 1; i < marks->count; i++)
+        json_array_append_new(at_ms, moment_ms(run, marks->at_ns[i]));
+    report_write(run, "interim", rows);
 }
 
 static size_t head_bytes(const struct phase_run *run, const struct phase_lane *lane)
 {
-    const struct own_rank *own = lane->own;
+    const struct local_rank *own = lane->own;
 
     return HEAD_BYTES + strlen(run->trial->node->name) + strlen(own->part->doc->network) +
-           strlen(own->part->ranks[own->rank]->name) + (size_t)lane->interim.count * MARK_BYTES;
+           strlen(own->part->ranks[own->rank]->name) + (size_t)lane->intervals.count * MARK_BYTES;
 }
 
-/* ["node2:e0", [125000, 125000, 31250]]; *size grows by its length. */
+/* ["node2:e0", [125000, 125000, 31250]], and its length. */
 static json_t *flow_entry(const struct phase_lane *lane, uint32_t flow, size_t *size)
 {
     const char *src = lane->own->part->ranks[lane->receives[flow].src]->name;
     json_t *counts = json_array();
 
-    *size += FLOW_BYTES + strlen(src);
-    for (uint32_t i = 1; i < lane->interim.count; i++) {
+    *size = FLOW_BYTES + strlen(src);
+    for (uint32_t i = 1; i < lane->intervals.count; i++) {
         uint64_t bytes = row(lane, i)[flow] - row(lane, i - 1)[flow];
 
         *size += (size_t)snprintf(NULL, 0, "%llu,", (unsigned long long)bytes);
@@ -122,49 +122,48 @@ static json_t *flow_entry(const struct phase_lane *lane, uint32_t flow, size_t *
 /* Writes what was taken, and keeps the last row: the next record begins there. */
 static void write_rows(const struct phase_run *run, struct phase_lane *lane)
 {
-    struct interim_rows *rows = &lane->interim;
+    struct interval_rows *rows = &lane->intervals;
     uint32_t last = rows->count - 1;
-    json_t *record = NULL;
-    size_t size = 0;
+    json_t *flows = json_array();
+    size_t head = head_bytes(run, lane), size = head;
 
     for (uint32_t i = 0; i < lane->receive_count; i++) {
-        size_t before = size;
-        json_t *entry = flow_entry(lane, i, &size);
+        size_t more;
+        json_t *entry = flow_entry(lane, i, &more);
 
-        if (record != NULL && size > RECORD_ROOM) {
-            record_send(run->trial->node->records, record);
-            record = NULL;
+        if (size + more > RECORD_ROOM && json_array_size(flows) > 0) {
+            send_flows(run, lane, flows);
+            flows = json_array();
+            size = head;
         }
-        if (record == NULL) {
-            record = begin_record(run, lane);
-            size = head_bytes(run, lane) + size - before;
-        }
-        json_array_append_new(json_object_get(record, "flows"), entry);
+        json_array_append_new(flows, entry);
+        size += more;
     }
-    record_send(run->trial->node->records, record);
+    send_flows(run, lane, flows);
     memmove(row(lane, 0), row(lane, last), lane->receive_count * sizeof(uint64_t));
     rows->at_ns[0] = rows->at_ns[last];
     rows->count = 1;
 }
 
-static bool rows_are_due(const struct interim_rows *rows)
+static bool rows_are_due(const struct interval_rows *rows)
 {
-    return rows->count > INTERIM_BATCH || rows->at_ns[rows->count - 1] - rows->at_ns[0] >= BATCH_NS;
+    return rows->count > INTERVAL_BATCH ||
+           rows->at_ns[rows->count - 1] - rows->at_ns[0] >= BATCH_NS;
 }
 
-void report_interim(struct phase_run *run, bool all)
+void report_interval(struct phase_run *run, bool all)
 {
     for (size_t i = 0; i < run->lane_count; i++) {
         struct phase_lane *lane = &run->lanes[i];
 
-        if (lane->interim.bytes == NULL)
+        if (lane->intervals.bytes == NULL)
             continue;
         while ((all || !records_crowded(run->trial->node->records)) && moment_waits(lane)) {
             take_moment(lane);
-            if (rows_are_due(&lane->interim))
+            if (rows_are_due(&lane->intervals))
                 write_rows(run, lane);
         }
-        if (all && lane->interim.count > 1)
+        if (all && lane->intervals.count > 1)
             write_rows(run, lane);
     }
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * `samples` records: the single times of messages there and back, 16 bytes each, in base64; and
- * `compute` records: what a node computed beside them.
+ * `samples`: the single times of round trips, 16 bytes each, in base64. `compute`: what a node
+ * computed beside them. `execution`: what a rank needed for the repetitions of its schedule.
  */
-#include "report_messages.h"
-
-#include "log.h"
-#include "phase_run.h"
-#include "report_common.h"
+#include "report.h"
+#include "report_record.h"
 
 #include <sodium.h>
-#include <string.h>
 
 #define SAMPLES_A_RECORD 32u
 #define TEXT_BYTES                                                                                 \
@@ -28,15 +24,17 @@ static void report_lane(const struct phase_run *run, const struct phase_lane *la
 
     for (size_t i = 0; i < count; i += SAMPLES_A_RECORD) {
         size_t some = count - i < SAMPLES_A_RECORD ? count - i : SAMPLES_A_RECORD;
-        json_t *record = report_new(run, "samples");
         char text[TEXT_BYTES];
+        const struct record_row rows[] = {
+            {"network", report_network(lane)},
+            {"rank", json_integer(lane->own->rank)},
+            {"data", json_string(sodium_bin2base64(text, sizeof text, (const uint8_t *)&samples[i],
+                                                   some * sizeof *samples,
+                                                   sodium_base64_VARIANT_ORIGINAL))},
+            {NULL, NULL},
+        };
 
-        sodium_bin2base64(text, sizeof text, (const uint8_t *)&samples[i], some * sizeof *samples,
-                          sodium_base64_VARIANT_ORIGINAL);
-        record_set_text(record, "network", lane->own->part->doc->network);
-        json_object_set_new(record, "rank", json_integer(lane->own->rank));
-        json_object_set_new(record, "data", json_string(text));
-        record_send(run->trial->node->records, record);
+        report_write(run, "samples", rows);
     }
 }
 
@@ -49,38 +47,73 @@ void report_samples(const struct phase_run *run)
             report_lane(run, &run->lanes[i], run->lanes[i].queues[q].lane);
 }
 
-static void set_part(json_t *record, const char *name, const struct compute_part *part)
+static json_t *compute_part(const struct compute_part *part)
 {
     const struct histogram *pieces = &part->pieces;
+    const struct record_row rows[] = {
+        {"operations", record_u64(part->operations)},
+        {"busy_ns", record_u64(pieces->sum_ns)},
+        {"piece_p50_ns", record_u64(histogram_quantile(pieces, 0.5))},
+        {"piece_p99_ns", record_u64(histogram_quantile(pieces, 0.99))},
+        {"piece_most_ns", record_u64(pieces->greatest_ns)},
+        {NULL, NULL},
+    };
 
-    json_object_set_new(record, name,
-                        json_pack("{s:I, s:I, s:I, s:I, s:I}", "operations",
-                                  (json_int_t)part->operations, "busy_ns",
-                                  (json_int_t)pieces->sum_ns, "piece_p50_ns",
-                                  (json_int_t)histogram_quantile(pieces, 0.5), "piece_p99_ns",
-                                  (json_int_t)histogram_quantile(pieces, 0.99), "piece_most_ns",
-                                  (json_int_t)pieces->greatest_ns));
+    return record_fill(json_object(), rows);
+}
+
+static void write_compute(const struct phase_run *run, const struct compute_part *alone,
+                          const struct compute_part *beside)
+{
+    const struct record_row rows[] = {
+        {"threads", record_u64(run->trial->node->worker_count)},
+        {"share", json_real(run->trial->doc->pingpong->compute)},
+        {"alone", compute_part(alone)},
+        {"beside", compute_part(beside)},
+        {NULL, NULL},
+    };
+
+    report_write(run, "compute", rows);
 }
 
 void report_compute(const struct phase_run *run)
 {
     struct compute_part alone = {0}, beside = {0};
-    json_t *record;
 
     if (run->compute == NULL)
         return;
     compute_sum(run->compute, &alone, &beside);
-    record = report_new(run, "compute");
-    json_object_set_new(record, "threads",
-                        json_integer((json_int_t)run->trial->node->worker_count));
-    json_object_set_new(record, "share", json_real(run->trial->doc->pingpong->compute));
-    set_part(record, "alone", &alone);
-    set_part(record, "beside", &beside);
-    record_send(run->trial->node->records, record);
+    write_compute(run, &alone, &beside);
 }
 
-void report_compute_failed(const struct phase_run *run, int code)
+/* What a transport that repeats what is lost can't lose is not counted. */
+void report_execution(const struct phase_run *run, const struct phase_lane *lane)
 {
-    log_error("trial %u: no computing beside the messages: %s", run->trial->doc->id,
-              strerror(-code));
+    const struct schedule_options *options = &run->template.schedule;
+    const struct execution *execution = &lane->executor->execution;
+    const struct histogram *times = &execution->times;
+    bool loses = !transport_can(run->trial->transport, TRANSPORT_KNOWS_END);
+    struct histogram_part part = {0};
+
+    while (report_next_part(times, &part)) {
+        const struct record_row rows[] = {
+            {"network", report_network(lane)},
+            {"rank", report_rank(lane, lane->own->rank)},
+            {"repetitions", record_u64(execution->repetitions)},
+            {"batch", json_integer(options->batch)},
+            {"batches", record_u64(execution->batches)},
+            {"verified", report_count(options->compute, execution->verified)},
+            {"sum_ns", record_u64(execution->sum_ns)},
+            {"least_ns", report_extreme(times, times->least_ns)},
+            {"greatest_ns", report_extreme(times, times->greatest_ns)},
+            {"messages_lost", report_count(loses, execution->messages_lost)},
+            {"timeouts", report_count(loses, execution->timeouts)},
+            {"part", json_integer(part.part)},
+            {"parts", json_integer(part.parts)},
+            {"buckets", json_string(part.buckets)},
+            {NULL, NULL},
+        };
+
+        report_write(run, "execution", rows);
+    }
 }

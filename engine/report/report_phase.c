@@ -1,59 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The records of trials and phases (doc/node-protocol.md).
+ * What is recorded of a phase as a whole: `phase`, `clock`, `unreachable`, `event`; and `trial`.
  */
-#include "report_phase.h"
+#include "report.h"
 
 #include "clock.h"
 #include "log.h"
 #include "phase_clock.h"
-#include "phase_run.h"
-#include "report_clock.h"
-#include "report_common.h"
-#include "report_execution.h"
-#include "report_flow.h"
-#include "report_port.h"
-#include "report_reordering.h"
+#include "report_record.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
+
+static const char *rank_name(const struct phase_lane *lane, uint32_t rank)
+{
+    return lane->own->part->ranks[rank]->name;
+}
 
 static const char *state_name(uint32_t states)
 {
     if ((states & STATE_FLOODED) != 0)
         return "flooded";
-    return (states & (STATE_STOPPED | STATE_BROKEN)) != 0 ? "stopped" : "complete";
+    return (states & (STATE_STOPPED | STATE_LANE_FAILED)) != 0 ? "stopped" : "complete";
 }
 
-static void set_known(json_t *record, const char *key, double value)
+/* As the first network calls it that has so many phases. */
+static json_t *phase_name(const struct phase_run *run)
 {
-    json_object_set_new(record, key, value < 0 ? json_null() : json_real(value));
-}
+    const struct trial *trial = run->trial;
+    char name[64];
 
-static void phase_name(const struct phase_run *run, char *name, size_t size)
-{
-    const struct trial_part *part = &run->trial->parts[0];
-
-    name[0] = '\0';
-    for (uint32_t i = 0; i < run->trial->doc->parts_count; i++) {
-        part = &run->trial->parts[i];
-        if (run->number < pattern_phases(part->plan)) {
-            pattern_phase_name(part->plan, run->number, name, size);
-            return;
+    for (uint32_t i = 0; i < trial->doc->parts_count; i++)
+        if (run->number < pattern_phases(trial->parts[i].plan)) {
+            pattern_phase_name(trial->parts[i].plan, run->number, name, sizeof name);
+            return record_text(name);
         }
-    }
+    return json_null();
 }
 
 /* What this process's CPU time comes to on each frame that its ports sent or received; below 0:
  * there were none, or no counter of cycles. */
 static double cycles_per_frame(const struct phase_run *run, double cpu_s)
 {
-    bool counted = report_counts_frames(run);
+    bool counted = report_counts_frames(run) && !phase_is_probe(run);
     uint64_t frames = 0;
 
     tsc_calibrate(&run->trial->node->tsc);
-    for (size_t i = 0; i < run->lane_count && counted && !phase_is_probe(run); i++) {
+    for (size_t i = 0; i < run->lane_count && counted; i++) {
         const struct phase_lane *lane = &run->lanes[i];
 
         frames += report_frames(lane->sends, lane->send_count);
@@ -67,40 +60,50 @@ static double cycles_per_frame(const struct phase_run *run, double cpu_s)
 static void report_node(const struct phase_run *run)
 {
     const struct phase_outcome *outcome = &run->outcome;
-    json_t *record = report_new(run, "phase");
-    const struct phase_cost *begin = &run->begin;
-    const struct phase_cost *end = &run->end;
-    char name[64];
+    const struct phase_cost *begin = &run->begin, *end = &run->end;
+    const struct phase *phase = &run->template;
+    bool idle_known = begin->idle_s >= 0 && end->idle_s >= 0;
+    double cpu_s = end->process_s - begin->process_s;
+    const struct record_row rows[] = {
+        {"name", phase_name(run)},
+        {"start_run_ns", json_integer(run->start_run_ns)},
+        {"window_ns", record_count(phase_is_timed(phase) ? phase->close_ns - phase->open_ns
+                                                         : outcome->elapsed_ns)},
+        {"elapsed_ns", json_integer(outcome->elapsed_ns)},
+        {"start_skew_us", record_amount(outcome->start_skew_us)},
+        {"stop_skew_us", record_amount(outcome->stop_skew_us)},
+        {"skew_bound_us", record_amount(outcome->skew_bound_us)},
+        {"state", json_string(state_name(outcome->states))},
+        {"drained", json_boolean((outcome->states & STATE_DRAIN_TIMEOUT) == 0)},
+        {"cpu_span_s", json_real((double)(end->at_ns - begin->at_ns) / 1e9)},
+        {"cpu_s", json_real(cpu_s)},
+        {"cpu_idle_s", record_amount(idle_known ? end->idle_s - begin->idle_s : -1)},
+        {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
+        {"cycles_per_frame", record_amount(cycles_per_frame(run, cpu_s))},
+        {NULL, NULL},
+    };
 
-    phase_name(run, name, sizeof name);
-    record_set_text(record, "name", name);
-    json_object_set_new(record, "start_run_ns", json_integer(run->start_run_ns));
-    record_set_count(record, "window_ns",
-                     phase_is_timed(&run->template) ? run->template.close_ns - run->template.open_ns
-                                                    : outcome->elapsed_ns);
-    json_object_set_new(record, "elapsed_ns", json_integer(outcome->elapsed_ns));
-    set_known(record, "start_skew_us", outcome->start_skew_us);
-    set_known(record, "stop_skew_us", outcome->stop_skew_us);
-    set_known(record, "skew_bound_us", outcome->skew_bound_us);
-    record_set_text(record, "state", state_name(outcome->states));
-    json_object_set_new(record, "drained", json_boolean((outcome->states & STATE_UNDRAINED) == 0));
-    json_object_set_new(record, "cpu_span_s", json_real((double)(end->at_ns - begin->at_ns) / 1e9));
-    json_object_set_new(record, "cpu_s", json_real(end->process_s - begin->process_s));
-    set_known(record, "cpu_idle_s",
-              begin->idle_s < 0 || end->idle_s < 0 ? -1 : end->idle_s - begin->idle_s);
-    report_set_u64(record, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-    set_known(record, "cycles_per_frame",
-              cycles_per_frame(run, json_number_value(json_object_get(record, "cpu_s"))));
-    record_send(run->trial->node->records, record);
+    report_write(run, "phase", rows);
 }
 
-static const struct worker_lane *find_timing(const struct phase_run *run, const struct lane *lane)
+static void report_clock(const struct phase_run *run)
 {
-    const struct worker_lane *timing = run->worker_lanes;
+    struct control_clocks clocks = control_clocks(run->trial->node->control);
+    int64_t shift_ns = run->clock.shift_ns, bound_ns = run->clock.bound_ns;
+    bool known = bound_ns >= 0, rate = clocks.rate_bound_ppm >= 0;
+    const struct record_row rows[] = {
+        {"clock", json_string(clock_mode_name(clocks.mode))},
+        {"offset_ns", known ? json_integer(run->offset_ns + shift_ns) : json_null()},
+        {"bound_ns", record_count(bound_ns)},
+        {"shift_ns", known ? json_integer(shift_ns) : json_null()},
+        {"rate_ppm", rate ? json_real(clocks.rate_ppm) : json_null()},
+        {"maxerror_ns", record_count(clocks.maxerror_ns)},
+        {"esterror_ns", record_count(clocks.esterror_ns)},
+        {"rate_bound_ppm", record_amount(clocks.rate_bound_ppm)},
+        {NULL, NULL},
+    };
 
-    while (timing->lane != lane)
-        timing++;
-    return timing;
+    report_write(run, "clock", rows);
 }
 
 void report_phase(struct phase_run *run)
@@ -109,22 +112,12 @@ void report_phase(struct phase_run *run)
     report_clock(run);
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct phase_lane *lane = &run->lanes[i];
-        struct flow_place place = {.lane = lane, .source = true};
 
         if (lane->lane == NULL)
             continue;
-        place.timing = find_timing(run, lane->lane);
-        for (uint32_t f = 0; f < lane->send_count; f++) {
-            report_flow(run, &place, &lane->sends[f]);
-            report_latency(run, &place, &lane->sends[f]);
-        }
-        place.source = false;
-        for (uint32_t f = 0; f < lane->receive_count; f++) {
-            report_flow(run, &place, &lane->receives[f]);
-            report_latency(run, &place, &lane->receives[f]);
-            report_disorder(run, lane, &lane->receives[f]);
-        }
-        report_execution(run, lane);
+        report_flows(run, lane);
+        if (lane->executor != NULL)
+            report_execution(run, lane);
         report_port(run, lane);
         report_misdelivered(run, lane);
     }
@@ -134,15 +127,18 @@ void report_phase(struct phase_run *run)
 static void report_unreachable(const struct phase_run *run, const struct phase_lane *lane,
                                const struct lane_flow *flow)
 {
-    json_t *record = report_new(run, "unreachable");
+    const struct flow_count *live = &flow->side->live;
+    const struct record_row rows[] = {
+        {"src", report_rank(lane, flow->src)},
+        {"dst", report_rank(lane, flow->dst)},
+        {"received", record_u64(live->frames + live->messages)},
+        {"sent", json_integer(run->template.probes)},
+        {NULL, NULL},
+    };
 
-    record_set_text(record, "src", report_rank_name(lane, flow->src));
-    record_set_text(record, "dst", report_rank_name(lane, flow->dst));
-    report_set_u64(record, "received", flow->side->live.frames + flow->side->live.messages);
-    report_set_u64(record, "sent", run->template.probes);
-    record_send(run->trial->node->records, record);
-    log_error("the probe of %s -> %s did not arrive", report_rank_name(lane, flow->src),
-              report_rank_name(lane, flow->dst));
+    report_write(run, "unreachable", rows);
+    log_error("the probe of %s -> %s did not arrive", rank_name(lane, flow->src),
+              rank_name(lane, flow->dst));
 }
 
 void report_probe(const struct phase_run *run)
@@ -166,20 +162,29 @@ void report_probe(const struct phase_run *run)
         report_node(run);
 }
 
+static void report_event(const struct phase_run *run, const char *what, const char *port,
+                         const char *text)
+{
+    const struct record_row rows[] = {
+        {"what", json_string(what)},
+        {"port", record_text(port)},
+        {"text", json_string(text)},
+        {NULL, NULL},
+    };
+
+    report_write(run, "event", rows);
+}
+
 void report_lane_errors(const struct phase_run *run)
 {
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct phase_lane *lane = &run->lanes[i];
-        json_t *record;
+        const char *port = rank_name(lane, lane->own->rank);
 
         if (lane->lane == NULL || lane->lane->error.text[0] == '\0')
             continue;
-        record = report_new(run, "event");
-        record_set_text(record, "what", "lane-error");
-        record_set_text(record, "port", report_rank_name(lane, lane->own->rank));
-        record_set_text(record, "text", lane->lane->error.text);
-        record_send(run->trial->node->records, record);
-        log_error("port %s: %s", report_rank_name(lane, lane->own->rank), lane->lane->error.text);
+        report_event(run, "lane-error", port, lane->lane->error.text);
+        log_error("port %s: %s", port, lane->lane->error.text);
     }
 }
 
@@ -187,55 +192,27 @@ void report_late(const struct phase_run *run)
 {
     int64_t late_ns = clock_now() - run->template.open_ns;
     char text[160];
-    json_t *record;
 
     if (!phase_is_timed(&run->template) || run->lane_count == 0 || late_ns <= 0)
         return;
     snprintf(text, sizeof text,
              "phase %u of trial %u was ready %lld ms after its window had opened", run->number,
              run->trial->doc->id, (long long)(late_ns / NS_PER_MS));
-    record = report_new(run, "event");
-    record_set_text(record, "what", "late");
-    record_set_text(record, "port", NULL);
-    record_set_text(record, "text", text);
-    record_send(run->trial->node->records, record);
+    report_event(run, "late", NULL, text);
     log_warning("%s", text);
-}
-
-static void report_floor_kind(const struct trial *trial, enum latency_kind kind,
-                              const struct latency *floor)
-{
-    struct records *records = trial->node->records;
-    uint32_t parts = report_histogram_parts(&floor->histogram), next = 0;
-
-    for (uint32_t part = 0; part < parts; part++) {
-        json_t *record = record_new(records, "floor");
-        char text[REPORT_HISTOGRAM_TEXT];
-
-        histogram_write(&floor->histogram, &next, text, sizeof text);
-        record_set_text(record, "transport", trial->transport->name);
-        report_set_latency(record, kind, floor, kind == LATENCY_ONE_WAY ? 0 : -1);
-        report_histogram_part(record, part, parts, text);
-        record_send(records, record);
-    }
-}
-
-void report_floor(const struct trial *trial, const struct latency floor[LATENCY_KINDS])
-{
-    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
-        if (floor[kind].histogram.count > 0)
-            report_floor_kind(trial, kind, &floor[kind]);
 }
 
 void report_trial(const struct trial *trial, const char *state)
 {
-    json_t *record = record_new(trial->node->records, "trial");
+    const struct doc_trial *doc = trial->doc;
+    const struct record_row rows[] = {
+        {"trial", json_integer(doc->id)},
+        {"repeat", json_integer(doc->repeat)},
+        {"phases", json_integer(doc->phases != NULL ? doc->phases_count : trial->phase_count)},
+        {"elapsed_ns", json_integer(clock_now() - trial->begun_ns)},
+        {"state", json_string(state)},
+        {NULL, NULL},
+    };
 
-    report_set_u64(record, "trial", trial->doc->id);
-    report_set_u64(record, "repeat", trial->doc->repeat);
-    report_set_u64(record, "phases",
-                   trial->doc->phases != NULL ? trial->doc->phases_count : trial->phase_count);
-    json_object_set_new(record, "elapsed_ns", json_integer(clock_now() - trial->begun_ns));
-    record_set_text(record, "state", state);
-    record_send(trial->node->records, record);
+    record_write(trial->node->records, "trial", rows);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * `progress` records: what the node and each of its ports moved since the last one. A record holds
- * as many ports as there is room for; all say the node's sums.
+ * `progress`: what the node and each of its ports moved since the last one. A record holds as many
+ * ports as there is room for; all say the node's sums.
  */
-#include "report_progress.h"
-
 #include "clock.h"
-#include "phase_run.h"
-#include "report_common.h"
+#include "report.h"
+#include "report_record.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +18,7 @@ static const char *step_name(const struct phase_run *run, int64_t now_ns)
 {
     const struct phase *phase = &run->template;
 
-    if (run->number == PHASE_PROBE)
+    if (phase_is_probe(run))
         return "probe";
     if (!phase_is_timed(phase))
         return "window";
@@ -31,44 +29,33 @@ static const char *step_name(const struct phase_run *run, int64_t now_ns)
     return now_ns < phase->stop_ns ? "cooldown" : "drain";
 }
 
-static const char *port_name(const struct phase_lane *lane)
+/* The rate of what was added to *shown, which becomes `moved`; it is added to *sum_bps. */
+static int64_t take_rate(uint64_t moved, uint64_t *shown, double seconds, int64_t *sum_bps)
 {
-    return lane->own->part->ranks[lane->own->rank]->name;
-}
-
-/* The rate of what was added to *shown, which becomes `moved`. */
-static json_int_t rate_bps(uint64_t moved, uint64_t *shown, double seconds)
-{
-    uint64_t fresh = moved - *shown;
+    int64_t bps = (int64_t)((double)(moved - *shown) * 8 / seconds);
 
     *shown = moved;
-    return (json_int_t)((double)fresh * 8 / seconds);
+    *sum_bps += bps;
+    return bps;
 }
 
-/* Null where no flow of the phase goes this way. */
-static json_t *rate_or_null(json_int_t bps, uint32_t flows)
-{
-    return flows > 0 ? json_integer(bps) : json_null();
-}
-
-/* ["node1:e0", 95000000, 94999000], and its rates added to the sums. */
-static json_t *port_entry(struct phase_lane *lane, double seconds, json_int_t sums_bps[2])
+/* ["node1:e0", 95000000, 94999000]: null where no flow of the phase goes this way. */
+static json_t *port_entry(struct phase_lane *lane, double seconds, int64_t sums_bps[2])
 {
     struct port_progress *progress = &lane->progress;
-    json_int_t offered_bps =
-        rate_bps(atomic_load(&progress->offered_bytes), &lane->offered_shown, seconds);
-    json_int_t delivered_bps =
-        rate_bps(atomic_load(&progress->delivered_bytes), &lane->delivered_shown, seconds);
+    int64_t offered_bps = take_rate(atomic_load(&progress->offered_bytes), &lane->offered_shown,
+                                    seconds, &sums_bps[0]);
+    int64_t delivered_bps = take_rate(atomic_load(&progress->delivered_bytes),
+                                      &lane->delivered_shown, seconds, &sums_bps[1]);
 
-    sums_bps[0] += offered_bps;
-    sums_bps[1] += delivered_bps;
-    return json_pack("[s, o, o]", port_name(lane), rate_or_null(offered_bps, lane->send_count),
-                     rate_or_null(delivered_bps, lane->receive_count));
+    return json_pack("[o, o, o]", report_rank(lane, lane->own->rank),
+                     lane->send_count > 0 ? json_integer(offered_bps) : json_null(),
+                     lane->receive_count > 0 ? json_integer(delivered_bps) : json_null());
 }
 
-static size_t entry_bytes(const struct phase_lane *lane, const json_t *entry)
+static size_t entry_bytes(const json_t *entry)
 {
-    size_t size = PORT_BYTES + strlen(port_name(lane));
+    size_t size = PORT_BYTES + json_string_length(json_array_get(entry, 0));
 
     for (size_t i = 1; i <= 2; i++)
         size += (size_t)snprintf(NULL, 0, "%lld,",
@@ -76,32 +63,32 @@ static size_t entry_bytes(const struct phase_lane *lane, const json_t *entry)
     return size + 2 * strlen("null");
 }
 
-static void send_ports(const struct phase_run *run, const json_int_t sums_bps[2], json_t *ports)
+static void send_ports(const struct phase_run *run, const int64_t sums_bps[2], json_t *ports)
 {
-    json_t *record = report_new(run, "progress");
+    const struct record_row rows[] = {
+        {"step", json_string(step_name(run, clock_now()))},
+        {"offered_bps", json_integer(sums_bps[0])},
+        {"delivered_bps", json_integer(sums_bps[1])},
+        {"ports", ports},
+        {NULL, NULL},
+    };
 
-    record_set_text(record, "step", step_name(run, clock_now()));
-    json_object_set_new(record, "offered_bps", json_integer(sums_bps[0]));
-    json_object_set_new(record, "delivered_bps", json_integer(sums_bps[1]));
-    json_object_set_new(record, "ports", ports);
-    record_offer(run->trial->node->records, record);
+    record_offer(run->trial->node->records, report_make(run, "progress", rows));
 }
 
 void report_progress(struct phase_run *run, int64_t *last_ns)
 {
-    int64_t now_ns = clock_now();
+    int64_t now_ns = clock_now(), sums_bps[2] = {0, 0};
     double seconds = (double)(now_ns - *last_ns) / 1e9;
     size_t head = HEAD_BYTES + strlen(run->trial->node->name), size = head;
-    json_int_t sums_bps[2] = {0, 0};
-    json_t *entries = json_array(), *ports = json_array();
-    json_t *entry;
+    json_t *entries = json_array(), *ports = json_array(), *entry;
     size_t i;
 
     for (size_t l = 0; l < run->lane_count; l++)
         json_array_append_new(entries, port_entry(&run->lanes[l], seconds, sums_bps));
     json_array_foreach(entries, i, entry)
     {
-        size_t more = entry_bytes(&run->lanes[i], entry);
+        size_t more = entry_bytes(entry);
 
         if (size + more > RECORD_ROOM && json_array_size(ports) > 0) {
             send_ports(run, sums_bps, ports);

@@ -5,6 +5,7 @@
 #include "event_loop.h"
 
 #include "clock.h"
+#include "document_reader.h"
 #include "log.h"
 #include "node.h"
 
@@ -73,7 +74,6 @@ int node_status_for(int code)
 static void report_fault(struct node *node, const struct control_fault *fault)
 {
     const char *who = node_name_of(node, fault->node);
-    json_t *record = record_new(node->records, "missing");
     int status = fault->impossible ? 2 : 3; /* as it is for the node that gave up */
     char text[400];
 
@@ -88,16 +88,18 @@ static void report_fault(struct node *node, const struct control_fault *fault)
                  who, fault->epoch, node->job->barrier_timeout_ms, (double)fault->silence_ns / 1e9,
                  fault->last_epoch);
     log_error("%s", text);
-    json_object_set_new(record, "who", json_string(who));
-    json_object_set_new(record, "gave_up", json_boolean(!fault->missing));
-    json_object_set_new(record, "barrier", json_integer(fault->epoch));
-    record_set_count(record, "last_barrier",
-                     fault->last_epoch == UINT32_MAX ? -1 : (int64_t)fault->last_epoch);
-    record_set_count(record, "silence_ms",
-                     fault->silence_ns < 0 ? -1 : fault->silence_ns / NS_PER_MS);
-    json_object_set_new(record, "text", json_string(text));
-    json_object_set_new(record, "status", json_integer(status));
-    record_send(node->records, record);
+    const struct record_row rows[] = {
+        {"who", json_string(who)},
+        {"gave_up", json_boolean(!fault->missing)},
+        {"barrier", json_integer(fault->epoch)},
+        {"last_barrier",
+         record_count(fault->last_epoch == UINT32_MAX ? -1 : (int64_t)fault->last_epoch)},
+        {"silence_ms", record_count(fault->silence_ns < 0 ? -1 : fault->silence_ns / NS_PER_MS)},
+        {"text", json_string(text)},
+        {"status", json_integer(status)},
+        {NULL, NULL},
+    };
+    record_write(node->records, "missing", rows);
     if (node->status == 0)
         node->status = status;
 }
@@ -174,10 +176,10 @@ static struct timespec time_left(const struct node *node, int64_t until_ns)
 
 int node_turn(struct node *node, int64_t until_ns)
 {
-    return node_turn_or(node, until_ns, -1);
+    return node_poll(node, until_ns, -1);
 }
 
-int node_turn_or(struct node *node, int64_t until_ns, int fd)
+int node_poll(struct node *node, int64_t until_ns, int fd)
 {
     struct pollfd fds[] = {
         {.fd = node->signal_fd, .events = POLLIN},
@@ -268,7 +270,7 @@ void node_no_values(struct barrier_values *values)
         values->maximum[i] = INT64_MIN;
 }
 
-void node_claim(struct node *node, bool claims)
+void set_thread_priority(struct node *node, bool claims)
 {
     enum cores_precedence precedence = CORES_AS_OTHERS;
 
@@ -276,7 +278,7 @@ void node_claim(struct node *node, bool claims)
         return;
     if (claims)
         precedence = control_crowded(node->control) ? CORES_AT_ONCE : CORES_IN_TIME;
-    (void)cores_claim(precedence);
+    (void)reserve_cores(precedence);
 }
 
 /* Answers datagrams until the barrier is over, or nothing has come for a while: then the rest of

@@ -13,7 +13,7 @@
  * end (node->end says why; traffic has been told to stop). */
 int node_turn(struct node *node, int64_t until_ns);
 /* The same, but it also ends when `fd` is readable (-1: none). */
-int node_turn_or(struct node *node, int64_t until_ns, int fd);
+int node_poll(struct node *node, int64_t until_ns, int fd);
 
 /* Waits for the next document of this kind while the node's loop goes on; heartbeats are eaten.
  * The document is the caller's. -ECANCELED as above; NODE_QUIT counts as an end. */
@@ -29,7 +29,7 @@ int node_barrier(struct node *node, struct barrier_values *values);
 /* Others wait for this thread in barriers: on shared cores it claims precedence, or gives it back.
  * Where the nodes outnumber the cores of one machine it is real-time; it then looks for datagrams
  * itself no longer than elsewhere (spin_ns), for it keeps the core from workers meanwhile. */
-void node_claim(struct node *node, bool claims);
+void set_thread_priority(struct node *node, bool claims);
 
 /* Notes that this node can't go on: the first sentence wins. Returns -ECANCELED. */
 int node_fail(struct node *node, int status, const struct err *err);

@@ -5,6 +5,7 @@
 #include "job.h"
 
 #include "clock.h"
+#include "document_reader.h"
 #include "event_loop.h"
 #include "log.h"
 #include "node.h"
@@ -16,12 +17,12 @@
 
 static int compare_places(const void *a, const void *b)
 {
-    return strcmp(((const struct node_place *)a)->name, ((const struct node_place *)b)->name);
+    return strcmp(((const struct port_location *)a)->name, ((const struct port_location *)b)->name);
 }
 
-const struct node_place *job_find_place(const struct node *node, const char *name)
+const struct port_location *job_find_place(const struct node *node, const char *name)
 {
-    struct node_place wanted = {.name = name};
+    struct port_location wanted = {.name = name};
 
     return bsearch(&wanted, node->places, node->place_count, sizeof wanted, compare_places);
 }
@@ -39,7 +40,7 @@ static int index_places(struct node *node, struct err *err)
     for (uint32_t n = 0; n < job->nodes_count; n++)
         for (uint32_t p = 0; p < job->nodes[n].ports_count; p++)
             node->places[node->place_count++] =
-                (struct node_place){job->nodes[n].ports[p].conf.name, n, p};
+                (struct port_location){job->nodes[n].ports[p].conf.name, n, p};
     qsort(node->places, node->place_count, sizeof *node->places, compare_places);
     for (size_t i = 1; i < node->place_count; i++)
         if (strcmp(node->places[i - 1].name, node->places[i].name) == 0)

@@ -18,7 +18,6 @@
 #include <net/if.h>
 #include <signal.h>
 
-#define NODE_TRANSPORTS_MAX 4
 #define NODE_WORKERS_MAX CORES_WORKERS_MAX
 
 /* Why the run ends. */
@@ -54,7 +53,7 @@ struct node_port {
 };
 
 /* Where a port of the run lives. */
-struct node_place {
+struct port_location {
     const char *name;
     uint32_t node;
     uint32_t port; /* of that node */
@@ -88,11 +87,11 @@ struct node {
 
     struct node_port *ports;
     size_t port_count;
-    bool shares;               /* one of its ports carries other traffic, its own records too */
-    bool lent;                 /* its PCI ports have left their kernel drivers, ... */
-    bool owes;                 /* ... it was this node that took them, and it gives them back */
-    int held_fd;               /* keeps others from doing that; -1: nothing held */
-    struct node_place *places; /* all ports of the run, by name */
+    bool has_shared_port;         /* one of its ports carries other traffic, its own records too */
+    bool devices_bound;           /* its PCI ports have left their kernel drivers, ... */
+    bool must_restore;            /* ... because of this node, which restores them */
+    int journal_lock_fd;          /* keeps others from restoring; -1: nothing is locked */
+    struct port_location *places; /* all ports of the run, by name */
     size_t place_count;
 
     struct cores_choice cores;

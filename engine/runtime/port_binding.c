@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Of a run whose job says `bind`: the node's PCI ports leave their kernel drivers before dpdk opens
- * the first of them, and are given back when the run ends, however it ends (engine/bind/bind.h).
+ * the first of them, and are restored when the run ends, however it ends (engine/bind/bind.h).
  * All of them at once, under one journal. What kernel transports need of them comes before: there
  * is no way back within a run.
  */
@@ -13,43 +13,31 @@
 #include "guard_host.h"
 #include "log.h"
 #include "node.h"
+#include "port_transports.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static bool uses(const struct doc_port *doc, const char *transport)
-{
-    for (unsigned i = 0; i < doc->transports_count; i++)
-        if (strcmp(doc->transports[i], transport) == 0)
-            return true;
-    if (doc->transports_count > 0)
-        return false;
-    return strcmp(transport, "tcp") == 0     ? doc->conf.iface != NULL
-           : strcmp(transport, "udp") == 0   ? doc->conf.iface != NULL
-           : strcmp(transport, "verbs") == 0 ? doc->conf.rdma != NULL
-                                             : true;
-}
+/* What a device must still have its kernel driver for. */
+#define KERNEL_USE (TRANSPORT_NEEDS_IFACE | TRANSPORT_NEEDS_RDMA)
 
-bool lend_wanted(const struct node *node, const struct node_port *port)
+bool port_binding_wanted(const struct node *node, const struct node_port *port)
 {
     const struct bind_place here = {.root = ""};
 
-    return node->job->bind != NULL && port->doc->conf.pci != NULL && uses(port->doc, "dpdk") &&
+    return node->job->bind != NULL && port->doc->conf.pci != NULL &&
+           port_transport_with(port->doc, TRANSPORT_TAKES_DEVICE) &&
            bind_needed(&here, port->doc->conf.pci);
 }
 
-static bool has_kernel_use(const struct doc_port *doc)
-{
-    return uses(doc, "tcp") || uses(doc, "udp") || uses(doc, "verbs");
-}
-
-bool lend_waits(const struct node *node, const struct node_port *port)
+bool port_binding_waits(const struct node *node, const struct node_port *port)
 {
     for (size_t i = 0; i < node->port_count; i++)
-        if (lend_wanted(node, &node->ports[i]) && has_kernel_use(node->ports[i].doc))
-            return lend_wanted(node, port) && !node->lent;
+        if (port_binding_wanted(node, &node->ports[i]) &&
+            port_transport_with(node->ports[i].doc, KERNEL_USE))
+            return port_binding_wanted(node, port) && !node->devices_bound;
     return false;
 }
 
@@ -71,7 +59,7 @@ static struct bind_place place_of(const struct node *node)
     };
 }
 
-/* The devices of all ports that are to be lent; the list is the caller's, the texts are not. */
+/* The devices of all ports that are to be bound; the list is the caller's, the texts are not. */
 static int list_devices(const struct node *node, struct bind_request *request)
 {
     const char **devices = calloc(node->port_count + 1, sizeof *devices);
@@ -82,7 +70,7 @@ static int list_devices(const struct node *node, struct bind_request *request)
     if (devices == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < node->port_count; i++)
-        if (lend_wanted(node, &node->ports[i]))
+        if (port_binding_wanted(node, &node->ports[i]))
             devices[request->count++] = node->ports[i].doc->conf.pci;
     return 0;
 }
@@ -92,14 +80,14 @@ static void free_devices(struct bind_request *request)
     free((void *)(uintptr_t)request->devices);
 }
 
-/* tcp and udp want an interface, and a device has one as long as its kernel driver drives it. */
+/* A PCI device has a kernel interface as long as its kernel driver drives it. */
 static int find_interface(struct node_port *port, struct err *err)
 {
     struct guard_interfaces found;
     int rc;
 
     if (port->doc->conf.pci == NULL || port->conf.iface != NULL ||
-        !(uses(port->doc, "tcp") || uses(port->doc, "udp")))
+        !port_transport_with(port->doc, TRANSPORT_NEEDS_IFACE))
         return 0;
     rc = guard_host_pci("", port->doc->conf.pci, &found, err);
     if (rc == 0 && found.count == 0)
@@ -115,7 +103,7 @@ static int find_interface(struct node_port *port, struct err *err)
     return 0;
 }
 
-int lend_survey(struct node *node, struct err *err)
+int port_binding_survey(struct node *node, struct err *err)
 {
     struct bind_request request;
     struct bind_place place;
@@ -136,15 +124,17 @@ int lend_survey(struct node *node, struct err *err)
 static void report(const struct node *node, const char *what, const struct bind_request *request)
 {
     for (size_t i = 0; i < request->count; i++) {
-        json_t *record = record_new(node->records, "event");
+        const struct record_row rows[] = {
+            {"what", json_string(what)},
+            {"text", json_string(request->devices[i])},
+            {NULL, NULL},
+        };
 
-        record_set_text(record, "what", what);
-        record_set_text(record, "text", request->devices[i]);
-        record_send(node->records, record);
+        record_write(node->records, "event", rows);
     }
 }
 
-static int lend_all(struct node *node, struct err *err)
+static int bind_all(struct node *node, struct err *err)
 {
     const struct bind_place place = place_of(node);
     struct bind_request request;
@@ -153,23 +143,23 @@ static int lend_all(struct node *node, struct err *err)
     if (rc == 0)
         rc = bind_devices(&place, &request, err);
     if (rc >= 0) {
-        node->lent = true;
-        node->owes = rc == 0 && !node->job->bind->keep;
-        rc = bind_hold(&place, &node->held_fd, err);
+        node->devices_bound = true;
+        node->must_restore = rc == 0 && !node->job->bind->keep;
+        rc = bind_hold(&place, &node->journal_lock_fd, err);
         report(node, "bound", &request);
     }
     free_devices(&request);
     return rc;
 }
 
-int lend_for(struct node *node, const struct node_port *port, const struct transport *transport,
-             struct err *err)
+int port_binding_for(struct node *node, const struct node_port *port,
+                     const struct transport *transport, struct err *err)
 {
-    if (!lend_wanted(node, port))
+    if (!port_binding_wanted(node, port))
         return 0;
-    if (strcmp(transport->name, "dpdk") == 0)
-        return node->lent ? 0 : lend_all(node, err);
-    if (!node->lent)
+    if (transport_can(transport, TRANSPORT_TAKES_DEVICE))
+        return node->devices_bound ? 0 : bind_all(node, err);
+    if (!node->devices_bound)
         return 0;
     return err_set(err, -EINVAL,
                    "port %s has left its kernel driver for dpdk: trials of %s have to come before "
@@ -177,20 +167,20 @@ int lend_for(struct node *node, const struct node_port *port, const struct trans
                    port->doc->conf.name, transport->name);
 }
 
-int lend_end(struct node *node)
+int port_binding_end(struct node *node)
 {
     struct bind_place place;
     struct bind_request request;
     struct err err = {0};
     int rc;
 
-    if (node->held_fd >= 0)
-        close(node->held_fd);
-    node->held_fd = -1;
-    if (!node->owes)
+    if (node->journal_lock_fd >= 0)
+        close(node->journal_lock_fd);
+    node->journal_lock_fd = -1;
+    if (!node->must_restore)
         return 0;
     place = place_of(node);
-    node->owes = false;
+    node->must_restore = false;
     rc = bind_restore(&place, &err);
     if (list_devices(node, &request) == 0)
         report(node, rc == 0 ? "restored" : "not-restored", &request);

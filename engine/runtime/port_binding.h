@@ -8,17 +8,17 @@
 #include "node.h"
 
 /* The job says `bind`, and this is a port that leaves its kernel driver for dpdk. */
-bool lend_wanted(const struct node *node, const struct node_port *port);
+bool port_binding_wanted(const struct node *node, const struct node_port *port);
 /* The same, and some port of the node is used through its kernel driver before. */
-bool lend_waits(const struct node *node, const struct node_port *port);
-/* Finds the interfaces of PCI ports that kernel transports use, and refuses now what could not be
- * lent later. */
-int lend_survey(struct node *node, struct err *err);
-/* Before a port is opened: binds all ports that are to be bound, or refuses to go back. */
-int lend_for(struct node *node, const struct node_port *port, const struct transport *transport,
-             struct err *err);
-/* At the end, the ports being closed: what this node has taken is given back. 0, or what failed,
- * with the sentence in node->err. */
-int lend_end(struct node *node);
+bool port_binding_waits(const struct node *node, const struct node_port *port);
+/* Finds the interfaces of PCI ports that kernel transports use, and fails now for what could not
+ * be bound later. */
+int port_binding_survey(struct node *node, struct err *err);
+/* Before a port is opened: binds all ports that are to be bound; there is no way back. */
+int port_binding_for(struct node *node, const struct node_port *port,
+                     const struct transport *transport, struct err *err);
+/* At the end, the ports being closed: restores what this node has bound. 0, or what failed, with
+ * the sentence in node->err. */
+int port_binding_end(struct node *node);
 
 #endif

@@ -13,6 +13,7 @@
 #include "log.h"
 #include "node.h"
 #include "port_binding.h"
+#include "port_transports.h"
 #include "registry.h"
 
 #include <errno.h>
@@ -34,7 +35,6 @@ static void report_rejected(struct node *node, struct node_port *port, bool all)
 {
     char last[128] = "", text[300];
     uint64_t count = 0;
-    json_t *record;
 
     if (port->transport != NULL && port->transport->rejected != NULL)
         count = port->transport->rejected(port->open, last, sizeof last);
@@ -44,11 +44,7 @@ static void report_rejected(struct node *node, struct node_port *port, bool all)
     snprintf(text, sizeof text,
              "connections that did not show this run's key: %llu; the last from %s",
              (unsigned long long)count, last);
-    record = record_new(node->records, "event");
-    json_object_set_new(record, "what", json_string("unauthenticated"));
-    json_object_set_new(record, "port", json_string(port->doc->conf.name));
-    json_object_set_new(record, "text", json_string(text));
-    record_send(node->records, record);
+    record_event(node->records, "unauthenticated", port->doc->conf.name, text);
 }
 
 static void shut(struct node *node, struct node_port *port)
@@ -79,7 +75,7 @@ static void leave_port(struct node *node, struct node_port *port)
     if (port->transport == NULL)
         return;
     port->transport->facts(port->open, &facts);
-    if (facts.apart && port->parked_transport == NULL) {
+    if (facts.independent && port->parked_transport == NULL) {
         port->parked_transport = port->transport;
         port->parked = port->open;
     } else {
@@ -91,7 +87,7 @@ static void leave_port(struct node *node, struct node_port *port)
 static void release_workers(struct node *node)
 {
     for (size_t i = 0; i < node->worker_count; i++)
-        worker_adopt(node->workers[i], NULL, 0);
+        worker_set_ports(node->workers[i], NULL, 0);
 }
 
 void ports_close(struct node *node)
@@ -105,7 +101,7 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
                      struct err *err)
 {
     struct port_facts facts = {0};
-    int rc = lend_for(node, port, transport, err);
+    int rc = port_binding_for(node, port, transport, err);
 
     if (rc == 0 && port->parked_transport == transport) {
         port->open = port->parked;
@@ -128,18 +124,6 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     return 0;
 }
 
-/* Which transports a port can have, as far as its document tells. */
-static bool possible(const struct doc_port *doc, const struct transport *transport)
-{
-    const struct port_conf *conf = &doc->conf;
-
-    if (strcmp(transport->name, "tcp") == 0 || strcmp(transport->name, "udp") == 0)
-        return conf->iface != NULL;
-    if (strcmp(transport->name, "verbs") == 0)
-        return conf->rdma != NULL;
-    return conf->iface != NULL || conf->pci != NULL || conf->vdev != NULL;
-}
-
 /* The cores of its queues, in their order; null: they are tied to none. */
 static json_t *cores_of_queues(const struct node *node, const struct node_port *port)
 {
@@ -157,37 +141,44 @@ static json_t *cores_of_queues(const struct node *node, const struct node_port *
     return json_null();
 }
 
+/* A number; null when it is 0: not known. */
+static json_t *known(uint64_t number)
+{
+    return number > 0 ? record_u64(number) : json_null();
+}
+
 static void report_port(struct node *node, struct node_port *port)
 {
     struct port_facts facts = {.numa_node = -1};
-    json_t *record = record_new(node->records, "port-open");
+    bool rdma;
 
     port->transport->facts(port->open, &facts);
-    json_object_set_new(record, "port", json_string(port->doc->conf.name));
-    json_object_set_new(record, "network", json_string(port->doc->conf.network));
-    json_object_set_new(record, "transport", json_string(port->transport->name));
-    record_set_text(record, "driver", facts.driver);
-    record_set_text(record, "mac", facts.mac);
-    record_set_text(record, "ipv4", facts.ipv4);
-    record_set_text(record, "ipv6", facts.ipv6);
-    record_set_count(record, "link_bps", facts.link_bps > 0 ? (int64_t)facts.link_bps : -1);
-    record_set_count(record, "line_rate_bps",
-                     port->line_rate_bps > 0 ? (int64_t)port->line_rate_bps : -1);
-    record_set_count(record, "frame_max", facts.frame_max > 0 ? (int64_t)facts.frame_max : -1);
-    record_set_count(record, "numa", facts.numa_node);
-    record_set_count(record, "queues", port->queues);
-    json_object_set_new(record, "cores", cores_of_queues(node, port));
-    record_set_count(record, "core_fps", facts.core_fps > 0 ? (int64_t)facts.core_fps : -1);
-    record_set_text(record, "offloads", facts.offloads);
-    record_set_count(record, "mtu", facts.mtu > 0 ? (int64_t)facts.mtu : -1);
-    record_set_text(record, "congestion", facts.congestion);
-    if (facts.rdma[0] != '\0') {
-        record_set_text(record, "rdma", facts.rdma);
-        record_set_text(record, "link_layer", facts.link_layer);
-        record_set_text(record, "gid", facts.gid);
-        record_set_count(record, "gid_index", facts.gid_index);
-    }
-    record_send(node->records, record);
+    rdma = facts.rdma[0] != '\0';
+    const struct record_row rows[] = {
+        {"port", json_string(port->doc->conf.name)},
+        {"network", json_string(port->doc->conf.network)},
+        {"transport", json_string(port->transport->name)},
+        {"driver", record_text(facts.driver)},
+        {"mac", record_text(facts.mac)},
+        {"ipv4", record_text(facts.ipv4)},
+        {"ipv6", record_text(facts.ipv6)},
+        {"link_bps", known(facts.link_bps)},
+        {"line_rate_bps", known(port->line_rate_bps)},
+        {"frame_max", known(facts.frame_max)},
+        {"numa", record_count(facts.numa_node)},
+        {"queues", json_integer(port->queues)},
+        {"cores", cores_of_queues(node, port)},
+        {"core_fps", record_count(facts.core_fps > 0 ? (int64_t)facts.core_fps : -1)},
+        {"offloads", record_text(facts.offloads)},
+        {"mtu", known(facts.mtu)},
+        {"congestion", record_text(facts.congestion)},
+        {"rdma", rdma ? record_text(facts.rdma) : NULL},
+        {"link_layer", rdma ? record_text(facts.link_layer) : NULL},
+        {"gid", rdma ? record_text(facts.gid) : NULL},
+        {"gid_index", rdma ? record_count(facts.gid_index) : NULL},
+        {NULL, NULL},
+    };
+    record_write(node->records, "port-open", rows);
 }
 
 static int check_transports(const struct doc_port *doc, struct err *err)
@@ -209,35 +200,12 @@ static const char *controller_address(char *address, size_t size)
     return address;
 }
 
-/* The transport of a port that has this place in its document's list, which is in the order of
- * first use; by default in the table's. NULL: none. */
-static const struct transport *transport_at(const struct doc_port *doc, unsigned place)
-{
-    if (doc->transports_count > 0)
-        return place < doc->transports_count ? transport_find(doc->transports[place]) : NULL;
-    for (unsigned i = 0; i <= place; i++)
-        if (transports[i] == NULL)
-            return NULL;
-    return possible(doc, transports[place]) ? transports[place] : NULL;
-}
-
-static bool uses_dpdk(const struct doc_port *doc)
-{
-    for (unsigned place = 0; place < NODE_TRANSPORTS_MAX; place++) {
-        const struct transport *transport = transport_at(doc, place);
-
-        if (transport != NULL && strcmp(transport->name, "dpdk") == 0)
-            return true;
-    }
-    return false;
-}
-
 /* The kernel gives each socket its own and nobody else's, an RDMA device each queue pair. Of a PCI
  * device DPDK's driver is asked to before it is configured (engine/transport/dpdk/isolate.h);
  * through a kernel interface none can. */
 static bool isolates_flows(const struct doc_port *doc)
 {
-    return doc->conf.pci != NULL || !uses_dpdk(doc);
+    return doc->conf.pci != NULL || !port_transport_with(doc, TRANSPORT_TAKES_DEVICE);
 }
 
 /* Who will drive the port, for sentences. */
@@ -261,7 +229,8 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
         .driver = driver,
         .shared = conf->shared,
         .isolates_flows = isolates_flows(doc),
-        .leaves_kernel = conf->pci != NULL && uses_dpdk(doc) && bind_needed(&here, conf->pci),
+        .leaves_kernel = conf->pci != NULL && port_transport_with(doc, TRANSPORT_TAKES_DEVICE) &&
+                         bind_needed(&here, conf->pci),
     };
     int rc = 0;
 
@@ -285,7 +254,7 @@ static int survey_port(struct node *node, struct node_port *port, const struct t
 {
     int rc;
 
-    if (lend_wanted(node, port) && strcmp(transport->name, "dpdk") == 0 && lend_waits(node, port)) {
+    if (transport_can(transport, TRANSPORT_TAKES_DEVICE) && port_binding_waits(node, port)) {
         port->unsurveyed = true;
         return 0;
     }
@@ -305,16 +274,16 @@ int ports_survey(struct node *node)
 
     for (size_t i = 0; i < node->port_count && rc == 0; i++) {
         rc = check_transports(node->ports[i].doc, &err);
-        node->shares |= node->ports[i].doc->conf.shared;
+        node->has_shared_port |= node->ports[i].doc->conf.shared;
         if (rc == 0)
             rc = ask_guard(node->ports[i].doc, &err);
     }
     if (rc == 0)
-        rc = lend_survey(node, &err);
-    for (unsigned place = NODE_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {
+        rc = port_binding_survey(node, &err);
+    for (unsigned place = DOC_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {
         for (size_t i = 0; i < node->port_count && rc == 0; i++) {
             struct node_port *port = &node->ports[i];
-            const struct transport *transport = transport_at(port->doc, place);
+            const struct transport *transport = port_transport(port->doc, place);
 
             if (transport != NULL)
                 rc = survey_port(node, port, transport, &err);
@@ -337,7 +306,7 @@ static int assign_workers(struct node *node)
         for (uint32_t i = 0; i < node->port_count; i++)
             if (node->ports[i].transport != NULL && job_worker_of(node, i, 0) == w)
                 mine[count++] = (struct worker_port){node->ports[i].transport, node->ports[i].open};
-        rc = worker_adopt(node->workers[w], mine, count);
+        rc = worker_set_ports(node->workers[w], mine, count);
     }
     free(mine);
     return rc;
@@ -348,8 +317,8 @@ static int use_port(struct node *node, struct node_port *port, const struct tran
 {
     int rc = port->transport == NULL ? open_port(node, port, transport, err) : 0;
 
-    if (rc == 0 && port->unsurveyed && lend_wanted(node, port) &&
-        strcmp(transport->name, "dpdk") == 0) {
+    if (rc == 0 && port->unsurveyed && port_binding_wanted(node, port) &&
+        transport_can(transport, TRANSPORT_TAKES_DEVICE)) {
         report_port(node, port);
         port->unsurveyed = false;
     }
@@ -378,15 +347,12 @@ int ports_use(struct node *node, const struct transport *transport, const uint32
 
 static void report_link(struct node *node, const struct node_port *port, int64_t down_ns)
 {
-    json_t *record = record_new(node->records, "event");
     char text[64] = "";
 
     if (port->link_up)
         snprintf(text, sizeof text, "it was down for %.1f s", (double)down_ns / 1e9);
-    json_object_set_new(record, "what", json_string(port->link_up ? "link-up" : "link-down"));
-    json_object_set_new(record, "port", json_string(port->doc->conf.name));
-    record_set_text(record, "text", text);
-    record_send(node->records, record);
+    record_event(node->records, port->link_up ? "link-up" : "link-down", port->doc->conf.name,
+                 text);
     log_warning("port %s: link %s%s%s", port->doc->conf.name, port->link_up ? "up" : "down",
                 text[0] != '\0' ? ": " : "", text);
 }

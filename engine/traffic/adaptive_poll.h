@@ -16,7 +16,7 @@
 
 /* gap_ns: the time between two looks, kept between calls; it may begin as 0. Returns when the next
  * one is due. */
-static inline int64_t look_next(int64_t *gap_ns, bool moved, int64_t now_ns)
+static inline int64_t adaptive_poll(int64_t *gap_ns, bool moved, int64_t now_ns)
 {
     *gap_ns = moved ? *gap_ns / 2 : *gap_ns * 2;
     if (*gap_ns < LOOK_LEAST_NS)

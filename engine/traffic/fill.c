@@ -2,6 +2,7 @@
 #include "fill.h"
 
 #include "checksum.h"
+#include "prng.h"
 
 #include <endian.h>
 #include <pthread.h>
@@ -10,17 +11,15 @@
 static struct fill table;
 static pthread_once_t made_once = PTHREAD_ONCE_INIT;
 
-/* splitmix64 (Steele, Lea, Flood 2014) from a fixed seed: the same on every machine. */
+/* From a fixed seed: the same on every machine. */
 static void make(void)
 {
-    uint64_t state = 0x5377697463686265, z, sum = 0;
+    uint64_t state = 0x5377697463686265, sum = 0;
 
-    for (size_t i = 0; i < sizeof table.bytes; i += sizeof z) {
-        z = state += 0x9e3779b97f4a7c15;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-        z = (z ^ z >> 27) * 0x94d049bb133111eb;
-        z = htole64(z ^ z >> 31);
-        memcpy(table.bytes + i, &z, sizeof z);
+    for (size_t i = 0; i < sizeof table.bytes; i += sizeof state) {
+        uint64_t bits = htole64(prng_next(&state));
+
+        memcpy(table.bytes + i, &bits, sizeof bits);
     }
     for (size_t n = 0; n < sizeof table.bytes; n++) {
         table.sum[n] = checksum_fold(n % 2 ? checksum_add(sum, table.bytes + n - 1, 1) : sum);

@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pacer.h"
 
+#include "counters.h"
+#include "prng.h"
+
+#define CATCH_UP_BYTES 1518
+
+uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size)
+{
+    uint16_t least = catch_up < PACE_CATCH_UP ? catch_up : PACE_CATCH_UP;
+    double frames = catch_up * (CATCH_UP_BYTES + (double)FRAME_OVERHEAD_L1) /
+                    (mean_size + (double)FRAME_OVERHEAD_L1);
+
+    if (frames < least)
+        return least;
+    return frames < UINT16_MAX ? (uint16_t)frames : UINT16_MAX;
+}
+
 void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns)
 {
     *pace = (struct pace){
@@ -28,20 +44,12 @@ void pace_dither(struct pace *pace, double times, uint32_t cost, uint64_t seed)
     double gather = gather_ns(pace, cost);
 
     pace->dither_ns = (int64_t)(times * (interval_ns > gather ? interval_ns : gather));
-    pace->random = seed | 1;
+    pace->random = seed;
 }
 
-/* xorshift64* (Vigna 2016), its upper half as a fraction of the dither. */
 int64_t pace_draw(struct pace *pace)
 {
-    uint64_t x = pace->random;
-
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    pace->random = x;
-    x = (x * 0x2545f4914f6cdd1dULL) >> 32;
-    return (int64_t)((x * (uint64_t)pace->dither_ns) >> 32);
+    return (int64_t)((prng_next(&pace->random) >> 32) * (uint64_t)pace->dither_ns >> 32);
 }
 
 uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost)

@@ -33,6 +33,12 @@ struct pace {
     uint64_t random;   /* for the dither */
 };
 
+/* What an option `catch_up` comes to in frames of this mean size. It is said in frames of 1,518
+ * bytes, because a queue in the switch holds bytes: of smaller frames more, of larger ones fewer,
+ * but PACE_CATCH_UP if the option allows as many. */
+#define PACE_CATCH_UP 8
+uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size);
+
 /* `cost_per_s`: bits or frames a second, 0 for unlimited. `origin_ns`: due time of the first. */
 void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns);
 

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PATIENCE_NS (250 * NS_PER_MS)
-#define PATIENCE_ROUNDS 4
+#define TIMEOUT_NS (250 * NS_PER_MS)
+#define TIMEOUT_ROUNDS 4
 #define UNKNOWN_LINE_BPS 100000000u
 #define MOMENT_MOST_NS (UINT32_MAX * NS_PER_US) /* 71.6 minutes */
 #define TIME_MOST ((UINT64_C(1) << 48) - 1)     /* of a sample: 78 hours */
@@ -23,11 +23,11 @@ static const struct phase *phase_of(const struct pingpong *game)
 
 /* --- preparation --- */
 
-struct draw_sizes pingpong_drawn(const struct phase *phase, const struct lane_flow *flow)
+struct prng_sizes pingpong_drawn(const struct phase *phase, const struct lane_flow *flow)
 {
     bool drawn = phase->traffic == TRAFFIC_PINGPONG;
 
-    return draw_sizes(draw_seed(phase->seed, flow->src, flow->dst),
+    return prng_sizes(prng_seed(phase->seed, flow->src, flow->dst),
                       drawn ? phase->pingpong.size_least : 0,
                       drawn ? phase->pingpong.size_most : 0);
 }
@@ -41,7 +41,7 @@ int pingpong_make(struct pingpong *game, struct lane *lane)
     *game =
         (struct pingpong){.lane = lane,
                           .turn_count = options->random && flows > 0 ? 1 : flows,
-                          .seed = draw_seed(request->phase->seed, request->rank, request->rank)};
+                          .seed = prng_seed(request->phase->seed, request->rank, request->rank)};
     if (flows == 0)
         return 0;
     game->turns = calloc(game->turn_count, sizeof *game->turns);
@@ -67,14 +67,14 @@ void pingpong_free(struct pingpong *game)
     *game = (struct pingpong){.lane = NULL};
 }
 
-uint32_t pingpong_size(const struct phase *phase, const struct draw_sizes *drawn, uint64_t n)
+uint32_t pingpong_size(const struct phase *phase, const struct prng_sizes *drawn, uint64_t n)
 {
-    return drawn->most > 0 ? draw_size(drawn, n) : phase->sizes[n % phase->size_count];
+    return drawn->most > 0 ? prng_size(drawn, n) : phase->sizes[n % phase->size_count];
 }
 
 int64_t pingpong_opens_ns(const struct phase *phase)
 {
-    return phase->start_ns + phase->pingpong.quiet_ns;
+    return phase->start_ns + phase->pingpong.start_delay_ns;
 }
 
 /* --- play --- */
@@ -98,15 +98,15 @@ bool pingpong_begin(struct pingpong *game, struct pingpong_turn *turn)
     struct pingpong_flow *flow;
     struct flow_side *side;
 
-    if (turn->under_way || is_over(game, turn, now_ns))
+    if (turn->in_flight || is_over(game, turn, now_ns))
         return false;
     if (request->phase->pingpong.random)
         turn->flow =
-            (uint32_t)(((draw_bits(game->seed, turn->played) >> 32) * request->send_count) >> 32);
+            (uint32_t)(((prng_bits(game->seed, turn->played) >> 32) * request->send_count) >> 32);
     flow = &game->flows[turn->flow];
     side = request->sends[turn->flow].side;
     turn->begun_ns = now_ns;
-    turn->under_way = true;
+    turn->in_flight = true;
     turn->measured = is_measured(request->phase, now_ns);
     flow->begun++;
     flow->measured += turn->measured;
@@ -142,34 +142,76 @@ void pingpong_back(struct pingpong *game, struct pingpong_turn *turn, int64_t at
         histogram_add(&game->flows[turn->flow].times, time_ns);
     keep_sample(game, turn, time_ns);
     game->lane->request.sends[turn->flow].side->last_ns = at_ns;
-    turn->under_way = false;
+    turn->in_flight = false;
     turn->played++;
 }
 
 void pingpong_give_up(struct pingpong *game, struct pingpong_turn *turn)
 {
     (void)game;
-    turn->under_way = false;
+    turn->in_flight = false;
     turn->played++;
 }
 
-int64_t pingpong_patience_ns(const struct pingpong *game, uint32_t bytes)
+int64_t pingpong_timeout_ns(const struct pingpong *game, uint32_t bytes)
 {
     const struct lane_request *request = &game->lane->request;
-    int64_t patience_ns = request->phase->pingpong.patience_ns;
+    int64_t timeout_ns = request->phase->pingpong.timeout_ns;
     uint64_t line_bps = request->line_rate_bps > 0 ? request->line_rate_bps : UNKNOWN_LINE_BPS;
     uint32_t flows = request->send_count + request->receive_count; /* they share the line */
 
-    return (patience_ns > 0 ? patience_ns : PATIENCE_NS) +
-           (int64_t)(PATIENCE_ROUNDS * 2 * 8e9 * bytes * (flows > 1 ? flows : 1) /
-                     (double)line_bps);
+    return (timeout_ns > 0 ? timeout_ns : TIMEOUT_NS) +
+           (int64_t)(TIMEOUT_ROUNDS * 2 * 8e9 * bytes * (flows > 1 ? flows : 1) / (double)line_bps);
+}
+
+int64_t pingpong_due_ns(const struct pingpong *game, const struct pingpong_turn *turn)
+{
+    return turn->begun_ns + pingpong_timeout_ns(game, pingpong_bytes(game, turn));
+}
+
+/* The message in flight has ended. */
+static bool has_ended(struct pingpong *game, const struct pingpong_hooks *hooks,
+                      struct pingpong_turn *turn, int64_t now_ns)
+{
+    int64_t at_ns = now_ns;
+    enum pingpong_state state = hooks->await(game->lane, turn, now_ns, &at_ns);
+
+    if (state == PINGPONG_BACK)
+        pingpong_back(game, turn, at_ns);
+    if (state == PINGPONG_LOST)
+        pingpong_give_up(game, turn);
+    return state != PINGPONG_AWAITED;
+}
+
+bool pingpong_advance(struct pingpong *game, const struct pingpong_hooks *hooks,
+                      struct pingpong_turn *turn, int64_t now_ns)
+{
+    bool began = false;
+
+    do {
+        if (turn->in_flight && !has_ended(game, hooks, turn, now_ns))
+            break;
+        if (!pingpong_begin(game, turn))
+            break;
+        began = true;
+    } while (hooks->send(game->lane, turn, now_ns));
+    return began;
+}
+
+bool pingpong_run(struct pingpong *game, const struct pingpong_hooks *hooks, int64_t now_ns)
+{
+    bool began = false;
+
+    for (uint32_t i = 0; i < game->turn_count; i++)
+        began = pingpong_advance(game, hooks, &game->turns[i], now_ns) || began;
+    return began;
 }
 
 bool pingpong_ended(const struct pingpong *game, uint32_t flow)
 {
     const struct pingpong_turn *turn = &game->turns[phase_of(game)->pingpong.random ? 0 : flow];
 
-    return !turn->under_way && is_over(game, turn, clock_now());
+    return !turn->in_flight && is_over(game, turn, clock_now());
 }
 
 /* --- what was measured --- */

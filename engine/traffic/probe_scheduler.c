@@ -6,7 +6,7 @@
 /* 0 to below 1. */
 static double fraction(struct probe_scheduler *scheduler)
 {
-    return (double)(draw_bits(scheduler->seed, scheduler->count++) >> 11) * 0x1p-53;
+    return (double)(prng_bits(scheduler->seed, scheduler->count++) >> 11) * 0x1p-53;
 }
 
 void probe_scheduler_begin(struct probe_scheduler *scheduler, double gap_ns, int64_t begin_ns,

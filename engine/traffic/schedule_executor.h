@@ -4,9 +4,9 @@
  * now, what is computed between them, when a repetition begins and ends. The same for all
  * transports, who know how bytes travel:
  *
- *     stepper_begin
+ *     executor_begin
  *     again and again: send and receive what is open (sends, receives), and count it down; when
- *     stepper_is_through, stepper_next says what is to be done now
+ *     executor_step_done, executor_next says what is to be done now
  *
  * A step is complete when its own sends are handed over (their memory may be used again) and its
  * receives are here: the ranks wait for each other in no other way. Messages of one flow go in the
@@ -23,8 +23,8 @@
  * nearer caches hold, filled before the barrier that begins the batch and verified behind its last
  * step: so the last result in each is looked at, and none of this is in anybody's time.
  *
- * The main thread makes a stepper and reads it afterwards, one worker drives it; in between nothing
- * here allocates, or makes a system call but for the clock.
+ * The main thread makes an executor and reads it afterwards, one worker drives it; in between
+ * nothing here allocates, or makes a system call but for the clock.
  */
 #ifndef ENGINE_SCHEDULE_EXECUTOR_H
 #define ENGINE_SCHEDULE_EXECUTOR_H
@@ -34,26 +34,27 @@
 #include "schedule.h"
 #include "transport.h"
 
-#define STEPPER_NONE UINT32_MAX
-#define STEPPER_POINTS 8
+#define EXECUTOR_NONE UINT32_MAX
+#define EXECUTOR_POINTS 8
 
-struct stepper_message {
+struct step_message {
     uint32_t flow;  /* place in the lane's sends or receives */
-    uint32_t after; /* the one before it, of the same flow and step; STEPPER_NONE: there is none */
+    uint32_t after; /* the one before it of the same flow and step; EXECUTOR_NONE */
+    uint32_t next;  /* the one after it */
     uint64_t bytes;
-    uint64_t at; /* its place: see stepper_at */
+    uint64_t at; /* its place: see executor_address */
 };
 
-enum stepper_state {
-    STEPPER_OPEN,  /* there are messages to send or receive */
-    STEPPER_BUSY,  /* it computes: call again, soon */
-    STEPPER_ENDED, /* all ranks are through */
-    STEPPER_WRONG, /* the result is wrong: `error` says where */
+enum executor_state {
+    EXECUTOR_OPEN,  /* there are messages to send or receive */
+    EXECUTOR_BUSY,  /* it computes: call again, soon */
+    EXECUTOR_ENDED, /* all ranks are through */
+    EXECUTOR_WRONG, /* the result is wrong: `error` says where */
 };
 
 /* Bits of a barrier's messages. */
-#define STEPPER_STOP 1u      /* no further batch */
-#define STEPPER_UNCOUNTED 2u /* the next batch is not measured */
+#define EXECUTOR_STOP 1u      /* no further batch */
+#define EXECUTOR_UNCOUNTED 2u /* the next batch is not measured */
 
 /* What was measured of one rank. */
 struct execution {
@@ -66,22 +67,22 @@ struct execution {
     uint64_t timeouts;      /* ... in so many waits */
 };
 
-struct stepper_step {
+struct executor_step {
     uint32_t first_send, send_count;       /* of `messages` */
     uint32_t first_receive, receive_count; /* of `messages` */
     size_t first_local, local_count;       /* of the schedule's operations that are no messages */
 };
 
-struct stepper {
-    /* For the transport, until it calls stepper_next: */
-    const struct stepper_message *sends;
-    const struct stepper_message *receives;
+struct schedule_executor {
+    /* For the transport, until it calls executor_next: */
+    const struct step_message *sends;
+    const struct step_message *receives;
     uint32_t send_count;
     uint32_t receive_count;
     uint32_t sends_left; /* of them; the transport counts down what is through */
     uint32_t receives_left;
-    bool busy;    /* it computes: stepper_next is to be called again, soon */
-    bool meeting; /* they are the barrier's: they carry `bits`, and count nowhere */
+    bool busy;       /* it computes: executor_next is to be called again, soon */
+    bool in_barrier; /* they are the barrier's: they carry `bits`, and count nowhere */
     uint8_t bits;
     /* For the transport's preparation: the rank's memory, and the most of a step. */
     uint8_t *memory;
@@ -102,9 +103,9 @@ struct stepper {
     uint8_t *place;  /* the present repetition's memory ... */
     uint64_t stride; /* ... and from one to the next ... */
     uint32_t copies; /* ... of which there are so many */
-    struct stepper_message *messages;
-    struct stepper_step *steps; /* of the schedule, then the barrier's rounds */
-    uint32_t step_count;        /* of the schedule */
+    struct step_message *messages;
+    struct executor_step *steps; /* of the schedule, then the barrier's rounds */
+    uint32_t step_count;         /* of the schedule */
     uint32_t rounds;
     uint32_t position;
     size_t local;        /* operations of the present step that are done ... */
@@ -113,65 +114,48 @@ struct stepper {
     uint64_t batch;      /* since the beginning */
     bool counted;        /* the present batch is measured */
     bool ran;            /* one has, and was not verified yet */
-    bool attends;        /* between batches: it verifies and fills, `repetition` next */
+    bool refilling;      /* between batches: it verifies and fills, `repetition` next */
     int64_t begun_ns;
-    uint64_t spent_ns;        /* of the last batch */
-    double x[STEPPER_POINTS]; /* what it computes with */
+    uint64_t spent_ns;         /* of the last batch */
+    double x[EXECUTOR_POINTS]; /* what it computes with */
 };
-
-struct stepper_conf {
-    const struct phase *phase;       /* lives as long as the stepper */
-    const struct pattern_plan *plan; /* the same */
-    uint32_t rank, ranks;
-    const struct lane_flow *sends; /* all flows of the rank in the phase */
-    uint32_t send_count;
-    const struct lane_flow *receives;
-    uint32_t receive_count;
-};
-
-/* Bytes of memory that a rank's steps take, in all. -ENOMEM. */
-int stepper_needs(const struct phase *phase, const struct pattern_plan *plan, uint32_t rank,
-                  uint64_t *bytes);
-/* -ENOMEM with a sentence. */
-int stepper_make(struct stepper **stepper, const struct stepper_conf *conf, struct err *err);
-void stepper_free(struct stepper *stepper); /* NULL is none */
 
 /* The first messages are open then, those of a barrier; none where its memory is filled first. */
-void stepper_begin(struct stepper *stepper);
+void executor_begin(struct schedule_executor *executor);
 /* Where a message's bytes are. Of no meaning without any. */
-static inline uint8_t *stepper_at(const struct stepper *stepper,
-                                  const struct stepper_message *message)
+static inline uint8_t *executor_address(const struct schedule_executor *executor,
+                                        const struct step_message *message)
 {
-    return stepper->place + message->at;
+    return executor->place + message->at;
 }
 /* What a received message of a barrier carried. */
-static inline void stepper_hear(struct stepper *stepper, uint8_t bits)
+static inline void executor_merge_bits(struct schedule_executor *executor, uint8_t bits)
 {
-    stepper->bits |= bits;
+    executor->bits |= bits;
 }
 /* All that was open is through. It computes for a millisecond or so at most, but for the filling
  * and verifying of a repetition's memory. */
-enum stepper_state stepper_next(struct stepper *stepper);
+enum executor_state executor_next(struct schedule_executor *executor);
 
-/* Nothing of what was open is left: stepper_next is due. */
-static inline bool stepper_is_through(const struct stepper *stepper)
+/* Nothing of what was open is left: executor_next is due. */
+static inline bool executor_step_done(const struct schedule_executor *executor)
 {
-    return !stepper->ended && stepper->sends_left + stepper->receives_left == 0;
+    return !executor->ended && executor->sends_left + executor->receives_left == 0;
 }
 
 /* Counts bytes of a message that have moved, `through`: its last ones. The barrier's count nowhere.
  */
-static inline void stepper_account(const struct stepper *stepper, struct flow_side *side,
-                                   uint64_t bytes, bool through)
+static inline void executor_count(const struct schedule_executor *executor, struct flow_side *side,
+                                  uint64_t bytes, bool through)
 {
-    if (stepper->meeting)
+    if (executor->in_barrier)
         return;
     side->live.payload_bytes += bytes;
     side->live.messages += through;
 }
 
 /* When the first and the last message of a flow moved, the barrier's, too. */
-static inline void stepper_note_time(struct flow_side *side, int64_t now_ns)
+static inline void executor_note_time(struct flow_side *side, int64_t now_ns)
 {
     side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
     side->last_ns = now_ns;
@@ -179,18 +163,18 @@ static inline void stepper_note_time(struct flow_side *side, int64_t now_ns)
 
 /* Ends it in the middle of a batch, which is not measured: messages are lost, and nobody else goes
  * on. */
-static inline void stepper_quit(struct stepper *stepper)
+static inline void executor_abort(struct schedule_executor *executor)
 {
-    stepper->ended = true;
+    executor->ended = true;
 }
 
-/* Shows all that a repetition receives, or (`meeting`) a barrier, in their order: for a transport
- * that must know beforehand. */
-void stepper_each_receive(const struct stepper *stepper, bool meeting,
-                          void (*show)(void *context, const struct stepper_message *message),
-                          void *context);
+/* Shows all that a repetition receives, or (`in_barrier`) a barrier, in their order: for a
+ * transport that must know beforehand. */
+void executor_each_receive(const struct schedule_executor *executor, bool in_barrier,
+                           void (*show)(void *context, const struct step_message *message),
+                           void *context);
 
 /* How long a repetition computes, at the least speed that is expected: nothing moves meanwhile. */
-int64_t stepper_work_ns(const struct stepper *stepper);
+int64_t executor_compute_ns(const struct schedule_executor *executor);
 
 #endif

@@ -25,8 +25,10 @@
 #include "counters.h"
 #include "err.h"
 #include "histogram.h"
+#include "option.h"
 #include "pattern.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -89,7 +91,7 @@ struct port_facts {
     char link_layer[12]; /* verbs: "InfiniBand" or "Ethernet" */
     char gid[46];        /* verbs: chosen where the options do not say ... */
     int gid_index;       /* ... and its place in the table; -1: none */
-    bool apart;          /* no other transport uses its device: it may stay open beside them */
+    bool independent;    /* no other transport uses its device: it may stay open beside them */
 };
 
 enum traffic {
@@ -107,13 +109,13 @@ struct pingpong_options {
     uint32_t size_least; /* sizes are drawn, uniformly in their logarithm; 0: `sizes` in turn */
     uint32_t size_most;
     bool random;
-    bool samples;        /* keep every single time */
-    int64_t quiet_ns;    /* nothing is sent for so long after the start */
-    int64_t patience_ns; /* what a message may wait in queues on the way; 0: 250 ms */
+    bool samples;           /* keep every single time */
+    int64_t start_delay_ns; /* nothing is sent for so long after the start */
+    int64_t timeout_ns;     /* what a message may wait in queues on the way; 0: 250 ms */
 };
 #define PINGPONG_SAMPLES_MAX 100000000u
 
-/* How the schedule of a dependent phase is executed (stepper.h). */
+/* How the schedule of a dependent phase is executed (schedule_executor.h). */
 struct schedule_options {
     uint64_t count;  /* repetitions that are measured, by whole batches; 0: until the stop */
     uint32_t batch;  /* repetitions that follow each other without a barrier; never 0 */
@@ -128,72 +130,6 @@ struct sample {
     uint64_t dst : 16; /* rank */
     uint32_t size;     /* bytes */
     uint32_t begun_us; /* since the phase's start */
-};
-
-enum header_kind { HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP };
-
-struct dpdk_options {
-    enum header_kind header;
-    bool vlan; /* with an 802.1Q tag of vlan_id and pcp */
-    uint16_t vlan_id;
-    uint8_t pcp;
-    uint8_t dscp;
-    uint8_t ttl;
-    uint16_t udp_sources; /* UDP source ports per flow, each a stream with its own sequence */
-    uint16_t burst;       /* frames a driver call, at most */
-    uint16_t catch_up;    /* frames that a late sender may send beyond its schedule */
-    double dither; /* each departure late by 0 to so many times from one to the next, at random */
-};
-
-struct tcp_options {
-    uint16_t streams;     /* connections per flow */
-    uint32_t send_buffer; /* SO_SNDBUF and SO_RCVBUF in bytes; 0: the kernel's autotuning */
-    uint32_t receive_buffer;
-    char congestion[16]; /* TCP_CONGESTION; "": the system's */
-    bool nodelay;
-    bool zero_copy; /* MSG_ZEROCOPY */
-};
-
-enum udp_offload { UDP_OFFLOAD_AUTO, UDP_OFFLOAD_ON, UDP_OFFLOAD_OFF };
-
-struct udp_options {
-    /* Frames of a flow are handed over together, and put together again where they come: what the
-     * receiving host drops then counts once for all of them. Automatic: where a device with a wire
-     * cuts them; virtual devices pass them on whole. */
-    enum udp_offload offload;
-    uint32_t receive_buffer; /* SO_RCVBUF in bytes; 0: 4 MiB, or what the kernel gives */
-    uint16_t burst;          /* as dpdk's */
-    uint16_t catch_up;
-    double dither;
-};
-
-enum verbs_service { VERBS_RC, VERBS_UC, VERBS_UD };
-enum verbs_operation { VERBS_SEND, VERBS_WRITE, VERBS_READ };
-enum verbs_completion { VERBS_COMPLETION_AUTO, VERBS_COMPLETION_POLL, VERBS_COMPLETION_EVENT };
-enum verbs_connect { VERBS_CONNECT_EXCHANGE, VERBS_CONNECT_CM };
-
-#define VERBS_AUTOMATIC (-1)
-
-/* What each means in the field's words: doc/verbs.md. 0 is "automatic" unless said otherwise. */
-struct verbs_options {
-    enum verbs_service service;
-    enum verbs_operation operation;
-    bool immediate;        /* of a write: the receiver completes by a completion */
-    uint16_t depth;        /* messages posted and not completed, by queue pair; never 0 */
-    uint16_t queue_pairs;  /* by flow; never 0 */
-    int32_t inline_bytes;  /* VERBS_AUTOMATIC; 0: none */
-    uint16_t signal_every; /* messages */
-    uint16_t mtu;          /* path MTU in bytes */
-    int16_t gid_index;     /* VERBS_AUTOMATIC */
-    uint8_t service_level;
-    uint8_t traffic_class;
-    uint16_t pkey_index;
-    uint8_t retry; /* 0 to 6: taken as it is */
-    uint8_t rnr_retry;
-    uint8_t timeout; /* 4.096 us x 2^timeout; never 0 */
-    enum verbs_completion completion;
-    enum verbs_connect connect;
-    uint32_t reuse; /* queue pairs kept connected for later phases, by port; 0: none */
 };
 
 /* Which times of a flow a transport can measure (doc/latency.md). */
@@ -236,16 +172,13 @@ struct phase {
                       transport of frames chooses the frames' size by itself then */
     uint64_t transfer_bytes;
     uint32_t probes;
-    int64_t probe_patience_ns; /* a probe leaves out whom it can't reach in so long; 0: 10 s */
+    int64_t probe_timeout_ns; /* a probe leaves out whom it can't reach in so long; 0: 10 s */
     /* Frame sizes with FCS (dpdk, udp) or message sizes (tcp blocks, verbs, what goes there and
      * back), sent in this order again and again: one size, or an IMIX genome (RFC 6985). */
     uint32_t sizes[TRANSPORT_SIZES_MAX];
     uint32_t size_count;
     struct load load;
-    struct dpdk_options dpdk;
-    struct tcp_options tcp;
-    struct udp_options udp;
-    struct verbs_options verbs;
+    const void *options; /* the transport's own, as its option table fills them */
     struct pingpong_options pingpong;
     struct schedule_options schedule;
     struct latency_options latency;
@@ -264,6 +197,17 @@ static inline bool phase_is_timed(const struct phase *phase)
            (phase->traffic == TRAFFIC_SCHEDULE && phase->schedule.count == 0);
 }
 
+/* Of one size or a genome, in bytes. */
+static inline uint32_t phase_mean_size(const struct phase *phase)
+{
+    uint64_t sum = 0;
+
+    assert(phase->size_count > 0); /* documents.c refuses an empty list */
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        sum += phase->sizes[i];
+    return (uint32_t)(sum / phase->size_count);
+}
+
 /* One flow that a lane sends or receives. `side` is where it counts (owned by the caller). */
 struct lane_flow {
     uint32_t src; /* ranks */
@@ -274,7 +218,7 @@ struct lane_flow {
 };
 
 struct transport_port; /* each transport's own */
-struct stepper;
+struct schedule_executor;
 
 /* A small blob that one end of a flow leaves for the other end of it, in this phase. */
 struct courier_letter {
@@ -315,7 +259,8 @@ struct lane_request {
     double share;           /* of the port's load: this lane's flows by the port's; 0: all */
     const struct courier *courier; /* lives as long as the lane */
     bool sleeps;                   /* the worker gives its core away between bursts */
-    struct stepper *stepper;       /* of a schedule (stepper.h), the caller's; else NULL */
+    struct schedule_executor
+        *executor; /* of a schedule (schedule_executor.h), the caller's; else NULL */
 };
 
 /* The part of a lane that the worker reads; each transport's lane begins with it. */
@@ -329,8 +274,11 @@ struct lane {
     bool received_all;  /* it knows that nothing more will come (end marks, transfer whole);
                            a transport that can't know leaves it false: silence decides */
     bool knows_end;     /* in this phase it will, even if its transport does not in others */
+    bool judges_order;  /* in this phase it counts duplicated, reordered and late messages, as
+                           transports of frames always do; set by prepare */
     bool patient;       /* steps: it learns from the network when a partner is gone, and waits for
                            one that is not as long as that takes; set by poll */
+    bool woken;         /* its wake_fd ended the worker's sleep; poll takes it back */
     char variant[112];  /* which hot paths were chosen, for the records; set by prepare or settle */
     struct err error;   /* a fault in poll (a connection lost): text set, lane goes on idle */
 };
@@ -341,12 +289,22 @@ struct measure {
     double value;
 };
 
+/* What the core asks of a transport instead of its name. */
+enum transport_capability {
+    TRANSPORT_FRAMES = 1 << 0,       /* sizes are of frames, which it counts; else of messages */
+    TRANSPORT_PINGPONG = 1 << 1,     /* carries messages there and back */
+    TRANSPORT_SCHEDULES = 1 << 2,    /* executes schedules */
+    TRANSPORT_KNOWS_END = 1 << 3,    /* sets received_all by end marks; else silence ends a drain */
+    TRANSPORT_NEEDS_IFACE = 1 << 4,  /* a port is a kernel interface ... */
+    TRANSPORT_NEEDS_RDMA = 1 << 5,   /* ... or an RDMA device, whose counters it reads ... */
+    TRANSPORT_TAKES_DEVICE = 1 << 6, /* ... or any device, which the transport drives itself: a PCI
+                                        device leaves its kernel driver for it */
+};
+
 struct transport {
     const char *name;      /* the configuration's word */
-    const char *size_unit; /* "frame" | "message" */
-    bool pingpong;         /* carries messages there and back */
-    bool schedules;        /* executes schedules */
-    bool knows_end;        /* received_all comes by itself (end marks); else silence ends a drain */
+    unsigned capabilities; /* TRANSPORT_ bits */
+    const struct option_table *options;
 
     /* Opens a port. May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with the sentence. */
     int (*open)(struct transport_port **port, const struct port_conf *conf,
@@ -413,5 +371,11 @@ struct transport {
     void (*finish)(struct lane *lane);
     void (*close)(struct transport_port *port);
 };
+
+/* Whether it has one of these capabilities. */
+static inline bool transport_can(const struct transport *transport, unsigned capabilities)
+{
+    return (transport->capabilities & capabilities) != 0;
+}
 
 #endif

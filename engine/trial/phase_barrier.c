@@ -41,7 +41,7 @@ static void note_latest(int64_t *maximum, int64_t value)
 
 static int64_t wanted_lead_ns(const struct phase_run *run)
 {
-    return lead_next(&run->trial->lead, run->template.traffic == TRAFFIC_TRANSFER);
+    return start_margin_next(&run->trial->start_margin, run->template.traffic == TRAFFIC_TRANSFER);
 }
 
 /* Adds what this node says of a phase whose lanes are ready. Without a common clock its times mean
@@ -102,7 +102,7 @@ static void start_by_clock(struct phase_run *run)
     phase_enter(&run->stage, PHASE_SCHEDULED);
 }
 
-int agree_on_start(struct phase_run *run)
+int phase_barrier_start(struct phase_run *run)
 {
     struct trial *trial = run->trial;
     struct barrier_values values;
@@ -126,7 +126,7 @@ int agree_on_start(struct phase_run *run)
     return 0;
 }
 
-void agree_note_start(const struct phase_run *run)
+void phase_barrier_note_start(const struct phase_run *run)
 {
     int64_t awake_ns = 0;
 
@@ -136,14 +136,14 @@ void agree_note_start(const struct phase_run *run)
         if (run->tasks[w].count > 0)
             note_latest(&awake_ns, run->tasks[w].awake_ns);
     if (awake_ns > 0)
-        lead_note(&run->trial->lead, awake_ns + run->offset_ns - run->entry_run_ns);
+        start_margin_note(&run->trial->start_margin, awake_ns + run->offset_ns - run->entry_run_ns);
 }
 
 /* --- the end --- */
 
 static uint32_t lane_states(const struct phase_run *run, const struct phase_lane *lane)
 {
-    uint32_t states = lane->lane->error.text[0] != '\0' ? STATE_BROKEN : 0;
+    uint32_t states = lane->lane->error.text[0] != '\0' ? STATE_LANE_FAILED : 0;
 
     if (!phase_is_probe(run))
         return states;
@@ -189,7 +189,7 @@ static void say_end(const struct phase_run *run, struct barrier_values *values)
             say_lane(run, &run->lanes[i], values);
     for (size_t w = 0; w < run->trial->node->worker_count; w++) {
         if (run->tasks[w].count > 0 && run->tasks[w].end == TASK_LIMIT)
-            values->states |= STATE_UNDRAINED;
+            values->states |= STATE_DRAIN_TIMEOUT;
         if (run->tasks[w].count > 0 && run->tasks[w].end == TASK_FLOODED)
             values->states |= STATE_FLOODED;
     }
@@ -234,7 +234,7 @@ static void take_end(struct phase_run *run, const struct barrier_values *values)
     run->outcome.skew_bound_us = (double)values->maximum[END_BOUND] / 1e3;
 }
 
-int agree_on_end(struct phase_run *run, struct phase_run *next)
+int phase_barrier_end(struct phase_run *run, struct phase_run *next)
 {
     struct barrier_values values;
     int rc = 0;
@@ -255,7 +255,7 @@ int agree_on_end(struct phase_run *run, struct phase_run *next)
     return 0;
 }
 
-void agree_alone(struct phase_run *run)
+void phase_barrier_alone(struct phase_run *run)
 {
     struct barrier_values values;
 

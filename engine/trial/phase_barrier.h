@@ -9,13 +9,13 @@
 #include "phase_run.h"
 
 /* This node's lanes are ready; when do all start? 0, or -ECANCELED. */
-int agree_on_start(struct phase_run *run);
+int phase_barrier_start(struct phase_run *run);
 /* All nodes are through: what the phase was like on all of them; and the start of the next if all
  * are ready for it (PHASE_SCHEDULED). NULL: there is no next, or it is not begun yet. */
-int agree_on_end(struct phase_run *run, struct phase_run *next);
+int phase_barrier_end(struct phase_run *run, struct phase_run *next);
 /* The run ends in the middle: what there is was measured by this node alone. */
-void agree_alone(struct phase_run *run);
-/* What this start would have needed, for the lead of the next. */
-void agree_note_start(const struct phase_run *run);
+void phase_barrier_alone(struct phase_run *run);
+/* What this start would have needed, for the start margin of the next. */
+void phase_barrier_note_start(const struct phase_run *run);
 
 #endif

@@ -24,13 +24,11 @@
 #include "phase_times.h"
 #include "port_queues.h"
 #include "ports.h"
-#include "report_interval.h"
-#include "report_messages.h"
-#include "report_phase.h"
-#include "report_progress.h"
+#include "report.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PROGRESS_NS (500 * NS_PER_MS)
 #define SCHEDULE_SILENCE_NS (30 * NS_PER_S)
@@ -49,8 +47,8 @@ static int64_t schedule_silence_ns(const struct phase_run *run)
     int64_t most_ns = 0;
 
     for (size_t i = 0; i < run->lane_count; i++)
-        if (run->lanes[i].stepper != NULL && stepper_work_ns(run->lanes[i].stepper) > most_ns)
-            most_ns = stepper_work_ns(run->lanes[i].stepper);
+        if (run->lanes[i].executor != NULL && executor_compute_ns(run->lanes[i].executor) > most_ns)
+            most_ns = executor_compute_ns(run->lanes[i].executor);
     return SCHEDULE_SILENCE_NS + most_ns;
 }
 
@@ -63,7 +61,7 @@ static void check_schedules(const struct phase_run *run)
         for (size_t i = 0; i < task->count && task->end == TASK_LIMIT; i++) {
             const struct phase_lane *lane = lanes_owner(run, task->lanes[i].lane);
 
-            if (lane->stepper == NULL || lane->stepper->ended)
+            if (lane->executor == NULL || lane->executor->ended)
                 continue;
             err_set(&lane->lane->error, -ETIMEDOUT,
                     "rank %u waited for the messages of its step, and none came for %lld s",
@@ -102,7 +100,8 @@ static void assign_lanes(struct phase_run *run)
                                                    .lane = run->lanes[i].queues[q].lane,
                                                    .foreign = &run->lanes[i].foreign,
                                                    .progress = &run->lanes[i].progress,
-                                                   .interim = run->lanes[i].queues[q].interim};
+                                                   .interval_ring =
+                                                       run->lanes[i].queues[q].interval_ring};
         task->count = (size_t)(next - task->lanes);
     }
 }
@@ -117,7 +116,7 @@ static bool workers_done(struct node *node)
 
 static const char *port_of_lane(const struct phase_run *run, const struct lane *lane)
 {
-    const struct own_rank *own = lanes_owner(run, lane)->own;
+    const struct local_rank *own = lanes_owner(run, lane)->own;
 
     return run->trial->node->ports[own->port].doc->conf.name;
 }
@@ -229,13 +228,13 @@ static int turn(struct sequence *sequence, size_t index, int64_t most_ns)
     if (first == NULL)
         return node_turn(sequence->trial->node, clock_now() + most_ns);
     most_ns = most_ns < AHEAD_NS ? most_ns : AHEAD_NS;
-    return node_turn_or(sequence->trial->node, clock_now() + most_ns, lanes_settle_fd(first));
+    return node_poll(sequence->trial->node, clock_now() + most_ns, lanes_settle_fd(first));
 }
 
-/* Interim results are fetched before there is no more room for them. */
+/* Interval results are fetched before there is no more room for them. */
 static int64_t longest_wait_ns(const struct doc_trial *doc)
 {
-    int64_t room_ns = doc->interim_ns * INTERIM_ROOM / 4;
+    int64_t room_ns = doc->interim_ns * INTERVAL_ROOM / 4;
 
     return room_ns > 0 && room_ns < PROGRESS_NS ? room_ns : PROGRESS_NS;
 }
@@ -255,7 +254,7 @@ static int await_workers(struct sequence *sequence, size_t index)
         else
             node_turn(node, clock_now() + NS_PER_MS);
         rc = rc < 0 ? rc : check_floods(run);
-        report_interim(run, false);
+        report_interval(run, false);
         if (clock_now() - last_ns >= PROGRESS_NS)
             report_progress(run, &last_ns);
         if (rc == 0 && clock_now() - watched_ns >= LINKS_NS) {
@@ -330,22 +329,22 @@ static int prepare_and_meet(struct phase_run *run)
     if (rc < 0)
         return rc;
     read_hardware(run, true);
-    return agree_on_start(run);
+    return phase_barrier_start(run);
 }
 
-static void begin_interims(const struct phase_run *run)
+static void begin_intervals(const struct phase_run *run)
 {
     const struct phase *phase = &run->template;
-    const struct interim_grid grid = {
+    const struct interval_grid grid = {
         .open_ns = phase->open_ns,
         .step_ns = run->trial->doc->interim_ns,
         .close_ns = phase->stop_ns == CLOCK_NEVER ? CLOCK_NEVER : phase->close_ns,
     };
 
     for (size_t i = 0; i < run->lane_count; i++)
-        for (uint32_t q = 0; run->lanes[i].interim.bytes != NULL && q < run->lanes[i].queue_count;
+        for (uint32_t q = 0; run->lanes[i].intervals.bytes != NULL && q < run->lanes[i].queue_count;
              q++)
-            interim_begin(run->lanes[i].queues[q].interim, &grid);
+            interval_ring_begin(run->lanes[i].queues[q].interval_ring, &grid);
 }
 
 /* As many threads as this node has workers, whether they send in this phase or not. */
@@ -356,12 +355,13 @@ static void begin_computing(struct phase_run *run)
         .threads = (unsigned)run->trial->node->worker_count,
         .share = doc != NULL ? doc->compute : 0,
         .start_ns = run->template.start_ns,
-        .messages_ns = run->template.start_ns + run->template.pingpong.quiet_ns,
+        .messages_ns = run->template.start_ns + run->template.pingpong.start_delay_ns,
     };
     int rc = conf.share > 0 && !phase_is_probe(run) ? compute_start(&run->compute, &conf) : 0;
 
     if (rc < 0)
-        report_compute_failed(run, rc);
+        log_error("trial %u: no computing beside the messages: %s", run->trial->doc->id,
+                  strerror(-rc));
 }
 
 /* Gives the lanes to the workers, who wait for the start. */
@@ -369,9 +369,9 @@ static void start_workers(struct phase_run *run, const struct phase_run *last)
 {
     struct node *node = run->trial->node;
 
-    records_hold(node->records, node->shares);
+    records_hold(node->records, node->has_shared_port);
     phase_set_times(run, run->start_run_ns - run->offset_ns);
-    begin_interims(run);
+    begin_intervals(run);
     assign_lanes(run);
     phase_enter(&run->stage, PHASE_RUNNING);
     for (size_t w = 0; w < node->worker_count; w++)
@@ -424,13 +424,13 @@ static int wait_phase_end(struct sequence *sequence, size_t index)
     port_queues_gather(run);
     read_hardware(run, false);
     run->end = cost_now();
-    agree_note_start(run);
+    phase_barrier_note_start(run);
     if (rc == 0 && phase_goes_by_clock(run))
         rc = hold_by_clock(run);
     if (rc == 0)
-        rc = agree_on_end(run, await_next(sequence, index));
+        rc = phase_barrier_end(run, await_next(sequence, index));
     if (rc < 0)
-        agree_alone(run);
+        phase_barrier_alone(run);
     phase_enter(&run->stage, PHASE_ENDED);
     return rc;
 }
@@ -441,7 +441,7 @@ static void report_and_release(struct phase_run *run)
     if (run == NULL)
         return;
     report_lane_errors(run);
-    report_interim(run, true);
+    report_interval(run, true);
     if (phase_is_probe(run))
         report_probe(run);
     else
@@ -475,7 +475,8 @@ static int run_phase(struct sequence *sequence, size_t index, struct phase_run *
 /* What the drain's silence costs is no less for being early. */
 static size_t phases_ahead(const struct trial *trial)
 {
-    return trial->transport->knows_end && !trial->doc->by_clock ? AHEAD : 0;
+    return transport_can(trial->transport, TRANSPORT_KNOWS_END) && !trial->doc->by_clock ? AHEAD
+                                                                                         : 0;
 }
 
 int phase_sequence(struct trial *trial, const uint32_t *numbers, size_t count, uint32_t *states)

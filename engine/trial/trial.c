@@ -5,6 +5,7 @@
 #include "trial.h"
 
 #include "clock.h"
+#include "document_reader.h"
 #include "event_loop.h"
 #include "job.h"
 #include "lanes.h"
@@ -14,7 +15,7 @@
 #include "phase_sequence.h"
 #include "ports.h"
 #include "registry.h"
-#include "report_phase.h"
+#include "report.h"
 #include "start_margin.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ static int find_rank(const struct trial *trial, struct trial_part *part, uint32_
 {
     const struct node *node = trial->node;
     const char *name = part->doc->ranks[rank];
-    const struct node_place *place = job_find_place(node, name);
+    const struct port_location *place = job_find_place(node, name);
     const struct port_conf *conf;
 
     if (place == NULL)
@@ -114,7 +115,7 @@ static void find_own(struct trial *trial, uint32_t part_index)
     for (uint32_t rank = 0; rank < part->n; rank++) {
         if (part->ranks[rank] == NULL || part->ranks[rank]->node != trial->node->self)
             continue;
-        trial->own[trial->own_count++] = (struct own_rank){
+        trial->own[trial->own_count++] = (struct local_rank){
             .part = part,
             .part_index = part_index,
             .rank = rank,
@@ -199,7 +200,7 @@ static int open_ports(struct trial *trial, struct err *err)
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < trial->own_count && rc == 0; i++) {
-        const struct own_rank *own = &trial->own[i];
+        const struct local_rank *own = &trial->own[i];
         struct blob blob = {0};
 
         trial->transport->address(node->ports[own->port].open, &blob);
@@ -255,7 +256,7 @@ static int check_connectivity(struct trial *trial, uint32_t *states)
 
     if (doc->probe != NULL && !*doc->probe)
         return 0;
-    trial->probes_left = trial->transport->knows_end ? 1 : PROBES_MOST;
+    trial->probes_left = transport_can(trial->transport, TRANSPORT_KNOWS_END) ? 1 : PROBES_MOST;
     do {
         trial->probes_left--;
         *states = 0;
@@ -265,13 +266,13 @@ static int check_connectivity(struct trial *trial, uint32_t *states)
 }
 
 /* Names the transports of this build that execute schedules. */
-static void list_steppers(char *text, size_t room)
+static void list_schedule_transports(char *text, size_t room)
 {
     size_t used = 0;
 
     text[0] = '\0';
     for (size_t i = 0; transports[i] != NULL && used < room; i++)
-        if (transports[i]->schedules)
+        if (transport_can(transports[i], TRANSPORT_SCHEDULES))
             used += (size_t)snprintf(text + used, room - used, "%s%s", used > 0 ? ", " : "",
                                      transports[i]->name);
 }
@@ -279,18 +280,18 @@ static void list_steppers(char *text, size_t room)
 static int check_traffic(const struct trial *trial, struct err *err)
 {
     const struct doc_trial *doc = trial->doc;
-    char steppers[64];
+    char able[64];
 
-    if (doc->traffic == TRAFFIC_PINGPONG && !trial->transport->pingpong)
+    if (doc->traffic == TRAFFIC_PINGPONG && !transport_can(trial->transport, TRANSPORT_PINGPONG))
         return err_set(err, -EINVAL,
                        "trial %u: %s does not carry messages there and back (pingpong)", doc->id,
                        doc->transport);
-    if (doc->traffic == TRAFFIC_SCHEDULE && !trial->transport->schedules) {
-        list_steppers(steppers, sizeof steppers);
+    if (doc->traffic == TRAFFIC_SCHEDULE && !transport_can(trial->transport, TRANSPORT_SCHEDULES)) {
+        list_schedule_transports(able, sizeof able);
         return err_set(err, -EINVAL,
                        "trial %u: %s does not execute schedules (sync: local); in this build do: "
                        "%s",
-                       doc->id, doc->transport, steppers);
+                       doc->id, doc->transport, able);
     }
     return 0;
 }
@@ -311,9 +312,9 @@ static int prepare(struct trial *trial, struct err *err)
         rc = open_ports(trial, err);
     if (rc < 0)
         return rc;
-    lead_init(&trial->lead, trial->node->sleeps);
+    start_margin_init(&trial->start_margin, trial->node->sleeps);
     watch_ports(trial);
-    node_claim(trial->node, true);
+    set_thread_priority(trial->node, true);
     measure_floor(trial);
     return 0;
 }
@@ -325,7 +326,7 @@ static void report(const struct trial *trial, int rc, uint32_t states)
 
     if (rc == 0 && (states & STATE_UNREACHABLE) != 0)
         state = "unreachable";
-    else if (rc == 0 && (states & STATE_BROKEN) == 0)
+    else if (rc == 0 && (states & STATE_LANE_FAILED) == 0)
         state = "complete";
     report_trial(trial, state);
     if (strcmp(state, "complete") != 0 && trial->node->status == 0)
@@ -334,7 +335,7 @@ static void report(const struct trial *trial, int rc, uint32_t states)
 
 static void release(struct trial *trial)
 {
-    node_claim(trial->node, false);
+    set_thread_priority(trial->node, false);
     if (trial->settle_fd >= 0)
         close(trial->settle_fd);
     free_parts(trial);

@@ -7,51 +7,52 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-struct interim {
-    struct interim_grid grid;
+struct interval_ring {
+    struct interval_grid grid;
     uint32_t flows;
     _Atomic uint32_t made;  /* marks; written by the worker */
     _Atomic uint32_t taken; /* of them; written by the main thread */
-    int64_t at_ns[INTERIM_ROOM];
-    uint32_t number[INTERIM_ROOM];
+    int64_t at_ns[INTERVAL_ROOM];
+    uint32_t number[INTERVAL_ROOM];
     uint64_t bytes[]; /* by place in the ring, by flow */
 };
 
-struct interim *interim_make(uint32_t flows)
+struct interval_ring *interval_ring_make(uint32_t flows)
 {
-    struct interim *interim;
+    struct interval_ring *ring;
 
-    interim = calloc(1, sizeof *interim + (size_t)flows * INTERIM_ROOM * sizeof interim->bytes[0]);
-    if (interim != NULL)
-        interim->flows = flows;
-    return interim;
+    ring = calloc(1, sizeof *ring + (size_t)flows * INTERVAL_ROOM * sizeof ring->bytes[0]);
+    if (ring != NULL)
+        ring->flows = flows;
+    return ring;
 }
 
-void interim_free(struct interim *interim)
+void interval_ring_free(struct interval_ring *ring)
 {
-    free(interim);
+    free(ring);
 }
 
-void interim_begin(struct interim *interim, const struct interim_grid *grid)
+void interval_ring_begin(struct interval_ring *ring, const struct interval_grid *grid)
 {
-    interim->grid = *grid;
-    atomic_store(&interim->made, 0);
-    atomic_store(&interim->taken, 0);
+    ring->grid = *grid;
+    atomic_store(&ring->made, 0);
+    atomic_store(&ring->taken, 0);
 }
 
-static void fill(struct interim *interim, uint32_t place, const struct lane_flow *flows)
+static void fill(struct interval_ring *ring, uint32_t place, const struct lane_flow *flows)
 {
-    uint64_t *bytes = &interim->bytes[(size_t)place * interim->flows];
+    uint64_t *bytes = &ring->bytes[(size_t)place * ring->flows];
 
-    for (uint32_t i = 0; i < interim->flows; i++)
+    for (uint32_t i = 0; i < ring->flows; i++)
         bytes[i] = flows[i].side->live.payload_bytes;
 }
 
-int64_t interim_mark(struct interim *interim, const struct lane_flow *flows, int64_t now_ns)
+int64_t interval_ring_mark(struct interval_ring *ring, const struct lane_flow *flows,
+                           int64_t now_ns)
 {
-    const struct interim_grid *grid = &interim->grid;
-    uint32_t made = atomic_load_explicit(&interim->made, memory_order_relaxed);
-    uint32_t taken = atomic_load_explicit(&interim->taken, memory_order_acquire);
+    const struct interval_grid *grid = &ring->grid;
+    uint32_t made = atomic_load_explicit(&ring->made, memory_order_relaxed);
+    uint32_t taken = atomic_load_explicit(&ring->taken, memory_order_acquire);
     int64_t number, last, next_ns;
 
     if (now_ns < grid->open_ns)
@@ -60,36 +61,36 @@ int64_t interim_mark(struct interim *interim, const struct lane_flow *flows, int
                                          : (grid->close_ns - grid->open_ns) / grid->step_ns;
     number = (now_ns - grid->open_ns) / grid->step_ns;
     number = number < last ? number : last;
-    if (made - taken < INTERIM_ROOM) {
-        uint32_t place = made % INTERIM_ROOM;
+    if (made - taken < INTERVAL_ROOM) {
+        uint32_t place = made % INTERVAL_ROOM;
 
-        interim->at_ns[place] = now_ns;
-        interim->number[place] = (uint32_t)number;
-        fill(interim, place, flows);
-        atomic_store_explicit(&interim->made, made + 1, memory_order_release);
+        ring->at_ns[place] = now_ns;
+        ring->number[place] = (uint32_t)number;
+        fill(ring, place, flows);
+        atomic_store_explicit(&ring->made, made + 1, memory_order_release);
     }
     next_ns = grid->open_ns + (number + 1) * grid->step_ns;
     return number == last ? CLOCK_NEVER : next_ns;
 }
 
-uint32_t interim_waiting(const struct interim *interim)
+uint32_t interval_ring_waiting(const struct interval_ring *ring)
 {
-    return atomic_load_explicit(&interim->made, memory_order_acquire) -
-           atomic_load_explicit(&interim->taken, memory_order_relaxed);
+    return atomic_load_explicit(&ring->made, memory_order_acquire) -
+           atomic_load_explicit(&ring->taken, memory_order_relaxed);
 }
 
-struct interim_mark interim_first(const struct interim *interim)
+struct interval_mark interval_ring_first(const struct interval_ring *ring)
 {
-    uint32_t place = atomic_load_explicit(&interim->taken, memory_order_relaxed) % INTERIM_ROOM;
+    uint32_t place = atomic_load_explicit(&ring->taken, memory_order_relaxed) % INTERVAL_ROOM;
 
-    return (struct interim_mark){
-        .at_ns = interim->at_ns[place],
-        .number = interim->number[place],
-        .bytes = &interim->bytes[(size_t)place * interim->flows],
+    return (struct interval_mark){
+        .at_ns = ring->at_ns[place],
+        .number = ring->number[place],
+        .bytes = &ring->bytes[(size_t)place * ring->flows],
     };
 }
 
-void interim_drop(struct interim *interim)
+void interval_ring_drop(struct interval_ring *ring)
 {
-    atomic_fetch_add_explicit(&interim->taken, 1, memory_order_release);
+    atomic_fetch_add_explicit(&ring->taken, 1, memory_order_release);
 }

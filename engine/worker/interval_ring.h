@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Interim results: what had come of each of a lane's received flows at every so many milliseconds
+ * Interval results: what had come of each of a lane's received flows at every so many milliseconds
  * of the window, so that a link that sags for a moment is seen. The worker marks, the main thread
  * takes the marks and writes records of them; neither waits for the other. Counts in a mark are
  * since the start of the phase: where there is no room for a mark, or the worker comes too late for
@@ -14,38 +14,39 @@
 
 #include <stdint.h>
 
-#define INTERIM_ROOM 16u /* marks that can wait to be taken */
+#define INTERVAL_ROOM 16u /* marks that can wait to be taken */
 
 /* When marks are made: at open_ns and every step_ns behind it, the last one at close_ns at the
  * latest (CLOCK_NEVER: as long as the phase runs). Local time. */
-struct interim_grid {
+struct interval_grid {
     int64_t open_ns;
     int64_t step_ns;
     int64_t close_ns;
 };
 
-struct interim_mark {
+struct interval_mark {
     int64_t at_ns;         /* when it was really made */
     uint32_t number;       /* in the grid: 0 is at open_ns */
     const uint64_t *bytes; /* payload by flow, since the phase began */
 };
 
-struct interim; /* opaque */
+struct interval_ring; /* opaque */
 
 /* Room for the marks of so many flows. NULL: out of memory. */
-struct interim *interim_make(uint32_t flows);
-void interim_free(struct interim *interim);
+struct interval_ring *interval_ring_make(uint32_t flows);
+void interval_ring_free(struct interval_ring *ring);
 /* Before the worker begins. */
-void interim_begin(struct interim *interim, const struct interim_grid *grid);
+void interval_ring_begin(struct interval_ring *ring, const struct interval_grid *grid);
 
 /* The worker's: makes the mark that is due, if one is, of flows that are accounted. Returns when
  * the next one is; CLOCK_NEVER: none will be. */
-int64_t interim_mark(struct interim *interim, const struct lane_flow *flows, int64_t now_ns);
+int64_t interval_ring_mark(struct interval_ring *ring, const struct lane_flow *flows,
+                           int64_t now_ns);
 
 /* The main thread's: how many marks wait; the first of them (there is one), good until it is
  * dropped. */
-uint32_t interim_waiting(const struct interim *interim);
-struct interim_mark interim_first(const struct interim *interim);
-void interim_drop(struct interim *interim);
+uint32_t interval_ring_waiting(const struct interval_ring *ring);
+struct interval_mark interval_ring_first(const struct interval_ring *ring);
+void interval_ring_drop(struct interval_ring *ring);
 
 #endif

@@ -3,7 +3,9 @@
 
 #include "clock.h"
 #include "cpu_placement.h"
+#include "drain.h"
 #include "lock.h"
+#include "prng.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,6 +23,7 @@
 #define AWAY_NS NS_PER_MS            /* a lane that was not polled for so long has a backlog ... */
 #define BACKLOG_POLLS 256            /* ... of which so many polls take more than a ring holds */
 #define PROGRESS_NS (50 * NS_PER_MS) /* progress is summed so often */
+#define WOKEN_MAX 16 /* lanes told at once that they were woken; others are next time */
 
 struct worker {
     struct worker_conf conf;
@@ -33,23 +36,14 @@ struct worker {
     struct worker_port *ports;
     size_t port_count;
     atomic_bool stop;
-    int64_t moved_ns; /* when progress was last seen */
-    uint64_t random;
+    uint64_t draws; /* random numbers so far */
 };
-
-/* xorshift64* (Vigna 2016): an order of visits needs speed, not strength. */
-static uint64_t next_random(struct worker *worker)
-{
-    worker->random ^= worker->random >> 12;
-    worker->random ^= worker->random << 25;
-    worker->random ^= worker->random >> 27;
-    return worker->random * 0x2545f4914f6cdd1dULL;
-}
 
 static void shuffle(struct worker *worker, struct worker_lane *lanes, size_t count)
 {
     for (size_t i = count; i > 1; i--) {
-        size_t j = (size_t)(((next_random(worker) >> 32) * i) >> 32);
+        uint64_t bits = prng_bits(worker->conf.seed, worker->draws++);
+        size_t j = (size_t)(((bits >> 32) * i) >> 32);
         struct worker_lane swap = lanes[i - 1];
 
         lanes[i - 1] = lanes[j];
@@ -118,40 +112,19 @@ static int64_t pass_end(const struct phase *phase, struct worker_lane *lane, int
 }
 
 /* Marks what has come of each flow, of all lanes at nearly the same time. */
-static void mark_interim(struct worker_task *task, int64_t now_ns)
+static void mark_intervals(struct worker_task *task, int64_t now_ns)
 {
-    task->interim_ns = CLOCK_NEVER;
+    task->interval_due_ns = CLOCK_NEVER;
     for (size_t i = 0; i < task->count; i++) {
         const struct worker_lane *lane = &task->lanes[i];
         int64_t due_ns = CLOCK_NEVER;
 
-        if (lane->interim != NULL) {
+        if (lane->interval_ring != NULL) {
             account(lane);
-            due_ns = interim_mark(lane->interim, lane->lane->request.receives, now_ns);
+            due_ns = interval_ring_mark(lane->interval_ring, lane->lane->request.receives, now_ns);
         }
-        task->interim_ns = due_ns < task->interim_ns ? due_ns : task->interim_ns;
+        task->interval_due_ns = due_ns < task->interval_due_ns ? due_ns : task->interval_due_ns;
     }
-}
-
-/* Frames for others that have come to the lane's port, as far as its workers have told. */
-static uint64_t count_foreign(struct worker_lane *lane)
-{
-    uint64_t own = lane->lane->request.count->misdelivered;
-    uint64_t fresh = own - lane->foreign_told;
-
-    lane->foreign_told = own;
-    return atomic_fetch_add(lane->foreign, fresh) + fresh;
-}
-
-static bool flooded(struct worker_task *task)
-{
-    for (size_t i = 0; task->flood_limit > 0 && i < task->count; i++) {
-        if (count_foreign(&task->lanes[i]) > task->flood_limit) {
-            task->flooded = i;
-            return true;
-        }
-    }
-    return false;
 }
 
 static uint64_t moved_bytes(const struct lane_flow *flows, uint32_t count)
@@ -187,106 +160,11 @@ static bool tell_progress(struct worker_lane *lane)
     return moved;
 }
 
-static void sum_progress(struct worker *worker, struct worker_task *task, int64_t now_ns)
+static void sum_progress(struct worker_task *task, int64_t now_ns)
 {
     for (size_t i = 0; i < task->count; i++)
         if (tell_progress(&task->lanes[i]))
-            worker->moved_ns = now_ns;
-}
-
-static int64_t last_arrival(const struct worker_task *task)
-{
-    int64_t last_ns = 0;
-
-    for (size_t i = 0; i < task->count; i++)
-        if (task->lanes[i].lane->arrived_ns > last_ns)
-            last_ns = task->lanes[i].lane->arrived_ns;
-    return last_ns;
-}
-
-static int64_t later(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns > b_ns ? a_ns : b_ns;
-}
-
-/* What all lanes of a task say of their end. A broken lane waits for nothing more. */
-struct lanes_state {
-    bool sent;          /* none will send more */
-    bool received;      /* all know that nothing more will come */
-    bool silence_tells; /* those that do not know it never will */
-};
-
-static struct lanes_state ask_lanes(const struct worker_task *task)
-{
-    struct lanes_state all = {true, true, true};
-
-    for (size_t i = 0; i < task->count; i++) {
-        const struct lane *lane = task->lanes[i].lane;
-        bool broken = lane->error.text[0] != '\0';
-        bool whole = lane->received_all || broken;
-
-        all.sent = all.sent && (lane->sent_all || broken);
-        all.received = all.received && whole;
-        all.silence_tells = all.silence_tells &&
-                            (whole || !(task->lanes[i].transport->knows_end || lane->knows_end));
-    }
-    return all;
-}
-
-static bool silent(const struct worker_task *task, int64_t now_ns)
-{
-    return now_ns - later(task->nominal_end_ns, last_arrival(task)) >= task->drain_silence_ns;
-}
-
-/* When something last moved. Messages of a schedule without bytes, and its barriers', are in no
- * count: a rank that idles receives no others. */
-static int64_t last_moved(const struct worker *worker, const struct worker_task *task)
-{
-    if (task->phase->traffic != TRAFFIC_SCHEDULE)
-        return worker->moved_ns;
-    return later(worker->moved_ns, last_arrival(task));
-}
-
-static bool waits_patiently(const struct worker_task *task)
-{
-    for (size_t i = 0; i < task->count; i++)
-        if (task->lanes[i].lane->patient && task->lanes[i].lane->error.text[0] == '\0')
-            return true;
-    return false;
-}
-
-/* A stream's drain is bounded from its stop, a transfer's and a schedule's from when something last
- * moved: they take as long as the network needs. */
-static bool limit_reached(const struct worker *worker, const struct worker_task *task,
-                          int64_t now_ns)
-{
-    bool timed = phase_is_timed(task->phase) && task->phase->traffic != TRAFFIC_SCHEDULE;
-    int64_t since_ns = task->nominal_end_ns;
-
-    if (waits_patiently(task))
-        return false;
-    if (!timed)
-        since_ns = later(since_ns, last_moved(worker, task));
-    return now_ns - since_ns >= task->drain_max_ns;
-}
-
-/* Housekeeping, some hundred times a second: true when the task is over, and task->end says how. */
-static bool task_over(const struct worker *worker, struct worker_task *task, int64_t now_ns)
-{
-    struct lanes_state all = ask_lanes(task);
-
-    if (atomic_load(&worker->stop))
-        task->end = TASK_STOPPED;
-    else if (flooded(task))
-        task->end = TASK_FLOODED;
-    else if (all.sent && ((all.received && now_ns >= task->phase->close_ns) ||
-                          (all.silence_tells && silent(task, now_ns))))
-        task->end = TASK_DRAINED;
-    else if (limit_reached(worker, task, now_ns))
-        task->end = TASK_LIMIT;
-    else
-        return false;
-    return true;
+            task->moved_ns = now_ns;
 }
 
 /* One round. `now_ns`: the clock as the last lane was given it; reading it once more would cost as
@@ -345,7 +223,7 @@ static int watch_lanes(const struct worker_task *task)
 
     for (size_t i = 0; i < task->count; i++) {
         const struct worker_lane *lane = &task->lanes[i];
-        struct epoll_event event = {.events = EPOLLIN};
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = lane->lane};
         int fd = lane->transport->wake_fd != NULL ? lane->transport->wake_fd(lane->lane) : -1;
 
         if (fd >= 0 && all < 0)
@@ -356,17 +234,29 @@ static int watch_lanes(const struct worker_task *task)
     return all;
 }
 
-/* Gives the core away until then, or until a lane has something to do. */
+/* As epoll_pwait2, which Linux has from 5.11 on: ppoll on an epoll descriptor costs more. */
+static int wait_events(int fd, struct epoll_event *events, int most, const struct timespec *left)
+{
+    struct pollfd lanes = {.fd = fd, .events = POLLIN};
+    int count = epoll_pwait2(fd, events, most, left, NULL);
+
+    if (count >= 0 || errno == EINTR)
+        return count;
+    return ppoll(&lanes, 1, left, NULL) > 0 ? epoll_wait(fd, events, most, 0) : 0;
+}
+
+/* Gives the core away until then, or until a lane has something to do, which is told so. */
 static void rest_until(int64_t wake_ns, int lanes_fd)
 {
-    struct pollfd lanes = {.fd = lanes_fd, .events = POLLIN};
+    struct epoll_event events[WOKEN_MAX];
     int64_t left_ns = wake_ns - clock_now();
     struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
 
     if (lanes_fd < 0)
         clock_sleep_until(wake_ns);
     else if (left_ns > 0)
-        (void)ppoll(&lanes, 1, &left, NULL);
+        for (int i = wait_events(lanes_fd, events, WOKEN_MAX, &left) - 1; i >= 0; i--)
+            ((struct lane *)events[i].data.ptr)->woken = true;
 }
 
 /* The same by the lane's own way, if it is alone and has one. */
@@ -395,22 +285,22 @@ static void run_task(struct worker *worker, struct worker_task *task)
     int64_t summed_ns = 0;
     int64_t now_ns;
 
-    worker->moved_ns = 0;
+    task->moved_ns = 0;
     for (size_t i = 0; i < task->count; i++)
         task->lanes[i].transport->start(task->lanes[i].lane, clock_now());
     task->awake_ns = clock_now();
     for (;;) {
         int64_t wake_ns = poll_lanes(worker, task, &now_ns);
 
-        if (now_ns >= task->interim_ns)
-            mark_interim(task, now_ns);
+        if (now_ns >= task->interval_due_ns)
+            mark_intervals(task, now_ns);
         if (now_ns - checked_ns >= check_ns(worker, wake_ns)) {
-            if (task_over(worker, task, now_ns))
+            if (drain_is_over(task, atomic_load(&worker->stop), now_ns))
                 break;
             checked_ns = now_ns;
         }
         if (now_ns - summed_ns >= PROGRESS_NS) {
-            sum_progress(worker, task, now_ns);
+            sum_progress(task, now_ns);
             summed_ns = now_ns;
         }
         if (worker->conf.sleeps) {
@@ -421,7 +311,7 @@ static void run_task(struct worker *worker, struct worker_task *task)
     if (lanes_fd >= 0)
         close(lanes_fd);
     close_lanes(task);
-    sum_progress(worker, task, clock_now());
+    sum_progress(task, clock_now());
 }
 
 static void visit_ports(struct worker *worker)
@@ -458,7 +348,7 @@ static void *work(void *context)
     uint64_t one = 1;
 
     if (worker->conf.sleeps)
-        cores_claim(CORES_IN_TIME);
+        reserve_cores(CORES_IN_TIME);
     pthread_mutex_lock(&worker->lock);
     while (await_task(worker)) {
         struct worker_task *task = worker->task;
@@ -503,7 +393,6 @@ int worker_start(struct worker **worker, const struct worker_conf *conf, struct 
     if (w == NULL)
         return err_set(err, -ENOMEM, "out of memory");
     w->conf = *conf;
-    w->random = conf->seed | 1;
     lock_init(&w->lock);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -534,7 +423,7 @@ void worker_end(struct worker *worker)
     free(worker);
 }
 
-int worker_adopt(struct worker *worker, const struct worker_port *ports, size_t count)
+int worker_set_ports(struct worker *worker, const struct worker_port *ports, size_t count)
 {
     struct worker_port *copy = NULL; /* giving ports back never fails */
 

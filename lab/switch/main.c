@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * switchbench-switch: a description in, a switch between devices, its truth out (doc/model.md).
+ * switchbench-switch: a description in, a switch between devices, reports of what it did out
+ * (doc/model.md).
  */
 #include "clock.h"
+#include "command_reader.h"
 #include "cpu_placement.h"
 #include "describe.h"
 #include "eal.h"
-#include "intake.h"
 #include "log.h"
-#include "panel.h"
-#include "truth.h"
+#include "port_array.h"
+#include "switch_report.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -48,10 +49,10 @@ static void note_signal(int number)
 
 struct program {
     bool check;
-    struct intake intake;
+    struct command_reader command_reader;
     struct description description;
-    struct panel panel;
-    struct truth truth;
+    struct port_array port_array;
+    struct switch_report report;
     struct lines lines;
     unsigned reports; /* asked for and not begun */
 };
@@ -96,7 +97,7 @@ static int read_description(struct program *program, struct err *err)
 {
     const char *yaml;
     size_t size;
-    int rc = intake_description(&program->intake, &yaml, &size, err);
+    int rc = command_reader_description(&program->command_reader, &yaml, &size, err);
 
     return rc == 0 ? describe_read(&program->description, yaml, size, err) : rc;
 }
@@ -124,27 +125,27 @@ static int set_up(struct program *program, struct err *err)
     if (rc == 0)
         rc = eal_start(program->description.text->name, err);
     if (rc == 0)
-        rc = panel_open(&program->panel, &program->description, err);
+        rc = port_array_open(&program->port_array, &program->description, err);
     if (rc < 0)
         return rc;
     prctl(PR_SET_TIMERSLACK, 1);
-    cores_claim(!program->description.text->poll);
-    truth_open(&program->truth, &program->panel, &program->description);
-    truth_ready(&program->truth, &program->lines);
+    reserve_cores(!program->description.text->poll);
+    switch_report_open(&program->report, &program->port_array, &program->description);
+    switch_report_ready(&program->report, &program->lines);
     return 0;
 }
 
 /* --- while it runs --- */
 
-static void obey(struct program *program, const char *line)
+static void run_command(struct program *program, const char *line)
 {
     if (strcmp(line, "report") == 0) {
         program->reports++; /* one after the other, as fast as they are read */
     } else if (strcmp(line, "clear") == 0) {
-        model_clear(program->panel.model);
-        for (unsigned i = 0; i < program->panel.count; i++)
-            program->panel.ports[i].lost = 0;
-        program->truth.began_ns = clock_now();
+        model_clear(program->port_array.model);
+        for (unsigned i = 0; i < program->port_array.count; i++)
+            program->port_array.ports[i].lost = 0;
+        program->report.began_ns = clock_now();
     } else if (line[0] != '\0') {
         log_warning("'%.80s' is no command: report, clear", line);
     }
@@ -154,13 +155,13 @@ static void obey(struct program *program, const char *line)
 static bool keep_house(struct program *program)
 {
     char line[256];
-    bool open = intake_read(&program->intake);
+    bool open = command_reader_read(&program->command_reader);
 
-    while (intake_line(&program->intake, line, sizeof line))
-        obey(program, line);
-    panel_look(&program->panel);
-    if (truth_step(&program->truth, &program->lines) && program->reports > 0) {
-        truth_begin(&program->truth, "report");
+    while (command_reader_line(&program->command_reader, line, sizeof line))
+        run_command(program, line);
+    port_array_look(&program->port_array);
+    if (switch_report_step(&program->report, &program->lines) && program->reports > 0) {
+        switch_report_begin(&program->report, "report");
         program->reports--;
     }
     lines_flush(&program->lines);
@@ -169,7 +170,7 @@ static bool keep_house(struct program *program)
 
 static void rest(const struct program *program, int64_t now_ns)
 {
-    int64_t until = model_next(program->panel.model);
+    int64_t until = model_next(program->port_array.model);
 
     if (program->description.text->poll) {
         rte_pause();
@@ -193,7 +194,7 @@ static const char *run(struct program *program)
                 return "end-of-input";
             house_ns = now_ns + HOUSEKEEPING_NS;
         }
-        if (panel_turn(&program->panel, now_ns) == 0)
+        if (port_array_turn(&program->port_array, now_ns) == 0)
             rest(program, now_ns);
     }
     return "signal";
@@ -204,15 +205,15 @@ static bool finish(struct program *program, const char *reason)
 {
     int64_t until_ns = clock_now() + LAST_WORDS_NS;
 
-    while (!truth_step(&program->truth, &program->lines) && !program->lines.broken &&
+    while (!switch_report_step(&program->report, &program->lines) && !program->lines.broken &&
            clock_now() < until_ns)
         lines_flush(&program->lines);
-    truth_close(&program->truth);
-    truth_begin(&program->truth, reason);
-    while (!truth_step(&program->truth, &program->lines) && !program->lines.broken &&
+    switch_report_close(&program->report);
+    switch_report_begin(&program->report, reason);
+    while (!switch_report_step(&program->report, &program->lines) && !program->lines.broken &&
            clock_now() < until_ns)
         lines_flush(&program->lines);
-    truth_close(&program->truth);
+    switch_report_close(&program->report);
     return lines_close(&program->lines, until_ns);
 }
 
@@ -224,7 +225,7 @@ int main(int argc, char **argv)
     int rc = parse_options(argc, argv, &program, &err);
 
     catch_signals();
-    intake_open(&program.intake, STDIN_FILENO);
+    command_reader_open(&program.command_reader, STDIN_FILENO);
     lines_open(&program.lines, STDOUT_FILENO);
     if (rc == 0)
         rc = read_description(&program, &err);
@@ -232,7 +233,7 @@ int main(int argc, char **argv)
         rc = set_up(&program, &err);
         if (rc == 0) {
             status = finish(&program, run(&program)) ? 0 : 3;
-            panel_close(&program.panel);
+            port_array_close(&program.port_array);
         }
     }
     if (rc < 0) {
@@ -240,6 +241,6 @@ int main(int argc, char **argv)
         status = rc == -EINVAL ? 2 : 3;
     }
     describe_free(&program.description);
-    intake_close(&program.intake);
+    command_reader_close(&program.command_reader);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "event_loop.h"
 #include "node.h"
+#include "registry.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -52,7 +53,7 @@ static void open_node(struct node *node)
     if (pipe(pipe_fds) < 0)
         fail("no pipe");
     node->input_fd = pipe_fds[0];
-    if (input_open(&node->input, node->input_fd, false, &err) < 0 ||
+    if (input_open(&node->input, node->input_fd, false, transports, &err) < 0 ||
         records_open(&node->records, open("/dev/null", O_WRONLY), "bench", &err) < 0)
         fail(err.text);
 }
@@ -103,7 +104,7 @@ int main(int argc, char **argv)
     open_node(&node);
     join(&node, inet_addr(argv[4]), count);
     pass(&node, 1, took_ns);
-    node_claim(&node, true); /* as in a trial, which comes after a first barrier */
+    set_thread_priority(&node, true); /* as in a trial, which comes after a first barrier */
     pass(&node, barriers, took_ns);
     pass(&node, barriers, took_ns);
     for (size_t i = 0; i < barriers; i++)

@@ -115,7 +115,8 @@ int main(int argc, char **argv)
     printf("%u nodes, %.0f to %.0f us a hop, theory %u hops = %.0f us; state %zu bytes a node "
            "(neighbours for %u rounds)\n",
            nodes, (double)HOP_NS / 1e3, (double)(HOP_NS + JITTER_NS) / 1e3, rounds_of(nodes),
-           rounds_of(nodes) * (double)HOP_NS / 1e3, sizeof(struct group), NEIGHBOURS_ROUNDS_MAX);
+           rounds_of(nodes) * (double)HOP_NS / 1e3, sizeof(struct membership),
+           NEIGHBOURS_ROUNDS_MAX);
     for (size_t i = 0; i < sizeof rungs / sizeof rungs[0]; i++)
         measure(&rungs[i], nodes, barriers);
     return 0;

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "common.h"
 #include "cpu_placement.h"
+#include "dpdk_options.h"
 #include "transport.h"
 #include "worker.h"
 
@@ -79,17 +80,16 @@ static void open_ports(struct way *way)
 
 static void set_phase(struct phase *phase)
 {
+    static const struct dpdk_options options = {
+        .header = HEADER_IPV4_UDP, .ttl = 64, .udp_sources = 1, .burst = BURST, .catch_up = BURST};
+
     *phase = (struct phase){
         .tag = 1,
         .traffic = TRAFFIC_STREAM,
         .sizes = {64},
         .size_count = 1,
         .load = {.unlimited = true},
-        .dpdk = {.header = HEADER_IPV4_UDP,
-                 .ttl = 64,
-                 .udp_sources = 1,
-                 .burst = BURST,
-                 .catch_up = BURST},
+        .options = &options,
     };
 }
 

@@ -31,17 +31,18 @@ void bed_open(struct bed *bed)
 {
     struct err err = {""};
 
+    bed->options = (struct dpdk_options){.header = HEADER_IPV4_UDP,
+                                         .ttl = 64,
+                                         .udp_sources = 1,
+                                         .burst = BED_BURST,
+                                         .catch_up = BED_BURST};
     bed->phase = (struct phase){
         .tag = BED_TAG,
         .traffic = TRAFFIC_STREAM,
         .sizes = {BED_SIZE},
         .size_count = 1,
         .load = {.unlimited = true},
-        .dpdk = {.header = HEADER_IPV4_UDP,
-                 .ttl = 64,
-                 .udp_sources = 1,
-                 .burst = BED_BURST,
-                 .catch_up = BED_BURST},
+        .options = &bed->options,
     };
     if (bed->conf.ipv4 == NULL)
         bed->conf.ipv4 = "198.18.0.1/16";

@@ -6,6 +6,7 @@
 #ifndef BENCH_DPDK_BED_H
 #define BENCH_DPDK_BED_H
 
+#include "dpdk_options.h"
 #include "transport.h"
 
 #define BED_BURST 64
@@ -25,6 +26,7 @@ struct bed {
     uint32_t receive_count; /* from those ranks */
     bool forwards;          /* the flow that it sends is the one that it receives */
     struct phase phase;
+    struct dpdk_options options; /* of the phase */
     struct transport_port *port;
     struct lane *lane;
     struct lane_flow *sends;

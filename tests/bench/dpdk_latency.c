@@ -71,7 +71,7 @@ static void prepare(struct bed beds[2])
         struct phase *phase = &beds[i].phase;
 
         phase->load = (struct load){.rate_fps = RATE_FPS};
-        phase->dpdk.catch_up = 1;
+        beds[i].options.catch_up = 1;
         phase->latency = (struct latency_options){.probe_fps = PROBES_FPS, .stamps = true};
         beds[i].partner = (struct blob){.size = 0};
         transport_dpdk.address(beds[1 - i].port, &beds[i].partner);

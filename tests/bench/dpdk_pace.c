@@ -203,7 +203,7 @@ static void measure(struct run *run)
 
     bed_open(&bed);
     bed.phase.load = (struct load){.rate_fps = run->fps};
-    bed.phase.dpdk.catch_up = CATCH_UP;
+    bed.options.catch_up = CATCH_UP;
     bed_prepare(&bed);
     if (rte_eth_dev_get_port_by_name(DEVICE, &port) != 0)
         bed_fail("no port");

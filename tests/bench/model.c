@@ -10,7 +10,7 @@
 #include "clock.h"
 #include "common.h"
 #include "dpdk_bed.h"
-#include "panel.h"
+#include "port_array.h"
 #include "signature.h"
 
 #include <rte_cycles.h>
@@ -166,7 +166,7 @@ static void describe(struct description *description, const struct setting *sett
     };
 }
 
-static void learn(struct panel *panel)
+static void learn(struct port_array *port_array)
 {
     for (unsigned i = 0; i < PORTS; i++) {
         struct rte_mbuf *frame = rte_pktmbuf_alloc(world.pool);
@@ -174,7 +174,7 @@ static void learn(struct panel *panel)
         fill(frame, i, (i + 1) % PORTS);
         (void)rte_ring_enqueue(world.in[i], frame);
         for (unsigned k = 0; k < 5; k++)
-            panel_turn(panel, clock_now());
+            port_array_turn(port_array, clock_now());
         take();
     }
 }
@@ -183,16 +183,16 @@ static void learn(struct panel *panel)
 static double measure(const struct setting *setting, double seconds, double ticks_per_ns)
 {
     struct description description;
-    struct panel panel;
+    struct port_array port_array;
     struct err err = {""};
     uint64_t ticks = 0, begun;
     int64_t end_ns;
 
     describe(&description, setting);
     if (!setting->bare) {
-        if (panel_open(&panel, &description, &err) != 0)
+        if (port_array_open(&port_array, &description, &err) != 0)
             bed_fail(err.text);
-        learn(&panel);
+        learn(&port_array);
     }
     for (unsigned i = 0; i < PORTS && setting->bare; i++)
         if (rte_eth_dev_start(world.port[i]) != 0)
@@ -205,14 +205,14 @@ static double measure(const struct setting *setting, double seconds, double tick
         if (setting->bare)
             bare_turn();
         else
-            panel_turn(&panel, clock_now());
+            port_array_turn(&port_array, clock_now());
         ticks += rte_rdtsc() - begun;
         take();
     }
     for (unsigned i = 0; i < PORTS && setting->bare; i++)
         (void)rte_eth_dev_stop(world.port[i]);
     if (!setting->bare)
-        panel_close(&panel);
+        port_array_close(&port_array);
     return (double)world.taken * ticks_per_ns * 1e3 / (double)ticks;
 }
 

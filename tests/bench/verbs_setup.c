@@ -5,13 +5,14 @@
  * (verbs_setup.py).
  *
  * A lane of SOURCE sends to PARTNERS ranks, all of which are one lane of SINK. Both are prepared
- * and settled as in a run for messages of BYTES, by offers that go from hand to hand; then each
+ * and settled as in a run for messages of BYTES, by infos that go from hand to hand; then each
  * pair carries a small message, which is verified. What counts is the time in the calls of the
  * sending lane, as nobody has partners of his own host in a run; that of both is printed beside it.
  */
 #include "clock.h"
 #include "common.h"
 #include "transport.h"
+#include "verbs_options.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -20,7 +21,6 @@
 #include <string.h>
 
 #define LIMIT_NS (60 * NS_PER_S)
-#define PIECES 2u /* offers of one end: the first, and one more if what was kept is of no use */
 #define REACH_S 5.0
 #define PROOF_BYTES 1024 /* one packet: all at once are no storm for an emulated switch */
 
@@ -49,7 +49,8 @@ struct side {
 struct bed {
     unsigned partners;
     struct phase phase;
-    struct letter *letters; /* by partner, writer and piece */
+    struct verbs_options options; /* of the phase */
+    struct letter *letters;       /* by partner and writer */
     struct courier courier;
     struct side sides[PLACES];
 };
@@ -60,13 +61,13 @@ static int refuse(const char *what, const struct err *err)
     return 1;
 }
 
-/* --- offers, from hand to hand --- */
+/* --- infos, from hand to hand --- */
 
 static struct letter *letter_of(const struct bed *bed, const struct courier_letter *letter)
 {
     size_t writer = letter->from_source ? 0 : 1;
 
-    return &bed->letters[((letter->dst - 1) * 2 + writer) * PIECES + letter->piece % PIECES];
+    return &bed->letters[(letter->dst - 1) * 2 + writer];
 }
 
 static int publish(void *context, const struct courier_letter *letter, const struct blob *blob)
@@ -121,7 +122,7 @@ static int make_flows(struct bed *bed)
                                                 .partner = partner,
                                                 .side = &side->counts[k]};
     }
-    bed->letters = calloc((size_t)bed->partners * 2 * PIECES, sizeof *bed->letters);
+    bed->letters = calloc((size_t)bed->partners * 2, sizeof *bed->letters);
     return bed->letters != NULL ? 0 : -ENOMEM;
 }
 
@@ -240,7 +241,7 @@ static int run(struct bed *bed)
         return 1;
     used = (before - available()) / bed->partners;
     printf("%u partners, messages of %u KiB, depth %u, variant %s\n", bed->partners,
-           bed->phase.sizes[0] / 1024, bed->phase.verbs.depth, source->lane->variant);
+           bed->phase.sizes[0] / 1024, bed->options.depth, source->lane->variant);
     printf("both ends: %.3g s\n", source->spent_s + sink->spent_s);
     printf("memory by queue pair: %.1f KiB at the source, %.1f KiB at the sink of ours; %.1f KiB "
            "for both ends with all that driver and kernel take\n",
@@ -263,15 +264,16 @@ int main(int argc, char *argv[])
                   .traffic = TRAFFIC_TRANSFER,
                   .size_count = 1,
                   .load = {.unlimited = true},
-                  .verbs = {.operation = VERBS_WRITE,
-                            .immediate = true,
-                            .depth = 128,
-                            .queue_pairs = 1,
-                            .inline_bytes = VERBS_AUTOMATIC,
-                            .gid_index = VERBS_AUTOMATIC,
-                            .retry = 6,
-                            .rnr_retry = 6,
-                            .timeout = 18}},
+                  .options = &bed.options},
+        .options = {.operation = VERBS_WRITE,
+                    .immediate = true,
+                    .depth = 128,
+                    .queue_pairs = 1,
+                    .inline_bytes = VERBS_AUTOMATIC,
+                    .gid_index = VERBS_AUTOMATIC,
+                    .retry = 6,
+                    .rnr_retry = 6,
+                    .timeout = 18},
         .courier = {.publish = publish, .fetch = fetch},
     };
     int status = 1;

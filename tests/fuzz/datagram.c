@@ -37,14 +37,14 @@ static void check_sent(const struct datagram *datagram)
     check(again.type == datagram->type && again.recipient == datagram->recipient);
 }
 
-static void group_sent(void *context, struct datagram *datagram, const uint8_t *sealing_key)
+static void membership_sent(void *context, struct datagram *datagram, const uint8_t *sealing_key)
 {
     (void)context;
     (void)sealing_key;
     check_sent(datagram);
 }
 
-static void mailbox_sent(void *context, struct datagram *datagram)
+static void blob_store_sent(void *context, struct datagram *datagram)
 {
     (void)context;
     check_sent(datagram);
@@ -60,8 +60,8 @@ static void check_canonical(const struct datagram *datagram, const uint8_t *byte
 }
 
 struct target {
-    struct group group;
-    struct mailbox mailbox;
+    struct membership membership;
+    struct blob_store blob_store;
 };
 
 static void take(struct target *target, const uint8_t *bytes, size_t size, int64_t now_ns)
@@ -74,42 +74,42 @@ static void take(struct target *target, const uint8_t *bytes, size_t size, int64
     check_canonical(&datagram, bytes, size);
     if (datagram.sender >= NODES || datagram.sender == SELF || datagram.recipient != SELF)
         return;
-    group_receive(&target->group, &datagram, now_ns);
+    membership_receive(&target->membership, &datagram, now_ns);
     if (datagram.type == DATAGRAM_FETCH || datagram.type == DATAGRAM_BLOB)
-        mailbox_receive(&target->mailbox, &datagram, now_ns);
-    if (datagram.type == DATAGRAM_BLOB &&
-        mailbox_fetch(&target->mailbox, datagram.sender, datagram.blob.id, &blob, now_ns) == 0)
+        blob_store_receive(&target->blob_store, &datagram, now_ns);
+    if (datagram.type == DATAGRAM_BLOB && blob_store_fetch(&target->blob_store, datagram.sender,
+                                                           datagram.blob.id, &blob, now_ns) == 0)
         check(blob.size <= sizeof(blob.bytes));
 }
 
-static void enter_next(struct group *group, int64_t now_ns)
+static void enter_next(struct membership *membership, int64_t now_ns)
 {
     const struct barrier_values mine = {.states = 1};
 
-    if (group_state(group) == BARRIER_PASSED)
-        group_enter(group, &mine, now_ns);
+    if (membership_state(membership) == BARRIER_PASSED)
+        membership_enter(membership, &mine, now_ns);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static struct target target;
-    const struct group_outlet outlet = {group_sent, NULL};
-    const struct datagram_outlet mail_outlet = {mailbox_sent, NULL};
-    const struct group_conf conf = {.self = SELF,
-                                    .count = NODES,
-                                    .run_id = "fuzz",
-                                    .key = {1},
-                                    .nonce = {1},
-                                    .timeout_ns = NS_PER_S};
+    const struct membership_outlet outlet = {membership_sent, NULL};
+    const struct datagram_outlet mail_outlet = {blob_store_sent, NULL};
+    const struct membership_conf conf = {.self = SELF,
+                                         .count = NODES,
+                                         .run_id = "fuzz",
+                                         .key = {1},
+                                         .nonce = {1},
+                                         .timeout_ns = NS_PER_S};
     const struct barrier_values mine = {.states = 1};
     int64_t now_ns = 1;
 
-    group_init(&target.group, &conf, &outlet);
-    if (mailbox_init(&target.mailbox, &mail_outlet) < 0)
+    membership_init(&target.membership, &conf, &outlet);
+    if (blob_store_init(&target.blob_store, &mail_outlet) < 0)
         return 0;
-    mailbox_publish(&target.mailbox, 0, &(struct blob){.size = 3});
-    group_start(&target.group, now_ns);
-    group_enter(&target.group, &mine, now_ns);
+    blob_store_publish(&target.blob_store, 0, &(struct blob){.size = 3});
+    membership_start(&target.membership, now_ns);
+    membership_enter(&target.membership, &mine, now_ns);
     while (size >= 3) {
         size_t length = (size_t)bytes[1] << 8 | bytes[2];
 
@@ -118,12 +118,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         size -= 3;
         length = length < size ? length : size;
         take(&target, bytes, length, now_ns);
-        group_tick(&target.group, now_ns);
-        mailbox_tick(&target.mailbox, now_ns);
-        enter_next(&target.group, now_ns);
+        membership_tick(&target.membership, now_ns);
+        blob_store_tick(&target.blob_store, now_ns);
+        enter_next(&target.membership, now_ns);
         bytes += length;
         size -= length;
     }
-    mailbox_free(&target.mailbox);
+    blob_store_free(&target.blob_store);
     return 0;
 }

@@ -7,7 +7,6 @@
  * runs the same entry point on seeded inputs with any compiler.
  */
 #include "tcp/handshake.h"
-#include "tcp/payload.h"
 #include "tcp/stream.h"
 
 #include <stdlib.h>

@@ -23,6 +23,7 @@ VARIES = "…"
 PLACELESS = {"config": {"ValueError"}, "lab": {"TopologyError", "ValueError"}}
 
 _ERR_SET = re.compile(r'\berr_set\(\s*[^;]*?((?:"(?:[^"\\]|\\.)*"\s*(?:PRI\w+\s*)?)+)')
+_RULE = re.compile(r'((?:"(?:[^"\\]|\\.)*"\s*)+),\s*([^{}";]+?)\s*\}')
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"|(PRI\w+)')
 _CONVERSION = re.compile(r"%(?:%|[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh|h|ll|l|z|j|t)?[a-zA-Z])")
 
@@ -91,11 +92,20 @@ def _c() -> Iterator[Message]:
     for folder in C_FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.c")):
             source = path.read_text()
-            for found in _ERR_SET.finditer(source):
-                text = squeezed(_c_text(found[1]))
-                if re.search(r"\w{2}", text):
-                    line = source.count("\n", 0, found.start()) + 1
-                    yield Message(text, str(path.relative_to(ROOT)), line)
+            said = [(found.start(), _c_text(found[1])) for found in _ERR_SET.finditer(source)]
+            rules = list(_c_rules(source)) if "struct rule" in source else []
+            for start, text in said + rules:
+                if re.search(r"\w{2}", squeezed(text)):
+                    line = source.count("\n", 0, start) + 1
+                    yield Message(squeezed(text), str(path.relative_to(ROOT)), line)
+
+
+def _c_rules(source: str) -> Iterator[tuple[int, str]]:
+    """The sentences of tables of rules, and where each begins (engine/document)."""
+    for found in _RULE.finditer(source):
+        value = "" if found[2] == "NONE" else f", not {VARIES}"
+        text = "".join(literal for literal, _ in _LITERAL.findall(found[1]))
+        yield found.start(), f"trial {VARIES}: {text}{value}"
 
 
 def _c_text(literals: str) -> str:

@@ -230,6 +230,51 @@ def test_the_arrows_themselves(folder: str, sign: str, name: str, allowed: bool)
     assert (forbidden(Path(folder) / "any.c", sign, name) is None) == allowed
 
 
+CORE = tuple(
+    f"engine/{name}"
+    for name in ("document", "node", "phase", "report", "runtime", "trial", "worker")
+)
+COMPARISON = re.compile(r"\bstrn?(?:case)?cmp\s*\(([^;]*)")
+TRANSPORT_WORD = re.compile(
+    r'transport\w*\)?->name|"(?:dpdk|tcp|udp|verbs|frame|message)"|transports\[[^]]*\](?!->)'
+)
+
+
+def compares_transport(code: str) -> list[str]:
+    """The comparisons of strings in this C text that ask for a transport or its unit."""
+    return [
+        found.group(0)
+        for found in COMPARISON.finditer(code)
+        if TRANSPORT_WORD.search(found.group(1))
+    ]
+
+
+def test_the_core_compares_no_name_of_a_transport() -> None:
+    """It asks for capabilities instead (struct transport)."""
+    found = {
+        str(path): compares_transport((ROOT / path).read_text())
+        for path in c_sources()
+        if str(path.parent) in CORE
+    }
+    assert len(found) > 50
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('if (strcmp(transport->name, "fast") == 0)', True),
+        ('strcmp(run->trial->transport->name,\n    "verbs") == 0;', True),
+        ('return strncasecmp(unit, "frame", 5) == 0;', True),
+        ("strcmp(doc->transports[i], wanted) == 0", True),
+        ("strcmp(conf->network, part->doc->network) != 0", False),
+        ('strcmp(pattern->name, "ring") == 0; x = transport->name;', False),
+    ],
+)
+def test_a_planted_comparison_is_found(code: str, found: bool) -> None:
+    assert bool(compares_transport(code)) == found
+
+
 def symbols(archive: Path, which: str) -> set[str]:
     """Names in a static library's table, of nm's `--defined-only` or `--undefined-only`."""
     command = ["nm", which, "--extern-only", "--format=just-symbols", str(archive)]

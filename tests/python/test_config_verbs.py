@@ -234,10 +234,9 @@ def test_understood_gives_the_same_run(options: str, tmp_path: Path) -> None:
 
 
 def test_names_are_the_nodes() -> None:
-    """The options' names are the keys of the node's `verbs` mapping (document/documents.c)."""
-    source = (PROJECT / "engine" / "document" / "documents.c").read_text()
-    fields = source.partition("verbs_fields[] = {")[2].partition("CYAML_FIELD_END")[0]
-    assert re.findall(r'CYAML_FIELD_\w+\("(\w+)"', fields) == list(VerbsOptions.model_fields)
+    """The keys of the node's `verbs` mapping (verbs/verbs_options.c)."""
+    source = (PROJECT / "verbs" / "verbs_options.c").read_text()
+    assert re.findall(r'MEMBER\(OPTION_\w+, "(\w+)"', source) == list(VerbsOptions.model_fields)
 
 
 # --- ports ---------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 #include "battery.h"
 
 #include "clock.h"
-#include "schedule_executor.h"
+#include "executor_setup.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#define SOURCES_MAX 3 /* of a flow, as transports are tuned: streams of frames in order */
 #define SETTLE_NS (10 * NS_PER_S)
 #define SILENCE_NS (300 * NS_PER_MS)
 #define LIMIT_NS (20 * NS_PER_S)
@@ -76,14 +77,27 @@ static int fetch(void *context, const struct courier_letter *letter, struct blob
 struct stage {
     struct battery_run *run;
     struct lane *lanes[BATTERY_PORTS];
-    struct stepper *steppers[BATTERY_PORTS];
+    struct schedule_executor *executors[BATTERY_PORTS];
     struct lane_flow sends[BATTERY_PORTS][BATTERY_FLOWS];
     struct lane_flow receives[BATTERY_PORTS][BATTERY_FLOWS];
     atomic_bool done;
 };
 
+void *battery_options(struct phase *phase)
+{
+    return (void *)(uintptr_t)phase->options;
+}
+
+static void tune_waiting(struct battery_run *run)
+{
+    if (subject->tune_waiting != NULL)
+        subject->tune_waiting(&run->phase);
+}
+
 void battery_begin(struct battery_run *run)
 {
+    struct err err = {""};
+
     memset(run, 0, sizeof *run);
     run->duration_ns = 300 * NS_PER_MS;
     run->phase = (struct phase){
@@ -93,19 +107,9 @@ void battery_begin(struct battery_run *run)
         .sizes = {256},
         .size_count = 1,
         .load = {.rate_bps = 8e6},
-        .dpdk = {.ttl = 64, .udp_sources = 1, .burst = 32, .catch_up = 64},
-        .tcp = {.streams = 1, .nodelay = true},
-        .udp = {.burst = 32, .catch_up = 64},
-        .verbs = {.immediate = true,
-                  .depth = 128,
-                  .queue_pairs = 1,
-                  .inline_bytes = VERBS_AUTOMATIC,
-                  .gid_index = VERBS_AUTOMATIC,
-                  .retry = 6,
-                  .rnr_retry = 6,
-                  .timeout = 14,
-                  .reuse = 64},
+        .options = run->options,
     };
+    assert_int_equal(option_table_fill(subject->transport->options, NULL, run->options, &err), 0);
     run->courier = (struct courier){run, publish, fetch};
     if (subject->tune != NULL)
         subject->tune(&run->phase);
@@ -154,9 +158,9 @@ static struct lane_request request_of(struct stage *stage, uint32_t rank)
     return request;
 }
 
-static void make_stepper(struct stage *stage, struct lane_request *request)
+static void make_executor(struct stage *stage, struct lane_request *request)
 {
-    struct stepper_conf conf = {
+    struct executor_conf conf = {
         .phase = request->phase,
         .plan = stage->run->plan,
         .rank = request->rank,
@@ -168,9 +172,9 @@ static void make_stepper(struct stage *stage, struct lane_request *request)
     };
     struct err err = {""};
 
-    if (stepper_make(&stage->steppers[request->rank], &conf, &err) != 0)
-        fail_msg("stepper: %s", err.text);
-    request->stepper = stage->steppers[request->rank];
+    if (executor_make(&stage->executors[request->rank], &conf, &err) != 0)
+        fail_msg("executor: %s", err.text);
+    request->executor = stage->executors[request->rank];
 }
 
 static void prepare(struct stage *stage, struct battery_run *run)
@@ -182,7 +186,7 @@ static void prepare(struct stage *stage, struct battery_run *run)
         struct err err = {""};
 
         if (run->plan != NULL)
-            make_stepper(stage, &request);
+            make_executor(stage, &request);
         if (subject->transport->prepare(&stage->lanes[rank], &request, &err) != 0)
             fail_msg("prepare: %s", err.text);
     }
@@ -233,7 +237,8 @@ static bool all_over(const struct stage *stage, int64_t now_ns)
         last_ns = lane->arrived_ns > last_ns ? lane->arrived_ns : last_ns;
         last_ns = lane->stopped_ns > last_ns ? lane->stopped_ns : last_ns;
     }
-    return sent && (received || (!subject->transport->knows_end && now_ns - last_ns > SILENCE_NS));
+    return sent && (received || (!transport_can(subject->transport, TRANSPORT_KNOWS_END) &&
+                                 now_ns - last_ns > SILENCE_NS));
 }
 
 /* As the engine's workers are: what one core sends the kernel passes on in order, what two send may
@@ -274,7 +279,8 @@ static void *work(void *context)
         for (uint32_t rank = 0; rank < subject->ports; rank++) {
             int64_t next_ns;
 
-            stage->run->woken[rank] += is_woken(stage->lanes[rank]);
+            stage->lanes[rank]->woken = is_woken(stage->lanes[rank]);
+            stage->run->woken[rank] += stage->lanes[rank]->woken;
             next_ns = subject->transport->poll(stage->lanes[rank], clock_now());
 
             if (subject->transport->account != NULL)
@@ -317,7 +323,7 @@ static void finish(struct stage *stage)
         if (stage->run->look != NULL)
             stage->run->look(stage->run, rank, lane);
         subject->transport->finish(lane);
-        stepper_free(stage->steppers[rank]);
+        executor_free(stage->executors[rank]);
     }
 }
 
@@ -343,7 +349,7 @@ void battery_play(struct battery_run *run)
 
 static bool counts_frames(void)
 {
-    return strcmp(subject->transport->size_unit, "frame") == 0;
+    return transport_can(subject->transport, TRANSPORT_FRAMES);
 }
 
 void battery_whole(const struct battery_run *run, uint64_t least)
@@ -518,9 +524,7 @@ static void begin_pingpong(struct battery_run *run)
 {
     battery_begin(run);
     run->phase.traffic = TRAFFIC_PINGPONG;
-    run->phase.tcp.streams = 1; /* what goes there and back can't be tuned otherwise */
-    run->phase.tcp.zero_copy = false;
-    run->phase.verbs.queue_pairs = 1;
+    tune_waiting(run);
 }
 
 static void case_pingpong(void **state)
@@ -661,7 +665,7 @@ static void case_latency(void **state)
         assert_true(latency[i][LATENCY_ONE_WAY].histogram.count <=
                     run.flows[i].destination.live.frames);
         assert_true(latency[i][LATENCY_IPDV].histogram.count >=
-                    latency[i][LATENCY_ONE_WAY].histogram.count - 1 - run.phase.dpdk.udp_sources);
+                    latency[i][LATENCY_ONE_WAY].histogram.count - 1 - SOURCES_MAX);
     }
     for (size_t i = 0; i < subject->ports; i++)
         assert_true(run.counts[i].probes_sent == 0 || run.counts[i].probes_received > 0);
@@ -750,7 +754,7 @@ static void case_chain(void **state)
 
 static void look_at_execution(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
-    const struct execution *execution = &lane->request.stepper->execution;
+    const struct execution *execution = &lane->request.executor->execution;
 
     assert_true(rank < subject->ports);
     assert_int_equal(execution->repetitions, REPETITIONS);
@@ -792,9 +796,7 @@ static void case_schedule(void **state)
         struct battery_run run;
 
         battery_begin(&run);
-        run.phase.tcp.streams = 1;
-        run.phase.tcp.zero_copy = false;
-        run.phase.verbs.queue_pairs = 1;
+        tune_waiting(&run);
         run.phase.schedule = (struct schedule_options){
             .count = REPETITIONS, .batch = BATCH, .warmup = 1, .compute = !counts_frames()};
         run.look = look_at_execution;
@@ -952,12 +954,12 @@ static int run_cases(void)
         CASE(case_sizes);
         CASE(case_transfer);
         CASE(case_probe);
-        if (subject->transport->pingpong && !subject->one_way) {
+        if (transport_can(subject->transport, TRANSPORT_PINGPONG) && !subject->one_way) {
             CASE(case_pingpong);
             CASE(case_pingpong_drawn);
             CASE(case_pingpong_random);
         }
-        if (subject->transport->schedules && !subject->no_steps)
+        if (transport_can(subject->transport, TRANSPORT_SCHEDULES) && !subject->no_steps)
             CASE(case_schedule);
         CASE(case_phases_apart);
         if (counts_frames()) {

@@ -34,6 +34,8 @@ struct battery_subject {
     /* Sets what a phase of this transport needs beyond the battery's defaults (one size of 256,
      * 8 Mbit/s a port, 300 ms); NULL: nothing. */
     void (*tune)(struct phase *phase);
+    /* Changes what messages that wait for each other can't have; NULL: nothing. */
+    void (*tune_waiting)(struct phase *phase);
     uint32_t sizes[BATTERY_SIZES]; /* tried one by one, then all in one stream; 0 ends */
     uint32_t back_most; /* bytes of messages there and back at most; 0: as large as all */
     bool one_way;       /* as it is tuned it carries none there and back */
@@ -62,6 +64,7 @@ struct battery_flow {
 };
 struct battery_run {
     struct phase phase; /* times are set by battery_play, by `duration_ns` */
+    max_align_t options[OPTION_BYTES_MAX / sizeof(max_align_t)]; /* of `phase` */
     int64_t duration_ns;
     struct battery_flow flows[BATTERY_FLOWS];
     size_t flow_count;
@@ -75,6 +78,8 @@ struct battery_run {
     void (*look)(struct battery_run *run, uint32_t rank, struct lane *lane);
 };
 
+/* The options of a run's phase, the transport's own, to be changed. */
+void *battery_options(struct phase *phase);
 /* The defaults, tuned. */
 void battery_begin(struct battery_run *run);
 void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum pattern_role role);

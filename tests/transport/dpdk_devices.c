@@ -6,8 +6,8 @@
  */
 #include "battery.h"
 
+#include "arp_nd_responder.h"
 #include "frame.h"
-#include "guest.h"
 #include "ring_ports.h"
 
 #include <rte_cycles.h>
@@ -31,6 +31,11 @@
 extern const struct transport transport_dpdk;
 
 #define PORTS 2
+
+static struct dpdk_options *options_of(struct phase *phase)
+{
+    return battery_options(phase);
+}
 
 static enum header_kind header;
 static struct ring_ports rings;
@@ -97,8 +102,9 @@ static const char *make_delay(struct port_conf *confs)
 
 static void tune(struct phase *phase)
 {
-    phase->dpdk.header = header;
-    phase->dpdk.udp_sources = header == HEADER_L2 ? 1 : 2;
+    options_of(phase)->header = header;
+    options_of(phase)->catch_up = 64;
+    options_of(phase)->udp_sources = header == HEADER_L2 ? 1 : 2;
 }
 
 /* What port 0 sends comes back from port 1 in the same buffers, rewritten; it must find its own
@@ -149,15 +155,15 @@ static void inject(const struct injection *injection, uint16_t tag, uint16_t src
 /* Asks for port 1's IPv4 address. */
 static void inject_arp(const struct injection *injection)
 {
-    struct guest asker = {.mac = {2, 0, 0, 0, 0, 9},
-                          .kind = HEADER_IPV4_UDP,
-                          .has_ipv4 = true,
-                          .ipv4 = {198, 18, 0, 9},
-                          .gateway4 = {198, 18, 0, 2}};
+    struct arp_nd_responder asker = {.mac = {2, 0, 0, 0, 0, 9},
+                                     .kind = HEADER_IPV4_UDP,
+                                     .has_ipv4 = true,
+                                     .ipv4 = {198, 18, 0, 9},
+                                     .gateway4 = {198, 18, 0, 2}};
     struct rte_mbuf *buffer = rte_pktmbuf_alloc(injection->pool);
 
     assert_non_null(buffer);
-    (void)guest_question(&asker, (uint8_t *)rte_pktmbuf_append(buffer, 60));
+    (void)responder_request(&asker, (uint8_t *)rte_pktmbuf_append(buffer, 60));
     assert_int_equal(rte_ring_enqueue(rings.received[1], buffer), 0);
 }
 
@@ -200,7 +206,7 @@ static void judged(struct battery_run *run)
     struct injection injection = {.run = run};
     pthread_t thread;
 
-    frame_shape(&injection.shape, &run->phase.dpdk, run->phase.tag);
+    frame_shape(&injection.shape, dpdk_options(&run->phase), run->phase.tag);
     injection.pool = rte_pktmbuf_pool_create("inject", 127, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
     assert_non_null(injection.pool);
     run->phase.load = (struct load){.rate_fps = 20};
@@ -277,7 +283,8 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
     battery_begin(&run);
     judged(&run);
     battery_begin(&run);
-    run.phase.dpdk.udp_sources = 1; /* then there is one stream, which has a way of its own */
+    options_of(&run.phase)->udp_sources =
+        1; /* then there is one stream, which has a way of its own */
     judged(&run);
 }
 

@@ -4,6 +4,7 @@
  * of our own: a jump that no sender can make is refused, and what honest senders, networks and
  * receivers do is not.
  */
+#include "dpdk_options.h"
 #include "ring_ports.h"
 #include "signature.h"
 #include "transport.h"
@@ -79,6 +80,9 @@ static void lose(void)
 
 static int begin(void **state)
 {
+    static const struct dpdk_options options = {
+        .ttl = 64, .udp_sources = 1, .burst = 32, .catch_up = 8};
+
     (void)state;
     memset(&bed, 0, sizeof bed);
     bed.phase = (struct phase){
@@ -87,7 +91,7 @@ static int begin(void **state)
         .sizes = {SIZE},
         .size_count = 1,
         .load = {.rate_fps = LOAD_FPS},
-        .dpdk = {.ttl = 64, .udp_sources = 1, .burst = 32, .catch_up = 8},
+        .options = &options,
         .start_ns = START_NS,
         .stop_ns = 100 * NS_PER_S,
     };

@@ -38,6 +38,7 @@ static struct transport_port *port;
 
 struct chain {
     struct phase phase;
+    struct dpdk_options options;
     struct lane *lane;
     struct lane_flow send;
     struct lane_flow receive;
@@ -53,7 +54,7 @@ static struct frame_shape shape_of(const struct chain *chain)
 {
     struct frame_shape shape;
 
-    frame_shape(&shape, &chain->phase.dpdk, TAG);
+    frame_shape(&shape, &chain->options, TAG);
     return shape;
 }
 
@@ -72,17 +73,18 @@ static void begin(struct chain *chain, uint16_t burst, uint16_t sources)
     struct err err = {""};
 
     memset(chain, 0, sizeof *chain);
+    chain->options = (struct dpdk_options){.header = HEADER_IPV4_UDP,
+                                           .ttl = 64,
+                                           .udp_sources = sources,
+                                           .burst = burst,
+                                           .catch_up = burst};
     chain->phase = (struct phase){
         .tag = TAG,
         .traffic = TRAFFIC_STREAM,
         .sizes = {SIZE},
         .size_count = 1,
         .load = {.unlimited = true},
-        .dpdk = {.header = HEADER_IPV4_UDP,
-                 .ttl = 64,
-                 .udp_sources = sources,
-                 .burst = burst,
-                 .catch_up = burst},
+        .options = &chain->options,
         .start_ns = START_NS,
         .stop_ns = 2 * START_NS,
     };
@@ -114,7 +116,7 @@ static void feed(struct chain *chain, uint32_t count)
     struct frame_template template;
 
     for (uint32_t i = 0; i < count; i++) {
-        uint16_t source = (uint16_t)(i % chain->phase.dpdk.udp_sources);
+        uint16_t source = (uint16_t)(i % chain->options.udp_sources);
         struct rte_mbuf *buffer = rte_pktmbuf_alloc(pool);
         struct signature *signature;
         uint8_t *frame;

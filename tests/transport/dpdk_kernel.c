@@ -8,6 +8,7 @@
  */
 #include "battery.h"
 #include "clock.h"
+#include "dpdk_options.h"
 #include "netlab.h"
 #include "netns.h"
 
@@ -28,6 +29,11 @@
 extern const struct transport transport_dpdk;
 
 #define PORTS 3
+
+static struct dpdk_options *options_of(struct phase *phase)
+{
+    return battery_options(phase);
+}
 
 static const char *driver = "af_packet";
 static enum header_kind header;
@@ -339,12 +345,13 @@ static const char *make(struct port_conf *confs)
 
 static void tune(struct phase *phase)
 {
-    phase->dpdk.header = header;
-    phase->dpdk.vlan = vlan;
-    phase->dpdk.vlan_id = vlan ? 77 : 0;
-    phase->dpdk.pcp = vlan ? 5 : 0;
-    phase->dpdk.dscp = 10;
-    phase->dpdk.udp_sources = header == HEADER_L2 ? 1 : 3;
+    options_of(phase)->header = header;
+    options_of(phase)->catch_up = 64;
+    options_of(phase)->vlan = vlan;
+    options_of(phase)->vlan_id = vlan ? 77 : 0;
+    options_of(phase)->pcp = vlan ? 5 : 0;
+    options_of(phase)->dscp = 10;
+    options_of(phase)->udp_sources = header == HEADER_L2 ? 1 : 3;
 }
 
 static void too_small(struct phase *phase)
@@ -364,7 +371,7 @@ static void no_load(struct phase *phase)
 
 static void tagged(struct phase *phase)
 {
-    phase->dpdk.vlan = true;
+    options_of(phase)->vlan = true;
 }
 
 static const struct battery_refusal refusals[] = {

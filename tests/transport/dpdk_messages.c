@@ -37,6 +37,11 @@ extern const struct transport transport_dpdk;
 /* Every so many-th message frame of a direction. */
 enum { DROP = 41, DAMAGE = 53, DOUBLE = 37, DISPLACE = 7, DELAY = 101 };
 
+static struct dpdk_options *options_of(struct phase *phase)
+{
+    return battery_options(phase);
+}
+
 static enum header_kind header;
 static struct ring_ports rings;
 static atomic_bool wire_ends;
@@ -60,7 +65,8 @@ static const char *make(struct port_conf *confs)
 
 static void tune(struct phase *phase)
 {
-    phase->dpdk.header = header;
+    options_of(phase)->header = header;
+    options_of(phase)->catch_up = 64;
 }
 
 /* Not the guest's, and no end mark: those go through. */
@@ -180,12 +186,12 @@ static void mischief(struct transport_port **ports, const struct port_conf *conf
     battery_begin(&run);
     run.phase.traffic = TRAFFIC_PINGPONG;
     run.phase.sizes[0] = MESSAGE;
-    run.phase.pingpong.patience_ns = 20 * NS_PER_MS;
+    run.phase.pingpong.timeout_ns = 20 * NS_PER_MS;
     run.duration_ns = 2 * NS_PER_S;
     run.latency = latency;
     run.look = look_at_lost;
     for (unsigned i = 0; i < PORTS; i++)
-        frame_shape(&wires[i].shape, &run.phase.dpdk, run.phase.tag);
+        frame_shape(&wires[i].shape, dpdk_options(&run.phase), run.phase.tag);
     assert_int_equal(pthread_create(&thread, NULL, be_wire, NULL), 0);
     battery_add(&run, 0, 1, PATTERN_GENERATE);
     battery_play(&run);

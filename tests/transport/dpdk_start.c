@@ -64,6 +64,9 @@ static void prepare(struct pair *pair, uint32_t rank)
 /* Both are settled, as before a barrier, and the sender's worker is at its lane. */
 static void begin(struct pair *pair, enum traffic traffic, double fps)
 {
+    static const struct dpdk_options options = {
+        .header = HEADER_L2, .udp_sources = 1, .burst = 32, .catch_up = 8};
+
     memset(pair, 0, sizeof *pair);
     pair->phase = (struct phase){
         .tag = TAG,
@@ -72,7 +75,7 @@ static void begin(struct pair *pair, enum traffic traffic, double fps)
         .sizes = {SIZE},
         .size_count = 1,
         .load = {.rate_fps = fps},
-        .dpdk = {.header = HEADER_L2, .udp_sources = 1, .burst = 32, .catch_up = 8},
+        .options = &options,
         .start_ns = START_NS,
         .open_ns = START_NS,
         .close_ns = END_NS,

@@ -40,6 +40,11 @@ extern const struct transport transport_dpdk;
 enum { DROP = 61, DOUBLE = 37, DISPLACE = 11, DELAY = 211 };
 #define HOLD_NS (250 * NS_PER_MS) /* longer than a message is waited for */
 
+static struct dpdk_options *options_of(struct phase *phase)
+{
+    return battery_options(phase);
+}
+
 static struct ring_ports rings;
 
 /* What lies between the ports, and what it did to segments of messages, and to all of ours. */
@@ -95,7 +100,7 @@ static void deliver(struct rte_mbuf *frame)
 /* A frame is the sender's buffer: what is kept is a copy of it. */
 static void do_mischief(struct rte_mbuf *frame)
 {
-    bool segment = segment_of(signature_of(frame)) < SEGMENT_MEETING;
+    bool segment = segment_of(signature_of(frame)) < SEGMENT_BARRIER;
     uint64_t n = ++wire.frames;
 
     if (n % DROP == 0) {
@@ -126,7 +131,7 @@ static void carry(struct rte_mbuf *frame)
     const struct signature *signature = signature_of(frame);
 
     if (signature != NULL)
-        wire.segments += segment_of(signature) < SEGMENT_MEETING;
+        wire.segments += segment_of(signature) < SEGMENT_BARRIER;
     if (signature != NULL && wire.hurts)
         do_mischief(frame);
     else
@@ -165,11 +170,11 @@ static struct hurt {
 
 static void look_at_execution(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
-    const struct stepper *stepper = lane->request.stepper;
-    const struct execution *execution = &stepper->execution;
+    const struct schedule_executor *executor = lane->request.executor;
+    const struct execution *execution = &executor->execution;
 
     assert_true(rank < PORTS && run->plan != NULL);
-    assert_true(stepper->ended);
+    assert_true(executor->ended);
     assert_true(lane->received_all);
     if (!wire.hurts)
         assert_int_equal(execution->repetitions, REPETITIONS);
@@ -230,7 +235,7 @@ static void execute(const struct pattern_request *request, bool hurts)
     pthread_t thread;
 
     battery_begin(&run);
-    run.phase.pingpong.patience_ns = (hurts ? 50 : 1000) * NS_PER_MS;
+    run.phase.pingpong.timeout_ns = (hurts ? 50 : 1000) * NS_PER_MS;
     run.phase.schedule =
         (struct schedule_options){.count = REPETITIONS, .batch = BATCH, .warmup = 1};
     run.line_rate_bps = 10000000000;
@@ -238,7 +243,7 @@ static void execute(const struct pattern_request *request, bool hurts)
     battery_plan(&run, request);
     memset(&wire, 0, sizeof wire);
     wire.hurts = hurts;
-    frame_shape(&wire.shape, &run.phase.dpdk, run.phase.tag);
+    frame_shape(&wire.shape, dpdk_options(&run.phase), run.phase.tag);
     lost = timeouts = 0;
     assert_int_equal(pthread_create(&thread, NULL, be_wire, NULL), 0);
     battery_play(&run);
@@ -284,7 +289,8 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
 
 static void tune(struct phase *phase)
 {
-    phase->dpdk.header = HEADER_L2;
+    options_of(phase)->header = HEADER_L2;
+    options_of(phase)->catch_up = 64;
 }
 
 int main(void)

@@ -84,6 +84,23 @@ const char *netlab_make(size_t count, unsigned mtu)
     return "the kernel or iproute2 can't make namespaces with veth and a bridge";
 }
 
+const char *netlab_make_ports(struct port_conf *confs, size_t count, unsigned mtu)
+{
+    static char ports[NAMESPACES_MAX][32];
+    const char *reason = netlab_make(count, mtu);
+
+    for (size_t i = 0; reason == NULL && i < count; i++) {
+        snprintf(ports[i], sizeof ports[i], "node%zu:e0", i);
+        confs[i] = (struct port_conf){
+            .name = ports[i],
+            .network = "default",
+            .netns = names[i],
+            .iface = "eth0",
+        };
+    }
+    return reason;
+}
+
 void netlab_unmake(void)
 {
     for (size_t i = 0; i < made; i++)

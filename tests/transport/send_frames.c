@@ -6,6 +6,7 @@
  * rank 0 to rank 1, two UDP source ports. Prints how many frames it sent, and learning frames.
  */
 #include "clock.h"
+#include "dpdk_options.h"
 #include "transport.h"
 
 #include <inttypes.h>
@@ -30,6 +31,8 @@ static int fail(const struct err *err)
     return 1;
 }
 
+static struct dpdk_options options;
+
 static void fill_phase(struct phase *phase, int argc, char **argv)
 {
     uint16_t vlan = (uint16_t)atoi(argv[3]);
@@ -39,21 +42,22 @@ static void fill_phase(struct phase *phase, int argc, char **argv)
         .traffic = TRAFFIC_PROBE,
         .probes = (uint32_t)atoi(argv[4]),
         .load = {.rate_fps = 1000},
-        .dpdk = {.vlan = vlan != 0,
-                 .vlan_id = vlan,
-                 .pcp = 5,
-                 .dscp = 46,
-                 .ttl = 63,
-                 .burst = 8,
-                 .catch_up = 8,
-                 .udp_sources = 2},
+        .options = &options,
     };
+    options = (struct dpdk_options){.vlan = vlan != 0,
+                                    .vlan_id = vlan,
+                                    .pcp = 5,
+                                    .dscp = 46,
+                                    .ttl = 63,
+                                    .burst = 8,
+                                    .catch_up = 8,
+                                    .udp_sources = 2};
     if (strcmp(argv[2], "ipv4-udp") == 0)
-        phase->dpdk.header = HEADER_IPV4_UDP;
+        options.header = HEADER_IPV4_UDP;
     else if (strcmp(argv[2], "ipv6-udp") == 0)
-        phase->dpdk.header = HEADER_IPV6_UDP;
+        options.header = HEADER_IPV6_UDP;
     else
-        phase->dpdk.udp_sources = 1;
+        options.udp_sources = 1;
     for (int i = 5; i < argc && phase->size_count < TRANSPORT_SIZES_MAX; i++)
         phase->sizes[phase->size_count++] = (uint32_t)atoi(argv[i]);
 }

@@ -5,6 +5,7 @@
 #include "battery.h"
 #include "clock.h"
 #include "netlab.h"
+#include "tcp/tcp_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,30 +20,29 @@ extern const struct transport transport_tcp;
 
 #define PORTS 4
 
+static struct tcp_options *options_of(struct phase *phase)
+{
+    return battery_options(phase);
+}
+
 static bool streams;
 static bool zero_copy;
-static char names[PORTS][16];
 
 static const char *make(struct port_conf *confs)
 {
-    const char *reason = netlab_make(PORTS, 1500);
-
-    for (size_t i = 0; reason == NULL && i < PORTS; i++) {
-        snprintf(names[i], sizeof names[i], "node%zu:e0", i);
-        confs[i] = (struct port_conf){
-            .name = names[i],
-            .network = "default",
-            .netns = netlab_namespace(i),
-            .iface = "eth0",
-        };
-    }
-    return reason;
+    return netlab_make_ports(confs, PORTS, 1500);
 }
 
 static void tune(struct phase *phase)
 {
-    phase->tcp.streams = streams ? 3 : 1;
-    phase->tcp.zero_copy = zero_copy;
+    options_of(phase)->streams = streams ? 3 : 1;
+    options_of(phase)->zero_copy = zero_copy;
+}
+
+static void tune_waiting(struct phase *phase)
+{
+    options_of(phase)->streams = 1;
+    options_of(phase)->zero_copy = false;
 }
 
 static void no_size(struct phase *phase)
@@ -57,31 +57,31 @@ static void no_load(struct phase *phase)
 
 static void no_such_congestion_control(struct phase *phase)
 {
-    snprintf(phase->tcp.congestion, sizeof phase->tcp.congestion, "warp");
+    snprintf(options_of(phase)->congestion, sizeof options_of(phase)->congestion, "warp");
 }
 
 static void too_many_streams(struct phase *phase)
 {
-    phase->tcp.streams = 1000;
+    options_of(phase)->streams = 1000;
 }
 
 static void too_large_a_buffer(struct phase *phase)
 {
-    phase->tcp.send_buffer = UINT32_MAX;
+    options_of(phase)->send_buffer = UINT32_MAX;
 }
 
 static void streams_there_and_back(struct phase *phase)
 {
     phase->traffic = TRAFFIC_PINGPONG;
-    phase->tcp.streams = 2;
-    phase->tcp.zero_copy = false;
+    options_of(phase)->streams = 2;
+    options_of(phase)->zero_copy = false;
 }
 
 static void no_copy_there_and_back(struct phase *phase)
 {
     phase->traffic = TRAFFIC_PINGPONG;
-    phase->tcp.streams = 1;
-    phase->tcp.zero_copy = true;
+    options_of(phase)->streams = 1;
+    options_of(phase)->zero_copy = true;
 }
 
 static const struct battery_refusal refusals[] = {
@@ -125,6 +125,7 @@ int main(int argc, char **argv)
         .make = make,
         .unmake = netlab_unmake,
         .tune = tune,
+        .tune_waiting = tune_waiting,
         .sizes = {1, 16, 100, 1448, 8192},
         .refusals = refusals,
         .refusal_count = sizeof refusals / sizeof refusals[0],

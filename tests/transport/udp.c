@@ -4,6 +4,7 @@
  */
 #include "battery.h"
 #include "netlab.h"
+#include "udp/udp_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,29 +18,23 @@ extern const struct transport transport_udp;
 
 #define PORTS 4
 
+static struct udp_options *options_of(struct phase *phase)
+{
+    return battery_options(phase);
+}
+
 static bool offload;
 static bool jumbo;
-static char names[PORTS][16];
 
 static const char *make(struct port_conf *confs)
 {
-    const char *reason = netlab_make(PORTS, jumbo ? 9000 : 1500);
-
-    for (size_t i = 0; reason == NULL && i < PORTS; i++) {
-        snprintf(names[i], sizeof names[i], "node%zu:e0", i);
-        confs[i] = (struct port_conf){
-            .name = names[i],
-            .network = "default",
-            .netns = netlab_namespace(i),
-            .iface = "eth0",
-        };
-    }
-    return reason;
+    return netlab_make_ports(confs, PORTS, jumbo ? 9000 : 1500);
 }
 
 static void tune(struct phase *phase)
 {
-    phase->udp.offload = offload ? UDP_OFFLOAD_ON : UDP_OFFLOAD_AUTO;
+    options_of(phase)->offload = offload ? UDP_OFFLOAD_ON : UDP_OFFLOAD_AUTO;
+    options_of(phase)->catch_up = 64;
 }
 
 static void too_small(struct phase *phase)
@@ -59,12 +54,12 @@ static void no_load(struct phase *phase)
 
 static void no_burst(struct phase *phase)
 {
-    phase->udp.burst = 0;
+    options_of(phase)->burst = 0;
 }
 
 static void too_large_a_buffer(struct phase *phase)
 {
-    phase->udp.receive_buffer = UINT32_MAX;
+    options_of(phase)->receive_buffer = UINT32_MAX;
 }
 
 static void too_large_a_message(struct phase *phase)
@@ -96,8 +91,8 @@ static void overrun(struct transport_port **ports, const struct port_conf *confs
     battery_begin(&run);
     run.phase.sizes[0] = 1518;
     run.phase.load = (struct load){.unlimited = true};
-    run.phase.udp.receive_buffer = 20000;
-    run.phase.udp.burst = 128;
+    options_of(&run.phase)->receive_buffer = 20000;
+    options_of(&run.phase)->burst = 128;
     battery_add(&run, 0, 1, PATTERN_GENERATE);
     transport_udp.hardware(ports[1], &before);
     battery_play(&run);

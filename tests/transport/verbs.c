@@ -10,6 +10,8 @@
 #include "battery.h"
 
 #include "clock.h"
+#include "lane.h"
+#include "verbs_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +23,11 @@
 #include <cmocka.h>
 
 extern const struct transport transport_verbs;
+
+static struct verbs_options *options_of(struct phase *phase)
+{
+    return battery_options(phase);
+}
 
 static char names[BATTERY_PORTS][32];
 static char *devices[BATTERY_PORTS];
@@ -48,16 +55,21 @@ static const char *make(struct port_conf *confs)
 static void tune(struct phase *phase)
 {
     phase->load.rate_bps = 2e6;
-    phase->verbs.timeout = 18; /* 1 s: an emulated machine may be busy with others */
-    phase->verbs.service = wanted.service;
-    phase->verbs.operation = wanted.operation;
-    phase->verbs.connect = wanted.connect;
-    phase->verbs.completion = wanted.completion;
-    phase->verbs.immediate = wanted.immediate;
-    phase->verbs.queue_pairs = wanted.queue_pairs;
-    phase->verbs.depth = wanted.depth;
-    phase->verbs.reuse = wanted.reuse;
-    phase->verbs.inline_bytes = wanted.inline_bytes;
+    options_of(phase)->timeout = 18; /* 1 s: an emulated machine may be busy with others */
+    options_of(phase)->service = wanted.service;
+    options_of(phase)->operation = wanted.operation;
+    options_of(phase)->connect = wanted.connect;
+    options_of(phase)->completion = wanted.completion;
+    options_of(phase)->immediate = wanted.immediate;
+    options_of(phase)->queue_pairs = wanted.queue_pairs;
+    options_of(phase)->depth = wanted.depth;
+    options_of(phase)->reuse = wanted.reuse;
+    options_of(phase)->inline_bytes = wanted.inline_bytes;
+}
+
+static void tune_waiting(struct phase *phase)
+{
+    options_of(phase)->queue_pairs = 1;
 }
 
 /* --- refusals --- */
@@ -74,43 +86,43 @@ static void no_load(struct phase *phase)
 
 static void endless_retries(struct phase *phase)
 {
-    phase->verbs.retry = 7;
+    options_of(phase)->retry = 7;
 }
 
 static void too_large_an_mtu(struct phase *phase)
 {
-    phase->verbs.mtu = 4096;
+    options_of(phase)->mtu = 4096;
 }
 
 static void no_such_mtu(struct phase *phase)
 {
-    phase->verbs.mtu = 1500;
+    options_of(phase)->mtu = 1500;
 }
 
 static void no_such_gid(struct phase *phase)
 {
-    phase->verbs.gid_index = 200;
+    options_of(phase)->gid_index = 200;
 }
 
 static void uc_send(struct phase *phase)
 {
-    phase->verbs.service = VERBS_UC;
-    phase->verbs.operation = VERBS_SEND;
+    options_of(phase)->service = VERBS_UC;
+    options_of(phase)->operation = VERBS_SEND;
 }
 
 static void too_deep(struct phase *phase)
 {
-    phase->verbs.depth = 16385;
+    options_of(phase)->depth = 16385;
 }
 
 static void too_large_for_ud(struct phase *phase)
 {
-    phase->verbs = (struct verbs_options){.service = VERBS_UD,
-                                          .depth = 16,
-                                          .queue_pairs = 1,
-                                          .gid_index = VERBS_AUTOMATIC,
-                                          .inline_bytes = VERBS_AUTOMATIC,
-                                          .timeout = 14};
+    *options_of(phase) = (struct verbs_options){.service = VERBS_UD,
+                                                .depth = 16,
+                                                .queue_pairs = 1,
+                                                .gid_index = VERBS_AUTOMATIC,
+                                                .inline_bytes = VERBS_AUTOMATIC,
+                                                .timeout = 14};
     phase->sizes[0] = 5000;
 }
 
@@ -118,11 +130,11 @@ static void there_and_back(struct phase *phase, enum verbs_service service,
                            enum verbs_operation operation)
 {
     phase->traffic = TRAFFIC_PINGPONG;
-    phase->verbs.service = service;
-    phase->verbs.operation = operation;
-    phase->verbs.connect = VERBS_CONNECT_EXCHANGE;
-    phase->verbs.immediate = false;
-    phase->verbs.queue_pairs = 1;
+    options_of(phase)->service = service;
+    options_of(phase)->operation = operation;
+    options_of(phase)->connect = VERBS_CONNECT_EXCHANGE;
+    options_of(phase)->immediate = false;
+    options_of(phase)->queue_pairs = 1;
 }
 
 static void read_back(struct phase *phase)
@@ -133,7 +145,7 @@ static void read_back(struct phase *phase)
 static void several_pairs_back(struct phase *phase)
 {
     there_and_back(phase, VERBS_RC, VERBS_SEND);
-    phase->verbs.queue_pairs = 2;
+    options_of(phase)->queue_pairs = 2;
 }
 
 static void plain_back(struct phase *phase)
@@ -193,6 +205,53 @@ static void unlimited(struct transport_port **ports, const struct port_conf *con
     }
 }
 
+static bool forgets;
+static double reused_pairs;
+
+/* One end's port may keep none of its queue pairs; how many of the other's were kept. */
+static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *lane)
+{
+    struct measure all[32];
+    unsigned count;
+
+    (void)run;
+    if (rank == 1 && forgets)
+        ((struct verbs_lane *)lane)->keep_max = 0;
+    if (rank != 0)
+        return;
+    count = transport_verbs.measure(lane, &lane->request.sends[0], all, 32);
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(all[i].name, "reused_queue_pairs") == 0)
+            reused_pairs = all[i].value;
+}
+
+/* A kept end whose partner kept none is connected again; then both keep theirs. */
+static void one_side_forgets(void)
+{
+    bool keeps = wanted.service == VERBS_RC && wanted.reuse > 0;
+
+    for (unsigned turn = 0; turn < 4; turn++) {
+        struct battery_run run;
+
+        battery_begin(&run);
+        battery_add(&run, 0, 1, PATTERN_GENERATE);
+        battery_add(&run, 1, 0, PATTERN_GENERATE);
+        run.look = look_at_reuse;
+        forgets = turn < 2;
+        battery_play(&run);
+        if (keeps)
+            battery_whole(&run, 1);
+        if (turn > 0)
+            assert_int_equal((int)reused_pairs, keeps && turn == 3 ? wanted.queue_pairs : 0);
+    }
+}
+
+static void further(struct transport_port **ports, const struct port_conf *confs)
+{
+    unlimited(ports, confs);
+    one_side_forgets();
+}
+
 /* --- words --- */
 
 static void set_word(const char *word)
@@ -240,10 +299,11 @@ int main(int argc, char **argv)
         .what = "verbs",
         .make = make,
         .tune = tune,
+        .tune_waiting = tune_waiting,
         .sizes = {1, 16, 100, 1024, 8192},
         .refusals = refusals,
         .refusal_count = sizeof refusals / sizeof refusals[0],
-        .more = unlimited,
+        .more = further,
         .emulated = true,
     };
 

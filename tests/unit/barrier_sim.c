@@ -29,7 +29,7 @@ struct packet {
 
 struct node {
     struct sim *sim;
-    struct group group;
+    struct membership membership;
     bool running;
     bool dead;
     bool entered;      /* the barrier `passed` */
@@ -230,7 +230,7 @@ static void check_pass(struct sim *sim, struct node *node)
     else if (sim->entered[node->passed] != sim->conf.nodes)
         fail(sim, "node %u passed barrier %u when %u of %u had entered", index, node->passed,
              sim->entered[node->passed], sim->conf.nodes);
-    else if (!same_values(barrier_values(&node->group.barrier), &sim->truth[node->passed]))
+    else if (!same_values(barrier_values(&node->membership.barrier), &sim->truth[node->passed]))
         fail(sim, "node %u passed barrier %u with a wrong reduction", index, node->passed);
 }
 
@@ -241,14 +241,14 @@ static void follow_up(struct sim *sim, struct node *node)
 
     if (!node->running)
         return;
-    if (node->entered && group_state(&node->group) == BARRIER_PASSED) {
+    if (node->entered && membership_state(&node->membership) == BARRIER_PASSED) {
         check_pass(sim, node);
         sim->passed_ns[node->passed] = sim->now_ns;
         node->entered = false;
         node->passed++;
         plan_entry(sim, node);
     }
-    due_ns = group_deadline(&node->group);
+    due_ns = membership_deadline(&node->membership);
     if (due_ns == CLOCK_NEVER || due_ns >= node->timer_ns)
         return;
     node->timer_ns = due_ns;
@@ -262,8 +262,8 @@ static void follow_up(struct sim *sim, struct node *node)
  * and the new one is as good; otherwise the run is over for this node. */
 static void node_joins(struct sim *sim, struct node *node)
 {
-    const struct group_outlet outlet = {outlet_send, node};
-    struct group_conf conf = {
+    const struct membership_outlet outlet = {outlet_send, node};
+    struct membership_conf conf = {
         .self = (uint32_t)(node - sim->nodes),
         .count = sim->conf.nodes,
         .run_id = "simulated",
@@ -271,7 +271,7 @@ static void node_joins(struct sim *sim, struct node *node)
         .cores = sim->conf.cores,
     };
 
-    if (node->life && !node->group.keyed) {
+    if (node->life && !node->membership.keyed) {
         node->dead = false;
         sim->entered[0] -= node->entered;
     } else if (node->life) {
@@ -286,8 +286,8 @@ static void node_joins(struct sim *sim, struct node *node)
     node->entered = false;
     node->passed = 0;
     node->timer_ns = CLOCK_NEVER;
-    group_init(&node->group, &conf, &outlet);
-    group_start(&node->group, sim->now_ns);
+    membership_init(&node->membership, &conf, &outlet);
+    membership_start(&node->membership, sim->now_ns);
     plan_entry(sim, node);
 }
 
@@ -296,7 +296,7 @@ static void node_enters(struct sim *sim, struct node *node)
     uint32_t index = (uint32_t)(node - sim->nodes);
     struct barrier_values values = values_of(sim, index, node->passed);
 
-    if (group_fault(&node->group))
+    if (membership_fault(&node->membership))
         return;
     node->entered = true;
     if (!node->dead) {
@@ -304,21 +304,21 @@ static void node_enters(struct sim *sim, struct node *node)
         sim->entered_ns[node->passed] = sim->now_ns;
         barrier_values_merge(&sim->truth[node->passed], &values);
     }
-    group_enter(&node->group, &values, sim->now_ns);
+    membership_enter(&node->membership, &values, sim->now_ns);
 }
 
 static void node_receives(struct sim *sim, struct node *node, uint32_t index)
 {
     struct packet *packet = &sim->packets[index];
     struct datagram datagram = packet->datagram;
-    const uint8_t *key = node->running ? group_key(&node->group, datagram.type) : NULL;
+    const uint8_t *key = node->running ? membership_key(&node->membership, datagram.type) : NULL;
     bool sealed = key && !memcmp(key, packet->key, DATAGRAM_KEY_BYTES);
 
     packet->next_free = sim->packet_free;
     sim->packet_free = index;
     if (!node->running)
         return;
-    if (!sealed || !group_receive(&node->group, &datagram, sim->now_ns))
+    if (!sealed || !membership_receive(&node->membership, &datagram, sim->now_ns))
         sim->count.dropped++;
 }
 
@@ -339,10 +339,10 @@ static void happen(struct sim *sim, const struct event *event)
     else if (event->kind == EVENT_KILL)
         node_dies(node);
     else if (event->kind == EVENT_ABORT)
-        group_abort(&node->group, event->text, false, sim->now_ns);
+        membership_abort(&node->membership, event->text, false, sim->now_ns);
     else if (event->time_ns == node->timer_ns) {
         node->timer_ns = CLOCK_NEVER;
-        group_tick(&node->group, sim->now_ns);
+        membership_tick(&node->membership, sim->now_ns);
     }
     follow_up(sim, node);
 }
@@ -439,12 +439,12 @@ bool sim_dead(const struct sim *sim, uint32_t node)
 
 const struct control_fault *sim_fault(const struct sim *sim, uint32_t node)
 {
-    return group_fault(&sim->nodes[node].group);
+    return membership_fault(&sim->nodes[node].membership);
 }
 
-const struct group *sim_group(const struct sim *sim, uint32_t node)
+const struct membership *sim_group(const struct sim *sim, uint32_t node)
 {
-    return &sim->nodes[node].group;
+    return &sim->nodes[node].membership;
 }
 
 const struct sim_count *sim_counts(const struct sim *sim)

@@ -62,7 +62,7 @@ uint32_t sim_passed(const struct sim *sim, uint32_t node);
 /* Dead, or restarted after its run had begun. */
 bool sim_dead(const struct sim *sim, uint32_t node);
 const struct control_fault *sim_fault(const struct sim *sim, uint32_t node);
-const struct group *sim_group(const struct sim *sim, uint32_t node);
+const struct membership *sim_group(const struct sim *sim, uint32_t node);
 const struct sim_count *sim_counts(const struct sim *sim);
 /* From the moment when the last node entered this barrier until the last one had passed it. */
 int64_t sim_barrier_ns(const struct sim *sim, uint32_t epoch);

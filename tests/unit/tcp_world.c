@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tcp_world.h"
+#include "executor_setup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,8 +28,9 @@ static void set_defaults(struct world *world, uint32_t ranks)
         .sizes = {65536},
         .size_count = 1,
         .load = {.unlimited = true},
-        .tcp = {.streams = 1, .nodelay = true},
+        .options = &world->options,
     };
+    world->options = (struct tcp_options){.streams = 1, .nodelay = true};
 }
 
 static void open_ports(struct world *world)
@@ -112,10 +114,10 @@ static void plan_lanes(struct world *world)
     }
 }
 
-static void make_stepper(struct world *world, uint32_t number)
+static void make_executor(struct world *world, uint32_t number)
 {
     struct world_rank *rank = &world->ranks[number];
-    const struct stepper_conf conf = {
+    const struct executor_conf conf = {
         .phase = &world->phase,
         .plan = world->plan,
         .rank = number,
@@ -126,8 +128,8 @@ static void make_stepper(struct world *world, uint32_t number)
         .receive_count = rank->receive_count,
     };
 
-    if (stepper_make(&rank->stepper, &conf, &world->err))
-        fail_msg("stepper: %s", world->err.text);
+    if (executor_make(&rank->executor, &conf, &world->err))
+        fail_msg("executor: %s", world->err.text);
 }
 
 void world_schedule(struct world *world, const struct pattern_request *request)
@@ -153,11 +155,11 @@ int world_prepare(struct world *world)
     plan_lanes(world);
     world->err.text[0] = '\0';
     for (uint32_t i = 0; world->plan != NULL && i < world->rank_count; i++)
-        make_stepper(world, i);
+        make_executor(world, i);
     for (uint32_t i = 0; i < world->rank_count; i++) {
         struct world_rank *rank = &world->ranks[i];
         struct lane_request request = {
-            .stepper = rank->stepper,
+            .executor = rank->executor,
             .port = rank->port,
             .secret = rank->secret ? rank->secret : &world->secret,
             .phase = &world->phase,
@@ -273,8 +275,8 @@ void world_finish(struct world *world)
         if (rank->lane)
             transport_tcp.finish(rank->lane);
         rank->lane = NULL;
-        stepper_free(rank->stepper);
-        rank->stepper = NULL;
+        executor_free(rank->executor);
+        rank->executor = NULL;
         rank->send_count = rank->receive_count = 0;
     }
     world->phase.number++;

@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "schedule_executor.h"
+#include "tcp/tcp_options.h"
 #include "transport.h"
 
 #include <stdbool.h>
@@ -28,7 +29,7 @@ struct world_rank {
     const struct transport_secret *secret; /* NULL: the world's */
     struct blob blob;
     struct lane *lane;
-    struct stepper *stepper; /* of world->plan's phase 0 */
+    struct schedule_executor *executor; /* of world->plan's phase 0 */
     struct port_count count;
     struct lane_flow sends[WORLD_FLOWS];
     struct lane_flow receives[WORLD_FLOWS];
@@ -49,6 +50,7 @@ struct world {
     struct transport_run run;
     struct transport_secret secret;
     struct phase phase;
+    struct tcp_options options; /* of the phase */
     uint64_t line_rate_bps;
     struct world_rank ranks[WORLD_PORTS];
     uint32_t rank_count;

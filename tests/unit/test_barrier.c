@@ -586,14 +586,15 @@ static void keep_sealed(void *context, struct datagram *datagram,
     sent->count++;
 }
 
-static void group_make(struct group *group, struct sent_sealed *sent, uint32_t self, uint8_t nonce)
+static void membership_make(struct membership *membership, struct sent_sealed *sent, uint32_t self,
+                            uint8_t nonce)
 {
-    const struct group_outlet outlet = {keep_sealed, sent};
-    const struct group_conf conf = {
+    const struct membership_outlet outlet = {keep_sealed, sent};
+    const struct membership_conf conf = {
         .self = self, .count = 2, .run_id = "run", .key = {7}, .nonce = {nonce}, .timeout_ns = S};
 
-    group_init(group, &conf, &outlet);
-    group_start(group, 0);
+    membership_init(membership, &conf, &outlet);
+    membership_start(membership, 0);
 }
 
 /* The whole handshake of two nodes by hand; then what an earlier run of the same job, with the
@@ -601,30 +602,30 @@ static void group_make(struct group *group, struct sent_sealed *sent, uint32_t s
 static void nothing_replays_across_runs(void **state)
 {
     struct sent_sealed from_root = {0}, from_child = {0}, child_says = {0};
-    struct group root, child, again;
+    struct membership root, child, again;
     struct datagram old_join, old_session;
 
     (void)state;
-    group_make(&root, &from_root, 0, 1);
-    group_make(&child, &from_child, 1, 2);
-    assert_true(group_receive(&root, &from_child.last, 0));
-    assert_true(group_receive(&child, &from_root.last, 0));
+    membership_make(&root, &from_root, 0, 1);
+    membership_make(&child, &from_child, 1, 2);
+    assert_true(membership_receive(&root, &from_child.last, 0));
+    assert_true(membership_receive(&child, &from_root.last, 0));
     old_join = from_child.last;
-    assert_true(group_receive(&root, &old_join, 0));
+    assert_true(membership_receive(&root, &old_join, 0));
     old_session = from_root.last;
-    assert_true(old_session.session.whole);
-    assert_true(group_receive(&child, &old_session, 0));
+    assert_true(old_session.handshake.whole);
+    assert_true(membership_receive(&child, &old_session, 0));
     assert_memory_equal(root.session_key, child.session_key, DATAGRAM_KEY_BYTES);
 
-    group_make(&again, &child_says, 1, 3);
-    assert_false(group_receive(&again, &old_session, 0));
+    membership_make(&again, &child_says, 1, 3);
+    assert_false(membership_receive(&again, &old_session, 0));
     assert_false(again.keyed);
     assert_int_equal(neighbours_find(&again.neighbours, 0)->heard_ns, -1);
     assert_memory_not_equal(again.warning_key, child.warning_key, DATAGRAM_KEY_BYTES);
-    group_make(&again, &child_says, 0, 4);
-    assert_true(group_receive(&again, &old_join, 0));
+    membership_make(&again, &child_says, 0, 4);
+    assert_true(membership_receive(&again, &old_join, 0));
     assert_false(again.keyed);
-    assert_false(child_says.last.session.whole);
+    assert_false(child_says.last.handshake.whole);
     assert_int_equal(neighbours_find(&again.neighbours, 1)->heard_ns, -1);
 }
 
@@ -679,7 +680,7 @@ static void finds_every_neighbour_and_no_other(void **state)
                 assert_non_null(
                     neighbours_find(&neighbours, neighbours_behind(&neighbours, round)));
             }
-            assert_true(self == 0 || neighbours_find(&neighbours, session_parent(self)));
+            assert_true(self == 0 || neighbours_find(&neighbours, handshake_parent(self)));
         }
     }
 }

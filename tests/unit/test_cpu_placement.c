@@ -195,11 +195,11 @@ static void what_was_claimed_is_given_back(void **state)
 
     (void)state;
     assert_int_equal(setpriority(PRIO_PROCESS, 0, 5), 0);
-    at_once = cores_claim(CORES_AT_ONCE);
+    at_once = reserve_cores(CORES_AT_ONCE);
     assert_int_equal(sched_getscheduler(0), at_once ? SCHED_FIFO | SCHED_RESET_ON_FORK : policy);
-    cores_claim(CORES_IN_TIME);
+    reserve_cores(CORES_IN_TIME);
     assert_int_equal(sched_getscheduler(0), policy);
-    cores_claim(CORES_AS_OTHERS);
+    reserve_cores(CORES_AS_OTHERS);
     assert_int_equal(sched_getscheduler(0), policy);
     assert_int_equal(getpriority(PRIO_PROCESS, 0), 5);
 }

@@ -30,16 +30,16 @@ static void fill(void *bytes, size_t size, uint64_t *random)
         ((uint8_t *)bytes)[i] = (uint8_t)sim_random(random);
 }
 
-static void random_session(struct datagram_session *session, uint64_t *random)
+static void random_session(struct datagram_handshake *handshake, uint64_t *random)
 {
-    fill(session->nonce, sizeof(session->nonce), random);
-    fill(session->echo, sizeof(session->echo), random);
-    fill(session->hash, sizeof(session->hash), random);
-    session->boot = sim_random(random);
-    session->root_boot = sim_random(random);
-    session->whole = sim_random(random) % 2;
-    session->refused = !session->whole;
-    session->crowded = session->whole && sim_random(random) % 2;
+    fill(handshake->nonce, sizeof(handshake->nonce), random);
+    fill(handshake->echo, sizeof(handshake->echo), random);
+    fill(handshake->hash, sizeof(handshake->hash), random);
+    handshake->boot = sim_random(random);
+    handshake->root_boot = sim_random(random);
+    handshake->whole = sim_random(random) % 2;
+    handshake->refused = !handshake->whole;
+    handshake->crowded = handshake->whole && sim_random(random) % 2;
 }
 
 static void random_abort(struct datagram_abort *abort, uint64_t *random)
@@ -62,7 +62,7 @@ static void random_body(struct datagram *datagram, uint64_t *random)
     switch (datagram->type) {
     case DATAGRAM_JOIN:
     case DATAGRAM_SESSION:
-        random_session(&datagram->session, random);
+        random_session(&datagram->handshake, random);
         break;
     case DATAGRAM_WARNING:
     case DATAGRAM_ABORT:
@@ -268,8 +268,8 @@ static size_t fuzz_record(uint8_t *bytes, uint64_t *random)
     if (datagram.type == DATAGRAM_ABORT || datagram.type == DATAGRAM_WARNING)
         datagram.abort.fault.node %= 12;
     if (datagram.type <= DATAGRAM_SESSION && sim_random(random) % 2) {
-        memset(datagram.session.echo, 0, sizeof(datagram.session.echo));
-        datagram.session.echo[0] = sim_random(random) % 4 > 0;
+        memset(datagram.handshake.echo, 0, sizeof(datagram.handshake.echo));
+        datagram.handshake.echo[0] = sim_random(random) % 4 > 0;
     }
     if (datagram.type >= DATAGRAM_FETCH && datagram.type <= DATAGRAM_BLOB)
         datagram.blob.id %= 2;

@@ -2,7 +2,9 @@
  *
  * Documents as they arrive: in any pieces, many at once, cut short, too large.
  */
+#include "document_reader.h"
 #include "document_stream.h"
+#include "registry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +32,7 @@ static void set_scene(struct scene *scene, bool whole)
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
     *scene = (struct scene){.reader = ends[0], .writer = ends[1]};
-    assert_int_equal(input_open(&scene->input, scene->reader, whole, &err), 0);
+    assert_int_equal(input_open(&scene->input, scene->reader, whole, transports, &err), 0);
 }
 
 static void strike(struct scene *scene)

@@ -2,7 +2,10 @@
  *
  * Documents and their stream: what is accepted, and the sentence of each refusal.
  */
+#include "document_reader.h"
 #include "document_stream.h"
+#include "option.h"
+#include "transport.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -15,19 +18,48 @@
 
 #include <cmocka.h>
 
+/* What options a transport may have. */
+struct fast_options {
+    uint32_t mode;
+    uint8_t small;
+    int16_t index;
+    uint16_t tag;
+    bool tagged;
+    bool eager;
+    double share;
+    char name[8];
+};
+
+static const struct option options[] = {
+    {OPTION(OPTION_WORD, fast_options, "mode", mode), .words = (const char *[]){"a", "b", NULL}},
+    {OPTION(OPTION_NUMBER, fast_options, "small", small), .min = 1, .max = 6, .initial = 5,
+     .why = "seven is too many"},
+    {OPTION(OPTION_NUMBER, fast_options, "index", index), .max = 255, .initial = -1},
+    {OPTION(OPTION_NUMBER, fast_options, "tag", tag), .max = 4094,
+     .given = offsetof(struct fast_options, tagged)},
+    {OPTION(OPTION_BOOL, fast_options, "eager", eager), .initial = true},
+    {OPTION(OPTION_REAL, fast_options, "share", share)},
+    {OPTION(OPTION_TEXT, fast_options, "name", name)},
+    {.key = NULL},
+};
+static const struct option_table table = {options, sizeof(struct fast_options), NULL};
+static const struct transport fast = {.name = "fast", .options = &table};
+static const struct transport slow = {.name = "slow", .options = &table};
+static const struct transport *const transports[] = {&slow, &fast, NULL};
+
 static struct document *parse(const char *text, struct err *err)
 {
     struct document *document = NULL;
 
     *err = (struct err){""};
-    document_parse(&document, text, strlen(text), 1, err);
+    document_parse(&document, &(struct document_text){text, strlen(text), 1}, transports, err);
     return document;
 }
 
 #define TRIAL                                                                                      \
     "trial:\n"                                                                                     \
     "  id: 3\n"                                                                                    \
-    "  transport: dpdk\n"                                                                          \
+    "  transport: fast\n"                                                                          \
     "  parts: [{network: lab, ranks: [\"a:e0\", \"b:e0\"]}]\n"                                     \
     "  pattern: {name: ring, count: 2}\n"                                                          \
     "  sizes: [64, 1518]\n"
@@ -39,8 +71,9 @@ static void a_whole_trial_is_read(void **state)
                                             "  window_ns: 2000000000\n"
                                             "  sync: none\n"
                                             "  probe: false\n"
-                                            "  dpdk: {header: ipv6-udp, vlan: 5, ttl: 3}\n",
+                                            "  fast: {mode: b, tag: 0, small: 3, name: x}\n",
                                       &err);
+    const struct fast_options *fast_options;
     const struct doc_trial *trial;
     struct pattern_request request;
 
@@ -57,9 +90,12 @@ static void a_whole_trial_is_read(void **state)
     assert_true(trial->load.percent > 99.97 && trial->load.percent < 99.99);
     assert_true(trial->by_clock);
     assert_false(*trial->probe);
-    assert_int_equal(trial->dpdk->header, HEADER_IPV6_UDP);
-    assert_int_equal(*trial->dpdk->vlan, 5);
-    assert_int_equal(*trial->dpdk->ttl, 3);
+    fast_options = trial->options;
+    assert_int_equal(fast_options->mode, 1);
+    assert_int_equal(fast_options->small, 3);
+    assert_int_equal(fast_options->index, -1); /* the default, as of all others */
+    assert_true(fast_options->tagged && fast_options->tag == 0 && fast_options->eager);
+    assert_string_equal(fast_options->name, "x");
     doc_pattern_request(&trial->pattern, 2, 7, NULL, &request);
     assert_true(request.natural); /* a ring's default */
     assert_int_equal(request.count, 2);
@@ -173,6 +209,9 @@ static void what_a_schedule_needs_reaches_the_request(void **state)
     document_free(document);
 }
 
+#define PINGPONG TRIAL "  load: {fps: 1}\n  traffic: pingpong\n  pingpong: {"
+#define SCHEDULE TRIAL "  traffic: schedule\n  schedule: {"
+
 struct refusal {
     const char *text;
     const char *part; /* of the sentence */
@@ -207,7 +246,35 @@ static void each_mistake_is_one_sentence(void **state)
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  warmup_ns: -1\n", "below 0"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interim_ns: 9999999\n", "10 ms to 30 days"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interim_ns: -1\n", "10 ms to 30 days"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  dpdk: {header: l3}\n", "Invalid"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 2592000000000001\n", "above 30 days"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  probe_sizes: [64, 0]\n", "probe of 0 bytes"},
+        {PINGPONG "}\n", "a count or a window_ns above 0"},
+        {PINGPONG "count: 1, size_least: 9, size_most: 8}\n", "random sizes"},
+        {PINGPONG "count: 100000001, samples: true}\n", "1 to 100000000, not 100000001"},
+        {PINGPONG "count: 1, patience_ns: -1}\n", "patience_ns is below 0"},
+        {PINGPONG "count: 1, compute: 1.5}\n", "0 to 1, not 1.5"},
+        {PINGPONG "count: 1}\n  sync: none\n", "use sync: barrier"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  pingpong: {}\n", "needs traffic: pingpong"},
+        {SCHEDULE "}\n", "a count or a window_ns above 0"},
+        {SCHEDULE "count: 1, batch: 0}\n", "1 to 1000000 repetitions, not 0"},
+        {SCHEDULE "count: 1, lead: 1000001}\n", "1000000 repetitions at most, not 1000001"},
+        {SCHEDULE "count: 1, lead: 1, compute: true}\n", "leave lead or compute out"},
+        {SCHEDULE "count: 1}\n  sync: none\n", "leave sync: none out"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  schedule: {}\n", "needs traffic: schedule"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {mode: c}\n",
+         "fast mode has no value 'c'; valid values: a, b"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {small: 7}\n",
+         "small is 1 to 6, not 7: seven is too many"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {small: 0}\n", "small is 1 to 6, not 0"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {index: -1}\n",
+         "index is 0 to 255, not -1"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {share: nan}\n", "share is at least 0"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {share: -1}\n", "share is at least 0"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {name: longest!}\n",
+         "name has at most 7 characters, unlike 'longest!'"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {speed: 1}\n", "speed"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  slow: {mode: [1]}\n", "near line"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  udp: {burst: 1}\n", "udp"},
     };
 
     (void)state;
@@ -231,7 +298,7 @@ static struct input *stream(const char *text, bool whole)
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(write(fds[1], text, strlen(text)), (int)strlen(text));
     close(fds[1]);
-    assert_int_equal(input_open(&input, fds[0], whole, &err), 0);
+    assert_int_equal(input_open(&input, fds[0], whole, transports, &err), 0);
     assert_int_equal(input_read(input, &err), 0);
     close(fds[0]);
     return input;
@@ -295,7 +362,7 @@ static void a_document_may_come_in_pieces(void **state)
 
     (void)state;
     assert_int_equal(pipe(fds), 0);
-    assert_int_equal(input_open(&input, fds[0], false, &err), 0);
+    assert_int_equal(input_open(&input, fds[0], false, transports, &err), 0);
     for (size_t i = 0; i < sizeof text - 1; i++) {
         assert_int_equal(input_next(input, &document, &err), 0);
         assert_int_equal(write(fds[1], text + i, 1), 1);

@@ -457,7 +457,7 @@ static void no_mac_asked_for_is_the_devices_own(void **state)
     conf.mac = NULL;
     port = opened(&conf);
     assert_int_equal(rte_eth_macaddr_get(port->id, &own), 0);
-    assert_memory_equal(port->guest.mac, own.addr_bytes, FRAME_MAC);
+    assert_memory_equal(port->responder.mac, own.addr_bytes, FRAME_MAC);
     port_close(port);
 }
 

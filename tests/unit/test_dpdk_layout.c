@@ -2,7 +2,7 @@
  *
  * What queues and offloads a port gets of devices that this machine need not have.
  */
-#include "port.h"
+#include "port_device.h"
 
 #include <rte_ethdev.h>
 #include <setjmp.h>
@@ -25,14 +25,14 @@ static struct rte_eth_dev_info a_device(uint16_t receives, uint16_t sends, uint6
     };
 }
 
-static struct port_layout laid_out(uint32_t queues, bool at_most,
-                                   const struct rte_eth_dev_info *device)
+static struct queue_layout laid_out(uint32_t queues, bool at_most,
+                                    const struct rte_eth_dev_info *device)
 {
     struct port_conf conf = {.name = "a:e0", .queues = queues, .queues_at_most = at_most};
-    struct port_layout layout;
+    struct queue_layout layout;
     struct err err = {""};
 
-    if (port_lay_out(&layout, &conf, device, &err) != 0)
+    if (choose_queues(&layout, &conf, device, &err) != 0)
         fail_msg("%s", err.text);
     return layout;
 }
@@ -40,7 +40,7 @@ static struct port_layout laid_out(uint32_t queues, bool at_most,
 static void one_queue_is_not_spread(void **state)
 {
     struct rte_eth_dev_info device = a_device(8, 8, 0);
-    struct port_layout layout = laid_out(0, false, &device);
+    struct queue_layout layout = laid_out(0, false, &device);
 
     (void)state;
     assert_int_equal(layout.queues, 1);
@@ -52,7 +52,7 @@ static void one_queue_is_not_spread(void **state)
 static void several_are_spread_by_what_the_device_hashes(void **state)
 {
     struct rte_eth_dev_info device = a_device(8, 8, 0);
-    struct port_layout layout = laid_out(4, false, &device);
+    struct queue_layout layout = laid_out(4, false, &device);
 
     (void)state;
     assert_int_equal(layout.queues, 4);
@@ -62,7 +62,7 @@ static void several_are_spread_by_what_the_device_hashes(void **state)
 static void fast_free_gives_every_pool_a_send_queue(void **state)
 {
     struct rte_eth_dev_info device = a_device(8, 12, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
-    struct port_layout layout = laid_out(4, false, &device);
+    struct queue_layout layout = laid_out(4, false, &device);
 
     (void)state;
     assert_int_equal(layout.send_offloads, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
@@ -76,11 +76,11 @@ static void more_queues_than_there_are_are_refused(void **state)
 {
     struct rte_eth_dev_info device = a_device(8, 4, 0);
     struct port_conf conf = {.name = "a:e0", .queues = 5};
-    struct port_layout layout;
+    struct queue_layout layout;
     struct err err = {""};
 
     (void)state;
-    assert_true(port_lay_out(&layout, &conf, &device, &err) < 0);
+    assert_true(choose_queues(&layout, &conf, &device, &err) < 0);
     assert_string_equal(err.text, "a:e0: queues: 5 are more than its device has (net_made_up: 4)");
     assert_int_equal(laid_out(5, true, &device).queues, 4);
 }

@@ -71,19 +71,20 @@ static void test_segment_header(void **state)
 
 /* --- how messages are cut --- */
 
-static void check_cut(const struct message_cut *cut, uint32_t frame_bytes, uint32_t bytes)
+static void check_cut(const struct segmentation *segmentation, uint32_t frame_bytes, uint32_t bytes)
 {
-    uint32_t segments = message_segments(cut, bytes), sum = 0;
+    uint32_t segments = message_segments(segmentation, bytes), sum = 0;
 
     assert_true(segments >= 1);
     for (uint32_t i = 0; i < segments; i++) {
-        uint32_t part = message_part(cut, bytes, i), length = message_length(cut, bytes, i);
+        uint32_t part = message_part(segmentation, bytes, i),
+                 length = message_length(segmentation, bytes, i);
 
-        assert_in_range(part, 1, cut->room);
+        assert_in_range(part, 1, segmentation->room);
         if (i + 1 < segments)
-            assert_int_equal(part, cut->room);
-        assert_true(length >= cut->least && length + FRAME_FCS <= frame_bytes);
-        assert_true(length >= cut->head + part);
+            assert_int_equal(part, segmentation->room);
+        assert_true(length >= segmentation->least && length + FRAME_FCS <= frame_bytes);
+        assert_true(length >= segmentation->head + part);
         sum += part;
     }
     assert_int_equal(sum, bytes);
@@ -92,7 +93,7 @@ static void check_cut(const struct message_cut *cut, uint32_t frame_bytes, uint3
 static void test_cut_covers_each_message_once(void **state)
 {
     static const uint32_t frames[] = {128, 1518, 9216};
-    struct message_cut cut;
+    struct segmentation segmentation;
 
     (void)state;
     for (int kind = HEADER_L2; kind <= HEADER_IPV6_UDP; kind++) {
@@ -100,16 +101,16 @@ static void test_cut_covers_each_message_once(void **state)
             struct frame_shape shape = shape_of((enum header_kind)kind, vlan);
 
             for (size_t f = 0; f < sizeof frames / sizeof frames[0]; f++) {
-                assert_true(message_cut(&cut, &shape, frames[f]));
+                assert_true(segmentation_make(&segmentation, &shape, frames[f]));
                 for (uint32_t near = 0; near < 3; near++) {
-                    check_cut(&cut, frames[f], 1 + near);
-                    check_cut(&cut, frames[f], cut.room - 1 + near);
-                    check_cut(&cut, frames[f], 4 * cut.room - 1 + near);
-                    check_cut(&cut, frames[f], (4u << 20) - 1 + near);
+                    check_cut(&segmentation, frames[f], 1 + near);
+                    check_cut(&segmentation, frames[f], segmentation.room - 1 + near);
+                    check_cut(&segmentation, frames[f], 4 * segmentation.room - 1 + near);
+                    check_cut(&segmentation, frames[f], (4u << 20) - 1 + near);
                 }
             }
-            assert_int_equal(message_segments(&cut, MESSAGE_BYTES_MAX),
-                             (MESSAGE_BYTES_MAX + cut.room - 1) / cut.room);
+            assert_int_equal(message_segments(&segmentation, MESSAGE_BYTES_MAX),
+                             (MESSAGE_BYTES_MAX + segmentation.room - 1) / segmentation.room);
         }
     }
 }
@@ -117,110 +118,111 @@ static void test_cut_covers_each_message_once(void **state)
 static void test_frames_without_room(void **state)
 {
     struct frame_shape small = shape_of(HEADER_L2, false), large = shape_of(HEADER_IPV6_UDP, true);
-    struct message_cut cut;
+    struct segmentation segmentation;
 
     (void)state;
-    assert_true(message_cut(&cut, &small, 64));
-    assert_int_equal(cut.room, 64 - FRAME_FCS - FRAME_ETHERNET - SIGNATURE_BYTES - SEGMENT_BYTES);
-    assert_false(message_cut(&cut, &small, 63));
-    assert_false(
-        message_cut(&cut, &large, large.payload + SIGNATURE_BYTES + SEGMENT_BYTES + FRAME_FCS));
-    assert_true(
-        message_cut(&cut, &large, large.payload + SIGNATURE_BYTES + SEGMENT_BYTES + FRAME_FCS + 1));
-    assert_int_equal(cut.room, 1);
+    assert_true(segmentation_make(&segmentation, &small, 64));
+    assert_int_equal(segmentation.room,
+                     64 - FRAME_FCS - FRAME_ETHERNET - SIGNATURE_BYTES - SEGMENT_BYTES);
+    assert_false(segmentation_make(&segmentation, &small, 63));
+    assert_false(segmentation_make(&segmentation, &large,
+                                   large.payload + SIGNATURE_BYTES + SEGMENT_BYTES + FRAME_FCS));
+    assert_true(segmentation_make(&segmentation, &large,
+                                  large.payload + SIGNATURE_BYTES + SEGMENT_BYTES + FRAME_FCS + 1));
+    assert_int_equal(segmentation.room, 1);
 }
 
 /* --- putting them together --- */
 
 #define ROOM 200u
 
-static struct assembly make(void)
+static struct reassembly make(void)
 {
-    struct assembly assembly;
+    struct reassembly reassembly;
 
-    assert_int_equal(assembly_make(&assembly, ROOM), 0);
-    return assembly;
+    assert_int_equal(reassembly_make(&reassembly, ROOM), 0);
+    return reassembly;
 }
 
 static void test_order_does_not_matter(void **state)
 {
     static const uint32_t orders[][5] = {{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}, {2, 0, 4, 1, 3}};
     static const uint32_t reordered[] = {0, 4, 3};
-    struct assembly assembly = make();
+    struct reassembly reassembly = make();
 
     (void)state;
     for (uint32_t n = 0; n < 3; n++) {
         uint32_t late = 0;
 
-        assert_true(assembly_is_new(&assembly, n));
-        assembly_begin(&assembly, n, 5);
+        assert_true(reassembly_is_new(&reassembly, n));
+        reassembly_begin(&reassembly, n, 5);
         for (unsigned i = 0; i < 5; i++) {
-            assert_false(assembly_whole(&assembly));
-            late += assembly_take(&assembly, n, orders[n][i]) == SEQUENCE_REORDERED;
+            assert_false(reassembly_whole(&reassembly));
+            late += reassembly_take(&reassembly, n, orders[n][i]) == SEQUENCE_REORDERED;
         }
-        assert_true(assembly_whole(&assembly));
+        assert_true(reassembly_whole(&reassembly));
         assert_int_equal(late, reordered[n]);
     }
-    assert_int_equal(assembly.broken, 0);
-    assembly_free(&assembly);
+    assert_int_equal(reassembly.broken, 0);
+    reassembly_free(&reassembly);
 }
 
 static void test_duplicates_and_late_rounds(void **state)
 {
-    struct assembly assembly = make();
+    struct reassembly reassembly = make();
 
     (void)state;
-    assert_int_equal(assembly_take(&assembly, 0, 0), SEQUENCE_LATE); /* nothing has begun */
-    assembly_begin(&assembly, 0, 3);
-    assert_int_equal(assembly_take(&assembly, 0, 1), SEQUENCE_FRESH);
-    assert_int_equal(assembly_take(&assembly, 0, 1), SEQUENCE_DUPLICATE);
-    assembly_begin(&assembly, 4, 2); /* 0 stays incomplete, 1 to 3 were lost whole */
-    assert_int_equal(assembly.broken, 1);
-    assert_int_equal(assembly_take(&assembly, 0, 0), SEQUENCE_LATE);
-    assert_int_equal(assembly_take(&assembly, 3, 0), SEQUENCE_LATE);
-    assert_int_equal(assembly_take(&assembly, 4, 0), SEQUENCE_FRESH);
-    assert_int_equal(assembly_take(&assembly, 4, 1), SEQUENCE_FRESH);
-    assert_true(assembly_whole(&assembly));
-    assert_int_equal(assembly_take(&assembly, 4, 1), SEQUENCE_DUPLICATE); /* of a whole one */
-    assert_true(assembly_whole(&assembly));
-    assembly_begin(&assembly, 5, 2);
-    assert_int_equal(assembly_take(&assembly, 5, 0), SEQUENCE_FRESH);
-    assembly_give_up(&assembly);
-    assert_int_equal(assembly_take(&assembly, 5, 1), SEQUENCE_LATE);
-    assert_false(assembly_whole(&assembly));
-    assert_int_equal(assembly.broken, 2);
-    assembly_free(&assembly);
+    assert_int_equal(reassembly_take(&reassembly, 0, 0), SEQUENCE_LATE); /* nothing has begun */
+    reassembly_begin(&reassembly, 0, 3);
+    assert_int_equal(reassembly_take(&reassembly, 0, 1), SEQUENCE_FRESH);
+    assert_int_equal(reassembly_take(&reassembly, 0, 1), SEQUENCE_DUPLICATE);
+    reassembly_begin(&reassembly, 4, 2); /* 0 stays incomplete, 1 to 3 were lost whole */
+    assert_int_equal(reassembly.broken, 1);
+    assert_int_equal(reassembly_take(&reassembly, 0, 0), SEQUENCE_LATE);
+    assert_int_equal(reassembly_take(&reassembly, 3, 0), SEQUENCE_LATE);
+    assert_int_equal(reassembly_take(&reassembly, 4, 0), SEQUENCE_FRESH);
+    assert_int_equal(reassembly_take(&reassembly, 4, 1), SEQUENCE_FRESH);
+    assert_true(reassembly_whole(&reassembly));
+    assert_int_equal(reassembly_take(&reassembly, 4, 1), SEQUENCE_DUPLICATE); /* of a whole one */
+    assert_true(reassembly_whole(&reassembly));
+    reassembly_begin(&reassembly, 5, 2);
+    assert_int_equal(reassembly_take(&reassembly, 5, 0), SEQUENCE_FRESH);
+    reassembly_give_up(&reassembly);
+    assert_int_equal(reassembly_take(&reassembly, 5, 1), SEQUENCE_LATE);
+    assert_false(reassembly_whole(&reassembly));
+    assert_int_equal(reassembly.broken, 2);
+    reassembly_free(&reassembly);
 }
 
 /* 32 bits on the wire wrap; the number does not. */
 static void test_numbers_wrap(void **state)
 {
-    struct assembly assembly = make();
+    struct reassembly reassembly = make();
 
     (void)state;
-    assembly_begin(&assembly, UINT32_MAX - 1, 1);
+    reassembly_begin(&reassembly, UINT32_MAX - 1, 1);
     for (uint64_t n = UINT32_MAX; n < (uint64_t)UINT32_MAX + 4; n++) {
-        assert_true(assembly_is_new(&assembly, (uint32_t)n));
-        assert_true(assembly_number(&assembly, (uint32_t)n) == n);
-        assembly_begin(&assembly, n, 1);
-        assert_int_equal(assembly_take(&assembly, n, 0), SEQUENCE_FRESH);
-        assert_false(assembly_is_new(&assembly, (uint32_t)n));
-        assert_false(assembly_is_new(&assembly, (uint32_t)n - 1));
-        assert_true(assembly_number(&assembly, (uint32_t)n - 1) == n - 1);
+        assert_true(reassembly_is_new(&reassembly, (uint32_t)n));
+        assert_true(reassembly_number(&reassembly, (uint32_t)n) == n);
+        reassembly_begin(&reassembly, n, 1);
+        assert_int_equal(reassembly_take(&reassembly, n, 0), SEQUENCE_FRESH);
+        assert_false(reassembly_is_new(&reassembly, (uint32_t)n));
+        assert_false(reassembly_is_new(&reassembly, (uint32_t)n - 1));
+        assert_true(reassembly_number(&reassembly, (uint32_t)n - 1) == n - 1);
     }
-    assembly_free(&assembly);
+    reassembly_free(&reassembly);
 }
 
 /* Numbers before the first are no new ones. */
 static void test_before_the_first(void **state)
 {
-    struct assembly assembly = make();
+    struct reassembly reassembly = make();
 
     (void)state;
-    assert_false(assembly_is_new(&assembly, UINT32_MAX));
-    assert_int_equal(assembly_take(&assembly, assembly_number(&assembly, UINT32_MAX), 0),
+    assert_false(reassembly_is_new(&reassembly, UINT32_MAX));
+    assert_int_equal(reassembly_take(&reassembly, reassembly_number(&reassembly, UINT32_MAX), 0),
                      SEQUENCE_LATE);
-    assembly_free(&assembly);
+    reassembly_free(&reassembly);
 }
 
 /* --- a lossy network --- */
@@ -256,7 +258,7 @@ static uint32_t deliver(uint32_t segments, uint32_t *arrivals)
 
 static void test_lossy_network(void **state)
 {
-    struct assembly assembly = make();
+    struct reassembly reassembly = make();
     uint32_t whole = 0, broken = 0;
 
     (void)state;
@@ -265,7 +267,7 @@ static void test_lossy_network(void **state)
         bool seen[ROOM] = {false};
         uint32_t count = deliver(segments, arrivals);
 
-        assembly_begin(&assembly, n, segments);
+        reassembly_begin(&reassembly, n, segments);
         for (uint32_t i = 0; i < count; i++) {
             uint32_t segment = arrivals[i];
             enum sequence_verdict right = seen[segment]        ? SEQUENCE_DUPLICATE
@@ -273,20 +275,20 @@ static void test_lossy_network(void **state)
                                                                : SEQUENCE_FRESH;
 
             if (n > 0 && below(100) == 0)
-                assert_int_equal(assembly_take(&assembly, n - 1, 0), SEQUENCE_LATE);
-            assert_int_equal(assembly_take(&assembly, n, segment), right);
+                assert_int_equal(reassembly_take(&reassembly, n - 1, 0), SEQUENCE_LATE);
+            assert_int_equal(reassembly_take(&reassembly, n, segment), right);
             distinct += !seen[segment];
             seen[segment] = true;
             greatest = segment > greatest ? segment : greatest;
-            assert_int_equal(assembly_whole(&assembly), distinct == segments);
+            assert_int_equal(reassembly_whole(&reassembly), distinct == segments);
         }
         whole += distinct == segments;
         broken += distinct < segments;
     }
-    assembly_give_up(&assembly);
-    assert_int_equal(assembly.broken, broken);
+    reassembly_give_up(&reassembly);
+    assert_int_equal(reassembly.broken, broken);
     assert_true(whole > ROUNDS / 10 && broken > ROUNDS / 10);
-    assembly_free(&assembly);
+    reassembly_free(&reassembly);
 }
 
 int main(void)

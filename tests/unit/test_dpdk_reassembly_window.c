@@ -13,25 +13,26 @@
 #include <cmocka.h>
 
 #define BATCH 3u
-#define MEETINGS 2u
+#define BARRIER_ROUNDS 2u
 #define SIZES 3u
-#define CYCLE (MEETINGS + SIZES * BATCH)
+#define CYCLE (BARRIER_ROUNDS + SIZES * BATCH)
 
 static const uint32_t sizes[SIZES] = {0, 100000, 8};
 
 static struct reassembly_window make(size_t most_bytes)
 {
     const struct dpdk_options options = {.header = HEADER_L2};
-    struct reassembly_cycle cycle = {.meetings = MEETINGS, .count = SIZES, .batch = BATCH};
+    struct reassembly_cycle cycle = {
+        .barrier_rounds = BARRIER_ROUNDS, .count = SIZES, .batch = BATCH};
     struct frame_shape shape;
-    struct message_cut cut;
+    struct segmentation segmentation;
     struct reassembly_window window;
 
     frame_shape(&shape, &options, 1);
-    assert_true(message_cut(&cut, &shape, 1518));
+    assert_true(segmentation_make(&segmentation, &shape, 1518));
     cycle.bytes = malloc(sizeof sizes);
     memcpy(cycle.bytes, sizes, sizeof sizes);
-    assert_int_equal(reassembly_window_make(&window, &cycle, &cut, most_bytes), 0);
+    assert_int_equal(reassembly_window_make(&window, &cycle, &segmentation, most_bytes), 0);
     return window;
 }
 
@@ -39,13 +40,13 @@ static uint32_t bytes_of(uint64_t number)
 {
     uint64_t place = number % CYCLE;
 
-    return place < MEETINGS ? 0 : sizes[(place - MEETINGS) % SIZES];
+    return place < BARRIER_ROUNDS ? 0 : sizes[(place - BARRIER_ROUNDS) % SIZES];
 }
 
 /* Takes the whole message, its last segment first. */
 static void take_all(struct reassembly_window *window, uint64_t number)
 {
-    uint32_t segments = message_segments(&window->cut, bytes_of(number));
+    uint32_t segments = message_segments(&window->segmentation, bytes_of(number));
 
     for (uint32_t i = segments; i-- > 0;)
         assert_int_equal(reassembly_window_take(window, number, i),
@@ -61,9 +62,9 @@ static void test_sizes(void **state)
     for (uint64_t n = 0; n < 5 * CYCLE; n++) {
         const struct reassembly_message *message = reassembly_window_message(&window, n);
 
-        assert_int_equal(message->meeting, n % CYCLE < MEETINGS);
+        assert_int_equal(message->in_barrier, n % CYCLE < BARRIER_ROUNDS);
         assert_int_equal(message->bytes, bytes_of(n));
-        assert_int_equal(message->missing, message_segments(&window.cut, bytes_of(n)));
+        assert_int_equal(message->set.missing, message_segments(&window.segmentation, bytes_of(n)));
         window.opened++;
         assert_false(reassembly_window_whole(&window));
         take_all(&window, n);
@@ -106,20 +107,20 @@ static void test_old(void **state)
     uint64_t number;
 
     (void)state;
-    window.opened = MEETINGS + 2;
-    for (uint64_t n = 0; n <= MEETINGS; n++) {
+    window.opened = BARRIER_ROUNDS + 2;
+    for (uint64_t n = 0; n <= BARRIER_ROUNDS; n++) {
         take_all(&window, n);
         reassembly_window_close(&window);
     }
-    number = MEETINGS + 1; /* of several segments */
+    number = BARRIER_ROUNDS + 1; /* of several segments */
     assert_int_equal(reassembly_window_take(&window, number, 1), SEQUENCE_FRESH);
     assert_int_equal(reassembly_window_take(&window, number, 1), SEQUENCE_DUPLICATE);
     assert_int_equal(reassembly_window_take(&window, number, 0), SEQUENCE_REORDERED);
     assert_false(reassembly_window_whole(&window));
     reassembly_window_close(&window);
-    assert_int_equal(reassembly_window_find(&window, MEETINGS, &number), WINDOW_KEPT);
+    assert_int_equal(reassembly_window_find(&window, BARRIER_ROUNDS, &number), WINDOW_KEPT);
     assert_int_equal(reassembly_window_take(&window, number, 0), SEQUENCE_DUPLICATE);
-    assert_int_equal(reassembly_window_find(&window, MEETINGS + 1, &number), WINDOW_KEPT);
+    assert_int_equal(reassembly_window_find(&window, BARRIER_ROUNDS + 1, &number), WINDOW_KEPT);
     assert_int_equal(reassembly_window_take(&window, number, 2), SEQUENCE_LATE);
     assert_int_equal(reassembly_window_take(&window, number, 2), SEQUENCE_DUPLICATE);
     assert_int_equal(reassembly_window_find(&window, UINT32_MAX, &number), WINDOW_OLD);

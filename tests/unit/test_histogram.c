@@ -103,7 +103,7 @@ static void test_empty_and_single(void **state)
     histogram_add(&histogram, 1000003);
     assert_int_equal(histogram.least_ns, 0);
     assert_int_equal(histogram_quantile(&histogram, 1), 1000003);
-    assert_true(histogram_mean(&histogram) == 500001.5);
+    assert_int_equal(histogram.sum_ns, 1000003);
 }
 
 /* Beyond the scale: counted, its greatest kept, its size in no bucket. */

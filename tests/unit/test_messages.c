@@ -21,12 +21,12 @@
 
 static void sizes_are_uniform_in_their_logarithm(void **state)
 {
-    struct draw_sizes sizes = draw_sizes(7, 4, 65535);
+    struct prng_sizes sizes = prng_sizes(7, 4, 65535);
     uint32_t by_power[16] = {0};
 
     (void)state;
     for (uint64_t n = 0; n < DRAWS; n++) {
-        uint32_t size = draw_size(&sizes, n);
+        uint32_t size = prng_size(&sizes, n);
 
         assert_in_range(size, 4, 65535);
         by_power[31 - __builtin_clz(size)]++;
@@ -37,15 +37,15 @@ static void sizes_are_uniform_in_their_logarithm(void **state)
 
 static void both_ends_of_a_range_are_drawn(void **state)
 {
-    struct draw_sizes sizes = draw_sizes(1, 3, 5), one = draw_sizes(1, 1, 1);
-    struct draw_sizes all = draw_sizes(9, 1, UINT32_MAX);
+    struct prng_sizes sizes = prng_sizes(1, 3, 5), one = prng_sizes(1, 1, 1);
+    struct prng_sizes all = prng_sizes(9, 1, UINT32_MAX);
     uint32_t seen[6] = {0};
 
     (void)state;
     for (uint64_t n = 0; n < 1000; n++) {
-        seen[draw_size(&sizes, n)]++;
-        assert_int_equal(draw_size(&one, n), 1);
-        assert_true(draw_size(&all, n) >= 1);
+        seen[prng_size(&sizes, n)]++;
+        assert_int_equal(prng_size(&one, n), 1);
+        assert_true(prng_size(&all, n) >= 1);
     }
     assert_true(seen[3] > seen[4] && seen[4] > seen[5] && seen[5] > 0);
 }
@@ -53,15 +53,15 @@ static void both_ends_of_a_range_are_drawn(void **state)
 /* The same on every machine: both ends of a flow depend on it. */
 static void draws_are_fixed_by_their_seed(void **state)
 {
-    struct draw_sizes sizes = draw_sizes(draw_seed(1, 2, 3), 4, 1 << 20);
+    struct prng_sizes sizes = prng_sizes(prng_seed(1, 2, 3), 4, 1 << 20);
 
     (void)state;
-    assert_true(draw_bits(0, 0) == 0xe220a8397b1dcdafu); /* SplitMix64's first of seed 0 */
-    assert_true(draw_bits(0, 1) == 0x6e789e6aa1b965f4u);
-    assert_true(draw_seed(1, 2, 3) != draw_seed(1, 3, 2));
-    assert_int_equal(draw_size(&sizes, 0), 55458);
-    assert_int_equal(draw_size(&sizes, 1), 42);
-    assert_int_equal(draw_size(&sizes, 2), 101);
+    assert_true(prng_bits(0, 0) == 0xe220a8397b1dcdafu); /* SplitMix64's first of seed 0 */
+    assert_true(prng_bits(0, 1) == 0x6e789e6aa1b965f4u);
+    assert_true(prng_seed(1, 2, 3) != prng_seed(1, 3, 2));
+    assert_int_equal(prng_size(&sizes, 0), 55458);
+    assert_int_equal(prng_size(&sizes, 1), 42);
+    assert_int_equal(prng_size(&sizes, 2), 101);
 }
 
 /* --- folded plans --- */
@@ -183,9 +183,9 @@ static struct latency *latency_of(struct table *table, uint32_t flow)
     return sum;
 }
 
-/* Sizes in turn, one message under way a flow, until the stop; what is given up is sent and not
+/* Sizes in turn, one message in flight a flow, until the stop; what is given up is sent and not
  * back. */
-static void each_flow_has_a_message_under_way(void **state)
+static void each_flow_has_a_message_in_flight(void **state)
 {
     struct table *table = sit_down((struct pingpong_options){0});
     struct pingpong_turn *turn = &table->game.turns[1];
@@ -241,7 +241,7 @@ static void only_the_window_is_measured(void **state)
 
 #define DRAWN 300u
 
-/* One message under way for all, by partners that are drawn: each gets about a third, and each
+/* One message in flight for all, by partners that are drawn: each gets about a third, and each
  * single time is kept with whose it was. */
 static void partners_are_drawn(void **state)
 {
@@ -300,7 +300,7 @@ int main(void)
         cmocka_unit_test(both_ends_of_a_range_are_drawn),
         cmocka_unit_test(draws_are_fixed_by_their_seed),
         cmocka_unit_test(a_way_back_is_left_out),
-        cmocka_unit_test(each_flow_has_a_message_under_way),
+        cmocka_unit_test(each_flow_has_a_message_in_flight),
         cmocka_unit_test(only_the_window_is_measured),
         cmocka_unit_test(partners_are_drawn),
         cmocka_unit_test(computing_is_told_apart),

@@ -3,8 +3,8 @@
  * The description of a modelled switch: what it means, what is refused and how; and standard input,
  * in pieces.
  */
+#include "command_reader.h"
 #include "describe.h"
-#include "intake.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -152,7 +152,7 @@ static void test_mistakes_are_one_sentence(void **state)
 static void test_a_description_in_pieces_then_commands(void **state)
 {
     static const char text[] = "switch: {name: a...b}\n# ...\n....\n... \nreport\nclear\nrep";
-    struct intake intake;
+    struct command_reader command_reader;
     struct err err = {""};
     const char *yaml;
     char line[16];
@@ -162,29 +162,29 @@ static void test_a_description_in_pieces_then_commands(void **state)
     (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], text, sizeof text - 1), sizeof text - 1);
-    intake_open(&intake, ends[0]);
-    assert_int_equal(intake_description(&intake, &yaml, &size, &err), 0);
+    command_reader_open(&command_reader, ends[0]);
+    assert_int_equal(command_reader_description(&command_reader, &yaml, &size, &err), 0);
     assert_int_equal(size, strlen("switch: {name: a...b}\n# ...\n....\n"));
     assert_memory_equal(yaml, text, size);
-    assert_true(intake_line(&intake, line, sizeof line));
+    assert_true(command_reader_line(&command_reader, line, sizeof line));
     assert_string_equal(line, "report");
-    assert_true(intake_line(&intake, line, sizeof line));
+    assert_true(command_reader_line(&command_reader, line, sizeof line));
     assert_string_equal(line, "clear");
-    assert_false(intake_line(&intake, line, sizeof line));
-    assert_true(intake_read(&intake)); /* nothing new, and no end */
+    assert_false(command_reader_line(&command_reader, line, sizeof line));
+    assert_true(command_reader_read(&command_reader)); /* nothing new, and no end */
     assert_int_equal(write(ends[1], "ort\r\n", 5), 5);
-    assert_true(intake_read(&intake));
-    assert_true(intake_line(&intake, line, sizeof line));
+    assert_true(command_reader_read(&command_reader));
+    assert_true(command_reader_line(&command_reader, line, sizeof line));
     assert_string_equal(line, "report");
     close(ends[1]);
-    assert_false(intake_read(&intake));
-    intake_close(&intake);
+    assert_false(command_reader_read(&command_reader));
+    command_reader_close(&command_reader);
     close(ends[0]);
 }
 
 static void test_an_end_before_the_description_s(void **state)
 {
-    struct intake intake;
+    struct command_reader command_reader;
     struct err err = {""};
     const char *yaml;
     int ends[2];
@@ -194,10 +194,10 @@ static void test_an_end_before_the_description_s(void **state)
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], "switch: {}\n", 11), 11);
     close(ends[1]);
-    intake_open(&intake, ends[0]);
-    assert_int_equal(intake_description(&intake, &yaml, &size, &err), -EINVAL);
+    command_reader_open(&command_reader, ends[0]);
+    assert_int_equal(command_reader_description(&command_reader, &yaml, &size, &err), -EINVAL);
     assert_non_null(strstr(err.text, "'...'"));
-    intake_close(&intake);
+    command_reader_close(&command_reader);
     close(ends[0]);
 }
 

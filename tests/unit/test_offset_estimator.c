@@ -376,7 +376,7 @@ static int64_t ask_parent(struct run_clock *child, const struct crystal *ours,
 static void run_time_sums_along_the_tree(void **state)
 {
     const struct path path = {.ppm = 100, .turn_ppm = 0.3, .turn_s = 60};
-    const struct run_clock_kin none = {false, false};
+    const struct run_clock_shared none = {false, false};
     struct crystal crystals[NODES];
     struct run_clock clocks[NODES];
     uint64_t random = 5;
@@ -391,7 +391,7 @@ static void run_time_sums_along_the_tree(void **state)
     assert_int_equal(run_clock_estimate(&clocks[7], 0).bound_ns, -1);
     for (unsigned round = 0; round < 2000; round++) {
         uint32_t node = 1 + (uint32_t)(sim_random(&random) % (NODES - 1));
-        uint32_t parent = session_parent(node);
+        uint32_t parent = handshake_parent(node);
         struct offset_estimate estimate;
 
         now_ns = ask_parent(&clocks[node], &crystals[node], &clocks[parent], &crystals[parent],
@@ -415,7 +415,7 @@ static void run_time_sums_along_the_tree(void **state)
 
 static void one_machine_has_one_clock(void **state)
 {
-    const struct run_clock_kin with_root = {.root = true}, with_parent = {.parent = true};
+    const struct run_clock_shared with_root = {.root = true}, with_parent = {.parent = true};
     const struct run_clock_stamps stamps = {10, 500, 500, 1000};
     struct offset_estimate estimate;
     struct run_clock clock;
@@ -443,7 +443,7 @@ static void one_machine_has_one_clock(void **state)
 /* Asked for, it is measured even where it is the same. */
 static void one_clock_is_estimated_when_asked_for(void **state)
 {
-    const struct run_clock_kin all = {true, true};
+    const struct run_clock_shared all = {true, true};
     const struct run_clock_stamps stamps = {1000, 1500, 1600, 2100};
     struct offset_estimate estimate;
     struct run_clock clock;
@@ -462,7 +462,7 @@ static void one_clock_is_estimated_when_asked_for(void **state)
 static void believes_the_latest_word_of_the_parent(void **state)
 {
     const struct run_clock_stamps late = {10, 500, 900, 1000}, early = {10, 500, 800, 1001};
-    const struct run_clock_kin with_parent = {.parent = true};
+    const struct run_clock_shared with_parent = {.parent = true};
     struct run_clock clock;
 
     (void)state;
@@ -476,7 +476,7 @@ static void believes_the_latest_word_of_the_parent(void **state)
 /* PTP is believed as far as datagrams do not prove that it can't be. */
 static void ptp_is_witnessed(void **state)
 {
-    const struct run_clock_kin none = {false, false};
+    const struct run_clock_shared none = {false, false};
     const struct run_clock_stamps stamps = {1 * S, 9 * S + 10 * US, 9 * S + 10 * US,
                                             1 * S + 20 * US};
     const struct offset_estimate parent = {1000 * S, 100};
@@ -514,11 +514,11 @@ static void judges_what_the_kernel_says(void **state)
         {{.status = STA_UNSYNC | STA_PLL, .maxerror = 5}, TIME_OK, false},
         {{.status = 0}, -1, false},
     };
-    struct discipline found;
+    struct kernel_sync_status found;
 
     (void)state;
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        discipline_judge(&found, cases[i].state, &cases[i].kernel);
+        kernel_sync_classify(&found, cases[i].state, &cases[i].kernel);
         assert_int_equal(found.synchronized, cases[i].synchronized);
         assert_int_equal(found.maxerror_ns, cases[i].kernel.maxerror * 1000);
         assert_int_equal(found.esterror_ns, cases[i].kernel.esterror * 1000);
@@ -527,12 +527,12 @@ static void judges_what_the_kernel_says(void **state)
 
 static void reads_the_kernels_clocks(void **state)
 {
-    struct discipline found;
+    struct kernel_sync_status found;
     struct timespec real;
     int64_t realtime_ns;
 
     (void)state;
-    discipline_read(&found);
+    kernel_sync_read(&found);
     clock_gettime(CLOCK_REALTIME, &real);
     realtime_ns = (int64_t)real.tv_sec * S + real.tv_nsec;
     assert_true(llabs(found.offset_ns - (realtime_ns - clock_now())) < 100 * MS);

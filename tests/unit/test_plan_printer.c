@@ -2,7 +2,9 @@
  *
  * Plans as records: every flow once, in parts of at most 1,000 bytes that are numbered exactly.
  */
+#include "document_reader.h"
 #include "plan_printer.h"
+#include "registry.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,7 +25,9 @@ static FILE *print(const char *text)
     FILE *lines = tmpfile();
 
     assert_non_null(lines);
-    assert_int_equal(document_parse(&document, text, strlen(text), 1, &err), 0);
+    assert_int_equal(
+        document_parse(&document, &(struct document_text){text, strlen(text), 1}, transports, &err),
+        0);
     assert_int_equal(
         records_open(&records, fileno(lines), "node-with-a-name-of-32-characters", &err), 0);
     assert_int_equal(plan_print(records, document->plan, &err), 0);
@@ -189,7 +193,9 @@ static void refused(const char *text, int fd, const char *words)
     struct records *records;
     struct err err = {0};
 
-    assert_int_equal(document_parse(&document, text, strlen(text), 1, &err), 0);
+    assert_int_equal(
+        document_parse(&document, &(struct document_text){text, strlen(text), 1}, transports, &err),
+        0);
     assert_int_equal(records_open(&records, fd, "node1", &err), 0);
     assert_true(plan_print(records, document->plan, &err) < 0);
     assert_non_null(strstr(err.text, words));

@@ -22,6 +22,7 @@ struct bed {
     struct sequence sequence;
     struct sequence_past past;
     struct disorder disorder;
+    uint32_t missing;
     struct gap gaps[DISORDER_GAPS];
     struct flow_disorder count;
     uint64_t reordered;
@@ -47,9 +48,9 @@ static enum sequence_verdict arrive(struct bed *bed, uint32_t wire)
     if (!sequence_follows(&bed->sequence, wire)) {
         verdict = sequence_judge(&bed->sequence, &bed->past, wire);
         if (verdict == SEQUENCE_FRESH && frame.number > next)
-            disorder_gap(&bed->disorder, &bed->sequence, next, frame.arrival);
+            disorder_gap(&bed->disorder, &bed->missing, &bed->sequence, next, frame.arrival);
         else if (verdict == SEQUENCE_REORDERED)
-            disorder_add(&bed->disorder, &frame, &bed->count);
+            disorder_add(&bed->disorder, &bed->missing, &frame, &bed->count);
     }
     bed->verdicts[verdict]++;
     bed->reordered += verdict == SEQUENCE_REORDERED;

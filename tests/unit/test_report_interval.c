@@ -5,7 +5,7 @@
  */
 #include "clock.h"
 #include "phase_run.h"
-#include "report_interval.h"
+#include "report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,15 +31,15 @@ static struct {
     struct trial trial;
     struct doc_part doc_part;
     struct trial_part part;
-    struct own_rank own;
+    struct local_rank own;
     struct phase_run run;
     struct phase_lane lane;
     struct queue_lane queues[QUEUES];
     struct lane_flow flows[FLOWS];
     struct flow_side sides[QUEUES][FLOWS];
     struct lane_flow queue_flows[QUEUES][FLOWS];
-    struct node_place places[FLOWS + 1];
-    const struct node_place *ranks[FLOWS + 1];
+    struct port_location places[FLOWS + 1];
+    const struct port_location *ranks[FLOWS + 1];
     char names[FLOWS + 1][64];
     uint64_t sent[FLOWS];
     uint64_t told[FLOWS];
@@ -50,7 +50,7 @@ static struct {
 static void lay(void)
 {
     static char network[] = "network";
-    const struct interim_grid grid = {.open_ns = OPEN, .step_ns = STEP, .close_ns = CLOCK_NEVER};
+    const struct interval_grid grid = {.open_ns = OPEN, .step_ns = STEP, .close_ns = CLOCK_NEVER};
 
     memset(&bed, 0, sizeof bed);
     bed.node.name = "a-node-with-a-rather-long-name";
@@ -68,10 +68,10 @@ static void lay(void)
                                    .receive_count = FLOWS,
                                    .queues = bed.queues,
                                    .queue_count = QUEUES};
-    bed.lane.interim.bytes = calloc((size_t)(INTERIM_BATCH + 1) * FLOWS, sizeof(uint64_t));
+    bed.lane.intervals.bytes = calloc((size_t)(INTERVAL_BATCH + 1) * FLOWS, sizeof(uint64_t));
     for (unsigned q = 0; q < QUEUES; q++) {
-        bed.queues[q].interim = interim_make(FLOWS);
-        interim_begin(bed.queues[q].interim, &grid);
+        bed.queues[q].interval_ring = interval_ring_make(FLOWS);
+        interval_ring_begin(bed.queues[q].interval_ring, &grid);
         for (unsigned i = 0; i < FLOWS; i++) {
             bed.flows[i].src = i + 1;
             bed.queue_flows[q][i] = (struct lane_flow){.src = i + 1, .side = &bed.sides[q][i]};
@@ -84,8 +84,8 @@ static void lay(void)
 static void clear(void)
 {
     for (unsigned q = 0; q < QUEUES; q++)
-        interim_free(bed.queues[q].interim);
-    free(bed.lane.interim.bytes);
+        interval_ring_free(bed.queues[q].interval_ring);
+    free(bed.lane.intervals.bytes);
 }
 
 /* Both queues make a mark, or one of them is too late for it. */
@@ -98,7 +98,8 @@ static void mark(unsigned number, bool both)
             bed.sides[q][i].live.payload_bytes += bytes;
         }
         if (q == 0 || both)
-            interim_mark(bed.queues[q].interim, bed.queue_flows[q], OPEN + number * STEP + q);
+            interval_ring_mark(bed.queues[q].interval_ring, bed.queue_flows[q],
+                               OPEN + number * STEP + q);
     }
     for (unsigned i = 0; i < FLOWS && both; i++)
         bed.sent[i] = bed.sides[0][i].live.payload_bytes + bed.sides[1][i].live.payload_bytes;
@@ -123,7 +124,7 @@ static void check(const char *line)
 
     assert_non_null(record);
     assert_true(strlen(line) <= RECORD_BYTES_MAX);
-    assert_in_range(json_array_size(at_ms), 1, INTERIM_BATCH);
+    assert_in_range(json_array_size(at_ms), 1, INTERVAL_BATCH);
     assert_string_equal(json_string_value(json_object_get(record, "dst")), bed.names[0]);
     json_array_foreach(json_object_get(record, "flows"), number, entry)
     {
@@ -156,9 +157,9 @@ static void test_every_byte_in_short_records(void **state)
     for (unsigned i = 0; i < MARKS; i++) {
         mark(i, i % 7 != 3);
         if (i % 5 == 4)
-            report_interim(&bed.run, false);
+            report_interval(&bed.run, false);
     }
-    report_interim(&bed.run, true);
+    report_interval(&bed.run, true);
     assert_int_equal(records_close(bed.node.records), 0);
     close(fds[1]);
     while (fgets(line, sizeof line, out) != NULL) {
@@ -166,7 +167,7 @@ static void test_every_byte_in_short_records(void **state)
         check(line);
     }
     fclose(out);
-    assert_true(lines > MARKS / INTERIM_BATCH);
+    assert_true(lines > MARKS / INTERVAL_BATCH);
     for (unsigned i = 0; i < FLOWS; i++)
         assert_int_equal(bed.told[i], bed.sent[i]);
     clear();

@@ -5,7 +5,7 @@
  */
 #include "clock.h"
 #include "phase_run.h"
-#include "report_progress.h"
+#include "report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,11 +27,11 @@ static struct {
     struct doc_trial doc;
     struct trial trial;
     struct trial_part part;
-    struct own_rank owns[PORTS];
+    struct local_rank owns[PORTS];
     struct phase_run run;
     struct phase_lane lanes[PORTS];
-    struct node_place places[PORTS];
-    const struct node_place *ranks[PORTS];
+    struct port_location places[PORTS];
+    const struct port_location *ranks[PORTS];
     char names[PORTS][64];
 } bed;
 
@@ -46,7 +46,7 @@ static void lay(void)
         snprintf(bed.names[i], sizeof bed.names[i], "a-node-with-a-rather-long-name%u:port", i);
         bed.places[i].name = bed.names[i];
         bed.ranks[i] = &bed.places[i];
-        bed.owns[i] = (struct own_rank){.part = &bed.part, .rank = i};
+        bed.owns[i] = (struct local_rank){.part = &bed.part, .rank = i};
         bed.lanes[i].own = &bed.owns[i];
         bed.lanes[i].receive_count = 1;
         bed.lanes[i].send_count = i % 2;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The stepper in a network without I/O: all ranks in this thread, in random order, and a message
+ * The executor in a network without I/O: all ranks in this thread, in random order, and a message
  * passes only where its send and its receive are open at the same time.
  */
 #include "clock.h"
-#include "schedule_executor.h"
+#include "executor_setup.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ struct rank {
     struct phase phase; /* its own: ranks may see other times */
     struct lane_flow sends[FLOWS_MOST], receives[FLOWS_MOST];
     uint32_t send_count, receive_count;
-    struct stepper *stepper;
+    struct schedule_executor *executor;
     bool sent[FLOWS_MOST], received[FLOWS_MOST]; /* of the present step */
     uint32_t left;
     bool busy;      /* it computes */
@@ -66,17 +66,17 @@ static void make_rank(struct sim *sim, uint32_t r, const struct phase *phase)
 {
     struct rank *rank = &sim->ranks[r];
     struct err err = {0};
-    struct stepper_conf conf = {.phase = &rank->phase,
-                                .plan = sim->plan,
-                                .rank = r,
-                                .ranks = sim->n,
-                                .sends = rank->sends,
-                                .receives = rank->receives};
+    struct executor_conf conf = {.phase = &rank->phase,
+                                 .plan = sim->plan,
+                                 .rank = r,
+                                 .ranks = sim->n,
+                                 .sends = rank->sends,
+                                 .receives = rank->receives};
 
     rank->phase = *phase;
     rank->send_count = conf.send_count = list_flows(sim, r, PATTERN_SENDS, rank->sends);
     rank->receive_count = conf.receive_count = list_flows(sim, r, PATTERN_RECEIVES, rank->receives);
-    assert_int_equal(stepper_make(&rank->stepper, &conf, &err), 0);
+    assert_int_equal(executor_make(&rank->executor, &conf, &err), 0);
 }
 
 static void sim_make(struct sim *sim, const struct pattern_request *request,
@@ -96,64 +96,65 @@ static void sim_make(struct sim *sim, const struct pattern_request *request,
 static void sim_free(struct sim *sim)
 {
     for (uint32_t r = 0; r < sim->n; r++)
-        stepper_free(sim->ranks[r].stepper);
+        executor_free(sim->ranks[r].executor);
     pattern_plan_free(sim->plan);
 }
 
 static void open_rank(struct rank *rank)
 {
-    const struct stepper *stepper = rank->stepper;
+    const struct schedule_executor *executor = rank->executor;
 
-    assert_true(stepper->send_count <= stepper->most_sends);
-    assert_true(stepper->receive_count <= stepper->most_receives);
-    rank->left = stepper->send_count + stepper->receive_count;
+    assert_true(executor->send_count <= executor->most_sends);
+    assert_true(executor->receive_count <= executor->most_receives);
+    rank->left = executor->send_count + executor->receive_count;
     memset(rank->sent, 0, sizeof rank->sent);
     memset(rank->received, 0, sizeof rank->received);
 }
 
-/* The open receive of a flow's next message; STEPPER_NONE: there is none. */
+/* The open receive of a flow's next message; EXECUTOR_NONE: there is none. */
 static uint32_t find_receive(const struct rank *rank, uint32_t src)
 {
-    const struct stepper *stepper = rank->stepper;
+    const struct schedule_executor *executor = rank->executor;
 
-    for (uint32_t i = 0; i < stepper->receive_count; i++) {
-        const struct stepper_message *message = &stepper->receives[i];
+    for (uint32_t i = 0; i < executor->receive_count; i++) {
+        const struct step_message *message = &executor->receives[i];
 
         if (rank->receives[message->flow].src != src || rank->received[i])
             continue;
-        assert_true(message->after == STEPPER_NONE || rank->received[message->after]);
+        assert_true(message->after == EXECUTOR_NONE || rank->received[message->after]);
         return i;
     }
-    return STEPPER_NONE;
+    return EXECUTOR_NONE;
 }
 
 /* Whether this message is the one that is to be damaged. */
 static bool is_spoiled(struct sim *sim, const struct rank *to)
 {
-    const struct stepper *stepper = to->stepper;
+    const struct schedule_executor *executor = to->executor;
 
-    if (stepper->meeting || ++sim->messages < sim->spoil || sim->spoil == 0)
+    if (executor->in_barrier || ++sim->messages < sim->spoil || sim->spoil == 0)
         return false;
-    return stepper->position + 1 == stepper->step_count &&
-           (!sim->spoil_early || stepper->repetition == 0);
+    return executor->position + 1 == executor->step_count &&
+           (!sim->spoil_early || executor->repetition == 0);
 }
 
 static void pass(struct sim *sim, struct rank *from, uint32_t send, struct rank *to,
                  uint32_t receive)
 {
-    const struct stepper_message *out = &from->stepper->sends[send];
-    const struct stepper_message *in = &to->stepper->receives[receive];
+    const struct step_message *out = &from->executor->sends[send];
+    const struct step_message *in = &to->executor->receives[receive];
     bool spoiled = is_spoiled(sim, to);
 
     assert_int_equal(out->bytes, in->bytes);
-    assert_int_equal(from->stepper->meeting, to->stepper->meeting);
+    assert_int_equal(from->executor->in_barrier, to->executor->in_barrier);
     if (out->bytes > 0 && !(spoiled && sim->lose))
-        memcpy(stepper_at(to->stepper, in), stepper_at(from->stepper, out), out->bytes);
-    if (from->stepper->meeting)
-        stepper_hear(to->stepper, from->stepper->bits);
+        memcpy(executor_address(to->executor, in), executor_address(from->executor, out),
+               out->bytes);
+    if (from->executor->in_barrier)
+        executor_merge_bits(to->executor, from->executor->bits);
     if (spoiled) {
         if (!sim->lose)
-            stepper_at(to->stepper, in)[out->bytes - 1] ^= 0x40;
+            executor_address(to->executor, in)[out->bytes - 1] ^= 0x40;
         sim->spoiled = (uint32_t)(to - sim->ranks);
         sim->spoil = 0;
     }
@@ -167,35 +168,35 @@ static void pass(struct sim *sim, struct rank *from, uint32_t send, struct rank 
 static void send_some(struct sim *sim, uint32_t r)
 {
     struct rank *from = &sim->ranks[r];
-    const struct stepper *stepper = from->stepper;
+    const struct schedule_executor *executor = from->executor;
 
-    for (uint32_t i = 0; i < stepper->send_count; i++) {
-        const struct stepper_message *message = &stepper->sends[i];
+    for (uint32_t i = 0; i < executor->send_count; i++) {
+        const struct step_message *message = &executor->sends[i];
         struct rank *to = &sim->ranks[from->sends[message->flow].dst];
         uint32_t receive;
 
         if (from->sent[i] || to->busy || to->over || draw(sim, 4) == 0 ||
-            (message->after != STEPPER_NONE && !from->sent[message->after]))
+            (message->after != EXECUTOR_NONE && !from->sent[message->after]))
             continue;
         receive = find_receive(to, r);
-        if (receive != STEPPER_NONE)
+        if (receive != EXECUTOR_NONE)
             pass(sim, from, i, to, receive);
     }
 }
 
-static void go_on(struct rank *rank)
+static void advance_step(struct rank *rank)
 {
-    const struct stepper *stepper = rank->stepper;
-    enum stepper_state state;
+    const struct schedule_executor *executor = rank->executor;
+    enum executor_state state;
 
-    if (!stepper->meeting && stepper->repetition < rank->phase.schedule.lead)
+    if (!executor->in_barrier && executor->repetition < rank->phase.schedule.lead)
         rank->led_ns = clock_now();
-    state = stepper_next(rank->stepper);
+    state = executor_next(rank->executor);
 
-    rank->busy = state == STEPPER_BUSY;
+    rank->busy = state == EXECUTOR_BUSY;
     rank->busy_turns += rank->busy;
-    rank->over = state == STEPPER_ENDED || state == STEPPER_WRONG;
-    if (state == STEPPER_OPEN)
+    rank->over = state == EXECUTOR_ENDED || state == EXECUTOR_WRONG;
+    if (state == EXECUTOR_OPEN)
         open_rank(rank);
 }
 
@@ -205,7 +206,7 @@ static void sim_run(struct sim *sim)
     uint32_t over = 0;
 
     for (uint32_t r = 0; r < sim->n; r++) {
-        stepper_begin(sim->ranks[r].stepper);
+        executor_begin(sim->ranks[r].executor);
         open_rank(&sim->ranks[r]);
     }
     for (uint32_t round = 0; over < sim->n; round++) {
@@ -213,14 +214,14 @@ static void sim_run(struct sim *sim)
         struct rank *rank = &sim->ranks[r];
 
         if (round == ROUNDS_MOST)
-            fail_msg("stuck: rank %u at step %u", r, rank->stepper->position);
+            fail_msg("stuck: rank %u at step %u", r, rank->executor->position);
         if (rank->over)
             continue;
         if (rank->busy || rank->left == 0)
-            go_on(rank);
+            advance_step(rank);
         else
             send_some(sim, r);
-        if (rank->over && rank->stepper->error.text[0] != '\0')
+        if (rank->over && rank->executor->error.text[0] != '\0')
             return;
         over += rank->over;
     }
@@ -249,7 +250,7 @@ static void test_a_count_ends_after_whole_batches(void **state)
     sim_make(&sim, &all_to_all, &phase);
     sim_run(&sim);
     for (uint32_t r = 0; r < sim.n; r++) {
-        const struct execution *execution = &sim.ranks[r].stepper->execution;
+        const struct execution *execution = &sim.ranks[r].executor->execution;
 
         assert_int_equal(execution->batches, 3);
         assert_int_equal(execution->repetitions, 12);
@@ -274,10 +275,10 @@ static void test_a_lead_is_not_timed(void **state)
     for (uint32_t r = 0; r < sim.n; r++) {
         const struct rank *rank = &sim.ranks[r];
 
-        assert_int_equal(rank->stepper->execution.batches, 2);
-        assert_int_equal(rank->stepper->execution.repetitions, 8);
+        assert_int_equal(rank->executor->execution.batches, 2);
+        assert_int_equal(rank->executor->execution.repetitions, 8);
         assert_true(rank->led_ns > 0);
-        assert_true(rank->stepper->begun_ns >= rank->led_ns);
+        assert_true(rank->executor->begun_ns >= rank->led_ns);
     }
     assert_int_equal(sim.messages, (2 + 1) * (3 + 4) * 7 * 6);
     sim_free(&sim);
@@ -297,7 +298,7 @@ static void test_all_numbers_of_ranks_end_together(void **state)
         sim_run(&sim);
         assert_int_equal(sim.messages, 3 * n * (n - 1));
         for (uint32_t r = 0; r < n; r++)
-            assert_true(sim.ranks[r].stepper->ended);
+            assert_true(sim.ranks[r].executor->ended);
         sim_free(&sim);
     }
 }
@@ -317,9 +318,9 @@ static struct phase windowed(int64_t open_ns, int64_t close_ns, int64_t stop_ns)
 static void check_equal(const struct sim *sim)
 {
     for (uint32_t r = 1; r < sim->n; r++) {
-        assert_int_equal(sim->ranks[r].stepper->execution.batches,
-                         sim->ranks[0].stepper->execution.batches);
-        assert_int_equal(sim->ranks[r].stepper->batch, sim->ranks[0].stepper->batch);
+        assert_int_equal(sim->ranks[r].executor->execution.batches,
+                         sim->ranks[0].executor->execution.batches);
+        assert_int_equal(sim->ranks[r].executor->batch, sim->ranks[0].executor->batch);
     }
 }
 
@@ -327,14 +328,14 @@ static void test_a_window_measures_what_begins_in_it(void **state)
 {
     struct phase phase = windowed(100 * NS_PER_MS, 200 * NS_PER_MS, 300 * NS_PER_MS);
     struct sim sim;
-    const struct stepper *first;
+    const struct schedule_executor *first;
 
     (void)state;
     sim_make(&sim, &all_to_all, &phase);
     sim_run(&sim);
     assert_true(clock_now() >= phase.stop_ns);
     check_equal(&sim);
-    first = sim.ranks[0].stepper;
+    first = sim.ranks[0].executor;
     assert_true(first->execution.batches > 1);
     assert_true(first->batch > first->execution.batches + 2); /* before and behind it */
     assert_int_equal(first->execution.repetitions, 2 * first->execution.batches);
@@ -354,7 +355,7 @@ static void test_one_rank_stops_all(void **state)
     sim_run(&sim);
     assert_true(clock_now() < phase.stop_ns);
     check_equal(&sim);
-    assert_true(sim.ranks[0].stepper->batch > sim.ranks[0].stepper->execution.batches + 1);
+    assert_true(sim.ranks[0].executor->batch > sim.ranks[0].executor->execution.batches + 1);
     sim_free(&sim);
 }
 
@@ -367,7 +368,7 @@ static void test_a_batch_longer_than_the_window_counts_once(void **state)
     sim_make(&sim, &all_to_all, &phase);
     sim_run(&sim);
     for (uint32_t r = 0; r < sim.n; r++)
-        assert_int_equal(sim.ranks[r].stepper->execution.batches, 1);
+        assert_int_equal(sim.ranks[r].executor->execution.batches, 1);
     sim_free(&sim);
 }
 
@@ -385,7 +386,7 @@ static void check_verified(uint64_t bytes, uint64_t count, uint32_t batch, uint6
     sim_make(&sim, &request, &phase);
     sim_run(&sim);
     for (uint32_t r = 0; r < sim.n; r++)
-        assert_int_equal(sim.ranks[r].stepper->execution.verified, verified);
+        assert_int_equal(sim.ranks[r].executor->execution.verified, verified);
     sim_free(&sim);
 }
 
@@ -398,7 +399,7 @@ static void test_results_are_verified(void **state)
 static void test_a_wrong_byte_is_found(void **state)
 {
     struct phase phase = counted(5, 1, 1);
-    const struct stepper *stepper;
+    const struct schedule_executor *executor;
     char who[32];
     struct sim sim;
 
@@ -407,10 +408,10 @@ static void test_a_wrong_byte_is_found(void **state)
     sim_make(&sim, &all_to_all, &phase);
     sim.spoil = 100;
     sim_run(&sim);
-    stepper = sim.ranks[sim.spoiled].stepper;
+    executor = sim.ranks[sim.spoiled].executor;
     snprintf(who, sizeof who, "rank %u has a wrong result", sim.spoiled);
-    assert_non_null(strstr(stepper->error.text, who));
-    assert_false(stepper->ended);
+    assert_non_null(strstr(executor->error.text, who));
+    assert_false(executor->ended);
     sim_free(&sim);
 }
 
@@ -418,7 +419,7 @@ static void test_a_wrong_byte_is_found(void **state)
 static void find_in_first(bool lose)
 {
     struct phase phase = counted(12, 4, 1);
-    const struct stepper *stepper;
+    const struct schedule_executor *executor;
     char who[32];
     struct sim sim;
 
@@ -428,12 +429,12 @@ static void find_in_first(bool lose)
     sim.spoil_early = true;
     sim.lose = lose;
     sim_run(&sim);
-    stepper = sim.ranks[sim.spoiled].stepper;
+    executor = sim.ranks[sim.spoiled].executor;
     assert_int_equal(sim.spoil, 0);
     snprintf(who, sizeof who, "rank %u has a wrong result", sim.spoiled);
-    assert_non_null(strstr(stepper->error.text, who));
-    assert_int_equal(stepper->repetition, 0);
-    assert_int_equal(stepper->execution.verified, 4 * stepper->execution.batches);
+    assert_non_null(strstr(executor->error.text, who));
+    assert_int_equal(executor->repetition, 0);
+    assert_int_equal(executor->execution.verified, 4 * executor->execution.batches);
     sim_free(&sim);
 }
 
@@ -467,7 +468,7 @@ static void test_wrong_bytes_do_not_matter_where_nothing_is_computed(void **stat
     sim.spoil = 100;
     sim_run(&sim);
     for (uint32_t r = 0; r < sim.n; r++)
-        assert_true(sim.ranks[r].stepper->ended);
+        assert_true(sim.ranks[r].executor->ended);
     sim_free(&sim);
 }
 
@@ -477,18 +478,18 @@ static void test_messages_of_one_flow_keep_their_order(void **state)
     const struct pattern_request ring = {
         .name = "ring", .n = 2, .natural = true, .method = "nonblocking", .bytes = 300};
     struct phase phase = counted(4, 1, 0);
-    const struct stepper_step *step;
+    const struct executor_step *step;
     struct sim sim;
 
     (void)state;
     phase.schedule.compute = true;
     sim_make(&sim, &ring, &phase);
-    step = &sim.ranks[0].stepper->steps[0];
+    step = &sim.ranks[0].executor->steps[0];
     assert_int_equal(step->send_count, 2);
-    assert_int_equal(sim.ranks[0].stepper->messages[step->first_send].after, STEPPER_NONE);
-    assert_int_equal(sim.ranks[0].stepper->messages[step->first_send + 1].after, 0);
+    assert_int_equal(sim.ranks[0].executor->messages[step->first_send].after, EXECUTOR_NONE);
+    assert_int_equal(sim.ranks[0].executor->messages[step->first_send + 1].after, 0);
     sim_run(&sim);
-    assert_int_equal(sim.ranks[1].stepper->execution.verified, 4);
+    assert_int_equal(sim.ranks[1].executor->execution.verified, 4);
     sim_free(&sim);
 }
 
@@ -501,9 +502,9 @@ static void test_an_idle_rank_takes_part_in_the_barriers(void **state)
 
     (void)state;
     sim_make(&sim, &pairs, &phase);
-    assert_int_equal(sim.ranks[4].stepper->schedule.count, 0);
+    assert_int_equal(sim.ranks[4].executor->schedule.count, 0);
     sim_run(&sim);
-    assert_int_equal(sim.ranks[4].stepper->execution.repetitions, 6);
+    assert_int_equal(sim.ranks[4].executor->execution.repetitions, 6);
     check_equal(&sim);
     sim_free(&sim);
 }

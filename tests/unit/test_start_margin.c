@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The lead from a barrier to a start: a safe guess first, then what the last starts needed.
+ * The margin from a barrier to a start: a safe guess first, then what the last starts needed.
  */
 #include "clock.h"
 #include "start_margin.h"
@@ -13,54 +13,54 @@
 
 static void begins_on_the_safe_side(void **state)
 {
-    struct lead lead;
+    struct start_margin margin;
 
     (void)state;
-    lead_init(&lead, true);
-    assert_int_equal(lead_next(&lead, true), 20 * NS_PER_MS);
-    assert_int_equal(lead_next(&lead, false), 20 * NS_PER_MS);
-    lead_init(&lead, false);
-    assert_int_equal(lead_next(&lead, true), 2 * NS_PER_MS);
+    start_margin_init(&margin, true);
+    assert_int_equal(start_margin_next(&margin, true), 20 * NS_PER_MS);
+    assert_int_equal(start_margin_next(&margin, false), 20 * NS_PER_MS);
+    start_margin_init(&margin, false);
+    assert_int_equal(start_margin_next(&margin, true), 2 * NS_PER_MS);
 }
 
 /* One start that took much longer does not slow the next transfers down; streams remember it. */
 static void tells_the_usual_from_the_longest(void **state)
 {
-    struct lead lead;
+    struct start_margin margin;
 
     (void)state;
-    lead_init(&lead, true);
-    lead_note(&lead, 9 * NS_PER_MS);
-    for (unsigned i = 1; i < LEAD_MEMORY; i++)
-        lead_note(&lead, NS_PER_MS);
-    assert_int_equal(lead_next(&lead, true), 3 * NS_PER_MS / 2);
-    assert_int_equal(lead_next(&lead, false), 36 * NS_PER_MS);
-    lead_note(&lead, NS_PER_MS); /* the ninth takes the place of the first */
-    assert_int_equal(lead_next(&lead, false), 5 * NS_PER_MS);
+    start_margin_init(&margin, true);
+    start_margin_note(&margin, 9 * NS_PER_MS);
+    for (unsigned i = 1; i < MARGIN_MEMORY; i++)
+        start_margin_note(&margin, NS_PER_MS);
+    assert_int_equal(start_margin_next(&margin, true), 3 * NS_PER_MS / 2);
+    assert_int_equal(start_margin_next(&margin, false), 36 * NS_PER_MS);
+    start_margin_note(&margin, NS_PER_MS); /* the ninth takes the place of the first */
+    assert_int_equal(start_margin_next(&margin, false), 5 * NS_PER_MS);
 }
 
 static void follows_what_becomes_slower(void **state)
 {
-    struct lead lead;
+    struct start_margin margin;
 
     (void)state;
-    lead_init(&lead, true);
-    for (unsigned i = 0; i < LEAD_MEMORY; i++)
-        lead_note(&lead, NS_PER_MS);
-    for (unsigned i = 0; i <= LEAD_MEMORY / 2; i++)
-        lead_note(&lead, 10 * NS_PER_MS);
-    assert_int_equal(lead_next(&lead, true), 15 * NS_PER_MS);
+    start_margin_init(&margin, true);
+    for (unsigned i = 0; i < MARGIN_MEMORY; i++)
+        start_margin_note(&margin, NS_PER_MS);
+    for (unsigned i = 0; i <= MARGIN_MEMORY / 2; i++)
+        start_margin_note(&margin, 10 * NS_PER_MS);
+    assert_int_equal(start_margin_next(&margin, true), 15 * NS_PER_MS);
 }
 
 static void has_a_floor(void **state)
 {
-    struct lead lead;
+    struct start_margin margin;
 
     (void)state;
-    lead_init(&lead, false);
-    lead_note(&lead, 1);
-    assert_int_equal(lead_next(&lead, true), 100 * NS_PER_US);
-    assert_int_equal(lead_next(&lead, false), 500 * NS_PER_US);
+    start_margin_init(&margin, false);
+    start_margin_note(&margin, 1);
+    assert_int_equal(start_margin_next(&margin, true), 100 * NS_PER_US);
+    assert_int_equal(start_margin_next(&margin, false), 500 * NS_PER_US);
 }
 
 int main(void)

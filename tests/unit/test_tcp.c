@@ -112,7 +112,7 @@ static void several_flows_and_streams(void **state)
         for (uint32_t dst = 0; dst < 4; dst++)
             if (src != dst)
                 world_add(world, src, dst, PATTERN_GENERATE);
-    world->phase.tcp.streams = 3;
+    world->options.streams = 3;
     play_all();
     for (uint32_t i = 0; i < 4; i++) {
         assert_true(world->ranks[i].lane->started_ns >= world->phase.start_ns);
@@ -124,8 +124,8 @@ static void zero_copy(void **state)
 {
     (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
-    world->phase.tcp.zero_copy = true;
-    world->phase.tcp.streams = 2;
+    world->options.zero_copy = true;
+    world->options.streams = 2;
     world->phase.sizes[0] = 200000;
     play_all();
 }
@@ -137,9 +137,9 @@ static void buffers_and_congestion_control(void **state)
 
     (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
-    world->phase.tcp.send_buffer = 65536;
-    world->phase.tcp.receive_buffer = 100000;
-    snprintf(world->phase.tcp.congestion, sizeof world->phase.tcp.congestion, "reno");
+    world->options.send_buffer = 65536;
+    world->options.receive_buffer = 100000;
+    snprintf(world->options.congestion, sizeof world->options.congestion, "reno");
     play_all();
     assert_string_equal(world->ranks[0].lane->variant, "congestion control reno");
     count = transport_tcp.measure(world->ranks[0].lane, &world->ranks[0].sends[0], measures, 16);
@@ -201,7 +201,7 @@ static void transfers(void **state)
     for (unsigned streams = 1; streams <= 3; streams += 2) {
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             world->phase.transfer_bytes = sizes[i];
-            world->phase.tcp.streams = (uint16_t)streams;
+            world->options.streams = (uint16_t)streams;
             play_all();
             assert_int_equal(world->flows[0].destination.live.payload_bytes, sizes[i]);
             assert_int_equal(world->flows[0].source.intended, sizes[i]);
@@ -217,7 +217,7 @@ static void probes(void **state)
     world_add(world, 2, 1, PATTERN_GENERATE);
     world->phase.traffic = TRAFFIC_PROBE;
     world->phase.probes = 5;
-    world->phase.tcp.streams = 4;
+    world->options.streams = 4;
     play_all();
     for (uint32_t i = 0; i < 2; i++) {
         const struct flow_side *side = &world->flows[i].destination;
@@ -267,7 +267,7 @@ static void chain_forwards(void **state)
     add_chain();
     memcpy(world->phase.sizes, (uint32_t[]){70000, 1, 15, 16, 17, 3001}, 6 * sizeof(uint32_t));
     world->phase.size_count = 6;
-    world->phase.tcp.streams = 2;
+    world->options.streams = 2;
     play_all();
     for (uint32_t i = 1; i < 3; i++)
         assert_int_equal(world->flows[i].destination.live.payload_bytes,
@@ -292,7 +292,7 @@ static void chain_slows_its_head(void **state)
     (void)state;
     add_chain();
     world->stream_ns = 20 * NS_PER_S;
-    world->phase.tcp.send_buffer = world->phase.tcp.receive_buffer = 100000;
+    world->options.send_buffer = world->options.receive_buffer = 100000;
     assert_int_equal(world_prepare(world), 0);
     assert_int_equal(world_settle(world, LIMIT_NS), 0);
     world_start(world);
@@ -739,7 +739,7 @@ static void probe_by_gate(struct gate *gate, int64_t opens_ns)
     world->way = gate;
     world->phase.traffic = TRAFFIC_PROBE;
     world->phase.probes = 3;
-    world->phase.probe_patience_ns = 400 * NS_PER_MS;
+    world->phase.probe_timeout_ns = 400 * NS_PER_MS;
     assert_int_equal(world_prepare(world), 0);
     assert_int_equal(world_settle(world, LIMIT_NS), 0);
     assert_true(world_run(world, LIMIT_NS));
@@ -927,27 +927,34 @@ static void refused(const char *because)
 static void refuses_what_it_cannot_do(void **state)
 {
     struct phase good = world->phase;
+    struct tcp_options options = world->options;
 
     (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
-    snprintf(world->phase.tcp.congestion, sizeof world->phase.tcp.congestion, "warp");
+    snprintf(world->options.congestion, sizeof world->options.congestion, "warp");
     refused("available:");
     world->phase = good;
+    world->options = options;
     world->phase.sizes[0] = 0;
     refused("0 bytes");
     world->phase = good;
-    world->phase.tcp.streams = 1000;
+    world->options = options;
+    world->options.streams = 1000;
     refused("256");
     world->phase = good;
-    world->phase.tcp.send_buffer = UINT32_MAX;
+    world->options = options;
+    world->options.send_buffer = UINT32_MAX;
     refused("wmem_max");
     world->phase = good;
-    world->phase.tcp.receive_buffer = UINT32_MAX;
+    world->options = options;
+    world->options.receive_buffer = UINT32_MAX;
     refused("rmem_max");
     world->phase = good;
+    world->options = options;
     world->phase.load.unlimited = false;
     refused("load");
     world->phase = good;
+    world->options = options;
     world->flows[0].role = PATTERN_FORWARD;
     refused("forwards one flow into one other");
 }
@@ -963,7 +970,7 @@ static void refuses_more_than_it_may_open(void **state)
     few.rlim_cur = world_open_descriptors() + 20;
     setrlimit(RLIMIT_NOFILE, &few);
     world_add(world, 0, 1, PATTERN_GENERATE);
-    world->phase.tcp.streams = 200;
+    world->options.streams = 200;
     refused("ulimit -n");
     setrlimit(RLIMIT_NOFILE, &before);
 }

@@ -63,7 +63,7 @@ static void check_verified(const struct world *world, uint64_t count)
 {
     for (uint32_t i = 0; i < world->rank_count; i++) {
         assert_string_equal(world->ranks[i].lane->error.text, "");
-        assert_int_equal(world->ranks[i].stepper->execution.verified, count);
+        assert_int_equal(world->ranks[i].executor->execution.verified, count);
         assert_true(world->ranks[i].lane->started_ns > 0);
         assert_true(world->ranks[i].lane->stopped_ns > world->ranks[i].lane->started_ns);
     }
@@ -170,10 +170,10 @@ static void test_a_window_ends(void **state)
     world.phase.close_ns = world.phase.stop_ns - world.stream_ns / 4;
     while (!world_finished(&world) && clock_now() < world.phase.stop_ns + LIMIT_NS)
         world_poll(&world, clock_now());
-    batches = world.ranks[0].stepper->execution.batches;
+    batches = world.ranks[0].executor->execution.batches;
     assert_true(batches > 100);
     for (uint32_t i = 0; i < RANKS; i++) {
-        assert_int_equal(world.ranks[i].stepper->execution.batches, batches);
+        assert_int_equal(world.ranks[i].executor->execution.batches, batches);
         assert_true(world.ranks[i].lane->sent_all && world.ranks[i].lane->received_all);
     }
     world_close(&world);
@@ -245,12 +245,12 @@ static void test_what_steps_can_not_do_is_refused(void **state)
     (void)state;
     world_open(&world, 2);
     world_schedule(&world, &request);
-    world.phase.tcp.streams = 2;
+    world.options.streams = 2;
     assert_int_equal(world_prepare(&world), -EINVAL);
     assert_non_null(strstr(world.err.text, "leave streams_per_flow out"));
     world_finish(&world);
     world.phase.number = 0;
-    world.phase.tcp = (struct tcp_options){.streams = 1, .zero_copy = true};
+    world.options = (struct tcp_options){.streams = 1, .zero_copy = true};
     assert_int_equal(world_prepare(&world), -EINVAL);
     assert_non_null(strstr(world.err.text, "leave zero_copy out"));
     world_close(&world);

@@ -3,7 +3,6 @@
  * A source's bytes fed to a sink, whole and damaged, without a socket; and a seeded, bounded run of
  * the fuzzer's entry point (tests/fuzz/tcp_stream.c).
  */
-#include "tcp/payload.h"
 #include "tcp/stream.h"
 
 #include <arpa/inet.h>

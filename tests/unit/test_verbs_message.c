@@ -132,7 +132,7 @@ static void drawn_sizes_are_known_to_both_ends(void **state)
 
     (void)state;
     begin(mixed, 1, FLOW_ENDLESS);
-    bench.script.drawn = bench.verifier.script.drawn = draw_sizes(7, 3, 50000);
+    bench.script.drawn = bench.verifier.script.drawn = prng_sizes(7, 3, 50000);
     verbs_cursor_start(&bench.at, &bench.script);
     verbs_verify_start(&bench.verifier);
     for (uint32_t i = 0; i < 500; i++) {

@@ -29,9 +29,16 @@ struct fake_lane {
     /* Until then messages come that count nowhere, then all is through; 0: it does not meet. */
     int64_t meets_until_ns;
     bool patient; /* ... or none comes, and it knows that one will */
+    int wake_fd;
+    unsigned wakes; /* it was told of */
 };
 
 static atomic_uint idles;
+
+static int fake_wake_fd(struct lane *lane)
+{
+    return ((struct fake_lane *)lane)->wake_fd;
+}
 
 static void fake_start(struct lane *lane, int64_t now_ns)
 {
@@ -80,6 +87,20 @@ static int64_t meeting_poll(struct lane *lane, int64_t now_ns)
     return CLOCK_NEVER;
 }
 
+/* What its descriptor says is taken as it comes. */
+static int64_t woken_poll(struct lane *lane, int64_t now_ns)
+{
+    struct fake_lane *fake = (struct fake_lane *)lane;
+    uint64_t events;
+
+    if (lane->woken) {
+        lane->woken = false;
+        fake->wakes++;
+        (void)!read(fake->wake_fd, &events, sizeof events);
+    }
+    return fake_poll(lane, now_ns);
+}
+
 #define GAP_NS (NS_PER_MS / 10) /* between frames that come to a lane that is away */
 #define AWAY_NS (10 * NS_PER_MS)
 #define BURST 32u
@@ -121,7 +142,7 @@ static void fake_idle(struct transport_port *port, int64_t now_ns)
 
 static const struct transport fake_transport = {
     .name = "fake",
-    .size_unit = "frame",
+    .capabilities = TRANSPORT_FRAMES,
     .start = fake_start,
     .poll = fake_poll,
     .idle = fake_idle,
@@ -129,23 +150,29 @@ static const struct transport fake_transport = {
 
 static const struct transport knowing_transport = {
     .name = "knowing",
-    .size_unit = "message",
-    .knows_end = true,
+    .capabilities = TRANSPORT_KNOWS_END,
     .start = fake_start,
     .poll = fake_poll,
 };
 
 static const struct transport away_transport = {
     .name = "away",
-    .size_unit = "frame",
+    .capabilities = TRANSPORT_FRAMES,
     .start = fake_start,
     .poll = away_poll,
 };
 
+static const struct transport woken_transport = {
+    .name = "woken",
+    .capabilities = TRANSPORT_FRAMES,
+    .wake_fd = fake_wake_fd,
+    .start = fake_start,
+    .poll = woken_poll,
+};
+
 static const struct transport meeting_transport = {
     .name = "meeting",
-    .size_unit = "message",
-    .knows_end = true,
+    .capabilities = TRANSPORT_KNOWS_END,
     .start = fake_start,
     .poll = meeting_poll,
 };
@@ -259,6 +286,23 @@ static void a_backlog_is_not_counted_in_the_window(void **state)
 
         assert_int_equal(window->open.frames, came_until(&scene.phase, lane->opened_ns));
         assert_int_equal(window->close.frames, came_until(&scene.phase, lane->closed_ns));
+    }
+    strike(&scene);
+}
+
+/* The others would make a system call each to find that nothing has come for them. */
+static void of_a_wake_its_own_lane_is_told(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, &woken_transport);
+    for (int i = 0; i < LANES; i++)
+        scene.fakes[i].wake_fd = eventfd(i == 1, EFD_NONBLOCK);
+    play(&scene);
+    for (int i = 0; i < LANES; i++) {
+        assert_int_equal(scene.fakes[i].wakes, i == 1);
+        close(scene.fakes[i].wake_fd);
     }
     strike(&scene);
 }
@@ -423,11 +467,11 @@ static void ports_are_visited_between_phases(void **state)
 
     (void)state;
     set_scene(&scene, &fake_transport);
-    assert_int_equal(worker_adopt(scene.worker, &port, 1), 0);
+    assert_int_equal(worker_set_ports(scene.worker, &port, 1), 0);
     for (int i = 0; i < 1000 && atomic_load(&idles) < 2; i++)
         clock_sleep_until(clock_now() + 5 * NS_PER_MS);
     assert_true(atomic_load(&idles) >= 2);
-    assert_int_equal(worker_adopt(scene.worker, NULL, 0), 0);
+    assert_int_equal(worker_set_ports(scene.worker, NULL, 0), 0);
     seen = atomic_load(&idles);
     clock_sleep_until(clock_now() + 60 * NS_PER_MS);
     assert_int_equal(atomic_load(&idles), seen);
@@ -439,6 +483,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_window_is_copied_on_each_lane),
         cmocka_unit_test(a_backlog_is_not_counted_in_the_window),
+        cmocka_unit_test(of_a_wake_its_own_lane_is_told),
         cmocka_unit_test(silence_after_the_stop_ends_a_drain),
         cmocka_unit_test(silence_says_nothing_to_a_transport_that_knows),
         cmocka_unit_test(a_sender_that_never_ends_meets_the_limit),

@@ -3,9 +3,12 @@
  * The dpdk transport: raw Ethernet frames, run to completion.
  *
  *     checksum, signature, sequence, frame   what lies on the wire, as pure functions
- *     guest                                  ARP and neighbour discovery, as pure functions
- *     eal, iface, port                       DPDK, the kernel's interface, a device's queues
- *     lane, partner, prefill                 a phase: its making (lane_state.h: what it keeps)
+ *     arp_nd_responder                       ARP and neighbour discovery, as pure functions
+ *     eal, iface, port_device                DPDK, the kernel's interface, a device and its queues
+ *     port, port_address, port_queue         a port: facts, address, control frames
+ *     lane, lane_request, lane_sizes,        a phase: its preparation, start and poll
+ *     sender_setup, receiver_setup,          (lane_state.h: what a lane keeps)
+ *     partner, prefill
  *     tx, rx, forward                        its hot paths
  *     message, messages, steps               messages of several frames: there and back, schedules'
  *     probe, prober, arrival                 how long frames were under way
@@ -14,15 +17,16 @@
 #include "lane.h"
 #include "loopback_baseline.h"
 #include "port.h"
+#include "port_address.h"
 #include "transport.h"
 
 extern const struct transport transport_dpdk;
 
 const struct transport transport_dpdk = {
     .name = "dpdk",
-    .size_unit = "frame",
-    .pingpong = true,
-    .schedules = true,
+    .capabilities =
+        TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES | TRANSPORT_TAKES_DEVICE,
+    .options = &dpdk_option_table,
     .open = port_open,
     .facts = port_facts,
     .link_up = port_link_up,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "eal.h"
 
+#include "sysfs.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -75,23 +77,12 @@ const char *eal_memory_remedy(void)
                 : "open fewer ports in one process";
 }
 
-static uint64_t read_number(const char *path)
-{
-    unsigned long long number = 0;
-    FILE *file = fopen(path, "re");
-
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%llu", &number) != 1)
-        number = 0;
-    fclose(file);
-    return number;
-}
-
 static uint64_t free_huge_bytes(void)
 {
-    return read_number("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") * 2 * MIB +
-           read_number("/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages") * 1024 * MIB;
+    static const char free_pages[] = "/sys/kernel/mm/hugepages/hugepages-%ukB/free_hugepages";
+
+    return (uint64_t)sysfs_number(0, free_pages, 2048) * 2 * MIB +
+           (uint64_t)sysfs_number(0, free_pages, 1048576) * 1024 * MIB;
 }
 
 /* A quarter of the machine's memory, within bounds. */
@@ -111,15 +102,10 @@ static unsigned plain_mib(void)
  * one piece of memory above all, is better served with virtual ones. */
 static bool physical_addresses(void)
 {
-    char answer = 'N';
-    FILE *file = fopen("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "re");
+    char answer[2];
 
-    if (file != NULL) {
-        if (fread(&answer, 1, 1, file) != 1)
-            answer = 'N';
-        fclose(file);
-    }
-    return answer == 'Y' || access("/sys/module/uio", F_OK) == 0;
+    sysfs_line(answer, sizeof answer, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+    return answer[0] == 'Y' || sysfs_exists("/sys/module/uio");
 }
 
 static int first_core(const cpu_set_t *cores)

@@ -11,9 +11,9 @@
 #ifndef ENGINE_DPDK_FRAME_H
 #define ENGINE_DPDK_FRAME_H
 
+#include "dpdk_options.h"
 #include "fill.h"
 #include "signature.h"
-#include "transport.h"
 
 #include <netinet/in.h>
 

@@ -1,84 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "iface.h"
 
+#include "ethtool.h"
+#include "rtnetlink.h"
+
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <linux/rtnetlink.h>
-#include <linux/sockios.h>
 #include <net/if_arp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int ask(const struct iface *iface, unsigned long what, struct ifreq *request)
+static int read_facts(struct iface *iface, struct err *err)
 {
-    memcpy(request->ifr_name, iface->name, sizeof iface->name);
-    return ioctl(iface->packet_fd, what, request) == 0 ? 0 : -errno;
-}
+    struct link_state link;
+    int rc;
 
-static int ask_ethtool(const struct iface *iface, void *command)
-{
-    struct ifreq request = {.ifr_data = command};
-
-    return ask(iface, SIOCETHTOOL, &request);
-}
-
-static bool on_bus(const struct iface *iface)
-{
-    struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
-
-    return ask_ethtool(iface, &driver) == 0 && driver.bus_info[0] != '\0';
-}
-
-/* Only a device on a bus has a speed to believe: veth, bridges and their like say 10G. */
-static uint64_t link_speed(const struct iface *iface)
-{
-    struct ethtool_cmd settings = {.cmd = ETHTOOL_GSET};
-    uint32_t mbps;
-
-    if (!iface->on_bus || ask_ethtool(iface, &settings) != 0)
-        return 0;
-    mbps = ethtool_cmd_speed(&settings);
-    return mbps == 0 || mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps * UINT64_C(1000000);
-}
-
-static bool offloads_vlan(const struct iface *iface)
-{
-    struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
-
-    return ask_ethtool(iface, &flags) == 0 && (flags.data & ETH_FLAG_RXVLAN);
-}
-
-static int learn(struct iface *iface, struct err *err)
-{
-    struct ifreq request;
-    int rc = ask(iface, SIOCGIFINDEX, &request);
-
-    if (rc != 0)
+    iface->index = (int)if_nametoindex(iface->name);
+    if (iface->index == 0)
         return err_set(err, -ENODEV, "there is no interface '%s' here: see 'ip link'", iface->name);
-    iface->index = request.ifr_ifindex;
-    if ((rc = ask(iface, SIOCGIFHWADDR, &request)) != 0)
-        return err_set(err, rc, "interface '%s' has no address: %s", iface->name, strerror(-rc));
-    if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER)
+    if ((rc = link_read(iface->route_fd, iface->index, &link)) != 0)
+        return err_set(err, rc, "interface '%s' can't be read: %s", iface->name, strerror(-rc));
+    if (link.type != ARPHRD_ETHER)
         return err_set(err, -EINVAL, "interface '%s' is no Ethernet interface", iface->name);
-    memcpy(iface->mac, request.ifr_hwaddr.sa_data, sizeof iface->mac);
-    if ((rc = ask(iface, SIOCGIFMTU, &request)) != 0)
-        return err_set(err, rc, "interface '%s' has no MTU: %s", iface->name, strerror(-rc));
-    iface->mtu = (uint32_t)request.ifr_mtu;
-    if ((rc = ask(iface, SIOCGIFFLAGS, &request)) != 0 || !(request.ifr_flags & IFF_UP))
+    if (!(link.flags & IFF_UP))
         return err_set(err, -ENETDOWN, "interface '%s' is down: 'ip link set %s up'", iface->name,
                        iface->name);
-    iface->on_bus = on_bus(iface);
-    iface->link_bps = link_speed(iface);
-    iface->vlan_offloaded = offloads_vlan(iface);
+    memcpy(iface->mac, link.mac, sizeof iface->mac);
+    iface->mtu = link.mtu;
+    iface->on_bus = ethtool_driver(iface->packet_fd, iface->name).bus_info[0] != '\0';
+    /* Only a device on a bus has a speed to believe: veth, bridges and their like say 10G. */
+    iface->link_bps = iface->on_bus ? ethtool_speed_bps(iface->packet_fd, iface->name) : 0;
+    iface->vlan_offloaded =
+        ethtool_number(iface->packet_fd, iface->name, ETHTOOL_GFLAGS) & ETH_FLAG_RXVLAN;
     return 0;
 }
 
@@ -148,9 +108,10 @@ int iface_open(struct iface *iface, const char *name, struct err *err)
                        "raw frames on '%s' need the capabilities CAP_NET_RAW and CAP_NET_ADMIN: "
                        "run as root, or use transport tcp",
                        name);
-    iface->route_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    rc = iface->route_fd < 0 ? err_set(err, -errno, "no rtnetlink socket: %s", strerror(errno))
-                             : learn(iface, err);
+    iface->route_fd = netlink_open();
+    rc = iface->route_fd < 0
+             ? err_set(err, iface->route_fd, "no rtnetlink socket: %s", strerror(-iface->route_fd))
+             : read_facts(iface, err);
     if (rc != 0)
         iface_close(iface);
     else
@@ -171,62 +132,19 @@ int iface_promiscuous(struct iface *iface, struct err *err)
 
 bool iface_running(const struct iface *iface)
 {
-    struct ifreq request;
+    struct link_state link;
 
-    return ask(iface, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_UP) &&
-           (request.ifr_flags & IFF_RUNNING);
-}
-
-static bool find_stats(const struct nlmsghdr *header, struct rtnl_link_stats64 *link)
-{
-    const uint8_t *at = (const uint8_t *)header + NLMSG_HDRLEN + sizeof(struct if_stats_msg);
-    const uint8_t *end = (const uint8_t *)header + header->nlmsg_len;
-    struct nlattr attribute;
-
-    if (header->nlmsg_type != RTM_NEWSTATS)
-        return false;
-    for (; at + sizeof attribute <= end; at += NLA_ALIGN(attribute.nla_len)) {
-        memcpy(&attribute, at, sizeof attribute);
-        if (attribute.nla_len < sizeof attribute || attribute.nla_len > end - at)
-            return false;
-        if (attribute.nla_type == IFLA_STATS_LINK_64 &&
-            attribute.nla_len >= NLA_HDRLEN + sizeof *link) {
-            memcpy(link, at + NLA_HDRLEN, sizeof *link);
-            return true;
-        }
-    }
-    return false;
+    return link_read(iface->route_fd, iface->index, &link) == 0 && link_is_running(&link);
 }
 
 int iface_counts(const struct iface *iface, struct iface_counts *counts)
 {
-    struct {
-        struct nlmsghdr header;
-        struct if_stats_msg stats;
-    } request = {
-        .header = {.nlmsg_len = sizeof request,
-                   .nlmsg_type = RTM_GETSTATS,
-                   .nlmsg_flags = NLM_F_REQUEST},
-        .stats = {.ifindex = (uint32_t)iface->index,
-                  .filter_mask = IFLA_STATS_FILTER_BIT(IFLA_STATS_LINK_64)},
-    };
-    union {
-        struct nlmsghdr header;
-        uint8_t bytes[1024];
-    } answer;
-    struct rtnl_link_stats64 link;
-    ssize_t got;
+    struct link_state link;
+    int rc = link_read(iface->route_fd, iface->index, &link);
 
-    if (send(iface->route_fd, &request, sizeof request, 0) < 0)
-        return -errno;
-    got = recv(iface->route_fd, &answer, sizeof answer, 0);
-    if (got < 0)
-        return -errno;
-    if (!NLMSG_OK(&answer.header, (size_t)got) || !find_stats(&answer.header, &link))
-        return -ENODEV;
-    counts->receive_errors = link.rx_errors;
-    counts->send_dropped = link.tx_dropped;
-    return 0;
+    counts->receive_errors = link.stats.rx_errors;
+    counts->send_dropped = link.stats.tx_dropped;
+    return rc;
 }
 
 /* Sockets of other ports may have an interface of the same index, in another namespace. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "isolate.h"
 
-#include "guest.h"
+#include "arp_nd_responder.h"
 #include "transport.h"
 
 #include <arpa/inet.h>
@@ -83,24 +83,24 @@ static const struct rule {
 };
 static_assert(sizeof rules / sizeof rules[0] * 2 <= ISOLATE_RULES_MAX, "bare and tagged");
 
-static unsigned has(const struct guest *guest)
+static unsigned has(const struct arp_nd_responder *responder)
 {
-    return ALWAYS | (guest->has_ipv4 ? IPV4 : 0) | (guest->has_ipv6 ? IPV6 : 0) |
-           (guest->has_ipv4 && guest->has_gateway4 ? GATEWAY4 : 0) |
-           (guest->has_ipv6 && guest->has_gateway6 ? GATEWAY6 : 0);
+    return ALWAYS | (responder->has_ipv4 ? IPV4 : 0) | (responder->has_ipv6 ? IPV6 : 0) |
+           (responder->has_ipv4 && responder->has_gateway4 ? GATEWAY4 : 0) |
+           (responder->has_ipv6 && responder->has_gateway6 ? GATEWAY6 : 0);
 }
 
-static void fill(struct specs *specs, const struct guest *guest)
+static void fill(struct specs *specs, const struct arp_nd_responder *responder)
 {
     memset(specs, 0, sizeof *specs);
-    memcpy(&specs->ipv4.hdr.dst_addr, guest->ipv4, sizeof guest->ipv4);
-    memcpy(specs->ipv6.hdr.dst_addr, guest->ipv6, sizeof guest->ipv6);
+    memcpy(&specs->ipv4.hdr.dst_addr, responder->ipv4, sizeof responder->ipv4);
+    memcpy(specs->ipv6.hdr.dst_addr, responder->ipv6, sizeof responder->ipv6);
     specs->udp.hdr.dst_port = htobe16(FRAME_UDP_DESTINATION);
-    memcpy(&specs->arp.tpa, guest->ipv4, sizeof guest->ipv4);
-    memcpy(specs->solicitation.target_addr, guest->ipv6, sizeof guest->ipv6);
+    memcpy(&specs->arp.tpa, responder->ipv4, sizeof responder->ipv4);
+    memcpy(specs->solicitation.target_addr, responder->ipv6, sizeof responder->ipv6);
 }
 
-static bool is_ours(const struct guest *guest, const struct sockaddr *address)
+static bool is_ours(const struct arp_nd_responder *responder, const struct sockaddr *address)
 {
     const struct sockaddr_in *ipv4 = (const struct sockaddr_in *)address;
     const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)address;
@@ -108,9 +108,10 @@ static bool is_ours(const struct guest *guest, const struct sockaddr *address)
     if (address == NULL)
         return false;
     if (address->sa_family == AF_INET)
-        return guest->has_ipv4 && memcmp(&ipv4->sin_addr, guest->ipv4, sizeof guest->ipv4) == 0;
-    return address->sa_family == AF_INET6 && guest->has_ipv6 &&
-           memcmp(&ipv6->sin6_addr, guest->ipv6, sizeof guest->ipv6) == 0;
+        return responder->has_ipv4 &&
+               memcmp(&ipv4->sin_addr, responder->ipv4, sizeof responder->ipv4) == 0;
+    return address->sa_family == AF_INET6 && responder->has_ipv6 &&
+           memcmp(&ipv6->sin6_addr, responder->ipv6, sizeof responder->ipv6) == 0;
 }
 
 /* What is sent to an address that the kernel owns is the kernel's. */
@@ -123,7 +124,7 @@ static int check_addresses(const struct isolated_port *port, struct err *err)
         return err_set(err, -errno, "%s: the kernel's addresses can't be listed: %s",
                        port->conf->name, strerror(errno));
     for (const struct ifaddrs *at = owned; at != NULL && rc == 0; at = at->ifa_next)
-        if (is_ours(port->guest, at->ifa_addr))
+        if (is_ours(port->responder, at->ifa_addr))
             rc = err_set(err, -EADDRINUSE,
                          "%s: its address %s is the kernel's too, on %s: raw frames of a shared "
                          "port need one that is theirs alone",
@@ -218,7 +219,7 @@ static int refuse(const struct isolated_port *port, const struct rule *rule,
 static int add(struct isolation *isolation, const struct isolated_port *port, struct maker *maker,
                const struct rule *rule, struct err *err)
 {
-    bool needed = (rule->needed_for & has(port->guest)) != 0;
+    bool needed = (rule->needed_for & has(port->responder)) != 0;
 
     for (int tagged = 0; tagged <= 1; tagged++) {
         struct rte_flow *flow = make(maker, rule, tagged);
@@ -248,9 +249,9 @@ int isolate_install_rules(struct isolation *isolation, const struct isolated_por
 
     for (uint16_t i = 0; i < port->queue_count; i++)
         queues[i] = i;
-    fill(&maker.specs, port->guest);
+    fill(&maker.specs, port->responder);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && rc == 0; i++)
-        if ((rules[i].made_for & has(port->guest)) != 0)
+        if ((rules[i].made_for & has(port->responder)) != 0)
             rc = add(isolation, port, &maker, &rules[i], err);
     if (rc != 0)
         isolate_end(isolation, port->id);

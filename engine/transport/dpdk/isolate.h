@@ -20,7 +20,7 @@
 
 #define ISOLATE_RULES_MAX 12
 
-struct guest;
+struct arp_nd_responder;
 struct port_conf;
 struct rte_flow;
 
@@ -33,8 +33,8 @@ struct isolation {
 struct isolated_port {
     const struct port_conf *conf;
     const char *driver;
-    const struct guest *guest; /* its addresses, and whether it has a gateway */
-    uint16_t id;               /* DPDK's number */
+    const struct arp_nd_responder *responder; /* its addresses, and whether it has a gateway */
+    uint16_t id;                              /* DPDK's number */
     uint16_t queue_count;
 };
 

@@ -9,11 +9,11 @@
 
 #include "delay_stats.h"
 #include "frame.h"
+#include "frame_prober.h"
 #include "pacer.h"
-#include "port.h"
-#include "probe_scheduler.h"
+#include "port_queue.h"
 #include "reordering.h"
-#include "sequence.h"
+#include "sequence_limit.h"
 #include "transport.h"
 
 #include <assert.h>
@@ -61,9 +61,9 @@ struct sender {
 /* What came of one of a flow's streams: the one cache line that a frame in order touches. */
 struct receiver_stream {
     struct sequence sequence;
-    uint64_t frames; /* delivered */
-    uint64_t bytes;  /* theirs, in memory */
-    int64_t first_ns;
+    uint64_t frames;  /* delivered */
+    uint64_t bytes;   /* theirs, in memory */
+    uint32_t missing; /* numbers, in the stream's gaps */
     int64_t last_ns;
     int64_t stamp_ns; /* of the first frame of the last 64 numbers, or behind the last gap */
     struct flow_side *side;
@@ -78,18 +78,10 @@ struct receiver_known {
     uint8_t start[FRAME_START_MAX];
 };
 
-/* How far ahead a frame's number can be: what the fastest of the senders numbers in a time, and
- * what it sends at once. */
-struct receiver_reach {
-    double frames_per_ns;
-    double at_once;
-    int64_t start_ns; /* the phase's: stamps count from there */
-};
-
 struct receiver {
     struct frame_check check;
     struct receiver_known known;
-    struct receiver_reach reach;
+    struct sequence_limit limit;     /* of its senders */
     struct receiver_stream *streams; /* by flow, and UDP source port within it */
     struct sequence_past *pasts;     /* the streams' */
     struct disorder *disorders;      /* theirs, too ... */
@@ -110,7 +102,7 @@ struct receiver {
 };
 
 /* What one queue has got of a transfer, for the others: in a cache line of its own. */
-struct lane_taken {
+struct queue_received {
     _Atomic uint64_t frames;
 } __attribute__((aligned(64)));
 
@@ -125,28 +117,6 @@ struct forwarder {
     struct forward_entry *queue;
     uint32_t head; /* free-running */
     uint32_t tail;
-};
-
-/* One of the port's flows: each queue's lane has all, because an answer may come by any. */
-struct prober_flow {
-    struct histogram histogram; /* there and back */
-    struct sequence sequence;   /* of answers: one that comes twice counts once */
-    struct sequence_past past;
-    uint32_t sent; /* by this queue; also the next one's sequence */
-};
-
-struct prober {
-    bool answers;     /* the phase has probes */
-    uint16_t tags[2]; /* as on the wire: of probes, of answers */
-    struct prober_flow *flows;
-    uint16_t *flow_of; /* by destination's rank: number of a flow + 1; 0: none */
-    uint32_t count;
-    double rate_fps;                 /* a flow's */
-    struct probe_scheduler schedule; /* of all flows, in turn */
-    uint32_t at;                     /* whose turn it is, of the flows that the lane sends */
-    int64_t next_ns;                 /* when; CLOCK_NEVER: none is sent (any more) */
-    int64_t until_ns;
-    int64_t under_way; /* sent by this queue, less answers that came by it */
 };
 
 enum lane_state { LANE_WAITS, LANE_SENDS, LANE_LISTENS, LANE_PLAYS /* messages there and back */ };
@@ -172,7 +142,7 @@ struct dpdk_lane {
     struct sender sender;
     struct receiver receiver;
     struct forwarder forwarder;
-    struct prober prober;
+    struct frame_prober prober;
     struct messages *messages; /* messages.h: they go there and back; NULL: frames are all */
     int64_t look_gap_ns; /* theirs, where nothing tells that a frame has come: adaptive_poll.h */
     struct lane_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
@@ -180,10 +150,9 @@ struct dpdk_lane {
     uint8_t order[TRANSPORT_SIZES_MAX]; /* the phase's list, as places in `sizes` */
     uint32_t order_count;
     uint8_t size_of_length[FRAME_SIZE_MAX + 1]; /* LANE_NO_SIZE: not a length of this phase */
-    struct lane_taken *taken; /* by queue; the leader's. NULL: one queue, or no transfer */
+    struct queue_received *queues_received; /* queue 0's lane's. NULL: one queue, or no transfer */
     enum lane_state state;
     int64_t turn_ns; /* when the state may change */
-    int64_t wake_ns; /* when a sleeper is to poll; what comes for it before clears its descriptor */
     int64_t push_ns; /* when a kernel socket's ring is to be emptied; CLOCK_NEVER: it is */
     unsigned pool;   /* of the queue's, which is taken */
     bool built;
@@ -193,13 +162,13 @@ struct dpdk_lane {
     int64_t settling_ns;
 };
 
-static inline bool prober_knows(const struct prober *prober, uint16_t tag)
+static inline bool prober_knows(const struct frame_prober *prober, uint16_t tag)
 {
     return prober->answers && (tag == prober->tags[0] || tag == prober->tags[1]);
 }
 
 /* The same of a damaged frame, whose tag may have lost a bit: the load's tag differs in eight. */
-static inline bool prober_resembles(const struct prober *prober, uint16_t tag)
+static inline bool prober_resembles(const struct frame_prober *prober, uint16_t tag)
 {
     return prober->answers && (__builtin_popcount(tag ^ prober->tags[0]) <= 1 ||
                                __builtin_popcount(tag ^ prober->tags[1]) <= 1);

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "lane.h"
 #include "port.h"
+#include "port_address.h"
 
 #include <stdlib.h>
 
@@ -62,13 +63,14 @@ int loopback_baseline_measure(const struct transport_run *run,
 {
     static const struct port_conf conf = {.name = "the loopback baseline",
                                           .vdev = "net_ring_baseline"};
+    static const struct dpdk_options options = {.udp_sources = 1, .burst = 32, .catch_up = 1};
     struct phase phase = {
         .tag = 1,
         .traffic = TRAFFIC_STREAM,
         .sizes = {BASELINE_SIZE},
         .size_count = 1,
         .load = {.rate_fps = BASELINE_FPS},
-        .dpdk = {.udp_sources = 1, .burst = 32, .catch_up = 1},
+        .options = &options,
         .latency = {.probe_fps = BASELINE_PROBES_FPS, .stamps = true},
     };
     struct transport_port *port = NULL;

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define WORD 64u
-
 /* --- on the wire --- */
 
 void segment_write(struct segment *segment, uint32_t number)
@@ -25,66 +23,78 @@ bool segment_sound(const struct segment *segment)
     return sum % 0xffff == fill_table()->sum[SEGMENT_BYTES] % 0xffffu;
 }
 
-/* --- how messages are cut --- */
+/* --- segmentation --- */
 
-bool message_cut(struct message_cut *cut, const struct frame_shape *shape, uint32_t frame_bytes)
+bool segmentation_make(struct segmentation *segmentation, const struct frame_shape *shape,
+                       uint32_t frame_bytes)
 {
-    cut->head = shape->payload + SIGNATURE_BYTES + SEGMENT_BYTES;
-    cut->least = frame_least(shape) - FRAME_FCS;
-    if (cut->least < cut->head)
-        cut->least = cut->head;
-    if (frame_bytes <= cut->head + FRAME_FCS || frame_bytes < cut->least + FRAME_FCS)
+    segmentation->head = shape->payload + SIGNATURE_BYTES + SEGMENT_BYTES;
+    segmentation->least = frame_least(shape) - FRAME_FCS;
+    if (segmentation->least < segmentation->head)
+        segmentation->least = segmentation->head;
+    if (frame_bytes <= segmentation->head + FRAME_FCS ||
+        frame_bytes < segmentation->least + FRAME_FCS)
         return false;
-    cut->room = frame_bytes - FRAME_FCS - cut->head;
+    segmentation->room = frame_bytes - FRAME_FCS - segmentation->head;
     return true;
 }
 
 /* --- putting them together --- */
 
-int assembly_make(struct assembly *assembly, uint32_t segments)
+void segment_set_begin(struct segment_set *set, uint64_t *seen, uint32_t segments)
 {
-    *assembly = (struct assembly){.room = segments};
-    assembly->seen = calloc(segments / WORD + 1, sizeof *assembly->seen);
-    return assembly->seen != NULL ? 0 : -ENOMEM;
+    *set = (struct segment_set){.missing = segments};
+    memset(seen, 0, segment_words(segments) * sizeof *seen);
 }
 
-void assembly_free(struct assembly *assembly)
+enum sequence_verdict segment_set_take(struct segment_set *set, uint64_t *seen, uint32_t segment)
 {
-    free(assembly->seen);
-    assembly->seen = NULL;
-}
+    uint64_t bit = UINT64_C(1) << segment % 64;
 
-void assembly_begin(struct assembly *assembly, uint64_t number, uint32_t segments)
-{
-    assert(number >= assembly->next && segments > 0 && segments <= assembly->room);
-    assembly->broken += assembly->missing > 0;
-    assembly->next = number + 1;
-    assembly->segments = assembly->missing = segments;
-    assembly->expected = 0;
-    memset(assembly->seen, 0, (segments / WORD + 1) * sizeof *assembly->seen);
-}
-
-void assembly_give_up(struct assembly *assembly)
-{
-    assembly->broken += assembly->missing > 0;
-    assembly->segments = assembly->missing = 0;
-}
-
-enum sequence_verdict assembly_take(struct assembly *assembly, uint64_t number, uint32_t segment)
-{
-    uint64_t bit = UINT64_C(1) << segment % WORD;
-    uint64_t *word;
-
-    if (assembly->segments == 0 || number + 1 != assembly->next)
-        return SEQUENCE_LATE;
-    assert(segment < assembly->segments);
-    word = &assembly->seen[segment / WORD];
-    if (*word & bit)
+    if (seen[segment / 64] & bit)
         return SEQUENCE_DUPLICATE;
-    *word |= bit;
-    assembly->missing--;
-    if (segment < assembly->expected)
+    seen[segment / 64] |= bit;
+    assert(set->missing > 0);
+    set->missing--;
+    if (segment < set->expected)
         return SEQUENCE_REORDERED;
-    assembly->expected = segment + 1;
+    set->expected = segment + 1;
     return SEQUENCE_FRESH;
+}
+
+int reassembly_make(struct reassembly *reassembly, uint32_t segments)
+{
+    *reassembly = (struct reassembly){.room = segments};
+    reassembly->seen = calloc(segment_words(segments), sizeof *reassembly->seen);
+    return reassembly->seen != NULL ? 0 : -ENOMEM;
+}
+
+void reassembly_free(struct reassembly *reassembly)
+{
+    free(reassembly->seen);
+    reassembly->seen = NULL;
+}
+
+void reassembly_begin(struct reassembly *reassembly, uint64_t number, uint32_t segments)
+{
+    assert(number >= reassembly->next && segments > 0 && segments <= reassembly->room);
+    reassembly->broken += reassembly->set.missing > 0;
+    reassembly->next = number + 1;
+    reassembly->segments = segments;
+    segment_set_begin(&reassembly->set, reassembly->seen, segments);
+}
+
+void reassembly_give_up(struct reassembly *reassembly)
+{
+    reassembly->broken += reassembly->set.missing > 0;
+    reassembly->segments = reassembly->set.missing = 0;
+}
+
+enum sequence_verdict reassembly_take(struct reassembly *reassembly, uint64_t number,
+                                      uint32_t segment)
+{
+    if (reassembly->segments == 0 || number + 1 != reassembly->next)
+        return SEQUENCE_LATE;
+    assert(segment < reassembly->segments);
+    return segment_set_take(&reassembly->set, reassembly->seen, segment);
 }

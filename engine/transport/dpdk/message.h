@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages of several frames: how they are cut, and how a receiver puts them together. Numbers and
+ * Messages of several frames: their segmentation and reassembly. Numbers and
  * bytes only: no I/O and nothing of DPDK's.
  *
- * A message is cut into segments, one a frame, all full but the last. The signature's sequence is
+ * A message is sent in segments, one per frame, all full but the last. The signature's sequence is
  * the message's number in its flow; behind the signature the segment's number follows, and then
  * bytes of the message, which are the fill as in all frames. Both ends know the size of each
  * message by its number, so no frame says it.
@@ -45,9 +45,9 @@ static_assert(FRAME_ETHERNET + FRAME_VLAN + FRAME_IPV6 + FRAME_UDP + SIGNATURE_B
 #define SEGMENT_MARK (UINT32_MAX - 1)
 /* A schedule's message of a barrier has one segment, whose number is this and the barrier's bits.
  */
-#define SEGMENT_MEETING 0xc0000000u
-#define SEGMENT_MEETING_BITS 0xffu
-static_assert(SEGMENT_MEETING > MESSAGE_BYTES_MAX, "no segment of a message has such a number");
+#define SEGMENT_BARRIER 0xc0000000u
+#define SEGMENT_BARRIER_BITS 0xffu
+static_assert(SEGMENT_BARRIER > MESSAGE_BYTES_MAX, "no segment of a message has such a number");
 
 void segment_write(struct segment *segment, uint32_t number);
 bool segment_sound(const struct segment *segment);
@@ -58,81 +58,100 @@ static inline uint16_t message_answer_tag(uint16_t tag)
     return tag ^ 0x3ca5;
 }
 
-/* --- how messages are cut --- */
+/* --- segmentation --- */
 
-struct message_cut {
+struct segmentation {
     uint32_t head;  /* bytes in a frame before those of the message */
     uint32_t room;  /* of the message in a full frame */
     uint32_t least; /* bytes of the shortest frame, in memory */
 };
 
 /* Frames of `frame_bytes` at most, with FCS. False: they have no room for a message. */
-bool message_cut(struct message_cut *cut, const struct frame_shape *shape, uint32_t frame_bytes);
+bool segmentation_make(struct segmentation *segmentation, const struct frame_shape *shape,
+                       uint32_t frame_bytes);
 
 /* Of a message of up to MESSAGE_BYTES_MAX bytes: its segments, one at least; a segment's bytes of
  * it; and the length of that one's frame in memory. */
-static inline uint32_t message_segments(const struct message_cut *cut, uint32_t bytes)
+static inline uint32_t message_segments(const struct segmentation *segmentation, uint32_t bytes)
 {
-    return bytes > 0 ? (bytes + cut->room - 1) / cut->room : 1;
+    return bytes > 0 ? (bytes + segmentation->room - 1) / segmentation->room : 1;
 }
 
-static inline uint32_t message_part(const struct message_cut *cut, uint32_t bytes, uint32_t segment)
+static inline uint32_t message_part(const struct segmentation *segmentation, uint32_t bytes,
+                                    uint32_t segment)
 {
-    uint32_t left = bytes - segment * cut->room;
+    uint32_t left = bytes - segment * segmentation->room;
 
-    return left < cut->room ? left : cut->room;
+    return left < segmentation->room ? left : segmentation->room;
 }
 
-static inline uint32_t message_length(const struct message_cut *cut, uint32_t bytes,
+static inline uint32_t message_length(const struct segmentation *segmentation, uint32_t bytes,
                                       uint32_t segment)
 {
-    uint32_t length = cut->head + message_part(cut, bytes, segment);
+    uint32_t length = segmentation->head + message_part(segmentation, bytes, segment);
 
-    return length > cut->least ? length : cut->least;
+    return length > segmentation->least ? length : segmentation->least;
 }
 
 /* --- putting them together --- */
 
-/* What came of one flow's messages, one way. All zero: none yet. */
-struct assembly {
-    uint64_t next;     /* number from which on messages are new */
-    uint32_t segments; /* of the present one, which is next - 1; 0: there is none ... */
-    uint32_t missing;  /* ... of them */
+/* Which segments of a message came. The bits lie beside it: bit n % 64 of word n / 64, segment n.
+ */
+struct segment_set {
+    uint32_t missing;
     uint32_t expected; /* one more than the greatest that came */
+};
+
+static inline uint32_t segment_words(uint32_t segments)
+{
+    return segments / 64 + 1;
+}
+
+/* None of so many segments has come. */
+void segment_set_begin(struct segment_set *set, uint64_t *seen, uint32_t segments);
+/* SEQUENCE_FRESH, SEQUENCE_REORDERED or SEQUENCE_DUPLICATE. */
+enum sequence_verdict segment_set_take(struct segment_set *set, uint64_t *seen, uint32_t segment);
+
+/* Of one flow's messages, one way, the present one alone. All zero: none yet. */
+struct reassembly {
+    uint64_t next;     /* number from which on messages are new */
+    uint32_t segments; /* of the present one, which is next - 1; 0: there is none */
     uint32_t room;     /* segments that `seen` has room for */
-    uint64_t *seen;    /* bit n % 64 of word n / 64: segment n came */
-    uint64_t broken;   /* messages that were given up, or that another followed, before whole */
+    struct segment_set set;
+    uint64_t *seen;
+    uint64_t broken; /* messages that were given up, or that another followed, before whole */
 };
 
 /* For messages of so many segments at most. -ENOMEM. */
-int assembly_make(struct assembly *assembly, uint32_t segments);
-void assembly_free(struct assembly *assembly);
+int reassembly_make(struct reassembly *reassembly, uint32_t segments);
+void reassembly_free(struct reassembly *reassembly);
 
 /* A message's number, all of it, by the 32 bits on the wire; and whether it is new, which those of
  * `next` and later are. */
-static inline uint64_t assembly_number(const struct assembly *assembly, uint32_t wire)
+static inline uint64_t reassembly_number(const struct reassembly *reassembly, uint32_t wire)
 {
-    return sequence_unwrap(assembly->next, wire);
+    return sequence_unwrap(reassembly->next, wire);
 }
 
-static inline bool assembly_is_new(const struct assembly *assembly, uint32_t wire)
+static inline bool reassembly_is_new(const struct reassembly *reassembly, uint32_t wire)
 {
-    return (int32_t)(wire - (uint32_t)assembly->next) >= 0;
+    return (int32_t)(wire - (uint32_t)reassembly->next) >= 0;
 }
 
 /* A new message is the present one from now on: of 1 to `room` segments. */
-void assembly_begin(struct assembly *assembly, uint64_t number, uint32_t segments);
+void reassembly_begin(struct reassembly *reassembly, uint64_t number, uint32_t segments);
 
 /* The present message is given up: what still comes of it is late. */
-void assembly_give_up(struct assembly *assembly);
+void reassembly_give_up(struct reassembly *reassembly);
 
 /* A segment of a message that is not new. Exclusive, as SEQUENCE_...: late is what belongs to an
  * older message than the present one; fresh and reordered ones are delivered. */
-enum sequence_verdict assembly_take(struct assembly *assembly, uint64_t number, uint32_t segment);
+enum sequence_verdict reassembly_take(struct reassembly *reassembly, uint64_t number,
+                                      uint32_t segment);
 
-static inline bool assembly_whole(const struct assembly *assembly)
+static inline bool reassembly_whole(const struct reassembly *reassembly)
 {
-    return assembly->segments > 0 && assembly->missing == 0;
+    return reassembly->segments > 0 && reassembly->set.missing == 0;
 }
 
 #endif

@@ -51,8 +51,8 @@ static int check(const struct lane_request *request, const struct schedule_messa
 }
 
 /* Frames are as large as the two ports take. */
-static int make_exchange(struct dpdk_lane *lane, struct exchange *exchange, struct lane_flow *flow,
-                         struct err *err)
+static int make_channel(struct dpdk_lane *lane, struct peer_channel *channel,
+                        struct lane_flow *flow, struct err *err)
 {
     const struct phase *phase = lane->lane.request.phase;
     bool source = flow->src == lane->lane.request.rank;
@@ -60,29 +60,29 @@ static int make_exchange(struct dpdk_lane *lane, struct exchange *exchange, stru
     uint32_t frame_bytes = 0;
     int rc;
 
-    *exchange = (struct exchange){
+    *channel = (struct peer_channel){
         .flow = flow,
         .source = source,
         .tags = {source ? there : back, source ? back : there},
         .drawn = pingpong_drawn(phase, flow),
         .due_ns = CLOCK_NEVER,
     };
-    exchange->sent = source ? flow->side : &exchange->answers;
-    exchange->got = source ? &exchange->answers : flow->side;
-    rc = partner_read(lane, flow, source ? flow->dst : flow->src, &exchange->ends[1], &frame_bytes,
+    channel->sent = source ? flow->side : &channel->answers;
+    channel->got = source ? &channel->answers : flow->side;
+    rc = partner_read(lane, flow, source ? flow->dst : flow->src, &channel->ends[1], &frame_bytes,
                       err);
     if (rc != 0)
         return rc;
     frame_bytes =
         RTE_MIN(RTE_MIN(frame_bytes, lane->port->frame_max) + (lane->shape.vlan ? FRAME_VLAN : 0),
                 FRAME_SIZE_MAX);
-    if (!message_cut(&exchange->cut, &lane->shape, frame_bytes))
+    if (!segmentation_make(&channel->segmentation, &lane->shape, frame_bytes))
         return err_set(err, -EINVAL, "%s: frames of %u bytes have no room for a message",
                        lane->port->conf->name, frame_bytes);
-    return assembly_make(&exchange->in, message_segments(&exchange->cut, greatest(phase)));
+    return reassembly_make(&channel->in, message_segments(&channel->segmentation, greatest(phase)));
 }
 
-static int make_exchanges(struct dpdk_lane *lane, struct err *err)
+static int make_channels(struct dpdk_lane *lane, struct err *err)
 {
     struct lane_request *request = &lane->lane.request;
     struct messages *messages = lane->messages;
@@ -93,7 +93,7 @@ static int make_exchanges(struct dpdk_lane *lane, struct err *err)
             source ? &request->sends[i] : &request->receives[i - request->send_count];
         uint32_t partner = source ? flow->dst : flow->src;
         int rc = partner < request->ranks
-                     ? make_exchange(lane, &messages->exchanges[i], flow, err)
+                     ? make_channel(lane, &messages->channels[i], flow, err)
                      : err_set(err, -EINVAL, "%s: a flow's partner is not there",
                                lane->port->conf->name);
 
@@ -125,12 +125,13 @@ static bool sound_ipv6(const struct frame_check *check, const struct frame_expec
 
 static void describe(struct dpdk_lane *lane)
 {
-    const struct exchange *first = lane->messages->exchanges;
+    const struct peer_channel *first = lane->messages->channels;
 
-    snprintf(lane->lane.variant, sizeof lane->lane.variant,
-             "messages in frames of up to %u bytes, %s",
-             lane->messages->count > 0 ? first->cut.head + first->cut.room + FRAME_FCS : 0,
-             frame_kind_name(lane->shape.kind));
+    snprintf(
+        lane->lane.variant, sizeof lane->lane.variant, "messages in frames of up to %u bytes, %s",
+        lane->messages->count > 0 ? first->segmentation.head + first->segmentation.room + FRAME_FCS
+                                  : 0,
+        frame_kind_name(lane->shape.kind));
 }
 
 int messages_make(struct dpdk_lane *lane, const struct schedule_messages *schedule, struct err *err)
@@ -151,11 +152,11 @@ int messages_make(struct dpdk_lane *lane, const struct schedule_messages *schedu
     messages->schedule = schedule;
     messages->sends = messages->open = request->send_count;
     messages->headers_sound = variants[lane->shape.kind];
-    messages->exchanges = calloc(count + 1, sizeof *messages->exchanges);
+    messages->channels = calloc(count + 1, sizeof *messages->channels);
     messages->queue = calloc(count + 1, sizeof *messages->queue);
     messages->source_of = calloc(PATTERN_RANKS_MAX, sizeof *messages->source_of);
     messages->destination_of = calloc(PATTERN_RANKS_MAX, sizeof *messages->destination_of);
-    if (messages->exchanges == NULL || messages->queue == NULL || messages->source_of == NULL ||
+    if (messages->channels == NULL || messages->queue == NULL || messages->source_of == NULL ||
         messages->destination_of == NULL || pingpong_make(&messages->game, &lane->lane) != 0)
         return -ENOMEM;
     frame_check(&lane->receiver.check, &lane->shape);
@@ -163,7 +164,7 @@ int messages_make(struct dpdk_lane *lane, const struct schedule_messages *schedu
     lane->lane.knows_end = true;
     lane->responds = true;
     lane->prober.next_ns = CLOCK_NEVER;
-    rc = make_exchanges(lane, err);
+    rc = make_channels(lane, err);
     if (rc == 0 && schedule != NULL)
         rc = schedule->make(lane, err);
     describe(lane);
@@ -177,14 +178,14 @@ void messages_free(struct dpdk_lane *lane)
     if (messages == NULL)
         return;
     for (uint32_t i = 0; i < messages->count; i++)
-        assembly_free(&messages->exchanges[i].in);
+        reassembly_free(&messages->channels[i].in);
     if (messages->schedule != NULL)
         messages->schedule->free(messages);
     pingpong_free(&messages->game);
     free(messages->destination_of);
     free(messages->source_of);
     free(messages->queue);
-    free(messages->exchanges);
+    free(messages->channels);
     free(messages);
 }
 
@@ -195,27 +196,27 @@ void messages_build(struct dpdk_lane *lane)
     uint32_t longest = FRAME_TEMPLATE;
 
     for (uint32_t i = 0; i < messages->count; i++) {
-        struct exchange *exchange = &messages->exchanges[i];
-        const struct lane_flow *flow = exchange->flow;
+        struct peer_channel *channel = &messages->channels[i];
+        const struct lane_flow *flow = channel->flow;
         struct frame_shape shape = lane->shape;
 
-        partner_ends(lane, flow, exchange->source ? flow->dst : flow->src, exchange->ends);
-        shape.tag = be16toh(exchange->tags[0]);
-        exchange->full.length = exchange->cut.head + exchange->cut.room;
-        frame_template(&exchange->full.template, &shape, exchange->ends, 0,
-                       exchange->full.length + FRAME_FCS);
-        exchange->base = checksum_fold(signature_base(
-            (const struct signature *)(exchange->full.template.bytes + shape.payload)));
-        exchange->full_in.length = exchange->full.length;
-        frame_expect(&exchange->full_in.expect, &lane->shape, exchange->full.length);
-        longest = RTE_MAX(longest, exchange->full.length);
+        partner_ends(lane, flow, channel->source ? flow->dst : flow->src, channel->ends);
+        shape.tag = be16toh(channel->tags[0]);
+        channel->full.length = channel->segmentation.head + channel->segmentation.room;
+        frame_template(&channel->full.template, &shape, channel->ends, 0,
+                       channel->full.length + FRAME_FCS);
+        channel->base = checksum_fold(signature_base(
+            (const struct signature *)(channel->full.template.bytes + shape.payload)));
+        channel->full_in.length = channel->full.length;
+        frame_expect(&channel->full_in.expect, &lane->shape, channel->full.length);
+        longest = RTE_MAX(longest, channel->full.length);
     }
     if (messages->count > 0)
         prefill_mbufs(lane->sender.pool,
-                      &(struct prefill){.template = &messages->exchanges[0].full.template,
+                      &(struct prefill){.template = &messages->channels[0].full.template,
                                         .headers = lane->shape.payload + SIGNATURE_BYTES,
                                         .longest = longest,
-                                        .length = messages->exchanges[0].full.length});
+                                        .length = messages->channels[0].full.length});
 }
 
 void messages_start(struct dpdk_lane *lane)
@@ -224,34 +225,34 @@ void messages_start(struct dpdk_lane *lane)
     struct messages *messages = lane->messages;
 
     messages->look_ns = pingpong_opens_ns(request->phase);
-    pace_init(&lane->sender.pace, (double)request->line_rate_bps, request->phase->dpdk.catch_up,
-              messages->look_ns);
+    pace_init(&lane->sender.pace, (double)request->line_rate_bps,
+              dpdk_options(request->phase)->catch_up, messages->look_ns);
 }
 
 /* --- when messages begin and end --- */
 
-void messages_enqueue(struct dpdk_lane *lane, struct exchange *exchange)
+void messages_enqueue(struct dpdk_lane *lane, struct peer_channel *channel)
 {
     struct messages *messages = lane->messages;
 
-    if (exchange->queued)
+    if (channel->queued)
         return;
-    exchange->queued = true;
-    messages->queue[(messages->head + messages->queued++) % messages->count] = exchange;
+    channel->queued = true;
+    messages->queue[(messages->head + messages->queued++) % messages->count] = channel;
 }
 
-static void await_until(struct messages *messages, struct exchange *exchange, int64_t due_ns)
+static void await_until(struct messages *messages, struct peer_channel *channel, int64_t due_ns)
 {
-    exchange->due_ns = due_ns;
+    channel->due_ns = due_ns;
     messages->look_ns = due_ns < messages->look_ns ? due_ns : messages->look_ns;
 }
 
-static void leave(struct dpdk_lane *lane, struct exchange *exchange)
+static void leave(struct dpdk_lane *lane, struct peer_channel *channel)
 {
     struct messages *messages = lane->messages;
 
-    exchange->ended = true;
-    exchange->due_ns = CLOCK_NEVER;
+    channel->ended = true;
+    channel->due_ns = CLOCK_NEVER;
     if (--messages->open > 0)
         return;
     lane->lane.sent_all = true;
@@ -259,79 +260,76 @@ static void leave(struct dpdk_lane *lane, struct exchange *exchange)
         lane->lane.stopped_ns = clock_now();
 }
 
-void messages_say_end(struct dpdk_lane *lane, struct exchange *exchange, int64_t now_ns)
+void messages_say_end(struct dpdk_lane *lane, struct peer_channel *channel, int64_t now_ns)
 {
-    if (exchange->end_marks++ == END_MARKS) {
-        leave(lane, exchange);
+    if (channel->end_marks++ == END_MARKS) {
+        leave(lane, channel);
         return;
     }
-    exchange->out.end = true;
-    messages_enqueue(lane, exchange);
-    await_until(lane->messages, exchange, now_ns + END_MARK_NS);
+    channel->out.end = true;
+    messages_enqueue(lane, channel);
+    await_until(lane->messages, channel, now_ns + END_MARK_NS);
 }
 
-static void begin(struct dpdk_lane *lane, const struct pingpong_turn *turn)
+static bool begin(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
 {
+    struct dpdk_lane *lane = (struct dpdk_lane *)base;
     struct messages *messages = lane->messages;
-    struct exchange *exchange = &messages->exchanges[turn->flow];
+    struct peer_channel *channel = &messages->channels[turn->flow];
     uint32_t bytes = pingpong_bytes(&messages->game, turn);
     uint64_t number = messages->game.flows[turn->flow].begun - 1;
 
-    exchange->out = (struct outgoing){
-        .number = number, .bytes = bytes, .segments = message_segments(&exchange->cut, bytes)};
-    assembly_begin(&exchange->in, number, exchange->out.segments);
-    messages_enqueue(lane, exchange);
-    await_until(messages, exchange, turn->begun_ns + pingpong_patience_ns(&messages->game, bytes));
+    (void)now_ns;
+    channel->out = (struct tx_message){.number = number,
+                                       .bytes = bytes,
+                                       .segments = message_segments(&channel->segmentation, bytes)};
+    reassembly_begin(&channel->in, number, channel->out.segments);
+    messages_enqueue(lane, channel);
+    await_until(messages, channel, pingpong_due_ns(&messages->game, turn));
+    return false;
 }
 
-/* Begins a turn's next message, if there is to be one. */
-static void go_on(struct dpdk_lane *lane, struct pingpong_turn *turn)
+/* What comes is taken as it comes: here a message is only lost. */
+static enum pingpong_state await(struct lane *base, const struct pingpong_turn *turn,
+                                 int64_t now_ns, int64_t *at_ns)
 {
-    if (pingpong_begin(&lane->messages->game, turn))
-        begin(lane, turn);
-    else
-        lane->messages->look_ns = 0; /* the turn's end is looked after there */
+    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
+    struct peer_channel *channel = &lane->messages->channels[turn->flow];
+
+    (void)at_ns;
+    /* Who was late himself may find the answer behind what has come. */
+    if (now_ns < channel->due_ns || lane->messages->coming)
+        return PINGPONG_AWAITED;
+    channel->due_ns = CLOCK_NEVER;
+    channel->lost++;
+    channel->out.next = channel->out.segments;
+    reassembly_give_up(&channel->in);
+    return PINGPONG_LOST;
 }
 
-static struct pingpong_turn *turn_of(struct messages *messages, const struct exchange *exchange)
+static const struct pingpong_hooks hooks = {.send = begin, .await = await};
+
+static struct pingpong_turn *turn_of(struct messages *messages, const struct peer_channel *channel)
 {
-    uint32_t flow = (uint32_t)(exchange - messages->exchanges);
+    uint32_t flow = (uint32_t)(channel - messages->channels);
 
     return &messages->game.turns[messages->game.turn_count < messages->sends ? 0 : flow];
 }
 
-void messages_back(struct dpdk_lane *lane, struct exchange *exchange, int64_t at_ns)
+void messages_back(struct dpdk_lane *lane, struct peer_channel *channel, int64_t at_ns)
 {
-    struct pingpong_turn *turn = turn_of(lane->messages, exchange);
+    struct pingpong_turn *turn = turn_of(lane->messages, channel);
 
-    exchange->due_ns = CLOCK_NEVER;
+    channel->due_ns = CLOCK_NEVER;
     pingpong_back(&lane->messages->game, turn, at_ns);
-    go_on(lane, turn);
+    if (!pingpong_advance(&lane->messages->game, &hooks, turn, at_ns))
+        lane->messages->look_ns = 0; /* the turn's end is looked after there */
 }
 
-void messages_ended(struct dpdk_lane *lane, struct exchange *exchange)
+void messages_ended(struct dpdk_lane *lane, struct peer_channel *channel)
 {
-    if (!exchange->ended && exchange->end_marks > 0)
-        leave(lane, exchange);
-}
-
-/* What has waited for too long: a message under way, or an end mark's answer. */
-static void look_at_due(struct dpdk_lane *lane, struct exchange *exchange, int64_t now_ns)
-{
-    struct pingpong_turn *turn = turn_of(lane->messages, exchange);
-
-    if (exchange->end_marks > 0) {
-        messages_say_end(lane, exchange, now_ns);
-        return;
-    }
-    if (lane->messages->coming) /* who was late himself may find the answer behind what has come */
-        return;
-    exchange->due_ns = CLOCK_NEVER;
-    exchange->lost++;
-    exchange->out.next = exchange->out.segments;
-    assembly_give_up(&exchange->in);
-    pingpong_give_up(&lane->messages->game, turn);
-    go_on(lane, turn);
+    if (!channel->ended && channel->end_marks > 0)
+        leave(lane, channel);
 }
 
 int64_t messages_look(struct dpdk_lane *lane, int64_t now_ns)
@@ -340,20 +338,16 @@ int64_t messages_look(struct dpdk_lane *lane, int64_t now_ns)
 
     if (now_ns < messages->look_ns)
         return messages->look_ns;
-    messages->look_ns = CLOCK_NEVER;
-    for (uint32_t i = 0; i < messages->game.turn_count; i++)
-        if (!messages->game.turns[i].under_way && messages->exchanges[i].end_marks == 0)
-            go_on(lane, &messages->game.turns[i]);
+    (void)pingpong_run(&messages->game, &hooks, now_ns);
     messages->look_ns = CLOCK_NEVER;
     for (uint32_t i = 0; i < messages->sends; i++) {
-        struct exchange *exchange = &messages->exchanges[i];
+        struct peer_channel *channel = &messages->channels[i];
+        bool again = channel->end_marks > 0 && now_ns >= channel->due_ns;
 
-        if (now_ns >= exchange->due_ns)
-            look_at_due(lane, exchange, now_ns);
-        if (exchange->end_marks == 0 && pingpong_ended(&messages->game, i))
-            messages_say_end(lane, exchange, now_ns);
-        if (exchange->due_ns < messages->look_ns)
-            messages->look_ns = exchange->due_ns;
+        if (again || (channel->end_marks == 0 && pingpong_ended(&messages->game, i)))
+            messages_say_end(lane, channel, now_ns);
+        if (channel->due_ns < messages->look_ns)
+            messages->look_ns = channel->due_ns;
     }
     return messages->look_ns;
 }
@@ -362,10 +356,10 @@ unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *
                           struct measure *out, unsigned room)
 {
     for (uint32_t i = 0; i < lane->messages->count; i++) {
-        const struct exchange *exchange = &lane->messages->exchanges[i];
-        const struct flow_side *answers = &exchange->answers;
+        const struct peer_channel *channel = &lane->messages->channels[i];
+        const struct flow_side *answers = &channel->answers;
         const struct measure sources[] = {
-            {"messages_lost", (double)exchange->lost},
+            {"messages_lost", (double)channel->lost},
             {"answer_frames", (double)answers->live.frames},
             {"answer_frames_reordered", (double)answers->reordered},
             {"answer_frames_duplicated", (double)answers->duplicated},
@@ -373,17 +367,17 @@ unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *
             {"answer_frames_corrupted", (double)answers->corrupted},
         };
         const struct measure destinations[] = {
-            {"messages_broken", (double)(exchange->in.broken + (exchange->in.missing > 0))},
+            {"messages_broken", (double)(channel->in.broken + (channel->in.set.missing > 0))},
             {"answer_frames", (double)answers->live.frames},
         };
-        unsigned count = exchange->source ? RTE_DIM(sources) : RTE_DIM(destinations);
+        unsigned count = channel->source ? RTE_DIM(sources) : RTE_DIM(destinations);
 
-        if (exchange->flow->src != flow->src || exchange->flow->dst != flow->dst)
+        if (channel->flow->src != flow->src || channel->flow->dst != flow->dst)
             continue;
         if (lane->messages->schedule != NULL)
-            return lane->messages->schedule->measure(lane, exchange, out, room);
+            return lane->messages->schedule->measure(lane, channel, out, room);
         count = RTE_MIN(count, room);
-        memcpy(out, exchange->source ? sources : destinations, count * sizeof *out);
+        memcpy(out, channel->source ? sources : destinations, count * sizeof *out);
         return count;
     }
     return 0;

@@ -2,7 +2,7 @@
  *
  * Frames of messages, answers and end marks. Those of one message leave one behind the other, in
  * bursts, at the port's line rate (as fast as the driver takes them where that is not known); a
- * burst is shared by all exchanges that have something to send.
+ * burst is shared by all channels that have something to send.
  */
 #include "messages_send.h"
 
@@ -10,7 +10,7 @@
 
 /* One frame of a burst: kept apart, because the buffer is the driver's once it has it. */
 struct entry {
-    struct exchange *exchange;
+    struct peer_channel *channel;
     uint32_t segment;
     uint32_t length; /* in memory */
 };
@@ -21,72 +21,72 @@ struct burst {
     uint32_t count;
 };
 
-static bool all_sent(const struct outgoing *out)
+static bool all_sent(const struct tx_message *out)
 {
     return out->next == out->segments;
 }
 
 /* Whether a frame of it can go now: of a message, else a mark or its end mark. */
-static bool has_more(const struct exchange *exchange)
+static bool has_more(const struct peer_channel *channel)
 {
-    return !all_sent(&exchange->out) || exchange->out.mark || exchange->out.end;
+    return !all_sent(&channel->out) || channel->out.mark || channel->out.end;
 }
 
-static const struct frame_template *heading_of(const struct dpdk_lane *lane,
-                                               struct exchange *exchange, uint32_t length)
+static const struct frame_template *header_of(const struct dpdk_lane *lane,
+                                              struct peer_channel *channel, uint32_t length)
 {
     struct frame_shape shape = lane->shape;
 
-    if (length == exchange->full.length)
-        return &exchange->full.template;
-    if (length != exchange->last.length) {
-        shape.tag = be16toh(exchange->tags[0]);
-        frame_template(&exchange->last.template, &shape, exchange->ends, 0, length + FRAME_FCS);
-        exchange->last.length = length;
+    if (length == channel->full.length)
+        return &channel->full.template;
+    if (length != channel->last.length) {
+        shape.tag = be16toh(channel->tags[0]);
+        frame_template(&channel->last.template, &shape, channel->ends, 0, length + FRAME_FCS);
+        channel->last.length = length;
     }
-    return &exchange->last.template;
+    return &channel->last.template;
 }
 
-/* Takes the exchange's next frame out of it. */
-static struct entry next_entry(struct exchange *exchange)
+/* Takes the channel's next frame out of it. */
+static struct entry next_entry(struct peer_channel *channel)
 {
-    struct outgoing *out = &exchange->out;
+    struct tx_message *out = &channel->out;
 
     if (!all_sent(out))
-        return (struct entry){exchange, out->next,
-                              message_length(&exchange->cut, out->bytes, out->next++)};
+        return (struct entry){channel, out->next,
+                              message_length(&channel->segmentation, out->bytes, out->next++)};
     if (out->mark) {
         out->mark = false;
-        return (struct entry){exchange, SEGMENT_MARK, exchange->cut.least};
+        return (struct entry){channel, SEGMENT_MARK, channel->segmentation.least};
     }
     out->end = false;
-    return (struct entry){exchange, SEGMENT_END, exchange->cut.least};
+    return (struct entry){channel, SEGMENT_END, channel->segmentation.least};
 }
 
 /* Puts it back: the driver did not take it. */
 static void take_back(const struct entry *entry)
 {
     if (entry->segment == SEGMENT_END)
-        entry->exchange->out.end = true;
+        entry->channel->out.end = true;
     else if (entry->segment == SEGMENT_MARK)
-        entry->exchange->out.mark = true;
+        entry->channel->out.mark = true;
     else
-        entry->exchange->out.next--;
+        entry->channel->out.next--;
 }
 
 static void write_frame(const struct dpdk_lane *lane, const struct entry *entry,
                         struct rte_mbuf *buffer, const struct signature_time *time)
 {
-    struct exchange *exchange = entry->exchange;
-    const struct outgoing *out = &exchange->out;
-    bool marks = entry->segment >= SEGMENT_MEETING;
+    struct peer_channel *channel = entry->channel;
+    const struct tx_message *out = &channel->out;
+    bool marks = entry->segment >= SEGMENT_BARRIER;
     uint8_t *frame = rte_pktmbuf_mtod(buffer, uint8_t *);
     uint8_t *signature = frame + lane->shape.payload;
 
-    memcpy(frame, heading_of(lane, exchange, entry->length), FRAME_TEMPLATE);
+    memcpy(frame, header_of(lane, channel, entry->length), FRAME_TEMPLATE);
     signature_stamp((struct signature *)signature,
                     (uint32_t)(entry->segment == SEGMENT_MARK ? out->next_number : out->number),
-                    time, exchange->base + time->sum);
+                    time, channel->base + time->sum);
     segment_write((struct segment *)(signature + SIGNATURE_BYTES),
                   out->says != 0 && !marks ? out->says : entry->segment);
     buffer->data_len = (uint16_t)entry->length;
@@ -94,23 +94,24 @@ static void write_frame(const struct dpdk_lane *lane, const struct entry *entry,
 }
 
 /* A destination that has answered the end mark expects nothing more of the flow. */
-static void end_sent(struct dpdk_lane *lane, struct exchange *exchange)
+static void end_sent(struct dpdk_lane *lane, struct peer_channel *channel)
 {
-    if (exchange->source || exchange->ended)
+    if (channel->source || channel->ended)
         return;
-    exchange->ended = true;
+    channel->ended = true;
     lane->receiver.left--;
 }
 
 static void count_segment(const struct entry *entry, int64_t now_ns)
 {
-    const struct exchange *exchange = entry->exchange;
-    struct flow_side *side = exchange->sent;
+    const struct peer_channel *channel = entry->channel;
+    struct flow_side *side = channel->sent;
 
     side->live.frames++;
     side->live.frame_bytes += entry->length + FRAME_FCS;
-    side->live.payload_bytes += message_part(&exchange->cut, exchange->out.bytes, entry->segment);
-    side->live.messages += entry->segment + 1 == exchange->out.segments;
+    side->live.payload_bytes +=
+        message_part(&channel->segmentation, channel->out.bytes, entry->segment);
+    side->live.messages += entry->segment + 1 == channel->out.segments;
     side->intended = side->live.frames;
     side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
     side->last_ns = now_ns;
@@ -118,18 +119,18 @@ static void count_segment(const struct entry *entry, int64_t now_ns)
 
 static void count_frame(struct dpdk_lane *lane, const struct entry *entry, int64_t now_ns)
 {
-    struct exchange *exchange = entry->exchange;
-    bool load = entry->segment < SEGMENT_MEETING && exchange->out.says == 0;
+    struct peer_channel *channel = entry->channel;
+    bool load = entry->segment < SEGMENT_BARRIER && channel->out.says == 0;
 
-    exchange->sent_ns = now_ns;
-    if (!exchange->source || !load)
+    channel->sent_ns = now_ns;
+    if (!channel->source || !load)
         lane->lane.request.count->probes_sent++;
     if (load)
         count_segment(entry, now_ns);
     if (entry->segment == SEGMENT_END)
-        end_sent(lane, exchange);
-    else if (lane->messages->schedule != NULL && entry->segment + 1 == exchange->out.segments)
-        lane->messages->schedule->message_sent(lane, exchange);
+        end_sent(lane, channel);
+    else if (lane->messages->schedule != NULL && entry->segment + 1 == channel->out.segments)
+        lane->messages->schedule->message_sent(lane, channel);
 }
 
 /* Counts what the driver took, and puts back the rest. */
@@ -144,7 +145,7 @@ static void settle_burst(struct dpdk_lane *lane, const struct burst *burst, uint
     }
     for (uint32_t i = burst->count; i-- > sent;) {
         take_back(&burst->entries[i]);
-        messages_enqueue(lane, burst->entries[i].exchange);
+        messages_enqueue(lane, burst->entries[i].channel);
     }
     pace_spend(&lane->sender.pace, cost);
     lane->lane.request.count->send_refused += burst->count - sent;
@@ -159,7 +160,7 @@ static void dequeue(struct messages *messages)
     messages->queued--;
 }
 
-/* The exchanges in turn, each with as much as it has: a message's frames are not spread out by
+/* The channels in turn, each with as much as it has: a message's frames are not spread out by
  * others that begin meanwhile. */
 static void fill_burst(struct dpdk_lane *lane, struct burst *burst, uint32_t most, int64_t now_ns)
 {
@@ -167,17 +168,17 @@ static void fill_burst(struct dpdk_lane *lane, struct burst *burst, uint32_t mos
     struct signature_time time = signature_time(now_ns - lane->start_ns);
 
     while (burst->count < most && messages->queued > 0) {
-        struct exchange *exchange = messages->queue[messages->head];
+        struct peer_channel *channel = messages->queue[messages->head];
 
-        for (; burst->count < most && has_more(exchange); burst->count++) {
+        for (; burst->count < most && has_more(channel); burst->count++) {
             struct entry *entry = &burst->entries[burst->count];
 
-            *entry = next_entry(exchange);
+            *entry = next_entry(channel);
             write_frame(lane, entry, burst->frames[burst->count], &time);
         }
         dequeue(messages);
-        if (has_more(exchange))
-            messages_enqueue(lane, exchange);
+        if (has_more(channel))
+            messages_enqueue(lane, channel);
     }
 }
 
@@ -187,17 +188,17 @@ static uint32_t waiting(const struct messages *messages, uint32_t most)
     uint32_t frames = 0;
 
     for (uint32_t i = 0; i < messages->queued && frames < most; i++) {
-        const struct exchange *exchange = messages->queue[(messages->head + i) % messages->count];
+        const struct peer_channel *channel =
+            messages->queue[(messages->head + i) % messages->count];
 
-        frames +=
-            exchange->out.segments - exchange->out.next + exchange->out.mark + exchange->out.end;
+        frames += channel->out.segments - channel->out.next + channel->out.mark + channel->out.end;
     }
     return RTE_MIN(frames, most);
 }
 
 static int64_t send_burst(struct dpdk_lane *lane, int64_t now_ns)
 {
-    uint32_t cost = 8 * (lane->messages->exchanges[0].full.length + FRAME_FCS + FRAME_OVERHEAD_L1);
+    uint32_t cost = 8 * (lane->messages->channels[0].full.length + FRAME_FCS + FRAME_OVERHEAD_L1);
     struct pace *pace = &lane->sender.pace;
     uint32_t due = waiting(lane->messages, pace_allow(pace, now_ns, cost, lane->burst));
     struct burst burst = {.count = 0};

@@ -17,4 +17,12 @@ int partner_read(const struct dpdk_lane *lane, const struct lane_flow *flow, uin
 void partner_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t partner,
                   struct frame_end ends[2]);
 
+/* The same of the flow's other end, which must take the phase's frames. */
+int partner_check(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
+                  struct frame_end *end, struct err *err);
+
+/* Asks for the gateway where a partner is reached through it. -EAGAIN: it has not answered yet;
+ * -EHOSTUNREACH with the sentence: it does not. The queue is locked. */
+int partner_find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err);
+
 #endif

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A lane's probes: it sends its flows', answers those that come, and keeps how long its own were
- * under way. Not a hot path: at most a few thousand frames a second.
+ * A lane's probes (frame_prober.h) as frames: it sends its flows', and answers those that come. Not
+ * a hot path: at most a few thousand frames a second.
  */
 #ifndef ENGINE_DPDK_PROBER_H
 #define ENGINE_DPDK_PROBER_H
 
 #include "lane_state.h"
 
-/* Main thread: in prepare; -ENOMEM. And when the lane goes. */
-int prober_make(struct dpdk_lane *lane);
-void prober_free(struct dpdk_lane *lane);
-
-/* Worker. At the start; the window is known then. */
-void prober_start(struct dpdk_lane *lane, uint64_t seed);
 /* Sends the probe that is due; returns when the next one is. */
 int64_t prober_turn(struct dpdk_lane *lane, int64_t now_ns);
 /* Takes a sound frame with one of the tags that is meant for this rank: answers it, or measures. */
@@ -22,8 +16,5 @@ void prober_take(struct dpdk_lane *lane, const struct rte_mbuf *buffer);
 /* Whether answers may still come: a transfer does not end before them. Where they may come by
  * another queue that is not known, and silence tells. */
 bool prober_waits(const struct dpdk_lane *lane);
-
-/* Main thread, afterwards. */
-bool prober_sum(const struct dpdk_lane *lane, const struct lane_flow *flow, struct latency *sum);
 
 #endif

@@ -4,28 +4,33 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define WORD 64u
 #define HALF_LEAST 4u
 #define HALF_MOST 4096u
 
 static uint64_t length_of(const struct reassembly_cycle *cycle)
 {
-    return cycle->meetings + (uint64_t)cycle->count * cycle->batch;
+    return cycle->barrier_rounds + (uint64_t)cycle->count * cycle->batch;
+}
+
+static uint64_t *seen_of(const struct reassembly_window *window, uint64_t number)
+{
+    return window->seen + number % (2 * (uint64_t)window->half) * window->words;
 }
 
 /* A message is in the window from now on. */
 static void enter(struct reassembly_window *window, uint64_t number)
 {
+    const struct reassembly_cycle *cycle = &window->cycle;
     struct reassembly_message *message = reassembly_window_message(window, number);
-    uint64_t place = number % length_of(&window->cycle);
-    bool meeting = place < window->cycle.meetings;
-    uint32_t bytes =
-        meeting ? 0 : window->cycle.bytes[(place - window->cycle.meetings) % window->cycle.count];
-    uint32_t segments = message_segments(&window->cut, bytes);
-    size_t at = number % (2 * (uint64_t)window->half) * window->words;
+    uint64_t place = number % length_of(cycle);
+    bool in_barrier = place < cycle->barrier_rounds;
 
-    *message = (struct reassembly_message){.bytes = bytes, .missing = segments, .meeting = meeting};
-    memset(window->seen + at, 0, (segments / WORD + 1) * sizeof *window->seen);
+    *message = (struct reassembly_message){
+        .bytes = in_barrier ? 0 : cycle->bytes[(place - cycle->barrier_rounds) % cycle->count],
+        .in_barrier = in_barrier,
+    };
+    segment_set_begin(&message->set, seen_of(window, number),
+                      message_segments(&window->segmentation, message->bytes));
 }
 
 /* A source is ahead by a batch and a barrier at most, unless frames are lost. */
@@ -41,14 +46,14 @@ static uint32_t choose_half(const struct reassembly_window *window, size_t most_
 }
 
 int reassembly_window_make(struct reassembly_window *window, const struct reassembly_cycle *cycle,
-                           const struct message_cut *cut, size_t most_bytes)
+                           const struct segmentation *segmentation, size_t most_bytes)
 {
     uint32_t most = 0;
 
-    *window = (struct reassembly_window){.cycle = *cycle, .cut = *cut};
+    *window = (struct reassembly_window){.cycle = *cycle, .segmentation = *segmentation};
     for (uint32_t i = 0; i < cycle->count; i++)
         most = cycle->bytes[i] > most ? cycle->bytes[i] : most;
-    window->words = message_segments(cut, most) / WORD + 1;
+    window->words = segment_words(message_segments(segmentation, most));
     window->half = choose_half(window, most_bytes);
     window->messages = calloc(2 * (size_t)window->half, sizeof *window->messages);
     window->seen = calloc(2 * (size_t)window->half * window->words, sizeof *window->seen);
@@ -84,21 +89,10 @@ enum sequence_verdict reassembly_window_take(struct reassembly_window *window, u
                                              uint32_t segment)
 {
     struct reassembly_message *message = reassembly_window_message(window, number);
-    size_t at = number % (2 * (uint64_t)window->half) * window->words;
-    uint64_t *word = &window->seen[at + segment / WORD];
-    uint64_t bit = UINT64_C(1) << segment % WORD;
+    enum sequence_verdict verdict =
+        segment_set_take(&message->set, seen_of(window, number), segment);
 
-    if (*word & bit)
-        return SEQUENCE_DUPLICATE;
-    *word |= bit;
-    if (number < window->base)
-        return SEQUENCE_LATE;
-    assert(message->missing > 0);
-    message->missing--;
-    if (segment < message->expected)
-        return SEQUENCE_REORDERED;
-    message->expected = segment + 1;
-    return SEQUENCE_FRESH;
+    return number < window->base && verdict != SEQUENCE_DUPLICATE ? SEQUENCE_LATE : verdict;
 }
 
 void reassembly_window_close(struct reassembly_window *window)

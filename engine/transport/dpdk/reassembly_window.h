@@ -18,17 +18,16 @@
 
 /* Sizes of a flow's messages, from one barrier to the next. */
 struct reassembly_cycle {
-    uint32_t meetings; /* of the barrier */
-    uint32_t count;    /* of a repetition ... */
-    uint32_t *bytes;   /* ... each one's */
-    uint32_t batch;    /* repetitions */
+    uint32_t barrier_rounds; /* of the barrier */
+    uint32_t count;          /* of a repetition ... */
+    uint32_t *bytes;         /* ... each one's */
+    uint32_t batch;          /* repetitions */
 };
 
 struct reassembly_message {
     uint32_t bytes;
-    uint32_t missing;  /* segments */
-    uint32_t expected; /* one more than the greatest that came */
-    bool meeting;      /* it is the barrier's: one segment that says `bits` */
+    struct segment_set set;
+    bool in_barrier; /* it is the barrier's: one segment that says `bits` */
     uint8_t bits;
 };
 
@@ -36,17 +35,17 @@ struct reassembly_window {
     uint64_t base;   /* number of the message that is waited for, or will be next */
     uint64_t opened; /* those of smaller numbers are waited for, or were */
     uint32_t half;   /* messages before `base` that are kept, and from it on */
-    uint32_t words;  /* of 64 segments, a message */
+    uint32_t words;  /* of `seen`, per message */
     struct reassembly_cycle cycle;
-    struct message_cut cut;
+    struct segmentation segmentation;
     struct reassembly_message *messages; /* n at n % (2 * half) */
-    uint64_t *seen;                      /* bit n % 64 of a message's word n / 64: segment n came */
+    uint64_t *seen;                      /* `words` of each */
 };
 
 /* Takes the cycle's list; memory of about `most_bytes`, but for four messages at least. -ENOMEM:
  * free it all the same. */
 int reassembly_window_make(struct reassembly_window *window, const struct reassembly_cycle *cycle,
-                           const struct message_cut *cut, size_t most_bytes);
+                           const struct segmentation *segmentation, size_t most_bytes);
 void reassembly_window_free(struct reassembly_window *window);
 
 enum reassembly_place { WINDOW_KEPT, WINDOW_OLD, WINDOW_EARLY /* beyond the window */ };
@@ -74,7 +73,7 @@ static inline bool reassembly_window_waits(const struct reassembly_window *windo
 
 static inline bool reassembly_window_whole(const struct reassembly_window *window)
 {
-    return reassembly_window_message(window, window->base)->missing == 0;
+    return reassembly_window_message(window, window->base)->set.missing == 0;
 }
 
 /* Nothing more is expected of the message that was waited for: it is whole, or given up. */

@@ -5,7 +5,7 @@
  * flows a stream's line lies in no near cache: the first asks for it, the second finds it there.
  *
  * A frame counts once: delivered (fresh or reordered), duplicated, late, forged, corrupted,
- * misdelivered, the guest's, or foreign; so the sum is what the driver received.
+ * misdelivered, the responder's, or foreign; so the sum is what the driver received.
  *
  * Two bodies, receive and forward, of which the compiler makes variants by header kind, and for one
  * stream: its frames all begin alike, so the headers of one that begins like one that was verified
@@ -113,7 +113,7 @@ static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *
     uint32_t flow;
     bool whole, tagged, here, probe;
 
-    if (port_hear(lane->queue, buffer))
+    if (queue_handle_control_frame(lane->queue, buffer))
         return;
     if (rte_pktmbuf_data_len(buffer) < receiver->check.payload + SIGNATURE_BYTES) {
         count->foreign++;
@@ -128,11 +128,11 @@ static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *
                  : guess(receiver, frame, be16toh(signature->src));
     if (tagged && whole && !here && signature->src != receiver->rank) {
         receiver_astray(count, signature, probe);
-    } else if (probe && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0) {
+    } else if (probe && memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0) {
         count->probes_received++;
         if (here && probe_sound(lane, frame, rte_pktmbuf_data_len(buffer)))
             prober_take(lane, buffer); /* a damaged one is missing: lost */
-    } else if (flow != 0 && memcmp(frame, lane->port->guest.mac, FRAME_MAC) == 0 &&
+    } else if (flow != 0 && memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0 &&
                (tagged || (here && !whole))) {
         receiver->streams[(size_t)(flow - 1) * receiver->sources].side->corrupted++;
         lane->lane.arrived_ns = now_ns;
@@ -231,67 +231,64 @@ static __rte_always_inline bool recognise(struct dpdk_lane *lane, struct rte_mbu
     return true;
 }
 
-#define CLOCKS_NS NS_PER_MS /* by which the clocks of two ends may differ */
-
-/* When a frame was sent, since the start: its stamp, unless that is of the future or before what
- * came earlier. */
+/* When a frame was sent, since the start. */
 static int64_t sent_ns(const struct receiver *receiver, const struct arrival *arrival,
                        int64_t now_ns)
 {
     const struct signature *signature =
         rte_pktmbuf_mtod_offset(arrival->frame, const struct signature *, receiver->check.payload);
-    int64_t newest_ns = now_ns - receiver->reach.start_ns + CLOCKS_NS;
 
-    return RTE_MAX(RTE_MIN((int64_t)signature_ns(signature), newest_ns), arrival->stream->stamp_ns);
+    return sequence_limit_stamp(&receiver->limit, signature_ns(signature),
+                                arrival->stream->stamp_ns, now_ns);
 }
 
-/* Whether a sender can have numbered so many frames. Stamps tell how long it had for them, also
- * where frames waited in a queue or here. Where clocks differ by more than they should, the time
- * between arrivals has to do. */
-static bool reachable(const struct receiver_reach *reach, const struct receiver_stream *stream,
-                      int32_t ahead, int64_t stamp_ns, int64_t now_ns)
+/* One whose number is behind the greatest; returns whether it is delivered. */
+static inline bool check_earlier(const struct receiver *receiver, struct receiver_stream *stream,
+                                 uint32_t sequence)
 {
-    int64_t had_ns = stamp_ns - stream->stamp_ns;
-    int64_t heard_ns = now_ns - (stream->frames > 0 ? stream->last_ns : reach->start_ns);
+    size_t place = (size_t)(stream - receiver->streams);
+    struct disorder_frame frame = {.number = sequence_unwrap(stream->sequence.next, sequence),
+                                   .arrival = stream->frames + 1};
+    enum sequence_verdict verdict =
+        sequence_judge(&stream->sequence, &receiver->pasts[place], sequence);
 
-    return ahead <= reach->at_once + reach->frames_per_ns * (double)RTE_MAX(had_ns, heard_ns);
+    stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
+    stream->side->late += verdict == SEQUENCE_LATE;
+    if (verdict != SEQUENCE_REORDERED)
+        return false;
+    stream->side->reordered++;
+    disorder_add(&receiver->disorders[place], &stream->missing, &frame, &stream->side->disorder);
+    return true;
 }
 
-/* One that is not the next, or begins a word; returns whether it is delivered. */
-static __rte_noinline bool judge(const struct receiver *receiver, const struct arrival *arrival,
-                                 int64_t now_ns)
+/* One that is not the next, or begins a word; returns whether it is delivered. What it touches
+ * beside the stream's line lies in no near cache: no branch waits for that where none must. */
+static __rte_noinline bool check_sequence(const struct receiver *receiver,
+                                          const struct arrival *arrival, int64_t now_ns)
 {
     struct receiver_stream *stream = arrival->stream;
     size_t place = (size_t)(stream - receiver->streams);
-    struct sequence_past *past = &receiver->pasts[place];
-    struct disorder *disorder = &receiver->disorders[place];
     uint64_t next = stream->sequence.next;
     int32_t ahead = (int32_t)(arrival->sequence - (uint32_t)next);
-    int64_t stamp_ns = sent_ns(receiver, arrival, now_ns);
-    struct disorder_frame frame = {.number = sequence_unwrap(next, arrival->sequence),
-                                   .arrival = stream->frames + 1};
-    enum sequence_verdict verdict;
+    int64_t stamp_ns;
 
-    if (ahead > 0 && !reachable(&receiver->reach, stream, ahead, stamp_ns, now_ns)) {
+    if (ahead < 0)
+        return check_earlier(receiver, stream, arrival->sequence);
+    stamp_ns = sent_ns(receiver, arrival, now_ns);
+    if (ahead > (int32_t)SEQUENCE_WINDOW &&
+        !sequence_limit_allows(&receiver->limit, ahead, stamp_ns - stream->stamp_ns,
+                               stream->frames > 0 ? stream->last_ns : 0, now_ns)) {
         stream->side->forged++;
         return false;
     }
-    verdict = sequence_judge(&stream->sequence, past, arrival->sequence);
-    if (verdict == SEQUENCE_FRESH) {
-        stream->stamp_ns = stamp_ns;
-        if (ahead > 0)
-            disorder_gap(disorder, &stream->sequence, next, frame.arrival);
-    } else if (verdict == SEQUENCE_REORDERED) {
-        disorder_add(disorder, &frame, &stream->side->disorder);
-    }
-    if (verdict != SEQUENCE_FRESH) { /* else the side's line stays where it is */
-        stream->side->reordered += verdict == SEQUENCE_REORDERED;
-        stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
-        stream->side->late += verdict == SEQUENCE_LATE;
-    }
-    if (stream->frames == 0)
-        stream->first_ns = now_ns; /* `next` was 0: none came by the short way */
-    return verdict == SEQUENCE_FRESH || verdict == SEQUENCE_REORDERED;
+    stream->stamp_ns = stamp_ns;
+    sequence_mark(&stream->sequence, &receiver->pasts[place], next + (uint32_t)ahead);
+    if (ahead > 0)
+        disorder_gap(&receiver->disorders[place], &stream->missing, &stream->sequence, next,
+                     stream->frames + 1);
+    if (stream->frames == 0 && stream->side->first_ns == 0)
+        stream->side->first_ns = now_ns; /* `next` was 0: none came by the short way */
+    return true;
 }
 
 static inline void deliver(const struct arrival *arrival, int64_t now_ns)
@@ -308,7 +305,7 @@ static inline bool account(const struct receiver *receiver, const struct arrival
     struct receiver_stream *stream = arrival->stream;
 
     if (!sequence_follows(&stream->sequence, arrival->sequence) &&
-        !judge(receiver, arrival, now_ns))
+        !check_sequence(receiver, arrival, now_ns))
         return false;
     deliver(arrival, now_ns);
     return true;
@@ -334,12 +331,13 @@ static inline void measure(const struct receiver *receiver, const struct arrival
 }
 
 /* One that is not the next, or begins a word; it is measured where it is delivered. */
-static __rte_noinline bool judge_timed(const struct receiver *receiver,
-                                       const struct arrival *arrival, const struct moment *moment)
+static __rte_noinline bool check_sequence_timed(const struct receiver *receiver,
+                                                const struct arrival *arrival,
+                                                const struct moment *moment)
 {
     int32_t ahead = (int32_t)(arrival->sequence - (uint32_t)arrival->stream->sequence.next);
 
-    if (!judge(receiver, arrival, moment->now_ns))
+    if (!check_sequence(receiver, arrival, moment->now_ns))
         return false;
     deliver(arrival, moment->now_ns);
     measure(receiver, arrival, moment, ahead);
@@ -371,7 +369,7 @@ static inline bool account_timed(const struct receiver *receiver, const struct a
     if (together != NULL && (!follows || arrival->stamp_ns != together->stamp_ns))
         measure_together(receiver, together, moment);
     if (unlikely(!follows))
-        return judge_timed(receiver, arrival, moment);
+        return check_sequence_timed(receiver, arrival, moment);
     deliver(arrival, moment->now_ns);
     if (together != NULL)
         *together = (struct together){arrival->stamp_ns, together->count + 1};
@@ -544,8 +542,6 @@ void receiver_account(struct dpdk_lane *lane)
         side->live.frames += stream->frames;
         side->live.frame_bytes += stream->bytes + stream->frames * FRAME_FCS;
         side->live.payload_bytes += stream->bytes - stream->frames * receiver->check.payload;
-        if (stream->frames > 0 && (side->first_ns == 0 || stream->first_ns < side->first_ns))
-            side->first_ns = stream->first_ns;
         if (stream->last_ns > side->last_ns)
             side->last_ns = stream->last_ns;
     }

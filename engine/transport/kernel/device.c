@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device.h"
 
+#include "cpu_placement.h"
+#include "ethtool.h"
 #include "transport.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 /* --- address --- */
 
@@ -134,53 +133,22 @@ int kernel_device_address(const struct port_conf *conf, const char *transport,
 
 /* --- ethtool --- */
 
-static int ethtool(int fd, const char *iface, void *command)
-{
-    struct ifreq request = {.ifr_data = command};
-
-    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", iface);
-    return ioctl(fd, SIOCETHTOOL, &request) ? -errno : 0;
-}
-
 uint64_t kernel_device_speed_bps(int fd, const char *iface)
 {
-    struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
-    struct ethtool_cmd settings = {.cmd = ETHTOOL_GSET};
-    uint32_t mbps;
-
-    if (ethtool(fd, iface, &driver) == 0 && strcmp(driver.driver, "veth") == 0)
-        return 0;
-    if (ethtool(fd, iface, &settings))
-        return 0;
-    mbps = ethtool_cmd_speed(&settings);
-    return mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps * UINT64_C(1000000);
+    return strcmp(ethtool_driver(fd, iface).driver, "veth") == 0 ? 0 : ethtool_speed_bps(fd, iface);
 }
 
 bool kernel_device_has_wire(int fd, const char *iface)
 {
-    struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
-
-    return ethtool(fd, iface, &driver) == 0 && driver.bus_info[0] != '\0';
+    return ethtool_driver(fd, iface).bus_info[0] != '\0';
 }
 
 int kernel_device_numa_node(int fd, const char *iface)
 {
-    struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
-    char path[128];
-    FILE *file;
-    int node = -1;
-
-    if (ethtool(fd, iface, &driver) || driver.bus_info[0] == '\0')
-        return -1;
     /* By the bus address: /sys/class/net shows only the namespace that mounted it. */
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%.31s/numa_node", driver.bus_info);
-    file = fopen(path, "re");
-    if (!file)
-        return -1;
-    if (fscanf(file, "%d", &node) != 1)
-        node = -1;
-    fclose(file);
-    return node;
+    const struct ethtool_drvinfo driver = ethtool_driver(fd, iface);
+
+    return driver.bus_info[0] != '\0' ? cores_numa_of_pci(driver.bus_info) : -1;
 }
 
 void kernel_device_offloads(int fd, const char *iface, char *text, size_t size)
@@ -195,12 +163,8 @@ void kernel_device_offloads(int fd, const char *iface, char *text, size_t size)
     size_t used = 0;
 
     text[0] = '\0';
-    for (size_t i = 0; i < sizeof offloads / sizeof offloads[0]; i++) {
-        struct ethtool_value value = {.cmd = offloads[i].command};
-
-        if (ethtool(fd, iface, &value) || value.data == 0)
-            continue;
-        used +=
-            (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", offloads[i].word);
-    }
+    for (size_t i = 0; i < sizeof offloads / sizeof offloads[0]; i++)
+        if (ethtool_number(fd, iface, offloads[i].command) != 0)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "",
+                                     offloads[i].word);
 }

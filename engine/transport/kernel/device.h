@@ -24,10 +24,9 @@ struct port_conf;
 int kernel_device_address(const struct port_conf *conf, const char *transport,
                           struct sockaddr_storage *address, char *iface, struct err *err);
 
-/* bit/s as the driver says; 0: it does not, or it is a veth pair, which has none. */
+/* bit/s as the driver says; 0: unknown, or a veth pair, which has none. */
 uint64_t kernel_device_speed_bps(int fd, const char *iface);
-/* Whether it is a device on a bus: others are the kernel's own, and frames handed over together
- * pass them together. */
+/* Is it a device on a bus? Others are the kernel's own, and pass a burst of frames as one. */
 bool kernel_device_has_wire(int fd, const char *iface);
 /* -1: none. */
 int kernel_device_numa_node(int fd, const char *iface);

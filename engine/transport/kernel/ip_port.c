@@ -2,6 +2,7 @@
 #include "ip_port.h"
 
 #include "device.h"
+#include "netns.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -11,14 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How partners reach a port: the blob. */
+/* How partners reach a port, and how quickly it sends: the blob. In network byte order. */
 struct reach {
     uint8_t family; /* 4 or 6 */
     uint8_t zero;
-    uint16_t port; /* network byte order */
+    uint16_t port;
     uint8_t address[16];
+    uint32_t line_bps[2]; /* high word first; 0: not known */
 };
-static_assert(sizeof(struct reach) == 20, "layout");
+static_assert(sizeof(struct reach) == 28, "layout");
 static_assert(sizeof(struct reach) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- addresses --- */
@@ -38,12 +40,18 @@ const char *ip_address_text(const struct sockaddr_storage *address, char text[IP
     return text;
 }
 
-void ip_port_blob(const struct ip_port *port, struct blob *blob)
+void ip_port_address(struct transport_port *own, struct blob *blob)
 {
+    const struct ip_port *port = (const struct ip_port *)own;
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&port->address;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&port->address;
     struct reach reach = {.family = 4};
+    uint64_t line_bps = port->conf->line_rate_bps;
 
+    if (line_bps == 0)
+        line_bps = kernel_device_speed_bps(port->netlink, port->iface);
+    reach.line_bps[0] = htonl((uint32_t)(line_bps >> 32));
+    reach.line_bps[1] = htonl((uint32_t)line_bps);
     if (port->address.ss_family == AF_INET6) {
         reach.family = 6;
         reach.port = v6->sin6_port;
@@ -81,6 +89,14 @@ bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
     return address->ss_family != AF_UNSPEC;
 }
 
+uint64_t ip_port_partner_line_bps(const struct blob *blob)
+{
+    struct reach reach;
+
+    memcpy(&reach, blob->bytes, sizeof reach);
+    return (uint64_t)ntohl(reach.line_bps[0]) << 32 | ntohl(reach.line_bps[1]);
+}
+
 /* Between two addresses of one namespace the kernel takes the loopback interface: such a flow
  * would say nothing about the network. */
 int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,
@@ -88,6 +104,7 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
 {
     const char *name = port->conf->name;
     char text[IP_ADDRESS_TEXT];
+    const void *bytes;
 
     if (!ip_port_partner(port, blob, address))
         return err_set(err, -EINVAL, "%s: rank %u gave no %s address", name, rank, port->transport);
@@ -96,7 +113,10 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
                        "%s: rank %u is at %s, another address family than this port's; give both "
                        "ports addresses of one family",
                        name, rank, ip_address_text(address, text));
-    if (!port->loopback && kernel_netlink_is_local(port->netlink, address))
+    bytes = address->ss_family == AF_INET6
+                ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
+                : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
+    if (!port->loopback && route_is_local(port->netlink, address->ss_family, bytes, 0))
         return err_set(err, -EINVAL,
                        "%s: %s (rank %u) is on this same host, so the bytes would never leave it; "
                        "put each port into a network namespace of its own (netns)",
@@ -106,49 +126,73 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
 
 /* --- open --- */
 
-int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
-                 struct err *err)
+/* A socket at the address; its port becomes part of that. */
+static int bind_socket(struct ip_port *port, int type, struct err *err)
 {
-    struct kernel_link link;
-    int rc;
+    struct sockaddr *address = (struct sockaddr *)&port->address;
+    socklen_t size = sizeof port->address;
+    char text[IP_ADDRESS_TEXT];
+    int one = 1;
 
-    *port = (struct ip_port){.conf = conf, .transport = transport, .netlink = -1};
-    rc = kernel_device_address(conf, transport, &port->address, port->iface, err);
+    port->socket = socket(port->address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (port->socket < 0)
+        return err_set(err, -errno, "%s: can't make a socket: %s", port->conf->name,
+                       strerror(errno));
+    /* Allowed to everybody since Linux 5.7, and a refinement only: the address decides. */
+    if (!port->loopback)
+        setsockopt(port->socket, SOL_SOCKET, SO_BINDTODEVICE, port->iface,
+                   (socklen_t)strlen(port->iface));
+    if (port->address.ss_family == AF_INET6)
+        setsockopt(port->socket, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    if (bind(port->socket, address, size) || getsockname(port->socket, address, &size))
+        return err_set(err, -errno, "%s: can't receive at %s: %s", port->conf->name,
+                       ip_address_text(&port->address, text), strerror(errno));
+    return 0;
+}
+
+static int open_inside(struct ip_port *port, int type, struct err *err)
+{
+    const struct port_conf *conf = port->conf;
+    struct link_state link;
+    int rc = kernel_device_address(conf, port->transport, &port->address, port->iface, err);
+
     if (rc)
         return rc;
     port->ifindex = (int)if_nametoindex(port->iface);
-    port->netlink = kernel_netlink_open();
+    port->netlink = netlink_open();
     if (port->netlink < 0)
         return err_set(err, port->netlink, "%s: can't ask the kernel for its links: %s", conf->name,
                        strerror(-port->netlink));
-    rc = kernel_netlink_link(port->netlink, port->ifindex, &link);
+    rc = link_read(port->netlink, port->ifindex, &link);
     if (rc)
         return err_set(err, rc, "%s: can't read the state of %s: %s", conf->name, port->iface,
                        strerror(-rc));
-    port->loopback = link.loopback;
+    port->loopback = link.flags & IFF_LOOPBACK;
     port->base = link.stats;
-    port->base_drops = kernel_netlink_queue_drops(port->netlink, port->ifindex);
-    return 0;
+    port->base_drops = link_queue_drops(port->netlink, port->ifindex);
+    return bind_socket(port, type, err);
+}
+
+int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
+                 int type, struct err *err)
+{
+    int home = -1;
+    int rc;
+
+    *port = (struct ip_port){.conf = conf, .transport = transport, .netlink = -1, .socket = -1};
+    rc = netns_enter(conf->netns, &home, err);
+    if (rc == 0)
+        rc = open_inside(port, type, err);
+    netns_leave(home);
+    return rc;
 }
 
 void ip_port_close(struct ip_port *port)
 {
     if (port->netlink >= 0)
         close(port->netlink);
-}
-
-int ip_port_bind(struct ip_port *port, int fd)
-{
-    struct sockaddr *address = (struct sockaddr *)&port->address;
-    socklen_t size = sizeof port->address;
-    int one = 1;
-
-    /* Allowed to everybody since Linux 5.7, and a refinement only: the address decides. */
-    if (!port->loopback)
-        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, port->iface, (socklen_t)strlen(port->iface));
-    if (port->address.ss_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    return bind(fd, address, size) || getsockname(fd, address, &size) ? -errno : 0;
+    if (port->socket >= 0)
+        close(port->socket);
 }
 
 int ip_port_buffer(const struct ip_port *port, int fd, int option, uint32_t bytes, struct err *err)
@@ -175,9 +219,10 @@ int ip_port_buffer(const struct ip_port *port, int fd, int option, uint32_t byte
 
 /* --- facts and counters --- */
 
-void ip_port_facts(const struct ip_port *port, struct port_facts *facts)
+void ip_port_facts(struct transport_port *own, struct port_facts *facts)
 {
-    struct kernel_link link;
+    const struct ip_port *port = (const struct ip_port *)own;
+    struct link_state link;
     char text[IP_ADDRESS_TEXT];
 
     *facts = (struct port_facts){.numa_node = -1};
@@ -188,7 +233,7 @@ void ip_port_facts(const struct ip_port *port, struct port_facts *facts)
         snprintf(facts->ipv6, sizeof facts->ipv6, "%.45s", text);
     else
         snprintf(facts->ipv4, sizeof facts->ipv4, "%.15s", text);
-    if (kernel_netlink_link(port->netlink, port->ifindex, &link) == 0) {
+    if (link_read(port->netlink, port->ifindex, &link) == 0) {
         const uint8_t *m = link.mac;
 
         snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2],
@@ -200,24 +245,26 @@ void ip_port_facts(const struct ip_port *port, struct port_facts *facts)
     kernel_device_offloads(port->netlink, port->iface, facts->offloads, sizeof facts->offloads);
 }
 
-bool ip_port_link_up(const struct ip_port *port)
+bool ip_port_link_up(struct transport_port *own)
 {
-    struct kernel_link link;
+    const struct ip_port *port = (const struct ip_port *)own;
+    struct link_state link;
 
-    return kernel_netlink_link(port->netlink, port->ifindex, &link) == 0 && link.up;
+    return link_read(port->netlink, port->ifindex, &link) == 0 && link_is_running(&link);
 }
 
-void ip_port_hardware(const struct ip_port *port, struct port_hardware *counters)
+void ip_port_hardware(struct transport_port *own, struct port_hardware *counters)
 {
+    const struct ip_port *port = (const struct ip_port *)own;
     const struct rtnl_link_stats64 *base = &port->base;
-    struct kernel_link link;
+    struct link_state link;
     struct rtnl_link_stats64 *now = &link.stats;
     int64_t drops;
 
     *counters = PORT_HARDWARE_UNKNOWN;
-    if (kernel_netlink_link(port->netlink, port->ifindex, &link))
+    if (link_read(port->netlink, port->ifindex, &link))
         return;
-    drops = kernel_netlink_queue_drops(port->netlink, port->ifindex);
+    drops = link_queue_drops(port->netlink, port->ifindex);
     counters->received_frames = (int64_t)(now->rx_packets - base->rx_packets);
     counters->sent_frames = (int64_t)(now->tx_packets - base->tx_packets);
     counters->dropped_receive = (int64_t)(now->rx_dropped - base->rx_dropped +

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What transports over the kernel's sockets (tcp, udp) know of a port: one address of one interface
- * in one network namespace, and the interface's counters. All of it is the main thread's.
+ * in one network namespace, a socket bound to it, and the interface's counters. All of it is the
+ * main thread's. A transport's own `struct transport_port` begins with it, so that these functions
+ * can stand in the transport's table.
  */
 #ifndef ENGINE_KERNEL_IP_PORT_H
 #define ENGINE_KERNEL_IP_PORT_H
 
 #include "err.h"
-#include "netlink.h"
+#include "rtnetlink.h"
 #include "transport.h"
 
 #include <net/if.h>
@@ -22,28 +24,29 @@ struct ip_port {
     int ifindex;
     bool loopback; /* the port is the loopback interface itself */
     int netlink;
-    struct sockaddr_storage address; /* once bound with the socket's port */
+    int socket;
+    struct sockaddr_storage address; /* with the socket's port */
     struct rtnl_link_stats64 base;   /* the interface's counters when the port was opened */
     int64_t base_drops;
 };
 
-/* Finds the address and reads the interface's counters. The caller is in the port's namespace. On
- * failure the port is to be closed, too. */
+/* In the port's namespace: finds the address, binds a socket to it (`type`: SOCK_STREAM or
+ * SOCK_DGRAM) and reads the interface's counters. On failure the port is to be closed, too. */
 int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
-                 struct err *err);
+                 int type, struct err *err);
 void ip_port_close(struct ip_port *port);
 
-/* Binds a socket to the address, and tells its port to `address`. 0 or a negative errno. */
-int ip_port_bind(struct ip_port *port, int fd);
+/* As in the transport's table. */
+void ip_port_facts(struct transport_port *port, struct port_facts *facts);
+bool ip_port_link_up(struct transport_port *port);
+void ip_port_hardware(struct transport_port *port, struct port_hardware *counters);
+void ip_port_address(struct transport_port *port, struct blob *blob);
 
-void ip_port_facts(const struct ip_port *port, struct port_facts *facts);
-bool ip_port_link_up(const struct ip_port *port);
-void ip_port_hardware(const struct ip_port *port, struct port_hardware *counters);
-
-/* How partners reach this port, and the reverse: false: not the address of such a port. */
-void ip_port_blob(const struct ip_port *port, struct blob *blob);
+/* The address in a partner's blob; false: not the address of such a port. */
 bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
                      struct sockaddr_storage *address);
+/* The line rate of such a partner's port; 0: not known. */
+uint64_t ip_port_partner_line_bps(const struct blob *blob);
 /* The same of a partner that traffic of this port can reach over the network. */
 int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,
                           struct sockaddr_storage *address, struct err *err);

@@ -9,7 +9,7 @@
  */
 #include "pingpong.h"
 #include "clock.h"
-#include "rally.h"
+#include "echo_connection.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,30 +18,12 @@
 
 struct tcp_pingpong {
     struct pingpong game;
-    struct tcp_rally *rallies; /* of the connections out, as the game's flows; then of those in */
+    struct tcp_echo *echoes; /* of the connections out, as the game's flows; then of those in */
 };
 
 /* --- preparation --- */
 
-int tcp_pingpong_check(const struct lane_request *request, struct err *err)
-{
-    const struct phase *phase = request->phase;
-    const char *port = request->port->ip.conf->name;
-
-    if (phase->traffic != TRAFFIC_PINGPONG)
-        return 0;
-    if (phase->tcp.streams > 1)
-        return err_set(err, -EINVAL,
-                       "%s: a message there and back goes by one stream, not %u: leave "
-                       "streams_per_flow out",
-                       port, phase->tcp.streams);
-    if (phase->tcp.zero_copy)
-        return err_set(err, -EINVAL, "%s: messages there and back are copied: leave zero_copy out",
-                       port);
-    return 0;
-}
-
-int tcp_pingpong_make(struct tcp_lane *lane)
+static int make(struct tcp_lane *lane)
 {
     struct tcp_pingpong *pingpong = calloc(1, sizeof *pingpong);
     int rc;
@@ -49,79 +31,56 @@ int tcp_pingpong_make(struct tcp_lane *lane)
     if (pingpong == NULL)
         return -ENOMEM;
     lane->pingpong = pingpong;
-    lane->poll = tcp_pingpong_poll;
     rc = pingpong_make(&pingpong->game, &lane->lane);
-    pingpong->rallies = calloc(lane->out_count + lane->in_count + 1, sizeof *pingpong->rallies);
-    if (rc != 0 || pingpong->rallies == NULL)
+    pingpong->echoes = calloc(lane->out_count + lane->in_count + 1, sizeof *pingpong->echoes);
+    if (rc != 0 || pingpong->echoes == NULL)
         return -ENOMEM;
     for (unsigned i = 0; i < lane->out_count; i++)
-        tcp_rally_out(&pingpong->rallies[i], &lane->outs[i]);
+        tcp_echo_out(&pingpong->echoes[i], &lane->outs[i]);
     for (unsigned i = 0; i < lane->in_count; i++)
-        tcp_rally_in(&pingpong->rallies[lane->out_count + i], &lane->ins[i]);
+        tcp_echo_in(&pingpong->echoes[lane->out_count + i], &lane->ins[i]);
     return 0;
 }
 
-void tcp_pingpong_free(struct tcp_lane *lane)
+static void free_game(struct tcp_lane *lane)
 {
     if (lane->pingpong == NULL)
         return;
     pingpong_free(&lane->pingpong->game);
-    free(lane->pingpong->rallies);
+    free(lane->pingpong->echoes);
     free(lane->pingpong);
-}
-
-/* --- the destination's end --- */
-
-static void answer(struct tcp_lane *lane, struct tcp_rally *rally)
-{
-    struct tcp_in *in = rally->in;
-    struct flow_side *side = in->flow->side;
-    bool ended = in->sink.ended;
-    int64_t at_ns = tcp_rally_answer(lane, rally);
-
-    if (at_ns > 0) {
-        side->first_ns = side->first_ns > 0 ? side->first_ns : at_ns;
-        side->last_ns = at_ns;
-        lane->lane.arrived_ns = at_ns;
-    }
-    lane->ins_whole += !ended && in->sink.whole;
-    lane->lane.received_all = lane->ins_whole == lane->in_count;
 }
 
 /* --- the source's end --- */
 
-/* Goes on with the message under way; true: it is back. */
-static bool await_return(struct tcp_lane *lane, struct pingpong_turn *turn)
+static bool send_message(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
 {
-    struct pingpong *game = &lane->pingpong->game;
-    struct tcp_rally *rally = &lane->pingpong->rallies[turn->flow];
-    uint64_t begun = game->flows[turn->flow].begun;
-    int64_t at_ns;
+    struct tcp_lane *lane = (struct tcp_lane *)base;
 
-    if (rally->source->at.sequence < begun)
-        tcp_rally_push(lane, rally);
-    at_ns = tcp_rally_pull(lane, rally, begun);
-    if (rally->sink->at.sequence < begun)
-        return false;
-    rally->sent->intended = rally->sent->live.payload_bytes;
-    pingpong_back(game, turn, at_ns);
-    return true;
+    (void)now_ns;
+    tcp_echo_push(lane, &lane->pingpong->echoes[turn->flow]);
+    return base->error.text[0] == '\0';
 }
 
-/* The loop goes round again only where the answer was there at once. */
-static void play(struct tcp_lane *lane, struct pingpong_turn *turn)
+static enum pingpong_state await_reply(struct lane *base, const struct pingpong_turn *turn,
+                                       int64_t now_ns, int64_t *at_ns)
 {
-    do {
-        if (turn->under_way && !await_return(lane, turn))
-            return;
-        if (!pingpong_begin(&lane->pingpong->game, turn))
-            return;
-        tcp_rally_push(lane, &lane->pingpong->rallies[turn->flow]);
-    } while (lane->lane.error.text[0] == '\0');
+    struct tcp_lane *lane = (struct tcp_lane *)base;
+    struct tcp_echo *echo = &lane->pingpong->echoes[turn->flow];
+    uint64_t begun = lane->pingpong->game.flows[turn->flow].begun;
+
+    (void)now_ns;
+    if (echo->source->at.sequence < begun)
+        tcp_echo_push(lane, echo);
+    *at_ns = tcp_echo_pull(lane, echo, begun);
+    if (echo->sink->at.sequence < begun)
+        return PINGPONG_AWAITED;
+    echo->sent->intended = echo->sent->live.payload_bytes;
+    return PINGPONG_BACK;
 }
 
-/* Says goodbye on every connection that has nothing under way and is to begin nothing more. */
-static void end_rallies(struct tcp_lane *lane)
+/* Says goodbye on every connection that has nothing in flight and is to begin nothing more. */
+static void end_echoes(struct tcp_lane *lane)
 {
     for (unsigned i = 0; i < lane->out_count; i++)
         if (!lane->outs[i].ended && pingpong_ended(&lane->pingpong->game, i))
@@ -135,27 +94,40 @@ static void end_rallies(struct tcp_lane *lane)
 
 /* --- the worker's call --- */
 
-int64_t tcp_pingpong_poll(struct tcp_lane *lane, int64_t now_ns)
+static int64_t poll_pingpong(struct tcp_lane *lane, int64_t now_ns)
 {
+    static const struct pingpong_hooks hooks = {.send = send_message, .await = await_reply};
     struct tcp_pingpong *pingpong = lane->pingpong;
     struct lane *base = &lane->lane;
     int64_t opens_ns = pingpong_opens_ns(base->request.phase);
 
-    tcp_rally_events(pingpong->rallies, lane->epoll);
+    tcp_echo_events(pingpong->echoes, lane->epoll);
     if (now_ns < opens_ns)
         return opens_ns;
     if (base->started_ns == 0)
         base->started_ns = now_ns;
-    for (unsigned i = 0; i < lane->in_count; i++)
-        answer(lane, &pingpong->rallies[lane->out_count + i]);
-    for (uint32_t i = 0; i < pingpong->game.turn_count; i++)
-        play(lane, &pingpong->game.turns[i]);
+    for (unsigned i = 0; i < lane->in_count; i++) {
+        int64_t at_ns = tcp_echo_reply(lane, &pingpong->echoes[lane->out_count + i]);
+
+        if (at_ns > 0)
+            tcp_side_time(lane->ins[i].flow->side, base->arrived_ns = at_ns);
+    }
+    (void)pingpong_run(&pingpong->game, &hooks, now_ns);
     if (!base->sent_all)
-        end_rallies(lane);
+        end_echoes(lane);
     if (lane->outs_ended == lane->out_count && !base->sent_all)
         return now_ns + DRAIN_LOOK_NS;
     return base->stop_ns > now_ns && !base->sent_all ? base->stop_ns : CLOCK_NEVER;
 }
+
+const struct tcp_mode tcp_pingpong_mode = {
+    .make = make,
+    .free = free_game,
+    .poll = poll_pingpong,
+    .out_events = EPOLLIN,
+    .in_events = EPOLLOUT | EPOLLET,
+    .wakes = true,
+};
 
 /* --- what was measured --- */
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port.h"
 
-#include "netns.h"
-#include "payload.h"
+#include "stream.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,12 +15,10 @@
 #include <unistd.h>
 
 /* Connections whose claim has not come. A partner on a busy host may take a second to make it; so
- * long the oldest stays however many others come after it (reception.c). */
+ * long the oldest stays however many others come after it (acceptor.c). */
 #define HALF_OPEN_MOST 4096u
 #define HALF_OPEN_LEAST 64u
 #define BACKLOG 4096 /* a whole phase's connections may come before the main thread looks */
-
-/* --- open --- */
 
 /* Many flows are many descriptors; the soft limit of 1,024 is for programs that use select().
  * Returns how many of them connections without a claim may have: a quarter. */
@@ -40,31 +37,14 @@ static unsigned raise_descriptor_limit(void)
     return limit.rlim_cur / 4 < HALF_OPEN_MOST ? (unsigned)limit.rlim_cur / 4 : HALF_OPEN_MOST;
 }
 
-static int listen_on(struct transport_port *port, struct err *err)
-{
-    char text[IP_ADDRESS_TEXT];
-    int rc;
-
-    port->listener =
-        socket(port->ip.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (port->listener < 0)
-        return err_set(err, -errno, "%s: can't make a socket: %s", port->ip.conf->name,
-                       strerror(errno));
-    rc = ip_port_bind(&port->ip, port->listener);
-    if (rc == 0 && listen(port->listener, BACKLOG))
-        rc = -errno;
-    return rc == 0 ? 0
-                   : err_set(err, rc, "%s: can't listen on %s: %s", port->ip.conf->name,
-                             ip_address_text(&port->ip.address, text), strerror(-rc));
-}
-
-static int watch_listener(struct transport_port *port)
+static int listen_on(struct transport_port *port)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
 
     port->epoll = epoll_create1(EPOLL_CLOEXEC);
     port->listening = true;
-    if (port->epoll < 0 || epoll_ctl(port->epoll, EPOLL_CTL_ADD, port->listener, &event))
+    if (port->epoll < 0 || listen(port->ip.socket, BACKLOG) ||
+        epoll_ctl(port->epoll, EPOLL_CTL_ADD, port->ip.socket, &event))
         return -errno;
     return 0;
 }
@@ -72,30 +52,23 @@ static int watch_listener(struct transport_port *port)
 int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err)
 {
-    struct transport_port *p = calloc(1, sizeof *p);
-    int home = -1;
+    struct transport_port *p;
+    char text[IP_ADDRESS_TEXT];
     int rc;
 
     (void)run;
+    if (sodium_init() < 0)
+        return err_set(err, -ENOSYS, "%s: libsodium can't be initialised", conf->name);
+    p = calloc(1, sizeof *p);
     if (!p)
         return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
-    if (sodium_init() < 0)
-        rc = err_set(err, -ENOSYS, "%s: libsodium can't be initialised", conf->name);
-    else
-        rc = netns_enter(conf->netns, &home, err);
-    if (rc < 0) {
-        free(p);
-        return rc;
-    }
-    p->ip.netlink = p->listener = p->epoll = -1;
-    tcp_payload_init();
+    p->epoll = -1;
     p->half_open_most = raise_descriptor_limit();
-    rc = ip_port_open(&p->ip, conf, "tcp", err);
-    if (rc == 0)
-        rc = listen_on(p, err);
-    netns_leave(home);
-    if (rc == 0 && (rc = watch_listener(p)) != 0)
-        err_set(err, rc, "%s: can't watch a socket: %s", conf->name, strerror(-rc));
+    tcp_payload_init();
+    rc = ip_port_open(&p->ip, conf, "tcp", SOCK_STREAM, err);
+    if (rc == 0 && (rc = listen_on(p)) != 0)
+        err_set(err, rc, "%s: can't listen on %s: %s", conf->name,
+                ip_address_text(&p->ip.address, text), strerror(-rc));
     if (rc)
         tcp_port_close(p);
     else
@@ -110,41 +83,23 @@ void tcp_port_use_key(struct transport_port *port, const struct transport_secret
     port->keyed = true;
 }
 
-static void close_fd(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
 void tcp_port_close(struct transport_port *port)
 {
-    tcp_reception_close(port);
-    close_fd(port->listener);
+    tcp_acceptor_close(port);
     ip_port_close(&port->ip);
-    close_fd(port->epoll);
+    if (port->epoll >= 0)
+        close(port->epoll);
     sodium_memzero(port->key, sizeof port->key);
     free(port);
 }
-
-/* --- facts and counters --- */
 
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts)
 {
     socklen_t size = sizeof facts->congestion;
 
-    ip_port_facts(&port->ip, facts);
+    ip_port_facts(port, facts);
     /* The namespace's, which /proc/sys would not show from outside of it. */
-    getsockopt(port->listener, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
-}
-
-bool tcp_port_link_up(struct transport_port *port)
-{
-    return ip_port_link_up(&port->ip);
-}
-
-void tcp_port_address(struct transport_port *port, struct blob *blob)
-{
-    ip_port_blob(&port->ip, blob);
+    getsockopt(port->ip.socket, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
 }
 
 int tcp_port_settle_fd(struct transport_port *port)
@@ -162,9 +117,4 @@ int tcp_port_watch(struct transport_port *port, int fd)
 void tcp_port_forget(struct transport_port *port, int fd)
 {
     epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, NULL);
-}
-
-void tcp_port_hardware(struct transport_port *port, struct port_hardware *counters)
-{
-    ip_port_hardware(&port->ip, counters);
 }

@@ -47,10 +47,9 @@ struct tcp_rejected {
 };
 
 struct transport_port {
-    struct ip_port ip;          /* its address has the listener's TCP port */
+    struct ip_port ip;          /* first; its socket is the listener */
     uint8_t key[TCP_KEY_BYTES]; /* since the first lane was prepared; no arrival is read before */
     bool keyed;
-    int listener;
     int epoll; /* over the listener, the arrivals, and connections out that are not ready yet */
     bool listening; /* the listener wakes whoever waits for `epoll` */
     struct tcp_arrivals half_open;
@@ -64,9 +63,6 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts);
 /* The key by which connections are proved is made once, from the run's, when that is known. */
 void tcp_port_use_key(struct transport_port *port, const struct transport_secret *secret);
-bool tcp_port_link_up(struct transport_port *port);
-void tcp_port_address(struct transport_port *port, struct blob *blob);
-void tcp_port_hardware(struct transport_port *port, struct port_hardware *counters);
 /* Readable when there is something to settle. */
 int tcp_port_settle_fd(struct transport_port *port);
 /* A connection out whose partner has something to say before it is ready. 0 or a negative errno. */
@@ -76,16 +72,16 @@ void tcp_port_close(struct transport_port *port);
 
 #define TCP_REJECTED_TEXT 128 /* "10.0.0.2 port 4001: it does not ..." */
 
-/* --- reception.c --- */
+/* --- acceptor.c --- */
 
 /* Accepts, reads claims, rejects who does not hold the key. Never blocks. */
-void tcp_reception_work(struct transport_port *port, int64_t now_ns);
+void tcp_acceptor_work(struct transport_port *port, int64_t now_ns);
 /* As in the transport's table. */
 uint64_t tcp_port_rejected(struct transport_port *port, char *last, size_t size);
 /* The next proven connection of a phase, or NULL. The caller owns it (fd and memory). */
-struct tcp_arrival *tcp_reception_take(struct transport_port *port, const struct phase *phase);
+struct tcp_arrival *tcp_acceptor_take(struct transport_port *port, const struct phase *phase);
 /* Throws away what has come for a phase that is over. */
-void tcp_reception_forget(struct transport_port *port, const struct phase *phase);
-void tcp_reception_close(struct transport_port *port);
+void tcp_acceptor_forget(struct transport_port *port, const struct phase *phase);
+void tcp_acceptor_close(struct transport_port *port);
 
 #endif

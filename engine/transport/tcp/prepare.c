@@ -27,17 +27,30 @@
 static int check_request(const struct lane_request *request, struct err *err)
 {
     const struct phase *phase = request->phase;
+    const char *port = request->port->ip.conf->name;
     int rc = request_check_messages(request, "tcp", err);
 
     if (rc < 0)
         return rc;
-    if (phase->tcp.streams > TCP_STREAMS_MAX)
+    if (tcp_options(phase)->streams > TCP_STREAMS_MAX)
         return err_set(err, -EINVAL, "tcp: %u streams per flow; %d are the most",
-                       phase->tcp.streams, TCP_STREAMS_MAX);
+                       tcp_options(phase)->streams, TCP_STREAMS_MAX);
     if (request->ranks > PATTERN_RANKS_MAX)
         return err_set(err, -EINVAL, "tcp: %u ranks; %u are the most", request->ranks,
                        PATTERN_RANKS_MAX);
-    return request_check_forward(request, "tcp", request->port->ip.conf->name, err);
+    if (phase->traffic == TRAFFIC_PINGPONG || phase->traffic == TRAFFIC_SCHEDULE) {
+        bool steps = phase->traffic == TRAFFIC_SCHEDULE;
+
+        if (tcp_options(phase)->streams > 1)
+            return err_set(err, -EINVAL,
+                           "%s: %s goes by one stream, not %u: leave streams_per_flow out", port,
+                           steps ? "a step's message" : "a message there and back",
+                           tcp_options(phase)->streams);
+        if (tcp_options(phase)->zero_copy)
+            return err_set(err, -EINVAL, "%s: messages %s are copied: leave zero_copy out", port,
+                           steps ? "of steps" : "there and back");
+    }
+    return request_check_forward(request, "tcp", port, err);
 }
 
 /* --- options of a socket --- */
@@ -79,7 +92,7 @@ static uint32_t unsent_most(const struct tcp_lane *lane)
 
 int tcp_socket_options(const struct tcp_lane *lane, int fd, struct err *err)
 {
-    const struct tcp_options *tcp = &lane->lane.request.phase->tcp;
+    const struct tcp_options *tcp = tcp_options(lane->lane.request.phase);
     uint32_t unsent = unsent_most(lane);
     int one = 1;
     int rc;
@@ -141,8 +154,6 @@ static int connect_out(struct tcp_lane *lane, struct tcp_out *out, struct err *e
 {
     const struct transport_port *port = lane->port;
     const struct sockaddr_storage *to = &out->flow->partner;
-    char from_text[IP_ADDRESS_TEXT];
-    char to_text[IP_ADDRESS_TEXT];
     int rc;
 
     out->fd = make_socket(lane, err);
@@ -157,37 +168,25 @@ static int connect_out(struct tcp_lane *lane, struct tcp_out *out, struct err *e
         rc = -errno;
     if (rc == 0)
         rc = tcp_port_watch(lane->port, out->fd);
-    if (rc == 0)
-        return 0;
-    return err_set(err, rc, "%s: no connection from %s to %s (rank %u): %s", port->ip.conf->name,
-                   ip_address_text(&port->ip.address, from_text), ip_address_text(to, to_text),
-                   out->flow->flow->dst, strerror(-rc));
-}
-
-/* A lane that only receives makes no socket in prepare; its options are tried on one all the
- * same, so that every rank refuses the same phase. */
-static int try_options(struct tcp_lane *lane, struct err *err)
-{
-    int fd = make_socket(lane, err);
-    int rc;
-
-    if (fd < 0)
-        return fd;
-    rc = tcp_socket_options(lane, fd, err);
-    close(fd);
-    return rc;
+    return rc == 0 ? 0 : tcp_refuse_out(lane, out, rc, strerror(-rc), err);
 }
 
 static int connect_all(struct tcp_lane *lane, struct err *err)
 {
-    int home;
+    int home, fd;
     int rc = netns_enter(lane->port->ip.conf->netns, &home, err);
 
     if (rc)
         return rc;
-    rc = try_options(lane, err);
+    /* A lane that only receives makes no socket here; its options are tried on one all the same,
+     * so that every rank refuses the same phase. */
+    fd = rc = make_socket(lane, err);
+    if (fd >= 0) {
+        rc = tcp_socket_options(lane, fd, err);
+        close(fd);
+    }
     for (unsigned i = 0; rc == 0 && i < lane->out_count; i++)
-        if (!tcp_is_called(&lane->outs[i]))
+        if (!tcp_is_passive(&lane->outs[i]))
             rc = connect_out(lane, &lane->outs[i], err);
     netns_leave(home);
     return rc;
@@ -207,8 +206,26 @@ int tcp_connect_again(struct tcp_lane *lane, struct tcp_out *out, struct err *er
 
 /* --- the lane --- */
 
-struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane_flow *flow,
-                                  unsigned stream)
+static void plan_sizes(struct tcp_lane *lane)
+{
+    const struct phase *phase = lane->lane.request.phase;
+
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        lane->sizes[i] = phase->sizes[i];
+        if (tcp_lane_is_probe(lane) && lane->sizes[i] > TCP_PROBE_BYTES)
+            lane->sizes[i] = TCP_PROBE_BYTES;
+    }
+    lane->streams = tcp_options(phase)->streams > 0 && !tcp_lane_is_probe(lane)
+                        ? tcp_options(phase)->streams
+                        : 1;
+    lane->stride = lane->streams;
+    if (tcp_probes_rate(&lane->lane.request) > 0 && lane->mode != &tcp_forward_mode)
+        lane->stride++;
+}
+
+/* The script of one connection of a flow: one of its streams, or its probes. */
+static struct tcp_script make_script(const struct tcp_lane *lane, const struct lane_flow *flow,
+                                     unsigned stream)
 {
     const struct phase *phase = lane->lane.request.phase;
     struct tcp_script script = {
@@ -227,23 +244,6 @@ struct tcp_script tcp_lane_script(const struct tcp_lane *lane, const struct lane
     return script;
 }
 
-static void plan_sizes(struct tcp_lane *lane)
-{
-    const struct phase *phase = lane->lane.request.phase;
-
-    for (uint32_t i = 0; i < phase->size_count; i++) {
-        lane->sizes[i] = phase->sizes[i];
-        if (phase->traffic == TRAFFIC_PROBE && lane->sizes[i] > TCP_PROBE_BYTES)
-            lane->sizes[i] = TCP_PROBE_BYTES;
-    }
-    lane->streams = phase->tcp.streams > 0 ? phase->tcp.streams : 1;
-    if (phase->traffic == TRAFFIC_PROBE)
-        lane->streams = 1;
-    lane->stride = lane->streams;
-    if (tcp_probes_rate(&lane->lane.request) > 0 && !request_forwards(&lane->lane.request))
-        lane->stride++;
-}
-
 static void plan_streams(struct tcp_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -256,7 +256,7 @@ static void plan_streams(struct tcp_lane *lane)
         out->flow->outs = &lane->outs[i - i % lane->stride];
         out->flow->open++;
         out->fd = -1;
-        out->source.script = tcp_lane_script(lane, out->flow->flow, i % lane->stride);
+        out->source.script = make_script(lane, out->flow->flow, i % lane->stride);
         tcp_cursor_start(&out->source.at, &out->source.script);
     }
     for (unsigned i = 0; i < lane->in_count; i++) {
@@ -265,37 +265,25 @@ static void plan_streams(struct tcp_lane *lane)
         in->flow = &request->receives[i / lane->stride];
         in->fd = -1;
         in->sink.side = in->flow->side;
-        in->sink.script = tcp_lane_script(lane, in->flow, i % lane->stride);
+        in->sink.script = make_script(lane, in->flow, i % lane->stride);
         tcp_cursor_start(&in->sink.at, &in->sink.script);
+        lane->flow_from[in->flow->src] = i / lane->stride + 1;
     }
 }
 
 /* Messages of steps answer each other: by one connection they carry the acknowledgements of those
  * that came, which would be packets of their own. */
-static void plan_twins(struct tcp_lane *lane)
+static void plan_reverse(struct tcp_lane *lane)
 {
     for (unsigned i = 0; i < lane->out_count; i++) {
         struct tcp_out *out = &lane->outs[i];
+        uint32_t flow = lane->flow_from[out->flow->flow->dst];
 
-        for (unsigned j = 0; j < lane->in_count && out->twin == NULL; j++)
-            if (lane->ins[j].flow->src == out->flow->flow->dst) {
-                out->twin = &lane->ins[j];
-                lane->ins[j].twin = out;
-            }
+        if (flow == 0)
+            continue;
+        out->reverse = &lane->ins[flow - 1];
+        out->reverse->reverse = out;
     }
-}
-
-static int plan_relays(struct tcp_lane *lane)
-{
-    lane->send = tcp_relay_send;
-    lane->receive = tcp_relay_receive;
-    for (unsigned i = 0; i < lane->in_count; i++) {
-        lane->ins[i].sink.onward = &lane->outs[i].source.script;
-        lane->ins[i].relay.ring = malloc(TCP_READ_BYTES);
-        if (!lane->ins[i].relay.ring)
-            return -ENOMEM;
-    }
-    return 0;
 }
 
 static int allocate(struct tcp_lane *lane)
@@ -308,40 +296,28 @@ static int allocate(struct tcp_lane *lane)
     lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
     lane->outs = calloc(lane->out_count + 1, sizeof *lane->outs);
     lane->ins = calloc(lane->in_count + 1, sizeof *lane->ins);
+    lane->flow_from = calloc(PATTERN_RANKS_MAX, sizeof *lane->flow_from);
     lane->buffer = malloc(TCP_READ_BYTES);
-    if (!lane->flows || !lane->outs || !lane->ins || !lane->buffer) {
+    if (!lane->flows || !lane->outs || !lane->ins || !lane->flow_from || !lane->buffer) {
         lane->out_count = lane->in_count = 0;
         return -ENOMEM;
     }
     plan_streams(lane);
+    if (lane->mode == &tcp_schedule_mode)
+        plan_reverse(lane);
     lane->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (lane->epoll < 0)
         return -errno;
-    if (request->phase->traffic == TRAFFIC_PINGPONG)
-        return tcp_pingpong_make(lane);
-    if (request->phase->traffic == TRAFFIC_SCHEDULE) {
-        plan_twins(lane);
-        return tcp_steps_make(lane);
-    }
-    if (lane->stride > lane->streams)
-        return tcp_probes_make(lane);
-    return request_forwards(request) ? plan_relays(lane) : 0;
+    return lane->mode->make != NULL ? lane->mode->make(lane) : 0;
 }
 
-static void plan_variants(struct tcp_lane *lane)
+static const struct tcp_mode *mode_of(const struct lane_request *request)
 {
-    const struct lane_request *request = &lane->lane.request;
-
-    lane->poll = tcp_stream_poll;
-    lane->send = tcp_generate;
-    lane->receive = tcp_receive;
-    lane->push = request->phase->tcp.zero_copy ? tcp_push_zero_copy : tcp_push_copy;
-    lane->refill_ns = REFILL_NS;
-    if (request->line_rate_bps > 0)
-        lane->refill_ns =
-            (int64_t)(unsent_most(lane) / 4.0 * 8 * NS_PER_S / (double)request->line_rate_bps);
-    if (lane->refill_ns > NS_PER_MS)
-        lane->refill_ns = NS_PER_MS;
+    if (request->phase->traffic == TRAFFIC_PINGPONG)
+        return &tcp_pingpong_mode;
+    if (request->phase->traffic == TRAFFIC_SCHEDULE)
+        return &tcp_schedule_mode;
+    return request_forwards(request) ? &tcp_forward_mode : &tcp_stream_mode;
 }
 
 int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err)
@@ -349,10 +325,6 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
     struct tcp_lane *l;
     int rc = check_request(request, err);
 
-    if (rc == 0)
-        rc = tcp_pingpong_check(request, err);
-    if (rc == 0)
-        rc = tcp_steps_check(request, err);
     if (rc)
         return rc;
     tcp_port_use_key(request->port, request->secret);
@@ -361,9 +333,15 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
         return err_set(err, -ENOMEM, "%s: out of memory", request->port->ip.conf->name);
     l->lane.request = *request;
     l->port = request->port;
+    l->mode = mode_of(request);
     l->epoll = -1;
+    l->refill_ns = REFILL_NS;
+    if (request->line_rate_bps > 0)
+        l->refill_ns =
+            (int64_t)(unsent_most(l) / 4.0 * 8 * NS_PER_S / (double)request->line_rate_bps);
+    if (l->refill_ns > NS_PER_MS)
+        l->refill_ns = NS_PER_MS;
     plan_sizes(l);
-    plan_variants(l);
     rc = allocate(l);
     if (rc)
         err_set(err, rc, "%s: can't make a lane: %s", l->port->ip.conf->name, strerror(-rc));
@@ -397,19 +375,17 @@ void tcp_lane_finish(struct lane *lane)
 
     for (unsigned i = 0; i < l->out_count; i++)
         close_now(l->outs[i].fd);
-    for (unsigned i = 0; i < l->in_count; i++) {
+    for (unsigned i = 0; i < l->in_count; i++)
         close_now(l->ins[i].fd);
-        free(l->ins[i].relay.ring);
-    }
-    tcp_reception_forget(l->port, lane->request.phase);
-    tcp_pingpong_free(l);
-    tcp_steps_free(l);
-    tcp_probes_free(l);
+    tcp_acceptor_forget(l->port, lane->request.phase);
+    if (l->mode->free != NULL)
+        l->mode->free(l);
     if (l->epoll >= 0)
         close(l->epoll);
     free(l->flows);
     free(l->outs);
     free(l->ins);
+    free(l->flow_from);
     free(l->buffer);
     free(l);
 }

@@ -6,9 +6,9 @@
  * shorter than it was); so several may be under way. Probes count in no flow's bytes.
  */
 #include "clock.h"
+#include "echo_connection.h"
 #include "prng.h"
 #include "probe_scheduler.h"
-#include "rally.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,7 +25,7 @@ static const uint32_t probe_sizes[] = {TCP_PROBE_MESSAGE};
 
 /* A flow's probes, at its source. */
 struct prober {
-    struct tcp_rally *rally;
+    struct tcp_echo *echo;
     const struct lane_flow *flow;
     struct probe_scheduler schedule;
     uint64_t returned;
@@ -37,7 +37,7 @@ struct prober {
 struct tcp_probes {
     int epoll;
     double gap_ns;
-    struct tcp_rally *rallies; /* of the flows sent, then of those received */
+    struct tcp_echo *echoes; /* of the flows sent, then of those received */
     struct prober *probers;
 };
 
@@ -63,26 +63,26 @@ int tcp_probes_make(struct tcp_lane *lane)
     lane->probes = probes;
     probes->gap_ns = NS_PER_S / tcp_probes_rate(request);
     probes->epoll = epoll_create1(EPOLL_CLOEXEC);
-    probes->rallies =
-        calloc(request->send_count + request->receive_count + 1, sizeof *probes->rallies);
+    probes->echoes =
+        calloc(request->send_count + request->receive_count + 1, sizeof *probes->echoes);
     probes->probers = calloc(request->send_count + 1, sizeof *probes->probers);
-    if (probes->epoll < 0 || probes->rallies == NULL || probes->probers == NULL)
+    if (probes->epoll < 0 || probes->echoes == NULL || probes->probers == NULL)
         return probes->epoll < 0 ? -errno : -ENOMEM;
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct tcp_out *out = &lane->outs[i * lane->stride + lane->streams];
         struct prober *prober = &probes->probers[i];
 
-        prober->rally = &probes->rallies[i];
+        prober->echo = &probes->echoes[i];
         prober->flow = out->flow->flow;
-        tcp_rally_out(prober->rally, out);
-        prober->rally->sent = &prober->rally->back;
+        tcp_echo_out(prober->echo, out);
+        prober->echo->sent = &prober->echo->back;
     }
     for (uint32_t i = 0; i < request->receive_count; i++) {
         struct tcp_in *in = &lane->ins[i * lane->stride + lane->streams];
-        struct tcp_rally *rally = &probes->rallies[request->send_count + i];
+        struct tcp_echo *echo = &probes->echoes[request->send_count + i];
 
-        tcp_rally_in(rally, in);
-        in->sink.side = &rally->back;
+        tcp_echo_in(echo, in);
+        in->sink.side = &echo->back;
     }
     return 0;
 }
@@ -93,7 +93,7 @@ void tcp_probes_free(struct tcp_lane *lane)
         return;
     if (lane->probes->epoll >= 0)
         close(lane->probes->epoll);
-    free(lane->probes->rallies);
+    free(lane->probes->echoes);
     free(lane->probes->probers);
     free(lane->probes);
 }
@@ -120,9 +120,9 @@ int tcp_probes_watch(struct tcp_lane *lane, int fd, unsigned index)
 static void take_returns(struct tcp_lane *lane, struct prober *prober)
 {
     const struct phase *phase = lane->lane.request.phase;
-    int64_t at_ns = tcp_rally_pull(lane, prober->rally, UINT64_MAX);
+    int64_t at_ns = tcp_echo_pull(lane, prober->echo, UINT64_MAX);
 
-    for (; prober->returned < prober->rally->sink->at.sequence; prober->returned++) {
+    for (; prober->returned < prober->echo->sink->at.sequence; prober->returned++) {
         int64_t begun_ns = prober->begun_ns[prober->returned % UNDER_WAY];
 
         if (begun_ns >= phase->open_ns && begun_ns < phase->close_ns)
@@ -135,51 +135,42 @@ static void send_one(struct tcp_lane *lane, struct prober *prober)
     const struct phase *phase = lane->lane.request.phase;
     int64_t begun_ns = clock_now();
 
-    prober->begun_ns[prober->rally->source->at.sequence % UNDER_WAY] = begun_ns;
+    prober->begun_ns[prober->echo->source->at.sequence % UNDER_WAY] = begun_ns;
     prober->measured += begun_ns >= phase->open_ns && begun_ns < phase->close_ns;
-    tcp_rally_push(lane, prober->rally);
+    tcp_echo_push(lane, prober->echo);
 }
 
 /* Sends what is due, and the end mark once all is back. */
 static void work_prober(struct tcp_lane *lane, struct prober *prober, int64_t now_ns)
 {
-    const struct tcp_cursor *at = &prober->rally->source->at;
+    const struct tcp_cursor *at = &prober->echo->source->at;
 
-    if (prober->rally->out->ended)
+    if (prober->echo->out->ended)
         return;
     take_returns(lane, prober);
     if (at->position > 0)
-        tcp_rally_push(lane, prober->rally);
+        tcp_echo_push(lane, prober->echo);
     if (now_ns >= lane->lane.stop_ns) {
         if (at->position == 0 && prober->returned == at->sequence)
-            tcp_push_end(lane, prober->rally->out);
+            tcp_push_end(lane, prober->echo->out);
         return;
     }
     if (now_ns < prober->schedule.next_ns)
         return;
     probe_scheduler_step(&prober->schedule, now_ns);
-    if (at->position == 0 && prober->rally->writable && at->sequence - prober->returned < UNDER_WAY)
+    if (at->position == 0 && prober->echo->writable && at->sequence - prober->returned < UNDER_WAY)
         send_one(lane, prober);
-}
-
-static void answer(struct tcp_lane *lane, struct tcp_rally *rally)
-{
-    bool ended = rally->in->sink.ended;
-
-    tcp_rally_answer(lane, rally);
-    lane->ins_whole += !ended && rally->in->sink.whole;
-    lane->lane.received_all = lane->ins_whole == lane->in_count;
 }
 
 void tcp_probes_start(struct tcp_lane *lane)
 {
     const struct phase *phase = lane->lane.request.phase;
 
-    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
+    for (uint32_t i = 0; lane->probes != NULL && i < lane->lane.request.send_count; i++) {
         struct prober *prober = &lane->probes->probers[i];
 
         probe_scheduler_begin(&prober->schedule, lane->probes->gap_ns, phase->start_ns,
-                              draw_seed(phase->seed, prober->flow->src, prober->flow->dst));
+                              prng_seed(phase->seed, prober->flow->src, prober->flow->dst));
     }
 }
 
@@ -189,14 +180,14 @@ int64_t tcp_probes_poll(struct tcp_lane *lane, int64_t now_ns)
     struct tcp_probes *probes = lane->probes;
     int64_t wake_ns = CLOCK_NEVER;
 
-    tcp_rally_events(probes->rallies, probes->epoll);
+    tcp_echo_events(probes->echoes, probes->epoll);
     for (uint32_t i = 0; i < request->receive_count; i++)
-        answer(lane, &probes->rallies[request->send_count + i]);
+        (void)tcp_echo_reply(lane, &probes->echoes[request->send_count + i]);
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct prober *prober = &probes->probers[i];
 
         work_prober(lane, prober, now_ns);
-        if (!prober->rally->out->ended && prober->schedule.next_ns < wake_ns)
+        if (!prober->echo->out->ended && prober->schedule.next_ns < wake_ns)
             wake_ns = prober->schedule.next_ns;
     }
     return wake_ns > now_ns ? wake_ns : now_ns;

@@ -2,11 +2,24 @@
 #include "stream.h"
 
 #include "byte_compare.h"
-#include "payload.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <sodium.h>
 #include <string.h>
+
+uint8_t tcp_payload[TCP_PAYLOAD_PERIOD + TCP_PAYLOAD_RUN];
+
+static_assert(TCP_PAYLOAD_RUN < 2 * TCP_PAYLOAD_PERIOD, "one repetition fills the buffer");
+
+void tcp_payload_init(void)
+{
+    static const uint8_t seed[randombytes_SEEDBYTES] = "Switchbench tcp payload";
+
+    randombytes_buf_deterministic(tcp_payload, TCP_PAYLOAD_PERIOD, seed);
+    for (size_t i = TCP_PAYLOAD_PERIOD; i < sizeof tcp_payload; i++)
+        tcp_payload[i] = tcp_payload[i - TCP_PAYLOAD_PERIOD];
+}
 
 static uint32_t least(uint32_t a, uint32_t b, size_t c)
 {
@@ -17,7 +30,7 @@ static uint32_t least(uint32_t a, uint32_t b, size_t c)
 
 static uint32_t block_length(const struct tcp_script *script, uint64_t sequence, uint64_t before)
 {
-    uint32_t size = script->drawn.most > 0 ? draw_size(&script->drawn, sequence)
+    uint32_t size = script->drawn.most > 0 ? prng_size(&script->drawn, sequence)
                                            : script->sizes[sequence % script->size_count];
     uint64_t left = script->total - before;
 

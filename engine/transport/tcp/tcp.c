@@ -1,32 +1,44 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "tcp.h"
-
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The tcp transport: the kernel's TCP over a kernel interface, by sockets in the interface's own
+ * network namespace. No privilege is needed where the port is in the process's own namespace.
+ *
+ * - A flow is `streams` connections to the partner's listener, opened in prepare and proved with
+ *   the run's key in settle. Other connections never count as flows.
+ * - A message is a block of exactly its size on the stream (wire.h). Receivers verify every byte:
+ *   payload_bytes are stream bytes that were right and in their place, without the end mark.
+ * - A load at layer 1 becomes a payload rate by what a full segment costs on the line (1,448 of
+ *   1,538 bytes at MTU 1500 on IPv4). A flow that fell behind may catch up one second: its
+ *   congestion control spreads that.
+ * - At stop each stream finishes its block, sends an end mark and shuts down.
+ *
+ * Between phases there is nothing to do: the kernel answers the network.
+ */
 #include "lane.h"
-#include "port.h"
 
-/* Between phases there is nothing to do: the kernel answers the network. */
+extern const struct transport transport_tcp;
+
 const struct transport transport_tcp = {
     .name = "tcp",
-    .size_unit = "message",
-    .pingpong = true,
-    .schedules = true,
-    .knows_end = true,
+    .capabilities =
+        TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES | TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_IFACE,
+    .options = &tcp_option_table,
     .open = tcp_port_open,
     .facts = tcp_port_facts,
-    .link_up = tcp_port_link_up,
-    .address = tcp_port_address,
+    .link_up = ip_port_link_up,
+    .address = ip_port_address,
     .prepare = tcp_lane_prepare,
     .settle = tcp_lane_settle,
     .settle_fd = tcp_port_settle_fd,
     .start = tcp_lane_start,
     .wake_fd = tcp_lane_wake_fd,
-    .rest = tcp_steps_rest,
+    .rest = tcp_schedule_rest,
     .poll = tcp_lane_poll,
     .measure = tcp_lane_measure,
     .latency = tcp_pingpong_latency,
     .samples = tcp_pingpong_samples,
     .rejected = tcp_port_rejected,
-    .hardware = tcp_port_hardware,
+    .hardware = ip_port_hardware,
     .finish = tcp_lane_finish,
     .close = tcp_port_close,
 };

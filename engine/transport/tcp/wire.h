@@ -6,7 +6,7 @@
  *     connector              claim                     block block ... block end-mark
  *
  * A block is one message of exactly as many bytes as the configuration says: a header of 16 bytes
- * and then payload that both ends can compute (payload.h). A block shorter than a header is the
+ * and then payload that both ends can compute (stream.h). A block shorter than a header is the
  * header's first bytes. The kind comes first, so that one byte tells a block from the end mark.
  */
 #ifndef ENGINE_TCP_WIRE_H

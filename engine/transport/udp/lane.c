@@ -30,7 +30,7 @@ static int check(const struct lane_request *request, struct err *err)
         return refuse(err, request, "a phase has 1 to 64 frame sizes");
     if (phase->traffic == TRAFFIC_SCHEDULE)
         return refuse(err, request, "udp executes no schedules: it loses messages");
-    if (phase->udp.burst == 0 || phase->udp.burst > UDP_BURST_MAX)
+    if (udp_options(phase)->burst == 0 || udp_options(phase)->burst > UDP_BURST_MAX)
         return refuse(err, request, "a burst has 1 to 128 frames");
     if (request->ranks > PATTERN_RANKS_MAX || request->receive_count >= PATTERN_RANKS_MAX)
         return refuse(err, request, "udp counts 65536 ranks at most, and a flow from each");
@@ -121,8 +121,15 @@ static int make_streams(struct udp_lane *lane, struct err *err)
 static int make_sources(struct udp_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
+    const struct load unlimited = {.unlimited = true}; /* messages there and back keep to no load */
+    const struct load *load = lane->plays ? &unlimited : &request->phase->load;
     uint64_t quota = flow_quota(lane);
+    uint32_t least = FILL_BYTES;
 
+    lane->limit.at_once = sequence_limit_at_once(udp_options(request->phase)->burst,
+                                                 udp_options(request->phase)->catch_up);
+    for (uint32_t i = 0; i < lane->size_count; i++)
+        least = lane->sizes[i].frame_bytes < least ? lane->sizes[i].frame_bytes : least;
     lane->left = quota == UINT64_MAX ? quota : quota * request->receive_count;
     for (uint32_t i = 0; i < request->receive_count; i++) {
         const struct lane_flow *flow = &request->receives[i];
@@ -132,6 +139,8 @@ static int make_sources(struct udp_lane *lane, struct err *err)
 
         if (rc != 0)
             return rc;
+        sequence_limit_add(&lane->limit, flow, load, ip_port_partner_line_bps(&flow->partner),
+                           least);
         source->side = flow->side;
         source->disorder = (struct disorder){.far = source->gaps};
         times_init(&source->times, i);
@@ -179,18 +188,19 @@ static int allocate(struct udp_lane *lane)
 /* The socket serves all phases, and is tuned for the one that was prepared last. */
 static int tune_socket(struct udp_lane *lane, struct err *err)
 {
-    const struct udp_options *options = &lane->lane.request.phase->udp;
+    const struct udp_options *options = udp_options(lane->lane.request.phase);
     struct err ignored = {""};
     int together;
 
     lane->segments = options->offload == UDP_OFFLOAD_ON ||
                      (options->offload == UDP_OFFLOAD_AUTO && lane->port->segments);
     together = lane->segments;
-    setsockopt(lane->port->socket, SOL_UDP, UDP_GRO, &together, sizeof together);
+    setsockopt(lane->port->ip.socket, SOL_UDP, UDP_GRO, &together, sizeof together);
     if (options->receive_buffer > 0)
-        return ip_port_buffer(&lane->port->ip, lane->port->socket, SO_RCVBUF,
+        return ip_port_buffer(&lane->port->ip, lane->port->ip.socket, SO_RCVBUF,
                               options->receive_buffer, err);
-    (void)ip_port_buffer(&lane->port->ip, lane->port->socket, SO_RCVBUF, RECEIVE_BYTES, &ignored);
+    (void)ip_port_buffer(&lane->port->ip, lane->port->ip.socket, SO_RCVBUF, RECEIVE_BYTES,
+                         &ignored);
     return 0;
 }
 
@@ -205,12 +215,13 @@ static int make(struct udp_lane *lane, struct err *err)
     for (uint32_t i = 0; rc == 0 && !lane->plays && i < phase->size_count; i++)
         rc = add_size(lane, phase->sizes[i], err);
     if (rc != 0 || (rc = make_streams(lane, err)) != 0 || (rc = make_sources(lane, err)) != 0 ||
-        (rc = tune_socket(lane, err)) != 0 || (!lane->plays && (rc = udp_prober_make(lane)) != 0))
+        (rc = tune_socket(lane, err)) != 0 ||
+        (!lane->plays && (rc = frame_prober_make(&lane->prober, &lane->lane.request)) != 0))
         return rc;
-    lane->burst = phase->udp.burst;
+    lane->burst = udp_options(phase)->burst;
     snprintf(lane->lane.variant, sizeof lane->lane.variant, "send %s%s, %.3g probes/s a flow",
              lane->segments ? "by segments" : "one by one",
-             lane->buckets != NULL ? ", time of every frame" : "", lane->probe_fps);
+             lane->buckets != NULL ? ", time of every frame" : "", lane->prober.rate_fps);
     return 0;
 }
 
@@ -228,7 +239,6 @@ int udp_lane_prepare(struct lane **out, const struct lane_request *request, stru
     lane->port = request->port;
     lane->port->lanes++;
     lane->forwards = request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD;
-    lane->probe_ns = CLOCK_NEVER;
     if ((rc = make(lane, err)) != 0) {
         udp_lane_finish(&lane->lane);
         return err_set(err, rc, "%s: out of memory", request->port->ip.conf->name);
@@ -251,7 +261,7 @@ void udp_lane_finish(struct lane *base)
     free(lane->inbox);
     free(lane->queue);
     free(lane->buckets);
-    free(lane->trips);
+    frame_prober_free(&lane->prober);
     pingpong_free(&lane->game);
     free(lane);
 }
@@ -269,7 +279,7 @@ static void announce(struct udp_lane *lane)
                                                 ? &lane->streams[i].to
                                                 : &lane->sources[i - request->send_count].from;
 
-        if (sendto(lane->port->socket, "", 0, MSG_DONTWAIT, (const struct sockaddr *)to,
+        if (sendto(lane->port->ip.socket, "", 0, MSG_DONTWAIT, (const struct sockaddr *)to,
                    udp_address_bytes(to)) == 0) {
             lane->port->sent++;
             request->count->guest_sent++;
@@ -296,7 +306,7 @@ int udp_lane_settle(struct lane *base, int64_t now_ns, struct err *err)
 
 int udp_lane_wake_fd(struct lane *base)
 {
-    return ((struct udp_lane *)base)->port->socket;
+    return ((struct udp_lane *)base)->port->ip.socket;
 }
 
 /* The schedule begins at a seeded random moment of its first interval, so that the senders of a
@@ -305,16 +315,16 @@ void udp_lane_start(struct lane *base, int64_t now_ns)
 {
     struct udp_lane *lane = (struct udp_lane *)base;
     const struct phase *phase = base->request.phase;
-    uint64_t seed = draw_seed(phase->seed, base->request.rank, phase->number);
+    uint64_t seed = prng_seed(phase->seed, base->request.rank, phase->number);
     double rate = phase->load.unlimited      ? 0
                   : phase->load.rate_bps > 0 ? phase->load.rate_bps
                                              : phase->load.rate_fps;
     uint64_t sum = 0;
-    double part = (double)(draw_bits(seed, 0) >> 11) * 0x1p-53;
+    double part = (double)(prng_bits(seed, 0) >> 11) * 0x1p-53;
 
     (void)now_ns;
     udp_port_fragments(lane->port, lane->plays);
-    lane->start_ns = phase->start_ns;
+    lane->start_ns = lane->limit.start_ns = phase->start_ns;
     base->stop_ns = phase->stop_ns;
     if (lane->plays)
         return;
@@ -322,10 +332,10 @@ void udp_lane_start(struct lane *base, int64_t now_ns)
         sum += lane->sizes[lane->order[i]].cost;
     assert(lane->order_count > 0);
     lane->cost = (uint32_t)(sum / lane->order_count);
-    pace_init(&lane->pace, rate, phase->udp.catch_up,
+    pace_init(&lane->pace, rate, udp_options(phase)->catch_up,
               phase->start_ns + (rate > 0 ? (int64_t)(part * lane->cost / rate * 1e9) : 0));
-    pace_dither(&lane->pace, phase->udp.dither, lane->cost, draw_bits(seed, 1));
-    udp_prober_start(lane, draw_bits(seed, 2));
+    pace_dither(&lane->pace, udp_options(phase)->dither, lane->cost, prng_bits(seed, 1));
+    frame_prober_start(&lane->prober, &base->request, prng_bits(seed, 2));
     base->received_all = lane->left == 0;
 }
 
@@ -404,7 +414,7 @@ int64_t udp_lane_poll(struct lane *base, int64_t now_ns)
         end_sending(lane, now_ns);
     }
     probe_ns = udp_prober_turn(lane, now_ns);
-    base->received_all = lane->left == 0 && lane->under_way == 0;
+    base->received_all = lane->left == 0 && lane->prober.in_flight == 0;
     base->sent_all = lane->state == UDP_LISTENS && lane->head == lane->tail;
     if (received == UDP_MESSAGES)
         return now_ns;
@@ -418,17 +428,12 @@ bool udp_lane_latency(struct lane *base, const struct lane_flow *flow, enum late
 {
     struct udp_lane *lane = (struct udp_lane *)base;
     uint16_t source = flow->src < PATTERN_RANKS_MAX ? lane->source_of[flow->src] : 0;
-    uint16_t stream = flow->dst < PATTERN_RANKS_MAX ? lane->stream_of[flow->dst] : 0;
 
     if (lane->plays)
         return kind == LATENCY_PINGPONG && pingpong_latency(&lane->game, flow, sum);
-    if (kind == LATENCY_ROUND_TRIP && stream > 0 && lane->probe_fps > 0) {
-        histogram_merge(&sum->histogram, &lane->trips[stream - 1]);
-        sum->sent += lane->streams[stream - 1].probes;
-        return true;
-    }
-    if (kind == LATENCY_ROUND_TRIP || kind == LATENCY_PINGPONG || source == 0 ||
-        lane->buckets == NULL)
+    if (kind == LATENCY_ROUND_TRIP)
+        return frame_prober_sum(&lane->prober, flow, sum);
+    if (kind == LATENCY_PINGPONG || source == 0 || lane->buckets == NULL)
         return false;
     times_sum(&lane->sources[source - 1].times, 1, lane->buckets,
               kind == LATENCY_ONE_WAY ? TIMES_ONE_WAY : TIMES_IPDV, &sum->histogram);

@@ -8,15 +8,16 @@
 
 #include "clock.h"
 #include "delay_stats.h"
+#include "frame_prober.h"
 #include "pacer.h"
 #include "pingpong.h"
 #include "port.h"
 #include "probe_frames.h"
-#include "probe_scheduler.h"
 #include "reordering.h"
-#include "sequence.h"
+#include "sequence_limit.h"
 #include "signature.h"
 #include "transport.h"
+#include "udp_options.h"
 
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -43,20 +44,18 @@ struct udp_stream {
     uint64_t sequence;          /* of the next frame */
     uint64_t left;              /* frames yet to be sent; UINT64_MAX: until the stop */
     uint16_t turn;              /* place in the phase's list of sizes */
-    /* Its probes. */
-    struct sequence answers; /* one that comes twice counts once */
-    struct sequence_past past;
-    uint32_t probes;
 };
 
 /* A flow that is received. */
 struct udp_source {
-    struct sockaddr_storage from;
-    struct flow_side *side;
-    struct sequence sequence;
-    struct sequence_past past;
     struct disorder disorder;
     struct times times;
+    struct flow_side *side;
+    int64_t stamp_ns; /* of the first frame of the last 64 numbers, or behind the last gap */
+    struct sequence sequence;
+    struct sockaddr_storage from;
+    struct sequence_past past;
+    uint32_t missing;               /* numbers, in its gaps */
     struct gap gaps[DISORDER_GAPS]; /* the disorder's: touched where many frames are missing */
 };
 
@@ -99,7 +98,6 @@ struct udp_lane {
     bool timing;
     bool plays; /* messages there and back */
     bool announced;
-    bool answers; /* the phase has probes */
     int64_t start_ns;
     struct udp_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
     uint32_t size_count;
@@ -118,19 +116,13 @@ struct udp_lane {
     /* Receiving. */
     struct udp_source *sources; /* as the request's receives */
     struct udp_inbox *inbox;
+    struct sequence_limit limit;   /* of the senders */
     struct times_buckets *buckets; /* by source; NULL: times are not measured */
     uint16_t *source_of; /* by rank: place in `sources` + 1; 0: none. And of destinations: */
     uint16_t *stream_of;
     uint64_t left;        /* frames of a transfer that have yet to come; UINT64_MAX: not known */
     struct pingpong game; /* messages there and back */
-    /* Probing. */
-    struct histogram *trips; /* by stream; NULL: none is probed */
-    double probe_fps;        /* a flow's; 0: none is sent */
-    struct probe_scheduler schedule;
-    int64_t probe_ns; /* when the next one leaves; CLOCK_NEVER: none does (any more) */
-    int64_t probe_until_ns;
-    uint32_t probe_at; /* whose turn it is */
-    int64_t under_way;
+    struct frame_prober prober;
 };
 
 /* send.c. Sends what is due, or a forwarder's queue; returns when more will be. */
@@ -143,8 +135,9 @@ void udp_send_intended(struct udp_lane *lane, int64_t end_ns);
 
 /* receive.c. Returns how many messages came. */
 uint32_t udp_receive(struct udp_lane *lane, int64_t now_ns);
-/* Counts a datagram by its sequence number; whether it is delivered. */
-bool udp_judge(struct udp_source *source, uint32_t sequence);
+/* Counts a datagram by its sequence number and its stamp; whether it is delivered. */
+bool udp_judge(const struct udp_lane *lane, struct udp_source *source,
+               const struct signature *signature, int64_t now_ns);
 
 /* pingpong.c. In prepare; a datagram that came; what is to be sent, and when the next is. */
 int udp_pingpong_make(struct udp_lane *lane, struct err *err);
@@ -152,9 +145,7 @@ void udp_pingpong_take(struct udp_lane *lane, const uint8_t *datagram, uint32_t 
                        int64_t now_ns);
 int64_t udp_pingpong_poll(struct udp_lane *lane, int64_t now_ns);
 
-/* prober.c. In prepare; at the start; the probe that is due, and when the next one is. */
-int udp_prober_make(struct udp_lane *lane);
-void udp_prober_start(struct udp_lane *lane, uint64_t seed);
+/* prober.c. Sends the probe that is due; returns when the next one is. */
 int64_t udp_prober_turn(struct udp_lane *lane, int64_t now_ns);
 /* A sound probe or answer for this rank. */
 void udp_prober_take(struct udp_lane *lane, const struct signature *signature,

@@ -42,7 +42,7 @@ static bool send_message(struct udp_lane *lane, const struct sockaddr_storage *t
     for (uint32_t left = bytes; left > 0; left -= (uint32_t)pieces[message.msg_iovlen++].iov_len)
         pieces[message.msg_iovlen] = (struct iovec){(uint8_t *)(uintptr_t)fill_table()->bytes,
                                                     left < FILL_BYTES ? left : FILL_BYTES};
-    if (sendmsg(lane->port->socket, &message, MSG_DONTWAIT) < 0) {
+    if (sendmsg(lane->port->ip.socket, &message, MSG_DONTWAIT) < 0) {
         lane->lane.request.count->send_refused++;
         return false;
     }
@@ -73,18 +73,31 @@ static void account(const struct udp_lane *lane, struct flow_side *side, uint32_
 
 /* --- the source's end --- */
 
-static void begin(struct udp_lane *lane, const struct pingpong_turn *turn)
+static bool begin(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
 {
+    struct udp_lane *lane = (struct udp_lane *)base;
     struct udp_stream *stream = &lane->streams[turn->flow];
     struct signature_time time = signature_time(turn->begun_ns - lane->start_ns);
     uint32_t bytes = pingpong_bytes(&lane->game, turn);
     struct signature signature = stream->signature;
 
+    (void)now_ns;
     signature_stamp(&signature, (uint32_t)lane->game.flows[turn->flow].begun - 1, &time,
                     signature_base(&signature) + time.sum);
     if (send_message(lane, &stream->to, &signature, bytes))
         account(lane, stream->side, bytes);
     stream->side->intended = stream->side->live.frames;
+    return false;
+}
+
+/* What comes is taken as it comes: here a message is only lost. */
+static enum pingpong_state await(struct lane *base, const struct pingpong_turn *turn,
+                                 int64_t now_ns, int64_t *at_ns)
+{
+    const struct udp_lane *lane = (const struct udp_lane *)base;
+
+    (void)at_ns;
+    return now_ns < pingpong_due_ns(&lane->game, turn) ? PINGPONG_AWAITED : PINGPONG_LOST;
 }
 
 static void take_answer(struct udp_lane *lane, const struct signature *signature, uint32_t bytes)
@@ -97,7 +110,7 @@ static void take_answer(struct udp_lane *lane, const struct signature *signature
         return;
     turn = &lane->game.turns[lane->game.turn_count < lane->lane.request.send_count ? 0 : flow];
     /* One that was given up may come yet: it is no answer to the next. */
-    if (turn->under_way && turn->flow == flow && bytes == pingpong_bytes(&lane->game, turn) &&
+    if (turn->in_flight && turn->flow == flow && bytes == pingpong_bytes(&lane->game, turn) &&
         be32toh(signature->sequence) == (uint32_t)lane->game.flows[flow].begun - 1)
         pingpong_back(&lane->game, turn, clock_now());
 }
@@ -112,7 +125,7 @@ static void answer(struct udp_lane *lane, struct udp_source *source, const struc
     struct signature_time time = signature_time((int64_t)signature_ns(came));
 
     lane->lane.arrived_ns = now_ns;
-    if (!udp_judge(source, be32toh(came->sequence)))
+    if (!udp_judge(lane, source, came, now_ns))
         return;
     signature_stamp(&back, be32toh(came->sequence), &time, signature_base(&back) + time.sum);
     lane->lane.request.count->probes_sent += send_message(lane, &source->from, &back, bytes);
@@ -148,26 +161,9 @@ void udp_pingpong_take(struct udp_lane *lane, const uint8_t *datagram, uint32_t 
 
 /* --- the worker's call --- */
 
-/* Goes on with one turn; returns when it is to be looked at again. */
-static int64_t play(struct udp_lane *lane, struct pingpong_turn *turn)
-{
-    int64_t until_ns = CLOCK_NEVER;
-
-    if (turn->under_way) {
-        until_ns =
-            turn->begun_ns + pingpong_patience_ns(&lane->game, pingpong_bytes(&lane->game, turn));
-        if (clock_now() < until_ns)
-            return until_ns;
-        pingpong_give_up(&lane->game, turn);
-    }
-    if (!pingpong_begin(&lane->game, turn))
-        return CLOCK_NEVER;
-    begin(lane, turn);
-    return clock_now();
-}
-
 int64_t udp_pingpong_poll(struct udp_lane *lane, int64_t now_ns)
 {
+    static const struct pingpong_hooks hooks = {.send = begin, .await = await};
     struct lane *base = &lane->lane;
     int64_t next_ns = CLOCK_NEVER;
     bool ended = true;
@@ -176,11 +172,14 @@ int64_t udp_pingpong_poll(struct udp_lane *lane, int64_t now_ns)
         return pingpong_opens_ns(base->request.phase);
     if (base->started_ns == 0)
         base->started_ns = now_ns;
-    for (uint32_t i = 0; i < lane->game.turn_count; i++) {
-        int64_t turn_ns = play(lane, &lane->game.turns[i]);
+    if (pingpong_run(&lane->game, &hooks, now_ns))
+        next_ns = now_ns;
+    for (uint32_t i = 0; i < lane->game.turn_count; i++)
+        if (lane->game.turns[i].in_flight) {
+            int64_t due_ns = pingpong_due_ns(&lane->game, &lane->game.turns[i]);
 
-        next_ns = turn_ns < next_ns ? turn_ns : next_ns;
-    }
+            next_ns = due_ns < next_ns ? due_ns : next_ns;
+        }
     for (uint32_t i = 0; ended && i < base->request.send_count; i++)
         ended = pingpong_ended(&lane->game, i);
     base->sent_all = ended;

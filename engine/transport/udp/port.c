@@ -58,7 +58,7 @@ static int64_t dropped(const struct transport_port *port)
     uint32_t info[SK_MEMINFO_VARS] = {0};
     socklen_t size = sizeof info;
 
-    if (getsockopt(port->socket, SOL_SOCKET, SO_MEMINFO, info, &size) ||
+    if (getsockopt(port->ip.socket, SOL_SOCKET, SO_MEMINFO, info, &size) ||
         size <= SK_MEMINFO_DROPS * sizeof info[0])
         return 0;
     return info[SK_MEMINFO_DROPS];
@@ -70,31 +70,9 @@ void udp_port_fragments(const struct transport_port *port, bool allowed)
     int v6 = allowed ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE;
 
     if (port->ip.address.ss_family == AF_INET6)
-        setsockopt(port->socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof v6);
+        setsockopt(port->ip.socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof v6);
     else
-        setsockopt(port->socket, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof v4);
-}
-
-static int open_inside(struct transport_port *port, const struct port_conf *conf, struct err *err)
-{
-    int rc = ip_port_open(&port->ip, conf, "udp", err);
-    bool v6 = port->ip.address.ss_family == AF_INET6;
-    char text[IP_ADDRESS_TEXT];
-
-    if (rc)
-        return rc;
-    port->headers = v6 ? IPV6_UDP_HEADERS : IPV4_UDP_HEADERS;
-    port->socket = socket(port->ip.address.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (port->socket < 0)
-        return err_set(err, -errno, "%s: can't make a socket: %s", conf->name, strerror(errno));
-    rc = ip_port_bind(&port->ip, port->socket);
-    if (rc)
-        return err_set(err, rc, "%s: can't receive at %s: %s", conf->name,
-                       ip_address_text(&port->ip.address, text), strerror(-rc));
-    port->statistics = open(v6 ? "/proc/thread-self/net/snmp6" : "/proc/thread-self/net/snmp",
-                            O_RDONLY | O_CLOEXEC);
-    port->base_damaged = damaged(port);
-    return 0;
+        setsockopt(port->ip.socket, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof v4);
 }
 
 int udp_port_open(struct transport_port **out, const struct port_conf *conf,
@@ -102,23 +80,29 @@ int udp_port_open(struct transport_port **out, const struct port_conf *conf,
 {
     struct transport_port *port = calloc(1, sizeof *port);
     struct port_facts facts;
+    bool v6;
     int home = -1;
     int rc;
 
     (void)run;
     if (port == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
-    port->ip.netlink = port->socket = port->statistics = -1;
-    rc = netns_enter(conf->netns, &home, err);
+    port->statistics = -1;
+    rc = ip_port_open(&port->ip, conf, "udp", SOCK_DGRAM, err);
     if (rc == 0)
-        rc = open_inside(port, conf, err);
-    netns_leave(home);
+        rc = netns_enter(conf->netns, &home, err);
     if (rc != 0) {
         udp_port_close(port);
         return rc;
     }
-    udp_port_facts(port, &facts);
+    v6 = port->ip.address.ss_family == AF_INET6;
+    port->statistics = open(v6 ? "/proc/thread-self/net/snmp6" : "/proc/thread-self/net/snmp",
+                            O_RDONLY | O_CLOEXEC);
+    netns_leave(home);
+    port->base_damaged = damaged(port);
+    ip_port_facts(port, &facts);
     port->mtu = facts.mtu;
+    port->headers = v6 ? IPV6_UDP_HEADERS : IPV4_UDP_HEADERS;
     port->segments = kernel_device_has_wire(port->ip.netlink, port->ip.iface);
     *out = port;
     return 0;
@@ -127,8 +111,6 @@ int udp_port_open(struct transport_port **out, const struct port_conf *conf,
 void udp_port_close(struct transport_port *port)
 {
     ip_port_close(&port->ip);
-    if (port->socket >= 0)
-        close(port->socket);
     if (port->statistics >= 0)
         close(port->statistics);
     free(port);
@@ -136,19 +118,9 @@ void udp_port_close(struct transport_port *port)
 
 void udp_port_facts(struct transport_port *port, struct port_facts *facts)
 {
-    ip_port_facts(&port->ip, facts);
+    ip_port_facts(port, facts);
     facts->queues = 1;
     facts->frame_max = facts->mtu + UDP_ETHERNET + FRAME_FCS;
-}
-
-bool udp_port_link_up(struct transport_port *port)
-{
-    return ip_port_link_up(&port->ip);
-}
-
-void udp_port_address(struct transport_port *port, struct blob *blob)
-{
-    ip_port_blob(&port->ip, blob);
 }
 
 /* What passed is the socket's own: the interface's counters are of the kernel's other traffic, too.
@@ -158,7 +130,7 @@ void udp_port_hardware(struct transport_port *port, struct port_hardware *counte
     int64_t bad = damaged(port) - port->base_damaged;
     int64_t drops = dropped(port) - bad;
 
-    ip_port_hardware(&port->ip, counters);
+    ip_port_hardware(port, counters);
     counters->received_frames = (int64_t)port->received;
     counters->sent_frames = (int64_t)port->sent;
     if (counters->dropped_send > 0)

@@ -13,13 +13,12 @@
 #define UDP_HEADER 8u
 
 struct transport_port {
-    struct ip_port ip; /* its address has the socket's port */
-    int socket;
-    int statistics;   /* the namespace's counters of UDP, as text; -1: none */
-    bool segments;    /* the device, or the kernel before it, cuts what is sent together */
-    uint32_t mtu;     /* the interface's */
-    uint32_t headers; /* of IP and UDP */
-    uint32_t lanes;   /* prepared and not finished */
+    struct ip_port ip; /* first */
+    int statistics;    /* the namespace's counters of UDP, as text; -1: none */
+    bool segments;     /* the device, or the kernel before it, cuts what is sent together */
+    uint32_t mtu;      /* the interface's */
+    uint32_t headers;  /* of IP and UDP */
+    uint32_t lanes;    /* prepared and not finished */
     /* By the worker, and read when it is through with a phase. */
     uint64_t sent;            /* datagrams that the kernel took */
     uint64_t received;        /* and that it handed over */
@@ -30,8 +29,6 @@ struct transport_port {
 int udp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err);
 void udp_port_facts(struct transport_port *port, struct port_facts *facts);
-bool udp_port_link_up(struct transport_port *port);
-void udp_port_address(struct transport_port *port, struct blob *blob);
 void udp_port_hardware(struct transport_port *port, struct port_hardware *counters);
 /* Whether datagrams that are larger than the MTU may be sent in several frames. */
 void udp_port_fragments(const struct transport_port *port, bool allowed);

@@ -25,23 +25,36 @@ static const struct udp_size *whole(const struct udp_lane *lane, const uint8_t *
     return NULL;
 }
 
-bool udp_judge(struct udp_source *source, uint32_t wire)
+bool udp_judge(const struct udp_lane *lane, struct udp_source *source,
+               const struct signature *signature, int64_t now_ns)
 {
     struct flow_side *side = source->side;
     uint64_t next = source->sequence.next;
+    uint32_t wire = be32toh(signature->sequence);
+    int32_t ahead = (int32_t)(wire - (uint32_t)next);
     struct disorder_frame frame = {.number = sequence_unwrap(next, wire),
                                    .arrival = side->live.frames + 1};
+    int64_t stamp_ns;
 
     if (sequence_follows(&source->sequence, wire))
         return true;
+    stamp_ns =
+        sequence_limit_stamp(&lane->limit, signature_ns(signature), source->stamp_ns, now_ns);
+    if (ahead > 0 && !sequence_limit_allows(&lane->limit, ahead, stamp_ns - source->stamp_ns,
+                                            side->last_ns, now_ns)) {
+        side->forged++;
+        return false;
+    }
     switch (sequence_judge(&source->sequence, &source->past, wire)) {
     case SEQUENCE_FRESH:
+        source->stamp_ns = stamp_ns;
         if (frame.number > next)
-            disorder_gap(&source->disorder, &source->sequence, next, frame.arrival);
+            disorder_gap(&source->disorder, &source->missing, &source->sequence, next,
+                         frame.arrival);
         return true;
     case SEQUENCE_REORDERED:
         side->reordered++;
-        disorder_add(&source->disorder, &frame, &side->disorder);
+        disorder_add(&source->disorder, &source->missing, &frame, &side->disorder);
         return true;
     case SEQUENCE_DUPLICATE:
         side->duplicated++;
@@ -70,7 +83,7 @@ static void account(struct udp_lane *lane, struct udp_source *source,
     int32_t ahead = (int32_t)(wire - (uint32_t)source->sequence.next);
 
     lane->lane.arrived_ns = now_ns;
-    if (!udp_judge(source, wire))
+    if (!udp_judge(lane, source, signature, now_ns))
         return;
     if (lane->timing)
         times_add(&source->times, lane->buckets,
@@ -91,15 +104,17 @@ static void take_other(struct udp_lane *lane, const struct signature *signature,
                        const struct udp_size *size)
 {
     struct port_count *count = lane->lane.request.count;
-    uint16_t tag = be16toh(signature->tag), own = lane->lane.request.phase->tag;
-    bool probe = lane->answers && (tag == probe_tag(own) || tag == probe_answer_tag(own));
+    const struct frame_prober *prober = &lane->prober;
+    bool probe =
+        prober->answers && (signature->tag == prober->tags[0] || signature->tag == prober->tags[1]);
     struct stray_flow stray = {1, be16toh(signature->src), be16toh(signature->dst)};
 
     if (probe) {
         count->probes_received++;
         if (size != NULL && stray.dst == lane->lane.request.rank)
             udp_prober_take(lane, signature, size);
-    } else if (tag == own && stray.dst != lane->lane.request.rank) {
+    } else if (be16toh(signature->tag) == lane->lane.request.phase->tag &&
+               stray.dst != lane->lane.request.rank) {
         count->misdelivered++;
         strays_add(&count->strays, &stray);
     } else {
@@ -163,7 +178,7 @@ uint32_t udp_receive(struct udp_lane *lane, int64_t now_ns)
 
     for (uint32_t i = 0; i < UDP_MESSAGES; i++)
         inbox->messages[i].msg_hdr.msg_controllen = sizeof inbox->controls[i];
-    count = recvmmsg(lane->port->socket, inbox->messages, UDP_MESSAGES, MSG_DONTWAIT, NULL);
+    count = recvmmsg(lane->port->ip.socket, inbox->messages, UDP_MESSAGES, MSG_DONTWAIT, NULL);
     if (count <= 0)
         return 0;
     if (lane->timing)

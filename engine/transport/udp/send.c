@@ -171,7 +171,7 @@ int64_t udp_send(struct udp_lane *lane, int64_t now_ns)
     for (uint32_t i = 0; i < batch->count; i++)
         if (batch->of[i].frames > 1)
             set_segment(batch, i);
-    got = sendmmsg(lane->port->socket, batch->messages, batch->count, MSG_DONTWAIT);
+    got = sendmmsg(lane->port->ip.socket, batch->messages, batch->count, MSG_DONTWAIT);
     for (sent = 0; got > 0 && sent < (uint32_t)got; sent++)
         count_sent(lane, sent, now_ns);
     take_back(lane, sent);
@@ -197,7 +197,7 @@ bool udp_send_probe(struct udp_lane *lane, const struct sockaddr_storage *to,
         .msg_iovlen = 2,
     };
 
-    if (sendmsg(lane->port->socket, &message, MSG_DONTWAIT) < 0) {
+    if (sendmsg(lane->port->ip.socket, &message, MSG_DONTWAIT) < 0) {
         lane->lane.request.count->send_refused++;
         return false;
     }

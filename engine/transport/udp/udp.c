@@ -19,12 +19,12 @@ extern const struct transport transport_udp;
 
 const struct transport transport_udp = {
     .name = "udp",
-    .size_unit = "frame",
-    .pingpong = true,
+    .capabilities = TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_NEEDS_IFACE,
+    .options = &udp_option_table,
     .open = udp_port_open,
     .facts = udp_port_facts,
-    .link_up = udp_port_link_up,
-    .address = udp_port_address,
+    .link_up = ip_port_link_up,
+    .address = ip_port_address,
     .prepare = udp_lane_prepare,
     .settle = udp_lane_settle,
     .wake_fd = udp_lane_wake_fd,

@@ -36,7 +36,7 @@ bool crossbar_accept(struct model *model, struct model_frame *frame)
         want(model, frame->in, frame->out);
     fifo_push(queue, frame);
     frame_store(model, frame);
-    if (due < model->agenda.time_ns[agent_match(model)])
+    if (due < model->event_queue.time_ns[agent_match(model)])
         wake(model, agent_match(model), due);
     return true;
 }

@@ -113,7 +113,7 @@ static void strike_corrupt(struct model *model, struct fault *fault, struct mode
     uint32_t place;
 
     first = first < ADDRESSES ? ADDRESSES : first;
-    place = random_below(&fault->random, (last - first + 1) * 8);
+    place = prng_below(&fault->random, (last - first + 1) * 8);
     frame->data[first + place / 8] ^= (uint8_t)(1 << place % 8);
     frame->marks |= MARK_CORRUPTED;
     frame_forward(model, frame, out);
@@ -126,7 +126,7 @@ static void strike_wrong_port(struct model *model, struct fault *fault, struct m
 
     if (fault->conf->to == MODEL_NO_PORT) {
         uint64_t others = model->flood_mask & ~bit(frame->in) & ~bit(out);
-        uint32_t skip = random_below(&fault->random, (uint32_t)__builtin_popcountll(others));
+        uint32_t skip = prng_below(&fault->random, (uint32_t)__builtin_popcountll(others));
 
         while (skip-- > 0)
             others &= others - 1;
@@ -193,13 +193,13 @@ static bool strikes_now(struct fault *fault)
     fault->truth.fitting++;
     if (conf->at_most > 0 && fault->truth.struck >= conf->at_most)
         return false;
-    if (conf->one_in > 1 && random_next(&fault->random) >= fault->below)
+    if (conf->one_in > 1 && prng_next(&fault->random) >= fault->below)
         return false;
     fault->truth.struck++;
     return true;
 }
 
-bool faults_strike(struct model *model, struct model_frame *frame, unsigned out, bool measured)
+bool apply_faults(struct model *model, struct model_frame *frame, unsigned out, bool measured)
 {
     for (unsigned i = 0; i < model->conf->fault_count; i++) {
         struct fault *fault = &model->faults[i];

@@ -5,10 +5,10 @@
 #ifndef MODEL_INSIDE_H
 #define MODEL_INSIDE_H
 
-#include "agenda.h"
+#include "event_queue.h"
 #include "flows.h"
 #include "model.h"
-#include "random.h"
+#include "prng.h"
 #include "table.h"
 
 #include <stddef.h>
@@ -82,7 +82,7 @@ struct hold {
 };
 
 struct model {
-    struct agenda agenda;
+    struct event_queue event_queue;
     int64_t now_ns;
     const struct model_conf *conf;
     const struct model_host *host;
@@ -153,11 +153,11 @@ static inline unsigned agent_match(const struct model *model)
 {
     return 2 * model->ports + 3;
 }
-static_assert(2 * MODEL_PORTS_MAX + 4 <= AGENDA_MAX, "all agents have a place");
+static_assert(2 * MODEL_PORTS_MAX + 4 <= EVENT_QUEUE_MAX, "all agents have a place");
 
 static inline void wake(struct model *model, unsigned agent, int64_t time_ns)
 {
-    agenda_set(&model->agenda, agent, time_ns);
+    event_queue_set(&model->event_queue, agent, time_ns);
 }
 
 /* --- frames --- */
@@ -304,7 +304,7 @@ void faults_clear(struct model *model);
 /* The frame's tag, if it bears a sound signature. */
 bool frame_tag(const struct model_frame *frame, uint16_t *tag);
 /* True: a fault has taken the frame. */
-bool faults_strike(struct model *model, struct model_frame *frame, unsigned out, bool measured);
+bool apply_faults(struct model *model, struct model_frame *frame, unsigned out, bool measured);
 /* A frame of this flow is on its way to its output: those held back may go. */
 void faults_passed(struct model *model, const struct model_frame *frame);
 void faults_act(struct model *model);

@@ -191,7 +191,7 @@ static void route(struct model *model, struct model_frame *frame)
     why = refusal(model, frame, name.out);
     if (why != MODEL_DROPS)
         frame_drop(model, frame, why);
-    else if (model->faults == NULL || !faults_strike(model, frame, name.out, measured))
+    else if (model->faults == NULL || !apply_faults(model, frame, name.out, measured))
         frame_forward(model, frame, name.out);
 }
 
@@ -259,8 +259,8 @@ void model_run(struct model *model, int64_t until_ns)
     int64_t time_ns;
 
     for (;;) {
-        agent = agenda_first(&model->agenda);
-        time_ns = model->agenda.time_ns[agent];
+        agent = event_queue_first(&model->event_queue);
+        time_ns = model->event_queue.time_ns[agent];
         if (time_ns > until_ns || time_ns == MODEL_NEVER)
             break;
         model->now_ns = time_ns;
@@ -277,7 +277,7 @@ void model_run(struct model *model, int64_t until_ns)
 
 int64_t model_next(const struct model *model)
 {
-    return model->agenda.time_ns[agenda_first(&model->agenda)];
+    return model->event_queue.time_ns[event_queue_first(&model->event_queue)];
 }
 
 /* --- life --- */
@@ -382,7 +382,7 @@ int model_open(struct model **out, const struct model_conf *conf, const struct m
     model->host = host;
     model->ports = conf->port_count;
     model->now_ns = now_ns;
-    agenda_open(&model->agenda, agent_match(model) + 1);
+    event_queue_open(&model->event_queue, agent_match(model) + 1);
     for (unsigned i = 0; i < model->ports; i++)
         open_port(model, i, now_ns);
     model->inputs_free = model->outputs_free = model->flood_mask;

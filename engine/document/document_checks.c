@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "document_checks.h"
+
+#include "clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define TIME_MAX_NS (30 * 86400 * NS_PER_S)
+#define INTERVAL_MIN_NS (10 * NS_PER_MS)
+#define PROBE_FPS_MAX 1e6 /* beyond that they are a load */
+#define BATCH_MAX 1000000
+
+#define RUN_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
+
+/* One rule: whether it is broken, the sentence that says so, and the value that breaks it, or NONE.
+ * A table ends with a rule without sentence. */
+struct rule {
+    bool broken;
+    const char *sentence;
+    double value;
+};
+#define NONE NAN
+#define RULES_END                                                                                  \
+    {                                                                                              \
+        false, NULL, NONE                                                                          \
+    }
+
+/* 0, or -EINVAL with the sentence of the first rule of a trial that is broken. */
+static int check_rules(const struct rule *rules, uint32_t trial, struct err *err)
+{
+    while (rules->sentence != NULL && !rules->broken)
+        rules++;
+    if (rules->sentence == NULL)
+        return 0;
+    if (isnan(rules->value))
+        return err_set(err, -EINVAL, "trial %u: %s", trial, rules->sentence);
+    return err_set(err, -EINVAL, "trial %u: %s, not %.15g", trial, rules->sentence, rules->value);
+}
+
+int check_job(const struct doc_job *job, struct err *err)
+{
+    const struct clock_conf *clock = &job->clock;
+
+    if (job->protocol != NODE_PROTOCOL)
+        return err_set(err, -EINVAL,
+                       "job.protocol is %u, this switchbench-node speaks %u: use the same version "
+                       "everywhere",
+                       job->protocol, NODE_PROTOCOL);
+    if (job->run[0] == '\0' || strlen(job->run) > 64 ||
+        strspn(job->run, RUN_LETTERS) != strlen(job->run))
+        return err_set(err, -EINVAL,
+                       "job.run must be 1 to 64 letters, digits, '-', '.' or '_', not '%s'",
+                       job->run);
+    if (clock->asymmetry_ns < 0 || clock->asymmetry_ns > NS_PER_S || clock->error_ns < 0 ||
+        clock->error_ns > NS_PER_S)
+        return err_set(err, -EINVAL, "job.clock: asymmetry_ns and error_ns are 0 to 1 s");
+    if ((clock->asymmetry_ns > 0 && clock->mode != CLOCK_ESTIMATED) ||
+        (clock->error_ns > 0 && clock->mode != CLOCK_PTP))
+        return err_set(err, -EINVAL,
+                       "job.clock: asymmetry_ns goes with estimated, error_ns with ptp");
+    return 0;
+}
+
+static bool any_is_zero(const uint32_t *sizes, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (sizes[i] == 0)
+            return true;
+    return false;
+}
+
+/* What would otherwise be cut short or overflow on its way. */
+static int check_numbers(const struct doc_trial *trial, struct err *err)
+{
+    const double *probe_fps = trial->latency != NULL ? trial->latency->probe_fps : NULL;
+    const struct rule rules[] = {
+        {trial->sizes_count == 0 && trial->traffic != TRAFFIC_SCHEDULE, "sizes are missing", NONE},
+        {any_is_zero(trial->sizes, trial->sizes_count), "a size of 0 bytes", NONE},
+        {any_is_zero(trial->probe_sizes, trial->probe_sizes_count), "a probe of 0 bytes", NONE},
+        {trial->warmup_ns < 0 || trial->cooldown_ns < 0 || trial->drain_silence_ns < 0 ||
+             trial->drain_max_ns < 0,
+         "a time is below 0", NONE},
+        {trial->warmup_ns > TIME_MAX_NS || trial->window_ns > TIME_MAX_NS ||
+             trial->cooldown_ns > TIME_MAX_NS || trial->drain_silence_ns > TIME_MAX_NS ||
+             trial->drain_max_ns > TIME_MAX_NS,
+         "a time is above 30 days", NONE},
+        {trial->interim_ns != 0 &&
+             (trial->interim_ns < INTERVAL_MIN_NS || trial->interim_ns > TIME_MAX_NS),
+         "interim_ns is 10 ms to 30 days, or 0 for none", NONE},
+        {probe_fps != NULL && !(*probe_fps >= 0 && *probe_fps <= PROBE_FPS_MAX),
+         "probe_fps is 0 to 1e+06 a second and flow", probe_fps != NULL ? *probe_fps : NONE},
+        RULES_END,
+    };
+
+    return check_rules(rules, trial->id, err);
+}
+
+/* What a step of a schedule sends goes as fast as it can: it has no load. */
+static int check_load(const struct doc_trial *trial, struct err *err)
+{
+    const struct doc_load *load = &trial->load;
+    bool finite = isfinite(load->percent) && isfinite(load->bps) && isfinite(load->fps);
+    const struct rule rules[] = {
+        {!finite || (load->percent > 0) + (load->bps > 0) + (load->fps > 0) != 1,
+         "load needs exactly one of percent, bps and fps, above 0", NONE},
+        {load->percent > 100, "a load of more than 100 % is more than the line carries", NONE},
+        RULES_END,
+    };
+
+    return trial->traffic == TRAFFIC_SCHEDULE ? 0 : check_rules(rules, trial->id, err);
+}
+
+static int check_pingpong(const struct doc_trial *trial, struct err *err)
+{
+    const struct doc_pingpong none = {0};
+    const struct doc_pingpong *pingpong = trial->pingpong != NULL ? trial->pingpong : &none;
+    const struct rule rules[] = {
+        {pingpong->count == 0 && trial->window_ns <= 0,
+         "ping-pong needs a count or a window_ns above 0", NONE},
+        {pingpong->size_most < pingpong->size_least ||
+             (pingpong->size_most > 0 && pingpong->size_least == 0),
+         "random sizes are from size_least, above 0, to size_most, no less than that", NONE},
+        {pingpong->samples && (pingpong->count == 0 || pingpong->count > PINGPONG_SAMPLES_MAX),
+         "single times are kept of a count from 1 to 100000000", (double)pingpong->count},
+        {pingpong->patience_ns < 0, "patience_ns is below 0", NONE},
+        {!(pingpong->compute >= 0 && pingpong->compute <= 1), "compute is a share from 0 to 1",
+         pingpong->compute},
+        {trial->pattern.forward, "a chain that forwards sends nothing back: leave forward out",
+         NONE},
+        RULES_END,
+    };
+
+    static_assert(PINGPONG_SAMPLES_MAX == 100000000, "as the sentence says");
+    if (trial->traffic == TRAFFIC_PINGPONG)
+        return check_rules(rules, trial->id, err);
+    return trial->pingpong == NULL
+               ? 0
+               : err_set(err, -EINVAL, "trial %u: pingpong needs traffic: pingpong", trial->id);
+}
+
+static int check_schedule(const struct doc_trial *trial, struct err *err)
+{
+    const struct doc_schedule none = {0};
+    const struct doc_schedule *schedule = trial->schedule != NULL ? trial->schedule : &none;
+    uint32_t batch = schedule->batch != NULL ? *schedule->batch : 1;
+    const struct rule rules[] = {
+        {schedule->count == 0 && trial->window_ns <= 0,
+         "a schedule needs a count or a window_ns above 0", NONE},
+        {batch == 0 || batch > BATCH_MAX, "a batch has 1 to 1000000 repetitions", batch},
+        {schedule->lead > BATCH_MAX, "a batch's lead has 1000000 repetitions at most",
+         schedule->lead},
+        {schedule->lead > 0 && schedule->compute,
+         "results of a batch's lead are not verified: leave lead or compute out", NONE},
+        {trial->by_clock, "the ranks of a schedule wait for each other: leave sync: none out",
+         NONE},
+        RULES_END,
+    };
+
+    static_assert(BATCH_MAX == 1000000, "as the sentences say");
+    if (trial->traffic == TRAFFIC_SCHEDULE)
+        return check_rules(rules, trial->id, err);
+    return trial->schedule == NULL
+               ? 0
+               : err_set(err, -EINVAL, "trial %u: schedule needs traffic: schedule", trial->id);
+}
+
+int check_trial(const struct doc_trial *trial, struct err *err)
+{
+    bool counts = trial->pingpong != NULL && trial->pingpong->count > 0;
+    const struct rule rules[] = {
+        {trial->traffic == TRAFFIC_STREAM && trial->window_ns <= 0,
+         "a stream needs a window_ns above 0", NONE},
+        {trial->traffic == TRAFFIC_TRANSFER && trial->transfer_bytes == 0,
+         "a transfer needs transfer_bytes above 0", NONE},
+        {trial->by_clock && (trial->traffic == TRAFFIC_TRANSFER || counts),
+         "phases that follow the clock (sync: none) have a fixed length; a transfer or a count of "
+         "messages has none: use sync: barrier",
+         NONE},
+        RULES_END,
+    };
+    int rc = check_load(trial, err);
+
+    if (rc == 0)
+        rc = check_numbers(trial, err);
+    if (rc == 0)
+        rc = check_pingpong(trial, err);
+    if (rc == 0)
+        rc = check_schedule(trial, err);
+    return rc == 0 ? check_rules(rules, trial->id, err) : rc;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The node's documents: YAML in, plain data out. libcyaml's schema refuses unknown keys and wrong
+ * types with their position, and document_checks.c what no schema can say.
+ */
+#ifndef ENGINE_DOCUMENT_READER_H
+#define ENGINE_DOCUMENT_READER_H
+
+#include "documents.h"
+
+/* The text of one document, and where it begins in its stream. */
+struct document_text {
+    const char *text;
+    size_t size;
+    unsigned first_line;
+};
+
+/* Parses and checks one document. On success *document is owned by the caller (document_free);
+ * -EINVAL with a sentence that names line and column otherwise. `transports`, which ends with NULL
+ * and lives longer, has the options that a trial can have. */
+int document_parse(struct document **document, const struct document_text *text,
+                   const struct transport *const *transports, struct err *err);
+enum document_kind document_kind(const struct document *document);
+void document_free(struct document *document);
+
+/* The pattern's request for n ranks. Points into the document; `groups` (room for groups_count)
+ * is filled by the way. */
+void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t seed,
+                         struct pattern_ranks *groups, struct pattern_request *request);
+
+#endif

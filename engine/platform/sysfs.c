@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sysfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Writes the path of a function with a format and arguments into `whole`. */
+#define FORMAT(whole, format)                                                                      \
+    do {                                                                                           \
+        va_list args;                                                                              \
+        va_start(args, format);                                                                    \
+        vsnprintf(whole, sizeof(whole), format, args);                                             \
+        va_end(args);                                                                              \
+    } while (0)
+
+static bool read_line(char *line, size_t size, const char *path)
+{
+    FILE *file = fopen(path, "re");
+
+    if (file == NULL || fgets(line, (int)size, file) == NULL)
+        line[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    return line[0] != '\0';
+}
+
+bool sysfs_exists(const char *path, ...)
+{
+    char whole[PATH_MAX];
+
+    FORMAT(whole, path);
+    return access(whole, F_OK) == 0;
+}
+
+bool sysfs_line(char *line, size_t size, const char *path, ...)
+{
+    char whole[PATH_MAX];
+
+    FORMAT(whole, path);
+    return read_line(line, size, whole);
+}
+
+long long sysfs_number(long long missing, const char *path, ...)
+{
+    char whole[PATH_MAX], line[64], *end;
+    long long number;
+
+    FORMAT(whole, path);
+    read_line(line, sizeof line, whole);
+    number = strtoll(line, &end, 0);
+    return end != line ? number : missing;
+}
+
+void sysfs_link(char *name, size_t size, const char *path, ...)
+{
+    char whole[PATH_MAX], target[PATH_MAX];
+    const char *slash;
+    ssize_t length;
+
+    FORMAT(whole, path);
+    length = readlink(whole, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = '\0';
+    slash = strrchr(target, '/');
+    snprintf(name, size, "%s", slash != NULL ? slash + 1 : target);
+}
+
+void sysfs_glob(glob_t *found, const char *pattern, ...)
+{
+    char whole[PATH_MAX];
+
+    FORMAT(whole, pattern);
+    *found = (glob_t){0};
+    if (glob(whole, 0, NULL, found) != 0)
+        found->gl_pathc = 0;
+}
+
+int sysfs_write(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int rc = 0;
+
+    if (fd < 0)
+        return -errno;
+    if (write(fd, text, strlen(text)) < 0)
+        rc = -errno;
+    close(fd);
+    return rc;
+}

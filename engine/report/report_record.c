@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report_record.h"
+
+json_t *report_make(const struct phase_run *run, const char *type, const struct record_row *rows)
+{
+    const struct record_row place[] = {
+        {"trial", json_integer(run->trial->doc->id)},
+        {"repeat", json_integer(run->trial->doc->repeat)},
+        {"phase", json_integer(phase_is_probe(run) ? -1 : (json_int_t)run->number)},
+        {NULL, NULL},
+    };
+
+    return record_fill(record_fill(record_new(run->trial->node->records, type), place), rows);
+}
+
+void report_write(const struct phase_run *run, const char *type, const struct record_row *rows)
+{
+    record_send(run->trial->node->records, report_make(run, type, rows));
+}
+
+bool report_counts_frames(const struct phase_run *run)
+{
+    return transport_can(run->trial->transport, TRANSPORT_FRAMES);
+}
+
+/* Frames make messages only where these go there and back, or in steps. */
+bool report_counts_messages(const struct phase_run *run)
+{
+    return !report_counts_frames(run) || run->template.traffic == TRAFFIC_PINGPONG ||
+           run->template.traffic == TRAFFIC_SCHEDULE;
+}
+
+json_t *report_count(bool counted, uint64_t count)
+{
+    return counted ? record_u64(count) : json_null();
+}
+
+json_t *report_run_time(const struct phase_run *run, int64_t local_ns)
+{
+    return local_ns > 0 ? json_integer(local_ns + run->offset_ns) : json_null();
+}
+
+json_t *report_rank(const struct phase_lane *lane, uint32_t rank)
+{
+    return record_text(lane->own->part->ranks[rank]->name);
+}
+
+json_t *report_network(const struct phase_lane *lane)
+{
+    return record_text(lane->own->part->doc->network);
+}
+
+bool report_next_part(const struct histogram *histogram, struct histogram_part *part)
+{
+    uint32_t next = 0;
+
+    if (part->parts == 0) {
+        while (histogram_write(histogram, &next, part->buckets, sizeof part->buckets) > 0)
+            part->parts++;
+        part->parts += part->parts == 0; /* an empty one needs a record, too */
+    } else {
+        part->part++;
+    }
+    histogram_write(histogram, &part->next, part->buckets, sizeof part->buckets);
+    return part->part < part->parts;
+}
+
+json_t *report_extreme(const struct histogram *histogram, uint64_t extreme_ns)
+{
+    return report_count(histogram->count > 0, extreme_ns);
+}
+
+uint64_t report_frames(const struct lane_flow *flows, uint32_t count)
+{
+    uint64_t frames = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct flow_side *side = flows[i].side;
+
+        frames +=
+            side->live.frames + side->duplicated + side->late + side->forged + side->corrupted;
+    }
+    return frames;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Latency probes among frames, as a lane keeps them (probe_frames.h): when each of its flows sends
+ * one, and the round trips of those that came back. How a frame travels is the transport's.
+ */
+#ifndef ENGINE_FRAME_PROBER_H
+#define ENGINE_FRAME_PROBER_H
+
+#include "probe_scheduler.h"
+#include "sequence.h"
+#include "signature.h"
+#include "transport.h"
+
+/* What a flow's probes have brought. */
+struct frame_prober_flow {
+    struct histogram round_trips;
+    struct sequence sequence; /* of the answers: one that comes twice counts once */
+    struct sequence_past past;
+    uint32_t sent;
+};
+
+struct frame_prober {
+    bool answers;                    /* the phase has probes: those that come are answered */
+    uint16_t tags[2];                /* of probes, and of answers to them, as on the wire */
+    double rate_fps;                 /* of each flow; 0: none is sent */
+    struct frame_prober_flow *flows; /* that the port sends: an answer may come by any queue */
+    uint16_t *flow_of;               /* by destination rank: number in `flows` + 1; 0: none */
+    uint32_t count;
+    uint32_t at; /* the flow, of those that the lane sends, whose turn it is */
+    struct probe_scheduler schedule;
+    int64_t next_ns; /* when the next one leaves; CLOCK_NEVER: none does (any more) */
+    int64_t until_ns;
+    int64_t in_flight; /* sent by this lane, less answers that came by it */
+};
+
+/* Main thread: in prepare, 0 or -ENOMEM; and when the lane goes. */
+int frame_prober_make(struct frame_prober *prober, struct lane_request *request);
+void frame_prober_free(struct frame_prober *prober);
+
+/* Worker. At the start, when the window is known. */
+void frame_prober_start(struct frame_prober *prober, const struct lane_request *request,
+                        uint64_t seed);
+/* Whether the probe of the lane's flow `at` is due; `sends`: the lane sends its load now. Once it
+ * is sent, or left out, frame_prober_next chooses the next one. */
+bool frame_prober_is_due(struct frame_prober *prober, const struct lane *lane, bool sends,
+                         int64_t now_ns);
+void frame_prober_next(struct frame_prober *prober, const struct lane *lane, int64_t now_ns);
+/* An answer has come, so long after the phase's start. */
+void frame_prober_measure(struct frame_prober *prober, const struct signature *answer,
+                          int64_t came_ns);
+
+/* Main thread, afterwards; false: the flow was not probed. */
+bool frame_prober_sum(const struct frame_prober *prober, const struct lane_flow *flow,
+                      struct latency *sum);
+
+/* What is kept of the probes of one of the lane's flows. */
+static inline struct frame_prober_flow *frame_prober_flow(const struct frame_prober *prober,
+                                                          const struct lane_flow *flow)
+{
+    return &prober->flows[prober->flow_of[flow->dst] - 1];
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dpdk_options.h"
+
+#include "pacer.h"
+
+static const char *const header_words[] = {
+    [HEADER_L2] = "l2", [HEADER_IPV4_UDP] = "ipv4-udp", [HEADER_IPV6_UDP] = "ipv6-udp", NULL};
+
+#define MEMBER(type, key, member) OPTION(type, dpdk_options, key, member)
+
+/* What depends on the port is checked when a phase is prepared. */
+static const struct option options[] = {
+    {MEMBER(OPTION_WORD, "header", header), .words = header_words},
+    {MEMBER(OPTION_NUMBER, "vlan", vlan_id), .max = UINT16_MAX,
+     .given = offsetof(struct dpdk_options, vlan)},
+    {MEMBER(OPTION_NUMBER, "pcp", pcp), .max = UINT8_MAX},
+    {MEMBER(OPTION_NUMBER, "dscp", dscp), .max = UINT8_MAX},
+    {MEMBER(OPTION_NUMBER, "ttl", ttl), .max = UINT8_MAX, .initial = 64},
+    {MEMBER(OPTION_NUMBER, "udp_sources", udp_sources), .min = 1, .max = UINT16_MAX, .initial = 1},
+    {MEMBER(OPTION_NUMBER, "burst", burst), .min = 1, .max = UINT16_MAX, .initial = 32},
+    {MEMBER(OPTION_NUMBER, "catch_up", catch_up), .min = 1, .max = UINT16_MAX,
+     .initial = PACE_CATCH_UP},
+    {MEMBER(OPTION_REAL, "dither", dither)},
+    {.key = NULL},
+};
+
+static void fit(void *data, const struct phase *phase)
+{
+    struct dpdk_options *fitted = data;
+
+    if (!phase->messages)
+        fitted->catch_up = pace_catch_up(fitted->catch_up, phase_mean_size(phase));
+}
+
+const struct option_table dpdk_option_table = {options, sizeof(struct dpdk_options), fit};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a trial may say below `dpdk`.
+ */
+#ifndef ENGINE_DPDK_OPTIONS_H
+#define ENGINE_DPDK_OPTIONS_H
+
+#include "transport.h"
+
+enum header_kind { HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP };
+
+struct dpdk_options {
+    enum header_kind header;
+    bool vlan; /* with an 802.1Q tag of vlan_id and pcp */
+    uint16_t vlan_id;
+    uint8_t pcp;
+    uint8_t dscp;
+    uint8_t ttl;
+    uint16_t udp_sources; /* UDP source ports per flow, each a stream with its own sequence */
+    uint16_t burst;       /* frames per driver call, max */
+    uint16_t catch_up;    /* frames that a late sender may send beyond its schedule */
+    double dither; /* each departure late by 0 to so many times from one to the next, at random */
+};
+
+extern const struct option_table dpdk_option_table;
+
+static inline const struct dpdk_options *dpdk_options(const struct phase *phase)
+{
+    return phase->options;
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lane_sizes.h"
+
+#include "partner.h"
+
+#include <assert.h>
+#include <errno.h>
+
+static int check_size(const struct dpdk_lane *lane, const struct lane_request *request,
+                      uint32_t size, struct err *err)
+{
+    const struct transport_port *port = request->port;
+    uint32_t least = frame_least(&lane->shape);
+    uint32_t most = port->frame_max + (lane->shape.vlan ? FRAME_VLAN : 0);
+
+    if (size < least)
+        return err_set(err, -EINVAL, "%s: %s frames%s have %u bytes at least, not %u",
+                       port->conf->name, frame_kind_name(lane->shape.kind),
+                       lane->shape.vlan ? " with a VLAN tag" : "", least, size);
+    if (size > most || size > FRAME_SIZE_MAX)
+        return err_set(err, -EINVAL, "%s: frames have %u bytes at most here, not %u: %s",
+                       port->conf->name, most < FRAME_SIZE_MAX ? most : FRAME_SIZE_MAX, size,
+                       port->kernel ? "the interface's MTU decides" : "the device decides");
+    return 0;
+}
+
+/* One of the lane's different sizes, by its place; it is made where there is none of these bytes.
+ */
+static uint8_t size_place(struct dpdk_lane *lane, uint32_t frame_bytes)
+{
+    uint32_t length = frame_bytes - FRAME_FCS;
+    uint8_t *known = &lane->size_of_length[length];
+
+    if (*known == LANE_NO_SIZE) {
+        *known = (uint8_t)lane->size_count++;
+        lane->sizes[*known] = (struct lane_size){
+            .frame_bytes = frame_bytes,
+            .payload_bytes = length - lane->shape.payload,
+            .length = (uint16_t)length,
+        };
+        frame_expect(&lane->sizes[*known].expect, &lane->shape, length);
+    }
+    return *known;
+}
+
+/* Whether messages can go there and back is asked with the frames that will carry them. Where the
+ * partners take different ones, with the least; but both ends know all that may come. */
+static int choose_probe_sizes(struct dpdk_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    uint32_t tag = lane->shape.vlan ? FRAME_VLAN : 0, own = lane->port->frame_max;
+    uint8_t least = size_place(lane, frame_least(&lane->shape)), chosen = least;
+
+    for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
+        bool source = i < request->send_count;
+        const struct lane_flow *flow =
+            source ? &request->sends[i] : &request->receives[i - request->send_count];
+        uint32_t frame_max = 0;
+        struct frame_end end;
+        int rc = partner_read(lane, flow, source ? flow->dst : flow->src, &end, &frame_max, err);
+
+        if (rc != 0)
+            return rc;
+        if (lane->size_count == TRANSPORT_SIZES_MAX)
+            break;
+        frame_max = RTE_MIN(RTE_MIN(frame_max, own) + tag, FRAME_SIZE_MAX);
+        if (size_place(lane, frame_max) != chosen)
+            chosen = i == 0 ? size_place(lane, frame_max) : least;
+    }
+    lane->order[0] = chosen;
+    lane->order_count = 1;
+    return 0;
+}
+
+/* The phase's list of sizes becomes its different sizes and an order. */
+int lane_choose_sizes(struct dpdk_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    int rc = 0;
+
+    memset(lane->size_of_length, LANE_NO_SIZE, sizeof lane->size_of_length);
+    if (phase->messages)
+        return choose_probe_sizes(lane, err);
+    lane->order_count = phase->size_count;
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        if ((rc = check_size(lane, request, phase->sizes[i], err)) != 0)
+            return rc;
+        lane->order[i] = size_place(lane, phase->sizes[i]);
+    }
+    return 0;
+}
+
+/* Frames that a flow sends until it has moved `bytes` of payload, in whole frames. */
+static uint64_t frames_for(const struct dpdk_lane *lane, uint64_t bytes)
+{
+    uint64_t round = 0, frames;
+
+    assert(lane->order_count > 0);
+    for (uint32_t i = 0; i < lane->order_count; i++)
+        round += lane->sizes[lane->order[i]].payload_bytes;
+    frames = bytes / round * lane->order_count;
+    bytes %= round;
+    for (uint32_t i = 0; bytes > 0; i++) {
+        uint32_t payload = lane->sizes[lane->order[i]].payload_bytes;
+
+        bytes -= payload < bytes ? payload : bytes;
+        frames++;
+    }
+    return frames;
+}
+
+uint64_t lane_frames(const struct dpdk_lane *lane, uint64_t flows)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    uint64_t sources = lane->receiver.sources;
+
+    if (phase->traffic == TRAFFIC_PROBE)
+        return phase->probes * flows;
+    if (phase->traffic != TRAFFIC_TRANSFER)
+        return UINT64_MAX;
+    if (lane->order_count == 1)
+        return frames_for(lane, phase->transfer_bytes) * flows;
+    return frames_for(lane, (phase->transfer_bytes + sources - 1) / sources) * sources * flows;
+}

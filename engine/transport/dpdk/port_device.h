@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The device under a port: how it comes to be (a kernel interface, a PCI device, a virtual one),
+ * its queues and their memory.
+ */
+#ifndef ENGINE_DPDK_PORT_DEVICE_H
+#define ENGINE_DPDK_PORT_DEVICE_H
+
+#include "port_state.h"
+
+struct rte_eth_dev_info;
+
+/* In the port's namespace: drivers make their sockets there. */
+int port_device_open(struct transport_port *port, struct err *err);
+/* Also of one that was opened in part. */
+void port_device_close(struct transport_port *port);
+
+/* What a device gives: its send queues and the offloads of ours that it has. */
+struct queue_layout {
+    uint16_t queues;
+    uint16_t send_queues;
+    uint64_t send_offloads;
+    uint64_t spread_by; /* RTE_ETH_RSS_ bits; 0: one queue, or the device spreads by itself */
+};
+
+/* `conf`: queues, queues_at_most. -EINVAL with what is possible. */
+int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
+                  const struct rte_eth_dev_info *info, struct err *err);
+
+#endif

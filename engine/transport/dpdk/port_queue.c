@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "port_queue.h"
+
+#include <rte_ethdev.h>
+#include <string.h>
+
+void queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)
+{
+    struct rte_mbuf *buffer = rte_pktmbuf_alloc(queue->receive_pool);
+
+    if (buffer == NULL)
+        return;
+    memcpy(rte_pktmbuf_append(buffer, (uint16_t)length), frame, length);
+    if (rte_eth_tx_burst(queue->port->id, queue->send[PORT_POOLS], &buffer, 1) == 1)
+        queue->count->guest_sent++;
+    else
+        rte_pktmbuf_free(buffer);
+}
+
+void queue_announce(struct port_queue *queue, int64_t now_ns)
+{
+    uint8_t frame[RESPONDER_FRAME_MAX];
+    uint32_t length = responder_announcement(port_responder_lock(queue->port), frame);
+
+    port_responder_unlock(queue->port);
+    queue_send(queue, frame, length);
+    queue->port->announced_ns = now_ns;
+}
+
+bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf *frame)
+{
+    uint8_t answer[RESPONDER_FRAME_MAX];
+    uint32_t answer_length = 0;
+    enum responder_verdict verdict =
+        responder_handle(port_responder_lock(queue->port), rte_pktmbuf_mtod(frame, const uint8_t *),
+                         rte_pktmbuf_data_len(frame), answer, &answer_length);
+
+    port_responder_unlock(queue->port);
+    if (verdict == RESPONDER_IGNORES)
+        return false;
+    queue->count->guest_received++;
+    if (verdict == RESPONDER_REPLIES)
+        queue_send(queue, answer, answer_length);
+    return true;
+}
+
+void queue_receive_idle(struct port_queue *queue)
+{
+    struct transport_port *port = queue->port;
+    struct rte_mbuf *frames[PORT_BURST_MAX];
+    uint16_t count;
+
+    /* Bounded: a device that always has more (net_null) must not keep the worker here. */
+    for (unsigned bursts = 0; bursts < QUEUE_IDLE_BURSTS; bursts++) {
+        count = rte_eth_rx_burst(port->id, queue->number, frames, PORT_BURST_MAX);
+        for (uint16_t i = 0; i < count; i++)
+            if (!queue_handle_control_frame(queue, frames[i]))
+                queue->count->foreign++;
+        rte_pktmbuf_free_bulk(frames, count);
+        if (count == 0)
+            break;
+    }
+}
+
+void queue_announce_again(struct port_queue *queue, int64_t now_ns)
+{
+    const struct transport_port *port = queue->port;
+
+    if (queue->number == 0 && port->announced_ns != 0 &&
+        now_ns - port->announced_ns >= PORT_ANNOUNCE_NS)
+        queue_announce(queue, now_ns);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A port's queue: who uses it, and the control frames (ARP, neighbour discovery, announcements)
+ * that it sends and receives.
+ */
+#ifndef ENGINE_DPDK_PORT_QUEUE_H
+#define ENGINE_DPDK_PORT_QUEUE_H
+
+#include "port_state.h"
+
+static inline bool queue_trylock(struct port_queue *queue)
+{
+    return !atomic_flag_test_and_set_explicit(&queue->busy, memory_order_acquire);
+}
+
+static inline void queue_unlock(struct port_queue *queue)
+{
+    atomic_flag_clear_explicit(&queue->busy, memory_order_release);
+}
+
+/* What follows needs the queue locked. */
+
+/* Sends one frame of the responder's; drops it when there is no room. */
+void queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length);
+/* On queue 0. */
+void queue_announce(struct port_queue *queue, int64_t now_ns);
+/* Whether a received frame is for the responder: then it is counted and answered. */
+bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf *frame);
+/* Receives what waits, while no lane does: answers the network, counts the rest as foreign. */
+#define QUEUE_IDLE_BURSTS 64u
+void queue_receive_idle(struct port_queue *queue);
+/* Announces the port again where it is time to. */
+void queue_announce_again(struct port_queue *queue, int64_t now_ns);
+
+/* Announcements go out so often: below any switch's ageing time (300 s by default, 10 s at the
+ * least; IEEE 802.1Q 8.8.3). */
+#define PORT_ANNOUNCE_NS 8000000000LL
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A DPDK port: any device that DPDK knows, with one or more queues. A queue is what one core
+ * uses: it receives, it sends, and it has its own buffers, so that queues share nothing.
+ *
+ * A queue has two pools of frames, because the main thread prepares the next phase while a worker
+ * sends the present one: each lane owns one, whose buffers all hold the phase's frame. A third pool
+ * is the driver's, for what it receives; the responder's frames and forwarded ones come from it
+ * too.
+ *
+ * A device that frees sent buffers fast (RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) puts a whole batch back
+ * into the pool of its first buffer. So there each pool has a send queue of its own.
+ */
+#ifndef ENGINE_DPDK_PORT_STATE_H
+#define ENGINE_DPDK_PORT_STATE_H
+
+#include "arp_nd_responder.h"
+#include "arrival.h"
+#include "frame.h"
+#include "iface.h"
+#include "isolate.h"
+#include "lock.h"
+#include "transport.h"
+
+#include <rte_mbuf.h>
+#include <stdatomic.h>
+
+#define PORT_POOLS 2
+#define PORT_SENDS (PORT_POOLS + 1) /* where the pools' frames leave; the last: received ones */
+#define PORT_QUEUES_MAX 64u
+#define PORT_BURST_MAX 128u /* frames a driver call, at most */
+
+struct dpdk_lane;
+
+struct port_queue {
+    struct transport_port *port;
+    uint16_t number;           /* DPDK's receive queue */
+    uint16_t send[PORT_SENDS]; /* its send queues, all the same without fast free */
+    struct rte_mempool *receive_pool;
+    struct rte_mempool *frames[PORT_POOLS];
+    bool frames_taken[PORT_POOLS];
+    /* A queue has one user at a time. The worker has it but for the moments in which the main
+     * thread, settling the next lane, makes the port known to the network. The main thread tries,
+     * and comes again: it may be at real-time priority, and must not wait for a worker. */
+    atomic_flag busy;
+    struct dpdk_lane *active; /* between its arming, when it is settled, and its finish */
+    struct port_count idle;   /* counted while no lane was active; the next lane takes it over */
+    struct port_count *count;
+    uint64_t forward_dropped;
+} __attribute__((aligned(64))); /* a queue's core writes it all the time */
+
+struct transport_port {
+    const struct port_conf *conf;
+    uint16_t id;   /* DPDK's number */
+    bool attached; /* made by us: goes away at close */
+    bool kernel;   /* sends through a kernel interface: */
+    struct iface iface;
+    bool by_reference; /* hands its buffers to the receiver (net_ring), who may rewrite them */
+    char device[64];
+    char driver[32];
+    uint32_t frame_max; /* with FCS, without an 802.1Q tag */
+    uint32_t room_max;  /* what a buffer holds */
+    struct port_queue *queues;
+    uint16_t queue_count;
+    uint64_t send_offloads; /* in use: RTE_ETH_TX_OFFLOAD_ bits */
+    struct arrival_clock arrival;
+    struct isolation isolation;     /* of a shared port */
+    bool spreads;                   /* what comes is spread over the queues by RSS */
+    pthread_mutex_t responder_lock; /* questions and answers may come by any queue */
+    pthread_mutex_t visit_lock;     /* held while a worker visits the queues between phases */
+    struct arp_nd_responder responder;
+    int64_t announced_ns; /* by queue 0, who alone does it; 0: never */
+    struct iface_counts baseline;
+};
+
+/* The responder is all queues': held for a few instructions. */
+static inline struct arp_nd_responder *port_responder_lock(struct transport_port *port)
+{
+    pthread_mutex_lock(&port->responder_lock);
+    return &port->responder;
+}
+
+static inline void port_responder_unlock(struct transport_port *port)
+{
+    pthread_mutex_unlock(&port->responder_lock);
+}
+
+#endif

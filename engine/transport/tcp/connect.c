@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "clock.h"
+#include "lane.h"
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define SUSPECT_NS (1 * NS_PER_S) /* before that, nobody is worth a system call to be named */
+#define CONNECT_TIMEOUT_NS (10 * NS_PER_S) /* the partner's kernel answers for it */
+#define SETTLE_TIMEOUT_NS (30 * NS_PER_S)  /* the partner itself, which may be a phase behind */
+/* A partner closes a connection whose claim is late while others crowd its listener: it is
+ * called again, for so long, first after so little. */
+#define RECALL_NS (3 * NS_PER_S)
+#define RECALL_FIRST_NS (20 * NS_PER_MS)
+#define UNANSWERED "timed out; nothing answers there"
+
+/* --- connections out --- */
+
+/* Reads an answer of `size` bytes as far as it is there: 1 whole, 0 not yet, or a failure. */
+static int read_answer(struct tcp_lane *lane, struct tcp_out *out, void *answer, size_t size,
+                       struct err *err)
+{
+    ssize_t got = recv(out->fd, (uint8_t *)answer + out->answer_bytes, size - out->answer_bytes,
+                       MSG_DONTWAIT);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got < 0 && errno != ECONNRESET)
+        return tcp_refuse_out(lane, out, -errno, strerror(errno), err);
+    if (got <= 0)
+        return tcp_refuse_out(
+            lane, out, -ECONNABORTED,
+            "it was closed by the partner: it does not know this run's key, has not heard "
+            "from us in time, or others crowd it (its records say so)",
+            err);
+    out->answer_bytes += (unsigned)got;
+    if (out->answer_bytes < size)
+        return 0;
+    out->answer_bytes = 0;
+    return 1;
+}
+
+static int send_claim(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    struct tcp_place place = {
+        .trial = phase->trial,
+        .phase = phase->number,
+        .src = out->flow->flow->src,
+        .dst = out->flow->flow->dst,
+        .tag = phase->tag,
+        .stream = out->source.script.stream,
+    };
+    int rc = read_answer(lane, out, &out->challenge, sizeof out->challenge, err);
+
+    if (rc <= 0)
+        return rc;
+    if (!tcp_challenge_valid(&out->challenge))
+        return tcp_refuse_out(lane, out, -EPROTO, "something else listens there", err);
+    tcp_claim_make(&out->claim, &place, &out->challenge, lane->port->key);
+    if (send(out->fd, &out->claim, sizeof out->claim, MSG_NOSIGNAL) != (ssize_t)sizeof out->claim)
+        return tcp_refuse_out(lane, out, -ECONNABORTED, "it broke in the handshake", err);
+    out->state = TCP_OUT_PROOF;
+    return 0;
+}
+
+/* `index`: of the connection among those out, or behind them among those in. */
+static int watch(struct tcp_lane *lane, int fd, uint32_t events, unsigned index)
+{
+    struct epoll_event event = {.events = events, .data.u32 = index};
+
+    if (tcp_is_probe(lane, index < lane->out_count ? index : index - lane->out_count))
+        return tcp_probes_watch(lane, fd, index);
+    return epoll_ctl(lane->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int ready_out(struct tcp_lane *lane, struct tcp_out *out)
+{
+    uint32_t events = EPOLLOUT | EPOLLET | lane->mode->out_events;
+
+    out->state = TCP_OUT_READY;
+    out->writable = true;
+    lane->outs_ready++;
+    /* Where the partner sends by this connection, too, the way back tells when it is over. */
+    return watch(lane, out->fd, out->reverse == NULL ? events | EPOLLRDHUP : events,
+                 (unsigned)(out - lane->outs));
+}
+
+static int ready_in(struct tcp_lane *lane, struct tcp_in *in)
+{
+    lane->ins_ready++;
+    return watch(lane, in->fd, EPOLLIN | lane->mode->in_events,
+                 lane->out_count + (unsigned)(in - lane->ins));
+}
+
+/* The same connection's other direction has a descriptor of its own, so that each can be watched,
+ * and closed, by itself. */
+static int share(int fd, int *other)
+{
+    *other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return *other < 0 ? -errno : 0;
+}
+
+static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
+{
+    int rc = read_answer(lane, out, &out->proof, sizeof out->proof, err);
+
+    if (rc <= 0)
+        return rc;
+    if (!tcp_proof_valid(&out->proof, &out->claim, &out->challenge, lane->port->key))
+        return tcp_refuse_out(lane, out, -EPROTO, "the partner does not hold this run's key", err);
+    tcp_port_forget(lane->port, out->fd);
+    rc = ready_out(lane, out);
+    if (rc == 0 && out->reverse != NULL)
+        rc = share(out->fd, &out->reverse->fd);
+    if (rc == 0 && out->reverse != NULL)
+        rc = ready_in(lane, out->reverse);
+    return rc ? tcp_refuse_out(lane, out, rc, strerror(-rc), err) : 0;
+}
+
+static void close_out(struct tcp_lane *lane, struct tcp_out *out)
+{
+    if (out->fd < 0)
+        return;
+    tcp_port_forget(lane->port, out->fd);
+    close(out->fd);
+    out->fd = -1;
+}
+
+/* A probe goes on without this pair, so that all are found that can't reach each other: the
+ * receiver misses the probe and names it. Why is only known here. */
+static void lose_out(struct tcp_lane *lane, struct tcp_out *out, struct err *why)
+{
+    log_warning("%s", why->text);
+    why->text[0] = '\0';
+    close_out(lane, out);
+    out->state = TCP_OUT_LOST;
+    lane->outs_ready++;
+    tcp_out_ended(lane, out);
+}
+
+/* False: it was closed for so long that the reason must be another. */
+static bool recall_later(struct tcp_lane *lane, struct tcp_out *out, int64_t now_ns)
+{
+    if (out->closed_ns == 0) {
+        out->closed_ns = now_ns;
+        out->recall_gap_ns = RECALL_FIRST_NS;
+    }
+    if (now_ns - out->closed_ns >= RECALL_NS)
+        return false;
+    close_out(lane, out);
+    out->state = TCP_OUT_CHALLENGE;
+    out->answer_bytes = 0;
+    out->recall_ns = now_ns + out->recall_gap_ns;
+    out->recall_gap_ns *= 2;
+    return true;
+}
+
+static int advance_out(struct tcp_lane *lane, struct tcp_out *out, int64_t now_ns, struct err *err)
+{
+    int rc = 0;
+
+    if (tcp_is_passive(out))
+        return 0;
+    if (out->state < TCP_OUT_READY && out->fd < 0) {
+        if (now_ns < out->recall_ns)
+            return 0;
+        rc = tcp_connect_again(lane, out, err);
+    }
+    if (rc == 0 && out->state == TCP_OUT_CHALLENGE)
+        rc = send_claim(lane, out, err);
+    if (rc == 0 && out->state == TCP_OUT_PROOF)
+        rc = check_proof(lane, out, err);
+    if (rc == -ECONNABORTED && recall_later(lane, out, now_ns)) {
+        err->text[0] = '\0';
+        return 0;
+    }
+    /* Nothing was heard of the partner but that there is no way to it. */
+    if (!tcp_lane_is_probe(lane) ||
+        (rc != -EHOSTUNREACH && rc != -ENETUNREACH && rc != -ECONNREFUSED && rc != -ETIMEDOUT))
+        return rc;
+    lose_out(lane, out, err);
+    return 0;
+}
+
+/* --- connections in --- */
+
+/* The place of an arrival in this lane; NULL: there is none, it is taken, or this rank calls. */
+static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *place)
+{
+    uint32_t flow = place->src < PATTERN_RANKS_MAX ? lane->flow_from[place->src] : 0;
+    struct tcp_in *in;
+
+    if (flow == 0 || place->stream >= lane->stride)
+        return NULL;
+    in = &lane->ins[(flow - 1) * lane->stride + place->stream];
+    if (in->flow->dst != place->dst || in->fd >= 0)
+        return NULL;
+    return in->reverse == NULL || tcp_is_passive(in->reverse) ? in : NULL;
+}
+
+/* The partner has called: it is answered, and what this rank sends goes by the same connection. */
+static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arrival *arrival,
+                  struct err *err)
+{
+    struct tcp_proof proof;
+    int rc;
+
+    if (in->reverse == NULL)
+        rc = ip_port_buffer(&lane->port->ip, in->fd, SO_RCVBUF,
+                            tcp_options(lane->lane.request.phase)->receive_buffer, err);
+    else
+        rc = tcp_socket_options(lane, in->fd, err);
+    if (rc)
+        return rc;
+    tcp_proof_make(&proof, &arrival->claim, &arrival->challenge, lane->port->key);
+    /* A partner that has gone shows itself again in poll. */
+    (void)!send(in->fd, &proof, sizeof proof, MSG_NOSIGNAL);
+    rc = ready_in(lane, in);
+    if (rc == 0 && in->reverse != NULL)
+        rc = share(in->fd, &in->reverse->fd);
+    if (rc == 0 && in->reverse != NULL)
+        rc = ready_out(lane, in->reverse);
+    return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->port->ip.conf->name,
+                        strerror(-rc))
+              : 0;
+}
+
+/* The proven connections that have come for this phase. */
+static int adopt_all(struct tcp_lane *lane, struct err *err)
+{
+    struct tcp_arrival *arrival;
+    char text[IP_ADDRESS_TEXT];
+    int rc = 0;
+
+    while (rc == 0 && (arrival = tcp_acceptor_take(lane->port, lane->lane.request.phase)) != NULL) {
+        struct tcp_in *in = place_of(lane, &arrival->place);
+
+        if (in == NULL) {
+            log_warning("%s: %s claims a flow from rank %u to %u that this phase does not have",
+                        lane->port->ip.conf->name, ip_address_text(&arrival->from, text),
+                        arrival->place.src, arrival->place.dst);
+            close(arrival->fd);
+        } else {
+            if (in->lost) { /* given up, and it calls after all */
+                in->lost = in->sink.ended = false;
+                lane->ins_ready--;
+                lane->ins_whole--;
+            }
+            in->fd = arrival->fd;
+            rc = answer(lane, in, arrival, err);
+        }
+        free(arrival);
+    }
+    return rc;
+}
+
+/* --- the lane --- */
+
+/* Not even the partner's kernel answers. */
+static bool is_unanswered(const struct tcp_out *out)
+{
+    return out->state == TCP_OUT_CHALLENGE && out->fd >= 0 && tcp_connecting(out->fd);
+}
+
+/* One sentence about the partner that is waited for, those that this lane calls first; -ETIMEDOUT
+ * when that has lasted too long, else -EAGAIN. */
+static int await_partner(const struct tcp_lane *lane, int64_t waited_ns, struct err *err)
+{
+    int unconnected = waited_ns >= CONNECT_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
+    int unready = waited_ns >= SETTLE_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
+
+    for (unsigned i = 0; i < lane->out_count; i++)
+        if (is_unanswered(&lane->outs[i]))
+            return tcp_refuse_out(lane, &lane->outs[i], unconnected, UNANSWERED, err);
+    for (unsigned i = 0; i < lane->out_count; i++)
+        if (lane->outs[i].state < TCP_OUT_READY && !tcp_is_passive(&lane->outs[i]))
+            return tcp_refuse_out(lane, &lane->outs[i], unready,
+                                  "it is connected, but the partner is not ready for this phase",
+                                  err);
+    for (unsigned i = 0; i < lane->in_count; i++)
+        if (lane->ins[i].fd < 0 && !lane->ins[i].lost)
+            return tcp_refuse_in(lane, &lane->ins[i], unready, err);
+    return -EAGAIN;
+}
+
+/* Probes only: gives up partners that do not answer, or did not call. The latter have a little
+ * longer: their own timeout has ended before. A probe is a trial's first phase, so no partner is a
+ * phase behind. */
+static void lose_late(struct tcp_lane *lane, int64_t waited_ns)
+{
+    int64_t asked_ns = lane->lane.request.phase->probe_timeout_ns;
+    /* No longer than await_partner waits, which would fail the trial for one of them. */
+    int64_t limit_ns =
+        asked_ns > 0 && asked_ns < CONNECT_TIMEOUT_NS ? asked_ns : CONNECT_TIMEOUT_NS;
+    struct err why = {0};
+
+    for (unsigned i = 0; waited_ns >= limit_ns && i < lane->out_count; i++) {
+        struct tcp_out *out = &lane->outs[i];
+        bool unanswered = is_unanswered(out);
+
+        /* A partner that is connected waits itself, for our call. */
+        if (out->state >= TCP_OUT_READY || (!unanswered && waited_ns < limit_ns + limit_ns / 2))
+            continue;
+        (void)tcp_refuse_out(lane, out, -ETIMEDOUT,
+                             unanswered ? UNANSWERED
+                                        : "timed out; it is connected, but the partner does not "
+                                          "answer",
+                             &why);
+        lose_out(lane, out, &why);
+    }
+    for (unsigned i = 0; waited_ns >= limit_ns + limit_ns / 4 && i < lane->in_count; i++) {
+        struct tcp_in *in = &lane->ins[i];
+
+        if (in->fd >= 0 || in->lost)
+            continue;
+        in->lost = in->sink.ended = true; /* a forwarder has nothing to wait for */
+        lane->ins_ready++;
+        lane->ins_whole++;
+    }
+}
+
+static bool is_settled(const struct tcp_lane *lane)
+{
+    return lane->outs_ready == lane->out_count && lane->ins_ready == lane->in_count;
+}
+
+/* In the records' words: what a flow's own connection uses, which the port's listener need not. */
+static void describe(struct tcp_lane *lane)
+{
+    char name[sizeof tcp_options(lane->lane.request.phase)->congestion] = "";
+    socklen_t size = sizeof name;
+
+    if (lane->out_count > 0 &&
+        getsockopt(lane->outs[0].fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0)
+        snprintf(lane->lane.variant, sizeof lane->lane.variant, "congestion control %.15s", name);
+}
+
+int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
+{
+    struct tcp_lane *l = (struct tcp_lane *)lane;
+    char last[TCP_REJECTED_TEXT];
+    int64_t waited_ns;
+    uint64_t rejected;
+    size_t length;
+    int rc;
+
+    if (l->settle_since_ns == 0) {
+        l->settle_since_ns = now_ns;
+        l->rejected_before = tcp_port_rejected(l->port, last, sizeof last);
+    }
+    waited_ns = now_ns - l->settle_since_ns;
+    tcp_acceptor_work(l->port, now_ns);
+    rc = adopt_all(l, err);
+    for (unsigned i = 0; rc == 0 && l->outs_ready < l->out_count && i < l->out_count; i++)
+        rc = advance_out(l, &l->outs[i], now_ns, err);
+    if (rc == 0 && tcp_lane_is_probe(l))
+        lose_late(l, waited_ns);
+    if (rc == 0 && is_settled(l))
+        describe(l);
+    if (rc || is_settled(l))
+        return rc;
+    if (waited_ns < SUSPECT_NS)
+        return -EAGAIN;
+    rc = await_partner(l, waited_ns, err);
+    /* The lane may wait because of others that keep its partner away. */
+    rejected = tcp_port_rejected(l->port, last, sizeof last) - l->rejected_before;
+    length = strlen(err->text);
+    if (rejected > 0)
+        snprintf(err->text + length, sizeof err->text - length,
+                 "; meanwhile %llu connections without this run's key were dropped here, the last "
+                 "from %s",
+                 (unsigned long long)rejected, last);
+    return rc;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "port_array.h"
+
+#include "clock.h"
+#include "eal.h"
+
+#include <errno.h>
+#include <rte_errno.h>
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <string.h>
+
+#define TURN_FRAMES 32u
+#define BURSTS_MOST 64u
+#define CACHE 256
+#define POOL_LEAST 8192u
+#define POOL_MOST (1u << 18)
+#define POOL_PER_PORT 1024u /* in rings and on their way */
+#define POOL_BYTES 256u     /* of buffer, for a frame */
+#define HEADER 18           /* with an 802.1Q tag */
+#define SHORTEST_BITS (84.0 * 8)
+#define LONG_NS (100 * NS_PER_US)
+
+static_assert(RTE_PKTMBUF_HEADROOM >= sizeof(struct model_frame),
+              "the model's part of a frame lies in the packet's headroom");
+
+/* Rings hand over other people's packets: nothing but the headroom is known to be there. */
+static struct model_frame *frame_of(struct rte_mbuf *packet)
+{
+    struct model_frame *frame = packet->buf_addr;
+
+    frame->host = packet;
+    frame->data = rte_pktmbuf_mtod(packet, uint8_t *);
+    frame->length = packet->pkt_len;
+    return frame;
+}
+
+static struct model_frame *make(void *context, uint32_t length)
+{
+    struct port_array *port_array = context;
+    struct rte_mbuf *packet = rte_pktmbuf_alloc(port_array->pool);
+
+    if (packet == NULL)
+        return NULL;
+    if (rte_pktmbuf_append(packet, (uint16_t)length) == NULL) {
+        rte_pktmbuf_free(packet);
+        return NULL;
+    }
+    return frame_of(packet);
+}
+
+static void release(void *context, struct model_frame *frame)
+{
+    (void)context;
+    rte_pktmbuf_free(frame->host);
+}
+
+/* --- the way out --- */
+
+static void flush(struct port_array *port_array, struct device *device)
+{
+    uint16_t sent = device->kind->send(device, device->leaving, device->count);
+    enum model_drop why = MODEL_DROP_HOST;
+
+    if (sent < device->count && !device->kind->ready(device))
+        why = MODEL_DROP_LINK; /* it was pulled out meanwhile */
+    for (uint16_t i = sent; i < device->count; i++) {
+        model_refused(port_array->model, device->leaving[i]->buf_addr, why);
+        rte_pktmbuf_free(device->leaving[i]);
+    }
+    device->count = 0;
+}
+
+static void put(struct port_array *port_array, struct device *device, struct rte_mbuf *packet)
+{
+    if (device->count == DEVICE_BURST)
+        flush(port_array, device);
+    device->leaving[device->count++] = packet;
+}
+
+/* Another device behind the same cable hears it too: not one more frame of the switch's. */
+static void put_copy(struct port_array *port_array, struct device *device,
+                     const struct model_frame *frame)
+{
+    struct model_frame *copy = make(port_array, frame->length);
+
+    if (copy == NULL)
+        return;
+    memcpy(copy->data, frame->data, frame->length);
+    copy->flow = NULL;
+    put(port_array, device, copy->host);
+}
+
+static unsigned device_of(const struct array_port *port, const uint8_t *destination)
+{
+    uint64_t mac = model_mac(destination);
+
+    for (unsigned i = 0; i < PORT_ARRAY_STATIONS; i++)
+        if (port->stations[i].mac == mac && (port->ready >> port->stations[i].device & 1) != 0)
+            return port->stations[i].device;
+    return (unsigned)__builtin_ctz(port->ready);
+}
+
+static void leave(void *context, struct model_frame *frame, int64_t at_ns)
+{
+    struct port_array *port_array = context;
+    struct array_port *port = &port_array->ports[frame->out];
+    unsigned first;
+
+    (void)at_ns;
+    if (port->ready == 0) {
+        model_refused(port_array->model, frame, MODEL_DROP_LINK);
+        release(NULL, frame);
+        return;
+    }
+    port_array->leaving |= (uint64_t)1 << frame->out;
+    if (port->count == 1) {
+        put(port_array, port->devices[0], frame->host);
+        return;
+    }
+    first = device_of(port, frame->data);
+    if ((frame->data[0] & 1) != 0)
+        for (unsigned i = 0; i < port->count; i++)
+            if (i != first && (port->ready >> i & 1) != 0)
+                put_copy(port_array, port->devices[i], frame);
+    put(port_array, port->devices[first], frame->host);
+}
+
+static void flush_all(struct port_array *port_array)
+{
+    for (; port_array->leaving != 0; port_array->leaving &= port_array->leaving - 1) {
+        struct array_port *port = &port_array->ports[__builtin_ctzll(port_array->leaving)];
+
+        for (unsigned i = 0; i < port->count; i++)
+            if (port->devices[i]->count > 0)
+                flush(port_array, port->devices[i]);
+    }
+}
+
+/* --- the way in --- */
+
+static void hear(struct array_port *port, unsigned device, const uint8_t *source)
+{
+    uint64_t mac = model_mac(source);
+
+    for (unsigned i = 0; i < PORT_ARRAY_STATIONS; i++) {
+        if (port->stations[i].mac != mac)
+            continue;
+        port->stations[i].device = device;
+        return;
+    }
+    port->stations[port->oldest].mac = mac;
+    port->stations[port->oldest].device = device;
+    port->oldest = (port->oldest + 1) % PORT_ARRAY_STATIONS;
+}
+
+static unsigned take_from(struct port_array *port_array, unsigned number, unsigned which,
+                          uint16_t most)
+{
+    struct array_port *port = &port_array->ports[number];
+    struct device *device = port->devices[which];
+    struct rte_mbuf *packets[TURN_FRAMES];
+    uint16_t count = device->kind->receive(device, packets, most);
+
+    for (uint16_t i = 0; i < count; i++) {
+        rte_prefetch0(packets[i]->buf_addr);
+        rte_prefetch0(rte_pktmbuf_mtod(packets[i], void *));
+    }
+    for (uint16_t i = 0; i < count; i++) {
+        struct model_frame *frame;
+
+        if (packets[i]->nb_segs > 1 ||
+            rte_pktmbuf_headroom(packets[i]) < sizeof(struct model_frame)) {
+            rte_pktmbuf_free(packets[i]);
+            port->lost++;
+            continue;
+        }
+        frame = frame_of(packets[i]);
+        if (port->count > 1 && frame->length >= RTE_ETHER_HDR_LEN)
+            hear(port, which, frame->data + RTE_ETHER_ADDR_LEN);
+        model_receive(port_array->model, number, frame, device->empty_ns);
+    }
+    return count;
+}
+
+/* How many of the shortest frames the wire could have carried since it was free. */
+static uint16_t wanted(const struct array_port *port, int64_t free_ns, int64_t now_ns)
+{
+    int64_t since_ns = now_ns - free_ns;
+    double frames;
+
+    if (port->frames_per_ns == 0 || since_ns > LONG_NS)
+        return TURN_FRAMES;
+    frames = (double)since_ns * port->frames_per_ns + 1;
+    return frames < TURN_FRAMES ? (uint16_t)frames : TURN_FRAMES;
+}
+
+/* A device gives all that its wire could have carried since the last turn, so that nothing is lost
+ * of the rate when turns are late. */
+static unsigned take_port(struct port_array *port_array, unsigned number, int64_t now_ns)
+{
+    struct array_port *port = &port_array->ports[number];
+    unsigned came = 0;
+
+    for (unsigned k = 0; k < port->count; k++) {
+        unsigned most, count, bursts = 0;
+        int64_t free_ns;
+
+        do {
+            free_ns = model_wire_free(port_array->model, number);
+            if (free_ns > now_ns)
+                break;
+            most = wanted(port, free_ns, now_ns);
+            count = take_from(port_array, number, k, (uint16_t)most);
+            came += count;
+            if (count < most)
+                port->devices[k]->empty_ns = now_ns;
+        } while (count == most && port->frames_per_ns > 0 && ++bursts < BURSTS_MOST);
+    }
+    return came;
+}
+
+unsigned port_array_turn(struct port_array *port_array, int64_t now_ns)
+{
+    unsigned came = 0;
+
+    for (unsigned i = 0; i < port_array->count; i++)
+        came += take_port(port_array, i, now_ns);
+    model_run(port_array->model, now_ns);
+    flush_all(port_array);
+    return came;
+}
+
+void port_array_look(struct port_array *port_array)
+{
+    for (unsigned i = 0; i < port_array->count; i++) {
+        struct array_port *port = &port_array->ports[i];
+
+        port->ready = 0;
+        for (unsigned k = 0; k < port->count; k++) {
+            struct device *device = port->devices[k];
+
+            port->ready |= (unsigned)device->kind->ready(device) << k;
+            port->lost += device->kind->lost(device);
+        }
+    }
+}
+
+/* --- life --- */
+
+static uint32_t pool_size(const struct model_conf *conf)
+{
+    uint64_t frames = POOL_LEAST, buffers = conf->shared ? conf->buffer_bytes : 0;
+
+    for (unsigned i = 0; i < conf->port_count; i++) {
+        const struct model_port_conf *port = &conf->ports[i];
+
+        frames += POOL_PER_PORT;
+        if (!conf->shared)
+            buffers += port->buffer_bytes > 0 ? port->buffer_bytes : conf->buffer_bytes;
+        if (conf->capacity.count > 0 || conf->collapse.above > 0)
+            buffers += conf->input_bytes;
+    }
+    frames += buffers / POOL_BYTES;
+    return (uint32_t)(frames < POOL_MOST ? frames : POOL_MOST);
+}
+
+static int open_port(struct port_array *port_array, unsigned number,
+                     const struct description *description, struct err *err)
+{
+    const struct port_text *text = &description->text->ports[number];
+    const struct model_rates *rate = &description->conf.ports[number].rate;
+    struct array_port *port = &port_array->ports[number];
+    struct device_need need = {port_array->pool, description->conf.mtu + HEADER,
+                               text->buffer > 0 ? text->buffer : description->conf.buffer_bytes};
+
+    /* A trunk's other end keeps to its rate by itself. */
+    if (rate->count > 0 && !text->trunk)
+        port->frames_per_ns = (double)rate->step[0].bps / SHORTEST_BITS / 1e9;
+    for (unsigned i = 0; i < text->devices_count; i++) {
+        int rc = device_open(&port->devices[i], &text->devices[i], &need, err);
+
+        if (rc < 0)
+            return rc;
+        port->devices[i]->empty_ns = clock_now();
+        port->count++;
+    }
+    return 0;
+}
+
+int port_array_open(struct port_array *port_array, const struct description *description,
+                    struct err *err)
+{
+    const struct model_conf *conf = &description->conf;
+    uint32_t room =
+        RTE_MAX(conf->mtu + HEADER + RTE_PKTMBUF_HEADROOM, (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE);
+    int rc = 0;
+
+    *port_array = (struct port_array){.count = conf->port_count};
+    port_array->host = (struct model_host){port_array, make, release, leave};
+    port_array->pool =
+        rte_pktmbuf_pool_create("switch", pool_size(conf), CACHE, 0,
+                                (uint16_t)RTE_ALIGN(room, RTE_CACHE_LINE_SIZE), SOCKET_ID_ANY);
+    if (port_array->pool == NULL)
+        return err_set(err, -ENOMEM, "no memory for packets (%s): %s", rte_strerror(rte_errno),
+                       eal_memory_remedy());
+    for (unsigned i = 0; i < port_array->count && rc == 0; i++)
+        rc = open_port(port_array, i, description, err);
+    if (rc == 0)
+        rc = model_open(&port_array->model, conf, &port_array->host, clock_now(), err);
+    if (rc < 0)
+        port_array_close(port_array);
+    else
+        port_array_look(port_array);
+    return rc;
+}
+
+void port_array_close(struct port_array *port_array)
+{
+    for (unsigned i = 0; i < port_array->count; i++) {
+        struct array_port *port = &port_array->ports[i];
+
+        for (unsigned k = 0; k < port->count; k++)
+            port->devices[k]->kind->close(port->devices[k]);
+    }
+    model_close(port_array->model);
+    rte_mempool_free(port_array->pool);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The patch panel: the modelled switch with devices plugged into its ports, in real time.
+ *
+ * The model's time follows the clock from turn to turn. A frame that is found in a turn came since
+ * the device was last seen empty: it is put on the wire as early as that, so that a switch whose
+ * core was taken away for a while makes up for it as long as the devices' rings hold what came. As
+ * long as a wire is busy, or its station paused, its devices are not read: their rings fill, and
+ * the station sees what it would see of a NIC at line rate.
+ *
+ * A port may have several devices, as a host has a NIC for DPDK and one for its kernel behind one
+ * cable: a frame to a station that was heard on one of them goes there, else to the first that has
+ * a link, and to all if it is for a group.
+ */
+#ifndef MODEL_PORT_ARRAY_H
+#define MODEL_PORT_ARRAY_H
+
+#include "describe.h"
+#include "device.h"
+
+#define PORT_ARRAY_DEVICES 4
+#define PORT_ARRAY_STATIONS 8
+
+struct array_port {
+    struct device *devices[PORT_ARRAY_DEVICES];
+    unsigned count;
+    unsigned ready;       /* bits by device */
+    double frames_per_ns; /* of the shortest; 0: no limit */
+    uint64_t lost;
+    struct {
+        uint64_t mac;
+        unsigned device;
+    } stations[PORT_ARRAY_STATIONS];
+    unsigned oldest;
+};
+
+struct port_array {
+    struct model *model;
+    struct model_host host;
+    struct rte_mempool *pool;
+    unsigned count;
+    uint64_t leaving; /* ports with frames to flush */
+    struct array_port ports[MODEL_PORTS_MAX];
+};
+
+/* Opens all devices; DPDK runs already. `description` must outlive the panel. */
+int port_array_open(struct port_array *port_array, const struct description *description,
+                    struct err *err);
+void port_array_close(struct port_array *port_array);
+
+/* One round: takes in what came, lets the model run up to `now_ns`, sends. How many frames came. */
+unsigned port_array_turn(struct port_array *port_array, int64_t now_ns);
+
+/* Looks which devices have a link, and what they lost; now and then. */
+void port_array_look(struct port_array *port_array);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The netlink client against a peer that answers as the kernel must not: cut off, malformed, with
+ * an error, interrupted, out of sequence. The peer is the other end of a pair of sockets, whose
+ * answers are there before the request; and against the kernel itself.
+ */
+#include "netlink.h"
+#include "rtnetlink.h"
+#include "sysfs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ROOM 40000
+
+static int client, peer;
+static uint32_t next_sequence; /* of the next request */
+static _Alignas(struct nlmsghdr) uint8_t datagram[ROOM];
+static size_t used;
+
+/* What a reader has been given. */
+struct seen {
+    int count, forgotten;
+    int fails_at; /* the answer that it refuses; 0: none */
+};
+
+static int note(const struct nlmsghdr *answer, void *data)
+{
+    struct seen *seen = data;
+
+    (void)answer;
+    return ++seen->count == seen->fails_at ? -ENOMEM : 0;
+}
+
+static void forget(void *data)
+{
+    struct seen *seen = data;
+
+    seen->count = 0;
+    seen->forgotten++;
+}
+
+/* Requests are counted from 1 on in a process. */
+static int probe_sequence(void)
+{
+    struct netlink_request request;
+    struct nlmsghdr sent;
+
+    netlink_begin(&request, RTM_GETLINK, 0, sizeof(struct ifinfomsg));
+    (void)netlink_ask(client, &request, NULL);
+    assert_true(recv(peer, &sent, sizeof sent, MSG_DONTWAIT) == (ssize_t)sizeof sent);
+    return (int)sent.nlmsg_seq + 1;
+}
+
+static int make(void **state)
+{
+    int pair[2];
+
+    (void)state;
+    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0)
+        return -1;
+    client = pair[0];
+    peer = pair[1];
+    used = 0;
+    next_sequence = (uint32_t)probe_sequence();
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    close(client);
+    close(peer);
+    return 0;
+}
+
+static struct nlmsghdr *put(uint16_t type, uint16_t flags, size_t body_bytes)
+{
+    struct nlmsghdr *message = mnl_nlmsg_put_header(datagram + used);
+
+    message->nlmsg_type = type;
+    message->nlmsg_flags = flags;
+    message->nlmsg_seq = next_sequence;
+    mnl_nlmsg_put_extra_header(message, body_bytes);
+    used += NLMSG_ALIGN(message->nlmsg_len);
+    return message;
+}
+
+static void put_end(uint16_t type, uint16_t flags, int code)
+{
+    memcpy(mnl_nlmsg_get_payload(put(type, flags, sizeof(struct nlmsgerr))), &code, sizeof code);
+}
+
+static void send_bytes(size_t bytes)
+{
+    assert_int_equal(send(peer, datagram, bytes, 0), bytes);
+    used = 0;
+}
+
+static int dump(struct seen *seen)
+{
+    const struct netlink_reader reader = {note, forget, seen};
+    struct netlink_request request;
+
+    netlink_begin(&request, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+    return netlink_ask(client, &request, &reader);
+}
+
+static void test_a_dump_of_two_datagrams(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    send_bytes(used);
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), 0);
+    assert_int_equal(seen.count, 3);
+}
+
+static void test_a_dump_without_its_end(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    send_bytes(used);
+    assert_int_equal(dump(&seen), -EPROTO);
+}
+
+static void test_a_message_that_is_cut_off(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    send_bytes(used - 4);
+    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), -EPROTO);
+}
+
+static void test_a_datagram_larger_than_the_buffer(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    put(RTM_NEWLINK, NLM_F_MULTI, ROOM - 64);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), -EPROTO);
+    assert_int_equal(seen.count, 0);
+}
+
+static void test_a_message_without_its_fixed_part(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    put(RTM_NEWLINK, NLM_F_MULTI, 4);
+    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), -EPROTO);
+    assert_int_equal(seen.count, 0);
+}
+
+static void test_an_attribute_that_is_cut_off(void **state)
+{
+    struct seen seen = {0};
+    struct nlmsghdr *message = put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    struct nlattr *attribute = mnl_nlmsg_get_payload_tail(message);
+
+    (void)state;
+    mnl_attr_put_u32(message, IFLA_MTU, 1300);
+    attribute->nla_len++; /* reaches beyond its message */
+    used = message->nlmsg_len;
+    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), -EPROTO);
+    assert_int_equal(seen.count, 0);
+}
+
+static void test_an_error_instead(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    put_end(NLMSG_ERROR, 0, -EPERM);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), -EPERM);
+    next_sequence++;
+    put(NLMSG_ERROR, 0, 0); /* without its code */
+    send_bytes(used);
+    assert_int_equal(dump(&seen), -EPROTO);
+}
+
+/* The kernel says at a dump's end that the dump failed on the way. */
+static void test_an_error_at_the_end(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_end(NLMSG_DONE, NLM_F_MULTI, -EMSGSIZE);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), -EMSGSIZE);
+}
+
+static void test_an_interrupted_dump_is_repeated(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_end(NLMSG_DONE, NLM_F_MULTI | NLM_F_DUMP_INTR, 0);
+    send_bytes(used);
+    next_sequence++;
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), 0);
+    assert_int_equal(seen.forgotten, 1);
+    assert_int_equal(seen.count, 1);
+}
+
+static void test_a_dump_that_is_always_interrupted(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    for (int i = 0; i < 10; i++, next_sequence++) {
+        put_end(NLMSG_DONE, NLM_F_MULTI | NLM_F_DUMP_INTR, 0);
+        send_bytes(used);
+    }
+    assert_int_equal(dump(&seen), -EINTR);
+}
+
+static void test_what_belongs_to_an_earlier_request(void **state)
+{
+    struct seen seen = {0};
+
+    (void)state;
+    next_sequence--;
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_end(NLMSG_DONE, NLM_F_MULTI, -EIO);
+    next_sequence++;
+    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), 0);
+    assert_int_equal(seen.count, 0);
+}
+
+/* The rest of the answer is read, so that the socket can be used again. */
+static void test_a_reader_that_fails(void **state)
+{
+    struct seen seen = {.fails_at = 1};
+
+    (void)state;
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    send_bytes(used);
+    assert_int_equal(dump(&seen), -ENOMEM);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(recv(client, datagram, sizeof datagram, MSG_DONTWAIT), -1);
+}
+
+static void test_attributes(void **state)
+{
+    struct nlmsghdr *message = put(RTM_NEWLINK, 0, sizeof(struct ifinfomsg));
+    const size_t fixed = sizeof(struct ifinfomsg);
+    uint8_t mac[6] = {0};
+    char name[4];
+
+    (void)state;
+    mnl_attr_put_u32(message, IFLA_MTU, 1300);
+    mnl_attr_put(message, IFLA_MASTER, 2, "ab"); /* too short for a number */
+    mnl_attr_put(message, IFLA_IFNAME, 7, "abcdefg");
+    mnl_attr_put(message, IFLA_ADDRESS, 5, "12345");
+    assert_int_equal(netlink_u32(netlink_find(message, fixed, IFLA_MTU), 7), 1300);
+    assert_int_equal(netlink_u32(netlink_find(message, fixed, IFLA_MASTER), 7), 7);
+    assert_int_equal(netlink_u32(netlink_find(message, fixed, IFLA_LINK), 7), 7);
+    netlink_text(netlink_find(message, fixed, IFLA_IFNAME), name, sizeof name);
+    assert_string_equal(name, "abc");
+    netlink_text(NULL, name, sizeof name);
+    assert_string_equal(name, "");
+    assert_false(netlink_copy(netlink_find(message, fixed, IFLA_ADDRESS), mac, sizeof mac));
+    /* An attribute that reaches beyond its message is none. */
+    message->nlmsg_len -= 4;
+    assert_null(netlink_find(message, fixed, IFLA_ADDRESS));
+}
+
+static void test_the_loopback(void **state)
+{
+    int fd = netlink_open();
+    struct link_state link;
+    struct in_addr here = {htonl(INADDR_LOOPBACK)}, there = {htonl(0xc6120001)};
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(link_read(fd, (int)if_nametoindex("lo"), &link), 0);
+    assert_int_equal(link.type, ARPHRD_LOOPBACK);
+    assert_true(link.flags & IFF_LOOPBACK);
+    assert_true(link.mtu > 1000);
+    assert_int_equal(link_read(fd, 999999, &link), -ENODEV);
+    assert_true(route_is_local(fd, AF_INET, &here, 0));
+    assert_false(route_is_local(fd, AF_INET, &there, 0));
+    close(fd);
+}
+
+static void test_sysfs(void **state)
+{
+    char line[8], name[8], root[] = "/tmp/test_sysfs.XXXXXX", path[64];
+    glob_t found;
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof path, "%s/a", root);
+    assert_int_equal(sysfs_write(path, "0x20\n"), -ENOENT);
+    fclose(fopen(path, "we"));
+    assert_false(sysfs_line(line, sizeof line, "%s", path));
+    assert_int_equal(sysfs_number(-1, "%s/a", root), -1);
+    assert_int_equal(sysfs_write(path, "0x20\nmore\n"), 0);
+    assert_true(sysfs_line(line, sizeof line, "%s/%c", root, 'a'));
+    assert_string_equal(line, "0x20");
+    assert_int_equal(sysfs_number(-1, "%s/a", root), 32);
+    assert_int_equal(sysfs_write(path, "a long line\n"), 0);
+    assert_true(sysfs_line(line, sizeof line, "%s/a", root));
+    assert_string_equal(line, "a long ");
+    assert_int_equal(sysfs_number(5, "%s/a", root), 5);
+    assert_false(sysfs_line(line, sizeof line, "%s/b", root));
+    assert_string_equal(line, "");
+    snprintf(path, sizeof path, "%s/b", root);
+    assert_int_equal(symlink("../drivers/ixgbe", path), 0);
+    sysfs_link(name, sizeof name, "%s/b", root);
+    assert_string_equal(name, "ixgbe");
+    sysfs_link(name, sizeof name, "%s/a", root);
+    assert_string_equal(name, "");
+    assert_true(sysfs_exists("%s/a", root));
+    assert_false(sysfs_exists("%s/c", root));
+    sysfs_glob(&found, "%s/[ab]", root);
+    assert_int_equal(found.gl_pathc, 2);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        assert_int_equal(unlink(found.gl_pathv[i]), 0);
+    globfree(&found);
+    sysfs_glob(&found, "%s/[ab]", root);
+    assert_int_equal(found.gl_pathc, 0);
+    globfree(&found);
+    assert_int_equal(rmdir(root), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_dump_of_two_datagrams),
+        TEST(test_a_dump_without_its_end),
+        TEST(test_a_message_that_is_cut_off),
+        TEST(test_a_datagram_larger_than_the_buffer),
+        TEST(test_a_message_without_its_fixed_part),
+        TEST(test_an_attribute_that_is_cut_off),
+        TEST(test_an_error_instead),
+        TEST(test_an_error_at_the_end),
+        TEST(test_an_interrupted_dump_is_repeated),
+        TEST(test_a_dump_that_is_always_interrupted),
+        TEST(test_what_belongs_to_an_earlier_request),
+        TEST(test_a_reader_that_fails),
+        TEST(test_attributes),
+        cmocka_unit_test(test_the_loopback),
+        cmocka_unit_test(test_sysfs),
+    };
+
+    return cmocka_run_group_tests_name("netlink", tests, NULL, NULL);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a trial may say below `verbs`.
+ */
+#ifndef VERBS_OPTIONS_H
+#define VERBS_OPTIONS_H
+
+#include "transport.h"
+
+enum verbs_service { VERBS_RC, VERBS_UC, VERBS_UD };
+enum verbs_operation { VERBS_SEND, VERBS_WRITE, VERBS_READ };
+enum verbs_completion { VERBS_COMPLETION_AUTO, VERBS_COMPLETION_POLL, VERBS_COMPLETION_EVENT };
+enum verbs_connect { VERBS_CONNECT_EXCHANGE, VERBS_CONNECT_CM };
+
+#define VERBS_AUTOMATIC (-1)
+
+/* What each means in the field's words: doc/verbs.md. 0 is "automatic" unless said otherwise. */
+struct verbs_options {
+    enum verbs_service service;
+    enum verbs_operation operation;
+    bool immediate;        /* of a write: the receiver completes by a completion */
+    uint16_t depth;        /* messages posted and not completed, by queue pair; never 0 */
+    uint16_t queue_pairs;  /* by flow; never 0 */
+    int32_t inline_bytes;  /* VERBS_AUTOMATIC; 0: none */
+    uint16_t signal_every; /* messages */
+    uint16_t mtu;          /* path MTU in bytes */
+    int16_t gid_index;     /* VERBS_AUTOMATIC */
+    uint8_t service_level;
+    uint8_t traffic_class;
+    uint16_t pkey_index;
+    uint8_t retry; /* 0 to 6: taken as it is */
+    uint8_t rnr_retry;
+    uint8_t timeout; /* 4.096 us x 2^timeout; never 0 */
+    enum verbs_completion completion;
+    enum verbs_connect connect;
+    uint32_t reuse; /* queue pairs kept connected for later phases, by port; 0: none */
+};
+
+extern const struct option_table verbs_option_table;
+
+static inline const struct verbs_options *verbs_options(const struct phase *phase)
+{
+    return phase->options;
+}
+
+#endif
