@@ -33,7 +33,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "dpdk_receive": (),
     "dpdk_forward": ("--seconds", "0.5"),
     "dpdk_pair": ("--seconds", "0.5"),
-    "tcp_iperf3": ("--seconds", "0.5"),
+    "tcp_iperf3": ("--seconds", "1"),
     "barrier_mpi": (),
     "turnround": (),
     "start": (),

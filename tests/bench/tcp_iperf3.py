@@ -118,7 +118,7 @@ class Case:
 
     streams: int
     offloads: str
-    seconds: float
+    seconds: int
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def documents(case: Case) -> list[dict[str, Any]]:
         "sizes": [MESSAGE_BYTES],
         "load": {"percent": 100},
         "warmup_ns": 0,
-        "window_ns": int(case.seconds * 1e9),
+        "window_ns": case.seconds * 1_000_000_000,
         "cooldown_ns": 0,
         "drain_silence_ns": 100_000_000,
         "drain_max_ns": 2_000_000_000,
@@ -251,7 +251,7 @@ def iperf3(place: Network, case: Case, directory: Path) -> Run:
     pair = Pair()
     pair.start(place.inside("b", [*command, "--server", "--one-off", "--bind", target]), server)
     await_listener(place)
-    load = ["--time", str(round(case.seconds)), "--parallel", str(case.streams)]
+    load = ["--time", str(case.seconds), "--parallel", str(case.streams)]
     load += ["--length", str(MESSAGE_BYTES), "--congestion", CONGESTION]
     pair.start(place.inside("a", [*command, "--client", target, *load]), client)
     spent_s = pair.spent_s()
@@ -311,10 +311,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--node", type=Path, default=ROOT / "build/engine/switchbench-node")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of sending, each run")
+    parser.add_argument("--seconds", type=int, default=4, help="of sending, each run; 1 or more")
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--offloads", choices=["on", "off"], nargs="+", default=["on", "off"])
     asked = parser.parse_args()
+    if asked.seconds < 1:
+        parser.error("--seconds is 1 or more: 0 is for ever to iperf3")
     missing = [name for name in ("iperf3", "ethtool", "ip") if shutil.which(name) is None]
     if missing or os.geteuid() != 0:
         print(f"skipped: needs root, and the packages of {', '.join(missing) or 'nothing more'}")
