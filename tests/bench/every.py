@@ -14,6 +14,7 @@ of this call, other work had the cores: a red row is then "machine too busy".
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pathlib
@@ -155,7 +156,7 @@ def main(arguments: Sequence[str]) -> int:
     for name, command in subjects.items():
         outcomes.append(run(name, command, build))
         loops.append(bare_loop())
-    for outcome, before, after in zip(outcomes, loops, loops[1:], strict=True):
+    for outcome, (before, after) in zip(outcomes, itertools.pairwise(loops), strict=True):
         outcome.busy = max(before, after) / min(loops)
     return close(outcomes)
 
