@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import itertools
 import os
 import re
 import signal
@@ -39,7 +40,6 @@ from switchbench.lab import (
     namespaces,
     neighbours,
     openvswitch,
-    receive,
     routed,
     shaper,
     state,
@@ -86,15 +86,19 @@ _SWITCH_SYSCTLS = {
 }
 
 # linux/ethtool.h. With segments or checksums left to a NIC that isn't there, the size table
-# charges 64 KB as one frame and captures show wrong checksums.
+# charges 64 KB as one frame and captures show wrong checksums. Without GRO what comes from a veth
+# peer waits on the CPU that sent it, and frames of a sender that moves to another CPU overtake its
+# earlier ones; with it, all wait in one ring. Frames that are longer than the limit when merged are
+# not merged.
 _SIOCETHTOOL = 0x8946
-_OFFLOADS_OFF = {
-    "receive checksum": 0x15,
-    "transmit checksum": 0x17,
-    "TSO": 0x1F,
-    "GSO": 0x24,
-    "GRO": 0x2C,
+_OFFLOADS = {
+    "receive checksum": (0x15, 0),
+    "transmit checksum": (0x17, 0),
+    "TSO": (0x1F, 0),
+    "GSO": (0x24, 0),
+    "GRO": (0x2C, 1),
 }
+_MERGED_BYTES = 1
 
 
 @dataclass(frozen=True)
@@ -260,7 +264,6 @@ def _remove(lab: Lab) -> None:
     switches.release(lab.name, lab.topology)
     openvswitch.release(lab.name)
     state.forget(lab.name)
-    receive.restore_backlog()
 
 
 def _terminate(names: Sequence[str]) -> None:
@@ -280,7 +283,6 @@ def _terminate(names: Sequence[str]) -> None:
 
 def _make(lab: Lab, kept: bool) -> None:
     state.write(state.State(lab.name, lab.topology, kept=False))
-    receive.raise_backlog()
     try:
         namespaces.in_thread(lambda: _build(lab))
         if lab.topology.model is not None:
@@ -319,8 +321,9 @@ def _build(lab: Lab) -> None:
                     namespaces.setns(fd, namespaces.CLONE_NEWNET)
                     neighbours.introduce(lab_node, lab.nodes, lab.topology.kind != ROUTED)
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
-            _switch_off_offloads([wiring.switch_port(node) for node in _switched(lab.topology)])
-            receive.pin([*nodes, switch])
+            ports = [wiring.switch_port(node) for node in _switched(lab.topology)]
+            trunks = [wiring.trunk_ends(i) for i in range(len(lab.topology.trunks))]
+            _set_offloads([*ports, *itertools.chain.from_iterable(trunks)])
             _wait_forwarding(netlink)
             _wait_silence(netlink)
 
@@ -476,7 +479,7 @@ def _add_trunk(
 
 def _build_node(node: wiring.LabNode) -> None:
     namespaces.write_sysctl(f"ipv6/conf/{node.control_iface}/disable_ipv6", 1)
-    _switch_off_offloads([node.iface, node.control_iface])
+    _set_offloads([node.iface, node.control_iface])
     eth0 = socket.if_nametoindex(node.iface)
     ctl0 = socket.if_nametoindex(node.control_iface)
     with IPRoute() as netlink:
@@ -494,7 +497,7 @@ def _build_routed_nodes(lab: Lab, nodes: Sequence[int]) -> None:
     for node in lab.nodes:
         namespaces.setns(by_name[node.name], namespaces.CLONE_NEWNET)
         names = [interface.name for interface in routing.interfaces(node.name)]
-        _switch_off_offloads([*names, node.control_iface])
+        _set_offloads([*names, node.control_iface])
         with IPRoute() as netlink:
             routed.configure(netlink, lab.topology, routing, node)
             ctl0 = socket.if_nametoindex(node.control_iface)
@@ -502,11 +505,14 @@ def _build_routed_nodes(lab: Lab, nodes: Sequence[int]) -> None:
             netlink.addr("add", index=ctl0, address=node.control_ipv4, prefixlen=wiring.IPV4_PREFIX)
 
 
-def _switch_off_offloads(interfaces: Sequence[str]) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+def _set_offloads(interfaces: Sequence[str]) -> None:
+    """Each frame crosses these alone, and in the order in which it was sent."""
+    with IPRoute() as netlink, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name in interfaces:
-            for command in _OFFLOADS_OFF.values():
-                _ethtool(sock, name, struct.pack("II", command, 0))
+            index = socket.if_nametoindex(name)
+            netlink.link("set", index=index, gro_max_size=_MERGED_BYTES)
+            for command, value in _OFFLOADS.values():
+                _ethtool(sock, name, struct.pack("II", command, value))
 
 
 def _ethtool(sock: socket.socket, name: str, command: bytes) -> None:
