@@ -105,6 +105,7 @@ void forwarder_pass(struct dpdk_lane *lane, const struct forward_entry *entries,
     bool sends = lane->send == forwarder_send; /* not before the start: the next hop may not be */
     uint32_t sent = 0;
 
+    lane->sender.streams[0].side->intended += count;
     if (count > 0 && sends && forwarder->head == forwarder->tail)
         sent = send_burst(lane, entries, RTE_MIN(count, lane->burst), now_ns);
     enqueue(lane, entries + sent, count - sent);

@@ -72,7 +72,7 @@ static_assert(sizeof(struct receiver_stream) == 64, "a stream is one cache line"
 
 /* Where one stream is received: how the last frame began that was verified in full. One of the same
  * length that begins so, too, is of that stream, and only signature and fill are left to verify. */
-struct receiver_known {
+struct receiver_verified {
     uint32_t length; /* in memory; 0: none came yet */
     const struct frame_expect *expect;
     uint8_t start[FRAME_START_MAX];
@@ -80,7 +80,7 @@ struct receiver_known {
 
 struct receiver {
     struct frame_check check;
-    struct receiver_known known;
+    struct receiver_verified verified;
     struct sequence_limit limit;     /* of its senders */
     struct receiver_stream *streams; /* by flow, and UDP source port within it */
     struct sequence_past *pasts;     /* the streams' */
@@ -99,6 +99,15 @@ struct receiver {
     uint16_t rank;
     uint64_t all;  /* frames that the port's queues get in a transfer; UINT64_MAX: not known ... */
     uint64_t left; /* ... less those that came by this queue */
+};
+
+/* A sound frame of ours. */
+struct received {
+    struct rte_mbuf *frame;
+    struct receiver_stream *stream;
+    uint32_t sequence;
+    int32_t ahead;   /* of the number that was expected next; set where delays are measured */
+    uint32_t length; /* in memory */
 };
 
 /* What one queue has got of a transfer, for the others: in a cache line of its own. */

@@ -8,7 +8,7 @@
  */
 #include "messages_receive.h"
 
-#include "rx.h"
+#include "classify.h"
 
 #include <rte_ethdev.h>
 
@@ -77,7 +77,7 @@ static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *
     channel =
         signature_sound(signature) ? channel_of(lane, signature) : guess(lane, signature, frame);
     if (tagged && signature_sound(signature) && signature->dst != rank && signature->src != rank)
-        receiver_astray(count, signature, answer);
+        classify_misdelivered(count, signature, answer);
     else if (mine && channel != NULL && (tagged || signature->dst == rank))
         count_damaged(lane, channel);
     else

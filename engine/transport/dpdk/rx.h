@@ -9,9 +9,6 @@
 
 /* The lane's `receive`: the variant for its header kind and role. */
 uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t);
-/* Counts a frame of this phase for another rank. `beside`: it is no load (a probe, an answer), and
- * is missed, and lost, elsewhere. */
-void receiver_astray(struct port_count *count, const struct signature *signature, bool beside);
 /* Brings the received flows' live counts up to date. */
 void receiver_account(struct dpdk_lane *lane);
 
