@@ -7,14 +7,11 @@
 #include "report.h"
 #include "report_record.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define BATCH_NS NS_PER_S /* marks that are close wait so long for each other */
-#define RECORD_ROOM 960u
-#define HEAD_BYTES 190u /* of a record without names, marks and flows */
-#define MARK_BYTES 14u  /* of a mark's time */
-#define FLOW_BYTES 8u   /* of a flow without its name and counts */
+#define HEAD_BYTES 190u   /* of a record without names, marks and flows */
+#define MARK_BYTES 14u    /* of a mark's time */
 
 static uint64_t *row(const struct phase_lane *lane, uint32_t number)
 {
@@ -76,8 +73,9 @@ static json_t *moment_ms(const struct phase_run *run, int64_t at_ns)
     return json_real((double)since_us / 1e3);
 }
 
-static void send_flows(const struct phase_run *run, const struct phase_lane *lane, json_t *flows)
+static void send_flows(const struct phase_run *run, const void *context, json_t *flows)
 {
+    const struct phase_lane *lane = context;
     const struct interval_rows *marks = &lane->intervals;
     json_t *at_ms = json_array();
     const struct record_row rows[] = {
@@ -103,17 +101,15 @@ static size_t head_bytes(const struct phase_run *run, const struct phase_lane *l
            strlen(own->part->ranks[own->rank]->name) + (size_t)lane->intervals.count * MARK_BYTES;
 }
 
-/* ["node2:e0", [125000, 125000, 31250]], and its length. */
-static json_t *flow_entry(const struct phase_lane *lane, uint32_t flow, size_t *size)
+/* ["node2:e0", [125000, 125000, 31250]] */
+static json_t *flow_entry(const struct phase_lane *lane, uint32_t flow)
 {
     const char *src = lane->own->part->ranks[lane->receives[flow].src]->name;
     json_t *counts = json_array();
 
-    *size = FLOW_BYTES + strlen(src);
     for (uint32_t i = 1; i < lane->intervals.count; i++) {
         uint64_t bytes = row(lane, i)[flow] - row(lane, i - 1)[flow];
 
-        *size += (size_t)snprintf(NULL, 0, "%llu,", (unsigned long long)bytes);
         json_array_append_new(counts, json_integer((json_int_t)bytes));
     }
     return json_pack("[s, o]", src, counts);
@@ -125,21 +121,10 @@ static void write_rows(const struct phase_run *run, struct phase_lane *lane)
     struct interval_rows *rows = &lane->intervals;
     uint32_t last = rows->count - 1;
     json_t *flows = json_array();
-    size_t head = head_bytes(run, lane), size = head;
 
-    for (uint32_t i = 0; i < lane->receive_count; i++) {
-        size_t more;
-        json_t *entry = flow_entry(lane, i, &more);
-
-        if (size + more > RECORD_ROOM && json_array_size(flows) > 0) {
-            send_flows(run, lane, flows);
-            flows = json_array();
-            size = head;
-        }
-        json_array_append_new(flows, entry);
-        size += more;
-    }
-    send_flows(run, lane, flows);
+    for (uint32_t i = 0; i < lane->receive_count; i++)
+        json_array_append_new(flows, flow_entry(lane, i));
+    report_split(run, flows, head_bytes(run, lane), send_flows, lane);
     memmove(row(lane, 0), row(lane, last), lane->receive_count * sizeof(uint64_t));
     rows->at_ns[0] = rows->at_ns[last];
     rows->count = 1;

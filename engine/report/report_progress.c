@@ -7,12 +7,9 @@
 #include "report.h"
 #include "report_record.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define RECORD_ROOM 960u
 #define HEAD_BYTES 200u /* of a record without the node's name and ports */
-#define PORT_BYTES 6u   /* of a port without its name and rates */
 
 static const char *step_name(const struct phase_run *run, int64_t now_ns)
 {
@@ -53,18 +50,9 @@ static json_t *port_entry(struct phase_lane *lane, double seconds, int64_t sums_
                      lane->receive_count > 0 ? json_integer(delivered_bps) : json_null());
 }
 
-static size_t entry_bytes(const json_t *entry)
+static void send_ports(const struct phase_run *run, const void *context, json_t *ports)
 {
-    size_t size = PORT_BYTES + json_string_length(json_array_get(entry, 0));
-
-    for (size_t i = 1; i <= 2; i++)
-        size += (size_t)snprintf(NULL, 0, "%lld,",
-                                 (long long)json_integer_value(json_array_get(entry, i)));
-    return size + 2 * strlen("null");
-}
-
-static void send_ports(const struct phase_run *run, const int64_t sums_bps[2], json_t *ports)
-{
+    const int64_t *sums_bps = context;
     const struct record_row rows[] = {
         {"step", json_string(step_name(run, clock_now()))},
         {"offered_bps", json_integer(sums_bps[0])},
@@ -80,25 +68,10 @@ void report_progress(struct phase_run *run, int64_t *last_ns)
 {
     int64_t now_ns = clock_now(), sums_bps[2] = {0, 0};
     double seconds = (double)(now_ns - *last_ns) / 1e9;
-    size_t head = HEAD_BYTES + strlen(run->trial->node->name), size = head;
-    json_t *entries = json_array(), *ports = json_array(), *entry;
-    size_t i;
+    json_t *ports = json_array();
 
-    for (size_t l = 0; l < run->lane_count; l++)
-        json_array_append_new(entries, port_entry(&run->lanes[l], seconds, sums_bps));
-    json_array_foreach(entries, i, entry)
-    {
-        size_t more = entry_bytes(entry);
-
-        if (size + more > RECORD_ROOM && json_array_size(ports) > 0) {
-            send_ports(run, sums_bps, ports);
-            ports = json_array();
-            size = head;
-        }
-        json_array_append(ports, entry);
-        size += more;
-    }
-    send_ports(run, sums_bps, ports);
-    json_decref(entries);
+    for (size_t i = 0; i < run->lane_count; i++)
+        json_array_append_new(ports, port_entry(&run->lanes[i], seconds, sums_bps));
+    report_split(run, ports, HEAD_BYTES + strlen(run->trial->node->name), send_ports, sums_bps);
     *last_ns = now_ns;
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report_record.h"
 
+#include <string.h>
+
+#define RECORD_ROOM 960u /* less than RECORD_BYTES_MAX: a head's bytes are estimated */
+
 json_t *report_make(const struct phase_run *run, const char *type, const struct record_row *rows)
 {
     const struct record_row place[] = {
@@ -16,6 +20,28 @@ json_t *report_make(const struct phase_run *run, const char *type, const struct 
 void report_write(const struct phase_run *run, const char *type, const struct record_row *rows)
 {
     record_send(run->trial->node->records, report_make(run, type, rows));
+}
+
+void report_split(const struct phase_run *run, json_t *list, size_t head_bytes,
+                  report_send_fn *send, const void *context)
+{
+    json_t *entries = json_array(), *entry;
+    size_t size = head_bytes, i;
+
+    json_array_foreach(list, i, entry)
+    {
+        size_t more = json_dumpb(entry, NULL, 0, JSON_COMPACT) + strlen(",");
+
+        if (size + more > RECORD_ROOM && json_array_size(entries) > 0) {
+            send(run, context, entries);
+            entries = json_array();
+            size = head_bytes;
+        }
+        json_array_append(entries, entry);
+        size += more;
+    }
+    send(run, context, entries);
+    json_decref(list);
 }
 
 bool report_counts_frames(const struct phase_run *run)

@@ -11,6 +11,12 @@
 json_t *report_make(const struct phase_run *run, const char *type, const struct record_row *rows);
 void report_write(const struct phase_run *run, const char *type, const struct record_row *rows);
 
+/* Sends a list over as many records as it needs, one at least, each with whole entries.
+ * `head_bytes`: of a record without its entries. Takes the list over; `send` owns its own. */
+typedef void report_send_fn(const struct phase_run *run, const void *context, json_t *entries);
+void report_split(const struct phase_run *run, json_t *list, size_t head_bytes,
+                  report_send_fn *send, const void *context);
+
 /* Whether the transport counts frames; messages. */
 bool report_counts_frames(const struct phase_run *run);
 bool report_counts_messages(const struct phase_run *run);
