@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,27 +212,39 @@ static json_t *drops(const uint64_t *dropped)
     return object;
 }
 
+/* A key of a record, and where its count is in the structure that the record shows. */
+struct counter {
+    const char *key;
+    size_t offset;
+};
+
+static void set_counters(json_t *object, const struct counter *counters, const void *source)
+{
+    for (; counters->key != NULL; counters++) {
+        uint64_t value;
+
+        memcpy(&value, (const char *)source + counters->offset, sizeof value);
+        json_object_set_new(object, counters->key, count(value));
+    }
+}
+
+#define COUNTER(type, member)                                                                      \
+    {                                                                                              \
+#member, _Generic(((struct type *)0)->member, uint64_t : offsetof(struct type, member))    \
+    }
+
 static void set_counts(json_t *object, const struct model_counts *counts)
 {
-    const struct {
-        const char *name;
-        uint64_t value;
-    } values[] = {
-        {"received", counts->received},
-        {"received_bytes", counts->received_bytes},
-        {"delivered", counts->delivered},
-        {"delivered_bytes", counts->delivered_bytes},
-        {"astray", counts->astray},
-        {"copies", counts->copies},
-        {"flooded", counts->flooded},
-        {"duplicated", counts->duplicated},
-        {"reordered", counts->reordered},
-        {"corrupted", counts->corrupted},
-        {"misdelivered", counts->misdelivered},
+    static const struct counter counters[] = {
+        COUNTER(model_counts, received),     COUNTER(model_counts, received_bytes),
+        COUNTER(model_counts, delivered),    COUNTER(model_counts, delivered_bytes),
+        COUNTER(model_counts, astray),       COUNTER(model_counts, copies),
+        COUNTER(model_counts, flooded),      COUNTER(model_counts, duplicated),
+        COUNTER(model_counts, reordered),    COUNTER(model_counts, corrupted),
+        COUNTER(model_counts, misdelivered), {NULL},
     };
 
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        json_object_set_new(object, values[i].name, count(values[i].value));
+    set_counters(object, counters, counts);
     json_object_set_new(object, "dropped", drops(counts->dropped));
 }
 
@@ -302,50 +315,57 @@ static json_t *pair_record(const struct switch_report *report, uint32_t index)
 
 static json_t *port_record(const struct switch_report *report, uint32_t index)
 {
+    static const struct counter counters[] = {
+        COUNTER(model_port_truth, received),
+        COUNTER(model_port_truth, received_bytes),
+        COUNTER(model_port_truth, sent),
+        COUNTER(model_port_truth, sent_bytes),
+        COUNTER(model_port_truth, pause_sent),
+        COUNTER(model_port_truth, pause_received),
+        COUNTER(model_port_truth, control_received),
+        COUNTER(model_port_truth, queue_high_bytes),
+        COUNTER(model_port_truth, input_high_bytes),
+        {NULL},
+    };
     const struct model_port_truth *port = &report->snapshot->ports[index];
     json_t *object = record(report, "port");
 
     json_object_set_new(object, "port", port_name(report, index));
-    json_object_set_new(object, "received", count(port->received));
-    json_object_set_new(object, "received_bytes", count(port->received_bytes));
-    json_object_set_new(object, "sent", count(port->sent));
-    json_object_set_new(object, "sent_bytes", count(port->sent_bytes));
+    set_counters(object, counters, port);
     json_object_set_new(object, "dropped", drops(port->dropped));
-    json_object_set_new(object, "pause_sent", count(port->pause_sent));
-    json_object_set_new(object, "pause_received", count(port->pause_received));
-    json_object_set_new(object, "control_received", count(port->control_received));
-    json_object_set_new(object, "queue_high_bytes", count(port->queue_high_bytes));
-    json_object_set_new(object, "input_high_bytes", count(port->input_high_bytes));
     json_object_set_new(object, "lost_before", count(report->snapshot->lost[index]));
     return object;
 }
 
 static json_t *fault_record(const struct switch_report *report, uint32_t index)
 {
-    const struct model_fault_truth *fault = &report->snapshot->faults[index];
+    static const struct counter counters[] = {
+        COUNTER(model_fault_truth, fitting), COUNTER(model_fault_truth, struck), {NULL}};
     json_t *object = record(report, "fault");
 
     json_object_set_new(object, "fault", count(index));
     json_object_set_new(
         object, "kind",
         json_string(model_fault_names[report->description->conf.faults[index].kind]));
-    json_object_set_new(object, "fitting", count(fault->fitting));
-    json_object_set_new(object, "struck", count(fault->struck));
+    set_counters(object, counters, &report->snapshot->faults[index]);
     return object;
 }
 
 static json_t *table_record(const struct switch_report *report, uint32_t index)
 {
-    const struct model_table_truth *table = &report->snapshot->table;
+    static const struct counter counters[] = {
+        COUNTER(model_table_truth, entries),
+        COUNTER(model_table_truth, learned),
+        COUNTER(model_table_truth, moved),
+        COUNTER(model_table_truth, aged),
+        COUNTER(model_table_truth, refused_full),
+        COUNTER(model_table_truth, refused_rate),
+        {NULL},
+    };
     json_t *object = record(report, "table");
 
     (void)index;
-    json_object_set_new(object, "entries", count(table->entries));
-    json_object_set_new(object, "learned", count(table->learned));
-    json_object_set_new(object, "moved", count(table->moved));
-    json_object_set_new(object, "aged", count(table->aged));
-    json_object_set_new(object, "refused_full", count(table->refused_full));
-    json_object_set_new(object, "refused_rate", count(table->refused_rate));
+    set_counters(object, counters, &report->snapshot->table);
     return object;
 }
 

@@ -205,8 +205,7 @@ struct model_fault_truth {
 };
 
 struct model_table_truth {
-    uint64_t learned, moved, aged, refused_full, refused_rate;
-    uint32_t entries;
+    uint64_t entries, learned, moved, aged, refused_full, refused_rate;
 };
 
 /* Six bytes as a number: the first is the most significant. */
