@@ -12,8 +12,8 @@ import pytest
 
 import reports
 from switchbench.report.data import Measured
-from switchbench.report.known import Known
 from switchbench.results.directory import RECORDS, SUMMARY
+from switchbench.results.known import Known
 from switchbench.results.summary import schema
 
 Json = dict[str, Any]

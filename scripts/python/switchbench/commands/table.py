@@ -11,9 +11,9 @@ from rich.console import Console
 
 from ..errors import ConfigurationError
 from ..remake import is_begun_only, remade, run_of
-from ..report.known import fitted
 from ..results import imported_table
 from ..results.directory import RECORDS, SUMMARY, load_summary, replace_json
+from ..results.known import fitted
 from ..results.table import Report, make_canvas, make_console
 from ..verdict.record import Record
 from .common import add_command

@@ -16,9 +16,9 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..model import Run, Trial
-from ..report.known import fitted
 from ..results import figures
 from ..results.directory import CONFIGURATION, SUMMARY, load_summary
+from ..results.known import fitted
 
 Number = tuple[int, int]  # of a trial, and of its repeat
 _PARTS = ("trials", "plans", "messages", "steps")

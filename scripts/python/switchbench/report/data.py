@@ -23,10 +23,10 @@ from ..model import Port
 from ..remake import remade, run_of
 from ..results.bottleneck import group_of_port
 from ..results.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary, read_json
+from ..results.known import fitted
 from ..results.measures import UNSETTLED
 from ..results.summary import NOT_ENDED
 from .columns import Columns, PlanKey
-from .known import fitted
 
 Entry = dict[str, Any]
 

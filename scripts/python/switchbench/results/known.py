@@ -16,7 +16,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from ..results.summary import schema
+from .summary import schema
 
 Form = Mapping[str, Any]
 
