@@ -16,13 +16,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from simulated import SPANS, Choice, simulate
+from switchbench import format
 from switchbench.errors import ConfigurationError
 from switchbench.report import figure as fig
 from switchbench.report.columns import PlanKey, Spans, Times
 from switchbench.report.data import Measured, plan_key
 from switchbench.report.figure import Figure, packed, unpacked
 from switchbench.report.figures import cpu, figures, heat, loss, messages, scatter, series, skew
-from switchbench.results import figures as words
 from switchbench.results.directory import CONFIGURATION, RECORDS, SUMMARY
 from switchbench.results.summary import schema
 
@@ -343,7 +343,7 @@ def test_cpu_says_values_and_what_is_whose(measured: Measured, drawn: dict[str, 
     said = [one for entry in measured.summary["comparisons"] for one in entry["transports"]]
     assert unpacked(whole["x"]) == pytest.approx([one["cpu_s_per_gb"] for one in said])
     assert unpacked(own["x"]) == pytest.approx([one["cpu_process_s_per_gb"] for one in said])
-    assert whole["text"] == [words.digits(one["cpu_s_per_gb"]) for one in said]
+    assert whole["text"] == [format.digits(one["cpu_s_per_gb"]) for one in said]
     rest = unpacked(whole["error_x"]["arrayminus"])
     assert unpacked(whole["x"]) - rest == pytest.approx(unpacked(own["x"]))
     matrices, names = whole["y"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from switchbench import format
 from switchbench.model import Part, Repeats, Run
-from switchbench.results import figures
 from switchbench.results.summary import Summary
 from switchbench.results.table import Report
 from synthetic import (
@@ -230,7 +230,7 @@ def test_markup_in_names_is_text() -> None:
      (941.56, "941.6"), (9876.5, "9,876"), (123456.0, "123,456"), (-12.345, "-12.35")],
 )  # fmt: skip
 def test_digits(value: float | None, text: str) -> None:
-    assert figures.digits(value) == text
+    assert format.digits(value) == text
 
 
 @pytest.mark.parametrize(
@@ -239,22 +239,22 @@ def test_digits(value: float | None, text: str) -> None:
      (0.99999, "1.000e+00"), (1.5, "1.500"), (-0.25, "-0.2500"), (2e6, "2.000e+06")],
 )  # fmt: skip
 def test_scientific_has_four_digits(value: float, text: str) -> None:
-    assert figures.scientific(value) == text
+    assert format.scientific(value) == text
 
 
 def test_units() -> None:
-    assert figures.unit_for([0.5]).name == "kbit/s"
-    assert figures.unit_for([9999.0, None]).show(9999.0) == "9,999"
-    assert figures.unit_for([94_000.0]).show(94_000.0) == "94.00"
-    assert figures.unit_for([94_000.0]).name == "Gbit/s"
-    assert figures.seconds(99.94) == "99.9 s"
-    assert figures.seconds(125) == "2:05"
-    assert figures.seconds(7260) == "2 h 01 min"
+    assert format.unit_for([0.5]).name == "kbit/s"
+    assert format.unit_for([9999.0, None]).show(9999.0) == "9,999"
+    assert format.unit_for([94_000.0]).show(94_000.0) == "94.00"
+    assert format.unit_for([94_000.0]).name == "Gbit/s"
+    assert format.seconds(99.94) == "99.9 s"
+    assert format.seconds(125) == "2:05"
+    assert format.seconds(7260) == "2 h 01 min"
 
 
 def test_spark() -> None:
-    assert figures.spark([0, 50, 100, 200, None], 100.0, ascii_only=False) == "▁▄██ "
-    assert figures.spark([0, 50, 100], 100.0, ascii_only=True) == "037"
+    assert format.spark([0, 50, 100, 200, None], 100.0, ascii_only=False) == "▁▄██ "
+    assert format.spark([0, 50, 100], 100.0, ascii_only=True) == "037"
 
 
 # --- how sure, where lost, how low ---------------------------------------------------------------

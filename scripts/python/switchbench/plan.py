@@ -15,13 +15,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from . import timing
+from . import format, timing
 from .config import quantities
 from .config.steps import COMPOSITE, KERNELS, SIZELESS
 from .engine import Phase, PlanRequest, plan_phases
 from .hops import Hops
 from .model import SCHEDULE, WAITING, Part, Port, Run, Trial
-from .results import figures
 from .verdict.clauses import clauses_sha256, selected
 
 PHASES_SHOWN = 12
@@ -134,7 +133,7 @@ def _tests_table(run: Run) -> Table:
             " + ".join(test["networks"]),
             _few(test["ranks"]),
             _few(_sizes(test)),
-            _few(test["loads"]) or figures.UNKNOWN,
+            _few(test["loads"]) or format.UNKNOWN,
             _repeats(test),
             str(test["trials"]),
             str(test["phases"]),
@@ -259,9 +258,9 @@ def _title(plan: Plan) -> str:
     suite = [f"{COMPOSITE} {first.parameters[COMPOSITE]}:"] if COMPOSITE in first.parameters else []
     words = " ".join([*suite, plan.pattern["name"], *_words(parameters)])
     pairs = len({trial.parameters.get("pair") for trial in plan.trials})
-    others = f" ({figures.of(pairs, 'pair')} in turn, of which this is the first)" * (pairs > 1)
+    others = f" ({format.of(pairs, 'pair')} in turn, of which this is the first)" * (pairs > 1)
     return (
-        f"plan {plan.number}: {words}, {ranks}{others}, {figures.of(plan.phases, 'phase')}"
+        f"plan {plan.number}: {words}, {ranks}{others}, {format.of(plan.phases, 'phase')}"
         f"{_steps_words(first)} "
         f"(test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))})"
     )
@@ -272,12 +271,12 @@ def _steps_words(trial: Trial) -> str:
     steps = trial.steps
     if steps is None:
         return ""
-    told = [figures.of(steps[f"{what}s"] or 0, what) for what in ("step", "message")]
+    told = [format.of(steps[f"{what}s"] or 0, what) for what in ("step", "message")]
     together = ""
     if trial.pattern["name"] in _OF_CLASS:
         together = f", {_rounded(steps['payload_bytes'] or 0)} together"
     iterations = steps["iterations"]
-    in_all = f"; {figures.of(iterations, 'iteration')} in all" if iterations else ""
+    in_all = f"; {format.of(iterations, 'iteration')} in all" if iterations else ""
     where = " in all phases" if trial.phases > 1 else ""
     return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"
 
@@ -286,7 +285,7 @@ def _rounded(size_bytes: int) -> str:
     """Bytes in few digits."""
     for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size_bytes >= factor:
-            return f"{figures.digits(size_bytes / factor)} {unit}"
+            return f"{format.digits(size_bytes / factor)} {unit}"
     return f"{size_bytes} B"
 
 

@@ -23,6 +23,12 @@ from ..config.quantities import FLOPS, duration_ns
 from ..config.steps import COMPOSITE
 from ..errors import ConfigurationError
 from ..fabric.routes import Rates
+from ..format import (
+    binary,
+    digits,
+    of,
+)
+from ..format import pattern as pattern_of
 from ..model import SCHEDULE, Run, Trial
 from ..predict import parameters
 from ..predict.joined import Joined, Number, join
@@ -31,8 +37,6 @@ from ..predict.models import MODELS, USUAL
 from ..predict.outlook import Oracle, Outlook, fabric_of, points
 from ..predict.times import Foreteller, Time, between, measured_times
 from ..results.directory import CONFIGURATION, SUMMARY
-from ..results.figures import binary, digits, of
-from ..results.figures import pattern as pattern_of
 from ..results.hpcc import about_suite, suite_of
 from .common import add_command, add_configuration, load_run, make_console
 

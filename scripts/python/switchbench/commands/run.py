@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import __version__, cores, timing
+from .. import __version__, cores, format, timing
 from ..compile import refuse_too_long, refuse_unbuilt
 from ..controller import Controller, Interrupt, Outcome
 from ..documents import job_document
@@ -27,7 +27,6 @@ from ..launch.survey import Unreached
 from ..live import Watch, Wish, offer_metrics, watch
 from ..model import Run
 from ..report import build
-from ..results import figures
 from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
 from ..results.table import Report, make_console
@@ -232,13 +231,13 @@ def _write_report(directory: RunDirectory, quiet: bool) -> None:
 
 
 def _announce(run: Run) -> None:
-    trials, ports = figures.of(len(run.trials), "trial"), figures.of(len(run.site.ports), "port")
+    trials, ports = format.of(len(run.trials), "trial"), format.of(len(run.site.ports), "port")
     tests = f"{trials} on {ports}"
     print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
     for note in run.notes:
         print(note, file=sys.stderr)
     if run.expectations:
-        clauses = figures.of(len(run.expectations), "clause")
+        clauses = format.of(len(run.expectations), "clause")
         print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)
 
 

@@ -15,10 +15,9 @@ from typing import Any
 
 import yaml
 
-from .. import bounded
+from .. import bounded, format
 from ..config.quantities import FLOPS, STREAMING
 from ..errors import ConfigurationError
-from ..results import figures
 from ..results import measures as m
 from .differences import phases_of
 from .match import Match
@@ -48,7 +47,7 @@ class Basis:
     def words(self) -> str:
         """For a person."""
         some = " and ".join(f"{count:,}" for count in dict.fromkeys(self.times))
-        return f"{self.phases} of {figures.of(self.of, 'phase')}, {some} times"
+        return f"{self.phases} of {format.of(self.of, 'phase')}, {some} times"
 
     @property
     def enough(self) -> bool:

@@ -9,8 +9,8 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
+from .. import format
 from ..report.figure import LEGEND, Figure, line_style, marker
-from ..results import figures as words
 from . import balance_charts, shared_charts, step_charts
 from .balance import Axis
 from .comparison import Compared, Comparison
@@ -119,7 +119,7 @@ def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> 
 
 
 def _worth(axis: Axis, number: int) -> str:
-    worth = f"{words.scientific(axis.values[number])} {axis.unit}".replace("1/us", "1/µs")
+    worth = f"{format.scientific(axis.values[number])} {axis.unit}".replace("1/us", "1/µs")
     return worth if axis.basis is None else f"{worth}<br>of {axis.basis.words}"
 
 
@@ -250,7 +250,7 @@ def _half(row: Row) -> float | None:
 
 def _said(row: Row) -> list[str]:
     unit = row.measure.unit.replace("us", "µs")
-    return [f"{words.scientific(value)} {unit}" for value in (row.base, row.other)]
+    return [f"{format.scientific(value)} {unit}" for value in (row.base, row.other)]
 
 
 def _lines(text: str, letters: int) -> str:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from .. import format
 from ..errors import ConfigurationError
-from ..results import figures
 from ..results.directory import RECORDS
 from . import settings, steps
 from .balance import Balance, balance
@@ -138,7 +138,7 @@ def _host_notes(found: Match) -> Iterator[str]:
         limited = sum(1 for phase in phases if phase["host_limited"])
         if limited:
             yield (
-                f"{subject.name}: in {limited} of {figures.of(len(phases), 'phase')} a host may "
+                f"{subject.name}: in {limited} of {format.of(len(phases), 'phase')} a host may "
                 f"have been the limit, not the network (`switchbench table {subject.directory}` "
                 "names it)"
             )
@@ -154,7 +154,7 @@ def _phase_notes(found: Match, number: int) -> Iterator[str]:
 def _common_notes(noun: str, pair: Pair, common: int, sides: tuple[int, int]) -> Iterator[str]:
     """Where one result has some that the other has not."""
     if common < max(sides):
-        what = f"{figures.of(common, noun)} {'is' if common == 1 else 'are'} in both"
+        what = f"{format.of(common, noun)} {'is' if common == 1 else 'are'} in both"
         yield f"{pair.base.title}: {what}, of {sides[0]:,} and {sides[1]:,}"
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import format
 from ..report.columns import Flows
 from ..report.data import plan_key
-from ..results import figures
 from . import welch
 from .differences import Family, Row, phases_of
 from .match import Match, Pair
@@ -38,7 +38,7 @@ class FlowTable:
         """`distance 3, node1:e0 -> node4:e0`."""
         phase, rest = divmod(code, len(self.names) ** 2)
         src, dst = divmod(rest, len(self.names))
-        flow = figures.flow({"src": self.names[src], "dst": self.names[dst]})
+        flow = format.flow({"src": self.names[src], "dst": self.names[dst]})
         return f"{self.phases[phase]}, {flow}" if len(self.phases) > 1 else flow
 
     def rows(self, number: int, confidence: float, most: int | None) -> Iterator[Row]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..results import figures
+from .. import format
 
 Settings = dict[str, str]
 
@@ -55,7 +55,7 @@ def of_plan(plan: Mapping[str, Any], tests: list[Any]) -> Settings:
         "ranks": str(plan["ranks"]),
         "traffic": str(plan["traffic"]),
         NETWORK: str(plan["network"]),
-        SIZE: figures.size(plan),
+        SIZE: format.size(plan),
         LOAD: ABSENT if load is None else f"{load:g}%",
         TRANSPORT: str(plan["transport"]),
     }

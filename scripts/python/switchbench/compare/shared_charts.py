@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 
+from .. import format
 from ..report.figure import LEGEND, Figure, line_style, marker, named_rows
-from ..results import figures as words
 from .shared import Row, Shared
 
 _LEAST_SIZES = 3  # of a line
@@ -41,8 +41,8 @@ def size_of(row: Row) -> str:
     """For a person."""
     size = row.key.size
     if size is None:
-        return words.UNKNOWN
-    return words.binary(size) if size else "0 B"
+        return format.UNKNOWN
+    return format.binary(size) if size else "0 B"
 
 
 def _by_size(name: str, shared: Shared, rows: Sequence[Row], section: str) -> Figure:
@@ -65,7 +65,7 @@ def _by_size(name: str, shared: Shared, rows: Sequence[Row], section: str) -> Fi
         )
     return Figure(
         name=name,
-        title=f"{common.title}, {words.of(rows[0].key.ranks, 'rank')}",
+        title=f"{common.title}, {format.of(rows[0].key.ranks, 'rank')}",
         definition=_SIZES,
         data=[trace for trace in traces if trace["x"]],
         layout={
@@ -113,4 +113,4 @@ def _name(row: Row) -> str:
 
 def _said(row: Row, number: int) -> str:
     unit = row.key.common.unit.replace("us", "µs")
-    return f"{words.scientific(row.values[number])} {unit}"
+    return f"{format.scientific(row.values[number])} {unit}"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
+from .. import format
 from ..report.figure import LEGEND, Figure, line_style
-from ..results import figures as words
 from .comparison import Compared
 from .differences import Row
 from .match import Pair
@@ -61,7 +61,7 @@ def _figure(name: str, title: str, curves: dict[str, _Curve], section: str) -> F
             "name": escape(result, quote=False),
             "x": sorted(curve),
             "y": [curve[size] for size in sorted(curve)],
-            "customdata": [[words.binary(size)] for size in sorted(curve)],
+            "customdata": [[format.binary(size)] for size in sorted(curve)],
             "hovertemplate": "%{customdata[0]}<br>%{y:.4g} µs",
         }
         for number, (result, curve) in enumerate(curves.items())

@@ -14,10 +14,9 @@ from typing import Any
 
 import yaml
 
-from .. import bounded
+from .. import bounded, format
 from ..errors import ConfigurationError
 from ..report.data import Measured
-from ..results import figures
 from ..results.directory import CONFIGURATION
 from ..results.transports import BASELINES
 from . import settings, steps
@@ -60,17 +59,17 @@ class Case:
     @property
     def size(self) -> str:
         """Of its frames or messages."""
-        return figures.size(self.plans[0])
+        return format.size(self.plans[0])
 
     @property
     def ranks(self) -> str:
         """How many there were."""
-        return figures.of(self.plans[0]["ranks"], "rank")
+        return format.of(self.plans[0]["ranks"], "rank")
 
     @property
     def matrix(self) -> str:
         """Who sends to whom."""
-        return figures.pattern(self.plans[0])
+        return format.pattern(self.plans[0])
 
 
 @dataclass(frozen=True)

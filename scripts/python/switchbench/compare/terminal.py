@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from ..results import figures
+from .. import format
 from .comparison import Compared, Comparison
 from .differences import (
     BETTER,
@@ -151,14 +151,14 @@ class _Page:
         table = _table("", "ranks", "size", *shared.voices, "")
         for row in shared.rows:
             values = zip(row.values, row.ratios, strict=True)
-            cells = [figures.UNKNOWN if v is None else _beside(v, r) for v, r in values]
+            cells = [format.UNKNOWN if v is None else _beside(v, r) for v, r in values]
             unit = row.key.common.unit.replace("us", "µs")
             words = (row.key.common.title, str(row.key.ranks), size_of(row), *cells, unit)
             table.add_row(*map(escape, words))
         self._print(table)
         self._say("  in brackets: how many times the first program's (doc/compare.md)", "dim")
         if shared.alone:
-            self._say(f"  {figures.of(shared.alone, 'figure')} of one program alone", "dim")
+            self._say(f"  {format.of(shared.alone, 'figure')} of one program alone", "dim")
 
     # --- balance and what is in the way ----------------------------------------------------------
 
@@ -179,8 +179,8 @@ class _Page:
         for name, one in rows:
             ring, stream = one.ratio("ring"), one.ratio("stream")
             cells = (
-                _giga(one.hpl), _giga(one.ring), figures.digits(ring and 1e3 * ring),
-                _giga(one.stream), figures.digits(stream),
+                _giga(one.hpl), _giga(one.ring), format.digits(ring and 1e3 * ring),
+                _giga(one.stream), format.digits(stream),
             )  # fmt: skip
             table.add_row(escape(name), str(one.ranks), *cells)
         self._console.print(table)
@@ -196,7 +196,7 @@ class _Page:
         table.add_column("")
         for axis in balance.axes:
             shares = [f"{share:.3f}" for share in axis.shares]
-            most = figures.scientific(axis.most)
+            most = format.scientific(axis.most)
             basis = "" if axis.basis is None else f"of {axis.basis.words}"
             table.add_row(escape(axis.title), *shares, most, axis.unit.replace("us", "µs"), basis)
         self._console.print(table)
@@ -241,12 +241,12 @@ class _Page:
 
 def _beside(value: float, ratio: float | None) -> str:
     """A value, and its ratio to the first program's where it is not that itself."""
-    shown = figures.scientific(value)
+    shown = format.scientific(value)
     return shown if ratio is None or ratio == 1.0 else f"{shown} ({ratio:.3g})"
 
 
 def _giga(value: float | None) -> str:
-    return figures.digits(value and value / 1e9)
+    return format.digits(value and value / 1e9)
 
 
 def _title(match: Match, row: Row) -> str:
@@ -255,7 +255,7 @@ def _title(match: Match, row: Row) -> str:
     if pair.base.suite is not None:
         return title  # what is repeated in it is HPCC's
     *first, last = pair.repeats
-    counts = " and ".join([*map(str, first), figures.of(last, "repeat")])
+    counts = " and ".join([*map(str, first), format.of(last, "repeat")])
     return f"{title}; {counts}"
 
 
@@ -265,16 +265,16 @@ def _weight(row: Row) -> tuple[float, float]:
 
 
 def _share(shown: int, of: int, noun: str) -> str:
-    return "" if shown == of else f", the foremost {shown} of {figures.of(of, noun)} (--all)"
+    return "" if shown == of else f", the foremost {shown} of {format.of(of, noun)} (--all)"
 
 
-def _plus(value: float | None, words: Callable[[float], str] = figures.digits) -> str:
+def _plus(value: float | None, words: Callable[[float], str] = format.digits) -> str:
     """With its sign; what three decimals would make -0.000 has four digits all the same."""
     if value is None:
-        return figures.UNKNOWN
+        return format.UNKNOWN
     if abs(value) < LEAST:
         return "+0"
-    shown = words(value) if abs(value) >= 1e-3 else figures.scientific(value)
+    shown = words(value) if abs(value) >= 1e-3 else format.scientific(value)
     return shown if value < 0 else f"+{shown}"
 
 
@@ -317,8 +317,8 @@ def _table(*titles: str, widths: Sequence[int] = (), header: bool = True) -> Tab
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    sure = figures.UNKNOWN if row.low is None else f"{_plus(row.low)} to {_plus(row.high)}"
-    shown = figures.scientific if row.measure.unit == GIGABYTES else figures.digits
+    sure = format.UNKNOWN if row.low is None else f"{_plus(row.low)} to {_plus(row.high)}"
+    shown = format.scientific if row.measure.unit == GIGABYTES else format.digits
     return (
         f"  {row.measure.title}, {row.measure.unit.replace('us', 'µs')}",
         shown(row.base),
@@ -336,7 +336,7 @@ def _relative(row: Row) -> str:
         return ""
     times = 1.0 + row.percent / 100.0
     if times >= TIMES:
-        return f"x {figures.digits(times)}"
+        return f"x {format.digits(times)}"
     return f"{round(row.percent, 1) + 0.0:+.1f} %"
 
 

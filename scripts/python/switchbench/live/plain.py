@@ -8,7 +8,7 @@ from collections import Counter
 
 from rich.console import Console
 
-from ..results import figures
+from .. import format
 from .loss import PhaseLoss
 from .state import State, rate
 
@@ -38,8 +38,8 @@ class Plain:
             return
         self._last_s = time.monotonic()
         state = self._state
-        left = figures.seconds(state.left_s)
-        lost = f", {figures.of(phase.lost.total(), 'frame')} lost" if phase.lost.total() else ""
+        left = format.seconds(state.left_s)
+        lost = f", {format.of(phase.lost.total(), 'frame')} lost" if phase.lost.total() else ""
         self._say(f"{state.words} done, {rate(state.delivered_bps)}{lost}, about {left} left")
 
     def turn(self) -> None:

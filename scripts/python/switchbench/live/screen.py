@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.style import Style
 
-from ..results import figures
+from .. import format
 from .state import PortState, State, rate
 from .worst import worst_first
 
@@ -41,7 +41,7 @@ class _Column:
 
     title: str
     width: int
-    text: Callable[[PortState, figures.Unit], str]
+    text: Callable[[PortState, format.Unit], str]
     left: bool = False
 
     def cell(self, text: str) -> str:
@@ -53,11 +53,11 @@ class _Column:
         )
 
 
-def _rate(bps: float | None, unit: figures.Unit) -> str:
+def _rate(bps: float | None, unit: format.Unit) -> str:
     return unit.show(None if bps is None else bps / 1e6)
 
 
-def _bar(port: PortState, _unit: figures.Unit) -> str:
+def _bar(port: PortState, _unit: format.Unit) -> str:
     """What is delivered to the port, of its line rate."""
     if port.delivered_bps is None or not port.line_bps:
         return ""
@@ -65,11 +65,11 @@ def _bar(port: PortState, _unit: figures.Unit) -> str:
     return "■" * full + "·" * (_BAR_CELLS - full)
 
 
-def _bar_ascii(port: PortState, unit: figures.Unit) -> str:
+def _bar_ascii(port: PortState, unit: format.Unit) -> str:
     return _bar(port, unit).replace("■", "#").replace("·", ".")
 
 
-def _phase(port: PortState, _unit: figures.Unit) -> str:
+def _phase(port: PortState, _unit: format.Unit) -> str:
     if port.phase == _SEVERAL:
         return ""
     return f"{port.phase} {port.step}" if port.step else "idle"
@@ -79,8 +79,8 @@ def _phase(port: PortState, _unit: figures.Unit) -> str:
 _COLUMNS = (
     _Column("offered", 9, lambda port, unit: _rate(port.offered_bps, unit)),
     _Column("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit)),
-    _Column("loss %", 8, lambda port, _: figures.percent(port.phase_lost_percent)),
-    _Column("lost so far", 11, lambda port, _: figures.count(port.lost if port.sent else None)),
+    _Column("loss %", 8, lambda port, _: format.percent(port.phase_lost_percent)),
+    _Column("lost so far", 11, lambda port, _: format.count(port.lost if port.sent else None)),
     _Column("phase", 13, _phase, left=True),
     _Column("of line", _BAR_CELLS, _bar, left=True),
 )
@@ -131,7 +131,7 @@ class Screen:
         loss = f"; lost {lost:,} of {sent:,} frames{share}" if sent else ""
         step = f", {state.step}" if state.step else ""
         done = f" {state.phases_done}/{state.total_phases} phases, "
-        done += f"{figures.seconds(state.elapsed_s)} gone, {figures.seconds(state.left_s)} left"
+        done += f"{format.seconds(state.elapsed_s)} gone, {format.seconds(state.left_s)} left"
         bar = self._bar_of_run(max(10, min(40, width - len(done))), ascii_only)
         rates = f"offered {rate(state.offered_bps)}, delivered {rate(state.delivered_bps)}"
         return [
@@ -161,7 +161,7 @@ class Screen:
         self.page = min(self.page, self._pages - 1)
         first = self.page * rows
         shown = ports[first : first + rows]
-        unit = figures.unit_for(
+        unit = format.unit_for(
             bps / 1e6
             for port in ports
             for bps in (port.offered_bps, port.delivered_bps)
@@ -184,7 +184,7 @@ class Screen:
         ports = list(self._state.ports.values())
         each = -(-len(ports) // (across * most))
         shares = [_least_share(ports[at : at + each]) for at in range(0, len(ports), each)]
-        text = figures.spark(shares, 1.0, ascii_only)
+        text = format.spark(shares, 1.0, ascii_only)
         titles = [_STRIP_TITLE, *[" " * len(_STRIP_TITLE)] * most]
         return [
             [(title + text[at : at + across], _DIM)]
@@ -198,7 +198,7 @@ class Screen:
         if most < 3 or not (sentences or events):
             return []
         told = sentences[: most - 2] + events[::-1]
-        title = f"{figures.of(len(sentences), 'finding')}, {figures.of(len(events), 'event')}"
+        title = f"{format.of(len(sentences), 'finding')}, {format.of(len(events), 'event')}"
         shown: list[Spans] = [[(text, _PLAIN)] for text in told[: most - 2]]
         return [[], [(title, _BOLD)], *shown]
 
@@ -222,12 +222,12 @@ def _columns_for(width: int, ascii_only: bool) -> list[_Column]:
     return chosen
 
 
-def _heading(columns: Iterable[_Column], name_cells: int, unit: figures.Unit) -> Spans:
+def _heading(columns: Iterable[_Column], name_cells: int, unit: format.Unit) -> Spans:
     text = set_cell_size(unit.name, name_cells)
     return [(text + "".join("  " + column.cell(column.title) for column in columns), _BOLD)]
 
 
-def _row(port: PortState, columns: Iterable[_Column], name_cells: int, unit: figures.Unit) -> Spans:
+def _row(port: PortState, columns: Iterable[_Column], name_cells: int, unit: format.Unit) -> Spans:
     text = set_cell_size(port.name, name_cells)
     text += "".join("  " + column.cell(column.text(port, unit)) for column in columns)
     return [(text, _style(port))]
@@ -240,7 +240,7 @@ def _style(port: PortState) -> Style:
 
 
 def _sums(
-    ports: Sequence[PortState], columns: Iterable[_Column], name_cells: int, unit: figures.Unit
+    ports: Sequence[PortState], columns: Iterable[_Column], name_cells: int, unit: format.Unit
 ) -> Spans:
     """All ports that are not shown, as if they were one."""
     total = PortState(f"{len(ports):,} others", "", "", 0, phase=_SEVERAL)

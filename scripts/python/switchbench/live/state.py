@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .. import format
 from ..model import Run, Trial
-from ..results import figures
 from ..results.records import Record
 from .found import Found
 from .loss import LossTable, PhaseLoss
@@ -256,10 +256,10 @@ def pattern_words(trial: Trial) -> str:
         "pattern": trial.pattern["name"],
         "parameters": trial.parameters,
     }
-    return figures.pattern(entry)
+    return format.pattern(entry)
 
 
 def rate(bps: float) -> str:
     """A rate in the unit that fits it."""
-    unit = figures.unit_for([bps / 1e6])
+    unit = format.unit_for([bps / 1e6])
     return f"{unit.show(bps / 1e6)} {unit.name}"

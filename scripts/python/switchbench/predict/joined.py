@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .. import format
 from ..errors import ConfigurationError
 from ..model import Run, Trial
-from ..results import figures
 from ..results.directory import CONFIGURATION, SUMMARY, load_summary
 from ..results.known import fitted
 
@@ -99,5 +99,5 @@ def _identity(*what: Any) -> str:
 
 
 def _words(plan: Mapping[str, Any]) -> str:
-    ranks = figures.of(plan["ranks"], "rank")
-    return f"{figures.pattern(plan)}, {ranks}, {plan['transport']}, {figures.size(plan)}"
+    ranks = format.of(plan["ranks"], "rank")
+    return f"{format.pattern(plan)}, {ranks}, {plan['transport']}, {format.size(plan)}"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..results import figures
+from .. import format
 from .definitions import definition
 from .markup import Html, join, listed, paragraph, tag
 from .table import at
@@ -73,8 +73,8 @@ def _tiles(summary: Summary, plans: Sequence[Mapping[str, Any]]) -> Iterator[Htm
     share = _share_of_mean(slowest) if slowest is not None else None
     if slowest is not None and share is not None:
         rate = at(slowest, "throughput.min")
-        unit = figures.unit_for([rate])
-        flow = figures.flow(slowest["slowest"]) if slowest["slowest"] else "a flow"
+        unit = format.unit_for([rate])
+        flow = format.flow(slowest["slowest"]) if slowest["slowest"] else "a flow"
         words = f"{flow}: {unit.show(rate)} {unit.name}, {_what(slowest)}"
         yield _tile(
             "Slowest flow", f"{100 * share:.1f} % of mean", words, "throughput.min", _SLOWEST_IS
@@ -102,8 +102,8 @@ def _least(plans: Iterable[Mapping[str, Any]], key: str) -> Mapping[str, Any] | 
 
 
 def _what(plan: Mapping[str, Any]) -> str:
-    ranks = figures.of(plan["ranks"], "rank")
-    return f"{figures.pattern(plan)}, {plan['transport']}, {ranks}, {figures.size(plan)}"
+    ranks = format.of(plan["ranks"], "rank")
+    return f"{format.pattern(plan)}, {plan['transport']}, {ranks}, {format.size(plan)}"
 
 
 def _tile(title: str, value: str, words: str, key: str, about: str = "") -> Html:
@@ -147,12 +147,12 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     networks = sorted({port["network"] for port in ports})
     yield (
         "network",
-        f"{figures.of(nodes, 'node')}, {figures.of(len(names), 'port')}, "
+        f"{format.of(nodes, 'node')}, {format.of(len(names), 'port')}, "
         f"{'network' if len(networks) == 1 else 'networks'} {', '.join(networks)}",
     )
     yield "launched by", str(run.get("launch"))
     yield "began", _words(run.get("started"))
-    yield "took", figures.seconds(run.get("elapsed_s"))
+    yield "took", format.seconds(run.get("elapsed_s"))
     versions = run.get("versions") or {}
     yield "versions", ", ".join(f"{name} {value}" for name, value in versions.items() if value)
     yield "controller", _machine(run.get("machine") or {})
@@ -167,7 +167,7 @@ def _machine(machine: Mapping[str, Any]) -> str:
         machine.get("host"),
         machine.get("system"),
         machine.get("cpu"),
-        figures.of(machine["cpus"], "CPU") if machine.get("cpus") else None,
+        format.of(machine["cpus"], "CPU") if machine.get("cpus") else None,
         f"{memory / 2**30:.1f} GiB" if memory else None,
     ]
     return ", ".join(str(word) for word in words if word)
@@ -178,7 +178,7 @@ def _words(value: Any) -> str:
         return ", ".join(f"{key} {_words(one)}" for key, one in value.items() if one)
     if isinstance(value, list):
         return ", ".join(map(_words, value))
-    return figures.UNKNOWN if value is None else str(value)
+    return format.UNKNOWN if value is None else str(value)
 
 
 # --- what was found, and what was not measured ----------------------------------------------------
@@ -250,4 +250,4 @@ def _limits(summary: Summary) -> Iterator[str]:
         for limit in entry["host_limited"]:
             reasons.setdefault(limit["port"], []).append(limit["reason"])
     for port, said in sorted(reasons.items()):
-        yield f"{port}: in {figures.of(len(said), 'phase')}, first: {said[0]}"
+        yield f"{port}: in {format.of(len(said), 'phase')}, first: {said[0]}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..results import figures
+from .. import format
 from .table import RATE, Column, Entry, Table, make
 
 Summary = Mapping[str, Any]
@@ -15,7 +15,7 @@ _POINT = "steps.functions.points"
 
 
 def _pattern(entry: Entry) -> str:
-    return figures.pattern(entry)
+    return format.pattern(entry)
 
 
 _PATH = (

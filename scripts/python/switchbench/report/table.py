@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..results.figures import Unit, flow, unit_for
+from ..format import (
+    Unit,
+    flow,
+    unit_for,
+)
 from .definitions import definition
 
 Entry = Mapping[str, Any]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..results import figures
+from .. import format
 from ..results.whereabouts import NO_LOSS, in_network
 from . import figure, step_tables
 from .definitions import definition
@@ -16,7 +16,7 @@ Summary = Mapping[str, Any]
 
 
 def _pattern(entry: Entry) -> str:
-    return figures.pattern(entry)
+    return format.pattern(entry)
 
 
 def _phase(entry: Entry) -> str:
@@ -36,7 +36,7 @@ _SETTING = (
     Column("transport", "transport", "text", fold=True),
     Column("network", "network", "text", fold=True),
     Column("ranks", "ranks", "count", fold=True),
-    Column("size", "size", "text", fold=True, value=figures.size, about=_SIZE),
+    Column("size", "size", "text", fold=True, value=format.size, about=_SIZE),
     Column("load asked", "asked_load", "percent", "% of line", fold=True, value=_load),
     Column("repeat", "repeat", "count", fold=True),
 )
@@ -289,7 +289,7 @@ def transports(summary: Summary) -> Table | None:
         Column("network", "network", "text", fold=True),
         Column("ranks", "ranks", "count", fold=True),
         Column("transport", "transport", "text"),
-        Column("size", "size", "text", value=figures.size, about=_SIZE),
+        Column("size", "size", "text", value=format.size, about=_SIZE),
         Column("load asked", "asked_load", "percent", "% of line", fold=True),
         compared("mean rate", "throughput.mean", RATE),
         compared("slowest repetition", "throughput.least", RATE),
@@ -461,7 +461,7 @@ def outliers(summary: Summary) -> Table | None:
         Column("pattern", "pattern", "text", fold=True, value=_pattern),
         Column("transport", "transport", "text", fold=True),
         Column("size", "size", "count", "B", about="Bytes of the message"),
-        Column("flow", "src", "text", value=lambda entry: figures.flow(entry),
+        Column("flow", "src", "text", value=lambda entry: format.flow(entry),
                about="Source and destination"),
         Column("time", "time_us", unit="µs", about="Half the round trip of this message"),
         Column("by the fit's", "times_the_fit", about="The time by what the fit says of its size"),

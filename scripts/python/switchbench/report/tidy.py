@@ -21,8 +21,9 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
+from .. import format
 from ..errors import ConfigurationError, RunError
-from ..results import figures, measures
+from ..results import measures
 from ..results.directory import RECORDS, SUMMARY
 from ..results.latency import NS_PER_US, PINGPONG, ROUND_TRIP
 from ..text import printable
@@ -227,7 +228,7 @@ def _phases(summary: Mapping[str, Any]) -> pa.Table:
     """What the summary says of each phase."""
     entries = summary.get("trials", [])
     made: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-        "parameters": lambda entry: figures.pattern(entry).partition(" ")[2],
+        "parameters": lambda entry: format.pattern(entry).partition(" ")[2],
         "size": lambda entry: "/".join(map(str, _listed(entry["size"]))),
     }
     columns = {}

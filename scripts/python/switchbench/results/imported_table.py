@@ -12,7 +12,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from . import figures
+from .. import format
 
 _MOST = 3  # sizes of one benchmark that are all shown
 _TITLES = ("program", "benchmark", "ranks", "size", "figure", "value", "unit", "as ours")
@@ -39,7 +39,7 @@ def show(summary: Mapping[str, Any], console: Console, everything: bool = False)
     joined = sum(1 for entry in entries if entry["ours"])
     rest = "" if everything else "; --all shows all"
     console.print(
-        f"{figures.of(len(entries), 'figure')}, {joined} by a definition that others share{rest}",
+        f"{format.of(len(entries), 'figure')}, {joined} by a definition that others share{rest}",
         highlight=False,
     )
 
@@ -65,16 +65,16 @@ def _cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
     ours, size = entry["ours"], entry["size"]
     converted = ""
     if ours:
-        value = figures.scientific(ours["value"])
+        value = format.scientific(ours["value"])
         converted = f"{value} {ours['unit']} ({ours['measure']})".replace(" us ", " µs ")
     version = f" {entry['version']}" if entry["version"] else ""
     return (
         f"{entry['tool']}{version}",
         entry["benchmark"],
-        figures.UNKNOWN if entry["ranks"] is None else str(entry["ranks"]),
-        figures.UNKNOWN if size is None else figures.binary(size) if size else "0 B",
+        format.UNKNOWN if entry["ranks"] is None else str(entry["ranks"]),
+        format.UNKNOWN if size is None else format.binary(size) if size else "0 B",
         entry["name"],
-        figures.scientific(entry["value"]),
+        format.scientific(entry["value"]),
         entry["unit"].replace("us", "µs"),
         converted,
     )

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from . import figures
+from .. import format
 from .latency import FIGURES, KINDS, PERCENTILES, needed
 
 Entry = Mapping[str, Any]
@@ -39,7 +39,7 @@ def floor_words(summary: Entry) -> str | None:
     """What a loopback in the same software takes, in a sentence; None: not measured."""
     floors: list[Entry] = summary.get("floors", [])
     words = [
-        f"{_WORDS[floor['kind']]} {figures.digits(floor['p50'])}"
+        f"{_WORDS[floor['kind']]} {format.digits(floor['p50'])}"
         for floor in floors
         if floor["node"] == floors[0]["node"] and floor["kind"] in ("one_way", "round_trip")
     ]
@@ -78,10 +78,10 @@ def show(blocks: Sequence[Block], console: Console) -> Iterator[str]:
 def _cells(kind: str, times: Entry) -> dict[str, str]:
     return {
         "": f"  {_WORDS[kind]}",
-        "times": figures.count(times["count"]),
-        "lost": figures.count(times["lost"]),
-        **{_TITLES.get(name, name): figures.digits(times[name]) for name in FIGURES},
-        "worst flow": figures.flow(times["worst"]) if times.get("worst") else "",
+        "times": format.count(times["count"]),
+        "lost": format.count(times["lost"]),
+        **{_TITLES.get(name, name): format.digits(times[name]) for name in FIGURES},
+        "worst flow": format.flow(times["worst"]) if times.get("worst") else "",
     }
 
 
@@ -109,7 +109,7 @@ def _notes(kinds: Iterable[tuple[str, Entry]]) -> Iterator[str]:
     few = set()
     for kind, times in kinds:
         if times["bound"]:
-            bound = figures.digits(times["bound"])
+            bound = format.digits(times["bound"])
             notes[f"{_WORDS[kind]}: ± {bound} µs, which the clocks may differ by"] = None
         for name, reason in times["reasons"].items():
             if name in PERCENTILES and 0 < times["count"] < needed(PERCENTILES[name]):

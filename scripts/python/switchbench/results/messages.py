@@ -12,8 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from . import figures
-from .figures import Unit, unit_for
+from .. import format
+from ..format import (
+    Unit,
+    unit_for,
+)
 
 Entry = dict[str, Any]
 
@@ -34,7 +37,7 @@ def show(messages: Entry, console: Console) -> None:
 def size_words(size: float | None) -> str:
     """Bytes for people, in the powers of two that sweeps go by."""
     if size is None:
-        return figures.UNKNOWN
+        return format.UNKNOWN
     for unit, bytes_of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= bytes_of:
             return f"{size / bytes_of:.4g} {unit}"
@@ -42,7 +45,7 @@ def size_words(size: float | None) -> str:
 
 
 def _path(entry: Entry) -> str:
-    return f"{entry['transport']} in {entry['network']}, {figures.pattern(entry)}"
+    return f"{entry['transport']} in {entry['network']}, {format.pattern(entry)}"
 
 
 def _curves(curves: list[Entry], console: Console) -> None:
@@ -70,7 +73,7 @@ def _lost(curve: Entry, console: Console) -> None:
         )
         sizes = ", ".join(f"{count} of {size_words(size)}" for size, count in lost.items())
         _say(
-            f"  {curve['ranks']} ranks: {sum(lost.values())} of {figures.of(total, 'message')} of "
+            f"  {curve['ranks']} ranks: {sum(lost.values())} of {format.of(total, 'message')} of "
             f"these sizes did not come back: {sizes}",
             console,
         )
@@ -91,10 +94,10 @@ def _cells(curves: list[Entry], size: int, unit: Unit) -> Iterator[str]:
     for curve in curves:
         point = next((point for point in curve["points"] if point["size"] == size), None)
         if point is None:
-            yield from [figures.UNKNOWN] * 3
+            yield from [format.UNKNOWN] * 3
             continue
-        yield figures.digits(point["latency_us"]["mean"])
-        yield figures.digits(point["latency_us"]["p99"])
+        yield format.digits(point["latency_us"]["mean"])
+        yield format.digits(point["latency_us"]["p99"])
         yield unit.show(point["bandwidth_mbps"])
 
 
@@ -152,22 +155,22 @@ def _fits(fits: list[Entry], console: Console) -> None:
         table.add_row(
             escape(_path(entry)),
             str(entry["ranks"]),
-            figures.count(entry["messages"]),
-            figures.digits(entry["latency_us"]),
+            format.count(entry["messages"]),
+            format.digits(entry["latency_us"]),
             unit.show(entry["bandwidth_mbps"]),
-            figures.digits(entry["residual_percent"]),
+            format.digits(entry["residual_percent"]),
             f"{entry['residual_p1_percent']:+.0f} to {entry['residual_p99_percent']:+.0f} %",
-            figures.count(entry["outliers"]),
-            figures.UNKNOWN if entry["lost"] is None else figures.count(entry["lost"]),
+            format.count(entry["outliers"]),
+            format.UNKNOWN if entry["lost"] is None else format.count(entry["lost"]),
         )
     console.print(table)
     for entry in fits:
         for worst in entry["worst"][:_WORST]:
             _say(
-                f"  trial {entry['trial']}: {worst['src']} {figures.ARROW} {worst['dst']}, "
-                f"{size_words(worst['size'])}: {figures.digits(worst['time_us'])} µs, "
-                f"{figures.digits(worst['times_the_fit'])} times the fit, "
-                f"{figures.digits(worst['begun_s'])} s after the start",
+                f"  trial {entry['trial']}: {worst['src']} {format.ARROW} {worst['dst']}, "
+                f"{size_words(worst['size'])}: {format.digits(worst['time_us'])} µs, "
+                f"{format.digits(worst['times_the_fit'])} times the fit, "
+                f"{format.digits(worst['begun_s'])} s after the start",
                 console,
             )
 
@@ -184,12 +187,12 @@ def _computing(entries: list[Entry], console: Console) -> None:
         table.add_row(
             f"trial {entry['trial']}, {entry['transport']}",
             f"{100 * entry['share']:.0f} %",
-            figures.digits(entry["alone_mflops"]),
-            figures.digits(entry["beside_mflops"]),
+            format.digits(entry["alone_mflops"]),
+            format.digits(entry["beside_mflops"]),
             effect(entry["slower_percent"], entry["slower_half_width_percent"]),
             f"{entry['slowest_node']}: {changed(entry['slowest_percent'])}",
-            *(figures.digits(piece["p99"]) for piece in pieces),
-            *(figures.digits(piece["most"]) for piece in pieces),
+            *(format.digits(piece["p99"]) for piece in pieces),
+            *(format.digits(piece["most"]) for piece in pieces),
         )
     console.print(table)
 
@@ -197,7 +200,7 @@ def _computing(entries: list[Entry], console: Console) -> None:
 def changed(slower_percent: float | None) -> str:
     """Slower or faster, and by how much."""
     if slower_percent is None:
-        return figures.UNKNOWN
+        return format.UNKNOWN
     return f"{abs(slower_percent):.1f} % {'faster' if slower_percent < 0 else 'slower'}"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from . import figures
+from .. import format
 from .measures import PhaseResult
 from .records import PhaseRecords
 
@@ -26,15 +26,15 @@ class _Port:
     phases: int = 0
 
     def sentence(self, name: str) -> str:
-        more = f" and {figures.of(self.phases - 1, 'more phase')}" if self.phases > 1 else ""
+        more = f" and {format.of(self.phases - 1, 'more phase')}" if self.phases > 1 else ""
         cost = (
-            f"; {figures.of(self.displaced, 'frame')} for it may be lost because of that, and not "
+            f"; {format.of(self.displaced, 'frame')} for it may be lost because of that, and not "
             "count as the network's"
             if self.displaced
             else ""
         )
         came = "arrived that is" if self.frames == 1 else "arrived that are"
-        frames = figures.of(self.frames, "frame")
+        frames = format.of(self.frames, "frame")
         return f"{name}: {frames} {came} none of this run's, in {self.first}{more}{cost}"
 
 

@@ -13,8 +13,11 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from . import figures
-from .figures import Unit, unit_for
+from .. import format
+from ..format import (
+    Unit,
+    unit_for,
+)
 
 Entry = dict[str, Any]
 
@@ -69,9 +72,9 @@ def _columns(group: list[Entry], unit: Unit) -> list[_Column]:
     numbers = range(len(names))
     base = group[0]["baseline"]
     columns = [
-        _Column("pattern", [figures.pattern(entry) for entry in group], right=False),
+        _Column("pattern", [format.pattern(entry) for entry in group], right=False),
         _Column("ranks", [str(entry["ranks"]) for entry in group], drop=3),
-        _Column("message", [figures.binary(entry["message_bytes"]) for entry in group]),
+        _Column("message", [format.binary(entry["message_bytes"]) for entry in group]),
     ]
     columns += [_Column(names[i], [_rate(e, i, unit) for e in group]) for i in numbers]
     others = [i for i in numbers if not _is_base(group[0]["transports"][i], base, names)]
@@ -101,12 +104,12 @@ def _rate(entry: Entry, i: int, unit: Unit) -> str:
 
 def _ratio(entry: Entry, i: int, name: str) -> str:
     value = entry["transports"][i]["ratio"][name]
-    return figures.UNKNOWN if value is None else f"{value:.2f}"
+    return format.UNKNOWN if value is None else f"{value:.2f}"
 
 
 def _cpu(entry: Entry, i: int) -> str:
     one = entry["transports"][i]
-    return figures.digits(one["cpu_s_per_gb"]) + (POLLS if one["polling"] else "")
+    return format.digits(one["cpu_s_per_gb"]) + (POLLS if one["polling"] else "")
 
 
 def _fitting(columns: list[_Column], console: Console) -> Table:

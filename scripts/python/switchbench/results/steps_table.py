@@ -13,8 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from . import figures
-from .figures import Unit, unit_for
+from .. import format
+from ..format import (
+    Unit,
+    unit_for,
+)
 
 Entry = Mapping[str, Any]
 
@@ -43,7 +46,7 @@ def show(steps: Entry, console: Console) -> None:
 
 def _path(entry: Entry) -> str:
     return (
-        f"{figures.pattern(entry)}, {figures.of(entry['ranks'], 'rank')}, {entry['transport']} in "
+        f"{format.pattern(entry)}, {format.of(entry['ranks'], 'rank')}, {entry['transport']} in "
         f"{entry['network']}"
     )
 
@@ -65,7 +68,7 @@ class _Column:
 
     title: str
     value: Callable[[Entry], Any]
-    words: Callable[[Any], str] = figures.digits
+    words: Callable[[Any], str] = format.digits
     zero: bool = True  # whether 0 is worth a column
 
     def has(self, point: Entry) -> bool:
@@ -76,7 +79,7 @@ class _Column:
     def show(self, point: Entry) -> str:
         """The cell."""
         value = self.value(point)
-        return figures.UNKNOWN if value is None else self.words(value)
+        return format.UNKNOWN if value is None else self.words(value)
 
 
 def _columns(unit: Unit) -> tuple[_Column, ...]:
@@ -92,26 +95,26 @@ def _columns(unit: Unit) -> tuple[_Column, ...]:
         _Column("p50\nµs", lambda point: point["repetition_us"]["p50"]),
         _Column("p99\nµs", lambda point: point["repetition_us"]["p99"]),
         _Column("95 % interval\nµs", lambda point: point["interval_us"], _interval),
-        _Column("verified", lambda point: point["verified"], figures.count),
-        _Column("lost\nmsgs", lambda point: point["lost_messages"], figures.count, zero=False),
-        _Column("given\nup", lambda point: point["timeouts"], figures.count, zero=False),
+        _Column("verified", lambda point: point["verified"], format.count),
+        _Column("lost\nmsgs", lambda point: point["lost_messages"], format.count, zero=False),
+        _Column("given\nup", lambda point: point["timeouts"], format.count, zero=False),
     )
 
 
 def _interval(ends: Entry) -> str:
-    return f"{figures.digits(ends['low'])} to {figures.digits(ends['high'])}"
+    return f"{format.digits(ends['low'])} to {format.digits(ends['high'])}"
 
 
 def _suites(suites: Sequence[Entry], console: Console) -> None:
     """A row for each of HPCC's names, a column for each run of the suite."""
     _heading("HPCC's network measures", console)
     titles = [
-        f"{suite['transport']} in {suite['network']}\n{figures.of(suite['ranks'], 'rank')}"
+        f"{suite['transport']} in {suite['network']}\n{format.of(suite['ranks'], 'rank')}"
         for suite in suites
     ]
     table = _table("", *titles)
     for name in suites[0]["outputs"]:
-        table.add_row(name, *(figures.digits(suite["outputs"][name]) for suite in suites))
+        table.add_row(name, *(format.digits(suite["outputs"][name]) for suite in suites))
     console.print(table)
     for suite, title in zip(suites, titles, strict=True):
         better = Counter(ring["better"] for ring in suite["rings"] if ring["better"])
@@ -119,7 +122,7 @@ def _suites(suites: Sequence[Entry], console: Console) -> None:
         pairs = len({(pair["src"], pair["dst"]) for pair in suite["pairs"]})
         _say(
             f"{title.replace(chr(10), ', ')}: the better method was {words or 'not seen'} of the "
-            f"rings; {figures.of(pairs, 'pair')} one at a time",
+            f"rings; {format.of(pairs, 'pair')} one at a time",
             console,
         )
     _say(HPCC_WORDS, console)
@@ -136,13 +139,13 @@ def _kernels(kernels: Sequence[Entry], rankings: Sequence[Entry], console: Conso
     for kernel in kernels:
         one_us, ends = kernel["iteration_us"], kernel["interval_s"]
         table.add_row(
-            f"{figures.pattern(kernel)}, {kernel['transport']} in {kernel['network']}",
+            f"{format.pattern(kernel)}, {kernel['transport']} in {kernel['network']}",
             str(kernel["ranks"]),
-            figures.count(kernel["iterations"]),
-            figures.count(kernel["repetitions"]),
-            figures.digits(None if one_us is None else one_us / 1e3),
-            figures.digits(kernel["whole_s"]),
-            figures.UNKNOWN if ends is None else _interval(ends),
+            format.count(kernel["iterations"]),
+            format.count(kernel["repetitions"]),
+            format.digits(None if one_us is None else one_us / 1e3),
+            format.digits(kernel["whole_s"]),
+            format.UNKNOWN if ends is None else _interval(ends),
             unit.show(kernel["port_mbps"]),
         )
     console.print(table)
@@ -156,12 +159,12 @@ def _rankings(rankings: Sequence[Entry], console: Console) -> None:
     for ranking in rankings:
         for place, path in enumerate(ranking["paths"], start=1):
             table.add_row(
-                figures.pattern(ranking) if place == 1 else "",
+                format.pattern(ranking) if place == 1 else "",
                 str(ranking["ranks"]) if place == 1 else "",
                 str(place),
                 escape(path["path"]),
-                figures.digits(path["whole_s"]),
-                figures.digits(path["times_the_fastest"]),
+                format.digits(path["whole_s"]),
+                format.digits(path["times_the_fastest"]),
             )
     console.print(table)
 

@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ..format import of
 from ..model import SCHEDULE, Run, Trial
 from ..verdict.clauses import clauses_sha256
 from ..verdict.judge import Judge
@@ -42,7 +43,6 @@ from .entries import (
 )
 from .executions import ExecutionTable
 from .expected import Expected
-from .figures import of
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
 from .latency import Histogram, Measured, figures

@@ -19,10 +19,21 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from .. import format
+from ..format import (
+    Unit,
+    unit_for,
+)
 from ..model import SCHEDULE
-from . import clocks, figures, latency_table, messages, side_by_side, steps_table, verdict_table
+from . import (
+    clocks,
+    latency_table,
+    messages,
+    side_by_side,
+    steps_table,
+    verdict_table,
+)
 from . import measures as m
-from .figures import Unit, unit_for
 from .ports import BELOW_MEDIAN
 from .statistics import MEASURE
 from .whereabouts import in_network
@@ -61,15 +72,15 @@ def _rate(name: str) -> Callable[[_Row, Unit], str]:
 
 
 def _share(name: str) -> Callable[[_Row, Unit], str]:
-    return lambda row, _unit: figures.percent(row.entry["throughput"][name])
+    return lambda row, _unit: format.percent(row.entry["throughput"][name])
 
 
 def _count(name: str) -> Callable[[_Row, Unit], str]:
-    return lambda row, _unit: figures.count(row.entry.get(name))
+    return lambda row, _unit: format.count(row.entry.get(name))
 
 
 def _load(row: _Row, _unit: Unit) -> str:
-    return figures.percent(row.entry.get("offered_load"))
+    return format.percent(row.entry.get("offered_load"))
 
 
 def _lowest(row: _Row) -> Entry | None:
@@ -84,16 +95,16 @@ def _interim_least(row: _Row, unit: Unit) -> str:
 
 def _interim_share(row: _Row, _unit: Unit) -> str:
     low = _lowest(row)
-    return figures.percent(None if low is None else low["percent_of_mean"])
+    return format.percent(None if low is None else low["percent_of_mean"])
 
 
 def _interim_when(row: _Row, _unit: Unit) -> str:
     low = _lowest(row)
-    return figures.UNKNOWN if low is None else f"{low['from_s']:.2f}"
+    return format.UNKNOWN if low is None else f"{low['from_s']:.2f}"
 
 
 def _digits(name: str) -> Callable[[_Row, Unit], str]:
-    return lambda row, _unit: figures.digits(row.entry.get(name))
+    return lambda row, _unit: format.digits(row.entry.get(name))
 
 
 def _time(name: str) -> Callable[[_Row, Unit], str]:
@@ -101,13 +112,13 @@ def _time(name: str) -> Callable[[_Row, Unit], str]:
 
     def show(row: _Row, _unit: Unit) -> str:
         trip = (row.entry.get("latency") or {}).get("round_trip") or {}
-        return figures.digits(trip.get(name))
+        return format.digits(trip.get(name))
 
     return show
 
 
 _COLUMNS = (
-    _Column("pattern", lambda row, _: figures.pattern(row.entry), right=False),
+    _Column("pattern", lambda row, _: format.pattern(row.entry), right=False),
     _Column("ranks", lambda row, _: str(row.entry["ranks"]), drop=8),
     _Column("phase", lambda row, _: row.phase, right=False),
     _Column("repeat", lambda row, _: str(row.entry["repeat"]), zero=""),
@@ -206,7 +217,7 @@ class Report:
         ends = entry["slowest"]
         if ends is not None and self._one_port_a_host:
             ends = {end: port.partition(":")[0] for end, port in ends.items()}
-        return figures.flow(ends)
+        return format.flow(ends)
 
     def _plan_of(self, entry: Entry) -> Entry | None:
         plans: list[Entry] = self._summary["plans"]
@@ -214,7 +225,7 @@ class Report:
 
     def _print_rows(self, rows: Sequence[_Row], unit: Unit) -> None:
         cells = {column: [column.show(row, unit) for row in rows] for column in self._columns}
-        known = [column for column in self._columns if set(cells[column]) - {figures.UNKNOWN, ""}]
+        known = [column for column in self._columns if set(cells[column]) - {format.UNKNOWN, ""}]
         none = [column for column in known if column.zero is not None and _all_zero(cells[column])]
         columns = [column for column in known if column not in none]
         table = _table(columns, rows, cells)
@@ -266,7 +277,7 @@ class Report:
                 escape(_title(plan)),
                 str(plan["ranks"]),
                 *(unit.show(rates[name]) for name in ("min", "mean", "max")),
-                figures.percent(rates["percent_of_line"]),
+                format.percent(rates["percent_of_line"]),
             )
         self._console.print(table)
 
@@ -282,7 +293,7 @@ class Report:
             table.add_row(
                 escape(_title(plan)),
                 str(plan["ranks"]),
-                figures.seconds(plan["elapsed_s"]),
+                format.seconds(plan["elapsed_s"]),
                 unit.show(rates["mean"]),
                 unit.show(rates["min"]),
                 escape(self._phase_of(plan)),
@@ -295,12 +306,12 @@ class Report:
         for entry in self._summary["trials"]:
             if _plan_key(entry) == _plan_key(plan) and entry["phase"] == plan["worst_phase"]:
                 return _phase_name(entry)
-        return figures.UNKNOWN
+        return format.UNKNOWN
 
     def _spark(self, plan: Entry) -> str:
         entries = [e for e in self._summary["trials"] if _plan_key(e) == _plan_key(plan)]
         shares = [entry["throughput"]["least_percent_of_line"] for entry in entries]
-        return figures.spark(shares, 100.0, self._console.options.ascii_only)
+        return format.spark(shares, 100.0, self._console.options.ascii_only)
 
     def _times(self) -> None:
         nodes = self._summary.get("clocks", [])  # older summaries have none
@@ -329,7 +340,7 @@ class Report:
         for entry in timed:
             name = f", {_phase_name(entry)}" if several else ""
             again = f", repeat {entry['repeat']}" if entry["repeat"] else ""
-            title = f"{_title(entry)}, {figures.of(entry['ranks'], 'rank')}{name}{again}"
+            title = f"{_title(entry)}, {format.of(entry['ranks'], 'rank')}{name}{again}"
             yield latency_table.Block(title, entry["latency"])
 
     def _transports(self) -> None:
@@ -347,7 +358,7 @@ class Report:
             behind = sum(_is_behind(port) for port in self._summary["ports"])
             words = "No port is more than 3 % below the median port."
             if behind:
-                ports = f"{figures.of(behind, 'port')} {'is' if behind == 1 else 'are'}"
+                ports = f"{format.of(behind, 'port')} {'is' if behind == 1 else 'are'}"
                 words = f"{ports} more than 3 % below the median port, but only on shared paths or "
                 words += "with some partners."
             self._say(f"\n{words}")
@@ -360,10 +371,10 @@ class Report:
             table.add_row(
                 escape(_port_name(port)),
                 port["transport"],
-                *(figures.percent(end["median_percent_of_line"]) for end in ends),
+                *(format.percent(end["median_percent_of_line"]) for end in ends),
                 _least_relative(ends),
-                figures.count(_sum(end["lost_frames"] for end in ends)),
-                figures.of(len(port["slowest_phases"]), "phase"),
+                format.count(_sum(end["lost_frames"] for end in ends)),
+                format.of(len(port["slowest_phases"]), "phase"),
             )
         self._console.print(table)
 
@@ -386,7 +397,7 @@ class Report:
                 str(plan["ranks"]),
                 str(len(entry["values"])),
                 *(unit.show(entry[name]) for name in ("mean", "low", "high")),
-                *(figures.percent(entry[f"{name}_percent"]) for name in ("width", "asked_width")),
+                *(format.percent(entry[f"{name}_percent"]) for name in ("width", "asked_width")),
                 _sureness(entry),
                 style="yellow" if entry["verdict"] == "inconclusive" else None,
             )
@@ -409,7 +420,7 @@ class Report:
             table.add_row(
                 escape(_title(entry)),
                 escape(_phase_name(entry)),
-                *map(figures.count, counts),
+                *map(format.count, counts),
                 escape(found["ports"][0]["port"] if found["ports"] else ""),
             )
         self._console.print(table)
@@ -452,20 +463,20 @@ class Report:
                 words.append(f"offered up to {max(short):.1f} % less than intended")
             drops = sum(limit["dropped_frames"] or 0 for limit in found)
             if drops:
-                words.append(f"{figures.of(drops, 'frame')} dropped in the host")
+                words.append(f"{format.of(drops, 'frame')} dropped in the host")
             late = m.greatest(limit.get("late_ms") for limit in found)
             if late:
                 words.append(f"started up to {late:.1f} ms late")
             off = m.greatest(limit.get("window_off_percent") for limit in found)
             if off:
                 words.append(f"its window was up to {off:.1f} % off its length")
-            sentences.append(f"{port}: {', '.join(words)}, in {figures.of(len(found), 'phase')}")
+            sentences.append(f"{port}: {', '.join(words)}, in {format.of(len(found), 'phase')}")
         return sentences
 
     def _ending(self, directory: str) -> None:
         status = self._summary["status"]
         style = {"complete": "green", "partial": "yellow", "failed": "bold red"}[status]
-        self._say(f"\n{status} in {figures.seconds(self._summary['run']['elapsed_s'])}", style)
+        self._say(f"\n{status} in {format.seconds(self._summary['run']['elapsed_s'])}", style)
         self._say(f"results    {directory}")
         self._say(f"again      {' '.join(self._summary['run']['command'])}")
 
@@ -523,7 +534,7 @@ def _section_title(entries: Sequence[Entry]) -> str:
     entry = entries[0]
     load = entry["asked_load"]
     asked = "" if load is None else f" at {load:g} % of line"
-    return f"{entry['transport']}, {figures.size(entry)}{asked}, network {entry['network']}"
+    return f"{entry['transport']}, {format.size(entry)}{asked}, network {entry['network']}"
 
 
 def _plan_key(entry: Entry) -> tuple[Any, ...]:
@@ -532,7 +543,7 @@ def _plan_key(entry: Entry) -> tuple[Any, ...]:
 
 def _title(plan: Entry) -> str:
     load = "" if plan["asked_load"] is None else f", {plan['asked_load']:g} %"
-    return f"{figures.pattern(plan)}, {plan['transport']}, {figures.size(plan)}{load}"
+    return f"{format.pattern(plan)}, {plan['transport']}, {format.size(plan)}{load}"
 
 
 def _series_key(plan: Entry) -> tuple[str, str]:
@@ -580,7 +591,7 @@ def _is_behind(port: Entry) -> bool:
 
 def _least_relative(ends: Sequence[Entry]) -> str:
     known = [e["relative_to_median"] for e in ends if e["relative_to_median"] is not None]
-    return figures.UNKNOWN if not known else f"{100 * min(known):.1f} %"
+    return format.UNKNOWN if not known else f"{100 * min(known):.1f} %"
 
 
 def _widest(plan: Entry, phases: Sequence[Entry]) -> Entry:
@@ -617,7 +628,7 @@ def _sum(values: Any) -> Any:
 
 
 def _all_zero(cells: Sequence[str]) -> bool:
-    return all(cell in ("0", figures.UNKNOWN) for cell in cells)
+    return all(cell in ("0", format.UNKNOWN) for cell in cells)
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from . import figures
+from .. import format
 
 Entry = Mapping[str, Any]
 
@@ -65,11 +65,11 @@ def _margin(clause: Entry, unit: str) -> str:
     if not margin:
         return ""
     share = clause["margin_percent"]
-    percent = "" if share is None or unit == " %" else f", {figures.digits(abs(share))} %"
+    percent = "" if share is None or unit == " %" else f", {format.digits(abs(share))} %"
     side = "to spare" if margin > 0 else _WRONG.get(clause["require"].lstrip()[0], "off")
     return f", {_number(abs(margin))}{unit}{percent} {side}"
 
 
 def _number(value: float) -> str:
     """Counts as they are, figures with four digits."""
-    return figures.count(int(value)) if value == int(value) else figures.digits(value)
+    return format.count(int(value)) if value == int(value) else format.digits(value)

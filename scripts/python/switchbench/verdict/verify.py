@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from .. import __version__, format
 from ..errors import ConfigurationError, SwitchbenchError
 from ..remake import remade, run_of
-from ..results import figures
 from ..results.directory import RECORDS, SUMMARY, load_summary
 from ..results.records import read_records
 from ..results.summary import NOT_ENDED
@@ -72,7 +71,7 @@ def _files(directory: Path, sealed: Mapping[str, Any], differences: list[str]) -
         yield from (Check("file", False, words) for words in differences)
     else:
         size = sum(entry["bytes"] for entry in files.values())
-        yield Check("files", True, f"{figures.of(len(files), 'file')}, {size:,} bytes, as sealed")
+        yield Check("files", True, f"{format.of(len(files), 'file')}, {size:,} bytes, as sealed")
     for name in manifest.files_of(directory):
         if name not in files:
             yield Check("file", None, f"{name} is not sealed: it came later")
@@ -111,7 +110,7 @@ def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
     if changed:
         yield Check("clauses", False, changed)
     elif sha256:
-        count = figures.of(len(summary["expectations"]), "clause")
+        count = format.of(len(summary["expectations"]), "clause")
         yield Check("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
 
 

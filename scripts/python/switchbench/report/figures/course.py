@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...format import (
+    Unit,
+    unit_for,
+)
 from ...model import WAITING
-from ...results.figures import Unit, unit_for
 from ..columns import Floats, Spans
 from ..data import Measured, plan_key
 from ..figure import COURSE, LEGEND, SCALE, Figure, coarse, line_style, named_rows, packed

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...results import figures as words
+from ... import format
 from ...results.messages import changed, effect
 from ..data import Measured
 from ..figure import (
@@ -116,7 +116,7 @@ def _dots(
         "x": packed(values),
         "y": places,
         "marker": marker(number, 10),
-        "text": [words.digits(value) for (value,) in rows(values)],
+        "text": [format.digits(value) for (value,) in rows(values)],
         "cliponaxis": False,
         "customdata": [_said(one) for _, one in sides],
         "hovertemplate": f"{name}: %{{x:,.4~r}} s/GB<br>%{{customdata[0]}}<extra></extra>",
@@ -160,7 +160,7 @@ def _naming(entries: Sequence[Entry]) -> Callable[[Entry], str]:
 
     def matrix(entry: Entry) -> str:
         network = f", network {entry['network']}" if several else ""
-        return f"{words.pattern(entry)}, {words.of(entry['ranks'], 'node')}{network}"
+        return f"{format.pattern(entry)}, {format.of(entry['ranks'], 'node')}{network}"
 
     several = len({entry["network"] for entry in entries}) > 1
     sizes: dict[str, set[int]] = {}
@@ -170,7 +170,7 @@ def _naming(entries: Sequence[Entry]) -> Callable[[Entry], str]:
     def name(entry: Entry) -> str:
         found = matrix(entry)
         return (
-            found if len(sizes[found]) < 2 else f"{found}, {words.binary(entry['message_bytes'])}"
+            found if len(sizes[found]) < 2 else f"{found}, {format.binary(entry['message_bytes'])}"
         )
 
     return name
@@ -178,7 +178,7 @@ def _naming(entries: Sequence[Entry]) -> Callable[[Entry], str]:
 
 def _name(one: Entry) -> str:
     options = [f"{key.partition('.')[2]} {value}" for key, value in one["options"].items()]
-    return ", ".join([" ".join([one["transport"], *options]), words.size(one)])
+    return ", ".join([" ".join([one["transport"], *options]), format.size(one)])
 
 
 def _said(one: Entry) -> list[Any]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...format import unit_for
 from ...model import WAITING
-from ...results.figures import unit_for
 from ..data import Measured, plan_key
 from ..figure import SCALE, WHOM, Figure, coarse, packed
 from .series import Entry, group, sentence

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ... import format
 from ...model import WAITING
-from ...results import figures as words
 from ...results import measures as m
 from ..data import Measured
 from ..figure import COUNTS, LEGEND, LOSS, PALETTE, Figure, gaps, line_style, named_rows, packed
@@ -94,7 +94,7 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Figure:
                 "marker": {"color": PALETTE[number], "pattern": {"shape": hatch}},
                 "customdata": [
                     [
-                        words.of(count or 0, "frame"),
+                        format.of(count or 0, "frame"),
                         100 * count / sent if count is not None and sent else None,
                     ]
                     for count, sent in zip(counts, offered, strict=True)

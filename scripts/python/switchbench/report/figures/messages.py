@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...results import figures as words
-from ...results.figures import unit_for
+from ... import format
+from ...format import unit_for
 from ...results.messages import size_words
 from ..data import Measured
 from ..figure import (
@@ -38,7 +38,7 @@ BANDWIDTH_IS = (
 def figures(measured: Measured) -> Iterator[Figure]:
     """Bandwidth and latency of each pattern whose messages had more than one size."""
     curves = [curve for curve in measured.summary["messages"]["curves"] if len(curve["points"]) > 1]
-    kinds = by([curve | {"_pattern": words.pattern(curve)} for curve in curves], "_pattern")
+    kinds = by([curve | {"_pattern": format.pattern(curve)} for curve in curves], "_pattern")
     for number, (pattern, some) in enumerate(kinds.items(), start=1):
         yield _bandwidth(number, pattern, some)
         yield _latency(number, pattern, some)
@@ -116,7 +116,7 @@ def _styled(curves: Sequence[Entry]) -> Iterator[tuple[Entry, dict[str, Any]]]:
         mark = ranks if len(counts) > 1 else path
         parts = [curve["transport"]] if len(paths) > 1 else []
         parts += [curve["network"]] if len(networks) > 1 else []
-        parts += [words.of(curve["ranks"], "node")] if len(counts) > 1 or not parts else []
+        parts += [format.of(curve["ranks"], "node")] if len(counts) > 1 or not parts else []
         yield (
             curve,
             {
@@ -148,7 +148,7 @@ def size_axis(least: float, most: float) -> dict[str, Any]:
         "type": "log",
         "title": {"text": "Message size"},
         "tickvals": ticks,
-        "ticktext": [words.binary(tick) for tick in ticks],
+        "ticktext": [format.binary(tick) for tick in ticks],
         "tickangle": 0 if len(ticks) <= 12 else -45,
     }
 

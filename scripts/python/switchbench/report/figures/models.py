@@ -12,17 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from ... import format
 from ...compile import compile_run
 from ...config import Request, read
 from ...errors import SwitchbenchError
 from ...fabric.routes import Rates
+from ...format import (
+    Unit,
+    unit_for,
+)
 from ...model import Run, Trial
 from ...predict.measured import CLOSE, share_close
 from ...predict.models import SLOW, USUAL
 from ...predict.outlook import Oracle, Outlook, fabric_of, points, stream_share
-from ...results import figures as words
 from ...results.directory import CONFIGURATION
-from ...results.figures import Unit, unit_for
 from ..columns import PlanKey
 from ..data import Measured
 from ..figure import FORETOLD, LEGEND, PALETTE, Figure, marker, packed
@@ -63,13 +66,13 @@ class _Set:
         """What tells it apart from other settings, in words."""
         trial = self.trial
         said = [
-            words.pattern({"pattern": "", "parameters": {name: value}}).strip()
+            format.pattern({"pattern": "", "parameters": {name: value}}).strip()
             for name, value in trial.parameters.items()
         ]
         ranks = sum(len(part.ranks) for part in trial.parts)
-        size = words.size({"size": list(trial.sizes), "size_unit": trial.size_unit})
+        size = format.size({"size": list(trial.sizes), "size_unit": trial.size_unit})
         load = f"{trial.load.percent:g} % of line" if trial.load.percent else ""
-        return [trial.pattern["name"], *said, words.of(ranks, "node"), size, load]
+        return [trial.pattern["name"], *said, format.of(ranks, "node"), size, load]
 
     def errors(self, model: str) -> Rates:
         return self.measured / self.foretold[model] - 1.0

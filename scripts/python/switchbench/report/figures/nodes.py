@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...format import (
+    Unit,
+    unit_for,
+)
 from ...model import WAITING
-from ...results.figures import Unit, unit_for
 from ..data import Measured
 from ..figure import LEGEND, NODES, Figure, gaps, line_style, packed, rows
 from .series import Series, by, group, rates, sentence

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ... import format
+from ...format import (
+    Unit,
+    unit_for,
+)
 from ...model import WAITING
-from ...results import figures as words
-from ...results.figures import Unit, unit_for
 from ..data import Measured
 from ..figure import LEGEND, MARKERS, PAIRS, PALETTE, Figure, gaps, named_rows, packed, rows
 from .series import Series, by, group, rates, sentence
@@ -77,7 +80,7 @@ def _trace(number: int, transport: str, series: Sequence[Series], unit: Unit) ->
             "arrayminus": packed(mean - column("min")),
         },
         "marker": {"color": PALETTE[number], "symbol": MARKERS[number], "size": 10},
-        "text": [words.digits(value) for (value,) in rows(mean)],
+        "text": [format.digits(value) for (value,) in rows(mean)],
         "textposition": "top center",
         "cliponaxis": False,
         "customdata": rows(column("min"), column("max"), shares),

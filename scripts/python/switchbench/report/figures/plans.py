@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ... import format
+from ...format import (
+    Unit,
+    unit_for,
+)
 from ...model import WAITING
-from ...results import figures as words
 from ...results import measures as m
-from ...results.figures import Unit, unit_for
 from ..data import Measured
 from ..figure import ALL_TO_ALL, LEGEND, PALETTE, Figure, gaps, line_style, named_rows, packed, rows
 from .series import Entry, Series, by, group, rates, sentence
@@ -54,8 +57,8 @@ def _counts(plan: Entry) -> bool:
 
 def _whole(plans: Sequence[Entry]) -> Figure:
     # What is compared stands next to each other: the same pattern by several paths.
-    patterns = list(dict.fromkeys(words.pattern(plan) for plan in plans))
-    found = group(sorted(plans, key=lambda plan: patterns.index(words.pattern(plan))))
+    patterns = list(dict.fromkeys(format.pattern(plan) for plan in plans))
+    found = group(sorted(plans, key=lambda plan: patterns.index(format.pattern(plan))))
     unit = unit_for(plan["throughput"]["mean"] for plan in plans)
     labels = [one.label or one.entries[0]["transport"] for one in found.series]
     transports = list(by(plans, "transport"))
@@ -152,7 +155,7 @@ def _bars(
             "color": PALETTE[number % len(PALETTE)],
             "pattern": {"shape": _HATCHES[number % len(_HATCHES)]},
         },
-        "text": [words.digits(value) for (value,) in rows(mean)],
+        "text": [format.digits(value) for (value,) in rows(mean)],
         "textposition": "outside",
         "cliponaxis": False,
         "hovertemplate": f"%{{y}}<br>{said}<extra>{transport}</extra>",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...results import figures as words
+from ... import format
 from ...results import scatter
 from ...results.directory import SAMPLES
 from ..data import Measured
@@ -111,7 +111,7 @@ def _figure(name: str, clouds: Sequence[_Cloud]) -> Figure:
         name=name,
         title=sentence(
             "time by message size", f"{kind} partners" if kind else "",
-            words.of(first["ranks"], "node"),
+            format.of(first["ranks"], "node"),
         ),
         definition=POINTS_ARE + said,
         data=data,
@@ -203,7 +203,7 @@ def _open(number: int) -> dict[str, Any]:
 def _line(number: int, cloud: _Cloud) -> dict[str, Any]:
     size = np.geomspace(max(1.0, cloud.size.min()), cloud.size.max(), 60)
     rate = cloud.entry["bandwidth_mbps"]
-    fit = f"{cloud.entry['latency_us']:.4g} µs + size / {words.digits(rate)} Mbit/s"
+    fit = f"{cloud.entry['latency_us']:.4g} µs + size / {format.digits(rate)} Mbit/s"
     return {
         "type": "scatter",
         "mode": "lines",

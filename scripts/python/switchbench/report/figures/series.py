@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...results import figures as words
+from ... import format
 from ...results import measures as m
 
 Entry = dict[str, Any]
@@ -32,10 +32,10 @@ _TRAFFIC = {
     "schedule": "by steps",
 }
 _FACETS: dict[str, Callable[[Entry], str]] = {
-    "pattern": words.pattern,
-    "ranks": lambda entry: words.of(entry["ranks"], "node"),
+    "pattern": format.pattern,
+    "ranks": lambda entry: format.of(entry["ranks"], "node"),
     "transport": lambda entry: str(entry["transport"]),
-    "size": words.size,
+    "size": format.size,
     "load": load_words,
     "traffic": lambda entry: _TRAFFIC[entry["traffic"]],
     "network": _together,

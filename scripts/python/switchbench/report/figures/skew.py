@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...results import figures as words
+from ... import format
 from ..data import Measured
 from ..figure import LEGEND, LOGARITHMIC, SKEW, Figure, gaps, marker, packed
 from .series import Entry, load_words, sentence
@@ -184,18 +184,18 @@ def _seam(at: float) -> dict[str, Any]:
 
 def _naming(phases: list[Entry]) -> Callable[[Entry], str]:
     """A trial's name: its pattern, and what tells it from the others of its pattern."""
-    ranks = _several(phases, words.pattern, lambda phase: phase["ranks"])
-    loads = _several(phases, words.pattern, load_words)
-    sizes = _several(phases, lambda phase: (words.pattern(phase), phase["transport"]), words.size)
+    ranks = _several(phases, format.pattern, lambda phase: phase["ranks"])
+    loads = _several(phases, format.pattern, load_words)
+    sizes = _several(phases, lambda phase: (format.pattern(phase), phase["transport"]), format.size)
     transports = len({phase["transport"] for phase in phases}) > 1
 
     def name(phase: Entry) -> str:
-        pattern = words.pattern(phase)
+        pattern = format.pattern(phase)
         parts = [
             pattern,
-            words.of(phase["ranks"], "node") if pattern in ranks else "",
+            format.of(phase["ranks"], "node") if pattern in ranks else "",
             phase["transport"] if transports else "",
-            words.size(phase) if (pattern, phase["transport"]) in sizes else "",
+            format.size(phase) if (pattern, phase["transport"]) in sizes else "",
             load_words(phase) if pattern in loads else "",
         ]
         return ", ".join(part for part in parts if part)
@@ -215,4 +215,4 @@ def _several(
 
 def _label(phase: Entry) -> str:
     name = phase["phase_name"] or f"phase {phase['phase'] + 1}"
-    return f"{words.pattern(phase)}, {phase['transport']}, {words.size(phase)}, {name}"
+    return f"{format.pattern(phase)}, {phase['transport']}, {format.size(phase)}, {name}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...results import figures as words
+from ... import format
 from ...results.messages import size_words
 from ..data import Measured
 from ..figure import (
@@ -73,7 +73,7 @@ def _drawn(entry: Entry) -> Entry:
         for point in entry["points"]
         if point["size"] and point["repetition_us"]["mean"] is not None
     ]
-    path = f"{words.of(entry['ranks'], 'rank')}, {entry['transport']} in {entry['network']}"
+    path = f"{format.of(entry['ranks'], 'rank')}, {entry['transport']} in {entry['network']}"
     return entry | {"points": points, "_path": path}
 
 
@@ -105,7 +105,7 @@ def _curve(place: int, curve: Entry) -> dict[str, Any]:
         )
     ]  # fmt: skip
     return (
-        {"type": "scatter", "name": words.pattern(curve)}
+        {"type": "scatter", "name": format.pattern(curve)}
         | line_style(place)
         | {
             "x": packed(gaps([point["size"] for point in points])),
@@ -131,11 +131,11 @@ def _measures(suites: Sequence[Entry], unit: str, title: str, definition: str) -
         {
             "type": "bar",
             "name": f"{suite['transport']} in {suite['network']}, "
-            f"{words.of(suite['ranks'], 'rank')}",
+            f"{format.of(suite['ranks'], 'rank')}",
             "orientation": "h",
             "x": packed(gaps([suite["outputs"][name] for name in names])),
             "y": labels,
-            "text": [words.digits(suite["outputs"][name]) for name in names],
+            "text": [format.digits(suite["outputs"][name]) for name in names],
             "textposition": "auto",
             "marker": {"color": PALETTE[place % len(PALETTE)]},
             "hovertemplate": f"%{{y}}: %{{x:,.4~r}} {unit}",
@@ -169,7 +169,7 @@ def _kernels(kernels: Sequence[Entry]) -> Figure:
             "orientation": "h",
             "x": packed(gaps([entry["whole_s"] for entry in some])),
             "y": [_kernel(entry) for entry in some],
-            "text": [words.digits(entry["whole_s"]) for entry in some],
+            "text": [format.digits(entry["whole_s"]) for entry in some],
             "textposition": "auto",
             "marker": {"color": PALETTE[place % len(PALETTE)]},
             "hovertemplate": "%{y}: %{x:,.4~r} s",
@@ -194,4 +194,4 @@ def _kernels(kernels: Sequence[Entry]) -> Figure:
 
 
 def _kernel(entry: Entry) -> str:
-    return f"{words.pattern(entry)}, {words.of(entry['ranks'], 'rank')}"
+    return f"{format.pattern(entry)}, {format.of(entry['ranks'], 'rank')}"

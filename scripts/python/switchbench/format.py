@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import SCHEDULE
+from .model import SCHEDULE
 
 UNKNOWN = "-"
 ARROW = "→"
