@@ -11,8 +11,8 @@ import pytest
 from switchbench.compile import compile_run
 from switchbench.config import Reading, Request, read
 from switchbench.errors import ConfigurationError
-from switchbench.launch.engine import find_engine
 from switchbench.model import Run
+from switchbench.programs import find_engine
 
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = "switchbench: 1\nsite: {lab: one-switch}\n"

@@ -18,7 +18,7 @@ import pytest
 from configs import LAB, LAB_EXAMPLE, PROJECT, TRANSPORTS_EXAMPLE, needs_engine, write_files
 from switchbench import engine
 from switchbench.cli import COMMANDS, build_parser, main
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 
 pytestmark = needs_engine
 

@@ -23,9 +23,8 @@ from switchbench.errors import ConfigurationError, RunError
 from switchbench.guests import image
 from switchbench.lab import LabError, switches
 from switchbench.launch import launcher_for
-from switchbench.launch.engine import find_engine
 from switchbench.model import Run
-from switchbench.programs import configurations
+from switchbench.programs import configurations, find_engine
 from switchbench.results.directory import RunDirectory, load_summary
 from switchbench.results.summary import NOT_ENDED, schema
 from switchbench.verdict.clauses import clauses_sha256

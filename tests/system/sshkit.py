@@ -24,7 +24,7 @@ import runs
 import underway
 from switchbench import lab as labs
 from switchbench.lab import namespaces, wiring
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 
 SSHD = "/usr/sbin/sshd"
 PORT = 22022

@@ -22,7 +22,7 @@ import runs
 import underway
 from switchbench import lab as labs
 from switchbench.lab import namespaces
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 

@@ -102,7 +102,7 @@ def test_the_engine_has_these_options(block: docs.Block) -> None:
 
 def runs_engine() -> Path:
     """The engine that runs would start."""
-    from switchbench.launch.engine import find_engine
+    from switchbench.programs import find_engine
 
     return find_engine()
 

@@ -17,7 +17,7 @@ import pytest
 import rootfs
 from switchbench import __version__
 from switchbench.cli import COMMANDS
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 
 PROJECT = Path(__file__).resolve().parents[2]
 

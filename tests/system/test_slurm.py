@@ -27,7 +27,7 @@ import sshkit
 import underway
 from switchbench import lab as labs
 from switchbench.lab import namespaces, wiring
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "salloc", "scancel", "squeue", "sinfo")
 LACKING = [name for name in PROGRAMS if shutil.which(name) is None]

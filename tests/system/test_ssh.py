@@ -23,7 +23,7 @@ import sshkit
 import underway
 from switchbench import __version__
 from switchbench.lab import namespaces, wiring
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from switchbench import guests
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 
 PCI = "0000:00:03.0"  # eth0
 JOURNAL = "/run/switchbench/bind.json"

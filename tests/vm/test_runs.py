@@ -19,7 +19,7 @@ import runs
 import vmkit
 from switchbench.guests.monitor import Monitor
 from switchbench.guests.rig import FOLDER_PREFIX
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 EXAMPLES = sorted(CONF.glob("*-guests.yaml"))

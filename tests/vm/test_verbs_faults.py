@@ -13,7 +13,7 @@ import pytest
 
 import vmkit
 from switchbench import guests
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 from verbskit import LONG, PORT, SHORT, Record, Said, job, play, running
 
 pytestmark = vmkit.needs_guests

@@ -11,7 +11,7 @@ import pytest
 
 import vmkit
 from switchbench import guests
-from switchbench.launch.engine import find_engine
+from switchbench.programs import find_engine
 from verbskit import LONG, PORT, Record, job, play
 
 pytestmark = vmkit.needs_guests

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .errors import ConfigurationError, RunError
-from .launch.engine import BINARY, find_engine
 from .launch.errand import errands, side_by_side
 from .launch.nodesets import chosen
 from .model import Site
+from .programs import ENGINE, find_engine
 
 _TIMEOUT_S = 120.0  # of one host: drivers and links take their time
 
@@ -32,7 +32,7 @@ class Order:
     @property
     def line(self) -> str:
         """As a person types it on that host."""
-        return shlex.join([BINARY, *self.words])
+        return shlex.join([ENGINE, *self.words])
 
 
 def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[Order]:

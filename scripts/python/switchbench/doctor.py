@@ -19,7 +19,7 @@ from .checks import LACK, NOTE, OK, Check
 from .errors import ConfigurationError
 from .lab import openvswitch, rootless
 from .lab.missing import missing
-from .launch.engine import find_engine
+from .programs import find_engine
 
 __all__ = ["LACK", "NOTE", "OK", "Check", "can_run", "examine"]
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import yaml
 
 from .errors import ConfigurationError, RunError
-from .launch.engine import find_engine
+from .programs import find_engine
 
 _TIMEOUT_S = 60
 

@@ -19,13 +19,13 @@ from .config.words import some
 from .documents import BY_HAND_UDP_PORT, numeric_address
 from .errors import ConfigurationError
 from .launch.base import FarProcess
-from .launch.engine import BINARY
 from .launch.fan import Answer
 from .launch.muster import Muster, end, last_words, output
 from .launch.openssh import OpenSsh
 from .launch.ssh import LOGIN_S, ssh_process
 from .launch.survey import lack
 from .model import Process, Site
+from .programs import ENGINE
 
 ALL_HEARD = "heard by all"
 ONE_CLOCK = "within 0.1 s"
@@ -108,7 +108,7 @@ class _Talk:
             self._understand(host, text.partition(b"\n")[0])
         else:
             words = last_words(popen)
-            self.failed[host] = words[-1].removeprefix(f"{BINARY}: ") if words else "ended at once"
+            self.failed[host] = words[-1].removeprefix(f"{ENGINE}: ") if words else "ended at once"
         return True
 
     def _understand(self, host: str, line: bytes) -> None:

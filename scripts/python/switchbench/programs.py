@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from .errors import ConfigurationError
+
+ENGINE = "switchbench-node"
 ENGINE_VARIABLE = "SWITCHBENCH_NODE"
 _PARENTS = Path(__file__).resolve().parents
 
@@ -52,6 +55,11 @@ class Program:
             yield parent / "build" / self.folder
             yield parent / "bin"
             yield parent / "libexec" / "switchbench"
+
+
+def find_engine() -> Path:
+    """$SWITCHBENCH_NODE, the source tree's build, or $PATH: the first that there is."""
+    return Program(ENGINE, "engine", ENGINE_VARIABLE, ConfigurationError).find()
 
 
 def configurations() -> Path:

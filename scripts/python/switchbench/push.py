@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .errors import ConfigurationError
-from .launch.engine import BINARY
 from .launch.errand import FAILED, Result
 from .launch.fan import Answer, fan_out
 from .launch.openssh import CURRENT, SHARED_FOLDER, OpenSsh, find_client, refusal
 from .launch.survey import lack
 from .model import Process, Site
 from .package.collect import Collection, collect
+from .programs import ENGINE
 
 PRIVILEGES = ("none", "setcap", "sudo")
 
@@ -153,7 +153,7 @@ def _versions(
 
 def _engine(answer: Answer) -> str:
     _, folder = _done(answer) or ("", "")
-    return f"{folder}/{CURRENT}/{BINARY}"
+    return f"{folder}/{CURRENT}/{ENGINE}"
 
 
 def _result(

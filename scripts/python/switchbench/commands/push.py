@@ -7,10 +7,10 @@ import argparse
 from typing import Any
 
 from .. import push
-from ..launch.engine import BINARY
 from ..launch.errand import side_by_side
 from ..launch.nodesets import chosen
 from ..launch.openssh import CURRENT, HOME_FOLDER, SHARED_FOLDER, OpenSsh
+from ..programs import ENGINE
 from .common import add_command, add_configuration, load_run
 
 EXAMPLES = f"""\
@@ -57,10 +57,10 @@ def main(args: argparse.Namespace) -> int:
 def _notes(way: OpenSsh, wanted: push.Order) -> list[str]:
     """What the site must say for `run` to use what was pushed."""
     if wanted.folder not in ("", SHARED_FOLDER):
-        engine = f"{wanted.folder}/{CURRENT}/{BINARY}"
+        engine = f"{wanted.folder}/{CURRENT}/{ENGINE}"
         known = way.engine == engine
     else:
-        engine, known = BINARY, way.engine == BINARY
+        engine, known = ENGINE, way.engine == ENGINE
     notes = [] if known else [f"the site names another engine: give it `ssh: {{engine: {engine}}}`"]
     if wanted.privilege != way.privilege:
         notes.append(f"give the site `ssh: {{privilege: {wanted.privilege}}}`")

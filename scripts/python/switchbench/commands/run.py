@@ -21,11 +21,11 @@ from ..controller import Controller, Interrupt, Outcome
 from ..documents import job_document
 from ..errors import RunError, SwitchbenchError
 from ..launch import Launcher, launcher_for, standing
-from ..launch.engine import find_engine
 from ..launch.lab import LabLauncher
 from ..launch.survey import Unreached
 from ..live import Watch, Wish, offer_metrics, watch
 from ..model import Run
+from ..programs import find_engine
 from ..report import build
 from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.summary import NOT_ENDED, REFUSED_RUN, Summary, gather

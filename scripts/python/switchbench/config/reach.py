@@ -13,13 +13,13 @@ from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError
 
 from ..model import Site
 from ..node_names import TooManyError, refuse_many
+from ..programs import ENGINE
 from . import quantities
 from .fields import written_order
 from .order import Place
 from .schema import HostSite, Slurm, Ssh
 from .words import listed, meant, shown
 
-ENGINE = "switchbench-node"
 FANOUT = 64  # ClusterShell's own default
 TIMEOUT_NS = 10_000_000_000
 

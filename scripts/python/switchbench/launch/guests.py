@@ -14,8 +14,8 @@ from typing import Any, Self
 from .. import guests, lab
 from ..errors import ConfigurationError, RunError
 from ..model import Process, Site
+from ..programs import find_engine
 from .base import popen_options
-from .engine import find_engine
 
 # What the dpdk transport may ask for, beside what every guest has of DPDK.
 DPDK_DRIVERS = ("net_af_packet", "net_virtio", "net_e1000", "net_vmxnet3")

@@ -24,7 +24,7 @@ from ..config import quantities
 from ..errors import ConfigurationError
 from ..model import Site
 from ..node_names import TooManyError, refuse_many
-from .engine import BINARY
+from ..programs import ENGINE
 from .fan import Answer
 
 FAILED = 255  # ssh's own status, and that of a command that a signal has ended
@@ -93,8 +93,8 @@ CURRENT = "current"  # the one that was pushed last
 
 # For the engine that no site names: what was pushed, else the one in the path. What sudo runs is
 # never in a folder that the user can write.
-_FIND_SHARED = f'e={SHARED_FOLDER}/{CURRENT}/{BINARY}; [ -x "$e" ] || e={BINARY}; '
-_FIND = f'e="$HOME/{HOME_FOLDER}/{CURRENT}/{BINARY}"; [ -x "$e" ] || {{ {_FIND_SHARED}}}; '
+_FIND_SHARED = f'e={SHARED_FOLDER}/{CURRENT}/{ENGINE}; [ -x "$e" ] || e={ENGINE}; '
+_FIND = f'e="$HOME/{HOME_FOLDER}/{CURRENT}/{ENGINE}"; [ -x "$e" ] || {{ {_FIND_SHARED}}}; '
 
 # By privilege. The guard asks where the controller sits (doc/safety.md); sudo would forget it. The
 # engine is sudo's own command: what sudoers allows is the one program.
@@ -106,7 +106,7 @@ def engine_words(engine: str, privilege: str, words: Sequence[str], announced: b
     """A command that runs the engine. `exec`: its status is the command's, and no shell stays
     beside it."""
     how = "sudo" if privilege == "sudo" else "none"
-    if engine == BINARY:
+    if engine == ENGINE:
         find = _FIND if privilege == "none" else _FIND_SHARED
     else:
         find = f"e={shlex.quote(engine)}; "
@@ -233,7 +233,7 @@ def failure(host: str, errors: Sequence[str]) -> str | None:
 
     The engine's own lines, which come the same way, are not ssh's words.
     """
-    own = [line for line in errors if not line.startswith(BINARY)]
+    own = [line for line in errors if not line.startswith(ENGINE)]
     for pattern, sentence in _FAILURES:
         for line in own:
             if pattern.search(line):

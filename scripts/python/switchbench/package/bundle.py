@@ -29,8 +29,7 @@ from ..guests import image
 from ..guests.errors import GuestError
 from ..lab import switches
 from ..lab.state import LabError
-from ..launch.engine import find_engine
-from ..programs import configurations, documentation
+from ..programs import configurations, documentation, find_engine
 from . import collect, packages, place, runtime
 
 _INSTALL = Path(__file__).with_name("install.sh")

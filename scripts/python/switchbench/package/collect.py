@@ -30,8 +30,7 @@ from typing import IO
 
 from .. import __version__
 from ..errors import ConfigurationError
-from ..launch.engine import BINARY, find_engine
-from ..programs import Program
+from ..programs import ENGINE, Program, find_engine
 
 SUMS = "SHA256SUMS"
 VERSION = "VERSION"
@@ -172,7 +171,7 @@ def _again(engine: Path, others: Sequence[Path]) -> Collection:
     """The folder that the engine is in, with those of its programs."""
     folder = engine.resolve().parent
     named = _named(folder / SUMS)
-    wanted = {BINARY, *(path.name for path in others)}
+    wanted = {ENGINE, *(path.name for path in others)}
     pieces = []
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder)
