@@ -11,10 +11,8 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from switchbench.model import IPDV, ONE_WAY, ROUND_TRIP
 from switchbench.results.latency import (
-    IPDV,
-    ONE_WAY,
-    ROUND_TRIP,
     Histogram,
     Measured,
     bucket_bounds,

@@ -91,6 +91,15 @@ SCHEDULE = "schedule"  # the traffic of a trial whose ranks go on step by step, 
 # Traffic whose messages wait for each other: it has no load, and rates that are no line's.
 WAITING = ("pingpong", SCHEDULE)
 
+# Kinds of times (doc/latency.md), and what the summary says of each.
+ONE_WAY = "one_way"
+IPDV = "ipdv"
+ROUND_TRIP = "round_trip"
+PINGPONG = "pingpong"
+LATENCY_KINDS = (ONE_WAY, IPDV, ROUND_TRIP, PINGPONG)
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
+LATENCY_FIGURES = ("min", "mean", *PERCENTILES, "max", "pdv")
+
 CLOCK_MODES = ("auto", "shared", "ptp", "estimated")
 
 

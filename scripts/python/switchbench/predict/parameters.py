@@ -23,9 +23,9 @@ from ..compile import compile_run
 from ..config import Request, read
 from ..config.steps import COMPOSITE
 from ..errors import ConfigurationError
-from ..model import Trial
+from ..model import PINGPONG, Trial
 from ..results.directory import CONFIGURATION, RECORDS
-from ..results.latency import PINGPONG, Histogram
+from ..results.latency import Histogram
 from ..results.records import read_records, taking
 from ..results.scatter import HUBER, NORMAL, Floats
 from ..results.scatter import fit as fit_line

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model import Port, Process, Site
+from ..model import LATENCY_KINDS, Port, Process, Site
 from ..results import measures
 from ..results.clocks import ClockTable
-from ..results.latency import KINDS, bucket_bounds
+from ..results.latency import bucket_bounds
 from ..results.record_forms import BUCKETS, REPEATS, DamagedRecord, Record, parse
 
 Floats = NDArray[np.float64]
@@ -197,7 +197,7 @@ class Columns:
         return None if found is None else Spans(*found.columns())
 
     def times(self, plan: PlanKey, kind: str) -> Times | None:
-        """The plan's times of one kind of results.latency.KINDS; None: none were measured."""
+        """The plan's times of one kind of model.LATENCY_KINDS; None: none were measured."""
         found = self._times.get((plan, kind))
         if found is None:
             return None
@@ -328,7 +328,7 @@ class Columns:
         for text in self._waiting:
             table = self._table(text.splitlines(keepends=True), _HISTOGRAM)
             for plan, chosen in _plans(table):
-                for kind in KINDS:
+                for kind in LATENCY_KINDS:
                     mine = table.filter(chosen & _is(table, "kind", kind))
                     if mine.num_rows:
                         shifts = self._shifts(clocks, mine) if kind == "one_way" else None

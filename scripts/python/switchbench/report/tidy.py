@@ -23,9 +23,10 @@ import pyarrow.parquet
 
 from .. import format
 from ..errors import ConfigurationError, RunError
+from ..model import PINGPONG, ROUND_TRIP
 from ..results import measures
 from ..results.directory import RECORDS, SUMMARY
-from ..results.latency import NS_PER_US, PINGPONG, ROUND_TRIP
+from ..results.latency import NS_PER_US
 from ..text import printable
 from .definitions import definition
 from .table import at

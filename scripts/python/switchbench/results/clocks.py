@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ..model import Site
-from .latency import ONE_WAY, Histogram
+from ..model import ONE_WAY, Site
+from .latency import Histogram
 
 Record = dict[str, Any]
 Moment = tuple[int, int, int]  # trial, repeat, phase

@@ -12,17 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
+
 Record = dict[str, Any]
 
-ONE_WAY = "one_way"
-IPDV = "ipdv"
-ROUND_TRIP = "round_trip"
-PINGPONG = "pingpong"
-KINDS = (ONE_WAY, IPDV, ROUND_TRIP, PINGPONG)
-
-# The summary's names; a percentile needs as many samples as lie beyond it in one of 1 / (1 - q).
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
-FIGURES = ("min", "mean", *PERCENTILES, "max", "pdv")
 NS_PER_US = 1000.0
 
 _CUT = "the clocks differ by more than the least delay: it is not known how much was cut off"
@@ -42,7 +35,7 @@ def bucket_bounds(index: int) -> tuple[int, int]:
 
 
 def needed(share: float) -> int:
-    """How many samples a percentile needs so that one lies beyond it."""
+    """How many samples a percentile needs so that one lies beyond it: one of 1 / (1 - share)."""
     return round(1 / (1 - share))
 
 
@@ -222,7 +215,7 @@ def _value(kind: str, name: str, times: Histogram) -> float | None:
 
 
 def _values(kind: str, times: Histogram) -> tuple[dict[str, float | None], dict[str, str]]:
-    values = {name: _value(kind, name, times) for name in FIGURES}
+    values = {name: _value(kind, name, times) for name in LATENCY_FIGURES}
     if times.count == 0:
         return values, {"all": "nothing was measured"}
     reasons = {
@@ -285,7 +278,7 @@ class Measured:
 
     def entry(self) -> dict[str, Any]:
         """The summary's `latency`."""
-        return {kind: self._kind(kind) for kind in KINDS}
+        return {kind: self._kind(kind) for kind in LATENCY_KINDS}
 
     def _kind(self, kind: str) -> dict[str, Any] | None:
         found = {ends: times[kind] for ends, times in self.flows.items() if kind in times}

@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.text import Text
 
 from .. import format
-from .latency import FIGURES, KINDS, PERCENTILES, needed
+from ..model import LATENCY_FIGURES, LATENCY_KINDS, PERCENTILES
+from .latency import needed
 
 Entry = Mapping[str, Any]
 
@@ -60,7 +61,7 @@ def floor_blocks(floors: Sequence[Entry]) -> list[Block]:
 
 def show(blocks: Sequence[Block], console: Console) -> Iterator[str]:
     """Prints all times, and yields a note for every reason why one is not known."""
-    kinds = [(block, kind) for block in blocks for kind in KINDS if block.times.get(kind)]
+    kinds = [(block, kind) for block in blocks for kind in LATENCY_KINDS if block.times.get(kind)]
     if not kinds:
         yield "no times were measured"
         return
@@ -80,7 +81,7 @@ def _cells(kind: str, times: Entry) -> dict[str, str]:
         "": f"  {_WORDS[kind]}",
         "times": format.count(times["count"]),
         "lost": format.count(times["lost"]),
-        **{_TITLES.get(name, name): format.digits(times[name]) for name in FIGURES},
+        **{_TITLES.get(name, name): format.digits(times[name]) for name in LATENCY_FIGURES},
         "worst flow": format.flow(times["worst"]) if times.get("worst") else "",
     }
 

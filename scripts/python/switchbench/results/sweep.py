@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from ..model import Part, Trial
-from .latency import PINGPONG, Histogram, merged
+from ..model import PINGPONG, Part, Trial
+from .latency import Histogram, merged
 from .records import Record
 
 ALIKE = 0.05  # paths whose times differ by less are alike

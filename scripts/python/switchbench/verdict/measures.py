@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..results.latency import FIGURES, KINDS, figure
+from ..model import LATENCY_FIGURES, LATENCY_KINDS
+from ..results.latency import figure
 from ..results.measures import (
     MEGA,
     PhaseResult,
@@ -223,8 +224,8 @@ def _time(kind: str, name: str) -> Measure:
 # round_trip_p99_us, one_way_max_us, ipdv_p99_9_us ... (doc/latency.md)
 MEASURES |= {
     f"{kind}_{name}_us": _time(kind, name)
-    for kind in KINDS
-    for name in FIGURES
+    for kind in LATENCY_KINDS
+    for name in LATENCY_FIGURES
     if (kind, name) != ("ipdv", "pdv")
 }
 MEASURES["lost_probes"] = Measure(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...results.latency import KINDS, ONE_WAY
+from ...model import LATENCY_KINDS, ONE_WAY
 from ..columns import Times
 from ..data import Measured, plan_key
 from ..figure import LATENCY, LEGEND, LOGARITHMIC, Figure, line_style, packed
@@ -54,7 +54,7 @@ _CURVES = 16  # of a kind
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """Both curves of each kind of times that was measured."""
-    for kind in KINDS:
+    for kind in LATENCY_KINDS:
         plans = [plan for plan in measured.summary["plans"] if _is_known(measured, plan, kind)]
         few = sum(_has_few(measured, plan, kind) for plan in measured.summary["plans"])
         found = group(_smallest(plans))
