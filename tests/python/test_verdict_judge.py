@@ -14,6 +14,7 @@ import pytest
 from switchbench.errors import ConfigurationError
 from switchbench.results.summary import Summary, schema
 from switchbench.verdict.clauses import canonical, clauses_sha256, parse_clause
+from switchbench.verdict.formulas import FORMULAS
 from switchbench.verdict.judge import At, Judge, _Seen, _Together
 from switchbench.verdict.measures import MEASURES
 from switchbench.verdict.overall import exit_status
@@ -314,6 +315,13 @@ def test_bad_clauses_are_refused_before_traffic(spec: dict[str, Any], words: str
     with pytest.raises(ConfigurationError, match=r"expect 4\.2") as caught:
         Summary(make_run(SITE, make_trial(SITE), expectations=(spec,)))
     assert words in str(caught.value)
+
+
+def test_every_measure_has_its_formula() -> None:
+    assert FORMULAS.keys() == MEASURES.keys()
+    for name, formula in FORMULAS.items():
+        overs = {"flow": formula.flow is not None, "port": formula.port is not None}
+        assert {over: over in MEASURES[name].overs for over in overs} == overs, name
 
 
 def test_every_measure_is_documented() -> None:

@@ -16,7 +16,7 @@ from ..errors import ConfigurationError
 from ..model import Trial
 from ..results.measures import PhaseResult, least
 from .clauses import Clause, Spec, name_of, parse_clause, selected
-from .measures import Reducer
+from .formulas import FORMULAS, Formula, Reducer
 
 ACCEPTED = "accepted"
 REFUSED = "refused"
@@ -99,10 +99,15 @@ class _Seen:
     limited: dict[str, str] = field(default_factory=dict)  # port: why its host is doubted first
     trials: set[TrialKey] = field(default_factory=set)
 
+    @property
+    def formula(self) -> Formula:
+        """How the clause's measure is computed."""
+        return FORMULAS[self.clause.spec["measure"]]
+
     def add(self, result: PhaseResult) -> None:
         """Takes a phase that `where` holds for."""
         self.trials.add((result.key.trial, result.key.repeat))
-        if self.clause.measure.of_network:
+        if self.formula.of_network:
             for limit in result.entry["host_limited"]:
                 self.limited.setdefault(limit["port"], limit["reason"])
         for sample in self._samples(result):
@@ -111,7 +116,7 @@ class _Seen:
             else:
                 group = self._group(sample.at)
                 if group in self.gathered:
-                    self.gathered[group].add(sample, self.clause.measure.reduce)
+                    self.gathered[group].add(sample, self.formula.reduce)
                 else:
                     self.gathered[group] = _Together(*sample, sample.value is None)
 
@@ -159,16 +164,16 @@ class _Seen:
         ]
 
     def _samples(self, result: PhaseResult) -> Iterator[Sample]:
-        measure, key = self.clause.measure, result.key
+        formula, key = self.formula, result.key
         here = At(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
-        if self.clause.over == "flow" and measure.flow is not None:
+        if self.clause.over == "flow" and formula.flow is not None:
             for flow in result.flows:
-                yield Sample(measure.flow(flow), here._replace(src=flow.src, dst=flow.dst))
-        elif self.clause.over == "port" and measure.port is not None:
-            for port, value in measure.port(result).items():
+                yield Sample(formula.flow(flow), here._replace(src=flow.src, dst=flow.dst))
+        elif self.clause.over == "port" and formula.port is not None:
+            for port, value in formula.port(result).items():
                 yield Sample(value, here._replace(port=port))
         else:
-            yield Sample(measure.phase(result), here)
+            yield Sample(formula.phase(result), here)
 
     def _group(self, at: At) -> Any:
         """What values of several phases are put together by."""
@@ -201,7 +206,7 @@ class _Seen:
 
     def _can_only_fall(self) -> bool:
         """Whether one more value can lower those put together; else it can raise them."""
-        return self.clause.measure.reduce is least
+        return self.formula.reduce is least
 
     def _doubts(self, wanted: set[TrialKey], unsure: Mapping[TrialKey, str]) -> list[str]:
         """Why nothing can be concluded. A failure that nothing casts doubt on stays a failure."""
@@ -210,7 +215,7 @@ class _Seen:
             first, *others = sorted(self.limited)
             more = f" (and {len(others)} more ports)" if others else ""
             doubts.append(f"{first}: {self.limited[first]}{more}")
-        if self.clause.measure.of_repeats:
+        if self.formula.of_repeats:
             doubts += sorted({unsure[key] for key in wanted if key in unsure})
         if self.failed and not doubts:
             return []
