@@ -18,6 +18,7 @@ from switchbench import remake
 from switchbench.cli import build_parser
 from switchbench.commands import run as command
 from switchbench.commands import table
+from switchbench.config.clauses import clauses_sha256
 from switchbench.controller import Controller, Outcome
 from switchbench.errors import ConfigurationError, RunError
 from switchbench.guests import image
@@ -27,7 +28,6 @@ from switchbench.model import Run
 from switchbench.programs import configurations, find_engine
 from switchbench.results.directory import RunDirectory, load_summary
 from switchbench.results.summary import NOT_ENDED, schema
-from switchbench.verdict.clauses import clauses_sha256
 from synthetic import make_run, make_site, make_trial
 from test_controller import FAKE, FakeLauncher
 

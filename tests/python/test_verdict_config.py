@@ -12,9 +12,9 @@ import yaml
 from configs import needs_engine, read_text
 from switchbench.compile import compile_run
 from switchbench.config import read_values
+from switchbench.config.clauses import clauses_sha256
 from switchbench.errors import ConfigurationError
 from switchbench.plan import Choice, as_json
-from switchbench.verdict.clauses import clauses_sha256
 
 pytestmark = needs_engine
 

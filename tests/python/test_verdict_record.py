@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from switchbench.cli import main
+from switchbench.config.clauses import clauses_sha256
 from switchbench.errors import ConfigurationError, RunError
 from switchbench.model import Run
 from switchbench.results.directory import RECORDS, RunDirectory
 from switchbench.results.summary import NOT_ENDED, gather
 from switchbench.verdict import manifest, signature, verify
-from switchbench.verdict.clauses import clauses_sha256
 from switchbench.verdict.record import Record
 from switchbench.verdict.seal import fix_clauses
 from synthetic import about, make_run, make_site, make_trial, pair_records

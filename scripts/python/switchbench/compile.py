@@ -14,6 +14,7 @@ from . import timing
 from .busiest import MOST_FLOWS, Busiest
 from .config import Reading, effective
 from .config.acceptance import about_values, reservations
+from .config.clauses import excluding, matches
 from .config.effective import SWITCH_TIMEOUT_NS
 from .config.effective import text as written
 from .config.members import Members
@@ -55,7 +56,6 @@ from .model import (
     SwitchCounters,
     Trial,
 )
-from .verdict.clauses import excluding, matches
 
 NS = 1e9
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)

@@ -17,11 +17,11 @@ from rich.text import Text
 
 from . import format, timing
 from .config import quantities
+from .config.clauses import clauses_sha256, selected
 from .config.steps import COMPOSITE, KERNELS, SIZELESS
 from .engine import Phase, PlanRequest, plan_phases
 from .hops import Hops
 from .model import SCHEDULE, WAITING, Part, Port, Run, Trial
-from .verdict.clauses import clauses_sha256, selected
 
 PHASES_SHOWN = 12
 FLOWS_SHOWN = 16

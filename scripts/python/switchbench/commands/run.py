@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import __version__, cores, format, timing
 from ..compile import refuse_too_long, refuse_unbuilt
+from ..config.clauses import clauses_sha256
 from ..controller import Controller, Interrupt, Outcome
 from ..documents import job_document
 from ..errors import RunError, SwitchbenchError
@@ -31,7 +32,6 @@ from ..results.directory import CONFIGURATION, RunDirectory, default_path
 from ..results.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
 from ..results.table import Report, make_console
 from ..signals import Deferred
-from ..verdict.clauses import clauses_sha256
 from ..verdict.record import Record
 from ..verdict.seal import changed_clauses, fix_clauses
 from .attendance import Attendance

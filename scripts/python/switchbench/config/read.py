@@ -10,10 +10,10 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..model import Site
-from ..verdict.clauses import parse_clause
-from ..verdict.measures import MEASURES
 from . import quantities, settings
 from .acceptance import refuse_incomplete
+from .clauses import parse_clause
+from .measures import MEASURES
 from .reach import leave_out
 from .resolve import Test, resolve
 from .schema import Configuration, Settings

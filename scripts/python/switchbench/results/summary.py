@@ -15,9 +15,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ..config.clauses import clauses_sha256
 from ..format import of
 from ..model import SCHEDULE, Run, Trial
-from ..verdict.clauses import clauses_sha256
 from ..verdict.judge import Judge
 from ..verdict.overall import exit_status, overall
 from . import measures as m

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How what a clause is about is computed: a formula for each name of `measures`."""
+"""How what a clause is about is computed: a formula for each name of `config.measures`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ..config.measures import LATENCY_MEASURES
 from ..results.latency import figure
 from ..results.measures import (
     MEGA,
@@ -19,7 +20,6 @@ from ..results.measures import (
     total,
 )
 from ..results.records import Flow
-from .measures import LATENCY_MEASURES
 
 Values = dict[str, float | None]  # by port
 Reducer = Callable[[Iterable[float | None]], float | None]

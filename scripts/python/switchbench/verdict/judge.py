@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
 from ..errors import ConfigurationError
 from ..model import Trial
 from ..results.measures import PhaseResult, least
-from .clauses import Clause, Spec, name_of, parse_clause, selected
 from .formulas import FORMULAS, Formula, Reducer
 
 ACCEPTED = "accepted"

@@ -13,9 +13,9 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..config.clauses import canonical, clauses_sha256
 from ..model import Run
 from ..results.directory import CLAUSES, RECORDS, RunDirectory, replace_bytes
-from .clauses import canonical, clauses_sha256
 
 RECORD = "clauses"  # the record's type
 
