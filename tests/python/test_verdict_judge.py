@@ -14,10 +14,10 @@ import pytest
 from switchbench.config.clauses import canonical, clauses_sha256, parse_clause
 from switchbench.config.measures import MEASURES
 from switchbench.errors import ConfigurationError
+from switchbench.results.formulas import FORMULAS
+from switchbench.results.judge import At, Judge, _Seen, _Together
+from switchbench.results.overall import exit_status
 from switchbench.results.summary import Summary, schema
-from switchbench.verdict.formulas import FORMULAS
-from switchbench.verdict.judge import At, Judge, _Seen, _Together
-from switchbench.verdict.overall import exit_status
 from synthetic import about, frame_side, make_run, make_site, make_trial, pair_records
 
 SITE = make_site()

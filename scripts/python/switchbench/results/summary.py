@@ -18,8 +18,6 @@ from typing import Any
 from ..config.clauses import clauses_sha256
 from ..format import of
 from ..model import SCHEDULE, Run, Trial
-from ..verdict.judge import Judge
-from ..verdict.overall import exit_status, overall
 from . import measures as m
 from . import scatter, sweep
 from .above_line import above_line, windows_above_line
@@ -45,8 +43,10 @@ from .executions import ExecutionTable
 from .expected import Expected
 from .findings import FindingTable
 from .interim import add_interim, interim_entry
+from .judge import Judge
 from .latency import Histogram, Measured, figures
 from .other_traffic import OtherTraffic
+from .overall import exit_status, overall
 from .ports import PortTable
 from .record_forms import DamagedRecord
 from .records import (

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from .judge import INCONCLUSIVE, REFUSED
+from ..results.judge import INCONCLUSIVE, REFUSED
 
 Entry = Mapping[str, Any]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..config.measures import LATENCY_MEASURES
-from ..results.latency import figure
-from ..results.measures import (
+from .latency import figure
+from .measures import (
     MEGA,
     PhaseResult,
     greatest,
@@ -19,7 +19,7 @@ from ..results.measures import (
     payload_bps,
     total,
 )
-from ..results.records import Flow
+from .records import Flow
 
 Values = dict[str, float | None]  # by port
 Reducer = Callable[[Iterable[float | None]], float | None]

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
 from ..errors import ConfigurationError
 from ..model import Trial
-from ..results.measures import PhaseResult, least
 from .formulas import FORMULAS, Formula, Reducer
+from .measures import PhaseResult, least
 
 ACCEPTED = "accepted"
 REFUSED = "refused"
