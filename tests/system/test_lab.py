@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -77,6 +78,11 @@ def test_what_an_interface_receives_waits_in_one_ring(lab: Lab) -> None:
             words = ["ip", "-json", "-details", "link", "show", interface]
             shown = lab.popen(node, words, stdout=subprocess.PIPE)
             assert json.loads(shown.communicate()[0])[0]["gro_max_size"] == 1
+    assert heard(lab, lab.nodes[0].name, lab.nodes[1].name, "ipv4")
+    words = ["ethtool", "--statistics", "eth0"]
+    shown = lab.popen(lab.nodes[1].name, words, stdout=subprocess.PIPE, text=True)
+    [taken] = re.findall(r"rx_queue_0_xdp_packets: (\d+)", shown.communicate()[0])
+    assert int(taken) > 0  # by that ring
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)

@@ -511,8 +511,10 @@ def _set_offloads(interfaces: Sequence[str]) -> None:
         for name in interfaces:
             index = socket.if_nametoindex(name)
             netlink.link("set", index=index, gro_max_size=_MERGED_BYTES)
+            [link] = netlink.get_links(index)
+            merges = link.get("gro_max_size") != _MERGED_BYTES  # Linux before 5.19
             for command, value in _OFFLOADS.values():
-                _ethtool(sock, name, struct.pack("II", command, value))
+                _ethtool(sock, name, struct.pack("II", command, 0 if merges else value))
 
 
 def _ethtool(sock: socket.socket, name: str, command: bytes) -> None:
