@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules of doc/architecture.md that a machine can check: who may include whom, what a part
-exports, how long a function may be, and what each file begins with."""
+"""The rules of doc/architecture.md that a machine can check: who may include or import whom, what a
+part exports, how long a function may be, and what each file begins with."""
 
 from __future__ import annotations
 
+import ast
 import functools
 import graphlib
 import json
@@ -228,6 +229,94 @@ def test_a_planted_circle_is_found() -> None:
 )
 def test_the_arrows_themselves(folder: str, sign: str, name: str, allowed: bool) -> None:
     assert (forbidden(Path(folder) / "any.c", sign, name) is None) == allowed
+
+
+PYTHON = Path("scripts/python")
+COMMAND = "switchbench"
+
+
+@functools.cache
+def python_modules() -> dict[str, Path]:
+    """Each module of the command by its dotted name; a package's is its __init__.py."""
+    return {
+        ".".join(path.relative_to(PYTHON).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in project_files()
+        if path.suffix == ".py" and PYTHON / COMMAND in path.parents
+    }
+
+
+def is_for_types_alone(node: ast.AST) -> bool:
+    """Whether this is `if TYPE_CHECKING:`, whose imports never run."""
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def imported(package: str, code: str) -> set[str]:
+    """The names that a module of this package imports, anywhere in it, each in full."""
+    found = set()
+    waiting: list[ast.AST] = [ast.parse(code)]
+    while waiting:
+        node = waiting.pop()
+        if is_for_types_alone(node):
+            continue
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            above = parents[: len(parents) - node.level + 1] if node.level else []
+            stem = ".".join([*above, *filter(None, [node.module])])
+            found |= {stem, *(f"{stem}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def python_package(module: str) -> str:
+    """The part of the command: a package, or a module beside the packages."""
+    return ".".join(module.split(".")[:2])
+
+
+@functools.cache
+def python_imports() -> dict[str, frozenset[str]]:
+    """Which packages of the command import which others."""
+    graph: dict[str, set[str]] = {}
+    for module, path in python_modules().items():
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        names = imported(package, (ROOT / path).read_text()) & python_modules().keys()
+        others = {python_package(name) for name in names} - {python_package(module), COMMAND}
+        graph.setdefault(python_package(module), set()).update(others)
+    return {package: frozenset(others) for package, others in graph.items()}
+
+
+def test_no_circle_of_imports_between_packages() -> None:
+    assert len(python_modules()) > 100
+    assert circles(python_imports()) == []
+
+
+def test_a_planted_circle_of_packages_is_found() -> None:
+    assert "switchbench.config" in python_imports()["switchbench.compile"]
+    planted = {package: set(others) for package, others in python_imports().items()}
+    planted["switchbench.config"] |= imported("switchbench.config", "from .. import compile")
+    (circle,) = circles(planted)
+    assert {"switchbench.compile", "switchbench.config"} <= set(circle)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import switchbench.a.b", "switchbench.a.b"),
+        ("from . import c", "switchbench.config.c"),
+        ("from .c import d", "switchbench.config.c"),
+        ("from .. import e", "switchbench.e"),
+        ("def late():\n    from ..e.f import g", "switchbench.e.f"),
+        ("try:\n    from switchbench.e import f\nexcept ImportError: pass", "switchbench.e.f"),
+    ],
+)
+def test_an_import_is_seen_in_each_form(code: str, name: str) -> None:
+    assert name in imported("switchbench.config", code)
+
+
+@pytest.mark.parametrize("guard", ["TYPE_CHECKING", "typing.TYPE_CHECKING"])
+def test_an_import_for_types_alone_is_no_arrow(guard: str) -> None:
+    assert imported("switchbench.config", f"if {guard}:\n    from ..e import f") == set()
 
 
 CORE = tuple(
