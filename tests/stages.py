@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The stages of scripts/test: gates, builds, unit tests, Python, system and guest tests.
 
+The quick tier has the gates, both compilers, unit tests and the transports' battery under
+sanitizers, tests/python, and the smokes of tests/system: meant for 12 minutes on two cores, 18
+where all is installed first. With --all come the other builds and the tests of each, clang-tidy,
+packages, what is marked slow or suited long, all of tests/system, and guests.
+
 All stages run, whatever failed before, but for those whose build failed. Gates share the cores, and
 so do tests/python and what builds packages, and two parts of tests/system that wait more than they
 measure; clang's analyzer has what unit tests leave of the cores. What measures rates and times has
@@ -14,6 +19,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -30,6 +36,9 @@ TOOLS = ROOT / ".venv" / "bin"
 SKIPPED = 77
 NO_TESTS = 5  # pytest: nothing was collected
 SYSTEM = "tests/system"
+# Which tests of Python belong to the quick tier.
+NOT_SLOW = "not slow"
+SMOKE = "smoke"
 
 
 def system_tests(*names: str) -> tuple[str, ...]:
@@ -47,6 +56,11 @@ FAULTS = system_tests("faults", "docs")
 # spoils one try, a fault of ours all three. A test that needed another try is named at the end.
 TRIES = 3
 AGAIN = ("--reruns", str(TRIES - 1), "--reruns-delay", "2", "-r", "aR")
+
+# tests/python measures no time: it may have all cores.
+CORES = ("-n", str(os.cpu_count()))
+
+RELEASE = "build release"
 
 # What a test program says last: cmocka's totals, one line each.
 CLOSING = re.compile(
@@ -71,8 +85,8 @@ class Build:
     compiler: str
     options: tuple[str, ...] = ()
     slowness: int = 1  # how much more time its tests may take
-    suites: tuple[str, ...] = ()  # of its tests, in the quick tier; all when empty
-    quick: bool = True  # its tests are of the quick tier, too
+    quick: bool = True  # built in the quick tier, too
+    tested: bool = False  # there, its tests run as well
     targets: tuple[str, ...] = ()  # what is built; all when empty
     environment: dict[str, str] = field(default_factory=dict)  # of its tests
 
@@ -83,14 +97,15 @@ class Build:
 
 
 MATRIX = (
-    Build("gcc", "gcc", suites=("unit",)),
-    Build("clang", "clang", suites=("unit",)),
+    Build("gcc", "gcc"),
+    Build("clang", "clang"),
     Build("no-dpdk", "gcc", ("-Ddpdk=disabled",), quick=False),
     Build(
         "sanitized",
         "gcc",
         ("-Db_sanitize=address,undefined", "-Doptimization=1"),
         slowness=4,
+        tested=True,
         targets=("meson-test-prereq",),
         environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
     ),
@@ -179,12 +194,17 @@ def clang_tidy(build: Build) -> Outcome:
     return Outcome("failed" if failed else "passed", "\n".join(failed))
 
 
+def through_cache(compiler: str) -> str:
+    """The compiler's command: by way of ccache where it is installed."""
+    return f"ccache {compiler}" if shutil.which("ccache") else compiler
+
+
 def compile_engine(build: Build) -> Outcome:
     """Configure (once) and build, warnings being errors."""
     if not (build.folder / "build.ninja").exists():
         done = execute(
             ["meson", "setup", str(build.folder), str(ROOT), "-Dwerror=true", *build.options],
-            {"CC": build.compiler},
+            {"CC": through_cache(build.compiler)},
         )
         if done.returncode:
             return Outcome("failed", done.stdout)
@@ -216,12 +236,12 @@ def spoilt(log: Path) -> list[str]:
 
 
 def unit_tests(build: Build, long: bool) -> Outcome:
-    """What Meson calls tests: the build's suites, or all of them with `long` when asked for."""
+    """What Meson calls tests: all of the build, those of the suite `long` only when asked for."""
     log = build.folder / "meson-logs" / "testlog.json"
     command = ["meson", "test", "-C", str(build.folder), "--no-rebuild", "--print-errorlogs"]
     command += ["--timeout-multiplier", str(build.slowness)]
     if not long:
-        command += ["--no-suite", "long", *(f"--suite={suite}" for suite in build.suites)]
+        command += ["--no-suite", "long"]
     text: list[str] = []
     names: list[str] = []
     for _ in range(TRIES):
@@ -240,10 +260,11 @@ def unit_tests(build: Build, long: bool) -> Outcome:
 
 
 def pytest(
-    places: Sequence[str], long: bool, arguments: Sequence[str], aside: bool = False
+    places: Sequence[str], only: str, arguments: Sequence[str], aside: bool = False
 ) -> Outcome:
-    """Folders or files of Python tests: shown as they run or, `aside` from others, at their end."""
-    marked = [] if long else ["-m", "not slow"]
+    """Folders or files of Python tests, `only` those with these marks when it names some: shown as
+    they run or, `aside` from others, at their end."""
+    marked = ["-m", only] if only else []
     command = [str(TOOLS / "pytest"), "-q", *marked, *places, *arguments]
     run = execute if aside else partial(subprocess.run, cwd=ROOT, check=False, text=True)
     done = run(command)
@@ -252,14 +273,14 @@ def pytest(
     return Outcome("failed" if done.returncode else "passed", done.stdout or "")
 
 
-def guest_tests(long: bool, arguments: Sequence[str]) -> Outcome:
+def guest_tests(arguments: Sequence[str]) -> Outcome:
     """The tests in guests, or why this machine can't boot any."""
     ready = execute([str(TOOLS / "python"), "-m", "switchbench.guests", "prepare"])
     if ready.returncode == SKIPPED:
         return Outcome("skipped", ready.stdout)
     if ready.returncode != 0:
         return Outcome("failed", ready.stdout)
-    return pytest(["tests/vm"], long, [*AGAIN, *arguments])
+    return pytest(["tests/vm"], "", [*AGAIN, *arguments])
 
 
 def processes() -> Iterator[str]:
@@ -392,7 +413,7 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our own arguments, and after `--` those of pytest."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     parser = argparse.ArgumentParser(prog="scripts/test", description=__doc__)
-    parser.add_argument("--all", action="store_true", help="the long tests too")
+    parser.add_argument("--all", action="store_true", help="every build and test")
     parser.add_argument(
         "--only", action="append", default=[], metavar="WORD", help="stages with WORD in the name"
     )
@@ -407,50 +428,86 @@ def main(arguments: Sequence[str]) -> int:
     before = traces()
     report = Report(options.only)
     report.together(gates())
+    builds(report, options.all)
+    if options.all:
+        long_tests(report, for_pytest)
+    else:
+        quick_tests(report, for_pytest)
+    report.in_turn([Stage("machine left as found", partial(leftovers, before))])
+    return report.summary()
+
+
+def builds(report: Report, long: bool) -> None:
+    """The engine in all its ways or those of the quick tier, and its tests; then as it is used."""
+    chosen = [build for build in MATRIX if build.quick or long]
     report.in_turn(
-        (Stage(f"build {build.name}", partial(compile_engine, build)) for build in MATRIX),
+        (Stage(f"build {build.name}", partial(compile_engine, build)) for build in chosen),
         quiet=True,
     )
-    clang = MATRIX[1]
-    report.beside(
-        Stage("clang-tidy", partial(clang_tidy, clang), "build clang"),
+    tests = [
+        Stage(
+            f"unit tests {build.name}",
+            partial(unit_tests, build, long),
+            f"build {build.name}",
+        )
+        for build in chosen
+        if build.tested or long
+    ]
+    if long:
+        clang = next(build for build in MATRIX if build.name == "clang")
+        tidy = Stage("clang-tidy", partial(clang_tidy, clang), "build clang")
+        report.beside(tidy, tests)
+    else:
+        report.in_turn(tests)
+    setup = [str(ROOT / "scripts/setup"), "--no-packages", *([] if long else ["--use"])]
+    report.in_turn([Stage(RELEASE, partial(plain, *setup))], quiet=True)
+
+
+def quick_tests(report: Report, arguments: Sequence[str]) -> None:
+    """Python's tests, and a few of everything that labs can show."""
+    report.in_turn(
         (
             Stage(
-                f"unit tests {build.name}",
-                partial(unit_tests, build, options.all),
-                f"build {build.name}",
-            )
-            for build in MATRIX
-            if build.quick or options.all
-        ),
+                "tests/python",
+                partial(pytest, ["tests/python"], NOT_SLOW, [*CORES, *arguments]),
+                RELEASE,
+            ),
+            Stage(
+                f"{SYSTEM} smokes",
+                partial(pytest, [SYSTEM], SMOKE, [*AGAIN, *arguments]),
+                RELEASE,
+            ),
+        )
     )
-    install = Stage("build release", partial(plain, str(ROOT / "scripts/setup"), "--no-packages"))
-    report.in_turn([install], quiet=True)
-    test = partial(pytest, long=options.all)
-    aside = partial(test, arguments=for_pytest, aside=True)
-    cores = ("-n", str(os.cpu_count()))  # none of them measures time
+
+
+def long_tests(report: Report, arguments: Sequence[str]) -> None:
+    """All tests of Python, labs and guests."""
+    every = partial(pytest, only="")
+    aside = partial(every, arguments=arguments, aside=True)
     report.together(
         (
-            Stage("tests/python", partial(aside, ["tests/python", *cores]), install.name),
-            Stage(f"{SYSTEM} packages", partial(aside, PACKAGES), install.name),
+            Stage("tests/python", partial(aside, ["tests/python", *CORES]), RELEASE),
+            Stage(f"{SYSTEM} packages", partial(aside, PACKAGES), RELEASE),
         ),
         quiet=False,
     )
-    again = partial(test, arguments=[*AGAIN, *for_pytest], aside=True)
+    again = partial(every, arguments=[*AGAIN, *arguments], aside=True)
     report.together(
         (
-            Stage(f"{SYSTEM} hosts", partial(again, HOSTS), install.name),
-            Stage(f"{SYSTEM} faults", partial(again, FAULTS), install.name),
+            Stage(f"{SYSTEM} hosts", partial(again, HOSTS), RELEASE),
+            Stage(f"{SYSTEM} faults", partial(again, FAULTS), RELEASE),
         ),
         quiet=False,
     )
     apart = (f"--ignore={name}" for name in (*PACKAGES, *HOSTS, *FAULTS))
-    others = [*AGAIN, *apart, *for_pytest]
-    report.in_turn([Stage(SYSTEM, partial(test, [SYSTEM], arguments=others), install.name)])
-    guests = partial(guest_tests, options.all, for_pytest)
-    report.in_turn([Stage("tests/vm", guests, "build release")])
-    report.in_turn([Stage("machine left as found", partial(leftovers, before))])
-    return report.summary()
+    others = [*AGAIN, *apart, *arguments]
+    report.in_turn(
+        (
+            Stage(SYSTEM, partial(every, [SYSTEM], arguments=others), RELEASE),
+            Stage("tests/vm", partial(guest_tests, arguments), RELEASE),
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -100,6 +100,41 @@ def test_what_runs_apart_are_files_of_the_tests(stages: Any) -> None:
         assert (ROOT / name).exists(), name
 
 
+def test_each_smoke_is_there(stages: Any) -> None:
+    """A name that no test has any more would leave the quick tier in silence."""
+    sys.path.insert(0, str(ROOT / stages.SYSTEM))
+    try:
+        from smokes import SMOKES
+    finally:
+        sys.path.remove(str(ROOT / stages.SYSTEM))
+    command = [str(stages.TOOLS / "pytest"), "-q", "--collect-only", "-m", stages.SMOKE]
+    done = stages.execute([*command, stages.SYSTEM])
+    listed = [line.removeprefix(f"{stages.SYSTEM}/") for line in done.stdout.splitlines()]
+    collected = {name for line in listed for name in (line, line.partition("[")[0])}
+    assert set(SMOKES) <= collected, done.stdout
+
+
+@pytest.mark.parametrize(("words", "suites"), [([], {"quick"}), (["--all"], {"quick", "long"})])
+def test_every_stage_of_the_quick_tier_or_all(
+    stages: Any, monkeypatch: pytest.MonkeyPatch, words: list[str], suites: set[str]
+) -> None:
+    names: list[str] = []
+
+    def run(self: Any, stage: Any) -> Any:
+        names.append(stage.name)
+        return stages.Outcome("passed")
+
+    monkeypatch.setattr(stages.Report, "_run", run)
+    monkeypatch.setenv("SWITCHBENCH_LONG", "")
+    assert stages.main(words) == 0
+    quick = {"mypy", "build gcc", "build clang", "unit tests sanitized", "tests/python"}
+    assert quick <= set(names)
+    long = {"clang-tidy", "build no-dpdk", "unit tests gcc", "tests/vm", "tests/system hosts"}
+    assert long & set(names) == (long if "long" in suites else set())
+    assert ("tests/system smokes" in names) == ("long" not in suites)
+    assert names[-1] == "machine left as found"
+
+
 def test_what_passed_passes(stages: Any) -> None:
     report = stages.Report(["good"])
     report.in_turn(

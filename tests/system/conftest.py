@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures that several files share."""
+"""Fixtures that several files share, and which tests are smokes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ import pytest
 
 import labkit
 import underway
+from smokes import SMOKES
 from switchbench import lab as labs
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the smokes: by a test's name alone all its cases, else one."""
+    for item in items:
+        name = f"{item.path.name}::{item.name}"
+        if item.path.parent == Path(__file__).parent and (
+            name in SMOKES or name.partition("[")[0] in SMOKES
+        ):
+            item.add_marker(pytest.mark.smoke)
 
 
 @pytest.fixture
