@@ -57,11 +57,6 @@ static int open_port(struct transport_port **port, const struct port_conf *conf,
     return rc < 0 ? err_set(err, rc, "port %s: out of memory", conf->name) : 0;
 }
 
-static void write_address(struct transport_port *port, struct blob *blob)
-{
-    verbs_address_write(port, port->cm != NULL ? port->cm->port : 0, blob);
-}
-
 /* --- the lane: main thread --- */
 
 static struct verbs_lane *load_of(struct lane *lane)
@@ -270,10 +265,8 @@ const struct transport transport_verbs = {
     .open = open_port,
     .facts = verbs_port_facts,
     .link_up = verbs_port_link_up,
-    .address = write_address,
     .prepare = prepare,
     .settle = settle,
-    .settle_fd = verbs_cm_fd,
     .wake_fd = wake_fd,
     .start = start,
     .poll = poll,

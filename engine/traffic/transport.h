@@ -73,7 +73,7 @@ struct port_conf {
     bool shared;             /* carries other traffic too (DESIGN 10) */
 };
 
-/* What an open port says of itself, for the hello record. "" or 0: unknown. */
+/* What an open port says of itself, for its record and its partners. "" or 0: unknown. */
 struct port_facts {
     char driver[32];
     char mac[18];
@@ -92,6 +92,8 @@ struct port_facts {
     char gid[46];        /* verbs: chosen where the options do not say ... */
     int gid_index;       /* ... and its place in the table; -1: none */
     bool independent;    /* no other transport uses its device: it may stay open beside them */
+    struct blob address; /* what a partner must know to reach the port */
+    int settle_fd; /* readable when a call of settle for its lanes would get further; -1: none */
 };
 
 enum traffic {
@@ -312,7 +314,6 @@ struct transport {
     void (*facts)(struct transport_port *port, struct port_facts *facts);
     /* Whether the port has a link now. Cheap; must not block. */
     bool (*link_up)(struct transport_port *port);
-    void (*address)(struct transport_port *port, struct blob *blob);
 
     /* Checks a phase against a port and makes the lane of one of its queues: memory, sockets,
      * templates. Everything that the port can't do is refused here, with what it can. Must not wait
@@ -322,9 +323,6 @@ struct transport {
      * yet (a partner has not answered; the sentence may name one, for whoever loses patience); any
      * other value: failed. Must not block. */
     int (*settle)(struct lane *lane, int64_t now_ns, struct err *err);
-    /* An fd that is readable when a call of settle for the port's lanes would get further. NULL:
-     * there is none. */
-    int (*settle_fd)(struct transport_port *port);
 
     /* An fd that is readable when poll would get further, for a worker that sleeps; asked once,
      * when the lane is ready. NULL or -1: nothing tells but the time that poll returns. */
@@ -376,6 +374,16 @@ struct transport {
 static inline bool transport_can(const struct transport *transport, unsigned capabilities)
 {
     return (transport->capabilities & capabilities) != 0;
+}
+
+/* What a partner must know to reach the port. */
+static inline struct blob transport_address(const struct transport *transport,
+                                            struct transport_port *port)
+{
+    struct port_facts facts = {0};
+
+    transport->facts(port, &facts);
+    return facts.address;
 }
 
 #endif

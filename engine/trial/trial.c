@@ -171,16 +171,14 @@ static void free_parts(struct trial *trial)
  */
 static void watch_ports(struct trial *trial)
 {
-    const struct transport *transport = trial->transport;
-
-    if (transport->settle_fd == NULL)
-        return;
-    trial->settle_fd = epoll_create1(EPOLL_CLOEXEC);
-    for (size_t i = 0; trial->settle_fd >= 0 && i < trial->own_count; i++) {
+    for (size_t i = 0; i < trial->own_count; i++) {
         struct epoll_event event = {.events = EPOLLIN};
-        int fd = transport->settle_fd(trial->node->ports[trial->own[i].port].open);
+        int fd = trial->node->ports[trial->own[i].port].settle_fd;
 
-        epoll_ctl(trial->settle_fd, EPOLL_CTL_ADD, fd, &event);
+        if (fd >= 0 && trial->settle_fd < 0)
+            trial->settle_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (fd >= 0 && trial->settle_fd >= 0)
+            epoll_ctl(trial->settle_fd, EPOLL_CTL_ADD, fd, &event);
     }
 }
 
@@ -201,11 +199,14 @@ static int open_ports(struct trial *trial, struct err *err)
         return rc;
     for (size_t i = 0; i < trial->own_count && rc == 0; i++) {
         const struct local_rank *own = &trial->own[i];
-        struct blob blob = {0};
+        struct node_port *port = &node->ports[own->port];
+        struct port_facts facts = {0};
 
-        trial->transport->address(node->ports[own->port].open, &blob);
-        rc =
-            control_publish(node->control, trial_blob_id(trial, own->part_index, own->rank), &blob);
+        trial->transport->facts(port->open, &facts);
+        port->address = facts.address;
+        port->settle_fd = facts.settle_fd;
+        rc = control_publish(node->control, trial_blob_id(trial, own->part_index, own->rank),
+                             &port->address);
     }
     if (rc < 0)
         return err_set(err, rc, "trial %u: can't publish addresses: %s", trial->doc->id,

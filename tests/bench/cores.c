@@ -114,7 +114,7 @@ static void make_lane(struct place *place, struct way *way, uint32_t number, str
     for (uint32_t i = 0; i < FLOWS; i++) {
         place->flows[i] =
             (struct lane_flow){.dst = 1 + number * FLOWS + i, .side = &place->sides[i]};
-        transport_dpdk.address(way->port[port], &place->flows[i].partner);
+        place->flows[i].partner = transport_address(&transport_dpdk, way->port[port]);
     }
     place->lane.transport = &transport_dpdk;
     if (transport_dpdk.prepare(&place->lane.lane, &request, &err) != 0 ||

@@ -50,7 +50,7 @@ void bed_open(struct bed *bed)
         bed->conf.name = "bench:e0";
     if (transport_dpdk.open(&bed->port, &bed->conf, &run, &err) != 0)
         bed_fail(err.text);
-    transport_dpdk.address(bed->port, &bed->partner);
+    bed->partner = transport_address(&transport_dpdk, bed->port);
 }
 
 /* The i-th rank that is not the own one. */

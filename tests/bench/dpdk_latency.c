@@ -74,7 +74,7 @@ static void prepare(struct bed beds[2])
         beds[i].options.catch_up = 1;
         phase->latency = (struct latency_options){.probe_fps = PROBES_FPS, .stamps = true};
         beds[i].partner = (struct blob){.size = 0};
-        transport_dpdk.address(beds[1 - i].port, &beds[i].partner);
+        beds[i].partner = transport_address(&transport_dpdk, beds[1 - i].port);
         bed_prepare(&beds[i]);
         phase->start_ns = i > 0 ? beds[0].phase.start_ns : clock_now() + 20 * NS_PER_MS;
         phase->open_ns = phase->start_ns + ROUND_NS / 10;

@@ -110,7 +110,7 @@ static int make_flows(struct bed *bed)
         struct side *side = &bed->sides[i];
         struct blob partner;
 
-        verbs->address(bed->sides[1 - i].port, &partner);
+        partner = transport_address(verbs, bed->sides[1 - i].port);
         side->flows = calloc(bed->partners, sizeof *side->flows);
         side->counts = calloc(bed->partners, sizeof *side->counts);
         if (side->flows == NULL || side->counts == NULL)

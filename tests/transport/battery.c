@@ -146,11 +146,11 @@ static struct lane_request request_of(struct stage *stage, uint32_t rank)
         struct lane_flow mine = {.src = flow->src, .dst = flow->dst, .role = flow->role};
 
         if (flow->src == rank) {
-            subject->transport->address(ports[flow->dst], &mine.partner);
+            mine.partner = transport_address(subject->transport, ports[flow->dst]);
             mine.side = &flow->source;
             request.sends[request.send_count++] = mine;
         } else if (flow->dst == rank) {
-            subject->transport->address(ports[flow->src], &mine.partner);
+            mine.partner = transport_address(subject->transport, ports[flow->src]);
             mine.side = &flow->destination;
             request.receives[request.receive_count++] = mine;
         }
@@ -902,7 +902,7 @@ static void case_send_only(void **state)
     request = request_of(stage, 0);
     request.send_count = 1;
     request.sends[0] = (struct lane_flow){.src = 0, .dst = 1, .side = &run.flows[0].source};
-    subject->transport->address(ports[0], &request.sends[0].partner);
+    request.sends[0].partner = transport_address(subject->transport, ports[0]);
     if (subject->transport->prepare(&stage->lanes[0], &request, &err) != 0)
         fail_msg("prepare: %s", err.text);
     settle(stage);

@@ -54,7 +54,7 @@ static void begin_lane(uint32_t rank)
     struct err err = {""};
 
     *flow = (struct lane_flow){.src = 0, .dst = 1, .side = &bed.sides[rank]};
-    transport_dpdk.address(ports[1 - rank], &flow->partner);
+    flow->partner = transport_address(&transport_dpdk, ports[1 - rank]);
     request.sends = request.receives = flow;
     request.send_count = rank == 0;
     request.receive_count = rank == 1;

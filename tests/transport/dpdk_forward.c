@@ -91,7 +91,7 @@ static void begin(struct chain *chain, uint16_t burst, uint16_t sources)
     chain->send =
         (struct lane_flow){.src = 1, .dst = 2, .role = PATTERN_FORWARD, .side = &chain->sent};
     chain->receive = (struct lane_flow){.src = 0, .dst = 1, .side = &chain->received};
-    transport_dpdk.address(port, &chain->send.partner);
+    chain->send.partner = transport_address(&transport_dpdk, port);
     chain->receive.partner = chain->send.partner;
     assert_int_equal(transport_dpdk.prepare(&chain->lane, &request, &err), 0);
     assert_int_equal(transport_dpdk.settle(chain->lane, START_NS / 2, &err), 0);

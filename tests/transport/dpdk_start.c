@@ -54,7 +54,7 @@ static void prepare(struct pair *pair, uint32_t rank)
                                    .count = &pair->counts[rank]};
 
     pair->flows[rank] = (struct lane_flow){.src = 0, .dst = 1, .side = &pair->sides[rank]};
-    transport_dpdk.address(ports[1 - rank], &pair->flows[rank].partner);
+    pair->flows[rank].partner = transport_address(&transport_dpdk, ports[1 - rank]);
     *(rank == 0 ? &request.sends : &request.receives) = &pair->flows[rank];
     *(rank == 0 ? &request.send_count : &request.receive_count) = 1;
     assert_int_equal(transport_dpdk.prepare(&pair->lanes[rank], &request, &err), 0);

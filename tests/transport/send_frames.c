@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         return fail(&err);
     request.port = ports[0];
     request.phase = &phase;
-    transport_dpdk.address(ports[1], &flow.partner);
+    flow.partner = transport_address(&transport_dpdk, ports[1]);
     if (transport_dpdk.prepare(&lane, &request, &err) != 0)
         return fail(&err);
     rc = run(lane, &phase, &err);

@@ -43,7 +43,7 @@ static void open_ports(struct world *world)
         rc = transport_tcp.open(&rank->port, &rank->conf, &world->run, &world->err);
         if (rc)
             fail_msg("open: %s", world->err.text);
-        transport_tcp.address(rank->port, &rank->blob);
+        rank->blob = transport_address(&transport_tcp, rank->port);
     }
 }
 

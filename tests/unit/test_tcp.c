@@ -517,6 +517,7 @@ static void unauthenticated(void **state)
 static void idle_connections_wake_nobody(void **state)
 {
     struct pollfd waits = {.events = POLLIN};
+    struct port_facts facts;
     int64_t now_ns = clock_now();
     struct err err = {0};
     int silent[SILENT];
@@ -529,7 +530,8 @@ static void idle_connections_wake_nobody(void **state)
     world->ranks[1].port->half_open_most = HALF_OPEN;
     for (int i = 0; i < SILENT; i++)
         silent[i] = call(&world->ranks[1].blob);
-    waits.fd = transport_tcp.settle_fd(world->ranks[1].port);
+    transport_tcp.facts(world->ranks[1].port, &facts);
+    waits.fd = facts.settle_fd;
     assert_int_equal(poll(&waits, 1, 0), 1);
     assert_int_equal(transport_tcp.settle(world->ranks[1].lane, now_ns, &err), -EAGAIN);
     assert_int_equal(poll(&waits, 1, 0), 0);

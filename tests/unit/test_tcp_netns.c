@@ -169,7 +169,7 @@ static void reopen(struct world_rank *rank)
     transport_tcp.close(rank->port);
     rank->port = NULL;
     assert_int_equal(transport_tcp.open(&rank->port, &rank->conf, &world->run, &world->err), 0);
-    transport_tcp.address(rank->port, &rank->blob);
+    rank->blob = transport_address(&transport_tcp, rank->port);
 }
 
 static void over_ipv6(void **state)

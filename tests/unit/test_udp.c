@@ -66,7 +66,7 @@ static void begin_lane(void)
     struct err err = {""};
 
     bed.flow = (struct lane_flow){.src = 0, .dst = 1, .side = &bed.side};
-    ip_port_address((struct transport_port *)&bed.sender, &bed.flow.partner);
+    ip_port_address(&bed.sender, &bed.flow.partner);
     if (transport_udp.prepare(&bed.lane, &request, &err) != 0)
         fail_msg("%s", err.text);
     assert_int_equal(transport_udp.settle(bed.lane, FORGED_START_NS / 2, &err), 0);
@@ -91,7 +91,7 @@ static int begin_at(uint64_t line_bps)
     assert_int_equal(getsockname(bed.socket, (struct sockaddr *)from, &size), 0);
     if (transport_udp.open(&bed.port, &bed.conf, &run, &err) != 0)
         fail_msg("%s", err.text);
-    transport_udp.address(bed.port, &bed.blob);
+    bed.blob = transport_address(&transport_udp, bed.port);
     bed.options = (struct udp_options){.offload = UDP_OFFLOAD_AUTO, .burst = 32, .catch_up = 8};
     bed.phase = forged_phase(&bed.options);
     begin_lane();

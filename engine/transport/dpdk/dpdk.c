@@ -22,15 +22,20 @@
 
 extern const struct transport transport_dpdk;
 
+static void facts_of(struct transport_port *port, struct port_facts *facts)
+{
+    port_facts(port, facts);
+    port_address(port, &facts->address);
+}
+
 const struct transport transport_dpdk = {
     .name = "dpdk",
     .capabilities =
         TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES | TRANSPORT_TAKES_DEVICE,
     .options = &dpdk_option_table,
     .open = port_open,
-    .facts = port_facts,
+    .facts = facts_of,
     .link_up = port_link_up,
-    .address = port_address,
     .prepare = lane_prepare,
     .settle = lane_settle,
     .wake_fd = lane_wake_fd,

@@ -40,9 +40,8 @@ const char *ip_address_text(const struct sockaddr_storage *address, char text[IP
     return text;
 }
 
-void ip_port_address(struct transport_port *own, struct blob *blob)
+void ip_port_address(const struct ip_port *port, struct blob *blob)
 {
-    const struct ip_port *port = (const struct ip_port *)own;
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&port->address;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&port->address;
     struct reach reach = {.family = 4};
@@ -225,7 +224,7 @@ void ip_port_facts(struct transport_port *own, struct port_facts *facts)
     struct link_state link;
     char text[IP_ADDRESS_TEXT];
 
-    *facts = (struct port_facts){.numa_node = -1};
+    *facts = (struct port_facts){.numa_node = -1, .settle_fd = -1};
     snprintf(facts->driver, sizeof facts->driver, "%s", port->transport);
     ip_address_text(&port->address, text);
     text[strcspn(text, " ")] = '\0';
@@ -243,6 +242,7 @@ void ip_port_facts(struct transport_port *own, struct port_facts *facts)
     facts->link_bps = kernel_device_speed_bps(port->netlink, port->iface);
     facts->numa_node = kernel_device_numa_node(port->netlink, port->iface);
     kernel_device_offloads(port->netlink, port->iface, facts->offloads, sizeof facts->offloads);
+    ip_port_address(port, &facts->address);
 }
 
 bool ip_port_link_up(struct transport_port *own)

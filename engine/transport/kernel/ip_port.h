@@ -40,8 +40,9 @@ void ip_port_close(struct ip_port *port);
 void ip_port_facts(struct transport_port *port, struct port_facts *facts);
 bool ip_port_link_up(struct transport_port *port);
 void ip_port_hardware(struct transport_port *port, struct port_hardware *counters);
-void ip_port_address(struct transport_port *port, struct blob *blob);
 
+/* What partners are told; a part of the facts. */
+void ip_port_address(const struct ip_port *port, struct blob *blob);
 /* The address in a partner's blob; false: not the address of such a port. */
 bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
                      struct sockaddr_storage *address);

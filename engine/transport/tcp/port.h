@@ -63,8 +63,6 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts);
 /* The key by which connections are proved is made once, from the run's, when that is known. */
 void tcp_port_use_key(struct transport_port *port, const struct transport_secret *secret);
-/* Readable when there is something to settle. */
-int tcp_port_settle_fd(struct transport_port *port);
 /* A connection out whose partner has something to say before it is ready. 0 or a negative errno. */
 int tcp_port_watch(struct transport_port *port, int fd);
 void tcp_port_forget(struct transport_port *port, int fd);

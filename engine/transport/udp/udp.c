@@ -24,7 +24,6 @@ const struct transport transport_udp = {
     .open = udp_port_open,
     .facts = udp_port_facts,
     .link_up = ip_port_link_up,
-    .address = ip_port_address,
     .prepare = udp_lane_prepare,
     .settle = udp_lane_settle,
     .wake_fd = udp_lane_wake_fd,
