@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-void times_sum(struct times *streams, uint32_t count, struct times_buckets *all,
-               enum times_kind kind, struct histogram *sum)
+void delay_stats_sum(struct delay_stats *streams, uint32_t count, struct delay_stats_buckets *all,
+                     enum delay_kind kind, struct histogram *sum)
 {
     struct histogram flow = {.least_ns = UINT64_MAX};
 
     for (uint32_t i = 0; i < count; i++) {
-        const struct times_bounds *bounds = &streams[i].bounds[kind];
+        const struct delay_stats_bounds *bounds = &streams[i].bounds[kind];
 
-        times_end_run(&streams[i], all);
+        delay_stats_end_run(&streams[i], all);
         flow.sum_ns += bounds->sum_ns;
         flow.least_ns = bounds->least_ns < flow.least_ns ? bounds->least_ns : flow.least_ns;
         flow.greatest_ns =

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-static struct times times;
-static struct times_buckets buckets;
+static struct delay_stats stats;
+static struct delay_stats_buckets buckets;
 static struct histogram sum;
 
 static int fresh(void **state)
@@ -24,24 +24,24 @@ static int fresh(void **state)
     (void)state;
     memset(&buckets, 0, sizeof buckets);
     memset(&sum, 0, sizeof sum);
-    times_init(&times, 0);
+    delay_stats_init(&stats, 0);
     return 0;
 }
 
 static void test_delays_of_neighbours(void **state)
 {
     (void)state;
-    times_add(&times, &buckets, 100, 0);
-    times_add(&times, &buckets, 130, 0);
-    times_add(&times, &buckets, 110, 0);
-    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
+    delay_stats_add(&stats, &buckets, 100, 0);
+    delay_stats_add(&stats, &buckets, 130, 0);
+    delay_stats_add(&stats, &buckets, 110, 0);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
     assert_int_equal(sum.count, 3);
     assert_int_equal(sum.sum_ns, 340);
     assert_int_equal(sum.least_ns, 100);
     assert_int_equal(sum.greatest_ns, 130);
     assert_int_equal(sum.buckets[histogram_index(110)], 1);
     memset(&sum, 0, sizeof sum);
-    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
     assert_int_equal(sum.count, 2);
     assert_int_equal(sum.sum_ns, 50); /* 30 up, 20 down */
     assert_int_equal(sum.least_ns, 20);
@@ -53,8 +53,8 @@ static void test_frames_that_came_together(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 12; i++)
-        times_add(&times, &buckets, i < 8 ? 50 : 70, 0);
-    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
+        delay_stats_add(&stats, &buckets, i < 8 ? 50 : 70, 0);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
     assert_int_equal(sum.count, 11);
     assert_int_equal(sum.buckets[0], 10);
     assert_int_equal(sum.buckets[20], 1);
@@ -64,15 +64,15 @@ static void test_frames_that_came_together(void **state)
 static void test_gaps_and_reordering(void **state)
 {
     (void)state;
-    times_add(&times, &buckets, 10, 0);
-    times_add(&times, &buckets, 500, 3);
-    times_add(&times, &buckets, 900, -2);
-    times_add(&times, &buckets, 510, 0);
-    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
+    delay_stats_add(&stats, &buckets, 10, 0);
+    delay_stats_add(&stats, &buckets, 500, 3);
+    delay_stats_add(&stats, &buckets, 900, -2);
+    delay_stats_add(&stats, &buckets, 510, 0);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
     assert_int_equal(sum.count, 1);
     assert_int_equal(sum.sum_ns, 10);
     memset(&sum, 0, sizeof sum);
-    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
     assert_int_equal(sum.count, 4);
 }
 
@@ -80,7 +80,7 @@ static void test_gaps_and_reordering(void **state)
 static void test_runs_against_single_frames(void **state)
 {
     static struct histogram one_way, ipdv;
-    uint64_t last = TIMES_NONE;
+    uint64_t last = DELAY_NONE;
 
     (void)state;
     memset(&one_way, 0, sizeof one_way);
@@ -91,19 +91,19 @@ static void test_runs_against_single_frames(void **state)
         int32_t ahead = random() % 10 == 0 ? (int32_t)(random() % 4) - 2 : 0;
 
         if (random() % 100 == 0) {
-            times_restart(&times, &buckets);
-            last = TIMES_NONE;
+            delay_stats_restart(&stats, &buckets);
+            last = DELAY_NONE;
         }
-        times_add(&times, &buckets, delay, ahead);
+        delay_stats_add(&stats, &buckets, delay, ahead);
         histogram_add(&one_way, delay);
-        if (ahead == 0 && last != TIMES_NONE)
+        if (ahead == 0 && last != DELAY_NONE)
             histogram_add(&ipdv, delay > last ? delay - last : last - delay);
         last = ahead < 0 ? last : delay;
     }
-    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
     assert_memory_equal(&sum, &one_way, sizeof sum);
     memset(&sum, 0, sizeof sum);
-    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
     assert_memory_equal(&sum, &ipdv, sizeof sum);
 }
 
@@ -111,53 +111,53 @@ static void test_runs_against_single_frames(void **state)
 static void test_a_run_without_an_end(void **state)
 {
     (void)state;
-    times_add(&times, &buckets, 0, 0);
-    times.run = TIMES_RUN_MAX;
-    times_add(&times, &buckets, 0, 0);
-    times_add(&times, &buckets, 0, 0);
-    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
-    assert_int_equal(sum.count, TIMES_RUN_MAX + UINT64_C(2));
+    delay_stats_add(&stats, &buckets, 0, 0);
+    stats.run = DELAY_RUN_MAX;
+    delay_stats_add(&stats, &buckets, 0, 0);
+    delay_stats_add(&stats, &buckets, 0, 0);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
+    assert_int_equal(sum.count, DELAY_RUN_MAX + UINT64_C(2));
     memset(&sum, 0, sizeof sum);
-    times_sum(&times, 1, &buckets, TIMES_IPDV, &sum);
-    assert_int_equal(sum.count, TIMES_RUN_MAX + UINT64_C(1));
+    delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
+    assert_int_equal(sum.count, DELAY_RUN_MAX + UINT64_C(1));
 }
 
 static void test_nothing_is_nothing(void **state)
 {
     (void)state;
-    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
     assert_int_equal(sum.count + sum.sum_ns + sum.greatest_ns + sum.least_ns, 0);
-    times_add(&times, &buckets, 0, 0);
-    times_sum(&times, 1, &buckets, TIMES_ONE_WAY, &sum);
+    delay_stats_add(&stats, &buckets, 0, 0);
+    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
     assert_int_equal(sum.count, 1);
     assert_int_equal(sum.least_ns, 0);
 }
 
 static void test_streams_of_a_flow(void **state)
 {
-    struct times streams[2];
+    struct delay_stats streams[2];
 
     (void)state;
-    times_init(&streams[0], 0);
-    times_init(&streams[1], 0);
-    times_add(&streams[0], &buckets, 40, 0);
-    times_add(&streams[1], &buckets, 1000, 0);
-    times_add(&streams[0], &buckets, 41, 0);
-    times_sum(streams, 2, &buckets, TIMES_ONE_WAY, &sum);
+    delay_stats_init(&streams[0], 0);
+    delay_stats_init(&streams[1], 0);
+    delay_stats_add(&streams[0], &buckets, 40, 0);
+    delay_stats_add(&streams[1], &buckets, 1000, 0);
+    delay_stats_add(&streams[0], &buckets, 41, 0);
+    delay_stats_sum(streams, 2, &buckets, DELAY_ONE_WAY, &sum);
     assert_int_equal(sum.count, 3);
     assert_int_equal(sum.least_ns, 40);
     assert_int_equal(sum.greatest_ns, 1000);
     memset(&sum, 0, sizeof sum);
-    times_sum(streams, 2, &buckets, TIMES_IPDV, &sum);
+    delay_stats_sum(streams, 2, &buckets, DELAY_IPDV, &sum);
     assert_int_equal(sum.count, 1); /* none between streams */
 }
 
 static void test_delay_is_never_negative(void **state)
 {
     (void)state;
-    assert_int_equal(times_delay(1000, 400), 600);
-    assert_int_equal(times_delay(400, 1000), 0);
-    assert_int_equal(times_delay(INT64_C(1) << 47, (UINT64_C(1) << 47) - 5), 5);
+    assert_int_equal(delay_stats_delay(1000, 400), 600);
+    assert_int_equal(delay_stats_delay(400, 1000), 0);
+    assert_int_equal(delay_stats_delay(INT64_C(1) << 47, (UINT64_C(1) << 47) - 5), 5);
 }
 
 /* What a stamp says survives the wire, to 48 bits. */

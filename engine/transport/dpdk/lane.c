@@ -44,7 +44,7 @@ static int take_pool(struct dpdk_lane *lane, struct err *err)
 static void describe(struct dpdk_lane *lane)
 {
     const struct receiver *receiver = &lane->receiver;
-    const char *times = receiver->times == NULL ? ""
+    const char *times = receiver->delay_stats == NULL ? ""
                         : receiver->sampled ? ", time of 2 in " RTE_STR(LANE_SAMPLE_OF) " frames"
                                             : ", time of every frame";
     char probes[64] = "";
@@ -301,7 +301,7 @@ static int64_t time_frames(struct dpdk_lane *lane, int64_t now_ns)
     int64_t close_ns = window ? phase->close_ns : CLOCK_NEVER;
     bool timing = now_ns >= open_ns && now_ns < close_ns;
 
-    if (lane->receiver.times == NULL)
+    if (lane->receiver.delay_stats == NULL)
         return CLOCK_NEVER;
     if (timing != lane->timing) {
         lane->timing = timing;
@@ -446,11 +446,11 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
     index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
     if (kind == LATENCY_ROUND_TRIP)
         return frame_prober_sum(&lane->prober, flow, sum);
-    if (receiver->times == NULL || index == 0 || kind == LATENCY_PINGPONG)
+    if (receiver->delay_stats == NULL || index == 0 || kind == LATENCY_PINGPONG)
         return false;
-    times_sum(&receiver->times[(size_t)(index - 1) * receiver->sources], receiver->sources,
-              receiver->buckets, kind == LATENCY_ONE_WAY ? TIMES_ONE_WAY : TIMES_IPDV,
-              &sum->histogram);
+    delay_stats_sum(&receiver->delay_stats[(size_t)(index - 1) * receiver->sources],
+                    receiver->sources, receiver->buckets,
+                    kind == LATENCY_ONE_WAY ? DELAY_ONE_WAY : DELAY_IPDV, &sum->histogram);
     return true;
 }
 

@@ -86,10 +86,10 @@ struct receiver {
     struct sequence_past *pasts;     /* the streams' */
     struct disorder *disorders;      /* theirs, too ... */
     struct gap *gaps;                /* ... whose pages are touched where many frames are missing */
-    struct times *times;             /* the streams'; NULL: they are not measured */
-    struct times_buckets *buckets;   /* the flows' */
-    bool sampled;                    /* two frames of LANE_SAMPLE_OF are measured, not all */
-    uint8_t (*macs)[FRAME_MAC];      /* the flows' sources */
+    struct delay_stats *delay_stats; /* the streams'; NULL: they are not measured */
+    struct delay_stats_buckets *buckets; /* the flows' */
+    bool sampled;                        /* two frames of LANE_SAMPLE_OF are measured, not all */
+    uint8_t (*macs)[FRAME_MAC];          /* the flows' sources */
     /* By source rank, of all that there may be: number of a flow + 1; 0: none. Its pages are
      * touched as flows need them, so that few flows cost little. */
     uint16_t *flow_of;

@@ -29,24 +29,25 @@ static int share_received(struct dpdk_lane *lane)
 }
 /* Of so many flows every frame is measured; of more some are (their buckets lie in no near cache,
  * and a frame would cost twice as much), beyond the last none. */
-#define TIMES_EVERY_MAX 8u
-#define TIMES_FLOWS_MAX 4096u
+#define DELAY_EVERY_MAX 8u
+#define DELAY_FLOWS_MAX 4096u
 
-static int make_times(struct dpdk_lane *lane)
+static int make_delay_stats(struct dpdk_lane *lane)
 {
     struct receiver *receiver = &lane->receiver;
     size_t streams = (size_t)receiver->count * receiver->sources;
 
     if (!lane->lane.request.phase->latency.stamps || receiver->count == 0 ||
-        receiver->count > TIMES_FLOWS_MAX)
+        receiver->count > DELAY_FLOWS_MAX)
         return 0;
-    receiver->sampled = receiver->count > TIMES_EVERY_MAX;
-    receiver->times = aligned_alloc(_Alignof(struct times), streams * sizeof *receiver->times);
+    receiver->sampled = receiver->count > DELAY_EVERY_MAX;
+    receiver->delay_stats =
+        aligned_alloc(_Alignof(struct delay_stats), streams * sizeof *receiver->delay_stats);
     receiver->buckets = calloc(receiver->count, sizeof *receiver->buckets);
-    if (receiver->times == NULL || receiver->buckets == NULL)
+    if (receiver->delay_stats == NULL || receiver->buckets == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < streams; i++)
-        times_init(&receiver->times[i], (uint32_t)(i / receiver->sources));
+        delay_stats_init(&receiver->delay_stats[i], (uint32_t)(i / receiver->sources));
     return 0;
 }
 
@@ -86,7 +87,7 @@ int receiver_make(struct dpdk_lane *lane, struct err *err)
     receiver->all = receiver->left = lane_frames(lane, receiver->count);
     receiver->limit.at_once = sequence_limit_at_once(options->burst, options->catch_up);
     frame_check(&receiver->check, &lane->shape);
-    if ((rc = make_tables(receiver)) != 0 || (rc = make_times(lane)) != 0 ||
+    if ((rc = make_tables(receiver)) != 0 || (rc = make_delay_stats(lane)) != 0 ||
         (rc = share_received(lane)) != 0)
         return rc;
     for (uint32_t i = 0; i < receiver->count; i++) {
@@ -115,7 +116,7 @@ void receiver_free(struct dpdk_lane *lane)
     if (lane->lane.request.leader == NULL)
         free(lane->queues_received);
     free(receiver->streams);
-    free(receiver->times);
+    free(receiver->delay_stats);
     free(receiver->buckets);
     free(receiver->pasts);
     free(receiver->disorders);

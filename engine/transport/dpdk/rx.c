@@ -37,10 +37,10 @@ struct burst {
     uint32_t kept; /* FORWARD: the first so many of `frames` are freed */
 };
 
-static inline struct times *times_of(const struct receiver *receiver,
-                                     const struct receiver_stream *stream)
+static inline struct delay_stats *delay_stats_of(const struct receiver *receiver,
+                                                 const struct receiver_stream *stream)
 {
-    return &receiver->times[stream - receiver->streams];
+    return &receiver->delay_stats[stream - receiver->streams];
 }
 
 /* The first two: neighbours, whose delays can be compared. */
@@ -75,7 +75,7 @@ static __rte_always_inline bool classify_frame(struct dpdk_lane *lane, struct rt
     ours->sequence = be32toh(received_signature(receiver, buffer)->sequence);
     ours->length = length;
     if ((how & TIMED) != 0 && !one && ((how & SAMPLED) == 0 || unlikely(sampled(ours->sequence))))
-        rte_prefetch0(times_of(receiver, ours->stream));
+        rte_prefetch0(delay_stats_of(receiver, ours->stream));
     return true;
 }
 
@@ -232,21 +232,21 @@ static __rte_always_inline void measure_burst(const struct receiver *receiver,
                                               int64_t came_ns, enum how how)
 {
     for (uint32_t i = 0, together = 1; i < count; i += together) {
-        struct times *times = times_of(receiver, frames[i].stream);
+        struct delay_stats *stats = delay_stats_of(receiver, frames[i].stream);
         uint64_t delay_ns;
 
         if ((how & SAMPLED) != 0 && likely(!sampled(frames[i].sequence)))
             continue;
         if ((how & SAMPLED) != 0 && frames[i].sequence % LANE_SAMPLE_OF == 0)
-            times_restart(times, receiver->buckets);
+            delay_stats_restart(stats, receiver->buckets);
         delay_ns =
-            times_delay(came_ns, signature_ns(received_signature(receiver, frames[i].frame)));
-        times_add(times, receiver->buckets, delay_ns, frames[i].ahead);
+            delay_stats_delay(came_ns, signature_ns(received_signature(receiver, frames[i].frame)));
+        delay_stats_add(stats, receiver->buckets, delay_ns, frames[i].ahead);
         if ((how & ONE_STREAM) == 0)
             continue;
         together = sent_together(receiver, &frames[i], count - i);
         if (together > 1)
-            times_follow(times, receiver->buckets, delay_ns, together - 1);
+            delay_stats_follow(stats, receiver->buckets, delay_ns, together - 1);
     }
 }
 

@@ -143,7 +143,7 @@ static int make_sources(struct udp_lane *lane, struct err *err)
                            least);
         source->side = flow->side;
         source->disorder = (struct disorder){.far = source->gaps};
-        times_init(&source->times, i);
+        delay_stats_init(&source->delay_stats, i);
         lane->source_of[flow->src] = (uint16_t)(i + 1);
     }
     return 0;
@@ -435,8 +435,8 @@ bool udp_lane_latency(struct lane *base, const struct lane_flow *flow, enum late
         return frame_prober_sum(&lane->prober, flow, sum);
     if (kind == LATENCY_PINGPONG || source == 0 || lane->buckets == NULL)
         return false;
-    times_sum(&lane->sources[source - 1].times, 1, lane->buckets,
-              kind == LATENCY_ONE_WAY ? TIMES_ONE_WAY : TIMES_IPDV, &sum->histogram);
+    delay_stats_sum(&lane->sources[source - 1].delay_stats, 1, lane->buckets,
+                    kind == LATENCY_ONE_WAY ? DELAY_ONE_WAY : DELAY_IPDV, &sum->histogram);
     return true;
 }
 

@@ -49,7 +49,7 @@ struct udp_stream {
 /* A flow that is received. */
 struct udp_source {
     struct disorder disorder;
-    struct times times;
+    struct delay_stats delay_stats;
     struct flow_side *side;
     int64_t stamp_ns; /* of the first frame of the last 64 numbers, or behind the last gap */
     struct sequence sequence;
@@ -116,8 +116,8 @@ struct udp_lane {
     /* Receiving. */
     struct udp_source *sources; /* as the request's receives */
     struct udp_inbox *inbox;
-    struct sequence_limit limit;   /* of the senders */
-    struct times_buckets *buckets; /* by source; NULL: times are not measured */
+    struct sequence_limit limit;         /* of the senders */
+    struct delay_stats_buckets *buckets; /* by source; NULL: times are not measured */
     uint16_t *source_of; /* by rank: place in `sources` + 1; 0: none. And of destinations: */
     uint16_t *stream_of;
     uint64_t left;        /* frames of a transfer that have yet to come; UINT64_MAX: not known */

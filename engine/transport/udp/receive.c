@@ -86,8 +86,8 @@ static void account(struct udp_lane *lane, struct udp_source *source,
     if (!udp_judge(lane, source, signature, now_ns))
         return;
     if (lane->timing)
-        times_add(&source->times, lane->buckets,
-                  times_delay(now_ns - lane->start_ns, signature_ns(signature)), ahead);
+        delay_stats_add(&source->delay_stats, lane->buckets,
+                        delay_stats_delay(now_ns - lane->start_ns, signature_ns(signature)), ahead);
     side->live.frames++;
     side->live.frame_bytes += size->frame_bytes;
     side->live.payload_bytes += size->payload;
