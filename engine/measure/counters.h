@@ -35,7 +35,7 @@ struct flow_window {
 };
 
 /* How the reordered frames of a flow were out of order; dpdk only. doc/measures.md has formulas. */
-struct flow_disorder {
+struct flow_reordering {
     uint64_t extent_sum; /* RFC 4737, 4.2: arrivals since a greater sequence came first */
     uint64_t extent_most;
     uint64_t near; /* RFC 4737, section 5: 3-reordered, as TCP takes for lost */
@@ -49,7 +49,7 @@ struct flow_side {
     uint64_t reordered; /* RFC 4737: a sequence smaller than one already seen */
     uint64_t late;      /* older than the 1,024 sequences in which the two above are judged */
     uint64_t forged;    /* dpdk, udp: so far ahead that the sender can't have sent it yet */
-    struct flow_disorder disorder;
+    struct flow_reordering reordering;
     uint64_t corrupted; /* dpdk: bad checksum or payload; tcp: bytes other than expected */
     uint64_t intended;  /* source: frames (tcp: bytes) that the load asked for until the stop */
     int64_t first_ns;   /* local time of the first and last frame or byte; 0: none */
@@ -78,7 +78,8 @@ static inline void flow_count_add(struct flow_count *sum, const struct flow_coun
     sum->messages += part->messages;
 }
 
-static inline void flow_disorder_add(struct flow_disorder *sum, const struct flow_disorder *part)
+static inline void flow_reordering_add(struct flow_reordering *sum,
+                                       const struct flow_reordering *part)
 {
     sum->extent_sum += part->extent_sum;
     sum->extent_most = part->extent_most > sum->extent_most ? part->extent_most : sum->extent_most;
@@ -95,7 +96,7 @@ static inline void flow_side_add(struct flow_side *sum, const struct flow_side *
     sum->reordered += part->reordered;
     sum->late += part->late;
     sum->forged += part->forged;
-    flow_disorder_add(&sum->disorder, &part->disorder);
+    flow_reordering_add(&sum->reordering, &part->reordering);
     sum->corrupted += part->corrupted;
     sum->intended += part->intended;
     if (part->first_ns > 0 && (sum->first_ns == 0 || part->first_ns < sum->first_ns))

@@ -175,15 +175,15 @@ void report_floor(const struct trial *trial, const struct latency floor[LATENCY_
 static void report_reordering(const struct phase_run *run, const struct phase_lane *lane,
                               const struct lane_flow *flow)
 {
-    const struct flow_disorder *disorder = &flow->side->disorder;
+    const struct flow_reordering *reordering = &flow->side->reordering;
     const struct record_row rows[] = {
         {"network", report_network(lane)},
         {"src", report_rank(lane, flow->src)},
         {"dst", report_rank(lane, flow->dst)},
         {"reordered", record_u64(flow->side->reordered)},
-        {"extent_sum", record_u64(disorder->extent_sum)},
-        {"extent_most", record_u64(disorder->extent_most)},
-        {"near", record_u64(disorder->near)},
+        {"extent_sum", record_u64(reordering->extent_sum)},
+        {"extent_most", record_u64(reordering->extent_most)},
+        {"near", record_u64(reordering->near)},
         {NULL, NULL},
     };
 
@@ -200,7 +200,7 @@ void report_flows(const struct phase_run *run, const struct phase_lane *lane)
         report_flow(run, lane, &lane->receives[f], false);
         report_latency(run, lane, &lane->receives[f], false);
         /* 0: in order, or a transport that does not look. */
-        if (lane->receives[f].side->disorder.extent_most > 0)
+        if (lane->receives[f].side->reordering.extent_most > 0)
             report_reordering(run, lane, &lane->receives[f]);
     }
 }

@@ -90,7 +90,7 @@ struct feed *feed_make(const struct bed *bed)
 }
 
 /* The number that a source sends now. */
-static uint32_t choose(struct feed *feed, struct source *source, bool disorder)
+static uint32_t choose(struct feed *feed, struct source *source, bool reorder)
 {
     feed->truth.delivered++;
     if (source->held) {
@@ -99,12 +99,12 @@ static uint32_t choose(struct feed *feed, struct source *source, bool disorder)
         return source->next - 2;
     }
     feed->made++;
-    if (disorder && feed->made % SWAP_EVERY == 0) {
+    if (reorder && feed->made % SWAP_EVERY == 0) {
         source->held = true;
         source->next += 2;
         return source->next - 1;
     }
-    if (disorder && feed->made % REPEAT_EVERY == 1 && source->next > 0) {
+    if (reorder && feed->made % REPEAT_EVERY == 1 && source->next > 0) {
         feed->truth.delivered--;
         feed->truth.duplicated++;
         return source->next - 1;
@@ -128,7 +128,7 @@ static const struct signature_time *choose_time(struct feed *feed, struct source
     return &source->time;
 }
 
-void feed_fill(struct feed *feed, bool disorder)
+void feed_fill(struct feed *feed, bool reorder)
 {
     int64_t now_ns = clock_now();
     struct rte_mbuf *frames[FEED_CHUNK];
@@ -143,7 +143,7 @@ void feed_fill(struct feed *feed, bool disorder)
 
         time = choose_time(feed, source, now_ns);
         memcpy(frame, source->template.bytes, BED_SIZE - FRAME_FCS);
-        signature_stamp(signature, choose(feed, source, disorder), time,
+        signature_stamp(signature, choose(feed, source, reorder), time,
                         signature_base(signature) + time->sum);
         feed->at = feed->at + 1 < feed->count ? feed->at + 1 : 0;
     }

@@ -19,9 +19,9 @@ struct feed;
  * name: "net_ring_feed". Before bed_open(). */
 struct feed *feed_make(const struct bed *bed);
 
-/* Puts FEED_CHUNK frames into the ring. `disorder`: one in 128 swaps places with its flow's next,
+/* Puts FEED_CHUNK frames into the ring. `reorder`: one in 128 swaps places with its flow's next,
  * and one in 1,024 comes twice. */
-void feed_fill(struct feed *feed, bool disorder);
+void feed_fill(struct feed *feed, bool reorder);
 
 /* From now on frames are stamped as if their senders' bursts of 32 had been on their way for up to
  * 16 us, by a phase that began at `start_ns`: each sender's burst has a stamp, and bursts of

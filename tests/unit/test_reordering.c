@@ -21,10 +21,10 @@
 struct bed {
     struct sequence sequence;
     struct sequence_past past;
-    struct disorder disorder;
+    struct reordering reordering;
     uint32_t missing;
-    struct gap gaps[DISORDER_GAPS];
-    struct flow_disorder count;
+    struct gap gaps[REORDERING_GAPS];
+    struct flow_reordering count;
     uint64_t reordered;
     uint64_t arrivals; /* delivered */
     uint64_t number[ARRIVALS_MOST];
@@ -34,23 +34,23 @@ struct bed {
 static void clear(struct bed *bed)
 {
     memset(bed, 0, sizeof *bed);
-    bed->disorder.far = bed->gaps;
+    bed->reordering.far = bed->gaps;
 }
 
 /* As rx.c does. */
 static enum sequence_verdict arrive(struct bed *bed, uint32_t wire)
 {
     uint64_t next = bed->sequence.next;
-    struct disorder_frame frame = {.number = sequence_unwrap(next, wire),
-                                   .arrival = bed->arrivals + 1};
+    struct reordered_frame frame = {.number = sequence_unwrap(next, wire),
+                                    .arrival = bed->arrivals + 1};
     enum sequence_verdict verdict = SEQUENCE_FRESH;
 
     if (!sequence_follows(&bed->sequence, wire)) {
         verdict = sequence_judge(&bed->sequence, &bed->past, wire);
         if (verdict == SEQUENCE_FRESH && frame.number > next)
-            disorder_gap(&bed->disorder, &bed->missing, &bed->sequence, next, frame.arrival);
+            reordering_gap(&bed->reordering, &bed->missing, &bed->sequence, next, frame.arrival);
         else if (verdict == SEQUENCE_REORDERED)
-            disorder_add(&bed->disorder, &bed->missing, &frame, &bed->count);
+            reordering_add(&bed->reordering, &bed->missing, &frame, &bed->count);
     }
     bed->verdicts[verdict]++;
     bed->reordered += verdict == SEQUENCE_REORDERED;
@@ -73,7 +73,7 @@ static void arrive_all(struct bed *bed, const uint32_t *wires, size_t count)
 /* --- a judge that remembers everything --- */
 
 /* RFC 4737, 4.2 (extent) and section 5 (n-reordering), word by word. */
-static void recall_extents(const struct bed *bed, struct flow_disorder *count)
+static void recall_extents(const struct bed *bed, struct flow_reordering *count)
 {
     for (uint64_t i = 0; i < bed->arrivals; i++) {
         uint64_t first = 0, nearest = 0;
@@ -87,7 +87,7 @@ static void recall_extents(const struct bed *bed, struct flow_disorder *count)
         count->extent_sum += i - first;
         if (i - first > count->extent_most)
             count->extent_most = i - first;
-        count->near += nearest >= DISORDER_NEAR;
+        count->near += nearest >= REORDERING_NEAR;
     }
 }
 
@@ -114,7 +114,7 @@ static void test_extent_by_hand(void **state)
     assert_int_equal(bed.count.near, 1);
 }
 
-static void test_loss_is_no_disorder(void **state)
+static void test_loss_is_no_reordering(void **state)
 {
     struct bed bed;
 
@@ -173,7 +173,7 @@ static void test_against_memory(void **state)
     (void)state;
     for (unsigned seed = 0; seed < 200; seed++) {
         static struct bed bed;
-        struct flow_disorder all = {0};
+        struct flow_reordering all = {0};
 
         clear(&bed);
         srandom(seed);
@@ -190,7 +190,7 @@ static void test_against_memory(void **state)
 static void test_most_gaps(void **state)
 {
     static struct bed bed;
-    struct flow_disorder all = {0};
+    struct flow_reordering all = {0};
 
     (void)state;
     clear(&bed);
@@ -278,7 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_extent_by_hand),
-        cmocka_unit_test(test_loss_is_no_disorder),
+        cmocka_unit_test(test_loss_is_no_reordering),
         cmocka_unit_test(test_against_memory),
         cmocka_unit_test(test_most_gaps),
         cmocka_unit_test(test_wrap),

@@ -150,7 +150,7 @@ static void lay_counts(void)
                                    .reordered = 2,
                                    .late = 3,
                                    .forged = 4,
-                                   .disorder = {50, 40, 1},
+                                   .reordering = {50, 40, 1},
                                    .corrupted = 5,
                                    .first_ns = AT(2)};
     bed.lane.count = (struct port_count){1, 2, 3, 4, 5, 6, 7, {.others = 8}};

@@ -84,7 +84,7 @@ struct receiver {
     struct sequence_limit limit;     /* of its senders */
     struct receiver_stream *streams; /* by flow, and UDP source port within it */
     struct sequence_past *pasts;     /* the streams' */
-    struct disorder *disorders;      /* theirs, too ... */
+    struct reordering *reorderings;  /* theirs, too ... */
     struct gap *gaps;                /* ... whose pages are touched where many frames are missing */
     struct delay_stats *delay_stats; /* the streams'; NULL: they are not measured */
     struct delay_stats_buckets *buckets; /* the flows' */

@@ -58,16 +58,16 @@ static int make_tables(struct receiver *receiver)
     receiver->flow_of = calloc(PATTERN_RANKS_MAX, sizeof *receiver->flow_of);
     receiver->macs = calloc(receiver->count + 1, sizeof *receiver->macs);
     receiver->pasts = calloc(streams + 1, sizeof *receiver->pasts);
-    receiver->disorders =
-        aligned_alloc(_Alignof(struct disorder), (streams + 1) * sizeof *receiver->disorders);
-    receiver->gaps = calloc(streams + 1, DISORDER_GAPS * sizeof *receiver->gaps);
+    receiver->reorderings =
+        aligned_alloc(_Alignof(struct reordering), (streams + 1) * sizeof *receiver->reorderings);
+    receiver->gaps = calloc(streams + 1, REORDERING_GAPS * sizeof *receiver->gaps);
     receiver->streams =
         aligned_alloc(_Alignof(struct receiver_stream), (streams + 1) * sizeof *receiver->streams);
     if (receiver->flow_of == NULL || receiver->macs == NULL || receiver->pasts == NULL ||
-        receiver->disorders == NULL || receiver->gaps == NULL || receiver->streams == NULL)
+        receiver->reorderings == NULL || receiver->gaps == NULL || receiver->streams == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < streams; i++)
-        receiver->disorders[i] = (struct disorder){.far = &receiver->gaps[i * DISORDER_GAPS]};
+        receiver->reorderings[i] = (struct reordering){.far = &receiver->gaps[i * REORDERING_GAPS]};
     return 0;
 }
 
@@ -119,7 +119,7 @@ void receiver_free(struct dpdk_lane *lane)
     free(receiver->delay_stats);
     free(receiver->buckets);
     free(receiver->pasts);
-    free(receiver->disorders);
+    free(receiver->reorderings);
     free(receiver->gaps);
     free(receiver->macs);
     free(receiver->flow_of);

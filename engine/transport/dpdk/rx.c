@@ -86,8 +86,8 @@ static inline bool account_earlier(const struct receiver *receiver, struct recei
                                    uint32_t sequence)
 {
     size_t place = (size_t)(stream - receiver->streams);
-    struct disorder_frame frame = {.number = sequence_unwrap(stream->sequence.next, sequence),
-                                   .arrival = stream->frames + 1};
+    struct reordered_frame frame = {.number = sequence_unwrap(stream->sequence.next, sequence),
+                                    .arrival = stream->frames + 1};
     enum sequence_verdict verdict =
         sequence_judge(&stream->sequence, &receiver->pasts[place], sequence);
 
@@ -96,7 +96,8 @@ static inline bool account_earlier(const struct receiver *receiver, struct recei
     if (verdict != SEQUENCE_REORDERED)
         return false;
     stream->side->reordered++;
-    disorder_add(&receiver->disorders[place], &stream->missing, &frame, &stream->side->disorder);
+    reordering_add(&receiver->reorderings[place], &stream->missing, &frame,
+                   &stream->side->reordering);
     return true;
 }
 
@@ -125,8 +126,8 @@ static __rte_noinline bool account_out_of_order(const struct receiver *receiver,
     stream->stamp_ns = sent_ns;
     sequence_mark(&stream->sequence, &receiver->pasts[place], next + (uint32_t)ahead);
     if (ahead > 0)
-        disorder_gap(&receiver->disorders[place], &stream->missing, &stream->sequence, next,
-                     stream->frames + 1);
+        reordering_gap(&receiver->reorderings[place], &stream->missing, &stream->sequence, next,
+                       stream->frames + 1);
     if (stream->frames == 0 && stream->side->first_ns == 0)
         stream->side->first_ns = now_ns; /* `next` was 0: none came by the short way */
     return true;

@@ -142,7 +142,7 @@ static int make_sources(struct udp_lane *lane, struct err *err)
         sequence_limit_add(&lane->limit, flow, load, ip_port_partner_line_bps(&flow->partner),
                            least);
         source->side = flow->side;
-        source->disorder = (struct disorder){.far = source->gaps};
+        source->reordering = (struct reordering){.far = source->gaps};
         delay_stats_init(&source->delay_stats, i);
         lane->source_of[flow->src] = (uint16_t)(i + 1);
     }

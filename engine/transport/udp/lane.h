@@ -48,15 +48,15 @@ struct udp_stream {
 
 /* A flow that is received. */
 struct udp_source {
-    struct disorder disorder;
+    struct reordering reordering;
     struct delay_stats delay_stats;
     struct flow_side *side;
     int64_t stamp_ns; /* of the first frame of the last 64 numbers, or behind the last gap */
     struct sequence sequence;
     struct sockaddr_storage from;
     struct sequence_past past;
-    uint32_t missing;               /* numbers, in its gaps */
-    struct gap gaps[DISORDER_GAPS]; /* the disorder's: touched where many frames are missing */
+    uint32_t missing;                 /* numbers, in its gaps */
+    struct gap gaps[REORDERING_GAPS]; /* reordering's: touched where many frames are missing */
 };
 
 /* What one call sends: messages of one or more frames of a flow, each of signature and fill. */

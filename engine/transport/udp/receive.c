@@ -32,8 +32,8 @@ bool udp_judge(const struct udp_lane *lane, struct udp_source *source,
     uint64_t next = source->sequence.next;
     uint32_t wire = be32toh(signature->sequence);
     int32_t ahead = (int32_t)(wire - (uint32_t)next);
-    struct disorder_frame frame = {.number = sequence_unwrap(next, wire),
-                                   .arrival = side->live.frames + 1};
+    struct reordered_frame frame = {.number = sequence_unwrap(next, wire),
+                                    .arrival = side->live.frames + 1};
     int64_t stamp_ns;
 
     if (sequence_follows(&source->sequence, wire))
@@ -49,12 +49,12 @@ bool udp_judge(const struct udp_lane *lane, struct udp_source *source,
     case SEQUENCE_FRESH:
         source->stamp_ns = stamp_ns;
         if (frame.number > next)
-            disorder_gap(&source->disorder, &source->missing, &source->sequence, next,
-                         frame.arrival);
+            reordering_gap(&source->reordering, &source->missing, &source->sequence, next,
+                           frame.arrival);
         return true;
     case SEQUENCE_REORDERED:
         side->reordered++;
-        disorder_add(&source->disorder, &source->missing, &frame, &side->disorder);
+        reordering_add(&source->reordering, &source->missing, &frame, &side->reordering);
         return true;
     case SEQUENCE_DUPLICATE:
         side->duplicated++;
