@@ -67,7 +67,7 @@ struct port_count {
      * end marks: neither load nor loss. */
     uint64_t probes_sent;
     uint64_t probes_received;
-    struct strays strays; /* the misdelivered, by flow */
+    struct misdelivered_flows misdelivered_flows; /* the misdelivered, by flow */
 };
 
 static inline void flow_count_add(struct flow_count *sum, const struct flow_count *part)
@@ -114,7 +114,7 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
     sum->send_refused += part->send_refused;
     sum->probes_sent += part->probes_sent;
     sum->probes_received += part->probes_received;
-    strays_merge(&sum->strays, &part->strays);
+    misdelivered_merge(&sum->misdelivered_flows, &part->misdelivered_flows);
 }
 
 /* What the port's driver counts, since it was opened; -1: it does not say. */

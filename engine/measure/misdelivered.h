@@ -11,25 +11,26 @@
 
 #include <stdint.h>
 
-#define STRAYS_SLOTS 256u /* flows that are told apart: 4 KB a queue; a power of two */
+#define MISDELIVERED_SLOTS 256u /* flows that are told apart: 4 KB a queue; a power of two */
 
-struct stray_flow {
+struct misdelivered_flow {
     uint64_t frames; /* 0: a free slot */
     uint16_t src;    /* ranks, of the frames' signatures */
     uint16_t dst;
 };
 
-struct strays {
-    struct stray_flow flows[STRAYS_SLOTS]; /* open addressing */
-    uint64_t others;                       /* frames of flows without a slot */
+struct misdelivered_flows {
+    struct misdelivered_flow flows[MISDELIVERED_SLOTS]; /* open addressing */
+    uint64_t others;                                    /* frames of flows without a slot */
 };
 
-static inline void strays_add(struct strays *strays, const struct stray_flow *part)
+static inline void misdelivered_add(struct misdelivered_flows *misdelivered,
+                                    const struct misdelivered_flow *part)
 {
     uint32_t first = part->src * 31u + part->dst;
 
-    for (uint32_t i = 0; i < STRAYS_SLOTS; i++) {
-        struct stray_flow *slot = &strays->flows[(first + i) % STRAYS_SLOTS];
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++) {
+        struct misdelivered_flow *slot = &misdelivered->flows[(first + i) % MISDELIVERED_SLOTS];
 
         if (slot->frames == 0) {
             *slot = *part;
@@ -40,14 +41,15 @@ static inline void strays_add(struct strays *strays, const struct stray_flow *pa
             return;
         }
     }
-    strays->others += part->frames;
+    misdelivered->others += part->frames;
 }
 
-static inline void strays_merge(struct strays *sum, const struct strays *part)
+static inline void misdelivered_merge(struct misdelivered_flows *sum,
+                                      const struct misdelivered_flows *part)
 {
-    for (uint32_t i = 0; i < STRAYS_SLOTS; i++)
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++)
         if (part->flows[i].frames > 0)
-            strays_add(sum, &part->flows[i]);
+            misdelivered_add(sum, &part->flows[i]);
     sum->others += part->others;
 }
 

@@ -51,17 +51,17 @@ void report_port(const struct phase_run *run, const struct phase_lane *lane)
     report_write(run, "port", rows);
 }
 
-static void report_stray(const struct phase_run *run, const struct phase_lane *lane,
-                         const struct stray_flow *stray)
+static void report_misdelivered_flow(const struct phase_run *run, const struct phase_lane *lane,
+                                     const struct misdelivered_flow *flow)
 {
     const struct trial_part *part = lane->own->part;
-    bool known = stray->src < part->n && stray->dst < part->n; /* anybody may send what looks so */
+    bool known = flow->src < part->n && flow->dst < part->n; /* anybody may send what looks so */
     const struct record_row rows[] = {
         {"network", report_network(lane)},
         {"port", report_rank(lane, lane->own->rank)},
-        {"src", known ? report_rank(lane, stray->src) : json_null()},
-        {"dst", known ? report_rank(lane, stray->dst) : json_null()},
-        {"frames", record_u64(stray->frames)},
+        {"src", known ? report_rank(lane, flow->src) : json_null()},
+        {"dst", known ? report_rank(lane, flow->dst) : json_null()},
+        {"frames", record_u64(flow->frames)},
         {NULL, NULL},
     };
 
@@ -71,12 +71,12 @@ static void report_stray(const struct phase_run *run, const struct phase_lane *l
 /* Frames for others, by whose they are; beyond those that were told apart with no name. */
 void report_misdelivered(const struct phase_run *run, const struct phase_lane *lane)
 {
-    const struct strays *strays = &lane->count.strays;
-    struct stray_flow others = {strays->others, UINT16_MAX, UINT16_MAX};
+    const struct misdelivered_flows *misdelivered = &lane->count.misdelivered_flows;
+    struct misdelivered_flow others = {misdelivered->others, UINT16_MAX, UINT16_MAX};
 
-    for (uint32_t i = 0; i < STRAYS_SLOTS; i++)
-        if (strays->flows[i].frames > 0)
-            report_stray(run, lane, &strays->flows[i]);
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++)
+        if (misdelivered->flows[i].frames > 0)
+            report_misdelivered_flow(run, lane, &misdelivered->flows[i]);
     if (others.frames > 0)
-        report_stray(run, lane, &others);
+        report_misdelivered_flow(run, lane, &others);
 }

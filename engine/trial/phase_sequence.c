@@ -124,20 +124,20 @@ static const char *port_of_lane(const struct phase_run *run, const struct lane *
 /* Whose frames most of a lane's misdelivered ones are: the port that the switch lost track of. */
 static const char *most_flooded(const struct phase_run *run, const struct lane *lane)
 {
-    const struct strays *strays = &lane->request.count->strays;
+    const struct misdelivered_flows *misdelivered = &lane->request.count->misdelivered_flows;
     const struct trial_part *part = lanes_owner(run, lane)->own->part;
     uint64_t most = 0;
     const char *name = "ports unknown";
 
-    for (uint32_t i = 0; i < STRAYS_SLOTS; i++) {
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++) {
         uint64_t frames = 0;
 
-        for (uint32_t j = 0; j < STRAYS_SLOTS; j++)
-            if (strays->flows[j].dst == strays->flows[i].dst)
-                frames += strays->flows[j].frames;
-        if (frames > most && strays->flows[i].dst < part->n) {
+        for (uint32_t j = 0; j < MISDELIVERED_SLOTS; j++)
+            if (misdelivered->flows[j].dst == misdelivered->flows[i].dst)
+                frames += misdelivered->flows[j].frames;
+        if (frames > most && misdelivered->flows[i].dst < part->n) {
             most = frames;
-            name = part->ranks[strays->flows[i].dst]->name;
+            name = part->ranks[misdelivered->flows[i].dst]->name;
         }
     }
     return name;

@@ -190,13 +190,14 @@ static void *inject_all(void *context)
     return NULL;
 }
 
-static uint64_t strays_of(const struct strays *strays, uint16_t src, uint16_t dst)
+static uint64_t misdelivered_frames(const struct misdelivered_flows *misdelivered, uint16_t src,
+                                    uint16_t dst)
 {
-    uint64_t frames = strays->others;
+    uint64_t frames = misdelivered->others;
 
-    for (uint32_t i = 0; i < STRAYS_SLOTS; i++)
-        if (strays->flows[i].src == src && strays->flows[i].dst == dst)
-            frames += strays->flows[i].frames;
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++)
+        if (misdelivered->flows[i].src == src && misdelivered->flows[i].dst == dst)
+            frames += misdelivered->flows[i].frames;
     return frames;
 }
 
@@ -221,7 +222,7 @@ static void judged(struct battery_run *run)
     assert_int_equal(run->flows[0].destination.corrupted, 5);
     assert_int_equal(run->flows[0].destination.reordered + run->flows[0].destination.late, 0);
     assert_int_equal(run->counts[1].misdelivered, 3);
-    assert_int_equal(strays_of(&run->counts[1].strays, 0, 7), 3);
+    assert_int_equal(misdelivered_frames(&run->counts[1].misdelivered_flows, 0, 7), 3);
     assert_int_equal(run->counts[1].foreign, 2);
     assert_true(run->counts[1].guest_received >= 1);
     assert_true(run->counts[1].guest_sent >= 2); /* its announcement and the answer */

@@ -154,8 +154,8 @@ static void lay_counts(void)
                                    .corrupted = 5,
                                    .first_ns = AT(2)};
     bed.lane.count = (struct port_count){1, 2, 3, 4, 5, 6, 7, {.others = 8}};
-    strays_add(&bed.lane.count.strays, &(struct stray_flow){9, 0, 2});
-    strays_add(&bed.lane.count.strays, &(struct stray_flow){1, 900, 2});
+    misdelivered_add(&bed.lane.count.misdelivered_flows, &(struct misdelivered_flow){9, 0, 2});
+    misdelivered_add(&bed.lane.count.misdelivered_flows, &(struct misdelivered_flow){1, 900, 2});
     bed.lane.before = (struct port_hardware){1, 2, 3, 4, 5, -1, 1, 1, 1, 1, 1, -1};
     bed.lane.after = (struct port_hardware){11, 22, 33, 44, -1, 6, 2, 3, 4, 5, 6, 7};
 }

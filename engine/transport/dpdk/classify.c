@@ -17,14 +17,14 @@ void classify_keep_start(struct dpdk_lane *lane, const uint8_t *frame, uint32_t 
 
 void classify_misdelivered(struct port_count *count, const struct signature *signature, bool probe)
 {
-    struct stray_flow flow = {1, be16toh(signature->src), be16toh(signature->dst)};
+    struct misdelivered_flow flow = {1, be16toh(signature->src), be16toh(signature->dst)};
 
     if (probe) {
         count->probes_received++;
         return;
     }
     count->misdelivered++;
-    strays_add(&count->strays, &flow);
+    misdelivered_add(&count->misdelivered_flows, &flow);
 }
 
 /* The number + 1 of the flow of a frame whose signature is damaged: by rank, else by the sender's

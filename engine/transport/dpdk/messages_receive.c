@@ -56,7 +56,8 @@ static void count_damaged(struct dpdk_lane *lane, struct peer_channel *channel)
 }
 
 /* Not a frame of ours as it was sent. */
-static __rte_noinline void stray(struct dpdk_lane *lane, const struct rte_mbuf *buffer)
+static __rte_noinline void classify_unexpected_segment(struct dpdk_lane *lane,
+                                                       const struct rte_mbuf *buffer)
 {
     struct port_count *count = lane->lane.request.count;
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
@@ -223,7 +224,7 @@ static void take(struct dpdk_lane *lane, const struct rte_mbuf *buffer, int64_t 
         .channel = recognise(lane, frame, length), .length = length, .at_ns = now_ns};
 
     if (rx.channel == NULL) {
-        stray(lane, buffer);
+        classify_unexpected_segment(lane, buffer);
         return;
     }
     rx.wire = be32toh(((const struct signature *)signature)->sequence);

@@ -107,16 +107,16 @@ static void take_other(struct udp_lane *lane, const struct signature *signature,
     const struct frame_prober *prober = &lane->prober;
     bool probe =
         prober->answers && (signature->tag == prober->tags[0] || signature->tag == prober->tags[1]);
-    struct stray_flow stray = {1, be16toh(signature->src), be16toh(signature->dst)};
+    struct misdelivered_flow flow = {1, be16toh(signature->src), be16toh(signature->dst)};
 
     if (probe) {
         count->probes_received++;
-        if (size != NULL && stray.dst == lane->lane.request.rank)
+        if (size != NULL && flow.dst == lane->lane.request.rank)
             udp_prober_take(lane, signature, size);
     } else if (be16toh(signature->tag) == lane->lane.request.phase->tag &&
-               stray.dst != lane->lane.request.rank) {
+               flow.dst != lane->lane.request.rank) {
         count->misdelivered++;
-        strays_add(&count->strays, &stray);
+        misdelivered_add(&count->misdelivered_flows, &flow);
     } else {
         count->foreign++;
     }
