@@ -241,7 +241,7 @@ static void set_counts(json_t *object, const struct model_counts *counts)
         COUNTER(model_counts, astray),       COUNTER(model_counts, copies),
         COUNTER(model_counts, flooded),      COUNTER(model_counts, duplicated),
         COUNTER(model_counts, reordered),    COUNTER(model_counts, corrupted),
-        COUNTER(model_counts, misdelivered), {NULL},
+        COUNTER(model_counts, misdelivered), {NULL, 0},
     };
 
     set_counters(object, counters, counts);
@@ -325,7 +325,7 @@ static json_t *port_record(const struct switch_report *report, uint32_t index)
         COUNTER(model_port_truth, control_received),
         COUNTER(model_port_truth, queue_high_bytes),
         COUNTER(model_port_truth, input_high_bytes),
-        {NULL},
+        {NULL, 0},
     };
     const struct model_port_truth *port = &report->snapshot->ports[index];
     json_t *object = record(report, "port");
@@ -340,7 +340,7 @@ static json_t *port_record(const struct switch_report *report, uint32_t index)
 static json_t *fault_record(const struct switch_report *report, uint32_t index)
 {
     static const struct counter counters[] = {
-        COUNTER(model_fault_truth, fitting), COUNTER(model_fault_truth, struck), {NULL}};
+        COUNTER(model_fault_truth, fitting), COUNTER(model_fault_truth, struck), {NULL, 0}};
     json_t *object = record(report, "fault");
 
     json_object_set_new(object, "fault", count(index));
@@ -360,7 +360,7 @@ static json_t *table_record(const struct switch_report *report, uint32_t index)
         COUNTER(model_table_truth, aged),
         COUNTER(model_table_truth, refused_full),
         COUNTER(model_table_truth, refused_rate),
-        {NULL},
+        {NULL, 0},
     };
     json_t *object = record(report, "table");
 
