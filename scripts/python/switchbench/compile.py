@@ -8,9 +8,10 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import Any
 
-from . import timing
+from . import timing, transports
 from .busiest import MOST_FLOWS, Busiest
 from .config import Reading, effective
 from .config.acceptance import about_values, reservations
@@ -45,7 +46,6 @@ from .errors import ConfigurationError
 from .hpcc import Share
 from .memory import spare_bytes
 from .model import (
-    FRAME_TRANSPORTS,
     SCHEDULE,
     ClockChoice,
     Load,
@@ -59,7 +59,6 @@ from .model import (
 
 NS = 1e9
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
-DPDK_PORTS_MOST = 32  # RTE_MAX_ETHPORTS as Debian builds it
 BOUND_LAST = (
     "dpdk takes its ports from the kernel (bind), so all other transports ran before it: "
     "their trials did not alternate"
@@ -71,8 +70,6 @@ _NODE_WORDS = {
     "streams_per_flow": "streams",
     "problem_class": "class",
 }
-_PINGPONG = ("tcp", "dpdk", "udp", "verbs")  # transports that carry messages there and back
-_STEPS = ("tcp", "dpdk", "verbs")  # ... and those that go by steps
 _STEP_WARMUP = 1  # batches before those that count
 _STEPS_TOLD = ("sync", "compute", "batch")  # which of their settings tell trials apart
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
@@ -164,9 +161,10 @@ def _refuse_unanswered(reading: Reading, trials: tuple[Trial, ...]) -> None:
 
 
 def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
-    for traffic, built in (("pingpong", _PINGPONG), (SCHEDULE, _STEPS)):
-        lacking = {t.transport for t in trials if t.traffic == traffic} - set(built)
-        for transport in sorted(lacking):
+    built = (("pingpong", attrgetter("pingpong")), (SCHEDULE, attrgetter("schedules")))
+    for traffic, builds in built:
+        used = {t.transport for t in trials if t.traffic == traffic}
+        for transport in sorted(name for name in used if not builds(transports.of(name))):
             yield f"traffic: {traffic} over {transport}"
     if reading.model.on_missing == "exclude" and reading.site.launch not in ("ssh", "slurm"):
         yield f"on_missing: exclude with launch: {reading.site.launch}"
@@ -247,6 +245,7 @@ class _Draft:
         self.point = point
         self.values = point.values
         self.transport = point.test.transport
+        self.carrier = transports.of(self.transport)
         self.parts = tuple(self._part(network) for network in point.test.networks)
         self.pattern = self._pattern()
 
@@ -286,7 +285,7 @@ class _Draft:
     def bound(self) -> bool:
         """Whether its ports have to leave their kernel driver (`bind`)."""
         ports = (port for part in self.parts for port in part.ranks)
-        binds = self.transport == "dpdk" and "bind" in self.site.effective
+        binds = self.carrier.raw and "bind" in self.site.effective
         return binds and any("pci" in port.engine for port in ports)
 
     def trial(self, identity: int, repeat: int) -> Trial:
@@ -479,8 +478,8 @@ class _Draft:
         return document
 
     def _probe_sizes(self) -> dict[str, Any]:
-        """Over tcp: on a slow line with many flows whole messages would take minutes."""
-        if self.transport != "tcp" or self.by_steps or not self.values["probe"]:
+        """Of a byte stream: on a slow line with many flows whole messages would take minutes."""
+        if not self.carrier.byte_stream or self.by_steps or not self.values["probe"]:
             return {}
         frames = [port.frame_max for part in self.parts for port in part.ranks]
         mtu = max(frames) - _FRAME_OVERHEAD if all(frames) else _PROBE_MTU_UNKNOWN
@@ -571,17 +570,17 @@ class _Draft:
         return timing.trial_s(self.site, course)
 
     def _says_when_over(self) -> bool:
-        if self.transport == "verbs":
-            return bool(self.values["verbs"]["service"] == "rc")
+        if self.carrier.rdma:
+            return bool(self.values[self.transport]["service"] == "rc")
         return self._of_messages()
 
     def _setup_s(self, flows: float) -> float:
         """What a phase's queue pairs take; each rank makes those of its own flows."""
-        if self.transport != "verbs":
+        if not self.carrier.rdma:
             return 0.0
         ranks = sum(len(part.ranks) for part in self.parts)
         each_rank = 2 * flows / ranks  # sent and received
-        return float(timing.QUEUE_PAIR_S * each_rank * self.values["verbs"]["queue_pairs"])
+        return float(timing.QUEUE_PAIR_S * each_rank * self.values[self.transport]["queue_pairs"])
 
     def _traffic_s(self, flows: float) -> float:
         """How long one phase of so many flows sends."""
@@ -653,11 +652,12 @@ class _Draft:
             refusal = algorithm_refusal(pattern, values["algorithm"])
             if refusal:
                 raise self.problem("algorithm", refusal)
-        if values.get("compute") and self.transport == "dpdk":
+        if values.get("compute") and self.carrier.schedules and not self.carrier.reliable:
+            others = (each.name for each in transports.TRANSPORTS if each.reliable)
             raise self.problem(
                 "compute",
-                "dpdk loses messages, and what is computed of them would be wrong: take tcp or "
-                "verbs",
+                f"{self.transport} loses messages, and what is computed of them would be wrong: "
+                f"take {' or '.join(sorted(others))}",
             )
 
     def _check_load(self) -> None:
@@ -679,14 +679,15 @@ class _Draft:
             )
 
     def _check_pack(self) -> None:
-        if self.transport != "dpdk":
+        most = self.carrier.ports_most
+        if most is None:
             return
         for process in self.site.processes:
-            if len(process.ports) > DPDK_PORTS_MOST:
+            if len(process.ports) > most:
                 raise self.document.problem(
                     ("site", "pack"),
                     f"{process.name} would hold {len(process.ports)} ports in one process: "
-                    f"Debian's DPDK holds at most {DPDK_PORTS_MOST}",
+                    f"Debian's DPDK holds at most {most}",
                 )
 
 
@@ -721,7 +722,7 @@ def _shared_refusal(point: Point, port: Port) -> str | None:
     percent = load.percent
     if percent is None and line_bps:
         mean_bytes = sum(point.sizes) / len(point.sizes)
-        if point.test.transport in FRAME_TRANSPORTS:
+        if transports.of(point.test.transport).frames:
             mean_bytes += LAYER1_OVERHEAD
         wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
         percent = 100 * wanted_bps / line_bps
@@ -738,14 +739,15 @@ def _load_refusal(point: Point, port: Port) -> str | None:
         return shared
     if load.percent is not None:
         known = line_bps or port.network != "lab"
-        if known or (point.test.transport not in FRAME_TRANSPORTS and load.percent == 100.0):
+        frames = transports.of(point.test.transport).frames
+        if known or (not frames and load.percent == 100.0):
             return None
         return (
             f"{load.percent:g}% of an unknown line rate: {port.name} is not shaped, so give the "
             "load in bit/s (100Mbit) or frames/s (10kfps), or the site a `line_rate`"
         )
     mean_bytes = sum(point.sizes) / len(point.sizes)
-    if point.test.transport in FRAME_TRANSPORTS:
+    if transports.of(point.test.transport).frames:
         mean_bytes += LAYER1_OVERHEAD
     wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
     if line_bps and wanted_bps > line_bps:

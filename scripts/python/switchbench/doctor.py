@@ -20,6 +20,7 @@ from .errors import ConfigurationError
 from .lab import openvswitch, rootless
 from .lab.missing import missing
 from .programs import find_engine
+from .transports import TRANSPORTS
 
 __all__ = ["LACK", "NOTE", "OK", "Check", "can_run", "examine"]
 
@@ -74,7 +75,11 @@ def _engine() -> Iterator[Check]:
 
 
 # What a build may have or not: the transport, its library, the package to build it with.
-_OPTIONAL = (("dpdk", "librte_eal", "libdpdk-dev"), ("verbs", "libibverbs", "libibverbs-dev"))
+_OPTIONAL = tuple(
+    (transport.name, transport.library, transport.package)
+    for transport in TRANSPORTS
+    if transport.library and transport.package
+)
 
 
 def _built_with(engine: Path) -> Check:

@@ -84,9 +84,6 @@ class Repeats:
     confidence: float = 0.95
 
 
-# Transports whose sizes are frames', and of which every frame is counted.
-FRAME_TRANSPORTS = ("dpdk", "udp")
-
 SCHEDULE = "schedule"  # the traffic of a trial whose ranks go on step by step, without barriers
 # Traffic whose messages wait for each other: it has no load, and rates that are no line's.
 WAITING = ("pingpong", SCHEDULE)

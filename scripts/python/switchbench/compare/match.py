@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ..model import SCHEDULE
 from ..results import transports
+from ..transports import NAMES
 from . import settings
 from .settings import Differing, Settings
 from .subjects import Case, Subject
@@ -89,7 +90,7 @@ def _options(pair: Pair) -> Iterator[str]:
     if pair.base.settings[settings.TRANSPORT] == pair.other.settings[settings.TRANSPORT]:
         return
     for name in pair.base.settings.keys() | pair.other.settings.keys():
-        if name.partition(".")[0] in transports.BASELINES or name.startswith("latency"):
+        if name.partition(".")[0] in NAMES or name.startswith("latency"):
             yield name
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import transports
 from ..errors import ConfigurationError
 from ..foreign import hpcc, imb
 from ..foreign.figure import MEGA, Ours
@@ -232,7 +233,8 @@ def _of_plan(
     if plan["pattern"] == "ring" and plan["ranks"] > 2:
         yield from _of_ring(plan, measured.records.flows(plan_key(plan)))
     elif plan["ranks"] == 2:
-        size = None if plan["transport"] == "tcp" else plan["size"]  # one stream of bytes
+        joined = transports.of(plan["transport"]).byte_stream
+        size = None if joined else plan["size"]
         phases = measured.phases_of(dict(plan))
         for flows, measure in ((1, "one_way_rate"), (2, "both_ways_rate")):
             rate = m.mean(_rate(phase) for phase in phases if phase["flows"] == flows)

@@ -18,7 +18,7 @@ from .. import bounded, format
 from ..errors import ConfigurationError
 from ..report.data import Measured
 from ..results.directory import CONFIGURATION
-from ..results.transports import BASELINES
+from ..transports import BASELINES
 from . import settings, steps
 from .settings import Settings
 

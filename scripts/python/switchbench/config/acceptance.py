@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..model import FRAME_TRANSPORTS, Repeats, Site
+from .. import transports
+from ..model import Repeats, Site
 from . import profiles, quantities
 from .resolve import Test
 from .schema import Configuration
@@ -80,7 +81,7 @@ def _less(test: Test, usual: dict[str, Any]) -> Iterator[str]:
     repeat, asked = values["repeat"], usual["repeat"]
     if isinstance(repeat, Repeats) and repeat.least < asked.least:
         yield f"at least {repeat.least} and not {asked.least} repeats"
-    if test.transport in FRAME_TRANSPORTS and "frame_sizes" in values:
+    if transports.of(test.transport).frames and "frame_sizes" in values:
         header = values.get("dpdk", profiles.UDP_HEADER)
         whole = profiles.frame_sizes(PROFILE, header, test.frame_max)
         left_out = [size for size in whole if size not in values["frame_sizes"]]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
+from .. import transports
 from ..model import ClockChoice, Repeats
 from . import quantities, settings
 from .acceptance import about_values
@@ -74,7 +75,7 @@ def _test(test: Test) -> dict[str, Any]:
     values = {
         key: value
         for key, value in first.items()
-        if key not in swept and key not in _where_keys() and key not in settings.OPTIONS
+        if key not in swept and key not in _where_keys() and key not in transports.NAMES
     }
     open_sizes = not any(form in test.values for form in settings.FAMILIES[2])
     if open_sizes and _decider_swept(swept):

@@ -10,7 +10,9 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
+from .. import transports
 from ..model import Port, Process, Site
+from ..transports import Way
 from . import quantities
 from .fields import first_double, written_order
 from .order import Names, Place, effective_order, make_groups, make_networks
@@ -30,12 +32,12 @@ _ADDRESSES = 65_534
 
 _DEVICES = ("iface", "pci", "rdma", "vdev")
 # What a device can carry, as far as one can tell before the node looks at it.
-_TRANSPORTS = {
-    "iface": ("dpdk", "tcp", "udp", "verbs"),
-    "pci": ("dpdk", "tcp", "udp", "verbs"),
-    "rdma": ("verbs",),
-    "tcp_address": ("tcp", "udp"),
-    "vdev": ("dpdk",),
+_WAYS = {
+    "iface": tuple(Way),
+    "pci": tuple(Way),
+    "rdma": (Way.RDMA,),
+    "tcp_address": (Way.KERNEL,),
+    "vdev": (Way.RAW,),
 }
 _ENGINE_KEYS = (
     "iface", "pci", "vdev", "rdma", "driver", "tcp_address", "queue_frames", "queues", "shared",
@@ -154,10 +156,10 @@ def _check(port: PortKeys, where: tuple[str, ...], place: Place) -> None:
         raise place.problem((*where, "mac"), "has no effect with address: keep")
     if port.driver and not port.iface:
         raise place.problem((*where, "driver"), "has no effect without `iface`")
-    if port.queues and "dpdk" not in (port.transports or _possible(port)):
+    if port.queues and not any(map(_is_raw, port.transports or _possible(port))):
         raise place.problem((*where, "queues"), "has no effect without transport dpdk")
     for transport in port.transports or ():
-        if transport == "dpdk" and _never_raw(port):
+        if _is_raw(transport) and _never_raw(port):
             raise place.problem(
                 (*where, "transports"),
                 "has dpdk, which takes all frames of a kernel interface, so `shared: true` is out "
@@ -176,23 +178,27 @@ def _never_raw(port: PortKeys) -> bool:
 
 
 def _possible(port: PortKeys) -> tuple[str, ...]:
-    found = [_TRANSPORTS[key] for key in (*_DEVICES, "tcp_address") if getattr(port, key)]
-    every = dict.fromkeys(transport for transports in found for transport in transports)
-    if _never_raw(port):
-        every.pop("dpdk")
-    return tuple(every)
+    found = [_WAYS[key] for key in (*_DEVICES, "tcp_address") if getattr(port, key)]
+    every = dict.fromkeys(
+        name for ways in found for name in transports.NAMES if transports.of(name).way in ways
+    )
+    return tuple(name for name in every if not (_is_raw(name) and _never_raw(port)))
+
+
+def _is_raw(transport: str) -> bool:
+    return transports.of(transport).raw
 
 
 def _port(host: str, name: str, index: int, port: PortKeys, wires: Mapping[str, Wire]) -> Port:
     full_name = f"{host}:{name}"
     wire = wires.get(full_name)
-    transports = tuple(port.transports or _possible(port))
+    possible = tuple(port.transports or _possible(port))
     return Port(
         name=full_name,
         host=host,
         network=port.network or "",
-        transports=transports,
-        engine=_engine_keys(index, port, "dpdk" in transports),
+        transports=possible,
+        engine=_engine_keys(index, port, any(map(_is_raw, possible))),
         line_rate_bps=port.line_rate or 0,
         frame_max=port.mtu + _FRAME_OVERHEAD if port.mtu else 0,
         switch=wire.switch if wire else None,

@@ -17,6 +17,7 @@ from ..lab.direction import Shaper
 from ..lab.topology import ROUTED, SITE, UNSHAPED, Topology, TopologyError
 from ..lab.wiring import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..model import Port, Process, Site
+from ..transports import NAMES, of
 from . import quantities
 from .order import Names, Place, effective_order, make_groups, make_networks
 from .schema import LabControl, LabSite
@@ -175,7 +176,7 @@ def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
         name=f"{node.name}:e0",
         host=node.name,
         network=NETWORK,
-        transports=("dpdk", "tcp", "udp", *(("verbs",) if "rdma" in engine else ())),
+        transports=tuple(name for name in NAMES if "rdma" in engine or not of(name).rdma),
         engine=engine,
         line_rate_bps=line_rate_bps,
         frame_max=topology.mtu + _FRAME_OVERHEAD,
@@ -197,7 +198,7 @@ def _routed_port(node: LabNode, topology: Topology, model: LabSite) -> Port:
         name=f"{node.name}:e0",
         host=node.name,
         network=NETWORK,
-        transports=("tcp", "udp"),
+        transports=tuple(name for name in NAMES if of(name).kernel),
         engine=engine,
         line_rate_bps=line_rate_bps,
         frame_max=topology.mtu + _FRAME_OVERHEAD,

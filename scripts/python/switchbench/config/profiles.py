@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import FRAME_TRANSPORTS, WAITING, Load, Repeats, Site
+from .. import transports
+from ..model import WAITING, Load, Repeats, Site
 from . import settings
 from .steps import COMPOSITE, FUNCTIONS, KERNELS, SKEWED
 
@@ -119,11 +120,11 @@ def profile_name(site: Site) -> str:
 
 def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str, Any]:
     """Every setting of a test that does not depend on its other settings."""
-    chosen = PROFILES[profile]
+    chosen, backs_off = PROFILES[profile], transports.of(transport).byte_stream
     return {
         "profile": profile,
         "repeat": chosen.repeat,
-        "warmup": chosen.tcp_warmup_ns if transport == "tcp" else chosen.warmup_ns,
+        "warmup": chosen.tcp_warmup_ns if backs_off else chosen.warmup_ns,
         "window": chosen.aapc_window_ns if pattern == "aapc" else chosen.window_ns,
         "cooldown": 100 * _MS,
         "traffic": "stream",
@@ -172,7 +173,7 @@ def default_load(site: Site, transport: str) -> Load:
     a port is shared: what its other users leave."""
     if any(port.engine.get("shared") for port in site.ports):
         return Load(percent=SHARED_PERCENT)
-    if transport not in FRAME_TRANSPORTS:
+    if not transports.of(transport).frames:
         return Load(percent=100.0)
     return Load(percent=95.0 if site.launch == "lab" else 99.98)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..model import Site
+from ..transports import NAMES
 from . import quantities, settings
 from .acceptance import refuse_incomplete
 from .clauses import parse_clause
@@ -180,7 +181,7 @@ def _where_value(key: str, value: Any) -> Any:
     if key in ("size", "frame_size", "message_size"):
         return quantities.size_bytes(value)
     if key in ("pattern", "transport"):
-        words = list(settings.PATTERN_KEYS if key == "pattern" else settings.TRANSPORT_KEYS)
+        words = list(settings.PATTERN_KEYS if key == "pattern" else NAMES)
         if value not in words:
             raise ValueError(
                 f"found {shown(value)}; possible are {listed(words)}{meant(value, words)}"

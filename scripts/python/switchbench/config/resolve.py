@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from .. import hpcc
+from .. import hpcc, transports
 from ..errors import ConfigurationError
 from ..model import SCHEDULE, WAITING, Load, Port, Site
 from . import profiles, settings, steps
 from .amount import refuse_many, trials_of
-from .schema import TRANSPORTS, Configuration, Settings
+from .schema import Configuration, Settings
 from .settings import Values
 from .source import Document, KeyPath
 from .validate import validate_value
@@ -26,8 +26,6 @@ from .words import listed, meant, shown
 
 # What runs when a configuration has no tests: every pattern as it comes.
 ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
-# What goes by steps waits for every message: rather over a transport that delivers each.
-RELIABLE_FIRST = ("verbs", "tcp", "dpdk")
 
 
 @dataclass(frozen=True)
@@ -199,7 +197,7 @@ class _Resolver:
     def _transports(self, entry: _Entry, given: Values, networks: tuple[str, ...]) -> list[str]:
         ports = tuple(port for name in networks for port in self.site.networks[name])
         wanted = settings.axis(given, "transport", "transports")
-        preferred = RELIABLE_FIRST if _by_steps(given) else TRANSPORTS
+        preferred = transports.PREFERRED_BY_STEPS if _by_steps(given) else transports.PREFERRED
         usable = [name for name in wanted or preferred if _lacking(ports, name) is None]
         if wanted is None:
             if not usable:
@@ -230,7 +228,8 @@ class _Resolver:
         values = settings.merge(defaults, given)
         if pattern == "pairs" and "groups" not in values and self.site.groups:
             values["groups"] = tuple((name,) for name in self.site.groups)
-        if transport == "tcp" and values["traffic"] == "transfer" and "drain_max" not in given:
+        retransmits = transports.of(transport).byte_stream
+        if retransmits and values["traffic"] == "transfer" and "drain_max" not in given:
             values["drain_max"] = max(values["drain_max"], profiles.TCP_TRANSFER_DRAIN)
         values.pop("sweep", None)
         limits = [port.frame_max for name in networks for port in self.site.networks[name]]
@@ -276,8 +275,9 @@ def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
 
 def _unasked(ports: tuple[Port, ...], usable: list[str]) -> str:
     """The first; but whether a shared interface has RDMA is for its node to find out."""
-    if "tcp" in usable and any(_is_shared_interface(port) for port in ports):
-        return "tcp"
+    sure = (name for name in usable if transports.of(name).byte_stream)
+    if any(_is_shared_interface(port) for port in ports):
+        return next(sure, usable[0])
     return usable[0]
 
 
@@ -286,7 +286,7 @@ def _is_shared_interface(port: Port) -> bool:
 
 
 def _why_not(port: Port, transport: str) -> str:
-    if transport == "dpdk" and _is_shared_interface(port):
+    if transports.of(transport).raw and _is_shared_interface(port):
         return ", as it is shared and has no `pci`"
     return f", as {port.why_these}" if port.why_these else ""
 

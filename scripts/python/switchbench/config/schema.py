@@ -43,7 +43,6 @@ from .words import shown
 
 _FLOWS = ("chain", "pairs", "aapc", "ring", "random", "partial_mesh")
 PATTERNS = (*_FLOWS, *FUNCTIONS, *KERNELS, COMPOSITE)
-TRANSPORTS = ("dpdk", "verbs", "tcp", "udp")
 
 Pattern = Literal[
     "chain", "pairs", "aapc", "ring", "random", "partial_mesh",

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..model import FRAME_TRANSPORTS, SCHEDULE, WAITING
+from .. import transports
+from ..model import SCHEDULE, WAITING
 from . import steps
-from .schema import PATTERNS, TRANSPORTS
+from .schema import PATTERNS
 from .words import listed
 
 Values = dict[str, Any]
@@ -25,8 +26,7 @@ FAMILIES = (
     ("message_size", "message_sizes"),
     ("load", "loads"),
 )
-OPTIONS = ("dpdk", "tcp", "udp", "verbs")
-NESTED = (*OPTIONS, "latency")  # mappings, merged key by key
+NESTED = (*transports.NAMES, "latency")  # mappings, merged key by key
 
 PATTERN_KEYS = {
     "chain": ("forward",),
@@ -41,14 +41,12 @@ PATTERN_KEYS = {
 }
 # Parameters of pairs that only some partners have.
 PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}
-TRANSPORT_KEYS = {
-    "dpdk": ("frame_size", "frame_sizes", "imix", "flood_limit", "dpdk"),
-    "tcp": ("message_size", "message_sizes", "tcp"),
-    "udp": ("frame_size", "frame_sizes", "imix", "udp"),
-    "verbs": ("message_size", "message_sizes", "verbs"),
-}
-_FRAMES = FAMILIES[2]  # what dpdk and udp send, but where messages go there and back
+_FRAMES = FAMILIES[2]  # what transports of frames send, but where messages go there and back
 _MESSAGES = FAMILIES[3]
+_TRANSPORT_KEYS = {
+    each.name: (*(_FRAMES if each.frames else _MESSAGES), *each.settings, each.name)
+    for each in transports.TRANSPORTS
+}
 _ONE_AT_A_TIME = "has no effect: the next message waits for the last"
 _UDP_ONLY = ("dscp", "ttl", "udp_sources_per_flow")
 
@@ -123,11 +121,11 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
     if pattern == "pairs":
         idle |= _partners_without(values.get("partners"))
     traffic = SCHEDULE if stepwise else values.get("traffic")
-    for key in {key for keys in TRANSPORT_KEYS.values() for key in keys}:
-        if key not in TRANSPORT_KEYS[transport]:
-            owners = [name for name in TRANSPORTS if key in TRANSPORT_KEYS[name]]
+    for key in {key for keys in _TRANSPORT_KEYS.values() for key in keys}:
+        if key not in _TRANSPORT_KEYS[transport]:
+            owners = [name for name, keys in _TRANSPORT_KEYS.items() if key in keys]
             idle[key] = f"has no effect with {transport}: it belongs to {listed(owners)}"
-    if transport in FRAME_TRANSPORTS and carries_messages(transport, traffic):
+    if transports.of(transport).frames and carries_messages(transport, traffic):
         for key in _MESSAGES:
             idle.pop(key, None)
         idle |= dict.fromkeys(_FRAMES, "has no effect: messages choose their frames by the MTU")
@@ -152,8 +150,8 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
 
 
 def carries_messages(transport: str, traffic: Any) -> bool:
-    """Whether sizes are messages': of dpdk and udp only where one waits for another."""
-    return transport not in FRAME_TRANSPORTS or traffic in WAITING
+    """Whether sizes are messages': of frames' transports only where one waits for another."""
+    return not transports.of(transport).frames or traffic in WAITING
 
 
 def _scatter_without(scatters: bool) -> dict[str, str]:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import transports
 from ..fabric.routes import Rates
-from ..model import FRAME_TRANSPORTS, Trial
+from ..model import Trial
 from ..results import measures
 from ..results.directory import RECORDS
 from ..results.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records, taking
@@ -78,13 +79,17 @@ def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
             continue
         place = (trial.point, key.network, key.phase)
         for pair, flow in phase.flows.items():
-            if trial.transport == "verbs":
-                options = trial.document.get("verbs", {})
-                flow.packet = measures.packet_shape(options, opened.get(flow.src, {}), None)
+            if transports.of(trial.transport).rdma:
+                options = trial.document.get(trial.transport, {})
+                flow.packet = measures.packet_shape(
+                    options, opened.get((flow.src, trial.transport), {}), None
+                )
             bps = measures.delivered_line_bps(flow)
             if bps is not None:
                 delivered[place][pair].append(bps)
-            sent = measures.offered_line_bps(flow) if trial.transport in FRAME_TRANSPORTS else None
+            sent = (
+                measures.offered_line_bps(flow) if transports.of(trial.transport).frames else None
+            )
             if sent is not None:
                 offered[place][pair].append(sent)
     widths = {
@@ -111,17 +116,17 @@ def _medians(rates: _Repeats) -> dict[Place, dict[Pair, float]]:
 
 def _phases(
     directory: Path,
-) -> Iterable[tuple[PhaseKey, PhaseRecords, dict[str, dict[str, Any]]]]:
-    """All phases of a run with their flows, and what was said of verbs' ports."""
+) -> Iterable[tuple[PhaseKey, PhaseRecords, dict[tuple[str, str], dict[str, Any]]]]:
+    """All phases of a run with their flows, and what was said of ports by transport."""
     phases: dict[PhaseKey, PhaseRecords] = defaultdict(PhaseRecords)
-    opened: dict[str, dict[str, Any]] = {}
+    opened: dict[tuple[str, str], dict[str, Any]] = {}
     path = directory / RECORDS
     for number, record in read_records(path):
         with taking(path, number):
             if record["type"] == "flow":
                 add_flow(phases[key_of(record)], record)
-            elif record["type"] == "port-open" and record.get("transport") == "verbs":
-                opened[record["port"]] = record
+            elif record["type"] == "port-open":
+                opened[record["port"], record["transport"]] = record
     return ((key, phase, opened) for key, phase in phases.items())
 
 

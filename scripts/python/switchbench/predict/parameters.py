@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import transports
 from ..compile import compile_run
 from ..config import Request, read
 from ..config.steps import COMPOSITE
@@ -251,8 +252,8 @@ def _overheads_us(costs: Costs, small_us: float, unknown: list[str]) -> float | 
 
 
 def _gap_us(transport: str, costs: Costs, unknown: list[str]) -> float | None:
-    if transport == "tcp":
-        unknown.append("g can't be had of tcp: a stream's small messages travel joined")
+    if transports.of(transport).byte_stream:
+        unknown.append(f"g can't be had of {transport}: a stream's small messages travel joined")
         return None
     if not costs.small_per_s:
         unknown.append(f"g is not known: there is no stream of messages of {SMALL} B or less")

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import transports
 from ..config.steps import COMPOSITE
 from ..fabric.routes import Ranks, Rates
 from ..model import SCHEDULE, Part, Site, Trial
@@ -71,11 +72,12 @@ def has_times(trial: Trial) -> bool:
 
 def payload_share(trial: Trial) -> float:
     """Payload of large messages by layer-1 bits: full frames of an MTU of 1500, or packets."""
-    if trial.transport != "verbs":  # a message over dpdk has as much room in a frame as in tcp's
+    if not transports.of(trial.transport).rdma:
+        # A message over dpdk has as much room in a frame as in tcp's.
         return measures.TCP_SEGMENT_PAYLOAD / (
             measures.TCP_SEGMENT_PAYLOAD + measures.TCP_SEGMENT_OVERHEAD
         )
-    shape = measures.packet_shape(trial.document.get("verbs", {}), {}, None)
+    shape = measures.packet_shape(trial.document.get(trial.transport, {}), {}, None)
     return shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import FRAME_TRANSPORTS
+from .. import transports
 from . import measures as m
 from .records import Flow, PhaseRecords, Record
 
@@ -37,7 +37,7 @@ def disorder_entry(
 ) -> dict[str, Any]:
     """The `disorder` of a phase's entry in the summary; nulls where frames are not seen."""
     came = {(flow.src, flow.dst): _delivered(flow) for flow in flows}
-    delivered = m.total_int(came.values()) if transport in FRAME_TRANSPORTS else None
+    delivered = m.total_int(came.values()) if transports.of(transport).frames else None
     if not delivered:
         return dict.fromkeys(
             ("reordered_percent", "near_percent", "extent_mean", "extent_most", "worst")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..model import FRAME_TRANSPORTS, SCHEDULE, Load, Part, Trial
+from .. import transports
+from ..model import SCHEDULE, Load, Part, Trial
 from . import measures as m
 from .directory import RECORDS
 from .records import Flow, NodePhase, PhaseKey, PhaseRecords, Record
@@ -122,7 +123,7 @@ def throughput(flows: list[Flow], shares: m.PortShares) -> dict[str, Any]:
 def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, Any]:
     sources = [flow.source for flow in flows]
     ends = [flow.destination for flow in flows]
-    sees_frames = transport in FRAME_TRANSPORTS
+    sees_frames = transports.of(transport).frames
 
     def offered(name: str) -> int | None:
         return m.total_int(getattr(side.whole, name) if side else None for side in sources)
@@ -170,7 +171,7 @@ def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, 
 
 def rdma(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, Any]:
     """What only verbs has: messages that a service may lose, the device's counters, the queues."""
-    seen = transport == "verbs"
+    seen = transports.of(transport).rdma
     ports = list(phase.ports.values()) if seen else []
     ends = [flow.destination if seen else None for flow in flows]
     counters = {

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model import FRAME_TRANSPORTS, Trial
+from .. import transports
+from ..model import Trial
 from . import measures as m
 from .bottleneck import LOSING, Groups, Shares, group_of_port, locate, shares_of
 from .records import Flow, PhaseKey, PhaseRecords, Record
@@ -195,7 +196,7 @@ class FindingTable:
         displaced: Mapping[str, int],
     ) -> None:
         """Takes one measured phase. By port, `lines`: line rates; `displaced`: displaced_frames."""
-        if result.entry["transport"] not in FRAME_TRANSPORTS:
+        if not transports.of(result.entry["transport"]).frames:
             self._unfinished += _unfinished(result)
             return
         losses = {(flow.src, flow.dst): m.lost_frames(flow) for flow in result.flows}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import transports
 from ..model import SCHEDULE, Port
 from .bottleneck import group_of_port
 from .measures import PhaseResult, delivered_line_bps, least, lost_frames, median, total_int
@@ -151,7 +152,7 @@ class PortTable:
 
     def _rdma(self, name: str, transport: str) -> dict[str, Any] | None:
         opened = self._opened.get((name, transport), {})
-        return {key: opened.get(key) for key in _RDMA} if transport == "verbs" else None
+        return {key: opened.get(key) for key in _RDMA} if transports.of(transport).rdma else None
 
     def _line(self, port: str, transport: str) -> _Line:
         return self._lines.setdefault((port, transport), _Line())

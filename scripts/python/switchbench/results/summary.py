@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from .. import transports
 from ..config.clauses import clauses_sha256
 from ..format import of
 from ..model import SCHEDULE, Run, Trial
@@ -439,12 +440,12 @@ class Summary:
         return entry
 
     def _packet(self, trial: Trial, flow: Flow) -> PacketShape | None:
-        if trial.transport != "verbs":
+        if not transports.of(trial.transport).rdma:
             return None
-        opened = self._opened.get((flow.src, "verbs"), {})
+        opened = self._opened.get((flow.src, trial.transport), {})
         side = flow.source or flow.destination
         mtu = side.measures.get("path_mtu_bytes") if side else None
-        return m.packet_shape(trial.document.get("verbs", {}), opened, mtu)
+        return m.packet_shape(trial.document.get(trial.transport, {}), opened, mtu)
 
     def _cpu(self, nodes: dict[str, NodePhase]) -> Cpu:
         workers = {hello["worker"] for hello in self._hellos if hello["node"] in nodes}

@@ -15,12 +15,11 @@ from itertools import pairwise
 from typing import Any
 
 from ..model import Trial
+from ..transports import BASELINES
 from . import measures as m
 
 Entry = dict[str, Any]
 
-# The order of transports in an entry; the others are divided by the first of these that ran.
-BASELINES = ("tcp", "dpdk", "udp", "verbs")
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
 

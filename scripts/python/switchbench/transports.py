@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The transports: what each of them is and can do, for all who would otherwise ask for its name.
+
+A further transport is an entry here, its options' keys (config/schema.py) and what they mean
+(config/settings.py, profiles.py and resolve.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Way(Enum):
+    """The way from a process to the wire."""
+
+    RAW = auto()  # a driver of its own: the kernel sees none of its frames
+    KERNEL = auto()  # the kernel's sockets, which need an address and no device
+    RDMA = auto()  # an RDMA device
+
+
+@dataclass(frozen=True)
+class Transport:
+    """What the configuration, the compiler and the results ask of a transport."""
+
+    name: str
+    way: Way
+    message_bytes: int  # of a message whose size nobody gives
+    frames: bool = False
+    """Its sizes are frames', but where one message waits for another; every frame is counted."""
+    reliable: bool = False  # it delivers every message, or breaks
+    pingpong: bool = True  # it carries messages there and back
+    schedules: bool = False  # it carries plans by steps
+    byte_stream: bool = False  # its messages lose their bounds: small ones travel joined
+    message_most: int | None = None  # a message is one datagram, of at most so many bytes
+    settings: tuple[str, ...] = ()  # of a test, besides sizes and its own options
+    ports_most: int | None = None  # of one process
+    library: str | None = None  # a build may be without; `package` is what it is built with
+    package: str | None = None
+
+    @property
+    def raw(self) -> bool:
+        """Whether it takes a device to itself, whose frames need addresses of their own."""
+        return self.way is Way.RAW
+
+    @property
+    def kernel(self) -> bool:
+        """Whether its bytes go through the kernel's sockets."""
+        return self.way is Way.KERNEL
+
+    @property
+    def rdma(self) -> bool:
+        """Whether it needs an RDMA device, which has queue pairs and counters of its own."""
+        return self.way is Way.RDMA
+
+
+# In the order in which a user who names none is given one.
+TRANSPORTS = (
+    Transport(
+        "dpdk",
+        Way.RAW,
+        message_bytes=64 * 1024,
+        frames=True,
+        schedules=True,
+        settings=("flood_limit",),
+        ports_most=32,  # RTE_MAX_ETHPORTS as Debian builds it
+        library="librte_eal",
+        package="libdpdk-dev",
+    ),
+    Transport(
+        "verbs",
+        Way.RDMA,
+        message_bytes=64 * 1024,
+        reliable=True,
+        schedules=True,
+        library="libibverbs",
+        package="libibverbs-dev",
+    ),
+    Transport(
+        "tcp",
+        Way.KERNEL,
+        message_bytes=64 * 1024,
+        reliable=True,
+        schedules=True,
+        byte_stream=True,
+    ),
+    Transport(
+        "udp",
+        Way.KERNEL,
+        message_bytes=32 * 1024,
+        frames=True,
+        # less headers and signature (engine/transport/udp/pingpong.c)
+        message_most=65_000,
+    ),
+)
+
+_BY_NAME = {transport.name: transport for transport in TRANSPORTS}
+
+NAMES = tuple(sorted(_BY_NAME))  # as they are listed for users
+PREFERRED = tuple(_BY_NAME)
+# What goes by steps waits for every message: rather over a transport that delivers each.
+PREFERRED_BY_STEPS = tuple(
+    transport.name
+    for transport in sorted(TRANSPORTS, key=lambda transport: not transport.reliable)
+    if transport.schedules
+)
+# Side by side in results; the others are divided by the first of these that ran.
+BASELINES = tuple(sorted(NAMES, key=lambda name: not _BY_NAME[name].byte_stream))
+
+
+def of(name: str) -> Transport:
+    """The transport of a name that was checked."""
+    return _BY_NAME[name]
