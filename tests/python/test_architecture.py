@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from switchbench.transports import NAMES
+
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTION_LINES = 70
 
@@ -538,3 +540,50 @@ def drawing() -> str:
 
 if __name__ == "__main__":
     print(drawing())
+
+
+PACKAGE = Path("scripts/python/switchbench")
+# Where a name of a transport may stand besides the table, and why.
+NAMES_TRANSPORTS = {
+    "transports.py": "the table",
+    "config/schema.py": "the options' keys",
+    "config/profiles.py": "the options' defaults",
+    "config/settings.py": "which options have an effect",
+    "config/resolve.py": "which options can be together, and what depends on others",
+    "config/acceptance.py": "which header frames have",
+    "doctor.py": "headings of what is checked, and a folder of DPDK's",
+    "rdma.py": "a heading of what is checked",
+}
+
+
+def names_transports(code: str) -> list[int]:
+    """The lines of this Python text where a string is the name of a transport."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Constant) and node.value in NAMES
+    ]
+
+
+def test_python_asks_the_table_of_transports() -> None:
+    """A further transport is an entry there, its options' keys and what they mean."""
+    files = {str(path.relative_to(ROOT / PACKAGE)): path for path in (ROOT / PACKAGE).rglob("*.py")}
+    assert len(files) > 200
+    found = {name: names_transports(path.read_text()) for name, path in files.items()}
+    assert {name: lines for name, lines in found.items() if lines} == {
+        name: found[name] for name in NAMES_TRANSPORTS
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('if trial.transport == "verbs":\n    pass', [1]),
+        ('\n_FRAMES = ("dpdk", "udp")', [2, 2]),
+        ('match name:\n    case "tcp":\n        pass', [2]),
+        ('values["tcp"]', [1]),
+        ('if of(trial.transport).rdma and word == "tcp_address":\n    pass', []),
+    ],
+)
+def test_a_planted_name_is_found(code: str, found: list[int]) -> None:
+    assert names_transports(code) == found
