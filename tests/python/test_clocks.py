@@ -8,18 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from rich.console import Console
 
 from configs import read_text
+from schemas import validate_summary
 from switchbench.compile import compile_run
 from switchbench.config import effective
 from switchbench.documents import job_document
 from switchbench.errors import ConfigurationError
 from switchbench.model import ClockChoice
-from switchbench.results.summary import Summary, schema
+from switchbench.results.summary import Summary
 from switchbench.results.table import Report
 from synthetic import about, make_run, make_site, make_trial, pair_records
 from test_latency import record
@@ -117,7 +117,7 @@ def _summary(*more: dict[str, Any]) -> dict[str, Any]:
     for line, one in enumerate([*more, *records], start=1):
         summary.feed(line, one)
     result = summary.finish(about(), [])
-    jsonschema.validate(result, schema())
+    validate_summary(result)
     return result
 
 

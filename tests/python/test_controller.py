@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-import jsonschema
 import pytest
 import yaml
 from nacl.public import PrivateKey, SealedBox
 
+from schemas import validate_summary
 from switchbench.controller import Controller, Interrupt, Outcome, control
 from switchbench.controller.control import peers
 from switchbench.controller.node import Node
@@ -30,7 +30,7 @@ from switchbench.launch.base import FarProcess, popen_options
 from switchbench.model import Process, Repeats, Run
 from switchbench.results.directory import LineFile, RunDirectory
 from switchbench.results.records import read_records
-from switchbench.results.summary import Summary, schema
+from switchbench.results.summary import Summary
 from synthetic import about, hello, make_run, make_site, make_trial
 
 HERE = Path(__file__).parent
@@ -134,7 +134,7 @@ def summary_of(run: Run, path: Path, outcome: Outcome) -> dict[str, Any]:
     for line, record in read_records(path / "records.ndjson"):
         summary.feed(line, record)
     result = summary.finish(about(), outcome.faults)
-    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    validate_summary(result)
     return result
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
 import pytest
 
+from schemas import validate_summary
 from switchbench.results.bottleneck import Share, Shares, locate
 from switchbench.results.strays import Reading, Stray, read_strays
-from switchbench.results.summary import Summary, schema
+from switchbench.results.summary import Summary
 from synthetic import (
     about,
     frame_side,
@@ -70,7 +70,7 @@ def findings(
     for line, record in enumerate(records, start=1):
         summary.feed(line, record)
     result = summary.finish(about(), ())
-    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    validate_summary(result)
     return [(found["kind"], _whose(found), found["count"]) for found in result["findings"]]
 
 
@@ -359,7 +359,7 @@ def test_a_loss_says_when() -> None:
     for line, record in enumerate(records, start=1):
         summary.feed(line, record)
     result = summary.finish(about(), ())
-    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    validate_summary(result)
     (found,) = result["findings"]
     assert result["trials"][0]["started"] == found["started"] == "2026-11-23T11:40:01.250Z"
     assert (found["lowest_from_s"], found["lowest_to_s"]) == (0.25, 0.5)

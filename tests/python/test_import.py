@@ -9,18 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from foreign_data import FOREIGN as DATA
 from foreign_data import bring_in
+from schemas import validate_summary
 from switchbench.cli import main
 from switchbench.foreign import kinds
 from switchbench.foreign.measures import COMMON
 from switchbench.report import tables
 from switchbench.results.directory import SUMMARY, load_summary, replace_json
 from switchbench.results.records import read_records
-from switchbench.results.summary import schema
 
 
 def imported(tmp_path: Path, *names: str, ranks: int | None = None) -> list[dict[str, Any]]:
@@ -29,7 +28,7 @@ def imported(tmp_path: Path, *names: str, ranks: int | None = None) -> list[dict
     more = [] if ranks is None else ["--ranks", str(ranks)]
     assert main(["import", *(str(DATA / name) for name in names), "--out", str(out), *more]) == 0
     summary = load_summary(out)
-    jsonschema.validate(summary, schema(), jsonschema.Draft202012Validator)
+    validate_summary(summary)
     entries: list[dict[str, Any]] = summary["imported"]
     return entries
 

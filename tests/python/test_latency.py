@@ -7,10 +7,10 @@ import io
 import random
 from typing import Any
 
-import jsonschema
 import pytest
 from rich.console import Console
 
+from schemas import validate_summary
 from switchbench.model import IPDV, ONE_WAY, ROUND_TRIP
 from switchbench.results.latency import (
     Histogram,
@@ -21,7 +21,7 @@ from switchbench.results.latency import (
     merged,
     needed,
 )
-from switchbench.results.summary import Summary, schema
+from switchbench.results.summary import Summary
 from switchbench.results.table import Report
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
@@ -183,7 +183,7 @@ def summarise(*clauses: dict[str, Any], bound_ns: int = 0) -> dict[str, Any]:
     for line, one in enumerate(records, start=1):
         summary.feed(line, one)
     result = summary.finish(about(), [])
-    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    validate_summary(result)
     return result
 
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
+from schemas import validate_summary
 from switchbench import remake
 from switchbench.cli import build_parser
 from switchbench.commands import run as command
@@ -27,7 +27,7 @@ from switchbench.launch import launcher_for
 from switchbench.model import Run
 from switchbench.programs import configurations, find_engine
 from switchbench.results.directory import RunDirectory, load_summary
-from switchbench.results.summary import NOT_ENDED, schema
+from switchbench.results.summary import NOT_ENDED
 from synthetic import make_run, make_site, make_trial
 from test_controller import FAKE, FakeLauncher
 
@@ -69,7 +69,7 @@ class Stage:
 
     def summary(self, out: str = "out") -> dict[str, Any]:
         result = load_summary(self.path / out)
-        jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+        validate_summary(result)
         return result
 
 

@@ -7,11 +7,11 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import jsonschema
 import pytest
 
+from schemas import validate_summary
 from switchbench.model import Load, Part, Run, Site
-from switchbench.results.summary import Summary, schema
+from switchbench.results.summary import Summary
 from synthetic import (
     about,
     frame_side,
@@ -36,8 +36,7 @@ def summarise(records: list[dict[str, Any]], run: Run | None = None, *faults: st
     for line, record in enumerate(records, start=1):
         summary.feed(line, record)
     result = summary.finish(about(), faults)
-    jsonschema.Draft202012Validator.check_schema(schema())
-    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    validate_summary(result)
     return result
 
 

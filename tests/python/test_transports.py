@@ -8,14 +8,14 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import jsonschema
 import pytest
 from rich.console import Console
 
+from schemas import validate_summary
 from switchbench.model import Load, Run, Trial
 from switchbench.results import measures
 from switchbench.results.records import Count, Flow, PacketShape
-from switchbench.results.summary import Summary, schema
+from switchbench.results.summary import Summary
 from switchbench.results.table import Report
 from synthetic import (
     about,
@@ -75,7 +75,7 @@ def summarise(run: Run, rates: dict[int, float], worker: str = "sleep") -> dict[
     for line, record in enumerate(records, start=1):
         summary.feed(line, record)
     result = summary.finish(about(), [])
-    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    validate_summary(result)
     return result
 
 
@@ -250,7 +250,7 @@ def test_an_unknown_rate_has_no_ratio() -> None:
     for line, record in enumerate(records, start=1):
         summary.feed(line, record)
     result = summary.finish(about(), [])
-    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    validate_summary(result)
     verbs = result["comparisons"][0]["transports"][1]
     assert verbs["throughput"]["mean"] is None
     assert verbs["ratio"] == {
@@ -307,7 +307,7 @@ def test_records_of_verbs() -> None:
     for line, record in enumerate(records, start=1):
         summary.feed(line, record)
     result = summary.finish(about(), [])
-    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    validate_summary(result)
     (entry,) = result["trials"]
     assert (entry["lost_messages"], entry["reordered_messages"]) == (2, 2)
     assert (entry["retransmitted_packets"], entry["receiver_not_ready"]) == (6, 2)

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from configs import LAB, compile_text, needs_engine
+from schemas import validate_summary
 from switchbench.errors import ConfigurationError, RunError
 from switchbench.model import SwitchCounters
-from switchbench.results.summary import Summary, schema
+from switchbench.results.summary import Summary
 from switchbench.results.switch_counters import (
     AFTER,
     BEFORE,
@@ -53,7 +53,7 @@ def summary_of(
     for line, record in enumerate([*heads, *records, *tails], 1):
         summary.feed(line, record)
     result = summary.finish(about(), [])
-    jsonschema.validate(result, schema(), jsonschema.Draft202012Validator)
+    validate_summary(result)
     (entry,) = result["trials"]
     return dict(entry)
 
