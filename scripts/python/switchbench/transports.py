@@ -25,14 +25,12 @@ class Transport:
 
     name: str
     way: Way
-    message_bytes: int  # of a message whose size nobody gives
     frames: bool = False
     """Its sizes are frames', but where one message waits for another; every frame is counted."""
     reliable: bool = False  # it delivers every message, or breaks
     pingpong: bool = True  # it carries messages there and back
     schedules: bool = False  # it carries plans by steps
     byte_stream: bool = False  # its messages lose their bounds: small ones travel joined
-    message_most: int | None = None  # a message is one datagram, of at most so many bytes
     settings: tuple[str, ...] = ()  # of a test, besides sizes and its own options
     ports_most: int | None = None  # of one process
     library: str | None = None  # a build may be without; `package` is what it is built with
@@ -59,7 +57,6 @@ TRANSPORTS = (
     Transport(
         "dpdk",
         Way.RAW,
-        message_bytes=64 * 1024,
         frames=True,
         schedules=True,
         settings=("flood_limit",),
@@ -70,7 +67,6 @@ TRANSPORTS = (
     Transport(
         "verbs",
         Way.RDMA,
-        message_bytes=64 * 1024,
         reliable=True,
         schedules=True,
         library="libibverbs",
@@ -79,7 +75,6 @@ TRANSPORTS = (
     Transport(
         "tcp",
         Way.KERNEL,
-        message_bytes=64 * 1024,
         reliable=True,
         schedules=True,
         byte_stream=True,
@@ -87,10 +82,7 @@ TRANSPORTS = (
     Transport(
         "udp",
         Way.KERNEL,
-        message_bytes=32 * 1024,
         frames=True,
-        # less headers and signature (engine/transport/udp/pingpong.c)
-        message_most=65_000,
     ),
 )
 

@@ -233,7 +233,8 @@ def _of_plan(
     if plan["pattern"] == "ring" and plan["ranks"] > 2:
         yield from _of_ring(plan, measured.records.flows(plan_key(plan)))
     elif plan["ranks"] == 2:
-        joined = transports.of(plan["transport"]).byte_stream
+        known = plan["transport"] in transports.NAMES  # a summary may be of a later version
+        joined = known and transports.of(plan["transport"]).byte_stream
         size = None if joined else plan["size"]
         phases = measured.phases_of(dict(plan))
         for flows, measure in ((1, "one_way_rate"), (2, "both_ways_rate")):
