@@ -98,7 +98,7 @@ _OFFLOADS = {
     "GSO": (0x24, 0),
     "GRO": (0x2C, 1),
 }
-_MERGED_BYTES = 1
+MERGED_BYTES = 1
 
 
 @dataclass(frozen=True)
@@ -510,9 +510,9 @@ def _set_offloads(interfaces: Sequence[str]) -> None:
     with IPRoute() as netlink, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name in interfaces:
             index = socket.if_nametoindex(name)
-            netlink.link("set", index=index, gro_max_size=_MERGED_BYTES)
+            netlink.link("set", index=index, gro_max_size=MERGED_BYTES)
             [link] = netlink.get_links(index)
-            merges = link.get("gro_max_size") != _MERGED_BYTES  # Linux before 5.19
+            merges = link.get("gro_max_size") != MERGED_BYTES  # Linux before 5.19
             for command, value in _OFFLOADS.values():
                 _ethtool(sock, name, struct.pack("II", command, 0 if merges else value))
 

@@ -19,7 +19,9 @@ from typing import Any, Self
 from pyroute2 import IPRoute
 
 from switchbench.lab import namespaces, wiring
-from switchbench.lab.build import Lab
+from switchbench.lab.build import MERGED_BYTES, Lab
+
+_ETHERNET_HEADER = 14
 
 
 class _Difference:
@@ -105,9 +107,18 @@ def _interfaces() -> dict[str, _Interface]:
             if qdisc.get("kind") == "tbf":
                 drops[qdisc["index"]] = _drops(qdisc)
         return {
-            link.get("ifname"): _Interface(link.get("stats64"), drops.get(link["index"], 0))
+            link.get("ifname"): _Interface(_stats(link), drops.get(link["index"], 0))
             for link in netlink.get_links()
         }
+
+
+def _stats(link: Any) -> Mapping[str, int]:
+    """A veth device with a ring of its own (build.py) counts bytes behind the Ethernet header."""
+    stats: dict[str, int] = dict(link.get("stats64"))
+    if link.get("gro_max_size") == MERGED_BYTES:
+        for way in ("rx", "tx"):
+            stats[f"{way}_bytes"] += _ETHERNET_HEADER * stats[f"{way}_packets"]
+    return stats
 
 
 def _drops(qdisc: Any) -> int:
