@@ -322,7 +322,8 @@ def _build(lab: Lab) -> None:
                     neighbours.introduce(lab_node, lab.nodes, lab.topology.kind != ROUTED)
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
             ports = [wiring.switch_port(node) for node in _switched(lab.topology)]
-            trunks = [wiring.trunk_ends(i) for i in range(len(lab.topology.trunks))]
+            wired = 0 if lab.topology.model is not None else len(lab.topology.trunks)
+            trunks = [wiring.trunk_ends(i) for i in range(wired)]
             _set_offloads([*ports, *itertools.chain.from_iterable(trunks)])
             _wait_forwarding(netlink)
             _wait_silence(netlink)
