@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
-import itertools
 import os
 import re
 import signal
@@ -322,9 +321,7 @@ def _build(lab: Lab) -> None:
                     neighbours.introduce(lab_node, lab.nodes, lab.topology.kind != ROUTED)
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
             ports = [wiring.switch_port(node) for node in _switched(lab.topology)]
-            wired = 0 if lab.topology.model is not None else len(lab.topology.trunks)
-            trunks = [wiring.trunk_ends(i) for i in range(wired)]
-            _set_offloads([*ports, *itertools.chain.from_iterable(trunks)])
+            _set_offloads(ports)
             _wait_forwarding(netlink)
             _wait_silence(netlink)
 
@@ -470,6 +467,7 @@ def _add_trunk(
         mtu=topology.mtu,
         peer={"ifname": b, "mtu": topology.mtu},
     )
+    _set_offloads([a, b])
     ends = {index: masters[a], socket.if_nametoindex(b): masters[b]}
     for end, bridge in ends.items():
         netlink.link("set", index=end, master=bridge, state="up")
