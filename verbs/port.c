@@ -385,10 +385,10 @@ void verbs_port_events(struct transport_port *port)
     }
 }
 
-bool verbs_port_link_up(struct transport_port *port)
+void verbs_port_status(struct transport_port *port, struct port_status *status)
 {
     verbs_port_events(port);
     if (ibv_query_port(port->context, port->number, &port->attributes) == 0)
         port->up = port->attributes.state == IBV_PORT_ACTIVE;
-    return port->up && !port->fatal;
+    *status = (struct port_status){.link_up = port->up && !port->fatal};
 }

@@ -45,7 +45,7 @@ struct transport_port {
 /* The device, its limits, its addresses. 0 or a refusal. */
 int verbs_port_open(struct transport_port **port, const struct port_conf *conf, struct err *err);
 void verbs_port_close(struct transport_port *port);
-bool verbs_port_link_up(struct transport_port *port);
+void verbs_port_status(struct transport_port *port, struct port_status *status);
 /* Reads what the device says of itself: link changes, failures. Never blocks. */
 void verbs_port_events(struct transport_port *port);
 /* So many bytes of payload from any place can be sent from port->payload. 0 or a refusal. */

@@ -31,25 +31,27 @@ static void forget(struct node_port *port)
 
 /* Connections that did not show the run's key: told when there are twice as many as the last time,
  * and `all` when the port is closed, so that a flood of them fills no record. */
-static void report_rejected(struct node *node, struct node_port *port, bool all)
+static void report_rejected(struct node *node, struct node_port *port,
+                            const struct port_status *status, bool all)
 {
-    char last[128] = "", text[300];
-    uint64_t count = 0;
+    uint64_t count = status->rejected;
+    char text[300];
 
-    if (port->transport != NULL && port->transport->rejected != NULL)
-        count = port->transport->rejected(port->open, last, sizeof last);
     if (count <= port->rejected_told || (!all && count < 2 * port->rejected_told))
         return;
     port->rejected_told = count;
     snprintf(text, sizeof text,
              "connections that did not show this run's key: %llu; the last from %s",
-             (unsigned long long)count, last);
+             (unsigned long long)count, status->last_rejected);
     record_event(node->records, "unauthenticated", port->doc->conf.name, text);
 }
 
 static void shut(struct node *node, struct node_port *port)
 {
-    report_rejected(node, port, true);
+    struct port_status status;
+
+    port->transport->status(port->open, &status);
+    report_rejected(node, port, &status, true);
     port->rejected_told = 0;
     port->transport->close(port->open);
 }
@@ -101,6 +103,7 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
                      struct err *err)
 {
     struct port_facts facts = {0};
+    struct port_status status;
     int rc = port_binding_for(node, port, transport, err);
 
     if (rc == 0 && port->parked_transport == transport) {
@@ -118,7 +121,8 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     port->core_fps = facts.core_fps;
     port->line_rate_bps =
         port->doc->conf.line_rate_bps > 0 ? port->doc->conf.line_rate_bps : facts.link_bps;
-    port->link_up = transport->link_up(port->open);
+    transport->status(port->open, &status);
+    port->link_up = status.link_up;
     port->had_link = port->link_up;
     port->down_ns = port->link_up ? 0 : clock_now();
     return 0;
@@ -372,12 +376,14 @@ int ports_watch_links(struct node *node)
 
     for (size_t i = 0; i < node->port_count; i++) {
         struct node_port *port = &node->ports[i];
+        struct port_status status;
         bool up;
 
         if (port->transport == NULL)
             continue;
-        report_rejected(node, port, false);
-        up = port->transport->link_up(port->open);
+        port->transport->status(port->open, &status);
+        report_rejected(node, port, &status, false);
+        up = status.link_up;
         if (up != port->link_up) {
             port->link_up = up;
             if (port->had_link)

@@ -96,6 +96,13 @@ struct port_facts {
     int settle_fd; /* readable when a call of settle for its lanes would get further; -1: none */
 };
 
+/* What may change of an open port at any time. */
+struct port_status {
+    bool link_up;
+    uint64_t rejected;       /* connections it dropped because they did not show the run's key; */
+    char last_rejected[128]; /* if any, who the last one was and why */
+};
+
 enum traffic {
     TRAFFIC_STREAM,   /* at a rate from start to stop */
     TRAFFIC_TRANSFER, /* `transfer_bytes` of payload per flow, to completion */
@@ -312,8 +319,8 @@ struct transport {
     int (*open)(struct transport_port **port, const struct port_conf *conf,
                 const struct transport_run *run, struct err *err);
     void (*facts)(struct transport_port *port, struct port_facts *facts);
-    /* Whether the port has a link now. Cheap; must not block. */
-    bool (*link_up)(struct transport_port *port);
+    /* Cheap; must not block. */
+    void (*status)(struct transport_port *port, struct port_status *status);
 
     /* Checks a phase against a port and makes the lane of one of its queues: memory, sockets,
      * templates. Everything that the port can't do is refused here, with what it can. Must not wait
@@ -363,9 +370,6 @@ struct transport {
     int (*floor)(const struct transport_run *run, struct latency floor[LATENCY_KINDS],
                  struct err *err);
     void (*hardware)(struct transport_port *port, struct port_hardware *counters);
-    /* How many connections the port has dropped because they did not show the run's key; and, if
-     * any, who the last one was and why. NULL: nobody connects to its ports. */
-    uint64_t (*rejected)(struct transport_port *port, char *last, size_t size);
     void (*finish)(struct lane *lane);
     void (*close)(struct transport_port *port);
 };

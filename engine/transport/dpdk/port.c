@@ -200,13 +200,18 @@ void port_facts(struct transport_port *port, struct port_facts *facts)
     bare_address(facts->ipv6, sizeof facts->ipv6, port->conf->ipv6);
 }
 
-bool port_link_up(struct transport_port *port)
+static bool link_up(const struct transport_port *port)
 {
     struct rte_eth_link link;
 
     if (port->kernel)
         return iface_running(&port->iface);
     return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+void port_status(struct transport_port *port, struct port_status *status)
+{
+    *status = (struct port_status){.link_up = link_up(port)};
 }
 
 /* Devices name their counters of received pause frames in many ways. */

@@ -10,7 +10,7 @@
 int port_open(struct transport_port **port, const struct port_conf *conf,
               const struct transport_run *run, struct err *err);
 void port_facts(struct transport_port *port, struct port_facts *facts);
-bool port_link_up(struct transport_port *port);
+void port_status(struct transport_port *port, struct port_status *status);
 void port_hardware(struct transport_port *port, struct port_hardware *counters);
 void port_close(struct transport_port *port);
 /* Of its line; 0: virtual, or unknown. */

@@ -245,12 +245,13 @@ void ip_port_facts(struct transport_port *own, struct port_facts *facts)
     ip_port_address(port, &facts->address);
 }
 
-bool ip_port_link_up(struct transport_port *own)
+void ip_port_status(struct transport_port *own, struct port_status *status)
 {
     const struct ip_port *port = (const struct ip_port *)own;
     struct link_state link;
 
-    return link_read(port->netlink, port->ifindex, &link) == 0 && link_is_running(&link);
+    *status = (struct port_status){.link_up = link_read(port->netlink, port->ifindex, &link) == 0 &&
+                                              link_is_running(&link)};
 }
 
 void ip_port_hardware(struct transport_port *own, struct port_hardware *counters)

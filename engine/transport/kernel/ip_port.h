@@ -38,7 +38,7 @@ void ip_port_close(struct ip_port *port);
 
 /* As in the transport's table. */
 void ip_port_facts(struct transport_port *port, struct port_facts *facts);
-bool ip_port_link_up(struct transport_port *port);
+void ip_port_status(struct transport_port *port, struct port_status *status);
 void ip_port_hardware(struct transport_port *port, struct port_hardware *counters);
 
 /* What partners are told; a part of the facts. */

@@ -103,6 +103,12 @@ void tcp_port_facts(struct transport_port *port, struct port_facts *facts)
     getsockopt(port->ip.socket, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
 }
 
+void tcp_port_status(struct transport_port *port, struct port_status *status)
+{
+    ip_port_status(port, status);
+    status->rejected = tcp_port_rejected(port, status->last_rejected, sizeof status->last_rejected);
+}
+
 int tcp_port_watch(struct transport_port *port, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = port};

@@ -61,6 +61,7 @@ struct transport_port {
 int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err);
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts);
+void tcp_port_status(struct transport_port *port, struct port_status *status);
 /* The key by which connections are proved is made once, from the run's, when that is known. */
 void tcp_port_use_key(struct transport_port *port, const struct transport_secret *secret);
 /* A connection out whose partner has something to say before it is ready. 0 or a negative errno. */
@@ -74,7 +75,7 @@ void tcp_port_close(struct transport_port *port);
 
 /* Accepts, reads claims, rejects who does not hold the key. Never blocks. */
 void tcp_acceptor_work(struct transport_port *port, int64_t now_ns);
-/* As in the transport's table. */
+/* How many connections were dropped without the run's key; if any, who the last one was and why. */
 uint64_t tcp_port_rejected(struct transport_port *port, char *last, size_t size);
 /* The next proven connection of a phase, or NULL. The caller owns it (fd and memory). */
 struct tcp_arrival *tcp_acceptor_take(struct transport_port *port, const struct phase *phase);
