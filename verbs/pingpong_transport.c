@@ -49,6 +49,7 @@ static int make(struct verbs_lane *lane, struct err *err)
 {
     (void)err;
     lane->pingpong = calloc(1, sizeof *lane->pingpong);
+    lane->lane.pingpong = lane->pingpong;
     return lane->pingpong != NULL ? pingpong_make(lane->pingpong, &lane->lane) : -ENOMEM;
 }
 

@@ -84,6 +84,8 @@ static int prepare(struct lane **lane, const struct lane_request *request, struc
     /* With the queue pairs of its load a flow keeps those of its probes. */
     if (load->probe_lane != NULL)
         load->keep_max = load->probe_lane->keep_max *= 1 + VERBS_PROBE_QPS;
+    load->lane.wake_fd =
+        load->events && load->context.mode->takes_receives ? load->context.port->channel->fd : -1;
     *lane = &load->lane;
     return 0;
 }
@@ -113,16 +115,6 @@ static bool latency(struct lane *lane, const struct lane_flow *flow, enum latenc
         return load->probe_lane != NULL && verbs_probes_latency(load->probe_lane, flow, sum);
     return kind == LATENCY_PINGPONG && load->pingpong != NULL &&
            pingpong_latency(load->pingpong, flow, sum);
-}
-
-static size_t samples(struct lane *lane, const struct sample **samples)
-{
-    const struct verbs_lane *load = load_of(lane);
-
-    if (load->pingpong == NULL)
-        return 0;
-    *samples = load->pingpong->samples;
-    return load->pingpong->sample_count;
 }
 
 /* Its queue pairs and what they were made of. */
@@ -183,14 +175,6 @@ static void finish(struct lane *lane)
 }
 
 /* --- the lane: worker --- */
-
-static int wake_fd(struct lane *lane)
-{
-    const struct verbs_lane *load = load_of(lane);
-
-    return load->events && load->context.mode->takes_receives ? load->context.port->channel->fd
-                                                              : -1;
-}
 
 static void start(struct lane *lane, int64_t now_ns)
 {
@@ -267,12 +251,10 @@ const struct transport transport_verbs = {
     .status = verbs_port_status,
     .prepare = prepare,
     .settle = settle,
-    .wake_fd = wake_fd,
     .start = start,
     .poll = poll,
     .measure = measure,
     .latency = latency,
-    .samples = samples,
     .hardware = verbs_port_hardware,
     .finish = finish,
     .close = close_port,

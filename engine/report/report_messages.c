@@ -3,6 +3,7 @@
  * `samples`: the single times of round trips, 16 bytes each, in base64. `compute`: what a node
  * computed beside them. `execution`: what a rank needed for the repetitions of its schedule.
  */
+#include "pingpong.h"
 #include "report.h"
 #include "report_record.h"
 
@@ -17,10 +18,10 @@ static_assert(sizeof(struct sample) == 16, "doc/node-protocol.md");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as it lies");
 
 static void report_lane(const struct phase_run *run, const struct phase_lane *lane,
-                        struct lane *of_queue)
+                        const struct pingpong *pingpong)
 {
-    const struct sample *samples = NULL;
-    size_t count = run->trial->transport->samples(of_queue, &samples);
+    const struct sample *samples = pingpong->samples;
+    size_t count = pingpong->sample_count;
 
     for (size_t i = 0; i < count; i += SAMPLES_A_RECORD) {
         size_t some = count - i < SAMPLES_A_RECORD ? count - i : SAMPLES_A_RECORD;
@@ -40,11 +41,12 @@ static void report_lane(const struct phase_run *run, const struct phase_lane *la
 
 void report_samples(const struct phase_run *run)
 {
-    if (run->trial->transport->samples == NULL || phase_is_probe(run))
+    if (phase_is_probe(run))
         return;
     for (size_t i = 0; i < run->lane_count; i++)
         for (uint32_t q = 0; run->lanes[i].lane != NULL && q < run->lanes[i].queue_count; q++)
-            report_lane(run, &run->lanes[i], run->lanes[i].queues[q].lane);
+            if (run->lanes[i].queues[q].lane->pingpong != NULL)
+                report_lane(run, &run->lanes[i], run->lanes[i].queues[q].lane->pingpong);
 }
 
 static json_t *compute_part(const struct compute_part *part)

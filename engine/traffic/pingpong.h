@@ -33,7 +33,7 @@ struct pingpong {
     struct pingpong_turn *turns;
     uint32_t turn_count;
     struct pingpong_flow *flows; /* as the lane's `sends` */
-    struct sample *samples;
+    struct sample *samples;      /* in the order in which they ended */
     size_t sample_count;
     size_t sample_room;
     uint64_t seed; /* partners are drawn by it */

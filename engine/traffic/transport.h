@@ -227,6 +227,7 @@ struct lane_flow {
 };
 
 struct transport_port; /* each transport's own */
+struct pingpong;
 struct schedule_executor;
 
 /* A small blob that one end of a flow leaves for the other end of it, in this phase. */
@@ -287,9 +288,13 @@ struct lane {
                            transports of frames always do; set by prepare */
     bool patient;       /* steps: it learns from the network when a partner is gone, and waits for
                            one that is not as long as that takes; set by poll */
+    int wake_fd;        /* readable when poll would get further, for a worker that sleeps; -1:
+                           nothing tells but the time that poll returns; set by prepare */
     bool woken;         /* its wake_fd ended the worker's sleep; poll takes it back */
-    char variant[112];  /* which hot paths were chosen, for the records; set by prepare or settle */
-    struct err error;   /* a fault in poll (a connection lost): text set, lane goes on idle */
+    const struct pingpong *pingpong; /* of a phase of them (pingpong.h), set by prepare; its samples
+                                        are whole once the worker has let go of the lane */
+    char variant[112]; /* which hot paths were chosen, for the records; set by prepare or settle */
+    struct err error;  /* a fault in poll (a connection lost): text set, lane goes on idle */
 };
 
 /* A transport's further measure of one flow's side, e.g. {"retransmitted_segments", 3}. */
@@ -331,9 +336,6 @@ struct transport {
      * other value: failed. Must not block. */
     int (*settle)(struct lane *lane, int64_t now_ns, struct err *err);
 
-    /* An fd that is readable when poll would get further, for a worker that sleeps; asked once,
-     * when the lane is ready. NULL or -1: nothing tells but the time that poll returns. */
-    int (*wake_fd)(struct lane *lane);
     /* Worker: gives the core away until poll would get further, or until then; for a worker that
      * sleeps and has this lane alone. False: it has no way of its own, by wake_fd and the time it
      * must be done. NULL: never. */
@@ -360,9 +362,6 @@ struct transport {
      * of the lane. False: it does not measure this, or did not in this phase. NULL: never. */
     bool (*latency)(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                     struct latency *sum);
-    /* The lane's single times, in the order in which they ended; the lane's until finish. After the
-     * worker has let go of it. NULL: it keeps none. */
-    size_t (*samples)(struct lane *lane, const struct sample **samples);
     /* What a time comes to where there is no network: the transport's own path on this machine,
      * by a loopback that is made and removed (a tenth of a second at most). `floor`: all zero, by
      * kind. Main thread; other ports may be open. 0, or a negative errno with the sentence: not

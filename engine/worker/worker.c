@@ -224,7 +224,7 @@ static int watch_lanes(const struct worker_task *task)
     for (size_t i = 0; i < task->count; i++) {
         const struct worker_lane *lane = &task->lanes[i];
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = lane->lane};
-        int fd = lane->transport->wake_fd != NULL ? lane->transport->wake_fd(lane->lane) : -1;
+        int fd = lane->lane->wake_fd;
 
         if (fd >= 0 && all < 0)
             all = epoll_create1(EPOLL_CLOEXEC);

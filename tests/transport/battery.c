@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "executor_setup.h"
+#include "pingpong.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -258,10 +259,8 @@ static void stay_on_this_core(void)
 /* Whether a worker that slept for this lane would be awake now. */
 static bool is_woken(struct lane *lane)
 {
-    struct pollfd wake = {.fd = -1, .events = POLLIN};
+    struct pollfd wake = {.fd = lane->wake_fd, .events = POLLIN};
 
-    if (subject->transport->wake_fd != NULL)
-        wake.fd = subject->transport->wake_fd(lane);
     return poll(&wake, 1, 0) > 0;
 }
 
@@ -562,8 +561,8 @@ static uint32_t drawn_most(void)
 /* Each single time is there, of sizes that spread over the range's powers of two. */
 static void look_at_samples(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
-    const struct sample *samples = NULL;
-    size_t count = subject->transport->samples(lane, &samples);
+    const struct sample *samples = lane->pingpong != NULL ? lane->pingpong->samples : NULL;
+    size_t count = lane->pingpong != NULL ? lane->pingpong->sample_count : 0;
     uint32_t senders = run->phase.pingpong.random ? 1 : lane->request.send_count;
     uint64_t bytes = 0, sent = 0;
     size_t small = 0;

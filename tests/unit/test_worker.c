@@ -28,17 +28,11 @@ struct fake_lane {
     bool endless; /* never says that all is sent */
     /* Until then messages come that count nowhere, then all is through; 0: it does not meet. */
     int64_t meets_until_ns;
-    bool patient; /* ... or none comes, and it knows that one will */
-    int wake_fd;
+    bool patient;   /* ... or none comes, and it knows that one will */
     unsigned wakes; /* it was told of */
 };
 
 static atomic_uint idles;
-
-static int fake_wake_fd(struct lane *lane)
-{
-    return ((struct fake_lane *)lane)->wake_fd;
-}
 
 static void fake_start(struct lane *lane, int64_t now_ns)
 {
@@ -96,7 +90,7 @@ static int64_t woken_poll(struct lane *lane, int64_t now_ns)
     if (lane->woken) {
         lane->woken = false;
         fake->wakes++;
-        (void)!read(fake->wake_fd, &events, sizeof events);
+        (void)!read(lane->wake_fd, &events, sizeof events);
     }
     return fake_poll(lane, now_ns);
 }
@@ -165,7 +159,6 @@ static const struct transport away_transport = {
 static const struct transport woken_transport = {
     .name = "woken",
     .capabilities = TRANSPORT_FRAMES,
-    .wake_fd = fake_wake_fd,
     .start = fake_start,
     .poll = woken_poll,
 };
@@ -213,6 +206,7 @@ static void set_scene(struct scene *scene, const struct transport *transport)
         scene->sends[i].side = &scene->sides[i];
         scene->receives[i].side = &scene->sides[LANES + i];
         lane->stop_ns = scene->phase.stop_ns;
+        lane->wake_fd = -1;
         lane->request = (struct lane_request){.phase = &scene->phase,
                                               .sends = &scene->sends[i],
                                               .send_count = 1,
@@ -298,11 +292,11 @@ static void of_a_wake_its_own_lane_is_told(void **state)
     (void)state;
     set_scene(&scene, &woken_transport);
     for (int i = 0; i < LANES; i++)
-        scene.fakes[i].wake_fd = eventfd(i == 1, EFD_NONBLOCK);
+        scene.fakes[i].base.wake_fd = eventfd(i == 1, EFD_NONBLOCK);
     play(&scene);
     for (int i = 0; i < LANES; i++) {
         assert_int_equal(scene.fakes[i].wakes, i == 1);
-        close(scene.fakes[i].wake_fd);
+        close(scene.fakes[i].base.wake_fd);
     }
     strike(&scene);
 }

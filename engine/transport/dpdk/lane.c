@@ -115,6 +115,27 @@ static void destroy(struct dpdk_lane *lane)
     free(lane);
 }
 
+static bool woken_by_probes(const struct dpdk_lane *lane)
+{
+    /* With several queues one lane would take what tells another. */
+    return lane->lane.request.sleeps && lane->prober.answers && lane->port->kernel &&
+           lane->port->queue_count == 1 && lane->port->iface.wakes &&
+           strcmp(lane->port->driver, "net_af_packet") == 0;
+}
+
+/* A stream's frames may gather; who waits for one message's last frame wants to know at once, and
+ * so does a probe. Only AF_PACKET has descriptors that tell. */
+static int wake_fd(const struct dpdk_lane *lane)
+{
+    const struct iface *iface = &lane->port->iface;
+
+    if (lane->messages == NULL)
+        return woken_by_probes(lane) ? iface->packet_fd : -1;
+    if (!lane->port->kernel || lane->queue->number >= iface->ring_count)
+        return -1;
+    return iface->ring_fds[lane->queue->number];
+}
+
 int lane_prepare(struct lane **out, const struct lane_request *request, struct err *err)
 {
     struct dpdk_lane *lane;
@@ -134,6 +155,7 @@ int lane_prepare(struct lane **out, const struct lane_request *request, struct e
         destroy(lane);
         return err_set(err, rc, "%s: out of memory", request->port->conf->name);
     }
+    lane->lane.wake_fd = wake_fd(lane);
     *out = &lane->lane;
     return 0;
 }
@@ -213,14 +235,6 @@ static void publish_received(const struct dpdk_lane *lane)
 {
     atomic_store_explicit(&lane->queues_received[lane->queue->number].frames,
                           lane->receiver.all - lane->receiver.left, memory_order_relaxed);
-}
-
-static bool woken_by_probes(const struct dpdk_lane *lane)
-{
-    /* With several queues one lane would take what tells another. */
-    return lane->lane.request.sleeps && lane->prober.answers && lane->port->kernel &&
-           lane->port->queue_count == 1 && lane->port->iface.wakes &&
-           strcmp(lane->port->driver, "net_af_packet") == 0;
 }
 
 void lane_start(struct lane *base, int64_t now_ns)
@@ -395,7 +409,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
             lane->forwarder.head == lane->forwarder.tail && lane->push_ns == CLOCK_NEVER;
     queue_unlock(lane->queue);
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));
-    if (lane->messages != NULL && lane_wake_fd(base) < 0)
+    if (lane->messages != NULL && base->wake_fd < 0)
         next_ns = earlier(next_ns, adaptive_poll(&lane->look_gap_ns, received > 0, now_ns));
     return received == lane->receive_burst ? now_ns : next_ns;
 }
@@ -452,30 +466,6 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
                     receiver->sources, receiver->buckets,
                     kind == LATENCY_ONE_WAY ? DELAY_ONE_WAY : DELAY_IPDV, &sum->histogram);
     return true;
-}
-
-size_t lane_samples(struct lane *base, const struct sample **samples)
-{
-    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
-
-    if (lane->messages == NULL)
-        return 0;
-    *samples = lane->messages->game.samples;
-    return lane->messages->game.sample_count;
-}
-
-/* A stream's frames may gather; who waits for one message's last frame wants to know at once, and
- * so does a probe. Only AF_PACKET has descriptors that tell. */
-int lane_wake_fd(struct lane *base)
-{
-    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
-    const struct iface *iface = &lane->port->iface;
-
-    if (lane->messages == NULL)
-        return woken_by_probes(lane) ? iface->packet_fd : -1;
-    if (!lane->port->kernel || lane->queue->number >= iface->ring_count)
-        return -1;
-    return iface->ring_fds[lane->queue->number];
 }
 
 void lane_finish(struct lane *base)

@@ -18,8 +18,6 @@ unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct me
                       unsigned room);
 bool lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                   struct latency *sum);
-size_t lane_samples(struct lane *lane, const struct sample **samples);
-int lane_wake_fd(struct lane *lane);
 void lane_finish(struct lane *lane);
 
 #endif

@@ -159,6 +159,8 @@ int messages_make(struct dpdk_lane *lane, const struct schedule_messages *schedu
     if (messages->channels == NULL || messages->queue == NULL || messages->source_of == NULL ||
         messages->destination_of == NULL || pingpong_make(&messages->game, &lane->lane) != 0)
         return -ENOMEM;
+    if (schedule == NULL)
+        lane->lane.pingpong = &messages->game;
     frame_check(&lane->receiver.check, &lane->shape);
     lane->receiver.left = request->receive_count; /* end marks that are to come */
     lane->lane.knows_end = true;

@@ -175,7 +175,6 @@ static inline void tcp_side_time(struct flow_side *side, int64_t now_ns)
 int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
 int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
 void tcp_lane_start(struct lane *lane, int64_t now_ns);
-int tcp_lane_wake_fd(struct lane *lane);
 int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns);
 unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
                           unsigned room);
@@ -183,7 +182,6 @@ void tcp_lane_finish(struct lane *lane);
 bool tcp_schedule_rest(struct lane *lane, int64_t until_ns);
 bool tcp_pingpong_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                           struct latency *sum);
-size_t tcp_pingpong_samples(struct lane *lane, const struct sample **samples);
 
 /* --- prepare.c --- */
 

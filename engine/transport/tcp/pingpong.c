@@ -31,6 +31,7 @@ static int make(struct tcp_lane *lane)
     if (pingpong == NULL)
         return -ENOMEM;
     lane->pingpong = pingpong;
+    lane->lane.pingpong = &pingpong->game;
     rc = pingpong_make(&pingpong->game, &lane->lane);
     pingpong->echoes = calloc(lane->out_count + lane->in_count + 1, sizeof *pingpong->echoes);
     if (rc != 0 || pingpong->echoes == NULL)
@@ -140,14 +141,4 @@ bool tcp_pingpong_latency(struct lane *lane, const struct lane_flow *flow, enum 
         return tcp_probes_latency(l, flow, sum);
     return kind == LATENCY_PINGPONG && l->pingpong != NULL &&
            pingpong_latency(&l->pingpong->game, flow, sum);
-}
-
-size_t tcp_pingpong_samples(struct lane *lane, const struct sample **samples)
-{
-    const struct tcp_lane *l = (const struct tcp_lane *)lane;
-
-    if (l->pingpong == NULL)
-        return 0;
-    *samples = l->pingpong->game.samples;
-    return l->pingpong->game.sample_count;
 }

@@ -350,11 +350,17 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
                                    &l->flows[i].partner, err);
     if (rc == 0)
         rc = connect_all(l, err);
-    if (rc)
+    if (rc) {
         tcp_lane_finish(&l->lane);
-    else
-        *lane = &l->lane;
-    return rc;
+        return rc;
+    }
+    l->lane.wake_fd = -1;
+    if (l->mode->wakes)
+        l->lane.wake_fd = l->epoll;
+    else if (l->probes != NULL)
+        l->lane.wake_fd = tcp_probes_fd(l);
+    *lane = &l->lane;
+    return 0;
 }
 
 /* An orderly end waits for nothing here (everybody has everything by then, or the phase was

@@ -212,12 +212,3 @@ int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns)
 
     return tcp_lane_has_failed(l) ? CLOCK_NEVER : l->mode->poll(l, now_ns);
 }
-
-int tcp_lane_wake_fd(struct lane *lane)
-{
-    const struct tcp_lane *l = (const struct tcp_lane *)lane;
-
-    if (l->mode->wakes)
-        return l->epoll;
-    return l->probes != NULL ? tcp_probes_fd(l) : -1;
-}

@@ -236,6 +236,7 @@ int udp_lane_prepare(struct lane **out, const struct lane_request *request, stru
     if (lane == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", request->port->ip.conf->name);
     lane->lane.request = *request;
+    lane->lane.wake_fd = request->port->ip.socket;
     lane->port = request->port;
     lane->port->lanes++;
     lane->forwards = request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD;
@@ -303,11 +304,6 @@ int udp_lane_settle(struct lane *base, int64_t now_ns, struct err *err)
 }
 
 /* --- worker --- */
-
-int udp_lane_wake_fd(struct lane *base)
-{
-    return ((struct udp_lane *)base)->port->ip.socket;
-}
 
 /* The schedule begins at a seeded random moment of its first interval, so that the senders of a
  * phase do not march in step. */
@@ -438,12 +434,4 @@ bool udp_lane_latency(struct lane *base, const struct lane_flow *flow, enum late
     delay_stats_sum(&lane->sources[source - 1].delay_stats, 1, lane->buckets,
                     kind == LATENCY_ONE_WAY ? DELAY_ONE_WAY : DELAY_IPDV, &sum->histogram);
     return true;
-}
-
-size_t udp_lane_samples(struct lane *base, const struct sample **samples)
-{
-    const struct udp_lane *lane = (const struct udp_lane *)base;
-
-    *samples = lane->game.samples;
-    return lane->plays ? lane->game.sample_count : 0;
 }

@@ -154,12 +154,10 @@ void udp_prober_take(struct udp_lane *lane, const struct signature *signature,
 /* lane.c: the functions of the transport's table. */
 int udp_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
 int udp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
-int udp_lane_wake_fd(struct lane *lane);
 void udp_lane_start(struct lane *lane, int64_t now_ns);
 int64_t udp_lane_poll(struct lane *lane, int64_t now_ns);
 bool udp_lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                       struct latency *sum);
-size_t udp_lane_samples(struct lane *lane, const struct sample **samples);
 void udp_lane_finish(struct lane *lane);
 
 static inline socklen_t udp_address_bytes(const struct sockaddr_storage *address)

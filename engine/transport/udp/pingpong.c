@@ -25,6 +25,7 @@ int udp_pingpong_make(struct udp_lane *lane, struct err *err)
         return err_set(err, -EINVAL, "%s: a message of udp is one datagram: 1 to %u bytes",
                        lane->port->ip.conf->name, MESSAGE_MOST);
     lane->plays = true;
+    lane->lane.pingpong = &lane->game;
     return pingpong_make(&lane->game, &lane->lane);
 }
 
