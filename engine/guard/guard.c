@@ -2,6 +2,7 @@
 #include "guard.h"
 
 #include "guard_host.h"
+#include "guard_servers.h"
 #include "topology.h"
 
 #include <errno.h>
@@ -188,6 +189,7 @@ static int add_server(void *data, const char *address, const char *what)
 
 static int add_host_uses(struct host *host, const struct guard_rules *rules)
 {
+    struct guard_servers own = {0}, *servers = rules->servers ? rules->servers : &own;
     char what[96];
     int code = 0;
 
@@ -196,9 +198,10 @@ static int add_host_uses(struct host *host, const struct guard_rules *rules)
         code = topology_add_route(host->map, host->space, rules->controller, what, host->err);
     }
     if (code == 0)
-        code = guard_host_ancestors("", getppid(), add_server, host);
+        code = guard_servers_find(servers, "", getppid());
     if (code == 0)
-        code = guard_host_storage("", add_server, host);
+        code = guard_servers_each(servers, add_server, host);
+    guard_servers_free(&own);
     if (code)
         err_set(host->err, code,
                 "It can't be found out which interfaces lead to the controller or to mounted "

@@ -12,6 +12,8 @@
 
 #include <stdbool.h>
 
+struct guard_servers; /* guard_servers.h */
+
 /* What is known of the port that is to be opened. Strings are the caller's. */
 struct guard_rules {
     const char *controller; /* numeric address of the controller's end of the connection that is
@@ -22,6 +24,8 @@ struct guard_rules {
     bool isolates_flows;    /* this driver takes only our frames off the port (rte_flow isolated
                                mode) and leaves the rest to the kernel, or will not open it */
     bool leaves_kernel;     /* opening the port takes the device away from its kernel driver */
+    /* Shared by the checks of a node's ports; NULL: this check looks for its own. */
+    struct guard_servers *servers;
 };
 
 /* May the port send through `iface` of namespace `netns` (as netns_enter; NULL: the process's own)?

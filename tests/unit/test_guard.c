@@ -5,6 +5,7 @@
  * controller's route. Exits 77 without the privilege to make a namespace.
  */
 #include "guard.h"
+#include "guard_servers.h"
 #include "netns.h"
 
 #include <errno.h>
@@ -297,6 +298,42 @@ static void test_controller(void **state)
     netns_leave(previous);
 }
 
+/* What the first check of a node has found is what the others judge by, and is not looked for
+ * again: this process is connected with nobody. */
+static void test_kept_servers(void **state)
+{
+    char root[] = "/tmp/test-guard-XXXXXX", path[64];
+    struct guard_servers kept = {0};
+    struct guard_rules rules = {.driver = "tcp", .servers = &kept};
+    struct err err = {0};
+    int previous;
+    FILE *mounts;
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof(path), "mkdir -p %s/proc/self", root);
+    assert_int_equal(system(path), 0);
+    snprintf(path, sizeof(path), "%s/proc/self/mounts", root);
+    mounts = fopen(path, "we");
+    assert_non_null(mounts);
+    fputs("srv:/home /home nfs4 rw,addr=198.18.0.2 0 0\n", mounts);
+    assert_int_equal(fclose(mounts), 0);
+    assert_int_equal(guard_servers_find(&kept, root, 0), 0);
+    snprintf(path, sizeof(path), "rm -r %s", root);
+    assert_int_equal(system(path), 0);
+
+    must("-n %h addr add 198.18.0.1/24 dev v0");
+    assert_int_equal(netns_enter(here, &previous, &err), 0);
+    assert_int_equal(guard_check_interface(NULL, "v0", &rules, &err), -EPERM);
+    assert_non_null(strstr(err.text, "mounted storage (nfs4 at /home)"));
+    assert_int_equal(guard_check_interface(NULL, "w0", &rules, &err), 0);
+    guard_servers_free(&kept);
+    assert_int_equal(guard_check_interface(NULL, "v0", &rules, &err), 0);
+    assert_true(kept.found);
+    netns_leave(previous);
+    guard_servers_free(&kept);
+}
+
 /* Seen from a process elsewhere, the same addresses in `here` mean other machines. */
 static void test_controller_of_another_namespace(void **state)
 {
@@ -395,6 +432,7 @@ int main(void)
         in_namespaces(test_vlan),
         in_namespaces(test_bond),
         in_namespaces(test_controller),
+        in_namespaces(test_kept_servers),
         in_namespaces(test_controller_of_another_namespace),
         in_namespaces(test_shared),
         in_namespaces(test_device_arguments),

@@ -6,6 +6,7 @@
  */
 #include "guard.h"
 #include "guard_host.h"
+#include "guard_servers.h"
 #include "topology.h"
 
 #include <errno.h>
@@ -500,6 +501,35 @@ static void test_ancestors(void **state)
                              "2001:db8::5=the connection of a process that started this node;");
 }
 
+/* A node's ports are checked one after the other, and the search costs more than all else. */
+static void test_servers_are_found_once(void **state)
+{
+    struct guard_servers kept = {0}, later = {0};
+    char all[2048] = "", elsewhere[PATH_MAX];
+
+    (void)state;
+    snprintf(elsewhere, sizeof(elsewhere), "%s/once", root);
+    file("once/proc/400", "stat", "400 (switchbench) S 1 400");
+    file("once/proc/self", "mounts", "fs1:/home /home nfs4 rw,addr=192.0.2.9 0 0\n");
+    assert_int_equal(guard_servers_find(&kept, elsewhere, 400), 0);
+    file("once/proc/self", "mounts", "fs2:/data /data nfs4 rw,addr=192.0.2.10 0 0\n");
+    assert_int_equal(guard_servers_find(&kept, elsewhere, 400), 0);
+    assert_int_equal(guard_servers_each(&kept, note, all), 0);
+    assert_string_equal(all, "192.0.2.9=mounted storage (nfs4 at /home);");
+
+    all[0] = '\0';
+    assert_int_equal(guard_servers_find(&later, elsewhere, 400), 0);
+    assert_int_equal(guard_servers_each(&later, note, all), 0);
+    assert_string_equal(all, "192.0.2.10=mounted storage (nfs4 at /data);");
+    guard_servers_free(&later);
+    guard_servers_free(&kept);
+    assert_int_equal(kept.found, false);
+
+    /* What can't be found out is no answer: the next port asks again. */
+    assert_int_equal(guard_servers_find(&kept, "/nowhere", 400), -ENOENT);
+    assert_int_equal(kept.found, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_pci),
         cmocka_unit_test(test_rdma),
         cmocka_unit_test(test_ancestors),
+        cmocka_unit_test(test_servers_are_found_once),
     };
 
     return cmocka_run_group_tests(tests, make_root, remove_root);
