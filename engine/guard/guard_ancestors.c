@@ -99,6 +99,8 @@ int guard_host_ancestors(const char *root, pid_t pid, guard_server_fn *each, voi
 
     for (unsigned i = 0; pid > 1 && i < ANCESTORS_MAX; i++, pid = parent_of(root, pid))
         add_sockets(root, pid, &sockets);
+    if (sockets.count == 0)
+        return 0; /* nothing to look for in tables that take 5 ms each */
     snprintf(path, sizeof(path), "%s/proc/self/net/tcp", root);
     code = search_table(path, &sockets, each, data);
     snprintf(path, sizeof(path), "%s/proc/self/net/tcp6", root);

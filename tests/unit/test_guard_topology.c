@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -501,6 +502,30 @@ static void test_ancestors(void **state)
                              "2001:db8::5=the connection of a process that started this node;");
 }
 
+/* The kernel takes its time for the tables of connections: they are opened for sockets alone. */
+static void test_tables_are_read_for_sockets_alone(void **state)
+{
+    char all[2048] = "", elsewhere[PATH_MAX], event[4096];
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+    (void)state;
+    snprintf(elsewhere, sizeof(elsewhere), "%s/alone", root);
+    file("alone/proc/500", "stat", "500 (switchbench) S 1 500");
+    folder("alone/proc/500/fd");
+    assert_int_equal(symlinkat("pipe:[4711]", AT_FDCWD, in_root("alone/proc/500/fd/3")), 0);
+    file("alone/proc/self/net", "tcp", "  sl  local_address rem_address   st\n");
+    assert_true(inotify_add_watch(watch, in_root("alone/proc/self/net/tcp"), IN_OPEN) >= 0);
+    assert_int_equal(guard_host_ancestors(elsewhere, 500, note, all), 0);
+    assert_int_equal(read(watch, event, sizeof(event)), -1);
+    assert_int_equal(errno, EAGAIN);
+
+    assert_int_equal(symlinkat("socket:[4712]", AT_FDCWD, in_root("alone/proc/500/fd/4")), 0);
+    assert_int_equal(guard_host_ancestors(elsewhere, 500, note, all), 0);
+    assert_true(read(watch, event, sizeof(event)) > 0);
+    assert_string_equal(all, "");
+    close(watch);
+}
+
 /* A node's ports are checked one after the other, and the search costs more than all else. */
 static void test_servers_are_found_once(void **state)
 {
@@ -540,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_pci),
         cmocka_unit_test(test_rdma),
         cmocka_unit_test(test_ancestors),
+        cmocka_unit_test(test_tables_are_read_for_sockets_alone),
         cmocka_unit_test(test_servers_are_found_once),
     };
 
