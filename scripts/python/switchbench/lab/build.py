@@ -321,7 +321,7 @@ def _build(lab: Lab) -> None:
                     neighbours.introduce(lab_node, lab.nodes, lab.topology.kind != ROUTED)
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
             ports = [wiring.switch_port(node) for node in _switched(lab.topology)]
-            _set_offloads(ports)
+            _set_offloads(netlink, ports)
             _wait_forwarding(netlink)
             _wait_silence(netlink)
 
@@ -467,7 +467,7 @@ def _add_trunk(
         mtu=topology.mtu,
         peer={"ifname": b, "mtu": topology.mtu},
     )
-    _set_offloads([a, b])
+    _set_offloads(netlink, [a, b])
     ends = {index: masters[a], socket.if_nametoindex(b): masters[b]}
     for end, bridge in ends.items():
         netlink.link("set", index=end, master=bridge, state="up")
@@ -478,10 +478,10 @@ def _add_trunk(
 
 def _build_node(node: wiring.LabNode) -> None:
     namespaces.write_sysctl(f"ipv6/conf/{node.control_iface}/disable_ipv6", 1)
-    _set_offloads([node.iface, node.control_iface])
     eth0 = socket.if_nametoindex(node.iface)
     ctl0 = socket.if_nametoindex(node.control_iface)
     with IPRoute() as netlink:
+        _set_offloads(netlink, [node.iface, node.control_iface])
         for index in (1, eth0, ctl0):
             netlink.link("set", index=index, state="up")
         netlink.addr("add", index=eth0, address=node.ipv4, prefixlen=wiring.IPV4_PREFIX)
@@ -496,22 +496,24 @@ def _build_routed_nodes(lab: Lab, nodes: Sequence[int]) -> None:
     for node in lab.nodes:
         namespaces.setns(by_name[node.name], namespaces.CLONE_NEWNET)
         names = [interface.name for interface in routing.interfaces(node.name)]
-        _set_offloads([*names, node.control_iface])
         with IPRoute() as netlink:
+            _set_offloads(netlink, [*names, node.control_iface])
             routed.configure(netlink, lab.topology, routing, node)
             ctl0 = socket.if_nametoindex(node.control_iface)
             netlink.link("set", index=ctl0, state="up")
             netlink.addr("add", index=ctl0, address=node.control_ipv4, prefixlen=wiring.IPV4_PREFIX)
 
 
-def _set_offloads(interfaces: Sequence[str]) -> None:
+def _set_offloads(netlink: IPRoute, interfaces: Sequence[str]) -> None:
     """Each frame crosses these alone, and in the order in which it was sent."""
-    with IPRoute() as netlink, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    indices = [socket.if_nametoindex(name) for name in interfaces]
+    for index in indices:
+        netlink.link("set", index=index, gro_max_size=MERGED_BYTES)
+    # Linux before 5.19 takes the limit for none, of all devices alike.
+    links = netlink.get_links(indices[0]) if indices else []
+    merges = any(link.get("gro_max_size") != MERGED_BYTES for link in links)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name in interfaces:
-            index = socket.if_nametoindex(name)
-            netlink.link("set", index=index, gro_max_size=MERGED_BYTES)
-            [link] = netlink.get_links(index)
-            merges = link.get("gro_max_size") != MERGED_BYTES  # Linux before 5.19
             for command, value in _OFFLOADS.values():
                 _ethtool(sock, name, struct.pack("II", command, 0 if merges else value))
 
