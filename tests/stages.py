@@ -275,7 +275,7 @@ def pytest(
 
 def guest_tests(arguments: Sequence[str]) -> Outcome:
     """The tests in guests, or why this machine can't boot any."""
-    ready = execute([str(TOOLS / "python"), "-m", "switchbench.guests", "prepare"])
+    ready = execute([str(TOOLS / "python"), "-m", "switchbench.labs.vm", "prepare"])
     if ready.returncode == SKIPPED:
         return Outcome("skipped", ready.stdout)
     if ready.returncode != 0:

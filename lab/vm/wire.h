@@ -10,7 +10,7 @@
  *     host hangs up            the program reads end of file; what still runs a while later is
  * ended
  *
- * scripts/python/switchbench/guests/attach.py is the host's side.
+ * scripts/python/switchbench/labs/vm/attach.py is the host's side.
  */
 #ifndef GUESTS_WIRE_H
 #define GUESTS_WIRE_H

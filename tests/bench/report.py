@@ -111,8 +111,8 @@ def main() -> None:
     args = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
-    from switchbench.errors import ConfigurationError
-    from switchbench.report import browser
+    from switchbench.base.errors import ConfigurationError
+    from switchbench.render.report import browser
 
     try:
         program = browser.find()

@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 from common import in_turn, verdict
 
-from switchbench.results import scatter
-from switchbench.results.directory import SAMPLES, RunDirectory
+from switchbench.analysis import scatter
+from switchbench.records.directory import SAMPLES, RunDirectory
 
 A_RECORD = 32  # samples, as engine/report/report_messages.c writes them
 READ_REACH_S = 5.0  # "in seconds"

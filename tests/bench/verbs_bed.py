@@ -27,7 +27,7 @@ from common import skip
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/python"))
 
-from switchbench import guests  # noqa: E402 (it lies where this file's place says)
+from switchbench.labs import vm as guests  # noqa: E402 (it lies where this file's place says)
 
 NODE = ROOT / "build/engine/switchbench-node"
 MEMORY_MIB = 1024

@@ -13,11 +13,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import synthetic
-from switchbench.cli import main
+from switchbench.analysis.summary import Summary
+from switchbench.base.model import Load, Trial
+from switchbench.cli.main import main
 from switchbench.compare import document
-from switchbench.model import Load, Trial
-from switchbench.results.directory import RECORDS, RunDirectory
-from switchbench.results.summary import Summary
+from switchbench.records.directory import RECORDS, RunDirectory
 
 WINDOW_S = 1.0
 FIRST, SECOND = ("node1:e0", "node2:e0"), ("node2:e0", "node1:e0")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from switchbench.compile import compile_run
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Run
+from switchbench.base.programs import find_engine
 from switchbench.config import Reading, Request, read
-from switchbench.errors import ConfigurationError
-from switchbench.model import Run
-from switchbench.programs import find_engine
+from switchbench.plan.compile import compile_run
 
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = "switchbench: 1\nsite: {lab: one-switch}\n"

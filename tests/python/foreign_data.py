@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from switchbench.cli import main
+from switchbench.cli.main import main
 
 DATA = Path(__file__).parent / "data"
 FOREIGN = DATA / "foreign"

@@ -20,7 +20,10 @@ C_FOLDERS = ("engine", "verbs", "patterns", "lab/switch")
 VARIES = "…"
 
 # In these a mistake is found without knowing where it stands; it is told with its line elsewhere.
-PLACELESS = {"config": {"ValueError"}, "lab": {"TopologyError", "ValueError"}}
+PLACELESS = {
+    **{name: {"ValueError"} for name in ("base", "config")},
+    "topology": {"TopologyError", "ValueError"},
+}
 
 _ERR_SET = re.compile(r'\berr_set\(\s*[^;]*?((?:"(?:[^"\\]|\\.)*"\s*(?:PRI\w+\s*)?)+)')
 _RULE = re.compile(r'((?:"(?:[^"\\]|\\.)*"\s*)+),\s*([^{}";]+?)\s*\}')

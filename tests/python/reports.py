@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from switchbench.model import Part, Run
-from switchbench.results.directory import CONFIGURATION, RECORDS, SUMMARY
-from switchbench.results.summary import Summary
+from switchbench.analysis.summary import Summary
+from switchbench.base.model import Part, Run
+from switchbench.records.directory import CONFIGURATION, RECORDS, SUMMARY
 from synthetic import (
     about,
     frame_side,

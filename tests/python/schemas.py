@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from switchbench.results.summary import schema
+from switchbench.analysis.summary import schema
 
 
 @cache

@@ -20,12 +20,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from switchbench.model import Part, Port, Process, Run, Site, Trial
-from switchbench.results.directory import RECORDS, RunDirectory
-from switchbench.results.entries import plan_entry
-from switchbench.results.latency import Histogram
-from switchbench.results.summary import Summary
-from switchbench.results.transports import compare
+from switchbench.analysis.entries import plan_entry
+from switchbench.analysis.summary import Summary
+from switchbench.analysis.transports import compare
+from switchbench.base.model import Part, Port, Process, Run, Site, Trial
+from switchbench.records.directory import RECORDS, RunDirectory
+from switchbench.records.latency import Histogram
 from synthetic import about, hello, make_trial
 
 LINE_BPS = 1_000_000_000

@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from switchbench import __version__
-from switchbench.model import Load, Part, Port, Process, Run, Site, Trial
-from switchbench.results.directory import SCHEMA
-from switchbench.results.summary import schema
+from switchbench.analysis.summary import schema
+from switchbench.base.model import Load, Part, Port, Process, Run, Site, Trial
+from switchbench.records.directory import SCHEMA
 
 LINE_BPS = 100_000_000
 FRAME = 1518

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from switchbench.transports import NAMES
+from switchbench.base.transports import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTION_LINES = 70
@@ -288,17 +288,47 @@ def python_imports() -> dict[str, frozenset[str]]:
     return {package: frozenset(others) for package, others in graph.items()}
 
 
-def test_no_circle_of_imports_between_packages() -> None:
+# The command's packages from the ground up: each imports only from those before it.
+PYTHON_FLOORS = (
+    *("base", "topology", "labs", "config", "plan", "records", "analysis", "run", "hosts"),
+    *("predict", "importers", "compare", "render", "packaging", "cli"),
+)
+
+
+def upward(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """The imports between the command's packages that do not point down."""
+    floor = {f"{COMMAND}.{name}": number for number, name in enumerate(PYTHON_FLOORS)}
+    return [
+        f"{package} imports {other}"
+        for package, others in sorted(imports.items())
+        for other in sorted(others)
+        if floor.get(other, len(floor)) >= floor.get(package, len(floor) + 1)
+    ]
+
+
+def test_imports_between_packages_point_down() -> None:
     assert len(python_modules()) > 100
+    assert {f"{COMMAND}.{name}" for name in PYTHON_FLOORS} < python_imports().keys()
+    assert python_imports().keys() - {f"{COMMAND}.{name}" for name in PYTHON_FLOORS} == {
+        COMMAND,
+        f"{COMMAND}.__main__",
+    }
     assert circles(python_imports()) == []
+    assert upward(python_imports()) == []
+
+
+def test_a_planted_import_upwards_is_found() -> None:
+    planted = {package: set(others) for package, others in python_imports().items()}
+    planted["switchbench.config"] |= {"switchbench.plan"}
+    assert upward(planted) == ["switchbench.config imports switchbench.plan"]
 
 
 def test_a_planted_circle_of_packages_is_found() -> None:
-    assert "switchbench.config" in python_imports()["switchbench.compile"]
+    assert "switchbench.config" in python_imports()["switchbench.plan"]
     planted = {package: set(others) for package, others in python_imports().items()}
-    planted["switchbench.config"] |= imported("switchbench.config", "from .. import compile")
+    planted["switchbench.config"] |= {"switchbench.plan"}
     (circle,) = circles(planted)
-    assert {"switchbench.compile", "switchbench.config"} <= set(circle)
+    assert {"switchbench.plan", "switchbench.config"} <= set(circle)
 
 
 @pytest.mark.parametrize(
@@ -545,14 +575,14 @@ if __name__ == "__main__":
 PACKAGE = Path("scripts/python/switchbench")
 # Where a name of a transport may stand besides the table, and why.
 NAMES_TRANSPORTS = {
-    "transports.py": "the table",
+    "base/transports.py": "the table",
     "config/schema.py": "the options' keys",
     "config/profiles.py": "the options' defaults",
     "config/settings.py": "which options have an effect",
     "config/resolve.py": "which options can be together, and what depends on others",
     "config/acceptance.py": "which header frames have",
-    "doctor.py": "headings of what is checked, and a folder of DPDK's",
-    "rdma.py": "a heading of what is checked",
+    "hosts/doctor.py": "headings of what is checked, and a folder of DPDK's",
+    "hosts/rdma.py": "a heading of what is checked",
 }
 
 

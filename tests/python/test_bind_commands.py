@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from switchbench import documents
-from switchbench.cli import main
-from switchbench.compile import compile_run
+from switchbench.base.errors import ConfigurationError
+from switchbench.cli.main import main
 from switchbench.config import Request, read
-from switchbench.errors import ConfigurationError
+from switchbench.plan import documents
+from switchbench.plan.compile import compile_run
 
 SITE = """\
 launch: {launch}

@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 import yaml
 
-from switchbench import wiring
-from switchbench.cabling import document, ibnetdiscover, lldp
-from switchbench.cabling.site import distinct
-from switchbench.cli import main
-from switchbench.errors import ConfigurationError
-from switchbench.lab.topology import parse
-from switchbench.wiring import Neighbour
+from switchbench.base.errors import ConfigurationError
+from switchbench.cli.main import main
+from switchbench.topology import lldp_table
+from switchbench.topology.cabling import document, ibnetdiscover, lldp
+from switchbench.topology.cabling.site import distinct
+from switchbench.topology.lldp_table import Neighbour
+from switchbench.topology.topology import parse
 
 SUBNET = Path(__file__).parent / "data" / "ibnetdiscover.txt"
 TEN_GIG = "10GbaseT - Four-pair Category 6A or better, full duplex mode only"
 HUNDRED_GIG = "100GbaseSR4 - 100GBASE-R PCS/PMA over 4 lane multimode fiber"
-FORMS = (wiring.JSON, wiring.JSON0, wiring.KEYVALUE)
+FORMS = (lldp_table.JSON, lldp_table.JSON0, lldp_table.KEYVALUE)
 
 Seen = dict[str, tuple[str, str, str]]
 """By interface: the neighbour's name, its port, the link's medium."""
@@ -104,9 +104,9 @@ def as_keyvalue(seen: Seen) -> str:
 
 
 WRITERS: dict[str, Callable[[Seen], str]] = {
-    wiring.JSON: as_json,
-    wiring.JSON0: as_json0,
-    wiring.KEYVALUE: as_keyvalue,
+    lldp_table.JSON: as_json,
+    lldp_table.JSON0: as_json0,
+    lldp_table.KEYVALUE: as_keyvalue,
 }
 
 HALL: dict[str, Seen] = {
@@ -117,7 +117,7 @@ HALL: dict[str, Seen] = {
 }
 
 
-def read(hall: dict[str, Seen], form: str = wiring.JSON, **choice: Any) -> dict[str, Any]:
+def read(hall: dict[str, Seen], form: str = lldp_table.JSON, **choice: Any) -> dict[str, Any]:
     """The topology's keys of a hall whose devices say this."""
     texts = {device: WRITERS[form](seen) for device, seen in hall.items()}
     return document(lldp.read(texts, "hall", lldp.Choice(**choice)))
@@ -131,8 +131,8 @@ def run(*words: str) -> int:
 @pytest.mark.parametrize("form", FORMS)
 def test_each_format_says_the_same(form: str) -> None:
     text = WRITERS[form](HALL["node2"])
-    assert wiring.form(text) == form
-    assert wiring.neighbours(text) == {
+    assert lldp_table.form(text) == form
+    assert lldp_table.neighbours(text) == {
         "ens1": Neighbour("leaf1", ("Eth1/1".replace("/1", "/2"),), TEN_GIG, bridges=True),
         "ens2.7": Neighbour("leaf2", ("Eth1/2",), TEN_GIG, bridges=True),
     }

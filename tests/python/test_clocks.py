@@ -14,13 +14,13 @@ from rich.console import Console
 
 from configs import read_text
 from schemas import validate_summary
-from switchbench.compile import compile_run
+from switchbench.analysis.summary import Summary
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import ClockChoice
 from switchbench.config import effective
-from switchbench.documents import job_document
-from switchbench.errors import ConfigurationError
-from switchbench.model import ClockChoice
-from switchbench.results.summary import Summary
-from switchbench.results.table import Report
+from switchbench.plan.compile import compile_run
+from switchbench.plan.documents import job_document
+from switchbench.render.terminal.table import Report
 from synthetic import about, make_run, make_site, make_trial, pair_records
 from test_latency import record
 

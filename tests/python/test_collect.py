@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from switchbench import __version__
-from switchbench.errors import ConfigurationError
-from switchbench.package import collect
-from switchbench.package.collect import Collection
+from switchbench.base.errors import ConfigurationError
+from switchbench.hosts import collect
+from switchbench.hosts.collect import Collection
 
 
 @pytest.fixture(scope="module")

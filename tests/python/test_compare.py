@@ -13,8 +13,9 @@ from jsonschema import Draft202012Validator
 
 from compared import Repeats, make, rate_mbps
 from simulated import Choice, simulate
-from switchbench.cli import main
-from switchbench.compare import differences, document, measures, terminal
+from switchbench.cli.main import main
+from switchbench.compare import differences, document, measures
+from switchbench.render.compare import terminal
 
 SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
 FAST = Repeats([(7700, 7710), (7720, 7690), (7710, 7700)])

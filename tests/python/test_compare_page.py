@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from compared import Repeats, make
-from switchbench.cli import main
-from switchbench.errors import ConfigurationError
-from switchbench.report import browser, export
+from switchbench.base.errors import ConfigurationError
+from switchbench.cli.main import main
+from switchbench.render.report import browser, export
 
 FAST = [(7700, 7710), (7720, 7690), (7710, 7700)]
 SLOW = [(7000, 6800), (7010, 6810), (6990, 6790)]

@@ -13,11 +13,11 @@ from jsonschema import Draft202012Validator
 
 from compared import Repeats, make, rate_mbps
 from foreign_data import FOREIGN, bring_in
-from switchbench.cli import main
+from switchbench.analysis.columns import Flows
+from switchbench.cli.main import main
 from switchbench.compare import document
 from switchbench.compare.shared import slowest_rank_mbps
-from switchbench.report.columns import Flows
-from switchbench.results.directory import SUMMARY, replace_json
+from switchbench.records.directory import SUMMARY, replace_json
 
 MIB = 1 << 20
 

@@ -14,12 +14,13 @@ from jsonschema import Draft202012Validator
 
 import synthetic
 from compared import balance
-from switchbench.cli import main
-from switchbench.compare import charts, comparison, document, subjects
+from switchbench.analysis.summary import Summary
+from switchbench.base.model import Trial
+from switchbench.cli.main import main
+from switchbench.compare import comparison, document, subjects
 from switchbench.compare.systems import Compute
-from switchbench.model import Trial
-from switchbench.results.directory import RECORDS, SUMMARY, RunDirectory, replace_json
-from switchbench.results.summary import Summary
+from switchbench.records.directory import RECORDS, SUMMARY, RunDirectory, replace_json
+from switchbench.render.compare import charts
 from test_steps import execution, kernel_run, steps_trial, suite_trial
 
 Times = Sequence[tuple[float, float]]  # of both ranks, by repeat

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from switchbench.analysis import statistics
 from switchbench.compare import welch
-from switchbench.results import statistics
 
 # The first two examples of the article "Welch's t-test" in Wikipedia: samples of equal size ...
 ONE = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4]

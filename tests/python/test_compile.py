@@ -23,11 +23,11 @@ from configs import (
     compile_text,
     needs_engine,
 )
-from switchbench import documents
-from switchbench.compile import compile_run, refuse_too_long, refuse_unbuilt
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Repeats, Run
 from switchbench.config import Request, read, read_values
-from switchbench.errors import ConfigurationError
-from switchbench.model import Repeats, Run
+from switchbench.plan import documents
+from switchbench.plan.compile import compile_run, refuse_too_long, refuse_unbuilt
 
 pytestmark = needs_engine
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from switchbench.cli import COMMANDS, build_parser
+from switchbench.cli.main import COMMANDS, build_parser
 from switchbench.config.profiles import PROFILES
-from switchbench.package import completion, syntax
+from switchbench.packaging import completion, syntax
 
 LIMIT_S = 20
 

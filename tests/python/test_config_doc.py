@@ -10,7 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from configs import LAB_EXAMPLE, PROJECT, read_text
-from switchbench.config import quantities, schema
+from switchbench.base import quantities
+from switchbench.config import schema
 from switchbench.config.profiles import OPTION_DEFAULTS, PATTERN_DEFAULTS, PROFILES
 
 DOC = (PROJECT / "doc" / "configuration.md").read_text()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from switchbench.config import quantities
-from switchbench.model import Load
+from switchbench.base import quantities
+from switchbench.base.model import Load
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from configs import LAB, compile_text, needs_engine, read_text, write_files
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Site
 from switchbench.config import Request, read
 from switchbench.config.fields import written_order
-from switchbench.errors import ConfigurationError
-from switchbench.model import Site
 
 TEST = "tests: [{pattern: chain}]\n"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from switchbench.base.errors import ConfigurationError
 from switchbench.config.source import parse_assignment, parse_text, read_file
-from switchbench.errors import ConfigurationError
 
 
 def test_every_value_has_its_line() -> None:

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from configs import PROJECT, compile_text, needs_engine
-from switchbench import documents
-from switchbench.compile import BOUND_LAST, compile_run
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Run
 from switchbench.config import read_values
 from switchbench.config.schema import VerbsOptions
-from switchbench.errors import ConfigurationError
-from switchbench.model import Run
+from switchbench.plan import documents
+from switchbench.plan.compile import BOUND_LAST, compile_run
 
 pytestmark = needs_engine
 

@@ -21,16 +21,16 @@ import yaml
 from nacl.public import PrivateKey, SealedBox
 
 from schemas import validate_summary
-from switchbench.controller import Controller, Interrupt, Outcome, control
-from switchbench.controller.control import peers
-from switchbench.controller.node import Node
-from switchbench.documents import to_yaml
-from switchbench.errors import RunError
-from switchbench.launch.base import FarProcess, popen_options
-from switchbench.model import Process, Repeats, Run
-from switchbench.results.directory import LineFile, RunDirectory
-from switchbench.results.records import read_records
-from switchbench.results.summary import Summary
+from switchbench.analysis.summary import Summary
+from switchbench.base.errors import RunError
+from switchbench.base.model import Process, Repeats, Run
+from switchbench.plan.documents import to_yaml
+from switchbench.records.directory import LineFile, RunDirectory
+from switchbench.records.records import read_records
+from switchbench.run.controller import Controller, Interrupt, Outcome, control
+from switchbench.run.controller.control import peers
+from switchbench.run.controller.node import Node
+from switchbench.run.launch.base import FarProcess, popen_options
 from synthetic import about, hello, make_run, make_site, make_trial
 
 HERE = Path(__file__).parent

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from configs import compile_text, needs_engine
-from switchbench import cores
-from switchbench.controller.rates import check_rates, frames_per_s
-from switchbench.cores import Deal, Machine
-from switchbench.documents import job_document
-from switchbench.errors import ConfigurationError
-from switchbench.model import Load, Run
-from switchbench.results.records import Record
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Load, Run
+from switchbench.plan import cores
+from switchbench.plan.cores import Deal, Machine
+from switchbench.plan.documents import job_document
+from switchbench.records.records import Record
+from switchbench.run.controller.rates import check_rates, frames_per_s
 
 pytestmark = needs_engine
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from switchbench import cli, doctor
-from switchbench.lab.missing import Missing
+from switchbench.cli import main as cli
+from switchbench.hosts import doctor
+from switchbench.labs.missing import Missing
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ def test_without_privilege_the_remedy_is_exact(engine: Path) -> None:
     code = (
         "import os, json, sys\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "from switchbench import doctor\n"
+        "from switchbench.hosts import doctor\n"
         "checks = [c for f in (doctor._tcp, doctor._packet_sockets) for c in f()]\n"
         "print(json.dumps([[c.what, c.state, c.remedy] for c in checks]))\n"
     )

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from switchbench.cli import main
-from switchbench.fabric import Fabric, FabricError, Link, Routes
-from switchbench.fabric.arithmetic import Prices, arithmetic, cost
-from switchbench.fabric.bisection import bisection
-from switchbench.fabric.drawing import draw
-from switchbench.fabric.groups import Groups, groups, salmon_largest, salmon_per_node
+from switchbench.cli.main import main
+from switchbench.topology.fabric import Fabric, FabricError, Link, Routes
+from switchbench.topology.fabric.arithmetic import Prices, arithmetic, cost
+from switchbench.topology.fabric.bisection import bisection
+from switchbench.topology.fabric.drawing import draw
+from switchbench.topology.fabric.groups import Groups, groups, salmon_largest, salmon_per_node
 
 GIG = 10**9
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from schemas import validate_summary
-from switchbench.results.bottleneck import Share, Shares, locate
-from switchbench.results.strays import Reading, Stray, read_strays
-from switchbench.results.summary import Summary
+from switchbench.analysis.bottleneck import Share, Shares, locate
+from switchbench.analysis.strays import Reading, Stray, read_strays
+from switchbench.analysis.summary import Summary
 from synthetic import (
     about,
     frame_side,

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from switchbench import guests
-from switchbench.guests import kernel, switch
-from switchbench.guests.cpio import Archive
-from switchbench.guests.machine import Boot, command
+from switchbench.labs import vm as guests
+from switchbench.labs.vm import kernel, switch
+from switchbench.labs.vm.cpio import Archive
+from switchbench.labs.vm.machine import Boot, command
 
 BROADCAST = b"\xff" * 6
 QUEUE = 10_000  # frames of 100 bytes: more than a socket and a queue hold

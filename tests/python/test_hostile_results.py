@@ -21,22 +21,21 @@ from typing import Any
 
 import pytest
 
-from switchbench import remake
-from switchbench.cli import main
-from switchbench.errors import ConfigurationError, RunError
-from switchbench.model import Run
+from switchbench.analysis import data, remake
+from switchbench.analysis.columns import Columns
+from switchbench.analysis.summary import gather
+from switchbench.analysis.verdict import manifest, verify
+from switchbench.analysis.verdict.record import Record
+from switchbench.analysis.verdict.seal import fix_clauses
+from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.model import Run
+from switchbench.cli.main import main
 from switchbench.predict.measured import measured_bps
-from switchbench.report import data
-from switchbench.report.columns import Columns
-from switchbench.results import record_forms
-from switchbench.results.directory import RECORDS, SUMMARY, RunDirectory, load_summary
-from switchbench.results.expected import Expected
-from switchbench.results.record_forms import LONGEST_LINE, DamagedRecord, parse
-from switchbench.results.records import NodePhase, PortCount, Side
-from switchbench.results.summary import gather
-from switchbench.verdict import manifest, verify
-from switchbench.verdict.record import Record
-from switchbench.verdict.seal import fix_clauses
+from switchbench.records import record_forms
+from switchbench.records.directory import RECORDS, SUMMARY, RunDirectory, load_summary
+from switchbench.records.expected import Expected
+from switchbench.records.record_forms import LONGEST_LINE, DamagedRecord, parse
+from switchbench.records.records import NodePhase, PortCount, Side
 from synthetic import about, hello, make_run, make_site, make_trial, pair_records
 
 Json = dict[str, Any]
@@ -332,7 +331,7 @@ def no_engine(whole: tuple[Path, Run], monkeypatch: pytest.MonkeyPatch) -> None:
     """What the configuration says, without the engine that is asked for plans."""
     run = whole[1]
     monkeypatch.setattr(verify, "run_of", lambda _directory: run)
-    monkeypatch.setattr("switchbench.commands.table.run_of", lambda _directory: run)
+    monkeypatch.setattr("switchbench.cli.table.run_of", lambda _directory: run)
     monkeypatch.setattr(data, "run_of", lambda _directory: run)
     assert remake.run_of
 

@@ -14,12 +14,12 @@ import pytest
 from foreign_data import FOREIGN as DATA
 from foreign_data import bring_in
 from schemas import validate_summary
-from switchbench.cli import main
-from switchbench.foreign import kinds
-from switchbench.foreign.measures import COMMON
-from switchbench.report import tables
-from switchbench.results.directory import SUMMARY, load_summary, replace_json
-from switchbench.results.records import read_records
+from switchbench.cli.main import main
+from switchbench.importers import kinds
+from switchbench.importers.measures import COMMON
+from switchbench.records.directory import SUMMARY, load_summary, replace_json
+from switchbench.records.records import read_records
+from switchbench.render.report import tables
 
 
 def imported(tmp_path: Path, *names: str, ranks: int | None = None) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from switchbench.results.interim import add_interim, interim_entry
-from switchbench.results.records import PhaseRecords
+from switchbench.analysis.interim import add_interim, interim_entry
+from switchbench.records.records import PhaseRecords
 
 Record = dict[str, Any]
 

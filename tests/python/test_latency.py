@@ -11,8 +11,9 @@ import pytest
 from rich.console import Console
 
 from schemas import validate_summary
-from switchbench.model import IPDV, ONE_WAY, ROUND_TRIP
-from switchbench.results.latency import (
+from switchbench.analysis.summary import Summary
+from switchbench.base.model import IPDV, ONE_WAY, ROUND_TRIP
+from switchbench.records.latency import (
     Histogram,
     Measured,
     bucket_bounds,
@@ -21,8 +22,7 @@ from switchbench.results.latency import (
     merged,
     needed,
 )
-from switchbench.results.summary import Summary
-from switchbench.results.table import Report
+from switchbench.render.terminal.table import Report
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 

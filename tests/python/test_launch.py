@@ -17,19 +17,21 @@ from typing import Any
 import pytest
 import yaml
 
-from switchbench import __version__, alike, cli, hearing
-from switchbench.compile import compile_run
+from switchbench import __version__
+from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.model import Run, Site
+from switchbench.cli import main as cli
 from switchbench.config import Request, read
-from switchbench.controller import Interrupt
-from switchbench.errors import ConfigurationError, RunError
-from switchbench.launch import openssh, standing, survey
-from switchbench.launch.errand import Result, errands, side_by_side
-from switchbench.launch.fan import Answer, fan_out
-from switchbench.launch.nodesets import chosen
-from switchbench.launch.openssh import OpenSsh
-from switchbench.launch.slurm import SlurmLauncher
-from switchbench.launch.ssh import SshLauncher
-from switchbench.model import Run, Site
+from switchbench.hosts import alike, hearing
+from switchbench.plan.compile import compile_run
+from switchbench.run.controller import Interrupt
+from switchbench.run.launch import openssh, standing, survey
+from switchbench.run.launch.errand import Result, errands, side_by_side
+from switchbench.run.launch.fan import Answer, fan_out
+from switchbench.run.launch.nodesets import chosen
+from switchbench.run.launch.openssh import OpenSsh
+from switchbench.run.launch.slurm import SlurmLauncher
+from switchbench.run.launch.ssh import SshLauncher
 
 SITE: dict[str, Any] = {
     "launch": "ssh",

@@ -19,13 +19,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
-from switchbench.errors import ConfigurationError
-from switchbench.live import loss, metrics
-from switchbench.live.plain import Plain
-from switchbench.live.screen import Screen
-from switchbench.live.state import State
-from switchbench.live.watch import Watch, Wish
-from switchbench.live.worst import worst_first
+from switchbench.base.errors import ConfigurationError
+from switchbench.run.live import loss, metrics
+from switchbench.run.live.plain import Plain
+from switchbench.run.live.screen import Screen
+from switchbench.run.live.state import State
+from switchbench.run.live.watch import Watch, Wish
+from switchbench.run.live.worst import worst_first
 from synthetic import frame_side, make_run, make_site, make_trial, phase_record, trial_record
 
 ROOT = Path(__file__).resolve().parents[2]

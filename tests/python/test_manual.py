@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from configs import PROJECT
-from switchbench.cli import COMMANDS, build_parser
-from switchbench.package import manual, syntax
-from switchbench.package.roff import Page
+from switchbench.cli.main import COMMANDS, build_parser
+from switchbench.packaging import manual, syntax
+from switchbench.packaging.roff import Page
 
 HELP = """\
 usage: switchbench-node [FILE] [--plan]

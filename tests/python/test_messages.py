@@ -17,9 +17,10 @@ import yaml
 from rich.console import Console
 
 from configs import LAB, compile_text
-from switchbench.errors import ConfigurationError
-from switchbench.results import messages, scatter, sweep
-from switchbench.results.summary import Summary, schema
+from switchbench.analysis import scatter, sweep
+from switchbench.analysis.summary import Summary, schema
+from switchbench.base.errors import ConfigurationError
+from switchbench.render.terminal import messages
 from synthetic import make_run, make_site, make_trial
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from configs import read_text
-from switchbench.errors import ConfigurationError
-from switchbench.lab import load, switches
-from switchbench.model import Site
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Site
+from switchbench.labs import load, switches
 
 TEST = "tests: [{pattern: chain}]\n"
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from configs import needs_engine
-from switchbench.programs import find_engine
+from switchbench.base.programs import find_engine
 
 pytestmark = needs_engine
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from configs import LAB, LAB_EXAMPLE, PROJECT, TRANSPORTS_EXAMPLE, needs_engine, write_files
-from switchbench import engine
-from switchbench.cli import COMMANDS, build_parser, main
-from switchbench.programs import find_engine
+from switchbench.base.programs import find_engine
+from switchbench.cli.main import COMMANDS, build_parser, main
+from switchbench.plan import engine
 
 pytestmark = needs_engine
 
@@ -253,9 +253,9 @@ def test_help_has_examples() -> None:
 def test_a_command_loads_what_it_needs() -> None:
     """Libraries that take longer to load than most commands take are not loaded by all."""
     code = (
-        "import sys\nfrom switchbench.cli import main\n"
+        "import sys\nfrom switchbench.cli.main import main\n"
         f"status = main(['plan', {str(PROJECT / 'conf/two-switches.yaml')!r}])\n"
-        "heavy = {'networkx', 'pyroute2', 'pyarrow', 'plotly', 'switchbench.report'}\n"
+        "heavy = {'networkx', 'pyroute2', 'pyarrow', 'plotly', 'switchbench.render.report'}\n"
         "print(status, sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     words = [sys.executable, "-c", code]

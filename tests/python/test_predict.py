@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 
 from configs import PROJECT, needs_engine
-from switchbench.cli import main
-from switchbench.engine import PlanRefused, PlanRequest, plan_flows, plan_phases
-from switchbench.errors import ConfigurationError
-from switchbench.fabric import Fabric, Link, Routes
-from switchbench.fabric.routes import Rates
-from switchbench.model import Part, Port
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Part, Port
+from switchbench.cli.main import main
+from switchbench.plan.engine import PlanRefused, PlanRequest, plan_flows, plan_phases
 from switchbench.predict.constrained import Ties, constrained_bps
 from switchbench.predict.fair import max_min_bps
 from switchbench.predict.folded import unfolded
@@ -26,6 +24,8 @@ from switchbench.predict.measured import fits, measured_bps, offered_shares
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.outlook import Outlook
 from switchbench.predict.proportional import proportional_bps
+from switchbench.topology.fabric import Fabric, Link, Routes
+from switchbench.topology.fabric.routes import Rates
 
 NIC = 940e6
 """What the paper's Gigabit links carry."""

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from switchbench.errors import ConfigurationError
-from switchbench.model import Trial
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Trial
 from switchbench.predict.joined import join
-from switchbench.results.directory import SUMMARY
+from switchbench.records.directory import SUMMARY
 from synthetic import bare_summary, make_run, make_site, make_trial, plan_entry
 
 PAIRS = make_trial(make_site(), 0)

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from configs import needs_engine
-from switchbench.engine import RECEIVE, SEND, WORK, PlanRefused, PlanRequest, _asked, plan_ops
-from switchbench.fabric import Fabric, Link, Routes
+from switchbench.plan.engine import RECEIVE, SEND, WORK, PlanRefused, PlanRequest, _asked, plan_ops
 from switchbench.predict import stepwise
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.stepwise import (
@@ -25,6 +24,7 @@ from switchbench.predict.stepwise import (
     program_of,
     repetition,
 )
+from switchbench.topology.fabric import Fabric, Link, Routes
 
 LINE = 100e6
 T0 = 50e-6

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from configs import PROJECT, needs_engine
-from switchbench.cli import main
-from switchbench.compile import compile_run
+from switchbench.analysis.hpcc import about_suite
+from switchbench.analysis.sweep import about
+from switchbench.base.model import Part
+from switchbench.cli.main import main
 from switchbench.config import Request, read
-from switchbench.fabric import Fabric, Link, Routes
-from switchbench.model import Part
+from switchbench.plan.compile import compile_run
 from switchbench.predict import parameters
 from switchbench.predict.models import Flows
 from switchbench.predict.parameters import (
@@ -42,8 +43,7 @@ from switchbench.predict.times import (
     Wire,
     measured_times,
 )
-from switchbench.results.hpcc import about_suite
-from switchbench.results.sweep import about
+from switchbench.topology.fabric import Fabric, Link, Routes
 from synthetic import bare_summary, make_site, make_trial, plan_entry
 
 SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]

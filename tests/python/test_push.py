@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from switchbench import __version__, push
-from switchbench.compile import compile_run
+from switchbench import __version__
+from switchbench.base.model import Site
 from switchbench.config import Request, read
-from switchbench.launch.errand import FAILED, Result
-from switchbench.model import Site
-from switchbench.package.collect import Collection, Piece
+from switchbench.hosts import push
+from switchbench.hosts.collect import Collection, Piece
+from switchbench.plan.compile import compile_run
+from switchbench.run.launch.errand import FAILED, Result
 
 ENGINE = f"#!/bin/sh\necho switchbench-node {__version__}\n".encode()
 COLLECTION = Collection(

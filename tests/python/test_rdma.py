@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from configs import PROJECT
-from switchbench import rdma
-from switchbench.checks import LACK, NOTE, OK, Check
-from switchbench.rdma import Host, Opened
+from switchbench.hosts import rdma
+from switchbench.hosts.checks import LACK, NOTE, OK, Check
+from switchbench.hosts.rdma import Host, Opened
 
 ROCE_GIDS = (
     ("fe80:0000:0000:0000:5054:00ff:fe12:3456", "IB/RoCE v1"),

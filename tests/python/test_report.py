@@ -19,14 +19,24 @@ import pytest
 import yaml
 
 import reports
-from switchbench import __version__, cli
-from switchbench.report import browser, build, definitions, markup, overview, table, tables, tidy
-from switchbench.report.data import Measured, plan_key
-from switchbench.report.figure import Figure
-from switchbench.report.frame import Frame, Section
-from switchbench.report.table import Column, make
-from switchbench.results.directory import RECORDS, SUMMARY, load_summary
-from switchbench.results.whereabouts import in_network
+from switchbench import __version__
+from switchbench.analysis.data import Measured, plan_key
+from switchbench.analysis.whereabouts import in_network
+from switchbench.cli import main as cli
+from switchbench.records.directory import RECORDS, SUMMARY, load_summary
+from switchbench.render.report import (
+    browser,
+    build,
+    definitions,
+    markup,
+    overview,
+    table,
+    tables,
+    tidy,
+)
+from switchbench.render.report.figure import Figure
+from switchbench.render.report.frame import Frame, Section
+from switchbench.render.report.table import Column, make
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,7 +62,7 @@ def report(directory: Path, *options: str) -> int:
 
 
 def test_definitions_are_those_of_the_page() -> None:
-    """Made anew by: python -m switchbench.report.definitions doc/measures.md"""
+    """Made anew by: python -m switchbench.render.report.definitions doc/measures.md"""
     stored = json.loads((Path(definitions.__file__).with_name(definitions.WORDS)).read_text())
     assert stored == definitions.parse((ROOT / "doc" / "measures.md").read_text())
     assert len(stored) > 60

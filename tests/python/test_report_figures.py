@@ -16,15 +16,24 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from simulated import SPANS, Choice, simulate
-from switchbench import format
-from switchbench.errors import ConfigurationError
-from switchbench.report import figure as fig
-from switchbench.report.columns import PlanKey, Spans, Times
-from switchbench.report.data import Measured, plan_key
-from switchbench.report.figure import Figure, packed, unpacked
-from switchbench.report.figures import cpu, figures, heat, loss, messages, scatter, series, skew
-from switchbench.results.directory import CONFIGURATION, RECORDS, SUMMARY
-from switchbench.results.summary import schema
+from switchbench.analysis.columns import PlanKey, Spans, Times
+from switchbench.analysis.data import Measured, plan_key
+from switchbench.analysis.summary import schema
+from switchbench.base import format
+from switchbench.base.errors import ConfigurationError
+from switchbench.records.directory import CONFIGURATION, RECORDS, SUMMARY
+from switchbench.render.report import figure as fig
+from switchbench.render.report.figure import Figure, packed, unpacked
+from switchbench.render.report.figures import (
+    cpu,
+    figures,
+    heat,
+    loss,
+    messages,
+    scatter,
+    series,
+    skew,
+)
 
 RANKS = 16
 Trace = dict[str, Any]
@@ -191,7 +200,7 @@ def test_heat_map_is_ordered_by_module(measured: Measured, drawn: dict[str, Figu
 
 
 def test_modules_come_together_whatever_the_sites_order() -> None:
-    from switchbench.report.data import _in_order
+    from switchbench.analysis.data import _in_order
 
     ports = ["node10:e0", "node1:e0", "node2:e0", "node3:e0"]
     modules = {"node10:e0": "a", "node1:e0": "b", "node2:e0": "a", "node3:e0": "b"}

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import reports
-from switchbench.report.data import Measured
-from switchbench.results.directory import RECORDS, SUMMARY
-from switchbench.results.known import Known
-from switchbench.results.summary import schema
+from switchbench.analysis.data import Measured
+from switchbench.analysis.known import Known
+from switchbench.analysis.summary import schema
+from switchbench.records.directory import RECORDS, SUMMARY
 
 Json = dict[str, Any]
 

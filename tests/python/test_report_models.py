@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from configs import needs_engine
-from switchbench.compile import compile_run
+from switchbench.analysis.columns import Columns
+from switchbench.analysis.data import Measured
 from switchbench.config import Request, read
+from switchbench.plan.compile import compile_run
 from switchbench.predict.models import USUAL
 from switchbench.predict.outlook import Oracle, fabric_of, points
-from switchbench.report.columns import Columns
-from switchbench.report.data import Measured
-from switchbench.report.figure import FORETOLD, Figure, unpacked
-from switchbench.report.figures import models
+from switchbench.render.report.figure import FORETOLD, Figure, unpacked
+from switchbench.render.report.figures import models
 from synthetic import frame_side
 
 CONF = """\

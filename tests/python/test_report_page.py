@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import reports
-from switchbench import cli
-from switchbench.errors import ConfigurationError
-from switchbench.report import browser, build
+from switchbench.base.errors import ConfigurationError
+from switchbench.cli import main as cli
+from switchbench.render.report import browser, build
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

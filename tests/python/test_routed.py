@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from switchbench.cli import main
-from switchbench.hops import Hops
-from switchbench.lab import wiring
-from switchbench.lab.commands import describe
-from switchbench.lab.graph import from_topology
-from switchbench.lab.routing import Interface, Routing
-from switchbench.lab.topology import MAX_ROUTED, Topology, TopologyError, load, parse
+from switchbench.cli.main import main
+from switchbench.labs.commands import describe
+from switchbench.labs.routing import Interface, Routing
+from switchbench.plan.hops import Hops
+from switchbench.topology import lab_addresses
+from switchbench.topology.graph import from_topology
+from switchbench.topology.topology import MAX_ROUTED, Topology, TopologyError, load, parse
 
 BENCHMARKS = IPv4Network("198.18.0.0/15")  # RFC 2544
 SALMON = "conf/paper-salmon-figures5-7.yaml"
@@ -47,7 +47,7 @@ def walked(topology: Topology, source: str, destination: str) -> list[str]:
         for node in topology.nodes
         for interface in routing.interfaces(node.name)
     }
-    goal = wiring.kernel_ipv4(topology.node(destination).index)
+    goal = lab_addresses.kernel_ipv4(topology.node(destination).index)
     way = [source]
     while way[-1] != destination:
         (route,) = (r for r in routing.routes(way[-1]) if r.destination == goal)
@@ -86,7 +86,7 @@ def test_addresses_are_distinct_and_for_benchmarks() -> None:
     topology = load("salmon-36")
     routing = Routing(topology)
     given = [i.address for node in topology.nodes for i in routing.interfaces(node.name)]
-    given += [wiring.kernel_ipv4(node.index) for node in topology.nodes]
+    given += [lab_addresses.kernel_ipv4(node.index) for node in topology.nodes]
     assert len(set(given)) == len(given) == 3 * 36
     assert all(
         IPv4Interface(address) in IPv4Interface("198.18.0.0/15").network for address in given
@@ -199,7 +199,8 @@ def test_dpdk_is_refused_in_one_sentence(setting: str, capsys: pytest.CaptureFix
 def test_no_thread_is_started_before_a_lab_is_made() -> None:
     """A process with threads may not join the namespaces of a user without privilege."""
     code = (
-        "import os, switchbench.cli as cli; cli.build_parser(); import switchbench.lab.build; "
+        "import os, switchbench.cli.main as cli; cli.build_parser(); "
+        "import switchbench.labs.build; "
         "print(len(os.listdir('/proc/self/task')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

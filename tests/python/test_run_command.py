@@ -14,20 +14,20 @@ import pytest
 import yaml
 
 from schemas import validate_summary
-from switchbench import remake
-from switchbench.cli import build_parser
-from switchbench.commands import run as command
-from switchbench.commands import table
+from switchbench.analysis import remake
+from switchbench.analysis.summary import NOT_ENDED
+from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.model import Run
+from switchbench.base.programs import configurations, find_engine
+from switchbench.cli import run as command
+from switchbench.cli import table
+from switchbench.cli.main import build_parser
 from switchbench.config.clauses import clauses_sha256
-from switchbench.controller import Controller, Outcome
-from switchbench.errors import ConfigurationError, RunError
-from switchbench.guests import image
-from switchbench.lab import LabError, switches
-from switchbench.launch import launcher_for
-from switchbench.model import Run
-from switchbench.programs import configurations, find_engine
-from switchbench.results.directory import RunDirectory, load_summary
-from switchbench.results.summary import NOT_ENDED
+from switchbench.labs import LabError, switches
+from switchbench.labs.vm import image
+from switchbench.records.directory import RunDirectory, load_summary
+from switchbench.run.controller import Controller, Outcome
+from switchbench.run.launch import launcher_for
 from synthetic import make_run, make_site, make_trial
 from test_controller import FAKE, FakeLauncher
 

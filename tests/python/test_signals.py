@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
-from switchbench.errors import RunError
-from switchbench.signals import Deferred
+from switchbench.base.errors import RunError
+from switchbench.base.signals import Deferred
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

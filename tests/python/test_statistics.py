@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from switchbench.model import Repeats, Trial
-from switchbench.results.statistics import (
+from switchbench.analysis.statistics import (
     RepeatTable,
     autocorrelation,
     chi_squared_probability,
@@ -22,6 +21,7 @@ from switchbench.results.statistics import (
     t_probability,
     t_quantile,
 )
+from switchbench.base.model import Repeats, Trial
 from synthetic import make_site, make_trial
 
 # NIST/SEMATECH e-Handbook, 1.3.6.7.2: critical values of Student's t, one-sided 0.95, 0.975, 0.995.

@@ -13,21 +13,20 @@ import pytest
 from rich.console import Console
 
 from configs import LAB, compile_text, needs_engine, read_text
-from switchbench import compile as compiler
-from switchbench import hpcc
-from switchbench.compile import compile_run
-from switchbench.config import read_values
-from switchbench.engine import PlanRequest, PlanSize, Share, plan_size
-from switchbench.errors import ConfigurationError
-from switchbench.model import Part, Site, Trial
-from switchbench.report import step_tables
-from switchbench.report.data import Measured
-from switchbench.report.figure import unpacked
-from switchbench.report.figures import steps as step_figures
-from switchbench.results import steps_table
-from switchbench.results.above_line import above_line
-from switchbench.results.executions import ExecutionTable, port_rate_mbps
-from switchbench.results.summary import Summary, schema
+from switchbench.analysis.above_line import above_line
+from switchbench.analysis.data import Measured
+from switchbench.analysis.executions import ExecutionTable, port_rate_mbps
+from switchbench.analysis.summary import Summary, schema
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Part, Site, Trial
+from switchbench.config import hpcc, read_values
+from switchbench.plan import compile as compiler
+from switchbench.plan.compile import compile_run
+from switchbench.plan.engine import PlanRequest, PlanSize, Share, plan_size
+from switchbench.render.report import step_tables
+from switchbench.render.report.figure import unpacked
+from switchbench.render.report.figures import steps as step_figures
+from switchbench.render.terminal import steps_table
 from synthetic import make_run, make_site, make_trial, phase_record, tcp_side
 from test_messages import bucket
 

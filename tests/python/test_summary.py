@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from schemas import validate_summary
-from switchbench.model import Load, Part, Run, Site
-from switchbench.results.summary import Summary
+from switchbench.analysis.summary import Summary
+from switchbench.base.model import Load, Part, Run, Site
 from synthetic import (
     about,
     frame_side,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from switchbench import format
-from switchbench.model import Part, Repeats, Run
-from switchbench.results.summary import Summary
-from switchbench.results.table import Report
+from switchbench.analysis.summary import Summary
+from switchbench.base import format
+from switchbench.base.model import Part, Repeats, Run
+from switchbench.render.terminal.table import Report
 from synthetic import (
     about,
     frame_side,

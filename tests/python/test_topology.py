@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from switchbench.lab.topology import (
+from switchbench.topology.topology import (
     PROJECT_LABS,
     UNSHAPED,
     Guests,

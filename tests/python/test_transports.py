@@ -12,11 +12,11 @@ import pytest
 from rich.console import Console
 
 from schemas import validate_summary
-from switchbench.model import Load, Run, Trial
-from switchbench.results import measures
-from switchbench.results.records import Count, Flow, PacketShape
-from switchbench.results.summary import Summary
-from switchbench.results.table import Report
+from switchbench.analysis import measures
+from switchbench.analysis.summary import Summary
+from switchbench.base.model import Load, Run, Trial
+from switchbench.records.records import Count, Flow, PacketShape
+from switchbench.render.terminal.table import Report
 from synthetic import (
     about,
     frame_side,

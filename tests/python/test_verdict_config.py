@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from configs import needs_engine, read_text
-from switchbench.compile import compile_run
+from switchbench.base.errors import ConfigurationError
 from switchbench.config import read_values
 from switchbench.config.clauses import clauses_sha256
-from switchbench.errors import ConfigurationError
-from switchbench.plan import Choice, as_json
+from switchbench.plan.compile import compile_run
+from switchbench.plan.listing import Choice, as_json
 
 pytestmark = needs_engine
 

@@ -11,13 +11,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from switchbench.analysis.formulas import FORMULAS
+from switchbench.analysis.judge import At, Judge, _Seen, _Together
+from switchbench.analysis.overall import exit_status
+from switchbench.analysis.summary import Summary, schema
+from switchbench.base.errors import ConfigurationError
 from switchbench.config.clauses import canonical, clauses_sha256, parse_clause
 from switchbench.config.measures import MEASURES
-from switchbench.errors import ConfigurationError
-from switchbench.results.formulas import FORMULAS
-from switchbench.results.judge import At, Judge, _Seen, _Together
-from switchbench.results.overall import exit_status
-from switchbench.results.summary import Summary, schema
 from synthetic import about, frame_side, make_run, make_site, make_trial, pair_records
 
 SITE = make_site()

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from switchbench.results.summary import Summary
-from switchbench.verdict.junit import junit
+from switchbench.analysis.summary import Summary
+from switchbench.analysis.verdict.junit import junit
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 SITE = make_site()

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from switchbench.cli import main
+from switchbench.analysis.summary import NOT_ENDED, gather
+from switchbench.analysis.verdict import manifest, signature, verify
+from switchbench.analysis.verdict.record import Record
+from switchbench.analysis.verdict.seal import fix_clauses
+from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.model import Run
+from switchbench.cli.main import main
 from switchbench.config.clauses import clauses_sha256
-from switchbench.errors import ConfigurationError, RunError
-from switchbench.model import Run
-from switchbench.results.directory import RECORDS, RunDirectory
-from switchbench.results.summary import NOT_ENDED, gather
-from switchbench.verdict import manifest, signature, verify
-from switchbench.verdict.record import Record
-from switchbench.verdict.seal import fix_clauses
+from switchbench.records.directory import RECORDS, RunDirectory
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 CLAUSE = {"id": "4.2", "measure": "lost_frames", "require": "== 0", "over": "flow"}

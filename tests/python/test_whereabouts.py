@@ -11,10 +11,10 @@ import pytest
 
 from configs import LAB, compile_text, needs_engine
 from schemas import validate_summary
-from switchbench.errors import ConfigurationError, RunError
-from switchbench.model import SwitchCounters
-from switchbench.results.summary import Summary
-from switchbench.results.switch_counters import (
+from switchbench.analysis.summary import Summary
+from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.model import SwitchCounters
+from switchbench.records.switch_counters import (
     AFTER,
     BEFORE,
     compare_counters,

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from switchbench import hearing, wiring
-from switchbench.compile import compile_run
+from switchbench.base.model import Site
 from switchbench.config import Request, read
-from switchbench.model import Site
-from switchbench.wiring import Neighbour
+from switchbench.hosts import hearing
+from switchbench.plan.compile import compile_run
+from switchbench.topology import lldp_table
+from switchbench.topology.lldp_table import Neighbour
 
 LEAF1 = {
     "chassis": {"leaf1": {"id": {"type": "mac", "value": "02:00:00:00:00:01"}}},
@@ -41,18 +42,18 @@ o - Other; p - Repeater;  b - Bridge
 
 def test_lldpctl_with_one_interface_and_with_several() -> None:
     one = {"lldp": {"interface": {"eth0": LEAF1}}}
-    assert wiring.neighbours(json.dumps(one)) == {
+    assert lldp_table.neighbours(json.dumps(one)) == {
         "eth0": Neighbour("leaf1", ("Eth1/1", "to node1"))
     }
     several = {"lldp": {"interface": [{"eth0": LEAF1}, {"eth1": LINUX}, {"eth2": NAMELESS}]}}
-    found = wiring.neighbours(json.dumps(several))
+    found = lldp_table.neighbours(json.dumps(several))
     assert found["eth1"] == Neighbour("tor", ("swp7", "02:00:00:00:00:03"))
     assert str(found["eth2"]) == "02:00:00:00:00:04 7"
-    assert wiring.neighbours('{"lldp": {}}') == {}
+    assert lldp_table.neighbours('{"lldp": {}}') == {}
 
 
 def test_networkctls_table() -> None:
-    found = wiring.neighbours(NETWORKCTL)
+    found = lldp_table.neighbours(NETWORKCTL)
     assert set(found) == {"eth0", "eth1"}
     assert found["eth0"] == Neighbour("leaf1", ("Eth1/1", "to node1"))
     assert found["eth1"].switch == "tor"
@@ -60,7 +61,7 @@ def test_networkctls_table() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "No links", '{"lldp": 3}', "0 LLDP neighbors"])
 def test_what_is_neither(text: str) -> None:
-    assert wiring.neighbours(text) == {}
+    assert lldp_table.neighbours(text) == {}
 
 
 def site(tmp_path: Path, **keys: Any) -> Site:
@@ -80,35 +81,35 @@ def site(tmp_path: Path, **keys: Any) -> Site:
 def test_a_cable_in_another_hole_is_seen(tmp_path: Path) -> None:
     port = site(tmp_path).ports[0]
     for words in (("Eth1/1",), ("02:00:00:00:00:01", "Eth1/1")):
-        assert wiring.compared(port, {"eth0": Neighbour("leaf1", words)}) == wiring.AS_SAID
-    assert wiring.compared(port, {"eth0": Neighbour("leaf2", ("Eth1/9",))}) == (
+        assert lldp_table.compared(port, {"eth0": Neighbour("leaf1", words)}) == lldp_table.AS_SAID
+    assert lldp_table.compared(port, {"eth0": Neighbour("leaf2", ("Eth1/9",))}) == (
         "at leaf2 Eth1/9, the site says leaf1 Eth1/1"
     )
-    assert wiring.compared(port, {}) == wiring.UNKNOWN
+    assert lldp_table.compared(port, {}) == lldp_table.UNKNOWN
     (bare, *_) = site(tmp_path, wiring={}).ports
-    assert wiring.compared(bare, {"eth0": Neighbour("leaf1", ("Eth1/1",))}) is None
+    assert lldp_table.compared(bare, {"eth0": Neighbour("leaf1", ("Eth1/1",))}) is None
 
 
 def test_groups_that_follow_each_other_are_no_matter(tmp_path: Path) -> None:
-    assert wiring.doubts(site(tmp_path), {}) == []
+    assert lldp_table.doubts(site(tmp_path), {}) == []
 
 
 def test_ranks_that_mix_groups_are_named(tmp_path: Path) -> None:
     groups = {"left": "node[1-2,5]", "right": "node[3-4,6]"}
-    said = wiring.doubts(site(tmp_path, groups=groups, wiring={}), {})
+    said = lldp_table.doubts(site(tmp_path, groups=groups, wiring={}), {})
     assert [text.partition(":")[0] for text in said] == ["rank order", "rank order"]
     assert said[0].startswith("rank order: group left is in 2 pieces of network n's ranks: ")
     shuffled = site(tmp_path, groups=groups, wiring={}, rank_order="shuffled")
-    assert wiring.doubts(shuffled, {}) == []
+    assert lldp_table.doubts(shuffled, {}) == []
 
 
 def test_who_is_on_another_switch_than_its_group(tmp_path: Path) -> None:
     seen = {"node2": {"eth0": Neighbour("leaf2", ("Eth1/9",))}}
-    assert wiring.doubts(site(tmp_path), seen) == [
+    assert lldp_table.doubts(site(tmp_path), seen) == [
         "group left: node2:e0 is on leaf2, most of the group on leaf1"
     ]
     everyone = {"all": "node[1-6]"}
-    assert wiring.doubts(site(tmp_path, groups=everyone), {}) == []
+    assert lldp_table.doubts(site(tmp_path, groups=everyone), {}) == []
 
 
 # --- who hears whom ------------------------------------------------------------------------------

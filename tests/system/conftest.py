@@ -11,7 +11,7 @@ import pytest
 import labkit
 import underway
 from smokes import SMOKES
-from switchbench import lab as labs
+from switchbench import labs
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from switchbench.lab import (
+from switchbench.labs import (
     Lab,
     LabError,
     LabNode,
@@ -26,7 +26,7 @@ from switchbench.lab import (
     rootless,
     switches,
 )
-from switchbench.lab.topology import PROJECT_LABS
+from switchbench.topology.topology import PROJECT_LABS
 
 PREFIX = f"test{os.getpid()}"
 """Of every lab's name in this run, so that two runs of the tests don't meet."""
@@ -175,7 +175,7 @@ def python(code: str, *arguments: str) -> list[str]:
 
 HOLD = """
 import sys
-from switchbench.lab import load, session
+from switchbench.labs import load, session
 with session(load(sys.argv[1], {"kind": (*sys.argv, "bridges")[3]}), sys.argv[2]):
     print("up", flush=True)
     sys.stdin.read()

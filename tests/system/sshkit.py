@@ -22,9 +22,10 @@ from pyroute2 import IPRoute
 
 import runs
 import underway
-from switchbench import lab as labs
-from switchbench.lab import namespaces, wiring
-from switchbench.programs import find_engine
+from switchbench import labs
+from switchbench.base.programs import find_engine
+from switchbench.labs import namespaces
+from switchbench.topology import lab_addresses
 
 SSHD = "/usr/sbin/sshd"
 PORT = 22022
@@ -226,7 +227,7 @@ def _join_control(made: Hosts) -> None:
             netlink.addr("add", index=index, address=CONTROLLER, prefixlen=16)
             netlink.link("set", index=index, state="up")
 
-    namespaces.inside(namespaces.RUN_DIR / wiring.switch_name(made.lab.name), add)
+    namespaces.inside(lab_addresses.NAMESPACES / lab_addresses.switch_name(made.lab.name), add)
 
 
 @contextmanager

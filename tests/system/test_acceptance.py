@@ -16,8 +16,8 @@ import pytest
 
 import labkit
 import runs
-from switchbench import programs
-from switchbench.cli import main
+from switchbench.base import programs
+from switchbench.cli.main import main
 
 pytestmark = [labkit.needs_lab, labkit.needs_switch]
 

@@ -13,7 +13,7 @@ import pytest
 import rootfs
 import runs
 from switchbench import __version__
-from switchbench.package import bundle
+from switchbench.packaging import bundle
 
 INSTALL = Path(bundle.__file__).with_name("install.sh")
 

@@ -20,9 +20,9 @@ from pyroute2 import IPRoute
 import labkit
 import runs
 import underway
-from switchbench import lab as labs
-from switchbench.lab import namespaces
-from switchbench.programs import find_engine
+from switchbench import labs
+from switchbench.base.programs import find_engine
+from switchbench.labs import namespaces
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 

@@ -19,7 +19,7 @@ import yaml
 
 import labkit
 import runs
-from switchbench.programs import find_engine
+from switchbench.base.programs import find_engine
 
 LIMIT_S = 60
 AHEAD_S = 5000

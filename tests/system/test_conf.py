@@ -15,9 +15,9 @@ import yaml
 
 import labkit
 import runs
-from switchbench.compile import compile_run
+from switchbench.base.errors import ConfigurationError
 from switchbench.config import Request, read
-from switchbench.errors import ConfigurationError
+from switchbench.plan.compile import compile_run
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 

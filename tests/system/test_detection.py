@@ -18,7 +18,7 @@ import pytest
 
 import labkit
 import runs
-from switchbench.lab import switches
+from switchbench.labs import switches
 
 Record = dict[str, Any]
 Counts = dict[tuple[str, str], int]  # by kind and by flow or port

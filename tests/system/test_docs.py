@@ -19,9 +19,9 @@ import yaml
 import docs
 import labkit
 import runs
-from switchbench import cli
+from switchbench.cli import main as cli
 from switchbench.config.schema import HostSite
-from switchbench.lab import topology
+from switchbench.topology import topology
 
 SHELL = docs.blocks("sh")
 FORMS = docs.blocks("form")
@@ -102,7 +102,7 @@ def test_the_engine_has_these_options(block: docs.Block) -> None:
 
 def runs_engine() -> Path:
     """The engine that runs would start."""
-    from switchbench.programs import find_engine
+    from switchbench.base.programs import find_engine
 
     return find_engine()
 
@@ -211,7 +211,7 @@ def script_of(page: str) -> list[str]:
 
 def need_guests() -> None:
     """Skips where virtual machines can't be booted."""
-    words = [sys.executable, "-m", "switchbench.guests", "prepare"]
+    words = [sys.executable, "-m", "switchbench.labs.vm", "prepare"]
     ready = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     if ready.returncode == SKIPPED:
         pytest.skip(ready.stdout.strip())

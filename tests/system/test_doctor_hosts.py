@@ -19,7 +19,8 @@ from pyroute2 import IPRoute
 import labkit
 import sshkit
 import underway
-from switchbench.lab import namespaces, wiring
+from switchbench.labs import namespaces
+from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 
@@ -46,7 +47,9 @@ def change(hosts: sshkit.Hosts, name: str, what: Callable[[IPRoute], None]) -> N
         with IPRoute() as netlink:
             what(netlink)
 
-    namespaces.inside(namespaces.RUN_DIR / wiring.namespace_name(hosts.lab.name, name), inside)
+    namespaces.inside(
+        lab_addresses.NAMESPACES / lab_addresses.namespace_name(hosts.lab.name, name), inside
+    )
 
 
 @contextmanager
@@ -150,7 +153,7 @@ def test_a_host_that_is_not_heard(hosts: sshkit.Hosts, tmp_path: Path) -> None:
 
 
 def test_a_control_port_that_is_taken(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    place = namespaces.RUN_DIR / wiring.namespace_name(hosts.lab.name, "node2")
+    place = lab_addresses.NAMESPACES / lab_addresses.namespace_name(hosts.lab.name, "node2")
     taken = namespaces.inside(place, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     address = next(node.control_ipv4 for node in hosts.lab.nodes if node.name == "node2")
     with taken:

@@ -24,8 +24,9 @@ import labkit
 import runs
 import unauthenticated
 import underway
-from switchbench import lab as labs
-from switchbench.lab import counters, namespaces, wiring
+from switchbench import labs
+from switchbench.labs import counters, namespaces
+from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 
@@ -371,11 +372,11 @@ def in_switch(lab: labs.Lab, change: Any) -> Any:
         with IPRoute() as netlink:
             return change(netlink)
 
-    return namespaces.inside(namespaces.RUN_DIR / wiring.switch_name(lab.name), work)
+    return namespaces.inside(lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name), work)
 
 
 def port_index(netlink: IPRoute, lab: labs.Lab, node: str) -> int:
-    port = wiring.switch_port(lab.topology.node(node))
+    port = lab_addresses.switch_port(lab.topology.node(node))
     return int(netlink.link_lookup(ifname=port)[0])
 
 

@@ -16,8 +16,8 @@ import pytest
 
 import rootfs
 from switchbench import __version__
-from switchbench.cli import COMMANDS
-from switchbench.programs import find_engine
+from switchbench.base.programs import find_engine
+from switchbench.cli.main import COMMANDS
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -139,7 +139,7 @@ def test_a_wheel(wheel: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     subprocess.run([*pip, "--target", str(target), str(wheel)], check=True)
-    script = "import sys, switchbench.cli as cli; print(cli.__file__); sys.exit(cli.main())"
+    script = "import sys, switchbench.cli.main as cli; print(cli.__file__); sys.exit(cli.main())"
     done = subprocess.run(
         [sys.executable, "-c", script, "plan", "two-modules", "--json"],
         capture_output=True,

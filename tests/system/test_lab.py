@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from labkit import HOLD, PREFIX, heard, leftovers, needs_lab, packet_socket, python
-from switchbench.lab import (
+from switchbench.labs import (
     Lab,
     LabBusyError,
     LabError,
@@ -33,6 +33,7 @@ from switchbench.lab import (
     state,
     up,
 )
+from switchbench.topology import lab_addresses
 
 pytestmark = needs_lab
 
@@ -92,7 +93,7 @@ def test_up_connects_everything_and_down_leaves_nothing(name: str) -> None:
         first, last = lab.nodes[0].name, lab.nodes[-1].name
         for attribute in ("ipv4", "ipv6", "control_ipv4"):
             assert heard(lab, first, last, attribute)
-        assert (namespaces.RUN_DIR / f"sb-{lab.name}-switch").exists()
+        assert (lab_addresses.NAMESPACES / f"sb-{lab.name}-switch").exists()
     finally:
         down(lab.name)
     assert leftovers() == []
@@ -189,7 +190,7 @@ def test_what_a_killed_run_left_is_cleaned_by_any_other() -> None:
 def test_killed_while_making_a_lab(after_s: float) -> None:
     name = f"{PREFIX}-half"
     code = (
-        "import sys\nfrom switchbench.lab import load, up\ntopology = load('sixty-four')\n"
+        "import sys\nfrom switchbench.labs import load, up\ntopology = load('sixty-four')\n"
         "print('now', flush=True)\nup(topology, sys.argv[1])\n"
     )
     with subprocess.Popen(python(code, name), stdout=subprocess.PIPE) as maker:

@@ -9,9 +9,9 @@ import pytest
 from pyroute2 import IPRoute
 
 from labkit import needs_lab, python
-from switchbench.lab import missing
+from switchbench.labs import missing
 
-PRINT = "from switchbench.lab import missing\nfor lack in missing.missing(): print(lack)"
+PRINT = "from switchbench.labs import missing\nfor lack in missing.missing(): print(lack)"
 
 
 @needs_lab

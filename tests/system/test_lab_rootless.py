@@ -21,14 +21,14 @@ NAME = f"{PREFIX}-user"
 
 PROBE = """
 import json
-from switchbench.lab import missing, rootless
+from switchbench.labs import missing, rootless
 print(json.dumps([str(lack) for lack in missing.missing()] if not rootless.is_privileged()
     else ["this user has privilege"]))
 """
 
 COMMAND = """
 import json, sys
-from switchbench.lab import LabError, commands
+from switchbench.labs import LabError, commands
 function, arguments = sys.argv[1], json.loads(sys.argv[2])
 try:
     if function == "run":
@@ -40,7 +40,7 @@ except LabError as error:
 
 SESSION = """
 import socket, sys
-from switchbench.lab import load, namespaces, rootless, session
+from switchbench.labs import load, namespaces, rootless, session
 with rootless.joined(), session(load("one-switch"), sys.argv[1]) as lab:
     def bound(node):
         def make():
@@ -91,7 +91,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def lab(runtime: Path) -> Command:
-    """Runs one command of `switchbench.lab.commands` as the user."""
+    """Runs one command of `switchbench.labs.commands` as the user."""
 
     def run(function: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

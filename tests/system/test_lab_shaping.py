@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from labkit import PREFIX, Sender, learn, needs_lab, send_at_once, sending
-from switchbench.lab import Lab, counters, load, session
-from switchbench.lab.counters import Truth
+from switchbench.labs import Lab, counters, load, session
+from switchbench.labs.counters import Truth
 
 pytestmark = needs_lab
 

@@ -21,7 +21,7 @@ import labkit
 import ptykit
 import runs
 import underway
-from switchbench.results.directory import load_summary
+from switchbench.records.directory import load_summary
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 

@@ -12,7 +12,7 @@ import pytest
 
 import labkit
 import runs
-from switchbench.results import scatter
+from switchbench.analysis import scatter
 
 pytestmark = labkit.needs_lab
 

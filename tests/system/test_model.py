@@ -20,8 +20,8 @@ import yaml
 import labkit
 import runs
 import underway
-from switchbench import lab
-from switchbench.lab import state, switches
+from switchbench import labs as lab
+from switchbench.labs import state, switches
 
 pytestmark = [labkit.needs_lab, labkit.needs_switch]
 

@@ -21,7 +21,7 @@ from labkit import (
     python,
     send_at_once,
 )
-from switchbench.lab import LabError, counters, down, load, namespaces, openvswitch, session, up
+from switchbench.labs import LabError, counters, down, load, namespaces, openvswitch, session, up
 
 pytestmark = [needs_lab, needs_ovs, pytest.mark.usefixtures("nothing_left")]
 

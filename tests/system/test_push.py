@@ -19,9 +19,9 @@ import labkit
 import runs
 import sshkit
 import underway
-from switchbench.errors import ConfigurationError
-from switchbench.launch import openssh
-from switchbench.package.collect import Collection, collect
+from switchbench.base.errors import ConfigurationError
+from switchbench.hosts.collect import Collection, collect
+from switchbench.run.launch import openssh
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 

@@ -11,7 +11,7 @@ import yaml
 
 import labkit
 import runs
-from switchbench.lab import Lab, down, load, namespaces, up
+from switchbench.labs import Lab, down, load, namespaces, up
 
 pytestmark = labkit.needs_lab
 

@@ -20,8 +20,8 @@ import pytest
 import labkit
 import runs
 import underway
-from switchbench import lab as labs
-from switchbench.lab import counters
+from switchbench import labs
+from switchbench.labs import counters
 
 pytestmark = labkit.needs_lab
 

@@ -25,9 +25,10 @@ import labkit
 import runs
 import sshkit
 import underway
-from switchbench import lab as labs
-from switchbench.lab import namespaces, wiring
-from switchbench.programs import find_engine
+from switchbench import labs
+from switchbench.base.programs import find_engine
+from switchbench.labs import namespaces
+from switchbench.topology import lab_addresses
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "salloc", "scancel", "squeue", "sinfo")
 LACKING = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -137,7 +138,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with ExitStack() as stack:
         lab = stack.enter_context(labs.session(labs.load(topology)))
         made = Cluster(lab, folder)
-        namespaces.inside(namespaces.RUN_DIR / wiring.switch_name(lab.name), join_control)
+        namespaces.inside(
+            lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name), join_control
+        )
         configure(made)
         for node, words in daemons(made):
             stack.enter_context(daemon(made, node, words))
@@ -193,7 +196,7 @@ def daemons(made: Cluster) -> Iterator[tuple[str, list[str]]]:
 @contextmanager
 def daemon(made: Cluster, node: str, words: list[str]) -> Iterator[None]:
     """Runs until the block is left. It keeps this machine's /sys: slurmd looks for its cgroups."""
-    place = namespaces.RUN_DIR / wiring.namespace_name(made.lab.name, node)
+    place = lab_addresses.NAMESPACES / lab_addresses.namespace_name(made.lab.name, node)
     with (made.folder / f"{words[0]}-{node}.out").open("wb") as log:
         options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
         process = namespaces.inside(

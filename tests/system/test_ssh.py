@@ -22,8 +22,9 @@ import runs
 import sshkit
 import underway
 from switchbench import __version__
-from switchbench.lab import namespaces, wiring
-from switchbench.programs import find_engine
+from switchbench.base.programs import find_engine
+from switchbench.labs import namespaces
+from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 
@@ -485,4 +486,6 @@ def set_mtu(hosts: sshkit.Hosts, name: str, mtu: int) -> None:
             (index,) = netlink.link_lookup(ifname="eth0")
             netlink.link("set", index=index, mtu=mtu)
 
-    namespaces.inside(namespaces.RUN_DIR / wiring.namespace_name(hosts.lab.name, name), change)
+    namespaces.inside(
+        lab_addresses.NAMESPACES / lab_addresses.namespace_name(hosts.lab.name, name), change
+    )

@@ -18,8 +18,9 @@ import yaml
 import labkit
 import runs
 import underway
-from switchbench import lab as labs
-from switchbench.lab import counters, namespaces, wiring
+from switchbench import labs
+from switchbench.labs import counters, namespaces
+from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 
@@ -35,7 +36,7 @@ def change_rate(lab: labs.Lab, node: str, rate: str) -> None:
     def change() -> None:
         subprocess.run(["tc", *words], check=True, capture_output=True)
 
-    namespaces.inside(namespaces.RUN_DIR / wiring.switch_name(lab.name), change)
+    namespaces.inside(lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name), change)
 
 
 def configuration(topology: Path, transport: str, **more: Any) -> runs.Record:
@@ -141,7 +142,7 @@ def test_what_the_switch_drops_went_missing_in_the_network(
     transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
     """A port of the switch at a quarter of its rate: both hosts are innocent, and said to be."""
-    switch = wiring.switch_name(kept_lab.name)
+    switch = lab_addresses.switch_name(kept_lab.name)
     change_rate(kept_lab, "node4", "5mbit")
     conf = configuration(topology, transport, window="1s", latency={"probes": 0})
     before = counters.read(kept_lab).nodes["node4"].dropped_to_node

@@ -11,7 +11,8 @@ import urllib.request
 from pathlib import Path
 
 import underway
-from switchbench.lab import Lab, namespaces, wiring
+from switchbench.labs import Lab, namespaces
+from switchbench.topology import lab_addresses
 
 CHALLENGE_BYTES = 20
 _MAGIC_BYTES, _NONCE_BYTES, _MAC_BYTES = 4, 16, 16
@@ -20,7 +21,7 @@ _LISTEN = "0A"
 
 def listener(lab: Lab, node: str) -> tuple[str, int]:
     """Where a node's tcp port listens, once it does."""
-    namespace = wiring.namespace_name(lab.name, node)
+    namespace = lab_addresses.namespace_name(lab.name, node)
     places: list[tuple[str, int]] = []
 
     def listens() -> bool:
@@ -53,7 +54,9 @@ def call(lab: Lab, node: str, place: tuple[str, int], count: int) -> list[socket
             calls.append(connection)
         return calls
 
-    return namespaces.inside(namespaces.RUN_DIR / wiring.namespace_name(lab.name, node), work)
+    return namespaces.inside(
+        lab_addresses.NAMESPACES / lab_addresses.namespace_name(lab.name, node), work
+    )
 
 
 def free_port() -> int:

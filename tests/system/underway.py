@@ -17,8 +17,9 @@ import yaml
 
 import runs
 from labkit import PREFIX, own
-from switchbench import lab as labs
-from switchbench.lab import Lab, counters, namespaces, wiring
+from switchbench import labs
+from switchbench.labs import Lab, counters, namespaces
+from switchbench.topology import lab_addresses
 
 SAMPLE_S = 0.01
 NODES = ("node1", "node2", "node3", "node4")
@@ -66,7 +67,7 @@ def is_alive(pid: int) -> bool:
 
 def node_pid(lab_name: str, node: str) -> int:
     """The only process in a node's namespace."""
-    (pid,) = namespaces.processes([wiring.namespace_name(lab_name, node)])
+    (pid,) = namespaces.processes([lab_addresses.namespace_name(lab_name, node)])
     return pid
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from switchbench import guests
+from switchbench.labs import vm as guests
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from switchbench import guests
-from switchbench.programs import find_engine
+from switchbench.base.programs import find_engine
+from switchbench.labs import vm as guests
 
 PCI = "0000:00:03.0"  # eth0
 JOURNAL = "/run/switchbench/bind.json"

@@ -9,7 +9,7 @@ import pytest
 
 import by_cable
 import vmkit
-from switchbench import guests
+from switchbench.labs import vm as guests
 
 PORTS = 3
 LIMIT_S = 120.0

@@ -16,9 +16,9 @@ import pytest
 import pcikit
 import vmkit
 from pcikit import JOURNAL, PCI, UIO, VFIO
-from switchbench import guests
-from switchbench.cli import main
-from switchbench.guests.machine import command as command_line
+from switchbench.cli.main import main
+from switchbench.labs import vm as guests
+from switchbench.labs.vm.machine import command as command_line
 
 pytestmark = vmkit.needs_guests
 
@@ -277,7 +277,7 @@ def on_taps(namespace: str) -> Callable[[guests.Machine, Any], list[str]]:
     os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="taps need root and TUN"
 )
 def test_several_queues(bridge: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("switchbench.guests.rig.command", on_taps(bridge))
+    monkeypatch.setattr("switchbench.labs.vm.rig.command", on_taps(bridge))
     udp = {"dpdk": {"header": "ipv4-udp", "udp_sources": 16}}
     trials = [pcikit.trial(0, PAIRS, **udp), pcikit.trial(1, CHAIN, **udp)]
     with pcikit.boot("virtio", UIO) as rig:

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 import vmkit
-from switchbench import guests
-from switchbench.guests.machine import SESSIONS
+from switchbench.labs import vm as guests
+from switchbench.labs.vm.machine import SESSIONS
 
 pytestmark = vmkit.needs_guests
 
@@ -259,7 +259,7 @@ def test_a_guest_that_does_not_boot_shows_its_console(tmp_path: Path) -> None:
 
 HARNESS = """
 import sys, time
-from switchbench import guests
+from switchbench.labs import vm as guests
 with guests.boot(guests.machines(2)) as rig:
     print(rig.folder, flush=True)
     time.sleep(60)

@@ -17,9 +17,9 @@ import yaml
 
 import runs
 import vmkit
-from switchbench.guests.monitor import Monitor
-from switchbench.guests.rig import FOLDER_PREFIX
-from switchbench.programs import find_engine
+from switchbench.base.programs import find_engine
+from switchbench.labs.vm.monitor import Monitor
+from switchbench.labs.vm.rig import FOLDER_PREFIX
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 EXAMPLES = sorted(CONF.glob("*-guests.yaml"))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import vmkit
-from switchbench import guests
-from switchbench.programs import find_engine
+from switchbench.base.programs import find_engine
+from switchbench.labs import vm as guests
 from verbskit import LONG, PORT, SHORT, Record, Said, job, play, running
 
 pytestmark = vmkit.needs_guests

@@ -15,7 +15,7 @@ import yaml
 
 import runs
 import vmkit
-from switchbench import guests
+from switchbench.labs import vm as guests
 
 NODES = ("node1", "node2")
 PORT = {"iface": "eth0"}

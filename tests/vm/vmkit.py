@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from switchbench import guests
-from switchbench.guests.rig import FOLDER_PREFIX
+from switchbench.labs import vm as guests
+from switchbench.labs.vm.rig import FOLDER_PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 WHY_NOT = guests.why_not()

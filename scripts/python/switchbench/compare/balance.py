@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
-from .. import bounded, format
-from ..config.quantities import FLOPS, STREAMING
-from ..errors import ConfigurationError
-from ..results import measures as m
+from ..analysis import measures as m
+from ..base import bounded, format
+from ..base.errors import ConfigurationError
+from ..base.quantities import FLOPS, STREAMING
 from .differences import phases_of
 from .match import Match
 from .measures import time_of

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .. import format
-from ..errors import ConfigurationError
-from ..results.directory import RECORDS
+from ..base import format
+from ..base.errors import ConfigurationError
+from ..records.directory import RECORDS
 from . import settings, steps
 from .balance import Balance, balance
 from .differences import Row, both_phases, phase_rows, plan_rows

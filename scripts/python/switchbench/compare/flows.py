@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import format
-from ..report.columns import Flows
-from ..report.data import plan_key
+from ..analysis.columns import Flows
+from ..analysis.data import plan_key
+from ..base import format
 from . import welch
 from .differences import Family, Row, phases_of
 from .match import Match, Pair

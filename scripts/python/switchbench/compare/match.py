@@ -3,7 +3,7 @@
 
 Two cases are beside each other if matrix, size, load and transport are the same, but for what is
 the question. Where the transport is, frames stand beside messages as in the summary's comparisons
-(results/transports.py): at equal payload, else the largest frames, and each at its own load; what
+(analysis/transports.py): at equal payload, else the largest frames, and each at its own load; what
 goes by steps has no load, and stands beside the same at equal size.
 """
 
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..model import SCHEDULE
-from ..results import transports
-from ..transports import NAMES
+from ..analysis import transports
+from ..base.model import SCHEDULE
+from ..base.transports import NAMES
 from . import settings
 from .settings import Differing, Settings
 from .subjects import Case, Subject

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import SCHEDULE
+from ..base.model import SCHEDULE
 
 Entry = Mapping[str, Any]
 

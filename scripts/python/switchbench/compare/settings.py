@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import format
+from ..base import format
 
 Settings = dict[str, str]
 

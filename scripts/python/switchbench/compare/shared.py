@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of one definition from several programs, ours among them (foreign/measures.py).
+"""Figures of one definition from several programs, ours among them (importers/measures.py).
 
 Ours are made of the summary: of streams and transfers what the receivers verified, of messages
 there and back half the round trip. Of a streamed ring the slowest process counts, as in HPCC's and
@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import transports
-from ..errors import ConfigurationError
-from ..foreign import hpcc, imb
-from ..foreign.figure import MEGA, Ours
-from ..foreign.measures import COMMON, Common
-from ..report.columns import Flows
-from ..report.data import Measured, plan_key
-from ..results import measures as m
-from ..results.directory import load_summary
+from ..analysis import measures as m
+from ..analysis.columns import Flows
+from ..analysis.data import Measured, plan_key
+from ..base import transports
+from ..base.errors import ConfigurationError
+from ..importers import hpcc, imb
+from ..importers.figure import MEGA, Ours
+from ..importers.measures import COMMON, Common
+from ..records.directory import load_summary
 from .settings import TRANSPORT
 from .subjects import Subject
 

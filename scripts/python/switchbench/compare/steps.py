@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..results.hpcc import TOLD_APART
+from ..analysis.hpcc import TOLD_APART
 from .measures import WHOLE_S
 
 Entry = dict[str, Any]

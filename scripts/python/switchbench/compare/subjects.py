@@ -14,11 +14,11 @@ from typing import Any
 
 import yaml
 
-from .. import bounded, format
-from ..errors import ConfigurationError
-from ..report.data import Measured
-from ..results.directory import CONFIGURATION
-from ..transports import BASELINES
+from ..analysis.data import Measured
+from ..base import bounded, format
+from ..base.errors import ConfigurationError
+from ..base.transports import BASELINES
+from ..records.directory import CONFIGURATION
 from . import settings, steps
 from .settings import Settings
 

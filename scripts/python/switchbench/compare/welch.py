@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..results.statistics import LEAST_FOR_CORRELATION, MOST_CORRELATION, greatest_by_chance
+from ..analysis.statistics import LEAST_FOR_CORRELATION, MOST_CORRELATION, greatest_by_chance
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Sample:
 
     @classmethod
     def of(cls, values: Floats) -> Sample:
-        """Repeats that depend on each other are worth fewer (results/statistics.py)."""
+        """Repeats that depend on each other are worth fewer (analysis/statistics.py)."""
         known = ~np.isnan(values)
         count = known.sum(axis=0).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):

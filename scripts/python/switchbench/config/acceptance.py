@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .. import transports
-from ..model import Repeats, Site
-from . import profiles, quantities
+from ..base import quantities, transports
+from ..base.model import Repeats, Site
+from . import profiles
 from .resolve import Test
 from .schema import Configuration
 from .source import Document, KeyPath

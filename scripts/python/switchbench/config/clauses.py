@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ConfigurationError
-from ..model import Load, Trial
+from ..base.errors import ConfigurationError
+from ..base.model import Load, Trial
 from .measures import MEASURES, Measure
 
 Spec = Mapping[str, Any]

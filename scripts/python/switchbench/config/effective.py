@@ -10,9 +10,9 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from .. import transports
-from ..model import ClockChoice, Repeats
-from . import quantities, settings
+from ..base import quantities, transports
+from ..base.model import ClockChoice, Repeats
+from . import settings
 from .acceptance import about_values
 from .read import FORMAT, Reading
 from .resolve import Test, points

@@ -15,10 +15,10 @@ from typing import Annotated, Any, TypeVar
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
-from ..model import CLOCK_MODES, ClockChoice, Load, Repeats
-from ..node_names import refuse_many
-from . import quantities
-from .words import listed, meant, shown
+from ..base import quantities
+from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
+from ..base.node_names import refuse_many
+from ..base.words import listed, meant, shown
 
 T = TypeVar("T")
 

@@ -10,15 +10,14 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
-from .. import transports
-from ..model import Port, Process, Site
-from ..transports import Way
-from . import quantities
+from ..base import quantities, transports
+from ..base.model import Port, Process, Site
+from ..base.transports import Way
+from ..base.words import meant, shown
 from .fields import first_double, written_order
 from .order import Names, Place, effective_order, make_groups, make_networks
 from .reach import effective_reach, group_members, leave_out, named_without
 from .schema import HostSite, PortKeys, SiteControl
-from .words import meant, shown
 
 UDP_PORT = 7600
 DEADMAN_NS = 500_000_000

@@ -10,15 +10,15 @@ from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from ..errors import ConfigurationError
-from ..lab import switches
-from ..lab import topology as topologies
-from ..lab.direction import Shaper
-from ..lab.topology import ROUTED, SITE, UNSHAPED, Topology, TopologyError
-from ..lab.wiring import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
-from ..model import Port, Process, Site
-from ..transports import NAMES, of
-from . import quantities
+from ..base import quantities
+from ..base.errors import ConfigurationError
+from ..base.model import Port, Process, Site
+from ..base.transports import NAMES, of
+from ..labs import switches
+from ..topology import topology as topologies
+from ..topology.direction import Shaper
+from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
+from ..topology.topology import ROUTED, SITE, UNSHAPED, Topology, TopologyError
 from .order import Names, Place, effective_order, make_groups, make_networks
 from .schema import LabControl, LabSite
 

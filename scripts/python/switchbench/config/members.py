@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..model import Port, Site
+from ..base.model import Port, Site
+from ..base.words import listed, meant, shown, some
 from .order import Names
-from .words import listed, meant, shown, some
 
 NamedGroups = tuple[tuple[str, ...], ...]
 NamedPairs = tuple[tuple[str, str], ...]

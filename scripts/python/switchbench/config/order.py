@@ -10,12 +10,12 @@ from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from ..errors import ConfigurationError
-from ..model import Port
+from ..base.errors import ConfigurationError
+from ..base.model import Port
+from ..base.words import shown, some
 from .fields import first_double, written_order
 from .schema import RankOrder
 from .source import Document, KeyPath
-from .words import shown, some
 
 Networks = dict[str, tuple[Port, ...]]
 Groups = dict[str, tuple[str, ...]]

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .. import transports
-from ..model import WAITING, Load, Repeats, Site
+from ..base import transports
+from ..base.model import WAITING, Load, Repeats, Site
 from . import settings
 from .steps import COMPOSITE, FUNCTIONS, KERNELS, SKEWED
 

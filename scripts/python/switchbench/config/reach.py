@@ -11,14 +11,14 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError
 
-from ..model import Site
-from ..node_names import TooManyError, refuse_many
-from ..programs import ENGINE
-from . import quantities
+from ..base import quantities
+from ..base.model import Site
+from ..base.node_names import TooManyError, refuse_many
+from ..base.programs import ENGINE
+from ..base.words import listed, meant, shown
 from .fields import written_order
 from .order import Place
 from .schema import HostSite, Slurm, Ssh
-from .words import listed, meant, shown
 
 FANOUT = 64  # ClusterShell's own default
 TIMEOUT_NS = 10_000_000_000

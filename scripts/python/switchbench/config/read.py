@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigurationError
-from ..model import Site
-from ..transports import NAMES
-from . import quantities, settings
+from ..base import quantities
+from ..base.errors import ConfigurationError
+from ..base.model import Site
+from ..base.transports import NAMES
+from ..base.words import listed, meant, shown
+from . import settings
 from .acceptance import refuse_incomplete
 from .clauses import parse_clause
 from .measures import MEASURES
@@ -21,7 +23,6 @@ from .schema import Configuration, Settings
 from .sites import load_site
 from .source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from .validate import validate
-from .words import listed, meant, shown
 
 FORMAT = 1
 DEFAULT_SEED = 1

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from .. import hpcc, transports
-from ..errors import ConfigurationError
-from ..model import SCHEDULE, WAITING, Load, Port, Site
-from . import profiles, settings, steps
+from ..base import transports
+from ..base.errors import ConfigurationError
+from ..base.model import SCHEDULE, WAITING, Load, Port, Site
+from ..base.words import listed, meant, shown
+from . import hpcc, profiles, settings, steps
 from .amount import refuse_many, trials_of
 from .schema import Configuration, Settings
 from .settings import Values
 from .source import Document, KeyPath
 from .validate import validate_value
-from .words import listed, meant, shown
 
 # What runs when a configuration has no tests: every pattern as it comes.
 ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator
 
+from ..base.words import shown
 from .fields import (
     Axis,
     Clock,
@@ -39,7 +40,6 @@ from .fields import (
     whole,
 )
 from .steps import COMPOSITE, FUNCTIONS, KERNELS
-from .words import shown
 
 _FLOWS = ("chain", "pairs", "aapc", "ring", "random", "partial_mesh")
 PATTERNS = (*_FLOWS, *FUNCTIONS, *KERNELS, COMPOSITE)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .. import transports
-from ..model import SCHEDULE, WAITING
+from ..base import transports
+from ..base.model import SCHEDULE, WAITING
+from ..base.words import listed
 from . import steps
 from .schema import PATTERNS
-from .words import listed
 
 Values = dict[str, Any]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..model import Site
+from ..base.model import Site
+from ..base.words import listed, meant, shown
 from . import hosts, labs
 from .order import Place
 from .schema import HostSite, LabSite
 from .source import Document, read_file
 from .validate import validate
-from .words import listed, meant, shown
 
 
 def load_site(document: Document, seed: int) -> Site:

@@ -16,9 +16,9 @@ from typing import Any
 
 import yaml
 
-from .. import bounded
-from ..errors import ConfigurationError
-from .words import clipped, shown
+from ..base import bounded
+from ..base.errors import ConfigurationError
+from ..base.words import clipped, shown
 
 Key = str | int
 KeyPath = tuple[Key, ...]

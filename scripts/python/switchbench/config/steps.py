@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..model import SCHEDULE
-from .words import listed
+from ..base.model import SCHEDULE
+from ..base.words import listed
 
 LOCAL = "local"  # `sync` of an ordinary pattern that does
 

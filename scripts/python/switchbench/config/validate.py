@@ -12,10 +12,10 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from ..errors import ConfigurationError
+from ..base.errors import ConfigurationError
+from ..base.words import listed, meant, shown
 from .fields import SINGULAR
 from .source import Document, KeyPath
-from .words import listed, meant, shown
 
 Model = TypeVar("Model", bound=BaseModel)
 Details = Mapping[str, Any]

@@ -22,7 +22,7 @@ from enum import Enum
 
 import numpy as np
 
-from ..fabric.routes import Paths, Rates, Routes
+from ..topology.fabric.routes import Paths, Rates, Routes
 
 _EQUAL = 1e-9
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..fabric.routes import Paths, Rates, Routes
+from ..topology.fabric.routes import Paths, Rates, Routes
 from .folded import Folded, fold
 
 _EQUAL = 1e-9  # what rounding may make of two rates that are one

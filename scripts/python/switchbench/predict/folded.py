@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..fabric.routes import Paths, Ranks, Rates, Routes
+from ..topology.fabric.routes import Paths, Ranks, Rates, Routes
 
 _SEED = 1  # of the numbers that rows are compared by; which, makes no difference
 

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import format
-from ..errors import ConfigurationError
-from ..model import Run, Trial
-from ..results.directory import CONFIGURATION, SUMMARY, load_summary
-from ..results.known import fitted
+from ..analysis.known import fitted
+from ..base import format
+from ..base.errors import ConfigurationError
+from ..base.model import Run, Trial
+from ..records.directory import CONFIGURATION, SUMMARY, load_summary
 
 Number = tuple[int, int]  # of a trial, and of its repeat
 _PARTS = ("trials", "plans", "messages", "steps")

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import transports
-from ..fabric.routes import Rates
-from ..model import Trial
-from ..results import measures
-from ..results.directory import RECORDS
-from ..results.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records, taking
-from ..results.statistics import interval
+from ..analysis import measures
+from ..analysis.statistics import interval
+from ..base import transports
+from ..base.model import Trial
+from ..records.directory import RECORDS
+from ..records.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records, taking
+from ..topology.fabric.routes import Rates
 from .joined import Number
 from .outlook import Outlook, Pair, Place
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..fabric.routes import Paths, Ranks, Rates, Routes
+from ..topology.fabric.routes import Paths, Ranks, Rates, Routes
 from .constrained import Ties, constrained_bps
 from .fair import filled
 from .folded import Folded, fold

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
+from ..analysis.measures import FRAME_OVERHEAD_L1
+from ..base.errors import ConfigurationError
+from ..base.model import SCHEDULE, Part, Run, Trial
 from ..config.steps import COMPOSITE
-from ..engine import PlanRequest, plan_flows, plan_ops, plan_size
-from ..errors import ConfigurationError
-from ..fabric import Fabric, Routes
-from ..fabric.routes import Ranks, Rates
-from ..lab import topology as topologies
-from ..lab.graph import from_topology
-from ..model import SCHEDULE, Part, Run, Trial
-from ..results.measures import FRAME_OVERHEAD_L1
+from ..plan.engine import PlanRequest, plan_flows, plan_ops, plan_size
+from ..topology import topology as topologies
+from ..topology.fabric import Fabric, Routes
+from ..topology.fabric.routes import Ranks, Rates
+from ..topology.graph import from_topology
 from .models import MODELS, SLOW, USUAL, Flows
 from .parameters import Path_
 from .stepwise import MOST_MESSAGES, StepTime, program_of

@@ -19,19 +19,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import transports
-from ..compile import compile_run
+from ..analysis.scatter import HUBER, NORMAL, Floats
+from ..analysis.scatter import fit as fit_line
+from ..analysis.statistics import t_quantile
+from ..analysis.sweep import is_sweep
+from ..base import transports
+from ..base.errors import ConfigurationError
+from ..base.model import PINGPONG, Trial
 from ..config import Request, read
 from ..config.steps import COMPOSITE
-from ..errors import ConfigurationError
-from ..model import PINGPONG, Trial
-from ..results.directory import CONFIGURATION, RECORDS
-from ..results.latency import Histogram
-from ..results.records import read_records, taking
-from ..results.scatter import HUBER, NORMAL, Floats
-from ..results.scatter import fit as fit_line
-from ..results.statistics import t_quantile
-from ..results.sweep import is_sweep
+from ..plan.compile import compile_run
+from ..records.directory import CONFIGURATION, RECORDS
+from ..records.latency import Histogram
+from ..records.records import read_records, taking
 from .joined import Number, join
 
 LEAST_SIZES = 3

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..fabric.routes import Paths, Rates, Routes
+from ..topology.fabric.routes import Paths, Rates, Routes
 from .folded import Folded, fold
 
 _ROUNDS = 200

@@ -17,8 +17,8 @@ from itertools import count
 
 import numpy as np
 
-from ..engine import RECEIVE, SEND, WORK, Ops
-from ..fabric.routes import Ranks, Rates
+from ..plan.engine import RECEIVE, SEND, WORK, Ops
+from ..topology.fabric.routes import Ranks, Rates
 
 MOST_MESSAGES = 100_000
 """Of one repetition; plans with more are left out."""

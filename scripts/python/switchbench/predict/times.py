@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import transports
+from ..analysis import measures
+from ..analysis.executions import Measured, RankTimes, parts_of
+from ..analysis.hpcc import about_suite, hpcc_entries
+from ..analysis.kernels import iterations_of
+from ..analysis.sweep import about, is_sweep
+from ..base import transports
+from ..base.model import SCHEDULE, Part, Site, Trial
+from ..base.timing import PHASE_PER_NODE_S, PHASE_S
 from ..config.steps import COMPOSITE
-from ..fabric.routes import Ranks, Rates
-from ..model import SCHEDULE, Part, Site, Trial
-from ..results import measures
-from ..results.executions import Measured, RankTimes, parts_of
-from ..results.hpcc import about_suite, hpcc_entries
-from ..results.kernels import iterations_of
-from ..results.latency import Histogram
-from ..results.sweep import about, is_sweep
-from ..timing import PHASE_PER_NODE_S, PHASE_S
+from ..records.latency import Histogram
+from ..topology.fabric.routes import Ranks, Rates
 from .joined import Number, sure_summary
 from .models import MODELS, SLOW, Flows
 from .parameters import Parameters, Path_

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rates that no line carries: what is wrong with them (doc/measures.md, "Above line rate").
+
+Of windows, by port; and of steps, which have none, but what HPCC and IMB call bandwidth is a
+message by its time. A lab's shapers have a bucket (`burst`) that is full after silence, and a
+message that waits for another is often sent after silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.model import Site
+from ..records.records import Flow
+from . import measures as m
+
+Entry = dict[str, Any]
+
+LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
+_NO_LINE = "no line carries that; the line rate is wrong or the count is"
+_BURST = (
+    "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds it to the "
+    "line"
+)
+
+
+# --- windows -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Excess:
+    """A port above its line in one window."""
+
+    port: str
+    percent: float
+    bytes: float  # above the line
+
+
+def windows_above_line(
+    result: m.PhaseResult, lines: Mapping[str, int], site: Site
+) -> Iterator[str]:
+    """A sentence for each way and cause: the port that is the furthest above its line, and how many
+    more there are. `lines`: rates by port."""
+    queue = site.queue_bytes or 0
+    every = m.port_shares(result.flows, dict(lines), every=True)
+    for words, end, waiting, shares in (
+        ("delivered to it", "dst", 0, every.destination),
+        ("delivered from it", "src", queue, every.source),
+    ):
+        causes: dict[str, list[_Excess]] = {}
+        for found in _above(result, end, waiting, lines, shares):
+            causes.setdefault(_cause(result, found, end, site), []).append(found)
+        for cause, ports in causes.items():
+            worst = max(ports, key=lambda found: found.percent)
+            more = f" (and {len(ports) - 1} more ports)" if len(ports) > 1 else ""
+            yield (
+                f"{worst.port}{more}: {worst.percent:.2f} % of its line rate {words} in "
+                f"{result.label}: {cause}"
+            )
+
+
+def _above(
+    result: m.PhaseResult,
+    end: str,
+    waiting: int,
+    lines: Mapping[str, int],
+    shares: Mapping[str, float | None],
+) -> Iterator[_Excess]:
+    """`waiting`: bytes between a port's line and where they are counted, when the window opens."""
+    window_s = result.entry["window_s"]
+    for port, percent in shares.items():
+        line = lines.get(port)
+        if percent is None or not line or not window_s:
+            continue
+        ends = [flow for flow in result.flows if getattr(flow, end) == port]
+        held = waiting + sum(_held_bytes(flow, result) for flow in ends)
+        excess = (percent / 100.0 - 1.0) * line * window_s / 8.0
+        if excess > LINE_ALARM_SHARE * line * window_s / 8.0 + held:
+            yield _Excess(port, percent, excess)
+
+
+def _held_bytes(flow: Flow, result: m.PhaseResult) -> float:
+    """What came before a window opened and counts in it: the rest of a frame or message; of TCP
+    what waited behind a segment that was missing."""
+    if result.entry["size_unit"] == "frame":
+        return max(result.frame_bytes) + m.FRAME_OVERHEAD_L1
+    if flow.packet is not None:
+        sizes = result.entry["size"]
+        return float(max(sizes) if isinstance(sizes, list) else sizes)
+    measures = flow.destination.measures if flow.destination else {}
+    segment = measures.get("mss_bytes") or m.TCP_SEGMENT_PAYLOAD
+    behind = measures.get("out_of_order_segments", 0.0) * segment
+    return segment + m.TCP_SEGMENT_OVERHEAD + min(behind, measures.get("receive_buffer_bytes", 0.0))
+
+
+def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
+    """The host, where one is the cause; the lab's shaper; else what is given as the line."""
+    ports = [found.port, *(flow.src for flow in result.flows if getattr(flow, end) == found.port)]
+    limited = {limit["port"]: limit["reason"] for limit in result.entry["host_limited"]}
+    for port in ports:
+        if port in limited:
+            return f"the host of {port} may be why: {limited[port]}"
+    if not site.burst_bytes or found.bytes > site.burst_bytes:
+        return _NO_LINE
+    asked = max(result.entry["asked_load"] or 0.0, 100.0)
+    for port in ports:
+        sent = result.shares.offered.get(port)
+        if sent is not None and sent > asked * (1.0 + LINE_ALARM_SHARE):
+            return f"the host of {port} sent late what was due before the window, and {_BURST}"
+    return _BURST
+
+
+# --- steps -------------------------------------------------------------------------------------
+
+_HPCC = (
+    "MaxPingPongBandwidth_GBytes",
+    "NaturallyOrderedRingBandwidth_GBytes",
+    "RandomlyOrderedRingBandwidth_GBytes",
+)
+# What IMB's MB/s of a function counts by what leaves (and enters) a port: both of the latter two.
+_IMB_WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 2}
+
+
+def above_line(steps: Entry, site: Site) -> Iterator[str]:
+    """A sentence for each figure of a summary's `steps` above the fastest line of its network."""
+    lines = {name: _fastest_bps(site, name) for name in site.networks}
+    for what, network, bps in _bandwidths(steps):
+        line_bps = lines.get(network)
+        if line_bps and bps > line_bps * (1 + LINE_ALARM_SHARE):
+            yield (
+                f"{what}: {bps / 8e9:.4g} GB/s is above the line rate of network {network}, "
+                f"{line_bps / 8e9:.4g} GB/s: {_why(site)}"
+            )
+
+
+def _fastest_bps(site: Site, network: str) -> int | None:
+    """None where a port's line is not known."""
+    rates = [port.line_rate_bps for port in site.networks[network]]
+    return max(rates) if all(rates) else None
+
+
+def _why(site: Site) -> str:
+    if site.lab and not site.guests:
+        return (
+            "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds "
+            "messages to the line (doc/hpcc-imb.md)"
+        )
+    return _NO_LINE
+
+
+def _bandwidths(steps: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
+    """What it is, its network, and bit/s that left a port."""
+    for suite in steps["hpcc"]:
+        for name in _HPCC:
+            if suite["outputs"][name]:
+                yield name, suite["network"], suite["outputs"][name] * 8e9
+    for function in steps["functions"]:
+        ways = _IMB_WAYS.get(function["pattern"])
+        for point in function["points"] if ways else ():
+            rate = point["imb"]["mbytes_s"]
+            if ways and rate:
+                yield (
+                    f"{function['pattern']} of {point['size']} bytes over {function['transport']}",
+                    function["network"],
+                    rate / ways * 8e6,
+                )

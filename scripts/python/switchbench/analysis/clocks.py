@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the nodes' clocks were brought together, and what that makes of one-way delays.
+
+A phase runs with the offsets that were known at its start. The `clock` records say what was learned
+later: by how much each node was off in it, and within which bound (doc/latency.md, "Clocks").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ..base.model import ONE_WAY, Site
+from ..records.latency import Histogram
+
+Record = dict[str, Any]
+Moment = tuple[int, int, int]  # trial, repeat, phase
+
+ASKED = "asked for"
+ESTIMATED = "estimated"
+_US = 1000.0
+
+
+@dataclass(frozen=True)
+class NodeClock:
+    """A node's clock in one phase: run time = local + offset, and the phase ran with `used`."""
+
+    offset_ns: int
+    used_ns: int
+    bound_ns: int
+
+
+class ClockTable:
+    """Takes `ready` and `clock` records, and puts one-way delays right with them."""
+
+    def __init__(self, site: Site) -> None:
+        """`site` says which node has which port."""
+        self._nodes = {port.name: node.name for node in site.processes for port in node.ports}
+        self._ready: dict[str, Record] = {}
+        self._wall_offset_ns: int | None = None  # UTC - run time
+        self._phases: dict[Moment, dict[str, NodeClock]] = {}
+        self._bounds: dict[str, float | None] = {}  # by node: the greatest of all phases
+        self._rates: dict[str, Record] = {}  # by node: the last that was said
+
+    def take_ready(self, record: Record) -> None:
+        """How a node knows run time."""
+        self._ready[record["node"]] = record
+        wall_ns, offset_ns = record.get("wall_clock_offset_ns"), record.get("clock_offset_ns")
+        if self._wall_offset_ns is None and wall_ns is not None and offset_ns is not None:
+            self._wall_offset_ns = wall_ns - offset_ns
+
+    def utc(self, run_ns: int | None) -> str | None:
+        """Run time as the wall clock of the first node that said it had it, to the millisecond."""
+        if run_ns is None or self._wall_offset_ns is None:
+            return None
+        since_1970_ms = (run_ns + self._wall_offset_ns) // 1_000_000
+        try:
+            moment = datetime.fromtimestamp(since_1970_ms / 1e3, UTC)
+        except (OverflowError, ValueError, OSError):  # beyond what a calendar has
+            return None
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def take(self, record: Record) -> None:
+        """What a node knows of its clock in a phase."""
+        node, bound_ns = record["node"], record.get("bound_ns")
+        self._rates[node] = record
+        worst_us = self._bounds.get(node, 0.0)
+        if bound_ns is None or worst_us is None:
+            self._bounds[node] = None
+        else:
+            self._bounds[node] = max(worst_us, bound_ns / _US)
+        offset_ns, shift_ns = record.get("offset_ns"), record.get("shift_ns")
+        if bound_ns is None or offset_ns is None or shift_ns is None:
+            return
+        moment = (record["trial"], record.get("repeat") or 0, record["phase"])
+        clock = NodeClock(offset_ns, offset_ns - shift_ns, bound_ns)
+        self._phases.setdefault(moment, {})[node] = clock
+
+    def correct(
+        self, moment: Moment, flows: Iterable[tuple[str, str, dict[str, Histogram]]]
+    ) -> None:
+        """Replaces the one-way delays of each flow (source, destination, times)."""
+        clocks = self._phases.get(moment, {})
+        for src, dst, times in flows:
+            if ONE_WAY in times:
+                times[ONE_WAY] = self._corrected(times[ONE_WAY], clocks, (src, dst))
+
+    def forget(self, moment: Moment) -> None:
+        """The phase is done with."""
+        self._phases.pop(moment, None)
+
+    def _corrected(
+        self, times: Histogram, clocks: Mapping[str, NodeClock], ends: tuple[str, str]
+    ) -> Histogram:
+        shift = self._shift(clocks, ends)
+        return times if shift is None else times.moved_by(*shift)
+
+    def shift_ns(self, moment: Moment, ends: tuple[str, str]) -> int:
+        """By how much the one-way delays of one flow (source, destination) are to be moved."""
+        shift = self._shift(self._phases.get(moment, {}), ends)
+        return 0 if shift is None else shift[0]
+
+    def _shift(
+        self, clocks: Mapping[str, NodeClock], ends: tuple[str, str]
+    ) -> tuple[int, int] | None:
+        """By how much, and within which bound that is known; None: the clocks are not known."""
+        src, dst = (self._nodes.get(end, "") for end in ends)
+        if src == dst:
+            return 0, 0
+        source, destination = clocks.get(src), clocks.get(dst)
+        if source is None or destination is None:
+            return None
+        if self._one_clock(src, dst):  # what each thought of it cancels out
+            return source.used_ns - destination.used_ns, 0
+        shift_ns = (destination.offset_ns - destination.used_ns) - (
+            source.offset_ns - source.used_ns
+        )
+        return shift_ns, source.bound_ns + destination.bound_ns
+
+    def _one_clock(self, one: str, other: str) -> bool:
+        """Whether two nodes share a clock, and nobody asked to measure it all the same."""
+        ready = [self._ready.get(node, {}) for node in (one, other)]
+        known = {record.get("clock_id") for record in ready}
+        return len(known) == 1 and None not in known and not any(map(_asked, ready))
+
+    def summary(self) -> list[dict[str, Any]]:
+        """The summary's `clocks`, by node."""
+        return [
+            {
+                "node": node,
+                "clock": record.get("clock"),
+                "why": record.get("clock_why"),
+                "bound_us": self._bounds.get(node),
+                "rate_ppm": self._rates.get(node, {}).get("rate_ppm"),
+                "rate_bound_ppm": self._rates.get(node, {}).get("rate_bound_ppm"),
+            }
+            for node, record in self._ready.items()
+        ]
+
+
+def _asked(record: Record) -> bool:
+    return record.get("clock_why") == ASKED
+
+
+def sentence(clocks: Iterable[Mapping[str, Any]]) -> str | None:
+    """The table's line; None: nothing is known of clocks."""
+    nodes = [entry for entry in clocks if entry["clock"] is not None]
+    if not nodes:
+        return None
+    ways = {(entry["clock"], entry["why"]): 0 for entry in nodes}
+    for entry in nodes:
+        ways[entry["clock"], entry["why"]] += 1
+    words = [
+        f"{clock} ({why})" + (f" in {count} of {len(nodes)} nodes" if len(ways) > 1 else "")
+        for (clock, why), count in ways.items()
+    ]
+    bounds = [entry["bound_us"] for entry in nodes]
+    if None in bounds:
+        words.append("not known in some phase")
+    elif max(bounds) > 0:
+        words.append(f"each within {max(bounds):.3g} µs")
+    return "clocks: " + "; ".join(words)

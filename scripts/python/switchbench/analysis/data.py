@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a results directory holds, read once for a report.
+
+From the directory alone: nothing is asked of site or lab. What can't be read is said in `damage`, a
+sentence each, and what can be is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..base import bounded
+from ..base.errors import ConfigurationError, SwitchbenchError
+from ..base.model import Port
+from ..config.order import Names
+from ..records.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary, read_json
+from .bottleneck import group_of_port
+from .columns import Columns, PlanKey
+from .known import fitted
+from .measures import UNSETTLED
+from .remake import remade, run_of
+from .summary import NOT_ENDED
+
+Entry = dict[str, Any]
+
+
+@dataclass
+class Measured:
+    """One run's results."""
+
+    directory: Path
+    summary: dict[str, Any]  # results/schema/summary.schema.json
+    damage: list[str] = field(default_factory=list)  # what could not be read, a sentence each
+    modules: dict[str, str] = field(default_factory=dict)  # by port, where the wiring is known
+    ports: list[str] = field(default_factory=list)  # module by module, else as the site has them
+    records: Columns = field(default_factory=lambda: Columns([]))
+    notes: list[str] = field(default_factory=list)  # what is not drawn, though nothing is wrong
+
+    @classmethod
+    def load(cls, directory: Path, parts: Collection[str] | None = None) -> Measured:
+        """Reads a results directory; ConfigurationError where nothing in it can be shown.
+
+        `parts`: the summary's keys that are wanted, and whose damage matters; None: all.
+        """
+        damage: list[str] = []
+        summary, known = fitted(_summary(directory, damage), parts)
+        damage += [f"{SUMMARY}: {sentence}" for sentence in known.sentences()]
+        modules = _modules(directory, summary)
+        ports = _in_order(summary, modules)
+        columns = Columns(ports, _unsettled(summary))
+        columns.read(directory / RECORDS)
+        damage += columns.damage or _cut(columns.lines, summary)
+        return cls(directory, summary, damage, modules, ports, columns)
+
+    def phases_of(self, plan: Entry) -> list[Entry]:
+        """The phases of one of the summary's plans, in order."""
+        return self._phases.get(plan_key(plan), [])
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What people are shown for each of `ports`: its host, where each has the same one port."""
+        same = len({port.partition(":")[2] for port in self.ports}) == 1
+        return [port.partition(":")[0] if same else port for port in self.ports]
+
+    @cached_property
+    def _phases(self) -> dict[PlanKey, list[Entry]]:
+        found: dict[PlanKey, list[Entry]] = {}
+        for entry in self.summary["trials"]:
+            found.setdefault(plan_key(entry), []).append(entry)
+        return found
+
+
+def plan_key(entry: Mapping[str, Any]) -> PlanKey:
+    """Which plan an entry of trials or plans belongs to."""
+    return PlanKey(entry["trial"], entry["repeat"], entry["network"])
+
+
+def _unsettled(summary: Entry) -> dict[PlanKey, set[int]]:
+    """The phases that were stopped while frames were in flight."""
+    found: dict[PlanKey, set[int]] = {}
+    for entry in summary["trials"]:
+        if entry["state"] in UNSETTLED:
+            found.setdefault(plan_key(entry), set()).add(entry["phase"])
+    return found
+
+
+# --- the summary -------------------------------------------------------------------------------
+
+
+def _summary(directory: Path, damage: list[str]) -> Entry:
+    """As it is, or made again of the records where it is not whole."""
+    summary: Entry = {}
+    try:
+        summary = load_summary(directory)
+        if NOT_ENDED not in summary["faults"]:
+            return summary
+        damage.append(NOT_ENDED)
+    except ConfigurationError as error:
+        other = _of_another_form(directory)
+        if other is None and not (directory / RECORDS).exists():
+            raise
+        damage.append(str(error))
+        if other is not None:
+            return other
+    try:
+        again = _again(directory, summary, damage)
+    except SwitchbenchError as error:
+        if not summary:
+            raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
+        return summary
+    damage.append("what is shown here was made of the records that there are")
+    return again
+
+
+def _of_another_form(directory: Path) -> Entry | None:
+    """A summary of which something may be known all the same."""
+    try:
+        found = read_json(directory / SUMMARY)
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and "trials" in found else None
+
+
+def _again(directory: Path, summary: Entry, faults: list[str]) -> Entry:
+    """Of the records; what was wrong with the summary makes the run a partial one."""
+    known = {"run": summary.get("run", _about(directory)), "faults": faults, "exit_status": 0}
+    return remade(run_of(directory), directory, known, ended=False)
+
+
+def _about(directory: Path) -> Entry:
+    """What a summary says of its run, where only the records are left."""
+    unknown = {"host": "unknown", "system": "unknown", "cpus": 0, "cpu": None}
+    return {
+        "id": directory.name,
+        "started": "unknown",
+        "elapsed_s": None,
+        "command": [],
+        "launch": "hand",
+        "lab": None,
+        "left_out": [],
+        "versions": {},
+        "machine": unknown | {"memory_bytes": None},
+    }
+
+
+def _cut(lines: int, summary: Entry) -> list[str]:
+    """What is missing of records of which the summary was made."""
+    known = max((entry["records"]["last_line"] or 0 for entry in summary["trials"]), default=0)
+    if known <= lines:
+        return []
+    if not lines:
+        return [f"{RECORDS} is empty: what is made of single flows and times is not shown"]
+    return [
+        f"{RECORDS} is cut short: of {known:,} lines that {SUMMARY} was made of the first "
+        f"{lines:,} are there, and what is made of single flows and times lacks the rest"
+    ]
+
+
+# --- ports and modules -------------------------------------------------------------------------
+
+
+def _modules(directory: Path, summary: Entry) -> dict[str, str]:
+    """By port: the switch or module that it is wired to, else the site's group that it is in."""
+    wired = {port["port"]: port["switch"] for port in summary["ports"] if port["switch"]}
+    return wired or _groups(directory, [port["port"] for port in summary["ports"]])
+
+
+def _groups(directory: Path, ports: list[str]) -> dict[str, str]:
+    try:
+        effective = bounded.load(directory / CONFIGURATION)
+        groups = effective["site"]["groups"]
+        names = Names([Port(port, port.partition(":")[0], "", (), {}) for port in ports])
+        members = {
+            name: [
+                port.name
+                for text in (texts if isinstance(texts, list) else [texts])
+                for port in names.ports(text)
+            ]
+            for name, texts in groups.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        return {}  # a site that names no groups, or is in a file of its own
+    return group_of_port(members)
+
+
+def _in_order(summary: Entry, modules: Mapping[str, str]) -> list[str]:
+    """Module by module; within one by name, as people count: node2 before node10."""
+    names = list(dict.fromkeys(port["port"] for port in summary["ports"]))
+    if not modules:
+        return names
+    first = {module: place for place, module in reversed(list(enumerate(modules.values())))}
+    last = len(modules)
+    return sorted(names, key=lambda name: (first.get(modules.get(name, ""), last), _natural(name)))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes by steps: times of repetitions by rank, put together as IMB, HPCC and we do.
+
+Each rank times its own repetitions, from behind a barrier until its last step is complete. Formulas
+are in doc/measures.md, "Steps"; doc/hpcc-imb.md lays them beside those of IMB and HPCC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base.model import Part, Trial
+from ..records.latency import Histogram, merged
+from ..records.records import Flow, Record
+from . import measures as m
+from .hpcc import hpcc_entries
+from .kernels import iterations_of, kernel_entries
+from .statistics import interval
+from .sweep import about
+
+Entry = dict[str, Any]
+
+CONFIDENCE = 0.95
+
+# IMB's MB/s: so many times the message size by its time (Intel MPI Benchmarks' user guide); of a
+# ping-pong the time is half the round trip. Others have none.
+IMB_FACTORS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}
+IMB_MEGA = 1e6
+
+
+@dataclass
+class RankTimes:
+    """One rank's repetitions in one phase."""
+
+    repetitions: int  # that were timed
+    sum_ns: int  # of all of them
+    times: Histogram = field(default_factory=Histogram)  # of batches: the mean of their repetitions
+    verified: int | None = None  # results that were looked at; None: nothing was computed
+    lost: int | None = None
+    timeouts: int | None = None
+
+    @property
+    def mean_us(self) -> float | None:
+        """Of a repetition."""
+        return self.sum_ns / self.repetitions / 1e3 if self.repetitions else None
+
+
+Ranks = dict[str, RankTimes]  # by name
+
+
+@dataclass
+class Measured:
+    """One trial in one network: its ranks by phase, and how fast data reached the ports."""
+
+    trial: Trial
+    part: Part
+    phases: dict[int, Ranks] = field(default_factory=dict)
+    rates_mbps: dict[int, float | None] = field(default_factory=dict)
+    idle: dict[int, int] = field(default_factory=dict)  # by phase: ranks that only met the others
+
+    def leave_out_idle(self, phase: int, busy: Collection[str]) -> None:
+        """Drops the ranks of a phase that went through repetitions without any message: of a
+        ping-pong among many only two do something, and IMB's times are over these."""
+        ranks = self.phases.get(phase, {})
+        idle = [name for name in ranks if name not in busy and ranks[name].times.count]
+        if len(idle) < len(ranks):
+            for name in idle:
+                del ranks[name]
+            self.idle[phase] = len(idle)
+
+    def ranks(self, phase: int) -> Ranks:
+        """Those of one phase; empty where it left no record."""
+        return self.phases.get(phase, {})
+
+    @property
+    def whole(self) -> bool:
+        """Whether all ranks that take part timed something in all phases."""
+        return len(self.phases) == self.trial.phases and all(
+            len(ranks) + self.idle.get(phase, 0) == len(self.part.ranks)
+            and all(times.times.count for times in ranks.values())
+            for phase, ranks in self.phases.items()
+        )
+
+    @property
+    def average_us(self) -> float | None:
+        """IMB's t_avg: over ranks, of the mean of a repetition; of several phases their mean."""
+        if not self.whole:
+            return None
+        return m.mean(
+            m.mean(times.mean_us for times in ranks.values()) for ranks in self.phases.values()
+        )
+
+    @property
+    def slowest_us(self) -> float | None:
+        """IMB's t_max: the greatest over ranks, of the mean of a repetition."""
+        if not self.whole:
+            return None
+        return m.mean(
+            m.greatest(times.mean_us for times in ranks.values()) for ranks in self.phases.values()
+        )
+
+
+class ExecutionTable:
+    """Takes `execution` records as they come and says what they amount to."""
+
+    def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
+        """`trials` by id and repeat."""
+        self._trials = trials
+        self._measured: dict[tuple[int, int, str], Measured] = {}
+
+    def feed(self, record: Record) -> None:
+        """Takes one `execution` record, or a part of one."""
+        key = (record["trial"], record.get("repeat") or 0)
+        ranks = self._of(self._trials[key], record["network"]).phases.setdefault(
+            record["phase"], {}
+        )
+        times = ranks.setdefault(record["rank"], RankTimes(record["repetitions"], record["sum_ns"]))
+        times.times.add_record(record | {"count": record["batches"], "lost": None})
+        times.verified = record.get("verified")
+        times.lost = record.get("messages_lost")
+        times.timeouts = record.get("timeouts")
+
+    def add_flows(self, trial: Trial, network: str, phase: int, flows: Sequence[Flow]) -> None:
+        """All flows of one phase, once its records have come: how fast data reached the ports,
+        and which ranks had messages."""
+        one = self._of(trial, network)
+        one.rates_mbps[phase] = port_rate_mbps((flow.dst, m.payload_bps(flow)) for flow in flows)
+        one.leave_out_idle(phase, {end for f in flows if not f.idle for end in (f.src, f.dst)})
+
+    def forget(self, trial: tuple[int, int]) -> None:
+        """Drops the times of a trial (id, repeat)."""
+        self._measured = {key: one for key, one in self._measured.items() if key[:2] != trial}
+
+    def average_us(self, trial: Trial, network: str) -> float | None:
+        """What one repeat adds to the mean over repeats."""
+        return self._of(trial, network).average_us
+
+    def summary(self) -> Entry:
+        """The summary's `steps`."""
+        found = list(self._measured.values())
+        suite = [one for one in found if "hpcc" in one.trial.parameters]
+        kernels = [one for one in found if iterations_of(one.trial)]
+        others = [one for one in found if one not in suite and one not in kernels]
+        return {
+            "functions": list(_functions(others)),
+            "hpcc": list(hpcc_entries(suite)),
+        } | kernel_entries(kernels)
+
+    def _of(self, trial: Trial, network: str) -> Measured:
+        part = next(part for part in trial.parts if part.network == network)
+        key = (trial.id, trial.repeat, network)
+        return self._measured.setdefault(key, Measured(trial, part))
+
+
+def port_rate_mbps(rates_bps: Iterable[tuple[str, float | None]]) -> float | None:
+    """The mean over the ports that anything was sent to, of all that reached each; the rates are
+    flows', by destination."""
+    ports: dict[str, list[float | None]] = {}
+    for port, rate in rates_bps:
+        ports.setdefault(port, []).append(rate)
+    totals = [total for total in map(m.total, ports.values()) if total is None or total > 0]
+    if None in totals or not totals:
+        return None
+    mean = m.mean(totals)
+    return None if mean is None else mean / m.MEGA
+
+
+# --- functions -----------------------------------------------------------------------------------
+
+
+def _functions(found: Iterable[Measured]) -> Iterator[Entry]:
+    """One entry for each function at one setting, its points by size."""
+    curves: dict[str, tuple[Entry, dict[int, list[Measured]]]] = {}
+    for one in found:
+        what = about(one.trial, one.part)
+        _, sizes = curves.setdefault(json.dumps(what, sort_keys=True), (what, {}))
+        sizes.setdefault(one.trial.sizes[0], []).append(one)
+    for what, sizes in curves.values():
+        yield what | {
+            "points": [_point(what["pattern"], size, some) for size, some in sorted(sizes.items())]
+        }
+
+
+def _point(pattern: str, size: int, repeats: Sequence[Measured]) -> Entry:
+    """One size: all phases and repeats together."""
+    ranks = [times for one in repeats for phase in one.phases.values() for times in phase.values()]
+    batches = merged(times.times for times in ranks)
+    averages = [one.average_us for one in repeats]
+    by_repeat = [_imb(pattern, size, one) for one in repeats]
+    halved = parts_of(pattern)
+    t_max = m.mean(imb["t_max_us"] for imb in by_repeat)
+    return {
+        "size": size,
+        "trials": [one.trial.id for one in repeats],
+        "repetitions": max((times.repetitions for times in ranks), default=0),
+        "batch": repeats[0].trial.document["schedule"]["batch"],
+        "imb": {
+            "t_min_us": m.mean(imb["t_min_us"] for imb in by_repeat),
+            "t_avg_us": m.mean(imb["t_avg_us"] for imb in by_repeat),
+            "t_max_us": t_max,
+            "mbytes_s": _imb_mbytes_s(pattern, size, t_max),
+        },
+        "by_repeat": by_repeat,
+        "repetition_us": {
+            "least": _us(batches.least_ns),
+            "mean": m.mean(averages),
+            "p50": _us(batches.quantile_ns(0.5)),
+            "p99": _us(batches.quantile_ns(0.99)),
+            "greatest": _us(batches.greatest_ns),
+        },
+        "interval_us": _interval(averages, halved),
+        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
+        "verified": m.total_int(times.verified for times in ranks),
+        "lost_messages": m.total_int(times.lost for times in ranks),
+        "timeouts": m.total_int(times.timeouts for times in ranks),
+    }
+
+
+def parts_of(pattern: str) -> int:
+    """IMB's time of a ping-pong is of one way."""
+    return 2 if pattern == "pingpong" else 1
+
+
+def _imb(pattern: str, size: int, one: Measured) -> Entry:
+    """IMB's figures of one repeat; null where it was not measured whole."""
+    times = _by_rank(one) if one.whole else []
+    parts = parts_of(pattern)
+    t_max = _share(max(times, default=None), parts)
+    return {
+        "t_min_us": _share(min(times, default=None), parts),
+        "t_avg_us": _share(one.average_us, parts),
+        "t_max_us": t_max,
+        "mbytes_s": _imb_mbytes_s(pattern, size, t_max),
+    }
+
+
+def _by_rank(one: Measured) -> list[float]:
+    """The mean of a repetition of each rank; of several phases their mean."""
+    found: dict[str, list[float]] = {}
+    for ranks in one.phases.values():
+        for name, times in ranks.items():
+            found.setdefault(name, []).append(times.mean_us or 0.0)
+    return [sum(values) / len(values) for values in found.values()]
+
+
+def _imb_mbytes_s(pattern: str, size: int, time_us: float | None) -> float | None:
+    factor = IMB_FACTORS.get(pattern)
+    if factor is None or not time_us:
+        return None
+    return factor * size / (time_us / 1e6) / IMB_MEGA
+
+
+def _interval(values: Sequence[float | None], parts: int) -> Entry | None:
+    """Of the mean over repeats, as `_share`; None where there are too few, or one was not measured
+    whole."""
+    known = [value / parts for value in values if value is not None]
+    found = interval(known, CONFIDENCE) if len(known) == len(values) else None
+    return None if found is None else {"low": found.low, "high": found.high}
+
+
+def _share(value: float | None, parts: int) -> float | None:
+    return None if value is None else value / parts
+
+
+def _us(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e3

@@ -1,0 +1,483 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What went wrong, by name: kind, flow or port, count, and a sentence (doc/measures.md).
+
+Counts of frames say what happened to each flow; a finding says what that means. Each rests on
+counts alone and is made only where they allow no other reading: what they leave open is said as
+open (a loss stays a loss). What TCP repeats is not a finding; what it never brought is.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base import transports
+from ..base.model import Trial
+from ..records.records import Flow, PhaseKey, PhaseRecords, Record
+from . import measures as m
+from .bottleneck import LOSING, Groups, Shares, group_of_port, locate, shares_of
+from .strays import Reading, read_strays
+from .whereabouts import not_in_network
+
+SLOW = 0.8  # a port is slow that takes less than this, and gives less, of what was intended
+CLEAN = 0.002  # a load that loses a smaller one is carried
+COLLAPSED = 0.8  # of what a smaller load got through that was carried
+HALVED = 0.55  # of what a smaller load got through, whatever that lost
+STEP = 1.1  # a load is larger than another, and not the same one with noise, by this factor
+MOST_FLOWS = 100  # named in a phase, for each kind; the rest is one finding without a flow
+
+Pair = tuple[str, str]
+Lowest = tuple[float, float]  # seconds after the window's opening
+
+# In the order in which they are told: what explains others comes first.
+SENTENCES = {
+    "dead-port": "nothing came through it, {count} frames of its flows lost",
+    "slow-port": "slow both ways, {count} frames for it lost",
+    "collapse": "a larger load gets less through than a smaller one, {count} frames lost",
+    "trunk": "no more gets through than a smaller load did, {count} frames lost",
+    "module-capacity": "no more gets through than a smaller load did, {count} frames lost",
+    "saturation": "no more gets through than a smaller load did, {count} frames lost",
+    "unfinished": "{count} bytes of its transfer had not come when nothing moved any more",
+    "flood": "{count} frames flooded to all ports",
+    "wrong-port": "{count} frames arrived at {port} instead",
+    "misdelivered": "{count} frames arrived that are another port's",
+    "loss": "{count} frames lost",
+    "duplicate": "{count} frames duplicated",
+    "reorder": "{count} frames reordered",
+    "corrupt": "{count} frames corrupted",
+    "forged": "{count} frames with numbers that their sender can't have reached: refused",
+}
+_ORDER = {kind: place for place, kind in enumerate(SENTENCES)}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that went wrong in one phase, or (`key` None) in the whole run."""
+
+    kind: str
+    count: int
+    pair: Pair | None = None
+    port: str | None = None  # with a pair: where its frames came to instead
+    groups: Groups = ()  # one, or the two between which it is
+    key: PhaseKey | None = None
+    where: str = ""  # the phase, as people are shown it
+    started: str | None = None  # the phase, UTC
+    lowest: Lowest | None = None  # of the flow: where its interim results fell the furthest
+    transport: str = ""
+
+    def entry(self) -> dict[str, Any]:
+        """As the summary has it."""
+        src, dst = self.pair or (None, None)
+        place = self.key._asdict() if self.key else dict.fromkeys(PhaseKey._fields)
+        words = SENTENCES[self.kind]
+        if self.count == 1:
+            words = words.replace(" frames", " frame", 1).replace(" bytes", " byte", 1)
+        what = words.format(count=f"{self.count:,}", port=self.port)
+        return place | {
+            "kind": self.kind,
+            "transport": self.transport,
+            "src": src,
+            "dst": dst,
+            "port": self.port,
+            "groups": list(self.groups) or None,
+            "started": self.started,
+            "lowest_from_s": None if self.lowest is None else self.lowest[0],
+            "lowest_to_s": None if self.lowest is None else self.lowest[1],
+            "count": self.count,
+            "sentence": f"{self._whose}: {what}{self._when}",
+        }
+
+    @property
+    def _when(self) -> str:
+        """In which phase, and when, for people."""
+        words = f", in {self.where}" if self.where else ""
+        if self.started:
+            words += f", which began {self.started}"
+        if self.lowest:
+            words += f"; least came {self.lowest[0]:.2f} to {self.lowest[1]:.2f} s into its window"
+        return words
+
+    @property
+    def _whose(self) -> str:
+        """Whose it is, for people."""
+        if self.groups:
+            return f"{'between' if len(self.groups) > 1 else 'within'} {' and '.join(self.groups)}"
+        if self.pair:
+            return " -> ".join(self.pair)
+        return self.port or "the network"
+
+
+@dataclass
+class _Point:
+    """One phase as a load on the network: what was offered, what came through."""
+
+    key: PhaseKey
+    transport: str
+    setting: tuple[Any, ...]  # phases are compared where this is the same
+    where: str
+    started: str | None  # UTC
+    lowest: dict[Pair, Lowest]  # of flows that lost
+    flows: array[int]  # which ones, by the numbers of their ports
+    intended_bps: float
+    offered_bps: float
+    delivered_bps: float
+    shares: Shares
+    lost: dict[Pair, int]  # but for those that came to another port
+    lost_share: float
+    overloaded: bool  # most flows lose, though no port was offered more than its line
+    suspects: dict[str, int]  # slow ports and what was lost to them, unless the network was slow
+    found: list[Finding] = field(default_factory=list)
+
+    def is_larger_than(self, other: _Point) -> bool:
+        """Whether this load is the other's flows, perhaps with more of them, at a larger rate."""
+        return (
+            self.setting == other.setting
+            and len(self.flows) >= len(other.flows)
+            and 0 < STEP * other.intended_bps <= self.intended_bps
+            and STEP * other.offered_bps <= self.offered_bps
+            and set(self.flows).issuperset(other.flows)
+        )
+
+
+@dataclass
+class _Reach:
+    """Whether anything comes through a port, over all phases."""
+
+    tried: Counter[str] = field(default_factory=Counter)  # flows measured, by port
+    failed: Counter[Pair] = field(default_factory=Counter)  # times nothing came
+    lost: Counter[Pair] = field(default_factory=Counter)
+    probed: int = 0  # flows of the largest trial of which a probe failed
+
+    def dead(self) -> dict[str, set[Pair]]:
+        """The ports without which every failed flow is explained, by the flows each explains.
+
+        A flow has two ends, so of several ports whose flows all failed those count that explain
+        the most; two that explain the same are not told apart, and not named.
+        """
+        fails = Counter(port for pair, times in self.failed.items() for port in pair * times)
+        if sum(fails.values()) >= max(sum(self.tried.values()), 2 * self.probed):
+            return {}  # nothing came through anywhere: not one port's doing
+        explained: dict[str, set[Pair]] = {
+            port: set() for port, times in fails.items() if times >= self.tried[port]
+        }
+        for pair in self.failed:
+            for port in explained.keys() & set(pair):
+                explained[port].add(pair)
+        dead: dict[str, set[Pair]] = {}
+        while any(explained.values()):
+            best = max(explained, key=lambda port: (len(explained[port]), port))
+            taken = explained.pop(best)
+            if taken not in explained.values():
+                dead[best] = taken
+            explained = {port: pairs - taken for port, pairs in explained.items()}
+        return dead
+
+
+class FindingTable:
+    """Gathers, phase by phase, what the summary's `findings` says."""
+
+    def __init__(self, groups: Mapping[str, Iterable[str]]) -> None:
+        """Nothing found yet. `groups`: names of ports, as the site has them."""
+        self._groups = group_of_port(groups)
+        self._points: list[_Point] = []
+        self._numbers: dict[str, int] = {}  # of ports
+        self._reach: dict[str, _Reach] = {}  # by transport
+        self._unfinished: list[Finding] = []
+
+    def add(
+        self,
+        result: m.PhaseResult,
+        phase: PhaseRecords,
+        lines: Mapping[str, int],
+        displaced: Mapping[str, int],
+    ) -> None:
+        """Takes one measured phase. By port, `lines`: line rates; `displaced`: displaced_frames."""
+        if not transports.of(result.entry["transport"]).frames:
+            self._unfinished += _unfinished(result)
+            return
+        losses = {(flow.src, flow.dst): m.lost_frames(flow) for flow in result.flows}
+        lost = {pair: count for pair, count in losses.items() if count}
+        astray = _Astray(phase, losses)
+        elsewhere = not_in_network(phase, displaced)
+        point = _point(result, astray.less(lost), elsewhere, lines)
+        point.flows = array("Q", map(self._number, result.flows))
+        point.lowest = {
+            pair: (course.lowest.from_ms / 1e3, course.lowest.to_ms / 1e3)
+            for pair, course in phase.courses.items()
+            if pair in point.lost and course.lowest is not None
+        }
+        point.shares = shares_of(result.flows, point.lost, self._groups)
+        if None not in losses.values():
+            self._note_reach(point.transport, result.flows, lost)
+        point.found += astray.findings(point)
+        for kind, name in _OF_ENDS.items():
+            counts = {
+                (flow.src, flow.dst): getattr(flow.destination, name) or 0
+                for flow in result.flows
+                if flow.destination
+            }
+            point.found += _by_flow(point, kind, counts)
+        self._points.append(point)
+
+    def unreachable(self, record: Record, trial: Trial) -> None:
+        """Takes a flow whose probe did not arrive: of the trial's others it did."""
+        if record.get("received"):
+            return
+        reach = self._reach.setdefault(trial.transport, _Reach())
+        pair = (record["src"], record["dst"])
+        reach.failed[pair] += 1
+        reach.lost[pair] += record.get("sent") or 0
+        reach.probed = max(reach.probed, trial.flows)
+
+    def forget_clean(self) -> None:
+        """Of the phases in which nothing went wrong keeps the best of each load of the same flows:
+        with these the others are compared."""
+        kept: list[_Point] = []
+        best: dict[tuple[Any, ...], _Point] = {}
+        for point in self._points:
+            if point.lost or point.found:
+                kept.append(point)
+                continue
+            step = round(math.log(max(1.0, point.intended_bps), STEP))
+            key = (point.setting, frozenset(point.flows), step)
+            if key not in best or best[key].delivered_bps < point.delivered_bps:
+                best[key] = point
+        self._points = [*best.values(), *kept]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """All findings, those that explain others first, then by count."""
+        found, explained = self._dead()
+        found += self._unfinished
+        for point in self._points:
+            found += point.found + self._losses(point, explained)
+        found.sort(key=lambda finding: (_ORDER[finding.kind], -finding.count))
+        return [finding.entry() for finding in found]
+
+    def _number(self, flow: Flow) -> int:
+        src, dst = (self._numbers.setdefault(p, len(self._numbers)) for p in (flow.src, flow.dst))
+        return src << 32 | dst
+
+    def _note_reach(self, transport: str, flows: list[Flow], lost: Mapping[Pair, int]) -> None:
+        reach = self._reach.setdefault(transport, _Reach())
+        for flow in flows:
+            pair = (flow.src, flow.dst)
+            if not flow.source or not flow.destination or not flow.source.whole.frames:
+                continue
+            reach.tried.update(pair)
+            if not flow.destination.whole.frames and lost.get(pair):
+                reach.failed[pair] += 1
+                reach.lost[pair] += lost[pair]
+
+    def _dead(self) -> tuple[list[Finding], set[tuple[str, Pair]]]:
+        found: list[Finding] = []
+        explained: set[tuple[str, Pair]] = set()
+        for transport, reach in self._reach.items():
+            for port, pairs in reach.dead().items():
+                count = sum(reach.lost[pair] for pair in pairs)
+                found.append(Finding("dead-port", count, port=port, transport=transport))
+                explained |= {(transport, pair) for pair in pairs}
+        return found, explained
+
+    def _losses(self, point: _Point, explained: set[tuple[str, Pair]]) -> list[Finding]:
+        """What was lost in a phase: to the network's limit, to slow ports, else by flow."""
+        limits = self._limits(point)
+        if limits:
+            return limits
+        suspects = {} if point.overloaded else point.suspects
+        found = [_finding(point, "slow-port", n, port=port) for port, n in suspects.items()]
+        rest = {
+            pair: count
+            for pair, count in point.lost.items()
+            if (point.transport, pair) not in explained and pair[1] not in suspects
+        }
+        return found + _by_flow(point, "loss", rest)
+
+    def _limits(self, point: _Point) -> list[Finding]:
+        """Saturation or collapse, where a smaller load of the same flows was carried; and where, if
+        it is in a group or between two."""
+        if not point.overloaded:
+            return []
+        smaller = [other for other in self._points if point.is_larger_than(other)]
+        carried = [other.delivered_bps for other in smaller if other.lost_share < CLEAN]
+        lost = sum(point.lost.values())
+        if point.delivered_bps < max(
+            COLLAPSED * max(carried, default=0.0),
+            HALVED * max((other.delivered_bps for other in smaller), default=0.0),
+        ):
+            return [_finding(point, "collapse", lost)]
+        if not carried:
+            return []
+        places = locate(point.shares, [other.shares for other in self._points])
+        return [
+            _finding(point, "trunk" if len(groups) > 1 else "module-capacity", n, groups=groups)
+            for groups, n in places.items()
+        ] or [_finding(point, "saturation", lost)]
+
+
+# What a flow's destination counts.
+_OF_ENDS = {
+    "duplicate": "duplicated",
+    "reorder": "reordered",
+    "corrupt": "corrupted",
+    "forged": "forged",
+}
+
+
+def _unfinished(result: m.PhaseResult) -> list[Finding]:
+    """The flows of a transfer that were cut off: its time is not theirs."""
+    if result.entry["traffic"] != "transfer" or result.entry["drained"] is not False:
+        return []
+    missing = [
+        (
+            (flow.source.whole.payload_bytes or 0) - (flow.destination.whole.payload_bytes or 0),
+            (flow.src, flow.dst),
+        )
+        for flow in result.flows
+        if flow.source and flow.destination
+    ]
+    about: dict[str, Any] = {
+        "key": result.key, "where": result.label, "started": result.entry["started"],
+        "transport": result.entry["transport"],
+    }  # fmt: skip
+    return [
+        Finding("unfinished", count, pair, **about)
+        for count, pair in sorted(missing, reverse=True)[:MOST_FLOWS]
+        if count > 0
+    ]
+
+
+def _point(
+    result: m.PhaseResult,
+    lost: dict[Pair, int],
+    elsewhere: Mapping[Pair, int],
+    lines: Mapping[str, int],
+) -> _Point:
+    """`elsewhere`: what of the losses hosts or other traffic may explain."""
+    entry = result.entry
+    offered = [m.offered_line_bps(flow) for flow in result.flows]
+    asked = m.sum_by_port(result.flows, "dst", offered)
+    fits = {port for port, bps in asked.items() if bps is not None and bps <= lines.get(port, 0)}
+    losing = {
+        (flow.src, flow.dst)
+        for flow in result.flows
+        if flow.dst in fits
+        and lost.get((flow.src, flow.dst), 0) - elsewhere.get((flow.src, flow.dst), 0)
+        > LOSING * _sent(flow)
+    }
+    sent = sum(_sent(flow) for flow in result.flows)
+    return _Point(
+        key=result.key,
+        transport=entry["transport"],
+        setting=(result.key.network, entry["transport"], entry["pattern"], str(entry["size"])),
+        where=result.label,
+        started=entry["started"],
+        lowest={},
+        flows=array("Q"),
+        intended_bps=m.total(map(m.intended_line_bps, result.flows)) or 0.0,
+        offered_bps=m.total(offered) or 0.0,
+        delivered_bps=m.total(m.delivered_line_bps(flow) for flow in result.flows) or 0.0,
+        shares=Shares(),
+        lost=lost,
+        lost_share=sum(lost.values()) / sent if sent else 0.0,
+        overloaded=2 * len(losing) > len(result.flows),
+        suspects=_slow(result.flows, lost, losing),
+    )
+
+
+def _slow(flows: list[Flow], lost: Mapping[Pair, int], losing: set[Pair]) -> dict[str, int]:
+    """Ports that lose of every flow for them and take less from their hosts than intended."""
+    ends: dict[str, list[Pair]] = {}
+    short: dict[str, bool] = {}
+    sent: Counter[str] = Counter()
+    for flow in flows:
+        sent[flow.dst] += _sent(flow)
+        ends.setdefault(flow.dst, []).append((flow.src, flow.dst))
+        intended = (flow.source.intended if flow.source else None) or 0
+        if flow.source and flow.source.role == "generate" and intended:
+            held = _sent(flow) < SLOW * intended
+            short[flow.src] = short.get(flow.src, True) and held
+    gone = {
+        port: sum(lost.get(pair, 0) for pair in pairs) / max(1, sent[port])
+        for port, pairs in ends.items()
+    }
+    return {
+        port: sum(lost.get(pair, 0) for pair in pairs)
+        for port, pairs in ends.items()
+        if short.get(port) and losing.issuperset(pairs) and gone[port] > 1.0 - SLOW
+    }
+
+
+class _Astray:
+    """Frames of one phase that came to ports that are not theirs."""
+
+    def __init__(self, phase: PhaseRecords, losses: Mapping[Pair, int | None]) -> None:
+        """`losses`: frames that each flow's destination lacks; None: not known."""
+        ports = phase.ports.keys()
+        self._read: dict[Pair, Reading] = {}
+        self._open: Counter[str] = Counter(  # at a port, with no reading
+            {name: port.misdelivered or 0 for name, port in phase.ports.items()}
+        )
+        by_flow: dict[Pair, dict[str, int]] = {}
+        for (src, dst, port), count in phase.strays.items():
+            if src is not None and dst is not None:
+                by_flow.setdefault((src, dst), {})[port] = count
+        for pair, at in by_flow.items():
+            lost = losses.get(pair)
+            reading = None if lost is None else read_strays(at, lost, ports - set(pair))
+            if reading is not None:
+                self._read[pair] = reading
+                self._open.subtract(at)
+
+    def less(self, lost: Mapping[Pair, int]) -> dict[Pair, int]:
+        """The losses without what came to another port."""
+        left = {
+            pair: n - (self._read[pair].misled if pair in self._read else 0)
+            for pair, n in lost.items()
+        }
+        return {pair: n for pair, n in left.items() if n}
+
+    def findings(self, point: _Point) -> list[Finding]:
+        """What became of them."""
+        flooded = {pair: reading.flooded for pair, reading in self._read.items()}
+        wrong = {
+            (*pair, stray.port): stray.frames
+            for pair, reading in self._read.items()
+            for stray in reading.wrong
+        }
+        unread = [
+            _finding(point, "misdelivered", n, port=port) for port, n in self._open.items() if n > 0
+        ]
+        return _by_flow(point, "flood", flooded) + _by_flow(point, "wrong-port", wrong) + unread
+
+
+def _by_flow(point: _Point, kind: str, counts: Mapping[Any, int]) -> list[Finding]:
+    """A finding for each flow (and port, where one is named), the greatest first; what is beyond
+    the limit is one."""
+    ranked = sorted(((n, whose) for whose, n in counts.items() if n), key=lambda item: -item[0])
+    found = [
+        _finding(point, kind, n, pair=whose[:2], port=whose[2] if len(whose) > 2 else None)
+        for n, whose in ranked[:MOST_FLOWS]
+    ]
+    rest = sum(n for n, _ in ranked[MOST_FLOWS:])
+    return found + ([_finding(point, kind, rest)] if rest else [])
+
+
+def _finding(point: _Point, kind: str, count: int, **whose: Any) -> Finding:
+    """`whose`: pair, port, groups."""
+    lowest = point.lowest.get(whose.get("pair") or ("", "")) if kind == "loss" else None
+    of_point: dict[str, Any] = {
+        "key": point.key,
+        "where": point.where,
+        "started": point.started,
+        "lowest": lowest,
+        "transport": point.transport,
+    }
+    return Finding(kind, count, **of_point, **whose)
+
+
+def _sent(flow: Flow) -> int:
+    return (flow.source.whole.frames if flow.source else None) or 0

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What went wrong so far, as the summary will say it: made anew when a trial has ended."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..base.model import Run
+from ..records.records import Record
+from .summary import Summary
+
+# All that findings rest on; times and interim results are many and left to the end.
+_KINDS = {"hello", "port-open", "flow", "port", "phase", "trial", "unreachable", "stray"}
+_AGAIN_S = 2.0  # at most so often
+
+
+class Found:
+    """Keeps a summary of its own, as far as findings need one."""
+
+    def __init__(self, run: Run) -> None:
+        """Nothing found yet."""
+        self.findings: list[dict[str, Any]] = []
+        self._summary = Summary(run, brief=True)
+        self._nodes = len(run.site.processes)
+        self._ended = 0  # `trial` records: as many as nodes for each trial
+        self._made_s = 0.0
+        self._fresh = False
+
+    def take(self, record: Record) -> None:
+        """Takes a record."""
+        if record["type"] not in _KINDS:
+            return
+        self._summary.feed(0, record)
+        if record["type"] == "trial":
+            self._ended += 1
+            self._fresh = self._fresh or self._ended % self._nodes == 0
+
+    def turn(self) -> None:
+        """Makes the findings anew if there may be other ones."""
+        now_s = time.monotonic()
+        if self._fresh and now_s - self._made_s >= _AGAIN_S:
+            self._made_s, self._fresh = now_s, False
+            self.findings = self._summary.findings()

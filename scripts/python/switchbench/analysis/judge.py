@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The clauses judged while the records come.
+
+A clause's verdict is accepted, refused or inconclusive: the last where a value was not observed,
+where a trial is missing, or where a host and not the network may have been the limit.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..base.errors import ConfigurationError
+from ..base.model import Trial
+from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
+from .formulas import FORMULAS, Formula, Reducer
+from .measures import PhaseResult, least
+
+ACCEPTED = "accepted"
+REFUSED = "refused"
+INCONCLUSIVE = "inconclusive"
+
+FAILURES_NAMED = 20  # of one clause, the worst first
+
+_SPEC_KEYS = ("id", "clause", "source", "where", "measure", "over", "require")
+
+TrialKey = tuple[int, int]  # trial, repeat
+
+
+class At(NamedTuple):
+    """Where a value was seen. What is None does not apply: a sum is of no one phase."""
+
+    trial: int | None = None
+    repeat: int | None = None
+    pattern: str | None = None
+    network: str | None = None
+    phase: int | None = None
+    src: str | None = None
+    dst: str | None = None
+    port: str | None = None
+
+    def words(self, over: str) -> str:
+        """What people are shown: what the value is of, and where it was seen if in one place."""
+        trial = f"trial {self.trial} {self.pattern}"
+        if over == "flow":
+            return f"{self.src} -> {self.dst} in {trial} phase {self.phase}"
+        places = [f"{self.port}"] if over == "port" else []
+        if self.phase is not None:
+            places.append(f"{trial} phase {self.phase}")
+        elif self.trial is not None:
+            places.append(trial)
+        return " in ".join(places) or "the run"
+
+
+class Sample(NamedTuple):
+    """One value to judge and what it is of."""
+
+    value: float | None
+    at: At
+
+
+@dataclass(slots=True)
+class _Together:
+    """Several phases' values as one; `at` is where it was seen, if in one phase."""
+
+    value: float | None
+    at: At
+    unknown: bool  # whether one of them was not observed
+
+    def add(self, sample: Sample, reduce: Reducer) -> None:
+        """Takes one more phase's."""
+        self.unknown |= sample.value is None
+        value = reduce((self.value, sample.value))
+        if value == self.value:
+            return
+        self.value = value
+        if value == sample.value:
+            self.at = sample.at
+        else:
+            trial = At(*sample.at[:3]) if self.at[:3] == sample.at[:3] else At()
+            self.at = trial._replace(port=sample.at.port)
+
+
+@dataclass
+class _Seen:
+    """What has been seen for one clause so far."""
+
+    clause: Clause
+    wanted: set[TrialKey]  # the trials that it is about
+    judged: int = 0
+    failed: int = 0
+    unknown: int = 0
+    worst: Sample | None = None
+    worst_badness: float = 0.0
+    failures: list[tuple[float, int, Sample]] = field(default_factory=list)  # a heap
+    gathered: dict[Any, _Together] = field(default_factory=dict)
+    limited: dict[str, str] = field(default_factory=dict)  # port: why its host is doubted first
+    trials: set[TrialKey] = field(default_factory=set)
+
+    @property
+    def formula(self) -> Formula:
+        """How the clause's measure is computed."""
+        return FORMULAS[self.clause.spec["measure"]]
+
+    def add(self, result: PhaseResult) -> None:
+        """Takes a phase that `where` holds for."""
+        self.trials.add((result.key.trial, result.key.repeat))
+        if self.formula.of_network:
+            for limit in result.entry["host_limited"]:
+                self.limited.setdefault(limit["port"], limit["reason"])
+        for sample in self._samples(result):
+            if self.clause.over in ("flow", "phase"):
+                self._judge(sample)
+            else:
+                group = self._group(sample.at)
+                if group in self.gathered:
+                    self.gathered[group].add(sample, self.formula.reduce)
+                else:
+                    self.gathered[group] = _Together(*sample, sample.value is None)
+
+    def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> dict[str, Any]:
+        """The clause's entry in the summary."""
+        wanted = self.wanted - not_needed
+        for group in self.gathered.values():
+            value = group.value
+            if group.unknown and value is not None and not self._is_past_saving(value):
+                value = None
+            self._judge(Sample(value, group.at))
+        self.gathered = {}
+        doubts = self._doubts(wanted, unsure)
+        clause, worst = self.clause, self.worst
+        margin = None if worst is None or worst.value is None else clause.margin(worst.value)
+        return {name: clause.spec.get(name) for name in _SPEC_KEYS} | {
+            "limit": clause.limit,
+            "unit": clause.measure.unit,
+            "verdict": INCONCLUSIVE if doubts else REFUSED if self.failed else ACCEPTED,
+            "judged": self.judged,
+            "failed": self.failed,
+            "unobserved": self.unknown,
+            "trials": len(wanted),
+            "trials_measured": len(wanted & self.trials),
+            "value": None if worst is None else worst.value,
+            "margin": margin,
+            "margin_percent": _percent(margin, clause.limit),
+            "of": None if worst is None else worst.at.words(clause.over),
+            "at": None if worst is None else worst.at._asdict(),
+            "failures": self._named(),
+            "reason": "; ".join(doubts) or None,
+        }
+
+    def _named(self) -> list[dict[str, Any]]:
+        """The worst values that are not as required."""
+        ordered = sorted(self.failures, key=lambda item: (item[0], -item[1]), reverse=True)
+        return [
+            {
+                "value": sample.value,
+                "margin": -badness,
+                "of": sample.at.words(self.clause.over),
+                "at": sample.at._asdict(),
+            }
+            for badness, _, sample in ordered
+        ]
+
+    def _samples(self, result: PhaseResult) -> Iterator[Sample]:
+        formula, key = self.formula, result.key
+        here = At(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
+        if self.clause.over == "flow" and formula.flow is not None:
+            for flow in result.flows:
+                yield Sample(formula.flow(flow), here._replace(src=flow.src, dst=flow.dst))
+        elif self.clause.over == "port" and formula.port is not None:
+            for port, value in formula.port(result).items():
+                yield Sample(value, here._replace(port=port))
+        else:
+            yield Sample(formula.phase(result), here)
+
+    def _group(self, at: At) -> Any:
+        """What values of several phases are put together by."""
+        return {"port": at.port, "plan": at.trial}.get(self.clause.over)
+
+    def _judge(self, sample: Sample) -> None:
+        self.judged += 1
+        if sample.value is None:
+            self.unknown += 1
+            return
+        badness = -self.clause.margin(sample.value)
+        if not self.clause.holds(sample.value):
+            self.failed += 1
+            heapq.heappush(self.failures, (badness, -self.judged, sample))
+            if len(self.failures) > FAILURES_NAMED:
+                heapq.heappop(self.failures)
+        if self.worst is None or badness > self.worst_badness:
+            self.worst, self.worst_badness = sample, badness
+
+    def _is_past_saving(self, known: float) -> bool:
+        """Whether what was not observed could not make good what is known of several phases."""
+        if self.clause.holds(known):
+            return False
+        if self.clause.sign in (">=", ">"):
+            return self._can_only_fall()
+        if self.clause.sign in ("<=", "<"):
+            return not self._can_only_fall()
+        too_low = known < self.clause.limit
+        return known != self.clause.limit and too_low == self._can_only_fall()
+
+    def _can_only_fall(self) -> bool:
+        """Whether one more value can lower those put together; else it can raise them."""
+        return self.formula.reduce is least
+
+    def _doubts(self, wanted: set[TrialKey], unsure: Mapping[TrialKey, str]) -> list[str]:
+        """Why nothing can be concluded. A failure that nothing casts doubt on stays a failure."""
+        doubts = []
+        if self.limited:
+            first, *others = sorted(self.limited)
+            more = f" (and {len(others)} more ports)" if others else ""
+            doubts.append(f"{first}: {self.limited[first]}{more}")
+        if self.formula.of_repeats:
+            doubts += sorted({unsure[key] for key in wanted if key in unsure})
+        if self.failed and not doubts:
+            return []
+        if self.unknown:
+            doubts.append(f"{self.unknown} of {self.judged} values could not be observed")
+        missing = wanted - self.trials
+        if missing:
+            doubts.append(f"{len(missing)} of {len(wanted)} trials were not measured")
+        if not self.judged and not doubts:
+            doubts.append("nothing was measured that it is about")
+        return doubts
+
+
+class Judge:
+    """All clauses of a run. Refuses, before any traffic, a clause that can never be judged."""
+
+    def __init__(self, expectations: Iterable[Spec], trials: Iterable[Trial]) -> None:
+        """Parses the clauses and finds the trials of each."""
+        every = list(trials)
+        self._clauses: list[_Seen] = []
+        for spec in expectations:
+            where = spec.get("where") or {}
+            wanted = {(trial.id, trial.repeat) for trial in selected(where, every)}
+            clause = parse_clause(spec)
+            if not wanted:
+                raise ConfigurationError(
+                    f"{name_of(spec)}: where: {dict(where)} holds for no trial of this run; "
+                    "`switchbench plan` lists them"
+                )
+            self._clauses.append(_Seen(clause, wanted))
+
+    def add(self, result: PhaseResult) -> None:
+        """Takes one measured phase."""
+        for seen in self._clauses:
+            if (result.key.trial, result.key.repeat) in seen.wanted:
+                seen.add(result)
+
+    def verdicts(
+        self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]
+    ) -> list[dict[str, Any]]:
+        """What the summary's `expectations` says, after the last phase.
+
+        `unsure`: trials whose mean over the repeats is not sure enough, and why. `not_needed`:
+        repeats that were not run because it was.
+        """
+        return [seen.verdict(unsure, not_needed) for seen in self._clauses]
+
+
+def _percent(margin: float | None, limit: float) -> float | None:
+    """The margin in percent of the limit."""
+    return None if margin is None or not limit else 100.0 * margin / abs(limit)

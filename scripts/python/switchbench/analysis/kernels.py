@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Application kernels: the time of the whole benchmark, and which network is the fastest for it.
+
+One repetition is one iteration of the benchmark; its time is that of the slowest rank, and the
+whole benchmark takes as many of them as it has iterations (doc/kernels.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..base.model import Trial
+from . import measures as m
+from .statistics import interval
+from .sweep import about
+
+if TYPE_CHECKING:
+    from .executions import Measured
+
+Entry = dict[str, Any]
+
+CONFIDENCE = 0.95
+_PROBLEM = ("pattern", "parameters", "ranks")
+US = 1e6  # in a second
+
+
+def iterations_of(trial: Trial) -> int | None:
+    """Of the benchmark that a trial stands for; None: it stands for none."""
+    return trial.steps["iterations"] if trial.steps else None
+
+
+def kernel_entries(found: Iterable[Measured]) -> Entry:
+    """The summary's `kernels`, and the `rankings` of what ran the same one."""
+    points: dict[int, dict[str, list[Measured]]] = {}
+    for one in found:
+        points.setdefault(one.trial.point, {}).setdefault(one.part.network, []).append(one)
+    entries = [_entry(repeats) for networks in points.values() for repeats in networks.values()]
+    return {"kernels": entries, "rankings": _rankings(entries)}
+
+
+def _entry(repeats: Sequence[Measured]) -> Entry:
+    first = repeats[0]
+    iterations = iterations_of(first.trial) or 0
+    times = [one.slowest_us for one in repeats]
+    mean = m.mean(times)
+    known = [time for time in times if time is not None]
+    sure = interval(known, CONFIDENCE) if len(known) == len(times) else None
+    ranks = [t for one in repeats for phase in one.phases.values() for t in phase.values()]
+    return {
+        **about(first.trial, first.part),
+        "trials": [one.trial.id for one in repeats],
+        "repetitions": max((times.repetitions for times in ranks), default=0),
+        "iterations": iterations,
+        "iteration_us": mean,
+        "whole_s": _whole_s(mean, iterations),
+        "by_repeat_s": [_whole_s(time, iterations) for time in times],
+        "interval_s": None
+        if sure is None
+        else {
+            "low": _whole_s(sure.low, iterations),
+            "high": _whole_s(sure.high, iterations),
+        },
+        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
+    }
+
+
+def _whole_s(time_us: float | None, iterations: int) -> float | None:
+    return None if time_us is None else iterations * time_us / US
+
+
+def _rankings(entries: Iterable[Entry]) -> list[Entry]:
+    """Of each problem that several paths (a transport in a network) ran: the fastest first."""
+    problems: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry["whole_s"] is not None:
+            key = json.dumps([entry[name] for name in _PROBLEM], sort_keys=True)
+            problems.setdefault(key, []).append(entry)
+    return [_ranking(some) for some in problems.values() if len({*map(_path, some)}) > 1]
+
+
+def _ranking(some: Sequence[Entry]) -> Entry:
+    ordered = sorted(some, key=lambda entry: float(entry["whole_s"]))
+    least = ordered[0]["whole_s"]
+    return {name: ordered[0][name] for name in _PROBLEM} | {
+        "paths": [
+            {
+                "path": _path(entry),
+                "whole_s": entry["whole_s"],
+                "times_the_fastest": entry["whole_s"] / least if least else None,
+            }
+            for entry in ordered
+        ]
+    }
+
+
+def _path(entry: Entry) -> str:
+    return f"{entry['transport']} in {entry['network']}"

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames at our ports that are none of the run's: said for each port, because they take line rate
+from the load (doc/measures.md, "Where it went missing")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..base import format
+from ..records.records import PhaseRecords
+from .measures import PhaseResult
+
+# A switch's own frames (LLDP, spanning tree) and neighbours' discovery stay below these.
+NOTABLE_FRAMES = 100
+NOTABLE_SHARE = 0.001  # of the port's own
+
+
+@dataclass
+class _Port:
+    """One port, over the phases in which other traffic was notable or may have cost frames."""
+
+    first: str  # the first of these phases
+    frames: int = 0
+    displaced: int = 0
+    phases: int = 0
+
+    def sentence(self, name: str) -> str:
+        more = f" and {format.of(self.phases - 1, 'more phase')}" if self.phases > 1 else ""
+        cost = (
+            f"; {format.of(self.displaced, 'frame')} for it may be lost because of that, and not "
+            "count as the network's"
+            if self.displaced
+            else ""
+        )
+        came = "arrived that is" if self.frames == 1 else "arrived that are"
+        frames = format.of(self.frames, "frame")
+        return f"{name}: {frames} {came} none of this run's, in {self.first}{more}{cost}"
+
+
+class OtherTraffic:
+    """Gathers, phase by phase, what other senders sent to our ports."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._ports: dict[str, _Port] = {}
+
+    def add(self, result: PhaseResult, phase: PhaseRecords, displaced: Mapping[str, int]) -> None:
+        """Takes one measured phase; `displaced`: displaced_frames of whereabouts, by port."""
+        for name, port in phase.ports.items():
+            frames = port.foreign or 0
+            notable = max(NOTABLE_FRAMES, NOTABLE_SHARE * (port.received_frames or 0))
+            if frames >= notable or name in displaced:
+                found = self._ports.setdefault(name, _Port(result.label))
+                found.frames += frames
+                found.displaced += displaced.get(name, 0)
+                found.phases += 1
+
+    def sentences(self) -> Iterator[str]:
+        """For people, a port each."""
+        return (port.sentence(name) for name, port in self._ports.items())

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ports over all phases: a bad cable shows in its port, not in a phase."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base import transports
+from ..base.model import SCHEDULE, Port
+from ..records.records import Record
+from .bottleneck import group_of_port
+from .measures import PhaseResult, delivered_line_bps, least, lost_frames, median, total_int
+
+# A port is pointed out when what it typically gets is so far below the median of the ports that
+# were busy with it (doc/measures.md).
+BELOW_MEDIAN = 0.97
+
+
+# What a node says of a port that it opens, and the summary repeats.
+_OPENED = ("driver", "numa", "queues", "cores", "offloads")
+_RDMA = ("rdma", "link_layer", "gid", "gid_index", "mtu")  # of an RDMA device's port
+
+
+@dataclass
+class _Direction:
+    """One port as source, or as destination."""
+
+    percents: list[float | None] = field(default_factory=list)
+    relative: list[float] = field(default_factory=list)  # to the phase's median port
+    sound: dict[str, bool] = field(default_factory=dict)  # by setting: kept up in some phase of it
+    own: dict[str, bool] = field(default_factory=dict)  # ... fell behind where no path explains it
+    lost: list[int | None] = field(default_factory=list)
+
+    def note(self, setting: str, relative: float, shared: bool) -> None:
+        """Takes a phase: `shared`, what is between the groups may have held its flows back."""
+        self.relative.append(relative)
+        low = relative < BELOW_MEDIAN
+        self.sound[setting] = self.sound.get(setting, False) or not low
+        self.own[setting] = self.own.get(setting, False) or (low and not shared)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the port itself is, and not a path that it shares with others: it falls behind
+        with whatever partner."""
+        relative = median(self.relative)
+        if relative is None or relative >= BELOW_MEDIAN:
+            return False
+        return any(self.own[setting] and not self.sound[setting] for setting in self.own)
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "phases": len(self.percents),
+            "median_percent_of_line": median(self.percents),
+            "least_percent_of_line": least(self.percents),
+            "relative_to_median": median(self.relative),
+            "lost_frames": total_int(self.lost),
+        }
+
+
+@dataclass
+class _Line:
+    """One line of `ports`: one port with one transport."""
+
+    ends: dict[str, _Direction] = field(
+        default_factory=lambda: {"source": _Direction(), "destination": _Direction()}
+    )
+    slowest: list[dict[str, int]] = field(default_factory=list)
+
+
+class PortTable:
+    """Gathers, phase by phase, what the summary's `ports` says."""
+
+    def __init__(self, ports: tuple[Port, ...], groups: Mapping[str, Iterable[str]]) -> None:
+        """Takes the site's ports, whose order is the table's, and its groups of them."""
+        self._ports = {port.name: port for port in ports}
+        wired = {port.name: port.switch for port in ports if port.switch}
+        self._groups: Mapping[str, str] = group_of_port(groups) or wired
+        self._lines: dict[tuple[str, str], _Line] = {}
+        self._opened: dict[tuple[str, str], Record] = {}
+        self._variants: dict[tuple[str, str], list[str]] = {}
+        self._downs: Counter[str] = Counter()
+
+    def add(self, result: PhaseResult, transport: str) -> None:
+        """Takes one measured phase; where ranks go by steps, ports have different things to do."""
+        alike = result.entry["traffic"] != SCHEDULE
+        ends = {"source": result.shares.source, "destination": result.shares.destination}
+        shared = self._shared(result) if alike else set()
+        setting = str([result.entry[name] for name in ("asked_load", "size", "network")])
+        for end, shares in ends.items():
+            middle = median(shares.values())
+            for port, percent in shares.items():
+                direction = self._line(port, transport).ends[end]
+                direction.percents.append(percent)
+                if alike and percent is not None and middle:
+                    direction.note(setting, percent / middle, port in shared)
+        for flow in result.flows:
+            lost = lost_frames(flow)
+            self._line(flow.src, transport).ends["source"].lost.append(lost)
+            self._line(flow.dst, transport).ends["destination"].lost.append(lost)
+        slowest = result.entry["slowest"]
+        if alike and slowest:
+            place = {"trial": result.key.trial, "phase": result.key.phase}
+            for port in {slowest["src"], slowest["dst"]}:
+                self._line(port, transport).slowest.append(place)
+
+    def _shared(self, result: PhaseResult) -> set[str]:
+        """Ports of the phase whose flows all go between groups, where most flows between the same
+        two fall behind: what is between them holds these back, for all that is known."""
+        flows = [flow for flow in result.flows if not flow.window_off]
+        rates = {(flow.src, flow.dst): delivered_line_bps(flow) for flow in flows}
+        middle = median(rates.values()) or 0.0
+        behind: dict[tuple[str, ...], list[bool]] = {}
+        paths: dict[str, set[tuple[str, ...]]] = {}
+        for (src, dst), rate in rates.items():
+            groups = tuple(self._groups.get(end, "") for end in (src, dst))
+            behind.setdefault(groups, []).append((rate or 0.0) < BELOW_MEDIAN * middle)
+            for port in (src, dst):
+                paths.setdefault(port, set()).add(groups)
+        held = {
+            groups
+            for groups, low in behind.items()
+            if len(set(groups)) > 1 and 2 * sum(low) > len(low)
+        }
+        return {port for port, some in paths.items() if some <= held}
+
+    def open(self, record: Record) -> None:
+        """Takes what a node said of a port when it opened it."""
+        self._opened[record["port"], record["transport"]] = record
+
+    def lose_link(self, port: str) -> None:
+        """Takes an event: the port's link went down."""
+        self._downs[port] += 1
+
+    def use(self, record: Record, transport: str) -> None:
+        """Takes a `port` record: how its frames were sent and received."""
+        variant = record.get("variant")
+        seen = self._variants.setdefault((record["port"], transport), [])
+        if variant and variant not in seen:
+            seen.append(variant)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """One entry for each port and transport, in the site's order."""
+        return [
+            self._entry(name, transport, self._lines[name, transport])
+            for transport in sorted({transport for _, transport in self._lines})
+            for name in self._ports
+            if (name, transport) in self._lines
+        ]
+
+    def _rdma(self, name: str, transport: str) -> dict[str, Any] | None:
+        opened = self._opened.get((name, transport), {})
+        return {key: opened.get(key) for key in _RDMA} if transports.of(transport).rdma else None
+
+    def _line(self, port: str, transport: str) -> _Line:
+        return self._lines.setdefault((port, transport), _Line())
+
+    def _entry(self, name: str, transport: str, line: _Line) -> dict[str, Any]:
+        port = self._ports[name]
+        ends = {end: direction.summary() for end, direction in line.ends.items()}
+        relative = least(end["relative_to_median"] for end in ends.values())
+        return {
+            "port": name,
+            "transport": transport,
+            "network": port.network,
+            "switch": port.switch,
+            "switch_port": port.switch_port,
+            **{key: self._opened.get((name, transport), {}).get(key) for key in _OPENED},
+            "rdma": self._rdma(name, transport),
+            "link_downs": self._downs[name],
+            "variants": self._variants.get((name, transport), []),
+            "as_source": ends["source"],
+            "as_destination": ends["destination"],
+            "below_median": None
+            if relative is None
+            else any(direction.is_slow for direction in line.ends.values()),
+            "slowest_phases": line.slowest,
+        }

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How sure a mean over repeats is, and whether one more repeat is worth its time.
+
+The interval is Student's t, and wider where the number of repeats was decided by looking at them;
+quantiles are computed here (doc/dependencies.md says why). Formulas stand in doc/measures.md,
+"Repeats".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from ..base.model import SCHEDULE, Repeats, Trial
+
+MEASURE = "throughput"  # what decides: the plan's mean of flows
+STEP_MEASURE = "repetition_us"  # ... and of what goes by steps: the mean time over ranks
+NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
+LEAST_FOR_CORRELATION = 5  # repeats; with fewer the coefficient says nothing
+MOST_CORRELATION = 0.99  # what a wider interval is computed with at most
+TINY = 1e-290
+DEVIATION_SHARE = 0.2  # of what `confidence` leaves: how often a deviation is above its upper limit
+
+
+def t_probability(t: float, freedom: int) -> float:
+    """P(|T| <= t) of Student's t, by its finite series (Abramowitz and Stegun, 26.7.3, 26.7.4)."""
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term = total = cosine if odd else 1.0
+    for k in range(2 + odd, freedom - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    if not odd:
+        return sine * total
+    return 2.0 / math.pi * (angle + (sine * total if freedom > 1 else 0.0))
+
+
+def chi_squared_probability(x: float, freedom: int) -> float:
+    """P(X <= x) of the chi-squared distribution, by the series of the incomplete gamma function
+    (Abramowitz and Stegun, 6.5.29)."""
+    if x <= 0.0:
+        return 0.0
+    a, z = freedom / 2.0, x / 2.0
+    term = total = math.exp(a * math.log(z) - z - math.lgamma(a + 1.0))
+    if term < TINY:  # far out: nothing is left of the one tail or the other
+        return float(z > a)
+    while term > 1e-16 * total:
+        a += 1.0
+        term *= z / a
+        total += term
+    return total
+
+
+def _inverse(probability: Callable[[float], float], wanted: float) -> float:
+    """Where a distribution of positive values reaches a probability, to 12 digits."""
+    low, high = 0.0, 1.0
+    while probability(high) < wanted:
+        low, high = high, 2.0 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2.0
+        if middle in (low, high):
+            break
+        if probability(middle) < wanted:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2.0
+
+
+@cache
+def t_quantile(confidence: float, freedom: int) -> float:
+    """The t with P(|T| <= t) = confidence: the two-sided critical value."""
+    return _inverse(lambda t: t_probability(t, freedom), confidence)
+
+
+@cache
+def deviation_limit(confidence: float, freedom: int) -> float:
+    """How many times a sample's deviation the true one may be, at the confidence; of normal draws.
+
+    Who repeats until an interval is narrow stops where the sample's deviation is small by chance,
+    so this limit of it, and not the deviation itself, says whether the mean is sure.
+    """
+    chance = DEVIATION_SHARE * (1.0 - confidence)
+    return math.sqrt(freedom / _inverse(lambda x: chi_squared_probability(x, freedom), chance))
+
+
+def autocorrelation(values: Sequence[float]) -> float | None:
+    """Of each repeat with the next (lag 1); None where it says nothing."""
+    if len(values) < LEAST_FOR_CORRELATION:
+        return None
+    mean = math.fsum(values) / len(values)
+    spread = math.fsum((value - mean) ** 2 for value in values)
+    if spread == 0.0:
+        return None
+    return math.fsum((one - mean) * (two - mean) for one, two in pairwise(values)) / spread
+
+
+def greatest_by_chance(count: int) -> float:
+    """The lag-1 coefficient that 5 to 6 % of independent repeats exceed: the normal distribution
+    with the coefficient's exact mean and variance (Moran 1948), both of a sample's own mean."""
+    return (NORMAL_ONE_SIDED * (count - 2) / math.sqrt(count - 1) - 1.0) / count
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The confidence interval of a mean."""
+
+    count: int
+    mean: float
+    deviation: float  # standard deviation of the sample
+    confidence: float  # 0.95
+    half_width: float
+    correlation: float | None  # lag 1
+    dependent: bool  # beyond chance: Student's interval is too narrow, and half_width is wider
+
+    @property
+    def low(self) -> float:
+        """Its lower end."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+        return self.mean + self.half_width
+
+    @property
+    def width(self) -> float:
+        """Its full width as a share of the mean."""
+        if self.half_width == 0.0:
+            return 0.0
+        return math.inf if self.mean == 0.0 else 2.0 * self.half_width / abs(self.mean)
+
+
+def interval(values: Sequence[float], confidence: float, chosen: bool = False) -> Interval | None:
+    """The interval of the values' mean; None for less than two. `chosen`: how many values there
+    are was decided by looking at them.
+
+    Values that follow their neighbours are worth fewer independent ones: n (1 - r) / (1 + r). Where
+    r is beyond chance the interval is wider by that; a negative r never makes it narrower. Where
+    the values were looked at, what r says beyond its mean by chance, -1/n, always counts.
+    """
+    count = len(values)
+    if count < 2:
+        return None
+    mean = math.fsum(values) / count
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
+    half = t_quantile(confidence, count - 1) * deviation / math.sqrt(count)
+    correlation = autocorrelation(values)
+    dependent = correlation is not None and correlation > greatest_by_chance(count)
+    if chosen:
+        half *= deviation_limit(confidence, count - 1)
+    if correlation is not None and (chosen or dependent):
+        follows = correlation + 1.0 / count if chosen else correlation
+        bounded = min(max(follows, 0.0), MOST_CORRELATION)
+        half *= math.sqrt((1.0 + bounded) / (1.0 - bounded))
+    return Interval(count, mean, deviation, confidence, half, correlation, dependent)
+
+
+@dataclass
+class _Point:
+    """The repeats of one setting: a value of each network of each repeat; None: not measured."""
+
+    first: Trial
+    values: dict[int, dict[str, float | None]] = field(default_factory=dict)
+    trials: list[int] = field(default_factory=list)
+
+    def of(self, network: str, before: int | None = None) -> list[float | None]:
+        """The values in the order of repeats; of the first so many."""
+        repeats = sorted(self.values) if before is None else range(before)
+        return [self.values.get(repeat, {}).get(network) for repeat in repeats]
+
+
+class RepeatTable:
+    """Gathers repeats while they are measured; says whether there are enough, and how sure it is.
+
+    Which repeats are needed follows from the values alone: a summary that is made again from the
+    records comes to the same.
+    """
+
+    def __init__(self, trials: Iterable[Trial]) -> None:
+        """Knows what may come."""
+        self._points: dict[int, _Point] = {}
+        for trial in trials:
+            self._points.setdefault(trial.point, _Point(trial))
+
+    def add(self, trial: Trial, network: str, value: float | None) -> None:
+        """Takes one network's value of one repeat; None: it was not measured as it should."""
+        point = self._points[trial.point]
+        point.values.setdefault(trial.repeat, {})[network] = value
+        if trial.id not in point.trials:
+            point.trials.append(trial.id)
+
+    def needed(self, trial: Trial) -> bool:
+        """Whether this repeat is to be run, after those before it.
+
+        One that could not be measured ends the repeats: more of them would not make it known.
+        """
+        if trial.repeat < trial.repeats.least:
+            return True
+        point = self._points[trial.point]
+        found = [point.of(part.network, trial.repeat) for part in trial.parts]
+        if any(None in values for values in found):
+            return False
+        return any(self._doubt(trial.repeats, values) is not None for values in found)
+
+    def doubt(self, trial: Trial) -> str | None:
+        """Why the mean of this trial's point is inconclusive; None: it is not, or nobody asked."""
+        point = self._points[trial.point]
+        networks = [part.network for part in trial.parts]
+        doubts = [self._doubt(trial.repeats, point.of(network)) for network in networks]
+        return next((doubt for doubt in doubts if doubt), None)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """The summary's `statistics`: one entry for each setting and network that was repeated."""
+        return [
+            self._entry(point, part.network)
+            for _, point in sorted(self._points.items())
+            for part in point.first.parts
+            if len(point.values) > 1 or (point.values and point.first.repeats.width is not None)
+        ]
+
+    @staticmethod
+    def _doubt(repeats: Repeats, values: Sequence[float | None]) -> str | None:
+        if repeats.width is None:
+            return None
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return f"{len(values) - len(known)} of {len(values)} repeats could not be measured"
+        if len(known) < repeats.least:
+            return f"{len(known)} of at least {repeats.least} repeats were measured"
+        found = interval(known, repeats.confidence, chosen=True)
+        if found is None or found.width <= repeats.width:
+            return None
+        return (
+            f"the {100 * repeats.confidence:g} % confidence interval is "
+            f"{100 * found.width:.3g} % of the mean after {len(known)} repeats, more than the "
+            f"{100 * repeats.width:g} % asked for"
+            + (", and the repeats depend on each other" if found.dependent else "")
+        )
+
+    def _entry(self, point: _Point, network: str) -> dict[str, Any]:
+        repeats = point.first.repeats
+        values = point.of(network)
+        asked = repeats.width is not None
+        known = [value for value in values if value is not None]
+        found = interval(known, repeats.confidence, chosen=asked)
+        doubt = self._doubt(repeats, values)
+        by_steps = point.first.traffic == SCHEDULE
+        return {
+            "point": point.first.point,
+            "test": point.first.test,
+            "trials": point.trials,
+            "network": network,
+            "measure": STEP_MEASURE if by_steps else MEASURE,
+            "unit": "us" if by_steps else "Mbit/s",
+            "values": values,
+            "least_repeats": repeats.least,
+            "most_repeats": repeats.most,
+            "asked_width_percent": 100 * repeats.width if repeats.width is not None else None,
+            "confidence_percent": 100 * repeats.confidence,
+            **_figures(found),
+            "verdict": None if not asked else "inconclusive" if doubt else "conclusive",
+            "reason": doubt,
+        }
+
+
+_UNKNOWN: Mapping[str, Any] = dict.fromkeys(
+    ("mean", "deviation", "half_width", "low", "high", "width_percent", "autocorrelation",
+     "dependent")
+)  # fmt: skip
+
+
+def _figures(found: Interval | None) -> dict[str, Any]:
+    if found is None:
+        return dict(_UNKNOWN)
+    return {
+        "mean": found.mean,
+        "deviation": found.deviation,
+        "half_width": found.half_width,
+        "low": found.low,
+        "high": found.high,
+        "width_percent": 100 * found.width if math.isfinite(found.width) else None,
+        "autocorrelation": found.correlation,
+        "dependent": found.dependent,
+    }

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages there and back: latency and bandwidth against size, and which path to use for which.
+
+Times are half the round trip, as the papers give them. doc/messages.md has the formulas.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from ..base.model import PINGPONG, Part, Trial
+from ..records.latency import Histogram, merged
+from ..records.records import Record
+
+ALIKE = 0.05  # paths whose times differ by less are alike
+
+Entry = dict[str, Any]
+
+
+def is_sweep(trial: Trial) -> bool:
+    """Whether a trial gives a point of a curve: one size, there and back."""
+    return trial.traffic == "pingpong" and "scatter" not in trial.parameters
+
+
+class SweepTable:
+    """Takes histogram records as they come and says what they amount to."""
+
+    def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
+        """`trials` by id and repeat."""
+        self._trials = trials
+        self._flows: dict[tuple[int, int, str], dict[tuple[str, str], Histogram]] = {}
+
+    def feed(self, record: Record) -> None:
+        """Takes one `histogram` record; other kinds are not its own."""
+        if record.get("kind") != PINGPONG:
+            return
+        key = (record["trial"], record.get("repeat") or 0, record["network"])
+        flows = self._flows.setdefault(key, {})
+        flows.setdefault((record["src"], record["dst"]), Histogram()).add_record(record)
+
+    def forget(self, trial: tuple[int, int]) -> None:
+        """Drops the times of a trial (id, repeat)."""
+        self._flows = {key: flows for key, flows in self._flows.items() if key[:2] != trial}
+
+    def summary(self) -> Entry:
+        """The curves, and where those of two paths cross."""
+        curves = list(self._curves())
+        return {"curves": curves, "crossings": list(crossings(curves))}
+
+    def lost(self, entry: Entry) -> int | None:
+        """Messages of one trial's entry that did not come back; None: that is not known."""
+        key = (entry["trial"], entry["repeat"], entry["network"])
+        return merged(self._flows.get(key, {}).values()).lost
+
+    def _curves(self) -> Iterator[Entry]:
+        found: dict[str, tuple[Entry, dict[int, list[dict[tuple[str, str], Histogram]]]]] = {}
+        for (trial_id, repeat, network), flows in sorted(self._flows.items()):
+            trial = self._trials[trial_id, repeat]
+            if not is_sweep(trial):
+                continue
+            part = next(part for part in trial.parts if part.network == network)
+            said = about(trial, part)
+            _, sizes = found.setdefault(json.dumps(said, sort_keys=True), (said, {}))
+            sizes.setdefault(trial.sizes[0], []).append(flows)
+        for said, sizes in found.values():
+            points = [_point(size, repeats) for size, repeats in sorted(sizes.items())]
+            yield said | {"points": points} | peak(points)
+
+
+def about(trial: Trial, part: Part) -> Entry:
+    """What tells a curve from others."""
+    return {
+        "transport": trial.transport,
+        "network": part.network,
+        "ranks": len(part.ranks),
+        "pattern": trial.pattern["name"],
+        "parameters": dict(trial.parameters),
+    }
+
+
+def _point(size: int, repeats: Sequence[dict[tuple[str, str], Histogram]]) -> Entry:
+    """One size: all flows and repeats together, and the slowest flow."""
+    flows: dict[tuple[str, str], Histogram] = {}
+    for repeat in repeats:
+        for pair, times in repeat.items():
+            flows.setdefault(pair, Histogram()).merge(times)
+    whole = merged(flows.values())
+    known = {pair: times.mean_ns for pair, times in flows.items() if times.mean_ns is not None}
+    slowest = max(known, key=lambda pair: known[pair] or 0.0, default=None)
+    return {
+        "size": size,
+        "round_trips": whole.count,
+        "lost": whole.lost,
+        "flows": len(flows),
+        "latency_us": {
+            "min": half_us(whole.least_ns),
+            "mean": half_us(whole.mean_ns),
+            "p50": half_us(whole.quantile_ns(0.5)),
+            "p99": half_us(whole.quantile_ns(0.99)),
+            "max": half_us(whole.greatest_ns),
+        },
+        "bandwidth_mbps": _bandwidth(size, whole.mean_ns),
+        "slowest": None
+        if slowest is None
+        else {
+            "src": slowest[0],
+            "dst": slowest[1],
+            "mean_us": half_us(known[slowest]),
+            "bandwidth_mbps": _bandwidth(size, known[slowest]),
+        },
+    }
+
+
+def half_us(ns: float | None) -> float | None:
+    """Half a round trip, in microseconds."""
+    return None if ns is None else ns / 2000
+
+
+def _bandwidth(size: int, mean_ns: float | None) -> float | None:
+    """Mbit/s: the size by half the mean round trip."""
+    return None if not mean_ns else 8 * size / (mean_ns / 2000)
+
+
+def peak(points: Sequence[Entry]) -> Entry:
+    """The largest bandwidth of a curve, and the sizes that reach half and 90 % of it."""
+    known = [(p["size"], p["bandwidth_mbps"]) for p in points if p["bandwidth_mbps"] is not None]
+    size, most = max(known, key=lambda pair: pair[1], default=(None, None))
+    return {
+        "peak_mbps": most,
+        "peak_size": size,
+        # It may be higher still beyond the last size.
+        "peak_at_end": bool(known) and size == known[-1][0],
+        "half_peak_size": None if most is None else reached(known, most / 2),
+        "ninety_peak_size": None if most is None else reached(known, 0.9 * most),
+    }
+
+
+def reached(points: Sequence[tuple[int, float]], wanted: float) -> float | None:
+    """The first size that has the bandwidth, between two points on a line in logarithms."""
+    before: tuple[int, float] | None = None
+    for size, rate in points:
+        if rate >= wanted:
+            if before is None:
+                return float(size)
+            share = math.log(wanted / before[1]) / math.log(rate / before[1])
+            return float(before[0] * (size / before[0]) ** share)
+        before = (size, rate)
+    return None
+
+
+# --- two paths side by side --------------------------------------------------------------------
+
+
+def path_of(curve: Entry) -> str:
+    """What one chooses between: a transport in a network."""
+    return f"{curve['transport']} in {curve['network']}"
+
+
+def crossings(curves: Sequence[Entry]) -> Iterator[Entry]:
+    """For each two paths with the same matrix: which is the faster, and where that changes."""
+    for one, other in combinations(curves, 2):
+        if _matrix(one) != _matrix(other) or path_of(one) == path_of(other):
+            continue
+        ranges = _ranges(one, other)
+        if ranges:
+            yield {
+                "paths": [path_of(one), path_of(other)],
+                "ranks": one["ranks"],
+                "pattern": one["pattern"],
+                "parameters": one["parameters"],
+                "ranges": ranges,
+            }
+
+
+def _matrix(curve: Entry) -> str:
+    return json.dumps([curve[key] for key in ("ranks", "pattern", "parameters")], sort_keys=True)
+
+
+def _ranges(one: Entry, other: Entry) -> list[Entry]:
+    """From size to size: which path to use; null where they are alike."""
+    times = [
+        {p["size"]: p["latency_us"]["mean"] for p in curve["points"]} for curve in (one, other)
+    ]
+    ratios = [
+        (size, math.log(times[1][size] / times[0][size]))
+        for size in sorted(times[0].keys() & times[1].keys())
+        if times[0][size] and times[1][size]
+    ]
+    found: list[Entry] = []
+    within: dict[int, float] = {}  # where they cross while they are alike, by range
+    for place, (size, ratio) in enumerate(ratios):
+        use = None if abs(ratio) < math.log1p(ALIKE) else path_of(one if ratio > 0 else other)
+        crossed = _crossed(ratios[place - 1], (size, ratio)) if place else None
+        if found and found[-1]["use"] == use:
+            found[-1]["to"] = size
+            if crossed:
+                within.setdefault(len(found) - 1, crossed)
+            continue
+        found.append({"use": use, "from": size, "to": size, "crossed_at": crossed})
+    # Alike curves cross by chance; between two sizes where different ones are better they must.
+    for place, crossed in within.items():
+        around = {part["use"] for part in found[max(0, place - 1) : place + 2]} - {None}
+        if len(around) == 2:
+            found[place]["crossed_at"] = found[place]["crossed_at"] or crossed
+    return found
+
+
+def _crossed(before: tuple[int, float], after: tuple[int, float]) -> float | None:
+    """Where two curves cross between two sizes, if they do."""
+    if before[1] * after[1] >= 0:
+        return None
+    share = before[1] / (before[1] - after[1])
+    return float(before[0] * (after[0] / before[0]) ** share)

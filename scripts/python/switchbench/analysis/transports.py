@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The same matrix over several transports, side by side: TCP against bypass.
+
+Compared is payload, on the same ports, at equal message size. A dpdk frame is a message of its own
+payload; where none of that size was run, the largest frames stand beside the messages, and the
+entry says so. Formulas are in doc/measures.md, the form in the schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from ..base.model import Trial
+from ..base.transports import BASELINES
+from . import measures as m
+
+Entry = dict[str, Any]
+
+NOT_IN_TURN = "the transports did not take turns repeat by repeat"
+
+
+@dataclass
+class Series:
+    """One transport at one setting: its plans, one for each repeat."""
+
+    transport: str
+    options: dict[str, Any]  # what the sweep chose of the transport's own
+    plans: list[Entry] = field(default_factory=list)
+
+    @property
+    def by_repeat(self) -> dict[int, Entry]:
+        """Its plans by number of repetition."""
+        return {plan["repeat"]: plan for plan in self.plans}
+
+    @property
+    def message_bytes(self) -> int | None:
+        """Payload of one message, or of one frame; None for a mixture, or when nothing came."""
+        plan = self.plans[0]
+        if plan["size_unit"] == "message":
+            return plan["size"] if isinstance(plan["size"], int) else None
+        frames = m.total_int(plan["delivered_frames"] for plan in self.plans)
+        payload = m.total_int(plan["delivered_bytes"] for plan in self.plans)
+        if isinstance(plan["size"], list) or not frames or payload is None:
+            return None
+        return round(payload / frames)
+
+    @property
+    def rates(self) -> dict[int, float | None]:
+        """Mean payload rate of a flow by repetition, Mbit/s."""
+        return {number: plan["throughput"]["mean"] for number, plan in self.by_repeat.items()}
+
+    @property
+    def rate(self) -> float | None:
+        """The mean of these."""
+        return m.mean(self.rates.values())
+
+    def cpu_per_gb(self, name: str) -> float | None:
+        """CPU seconds of all repetitions by all their payload."""
+        seconds = m.total(plan[name] for plan in self.plans)
+        delivered = m.total(plan["delivered_bytes"] for plan in self.plans)
+        return None if seconds is None or not delivered else seconds / (delivered / m.GIGA)
+
+
+def compare(
+    trials: Mapping[tuple[int, int], Trial], plans: Sequence[Entry], reason: str | None
+) -> list[Entry]:
+    """One entry for each matrix and message size that at least two transports carried.
+
+    `trials`: by number and repetition; `reason`: why transports did not alternate, where the run
+    could not let them.
+    """
+    matrices: dict[str, list[Entry]] = {}
+    for plan in plans:
+        trial = trials[plan["trial"], plan["repeat"]]
+        matrices.setdefault(_matrix(trial, plan["network"]), []).append(plan)
+    return [
+        _entry(row, reason)
+        for sharing in matrices.values()
+        if len({plan["transport"] for plan in sharing}) > 1
+        for row in rows(list(series(sharing)))
+    ]
+
+
+def _matrix(trial: Trial, network: str) -> str:
+    """Who sends to whom, and how it ends: equal for trials that can be compared."""
+    parts = [[part.network, [port.name for port in part.ranks]] for part in trial.parts]
+    seed = trial.document.get("seed")
+    return json.dumps([trial.pattern, parts, network, seed, trial.traffic], sort_keys=True)
+
+
+def series(plans: Iterable[Entry]) -> Iterator[Series]:
+    """The plans of one matrix, by transport and setting."""
+    found: dict[str, Series] = {}
+    for plan in plans:
+        own = {key: value for key, value in plan["parameters"].items() if "." in key}
+        setting = json.dumps([plan["transport"], own, plan["size"], plan["load"]], sort_keys=True)
+        found.setdefault(setting, Series(plan["transport"], own)).plans.append(plan)
+    yield from found.values()
+
+
+def rows(every: list[Series]) -> Iterator[list[Series]]:
+    """What stands side by side: for each message size and load, each transport's settings."""
+    messages = [one for one in every if one.plans[0]["size_unit"] == "message"]
+    frames = [one for one in every if one.plans[0]["size_unit"] == "frame"]
+    for size in sorted({one.message_bytes for one in messages if one.message_bytes}):
+        equal = [one for one in messages if one.message_bytes == size]
+        row = equal + _frames_for(size, frames)
+        if len({one.transport for one in row}) > 1:
+            yield from _by_load(row)
+
+
+def _frames_for(size: int, frames: list[Series]) -> list[Series]:
+    """Of each transport frames with this payload, else its largest: they cost the least by byte."""
+    found = []
+    for name in dict.fromkeys(one.transport for one in frames):
+        own = [one for one in frames if one.transport == name]
+        known = {one.message_bytes for one in own if one.message_bytes}
+        chosen = size if size in known else max(known, default=None)
+        found += [one for one in own if chosen is not None and one.message_bytes == chosen]
+    return found
+
+
+def _by_load(row: list[Series]) -> Iterator[list[Series]]:
+    """One row for each load of the baseline; a transport without that load has its greatest."""
+    base = _baseline_name(row)
+    loads = list(dict.fromkeys(_load(one) for one in row if one.transport == base))
+    for load in loads:
+        chosen = []
+        for name in dict.fromkeys(one.transport for one in row):
+            own = [one for one in row if one.transport == name]
+            same = [one for one in own if _load(one) == load]
+            most = max(_asked(one) for one in own)
+            chosen += same or [one for one in own if _asked(one) == most]
+        yield sorted(chosen, key=lambda one: BASELINES.index(one.transport))
+
+
+def _load(one: Series) -> str:
+    return json.dumps(one.plans[0]["load"], sort_keys=True)
+
+
+def _asked(one: Series) -> float:
+    """The load as a number to order by: percent of line where it is known."""
+    plan = one.plans[0]
+    share = plan["asked_load"]
+    return float(next(iter(plan["load"].values())) if share is None else share)
+
+
+def _baseline_name(row: Iterable[Series]) -> str:
+    names = {one.transport for one in row}
+    return next(name for name in BASELINES if name in names)
+
+
+def _entry(row: list[Series], reason: str | None) -> Entry:
+    name = _baseline_name(row)
+    # Of several settings the best one is what the others have to beat.
+    base = max((one for one in row if one.transport == name), key=lambda one: one.rate or 0.0)
+    first = base.plans[0]
+    size = next(one.message_bytes for one in row if one.plans[0]["size_unit"] == "message")
+    turns = alternated(row)
+    return {
+        "pattern": first["pattern"],
+        "parameters": {key: v for key, v in first["parameters"].items() if "." not in key},
+        "network": first["network"],
+        "together": first["together"],
+        "ranks": first["ranks"],
+        "traffic": first["traffic"],
+        "message_bytes": size,
+        "baseline": name,
+        "alternated": turns,
+        "reason": (reason or NOT_IN_TURN) if turns is False else None,
+        "transports": [_transport(one, base, size) for one in row],
+    }
+
+
+def alternated(row: Iterable[Series]) -> bool | None:
+    """Whether each repetition of all was over before the next one of any; None with only one."""
+    turns: dict[int, list[int]] = {}
+    for one in row:
+        for repeat, plan in one.by_repeat.items():
+            turns.setdefault(repeat, []).append(plan["trial"])
+    if len(turns) < 2:
+        return None
+    in_order = [turns[repeat] for repeat in sorted(turns)]
+    return all(max(turn) < min(following) for turn, following in pairwise(in_order))
+
+
+def _transport(one: Series, base: Series, size: int | None) -> Entry:
+    first = one.plans[0]
+    cpu, base_cpu = one.cpu_per_gb("cpu_s"), base.cpu_per_gb("cpu_s")
+    ratios = [_ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]
+    return {
+        "transport": one.transport,
+        "options": one.options,
+        "size": first["size"],
+        "size_unit": first["size_unit"],
+        "message_bytes": one.message_bytes,
+        "equal_size": one.message_bytes == size,
+        "load": first["load"],
+        "asked_load": first["asked_load"],
+        "repeats": len(one.plans),
+        "trials": [plan["trial"] for plan in one.plans],
+        "throughput": {
+            "layer": "payload",
+            "unit": "Mbit/s",
+            "mean": one.rate,
+            "least": m.least(one.rates.values()),
+            "greatest": m.greatest(one.rates.values()),
+        },
+        "percent_of_line": m.mean(plan["throughput"]["percent_of_line"] for plan in one.plans),
+        "cpu_s_per_gb": cpu,
+        "cpu_process_s_per_gb": one.cpu_per_gb("cpu_process_s"),
+        "polling": _polling(one.plans),
+        "ratio": {
+            "throughput": _ratio(one.rate, base.rate),
+            "throughput_least": m.least(ratios),
+            "throughput_greatest": m.greatest(ratios),
+            "cpu_s_per_gb": _ratio(cpu, base_cpu),
+        },
+    }
+
+
+def _ratio(value: float | None, base: float | None) -> float | None:
+    return None if value is None or not base else value / base
+
+
+def _polling(plans: Iterable[Entry]) -> bool | None:
+    said = {plan["polling"] for plan in plans}
+    return True if True in said else (None if None in said else False)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether a results directory is what was measured: hashes, signature, clauses, verdict.
+
+Each check is one line for a person. What does not hold is named by file; what can still be checked
+then is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...base import format
+from ...base.errors import ConfigurationError, SwitchbenchError
+from ...base.text import printable
+from ...records.directory import RECORDS, SUMMARY, load_summary
+from ...records.records import read_records
+from ..remake import remade, run_of
+from ..summary import NOT_ENDED
+from . import manifest, signature
+from .seal import changed_clauses
+
+
+@dataclass(frozen=True)
+class Check:
+    """What came out of one check. `holds` is None where nothing could or had to be checked."""
+
+    name: str
+    holds: bool | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be checked."""
+
+    allowed: Path | None = None  # whose signatures are good; then there has to be one
+    clauses: str | None = None  # the hash that was agreed on
+    again: bool = True  # whether the verdict is made anew, which needs the engine
+
+
+def verify(directory: Path, asked: Asked) -> Iterator[Check]:
+    """All checks in order; ConfigurationError where there is nothing that can be checked."""
+    if not directory.is_dir():
+        raise ConfigurationError(f"{directory} is no results directory")
+    sealed = manifest.load(directory)
+    differences = list(manifest.differences(directory, sealed["files"]))
+    yield from _files(directory, sealed, differences)
+    yield from _signatures(directory, asked.allowed)
+    if differences:
+        yield Check("verdict", None, "not made anew: files were changed")
+        return
+    if not _is_whole(directory, sealed):
+        yield Check("manifest", False, f"{manifest.MANIFEST} was changed")
+        return
+    summary = load_summary(directory)
+    if NOT_ENDED in summary["faults"]:
+        yield Check("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
+        return
+    yield from _clauses(directory, summary)
+    if asked.again:
+        yield from _verdict(directory, summary)
+    yield from _agreed(summary, asked.clauses)
+
+
+def _files(directory: Path, sealed: Mapping[str, Any], differences: list[str]) -> Iterator[Check]:
+    files = sealed["files"]
+    if differences:
+        yield from (Check("file", False, words) for words in differences)
+    else:
+        size = sum(entry["bytes"] for entry in files.values())
+        yield Check("files", True, f"{format.of(len(files), 'file')}, {size:,} bytes, as sealed")
+    for name in manifest.files_of(directory):
+        if name not in files:
+            yield Check("file", None, f"{name} is not sealed: it came later")
+
+
+def _is_whole(directory: Path, sealed: Mapping[str, Any]) -> bool:
+    """Whether the manifest is, byte by byte, what these files make."""
+    wanted = manifest.content(directory, sealed["files"])
+    return (directory / manifest.MANIFEST).read_bytes() == wanted
+
+
+def _signatures(directory: Path, allowed: Path | None) -> Iterator[Check]:
+    found = {
+        kind: name for kind, name in manifest.SIGNATURES.items() if (directory / name).exists()
+    }
+    trusted = []
+    for kind in found:
+        try:
+            signed = signature.check(directory, kind, allowed)
+        except ConfigurationError as error:
+            yield Check("signature", False, str(error))
+            continue
+        trusted.append(signed.trusted)
+        yield Check("signature", True if signed.trusted else None, signed.words)
+    if not found:
+        holds = None if allowed is None else False
+        yield Check("signature", holds, f"{directory} is not signed")
+    elif allowed is not None and trusted and not any(trusted):
+        yield Check("signature", False, f"no signature here is of the kind that {allowed} is for")
+
+
+def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
+    """The clauses as they were fixed, and those that the summary judged."""
+    sha256 = (summary.get("verdict") or {}).get("clauses_sha256")
+    changed = changed_clauses(sha256, directory)
+    if changed:
+        yield Check("clauses", False, changed)
+    elif sha256:
+        count = format.of(len(summary["expectations"]), "clause")
+        yield Check("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
+
+
+def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
+    """The verdict, and all that it rests on, from configuration and records."""
+    try:
+        run = run_of(directory)
+    except SwitchbenchError as error:
+        raise ConfigurationError(
+            f"the verdict can't be made anew here (--no-again leaves that out): {error}"
+        ) from None
+    version = summary["run"]["versions"].get("switchbench")
+    measured_by = _engines_version(directory)
+    if measured_by not in (None, version):
+        words = f"{SUMMARY} says that it was made by {version}, and {RECORDS} by {measured_by}"
+        yield Check("verdict", False, words)
+        return
+    whole = version == __version__
+    again = printable(remade(run, directory, summary), keep="\n")  # as the other was read
+    different = [key for key in _compared(summary, whole) if again.get(key) != summary.get(key)]
+    if different:
+        words = f"{SUMMARY} is not what {RECORDS} amounts to: {', '.join(different)}"
+        yield Check("verdict", False, words)
+    elif whole:
+        yield Check("verdict", True, f"as the records have it: {_outcome(summary)}")
+    else:
+        words = f"by status and verdict only, for {version} made it: {_outcome(summary)}"
+        yield Check("verdict", None, words)
+
+
+def _compared(summary: Mapping[str, Any], whole: bool) -> list[str]:
+    """All of the summary; another version may know more, but not judge otherwise."""
+    return list(summary) if whole else ["status", "exit_status", "verdict"]
+
+
+def _engines_version(directory: Path) -> str | None:
+    """Of the nodes, which is the command's: a run with others is refused. None: none said it."""
+    for _, record in read_records(directory / RECORDS):
+        if record["type"] == "hello":
+            version: str | None = record.get("version")
+            return version
+    return None
+
+
+def _outcome(summary: Mapping[str, Any]) -> str:
+    verdict = summary.get("verdict")
+    return verdict["sentence"] if verdict else f"a {summary['status']} run without clauses"
+
+
+def _agreed(summary: Mapping[str, Any], wanted: str | None) -> Iterator[Check]:
+    if wanted is None:
+        return
+    verdict = summary.get("verdict")
+    found = verdict["clauses_sha256"] if verdict else "none"
+    holds = found == wanted.lower()
+    words = "are those agreed on" if holds else f"are not those agreed on ({wanted}): {found}"
+    yield Check("clauses", holds, words)

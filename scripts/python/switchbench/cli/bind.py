@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench bind`: PCI devices leave their kernel driver for DPDK, until `restore`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..hosts import bind
+from .common import add_command, add_configuration, load_run
+
+EXAMPLES = """\
+examples:
+  switchbench bind --site hall2.yaml                   all hosts of the site
+  switchbench bind conf.yaml --nodes node[1-4] --driver uio_pci_generic
+  switchbench restore --site hall2.yaml                give everything back
+
+A run whose site says `bind` needs neither: its nodes bind their ports and give them back. On one
+host without a configuration: switchbench-node --bind ADDRESS... --driver DRIVER (doc/bind.md)."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(subparsers, "bind", "give PCI ports to DPDK, with a journal", EXAMPLES)
+    add_configuration(parser)
+    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
+    parser.add_argument(
+        "--driver",
+        choices=("vfio-pci", "uio_pci_generic", "igb_uio"),
+        help="instead of the site's",
+    )
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Binds the ports of the hosts."""
+    if args.site is not None and args.profile is None:
+        args.profile = "quick"  # a site alone is a configuration with a profile; nothing is run
+    site = load_run(args).site
+    return bind.carry_out(site, bind.bind_orders(site, args.nodes, args.driver))

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What commands have in common: which configuration is meant, and help with examples."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ..base.model import Run
+from ..base.programs import configurations
+from ..config import Request, read
+from ..config.profiles import PROFILES
+from ..plan.compile import compile_run
+
+FILE_COLUMNS = 160
+
+
+def add_command(subparsers: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+    """A command's parser, whose help ends with examples."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """The arguments that say which configuration is meant; `more`: what else CONF may be."""
+    parser.add_argument(
+        "conf",
+        metavar="CONF",
+        nargs="?",
+        type=_configuration,
+        help="configuration (doc/configuration.md), or the name of one that came with Switchbench"
+        + more,
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="assignments",
+        help="a setting that wins over the file, e.g. window=1s, site.lab=tree, tests.0.load=50%%",
+    )
+    parser.add_argument("--site", metavar="SITE", help="a lab's name or a site file")
+    parser.add_argument("--profile", choices=list(PROFILES), help="how long and how often to test")
+
+
+def _configuration(text: str) -> Path:
+    """The file, or the example of that name where there is no such file."""
+    path = Path(text)
+    if not path.exists():
+        name = text.removeprefix("conf/").removesuffix(".yaml")
+        example = configurations() / f"{name}.yaml"
+        if example.is_file():
+            return example
+    return path
+
+
+def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:
+    """Reads and compiles the configuration that the arguments name, without some hosts."""
+    asked = Request(args.conf, args.assignments, args.site, args.profile, without)
+    return compile_run(read(asked))
+
+
+def make_console() -> Console:
+    """The terminal; a file or a pipe gets long lines instead of folded ones."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_COLUMNS)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench compare`: results beside each other."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import ConfigurationError
+from ..records.directory import replace_json
+from ..render.terminal.table import make_console
+from .common import add_command
+
+EXAMPLES = """\
+examples:
+  switchbench compare results/bridges results/ovs
+  switchbench compare old=results/before new=results/after --all
+  switchbench compare results/20260101-120000-four-matrices --by transport
+  switchbench compare a=results/a b=results/b --hpl a=1.2TFlop/s --hpl b=0.9TFlop/s --html ab.html
+  switchbench compare results/a results/b --question load --json -
+  switchbench compare results/ours results/others    other programs' results (switchbench import)
+  switchbench compare results/cluster-a results/cluster-b --balance --html balance.html
+
+exit status: 0 all was compared, 2 settings differ that make them other measurements, or results are
+damaged (what can be compared is shown)"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers, "compare", "compare switches, firmware versions or transports", EXAMPLES
+    )
+    parser.add_argument(
+        "results",
+        metavar="[NAME=]DIR",
+        nargs="+",
+        help="results directories; the others are compared with the first",
+    )
+    parser.add_argument(
+        "--by", metavar="SETTING", help="compare the parts of results by this, e.g. transport"
+    )
+    parser.add_argument(
+        "--question",
+        metavar="SETTING",
+        action="append",
+        default=[],
+        help="a setting that may differ, because it is what is asked about",
+    )
+    parser.add_argument("--baseline", metavar="NAME", help="compare with this one, not the first")
+    parser.add_argument(
+        "--confidence", metavar="PERCENT", type=float, default=95.0, help="of intervals (95)"
+    )
+    _add_compute(parser)
+    parser.add_argument("--all", action="store_true", help="every phase and flow, not the foremost")
+    parser.add_argument(
+        "--balance",
+        action="store_true",
+        help="show the balance of communication and computing alone; one result is enough",
+    )
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write the report, one HTML file")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write everything as JSON; -: print it alone"
+    )
+    parser.set_defaults(main=main)
+
+
+def _add_compute(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("compute figures of whole systems, for balance")
+    group.add_argument(
+        "--hpl", metavar="[NAME=]SPEED", action="append", default=[], help="e.g. a=1.2TFlop/s"
+    )
+    group.add_argument(
+        "--stream", metavar="[NAME=]RATE", action="append", default=[], help="e.g. a=90GB/s"
+    )
+    group.add_argument("--compute", metavar="FILE", type=Path, help="the same from a YAML file")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the comparison; 2 where not all could be compared."""
+    # With Arrow, which takes longer to load than all else.
+    from ..compare import balance, comparison, document, subjects
+    from ..render.compare import page, terminal
+
+    if not 50.0 <= args.confidence < 100.0:
+        raise ConfigurationError(f"--confidence {args.confidence:g}: takes 50 to less than 100 %")
+    found = subjects.load(args.results, args.by)
+    if len(found) < 2 and not args.balance:
+        raise ConfigurationError(
+            "there is one result only: name a second directory, or say --by SETTING (transport, "
+            "load, size ...) to compare the parts of this one"
+        )
+    found = subjects.with_baseline(found, args.baseline)
+    compute = balance.read_compute(args.compute, {"hpl": args.hpl, "stream": args.stream}, found)
+    most = None if args.all else comparison.Asked.most_flows
+    asked = comparison.Asked(args.confidence / 100, frozenset(args.question), most)
+    compared = comparison.compare(found, compute, asked)
+    if args.balance and not any(compared.systems):
+        names = " and ".join(subject.name for subject in found)
+        raise ConfigurationError(
+            f"nothing of {names} says how communication and computing balance: it takes HPCC's "
+            "results (switchbench import)"
+        )
+    if (
+        args.balance
+        and compared.balance.reason is not None
+        and not any(one.hpl for systems in compared.systems for one in systems)
+    ):
+        names = " and ".join(subject.name for subject in found)
+        raise ConfigurationError(
+            f"HPL of {names} is not known, and a balance is by HPL: say it, as --hpl 1.2TFlop/s"
+        )
+    status = 0 if compared.whole else ConfigurationError.status
+    if args.html:
+        page.write(compared, args.html)
+    value = document.document(compared, status)
+    if args.json == "-":
+        json.dump(value, sys.stdout, indent=1, ensure_ascii=False)
+        print()
+    else:
+        terminal.show(compared, make_console(), everything=args.all, balance=args.balance)
+        if args.json:
+            replace_json(Path(args.json), value)
+    if status:
+        print(f"switchbench: {_why(compared)}", file=sys.stderr)
+    return status
+
+
+def _why(compared: Any) -> str:
+    """One sentence for what could not be compared; the rest is in the output."""
+    names = " and ".join(subject.name for subject in compared.subjects)
+    differing = dict.fromkeys(one.setting for one in compared.differing)
+    if differing:
+        settings = ", ".join(differing)
+        some = any(one.match.pairs for one in compared.compared)
+        shown = "what can be compared is shown" if some else "nothing of them can be compared"
+        return (
+            f"{names} are not the same measurement: {settings} differs; {shown} (measure again "
+            "with equal settings, or say --question SETTING where that is what you ask)"
+        )
+    if compared.damage:
+        return f"not all could be read, and the rest was compared: {compared.damage[0]}"
+    if any(subject.imported for subject in compared.subjects):
+        return (
+            f"nothing of {names} can be compared: no measure is in both at the same number of "
+            "ranks and the same size (doc/compare.md)"
+        )
+    return f"nothing of {names} can be compared: no pattern is in both"

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench doctor`: what this machine and this user can do, or what a site's hosts have."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..base.errors import ConfigurationError
+from ..hosts import alike, doctor
+from ..run.launch.nodesets import chosen, folded
+from .common import add_command, add_configuration, load_run
+
+EXAMPLES = """\
+examples:
+  switchbench doctor                each line ok, or what to do
+  switchbench doctor --json | jq '.checks[] | select(.state != "ok")'
+  switchbench doctor --site hall2.yaml                 its hosts, and what differs among them
+  switchbench doctor --site hall2.yaml --nodes @rack1  some of them
+
+exit status: 0 when anything can be run at all, else 3; of hosts: 0 when they are alike, 1 when one
+differs from most, 3 when one could not be asked"""
+
+CANNOT_RUN = 3
+DIFFERENT = 1
+_STYLES = {doctor.OK: "green", doctor.NOTE: "yellow", doctor.LACK: "bold red"}
+_FILE_COLUMNS = 160
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers,
+        "doctor",
+        "say what can be run here, and as whom; or on a site's hosts",
+        EXAMPLES,
+    )
+    add_configuration(parser)
+    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the checks."""
+    if args.conf is not None or args.site is not None:
+        return _hosts(args)
+    if args.nodes is not None:
+        raise ConfigurationError("doctor: --nodes are hosts of a site: give --site FILE as well")
+    checks = doctor.examine()
+    usable = doctor.can_run(checks)
+    if args.json:
+        found = {"can_run": usable, "checks": [asdict(check) for check in checks]}
+        json.dump(found, sys.stdout, indent=1)
+        print()
+    else:
+        _show(checks)
+    return 0 if usable else CANNOT_RUN
+
+
+def _show(checks: list[doctor.Check]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for check in checks:
+        line = Text(f"{check.part:8} ")
+        line.append(f"{check.state:5}", style=_STYLES[check.state])
+        line.append(f"{check.what}: {check.detail}" if check.detail else check.what)
+        console.print(line)
+        if check.remedy:
+            console.print(Text(f"{'':14}-> {check.remedy}"))
+
+
+def _hosts(args: argparse.Namespace) -> int:
+    if args.site is not None and args.profile is None:
+        args.profile = "quick"  # a site alone is a configuration with a profile; nothing is run
+    site = load_run(args).site
+    found = alike.survey(site, chosen(site, args.nodes))
+    if args.json:
+        json.dump(asdict(found), sys.stdout, indent=1)
+        print()
+    else:
+        _show_hosts(found.rows, found.silent)
+        for doubt in found.doubts:
+            print(doubt)
+    if found.silent:
+        return CANNOT_RUN
+    return 0 if found.is_alike else DIFFERENT
+
+
+def _show_hosts(rows: Sequence[alike.Row], silent: Mapping[str, str]) -> None:
+    table = Table("", "most hosts", "differ", box=None, pad_edge=False)
+    for row in rows:
+        others = [
+            f"{folded(host for host, value in row.differ.items() if value == found)}: {found}"
+            for found in dict.fromkeys(row.differ.values())
+        ]
+        style = _STYLES[doctor.NOTE] if others else ""
+        table.add_row(row.name, Text(row.most), Text("\n".join(others), style=style))
+    columns = None if sys.stdout.isatty() else _FILE_COLUMNS
+    console = Console(highlight=False, width=columns)
+    if rows:
+        console.print(table)
+    for host, why in silent.items():
+        console.print(Text(f"{host}: {why}", style=_STYLES[doctor.LACK]), soft_wrap=True)

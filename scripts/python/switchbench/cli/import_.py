@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench import`: other programs' results as a results directory of ours."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..importers import directory
+from ..records.directory import default_path, load_summary
+from ..render.terminal import imported_table
+from .common import add_command, make_console
+
+EXAMPLES = """\
+examples:
+  switchbench import hpccoutf.txt --out results/cluster-a
+  switchbench import 4/hpccoutf.txt 64/hpccoutf.txt --out results/cluster-a    two sizes of it
+  switchbench import imb.txt iperf3.json ib_write_bw.txt --out results/others
+  switchbench import osu_allreduce.txt --ranks 16 --out results/osu
+  switchbench compare results/ours results/others
+
+read are: HPCC's hpccoutf.txt, output of IMB-MPI1, of the OSU micro-benchmarks, of iperf3 --json and
+of perftest (ib_write_bw, ib_send_lat ...)
+
+exit status: 0 all was read, 2 a file is not, and nothing is written"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers, "import", "read results of HPCC, IMB, OSU, iperf3 or perftest", EXAMPLES
+    )
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="what a program wrote")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="a new results directory (results/TIME-import)"
+    )
+    parser.add_argument(
+        "--ranks", metavar="N", type=_count, help="processes, of OSU's tests that do not say it"
+    )
+    parser.add_argument("--all", action="store_true", help="show every figure that was read")
+    parser.set_defaults(main=main)
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal() or not 1 <= int(word) <= 1 << 20:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of processes")
+    return int(word)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Writes the directory, and says what is in it."""
+    out = args.out or default_path("import")
+    command = ["switchbench", "import", *map(str, args.files), "--out", str(out)]
+    command += ["--ranks", str(args.ranks)] if args.ranks else []
+    found = directory.write(args.files, out, args.ranks, command)
+    imported_table.show(load_summary(out), make_console(), everything=args.all)
+    for sentence in found.warnings:
+        print(f"switchbench: {sentence}", file=sys.stderr)
+    print(out)
+    return 0

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench lab`: nodes and a switch made of network namespaces on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from ..base import bounded
+from ..base.errors import ConfigurationError
+from ..labs import commands
+from .common import add_command
+
+EXAMPLES = """\
+examples:
+  switchbench lab up one-switch                      make it; runs on it use it and leave it up
+  switchbench lab up one-switch --name mine --set nodes=4 --set rate=50M
+  switchbench lab status
+  switchbench lab exec node1 -- ip -br address
+  switchbench lab exec switch -- tc -s qdisc
+  switchbench lab down                               the only one; NAME or --all otherwise
+
+`switchbench run` makes the lab that its configuration names, and removes it: `lab up` is for
+looking around, and for many runs on one lab."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command and its four parts."""
+    parser = add_command(subparsers, "lab", "make, show, visit or remove a lab", EXAMPLES)
+    parts = parser.add_subparsers(metavar="up|down|status|exec", required=True)
+    up = parts.add_parser("up", help="make a lab that stays")
+    up.add_argument("topology", metavar="TOPOLOGY", help="a file, or a name of conf/labs/")
+    up.add_argument("--name", help="its name (the topology's)")
+    up.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], dest="assignments",
+        help="a key of the topology, e.g. nodes=4, rate=50M",
+    )  # fmt: skip
+    down = parts.add_parser("down", help="remove a lab, with every process in it")
+    down.add_argument("name", metavar="NAME", nargs="?", help="which (the only one)")
+    down.add_argument("--all", action="store_true", help="all of them")
+    parts.add_parser("status", help="which labs there are")
+    run = parts.add_parser("exec", help="run a command on a node or on the switch")
+    run.add_argument("node", metavar="[LAB/]NODE", help="a node's name, or `switch`")
+    run.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="what to run")
+    for part, action in ((up, _up), (down, _down), (parts.choices["status"], _status), (run, _run)):
+        part.set_defaults(main=main, action=action)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Does what is asked of labs."""
+    action: Callable[[argparse.Namespace], int] = args.action
+    try:
+        return action(args)
+    except (commands.LabError, commands.TopologyError) as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _up(args: argparse.Namespace) -> int:
+    overrides: dict[str, Any] = {}
+    for assignment in args.assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigurationError(f"--set {assignment}: is not KEY=VALUE")
+        try:
+            overrides[key] = yaml.load(value, Loader=bounded.Loader)
+        except (ValueError, yaml.YAMLError) as error:
+            why = " ".join(str(error).split())
+            raise ConfigurationError(f"--set {key}: is not YAML: {why}") from None
+    commands.up(sys.stdout, args.topology, args.name, overrides)
+    return 0
+
+
+def _down(args: argparse.Namespace) -> int:
+    commands.down(sys.stdout, args.name, everything=args.all)
+    return 0
+
+
+def _status(_args: argparse.Namespace) -> int:
+    commands.print_status(sys.stdout)
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
+        raise ConfigurationError("lab exec: no command given: lab exec NODE -- COMMAND ...")
+    return commands.run(args.node, command)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench plan`: what would run, for how long, and who would send to whom."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.RangeSet import RangeSet, RangeSetException
+
+from ..base.model import Run
+from ..base.node_names import NAMES_MOST, count
+from ..plan import documents, listing
+from ..plan.compile import refuse_too_long
+from .common import add_command, add_configuration, load_run, make_console
+
+EXAMPLES = """\
+examples:
+  switchbench plan conf/four-matrices.yaml
+  switchbench plan conf/two-modules.yaml --set tests.0.sweep.count=[8] --phases 0
+  switchbench plan --site one-switch --profile quick --all
+  switchbench plan conf/four-matrices.yaml --json | jq '.plans[0].phases[0].flows'
+  switchbench plan hand.yaml --job job.yaml    then on each host: switchbench-node job.yaml
+
+--json writes one object:
+  switchbench  1, the format's version
+  seed         for everything that is drawn
+  expected_s   how long the run should take; start_s of it before the first trial
+  longest_s    the same with every repeat that may be needed; tests count those needed in any case
+  tests        [{test, pattern, parameters, transport, networks, ranks, sizes, size_unit, loads,
+               repeat, repeat_most, trials, phases, flows, expected_s}]
+  trials       [{trial, test, repeat, plan, size, load, swept settings in parameters, expected_s}];
+               a kernel whose class says its sizes has size null, and what offers no load has
+               load null (steps, messages there and back): their tests have neither in the lists
+  plans        [{plan, networks, ranks: names in rank order by network, seed, pattern: as nodes
+               get it, by rank number, phases: [{phase, name, networks: [{network,
+               flows: [[source, destination, "generate" or "forward"]], idle: [names], and on a
+               routed lab hops: [of each flow]}]}]}]
+  configuration  as understood, every default written out: itself a configuration
+  clauses      as understood, each with the numbers of its trials; clauses_sha256; about
+  reservations in what tests with profile acceptance are less than it asks
+  notes, not_built   sentences; what is not built yet can be planned but not run"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers, "plan", "show tests, expected time, phases and flows; send nothing", EXAMPLES
+    )
+    add_configuration(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object, everything in it")
+    parser.add_argument("--phases", metavar="RANGES", type=_ranges, help="only these, e.g. 0-3,7")
+    parser.add_argument("--all", action="store_true", help="every phase and flow, however many")
+    parser.add_argument(
+        "--job", metavar="FILE", type=Path, help="write all documents of a run started by hand"
+    )
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the plan, and writes the job when asked."""
+    run = load_run(args)
+    if args.job is not None:
+        _write_job(run, args.job)
+    choice = listing.Choice(phases=args.phases, everything=args.all or args.json)
+    if args.json:
+        json.dump(listing.as_json(run, choice), sys.stdout, indent=1)
+        print()
+    else:
+        listing.show(run, choice, make_console())
+    refuse_too_long(run)
+    return 0
+
+
+def _write_job(run: Run, path: Path) -> None:
+    refuse_too_long(run)
+    documents.write_private(path, documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S")))
+    print(f"{path}: the job, with the run's key in it: mode 0600", file=sys.stderr)
+
+
+def _ranges(text: str) -> list[int]:
+    if count(text) > NAMES_MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} are more than {NAMES_MOST} phases: no plan has")
+    try:
+        return [int(number) for number in RangeSet(text)]
+    except (RangeSetException, ValueError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not ranges such as 0-3,7") from None

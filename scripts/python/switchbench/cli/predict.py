@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench predict`: what each flow of a plan should get, and how long it should take."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ..analysis.hpcc import about_suite, suite_of
+from ..base.errors import ConfigurationError
+from ..base.format import binary, digits, of
+from ..base.format import pattern as pattern_of
+from ..base.model import SCHEDULE, Run, Trial
+from ..base.quantities import FLOPS, duration_ns
+from ..config import Request, read
+from ..config.steps import COMPOSITE
+from ..plan.compile import compile_run
+from ..predict import parameters
+from ..predict.joined import Joined, Number, join
+from ..predict.measured import CLOSE, Fit, Seen, fits, measured_bps, offered_shares, share_close
+from ..predict.models import MODELS, USUAL
+from ..predict.outlook import Oracle, Outlook, fabric_of, points
+from ..predict.times import Foreteller, Time, between, measured_times
+from ..records.directory import CONFIGURATION, SUMMARY
+from ..topology.fabric.routes import Rates
+from .common import add_command, add_configuration, load_run, make_console
+
+SURE = 0.02
+"""The width of interval that the paper repeats for."""
+
+_OF_STEPS = ("flops", "late")  # options
+
+EXAMPLES = """\
+examples:
+  switchbench predict conf/two-modules.yaml
+  switchbench predict conf/two-modules.yaml --models max-min,proportional --json
+  switchbench predict results/20260101-120000-two-modules    beside what was measured
+  switchbench predict conf/site.yaml --topology hall.yaml    a site of real hosts
+  switchbench predict results/exchange --parameters results/parameters    times, too
+
+Rates are at layer 1. The models are in doc/topology.md. With a results directory each flow is held
+against the rate that its destination saw (the median of its repeats); the error is that of the
+time: (foretold - measured) / measured. "As offered" is the same for a model that is told what the
+sources really sent. --parameters names results with messages there and back (conf/parameters.yaml),
+to which latency and gaps are fitted: then the times of transfers and of messages are foretold.
+Of tests whose ranks go on step by step only the times are foretold, of a repetition: their flows do
+not all send at the same time; of HPCC's suite what it reports. --flops says how fast a rank
+computes (application kernels), --late by how much ranks are held up between steps.
+
+--json writes one object: topology, parameters [{transport, network, points, hockney, loggp,
+by_steps}], flops, late_s, trials [{trial, pattern, transport, load, phases, flows, models {NAME:
+{least_bps, mean_bps, greatest_bps}}, times [{what, model, foretold, measured, error}], and with
+results offered {least, mean}, interval {flows, median, within_2_percent}, fits [{model, flows,
+close, mean_error, worst_error, close_as_offered}], best first]}], left_out [{settings, of}: what
+nothing is foretold of], strangers [what was measured and is not in the
+results' configuration, by pattern, ranks, transport and size]"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers, "predict", "foretell each flow's rate, and hold it against results", EXAMPLES
+    )
+    add_configuration(parser, "; or a results directory")
+    parser.add_argument("--topology", metavar="FILE", help="the network of a site of real hosts")
+    parser.add_argument(
+        "--parameters",
+        metavar="RESULTS",
+        type=Path,
+        help="results with messages there and back: foretell times, too",
+    )
+    parser.add_argument(
+        "--flops",
+        metavar="SPEED",
+        type=_said(_flops),
+        help="floating point operations of a rank that computes between its steps, e.g. "
+        "1.2GFlop/s; else computing takes no time",
+    )
+    parser.add_argument(
+        "--late",
+        metavar="TIME",
+        type=_said(_late),
+        default=0.0,
+        help="by how much a rank goes on later after each step, in the mean (drawn), e.g. 20us: "
+        "what a host's other work does to steps",
+    )
+    parser.add_argument(
+        "--models",
+        type=_models,
+        default=list(USUAL),
+        metavar="NAME,...",
+        help=f"{', '.join(MODELS)}; default: all but the last",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.set_defaults(main=main)
+
+
+def _said(parse: Callable[[str], float]) -> Callable[[str], float]:
+    """An option's type that says what is wrong in the parser's own words."""
+
+    def checked(text: str) -> float:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return checked
+
+
+def _flops(text: str) -> float:
+    speed = float(FLOPS.parse(text))
+    if not speed:
+        raise ValueError(f"{text}: who computes nothing is never through")
+    return speed
+
+
+def _late(text: str) -> float:
+    return duration_ns(text) / 1e9
+
+
+def _models(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in MODELS]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"there is no model {unknown[0]!r} (one of {', '.join(MODELS)})"
+        )
+    return names
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What is foretold of one setting."""
+
+    trial: Trial
+    phases: int
+    rates: dict[str, tuple[float, float, float]]
+    """By model: the least, mean and greatest of all flows' rates."""
+    times: list[Time]
+    fits: list[Fit]
+    offered: Rates
+    """What sources sent, as a share of what they were to send, by flow."""
+    widths: Rates
+    """Of the flows' 95 % intervals, as a share of the mean."""
+    borrowed: tuple[str, ...] = ()
+    """Whose parameters stand for its own, a sentence each."""
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints what is foretold, beside what was measured where there are results."""
+    for name in (name for name in _OF_STEPS if getattr(args, name) and not args.parameters):
+        raise ConfigurationError(f"--{name} is for times, which are foretold with --parameters")
+    results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
+    run = load_run(args) if results is None else _run_of(args, results)
+    fabric = fabric_of(run, args.topology)
+    known = parameters.measured(args.parameters) if args.parameters else []
+    foreteller = _foreteller(run, known, args) if known else None
+    oracle = Oracle(fabric, args.models, foreteller)
+    by_steps = any(trial.traffic == SCHEDULE for trial in run.trials)
+    for name in (name for name in _OF_STEPS if getattr(args, name) and not by_steps):
+        raise ConfigurationError(f"--{name} is for plans by steps, and no test goes by steps")
+    askable, left_out = _askable(run, oracle)
+    if not askable:
+        raise ConfigurationError(f"nothing can be foretold of {' and of '.join(left_out)}")
+    joined = join(run, results) if results else Joined()
+    rows = list(_rows(askable, oracle, results, joined.trials, left_out))
+    if args.json:
+        document = {
+            "topology": oracle.fabric.name,
+            "parameters": [asdict(each) for each in known],
+            "flops": args.flops,
+            "late_s": args.late,
+            "trials": [_entry(row) for row in rows],
+            "left_out": [{"settings": n, "of": why} for why, n in left_out.items()],
+            "strangers": joined.strangers,
+        }
+        json.dump(document, sys.stdout, indent=1)
+        print()
+    else:
+        show(rows, known, foreteller, results is not None)
+        for why, settings in left_out.items():
+            make_console().print(f"not foretold: {of(settings, 'setting')} of {why}")
+    if joined.strangers:
+        print(f"switchbench: {_strange(joined.strangers, args.conf)}", file=sys.stderr)
+        return ConfigurationError.status
+    return 0
+
+
+def _strange(strangers: Sequence[str], results: Path) -> str:
+    """One sentence for what was measured and is not in the configuration."""
+    more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+    return (
+        f"{results / CONFIGURATION} has no {strangers[0]}{more}, which {SUMMARY} beside it has "
+        "measured: the rest was held against it"
+    )
+
+
+def _run_of(args: argparse.Namespace, results: Path) -> Run:
+    """The run that was measured, which can't be another one."""
+    given = {"set": args.assignments, "site": args.site, "profile": args.profile}
+    for name in (name for name, value in given.items() if value):
+        raise ConfigurationError(
+            f"--{name} goes with a configuration: {results} are results, of the configuration in it"
+        )
+    return compile_run(read(Request(results / CONFIGURATION)))
+
+
+def _askable(run: Run, oracle: Oracle) -> tuple[list[Trial], Counter[str]]:
+    """One trial of each setting; and those of which nothing is foretold, counted by the reason."""
+    askable, left_out = [], Counter[str]()
+    for trial in points(run):
+        why = oracle.reservation(trial)
+        if why:
+            left_out[why] += 1
+        else:
+            askable.append(trial)
+    return askable, left_out
+
+
+def _foreteller(
+    run: Run, known: list[parameters.Parameters], args: argparse.Namespace
+) -> Foreteller:
+    """Refused where no transport of the run was measured."""
+    wanted = {trial.transport for trial in run.trials}
+    if not any(each.transport in wanted for each in known):
+        measured = " and ".join(sorted({each.transport for each in known}))
+        raise ConfigurationError(
+            f"{args.parameters} has parameters of {measured}, "
+            f"and the run sends by {' and '.join(sorted(wanted))}"
+        )
+    by_path = {each.path: each for each in known}
+    beside = between(run.site, args.parameters)
+    return Foreteller(by_path, beside, args.flops or np.inf, args.late)
+
+
+def _rows(
+    askable: Sequence[Trial],
+    oracle: Oracle,
+    results: Path | None,
+    trials: Mapping[Number, Trial],
+    left_out: Counter[str],
+) -> Iterator[_Row]:
+    """`trials`: of the results, by their numbers there; what is too much is added to `left_out`."""
+    seen = measured_bps(trials, results) if results else Seen({}, {}, {})
+    took = measured_times(trials, results) if results and oracle.knows_times else {}
+    for some in _suites(askable):
+        trial = some[0]
+        if trial.traffic == SCHEDULE:
+            times = _beside(oracle.foretell_steps(some), trial, took)
+            if times:
+                none = np.empty(0)
+                lent = oracle.borrowed(trial)
+                yield _Row(trial, trial.phases, {}, times, [], none, none, lent)
+            else:
+                left_out["plans by steps with too many messages at a time"] += len(some)
+            continue
+        outlooks = list(oracle.foretell(trial, seen.offered))
+        widths = [
+            width
+            for each in outlooks
+            if trial.traffic == "stream"
+            for width in seen.widths.get((trial.point, each.part.network, each.phase), {}).values()
+        ]
+        yield _Row(
+            trial,
+            len(outlooks),
+            {model: _spread(outlooks, model) for model in oracle.models_for(trial)},
+            _beside(oracle.time_of(trial, outlooks), trial, took),
+            fits(trial, outlooks, seen.delivered) if trial.traffic == "stream" else [],
+            offered_shares(trial, outlooks, seen.offered if trial.traffic == "stream" else {}),
+            np.array(widths),
+            oracle.borrowed(trial),
+        )
+
+
+def _suites(trials: Iterable[Trial]) -> Iterable[list[Trial]]:
+    """Each by itself, but for those of one run of HPCC's suite."""
+    found: dict[object, list[Trial]] = {}
+    for trial in trials:
+        suite = COMPOSITE in trial.parameters
+        key = suite_of(trial, trial.parts[0]) if suite else trial.point
+        found.setdefault(key, []).append(trial)
+    return found.values()
+
+
+def _beside(times: list[Time], trial: Trial, took: Mapping[tuple[int, str], float]) -> list[Time]:
+    """The times with what was measured."""
+    return [replace(time, measured=took.get((trial.point, time.what))) for time in times]
+
+
+def _spread(outlooks: list[Outlook], model: str) -> tuple[float, float, float]:
+    rates = [outlook.rates[model] for outlook in outlooks]
+    mean = sum(float(each.sum()) for each in rates) / sum(each.size for each in rates)
+    least, greatest = min(each.min() for each in rates), max(each.max() for each in rates)
+    return float(least), mean, float(greatest)
+
+
+def _entry(row: _Row) -> dict[str, Any]:
+    names = ("least_bps", "mean_bps", "greatest_bps")
+    trial = row.trial
+    return {
+        "trial": trial.id,
+        "pattern": COMPOSITE if COMPOSITE in trial.parameters else trial.pattern["name"],
+        "transport": trial.transport,
+        "load": trial.document["load"],
+        "phases": row.phases,
+        "flows": trial.flows,
+        "models": {name: dict(zip(names, rates, strict=True)) for name, rates in row.rates.items()},
+        "times": [asdict(time) | {"error": time.error} for time in row.times],
+        "offered": {"least": float(row.offered.min()), "mean": float(row.offered.mean())}
+        if row.offered.size
+        else None,
+        "interval": {
+            "flows": int(row.widths.size),
+            "median": float(np.median(row.widths)),
+            "within_2_percent": float(np.mean(row.widths <= SURE)),
+        }
+        if row.widths.size
+        else None,
+        "fits": [_fit(fit) for fit in row.fits],
+    }
+
+
+def _fit(fit: Fit) -> dict[str, Any]:
+    return {
+        "model": fit.model,
+        "flows": int(fit.errors.size),
+        "close": fit.close,
+        "mean_error": fit.mean,
+        "worst_error": fit.worst,
+        "close_as_offered": None if fit.offered_errors is None else share_close(fit.offered_errors),
+    }
+
+
+# --- for people --------------------------------------------------------------------------------
+
+
+def show(
+    rows: list[_Row],
+    known: list[parameters.Parameters],
+    foreteller: Foreteller | None,
+    measured: bool,
+) -> None:
+    """Prints parameters, rates and times."""
+    console = make_console()
+    if foreteller is not None:
+        _show_parameters(known, foreteller, console)
+    if any(row.rates for row in rows):
+        _show_rates([row for row in rows if row.rates], console, measured)
+    if any(row.times for row in rows):
+        _show_times(rows, console)
+        for sentence in dict.fromkeys(s for row in rows if row.times for s in row.borrowed):
+            console.print(sentence, style="dim")
+    for row in rows:
+        _show_doubts(row, console)
+
+
+def _pattern(trial: Trial) -> str:
+    if COMPOSITE in trial.parameters:
+        return pattern_of({"pattern": COMPOSITE} | about_suite(trial, trial.parts[0]))
+    return pattern_of({"pattern": trial.pattern["name"], "parameters": trial.parameters})
+
+
+def _table(names: Sequence[str], figures: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in names:
+        table.add_column(name)
+    for name in figures:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _show_parameters(
+    known: list[parameters.Parameters], foreteller: Foreteller, console: Console
+) -> None:
+    titles = ("t0 µs", "r_inf Mbit/s", "n_1/2 B", "scale", "L µs", "o µs", "g µs", "G ns/B")
+    table = _table(("path",), titles)
+    for each in known:
+        hockney, loggp = each.hockney, each.loggp
+        table.add_row(
+            each.path.words,
+            _estimate(hockney.latency_us),
+            _estimate(hockney.bandwidth_mbps),
+            _estimate(hockney.half_bytes),
+            f"{hockney.residual_percent:.1f} %",
+            *(digits(x) for x in (loggp.latency_us, loggp.overhead_us, loggp.gap_us)),
+            _estimate(loggp.byte_ns),
+        )
+    console.print("Fitted to messages there and back, with 95 % intervals", style="bold")
+    console.print(table)
+    for each in known:
+        off = ", ".join(f"{size} B {r:+.0f} %" for size, r in each.hockney.residuals.items())
+        console.print(f"{each.path.words} is off the line by: {off}", style="dim")
+        for why in each.loggp.unknown:
+            console.print(f"{each.path.words}: {why}", style="dim")
+    spent = foreteller.between
+    how = "as measured there" if spent.measured else "as `plan` reckons"
+    console.print(
+        f"beside the phases a plan takes {spent.once_s * 1000:.0f} ms, and "
+        f"{spent.phase_s * 1000:.0f} ms for each of them, {how}",
+        style="dim",
+    )
+
+
+def _estimate(of: parameters.Estimate | None) -> str:
+    if of is None:
+        return digits(None)
+    if of.low is None:
+        return digits(of.value)
+    return f"{digits(of.value)} ({digits(of.low)} to {digits(of.high)})"
+
+
+def _show_rates(rows: list[_Row], console: Console, measured: bool) -> None:
+    errors = ("within 10 %", "mean error", "worst", "as offered") if measured else ()
+    table = _table(
+        ("trial", "pattern", "transport", "model"),
+        ("flows", "min Mbit/s", "mean", "max", *errors),
+    )
+    for row in rows:
+        for cells in _lines(row, measured):
+            table.add_row(*cells)
+        table.add_section()
+    console.print(table)
+
+
+# Of a transfer, or of messages there and back; by whether times were foretold.
+_ITS_TIME = {True: "see its time", False: "its time: --parameters"}
+
+
+def _lines(row: _Row, measured: bool) -> Iterator[list[str]]:
+    """One line a model: in the models' order, or the best first where there is a measure."""
+    fitted = {fit.model: fit for fit in row.fits}
+    trial = row.trial
+    head = [str(trial.id), _pattern(trial), trial.transport]
+    for model in fitted or row.rates:
+        rates = [digits(bps / 1e6) for bps in row.rates[model]]
+        errors: list[str] = []
+        if measured and model in fitted:
+            fit = fitted[model]
+            sent = fit.offered_errors
+            told = "" if sent is None else f"{share_close(sent):.1%}"
+            errors = [f"{fit.close:.1%}", f"{fit.mean:.1%}", f"{fit.worst:+.1%}", told]
+        elif measured:
+            why = {"stream": "not measured"}.get(trial.traffic, _ITS_TIME[bool(row.times)])
+            errors = [why, "", "", ""]
+        yield [*head, model, str(trial.flows), *rates, *errors]
+        head = ["", "", ""]
+
+
+def _show_times(rows: list[_Row], console: Console) -> None:
+    """Models that say the same stand in one line."""
+    table = _table(
+        ("trial", "pattern", "ranks", "transport", "size", "what", "model"),
+        ("foretold", "measured", "error"),
+    )
+    table.columns[5].no_wrap = True  # HPCC's names
+    for row in rows:
+        trial = row.trial
+        ranks = max(about_suite(trial, part)["ranks"] for part in trial.parts)
+        head = [str(trial.id), _pattern(trial), str(ranks), trial.transport, _size(trial)]
+        for time, models in _alike(row.times):
+            error = "" if time.error is None else f"{time.error:+.1%}"
+            figures = (_figure(time.foretold), _figure(time.measured), error)
+            table.add_row(*head, time.what, ", ".join(models), *figures)
+            head = [""] * len(head)
+        if row.times:
+            table.add_section()
+    console.print(table)
+
+
+def _size(trial: Trial) -> str:
+    """Of a message; an application kernel has several of its own, and so has HPCC."""
+    if COMPOSITE in trial.parameters or (trial.steps and trial.steps["iterations"]):
+        return ""
+    return binary(
+        trial.document["transfer_bytes"] if trial.traffic == "transfer" else trial.sizes[0]
+    )
+
+
+def _figure(value: float | None) -> str:
+    """HPCC's GB/s of a slow network are small numbers."""
+    return digits(value) if value is None or value >= 1 else f"{value:.4g}"
+
+
+def _alike(times: list[Time]) -> list[tuple[Time, list[str]]]:
+    found: dict[tuple[str, str], tuple[Time, list[str]]] = {}
+    for time in sorted(times, key=lambda time: time.what):
+        shown = found.setdefault((time.what, _figure(time.foretold)), (time, []))
+        shown[1].append(time.model)
+    return list(found.values())
+
+
+def _show_doubts(row: _Row, console: Console) -> None:
+    """How much of the errors may be the measurement's."""
+    words = []
+    seen = row.fits[0].errors.size if row.fits else row.trial.flows
+    if seen < row.trial.flows:
+        words.append(f"{row.trial.flows - seen} of {row.trial.flows} flows have no measured rate")
+    if row.offered.size and row.offered.min() < 1 - CLOSE / 2:
+        few = float(np.mean(row.offered < 1 - CLOSE / 2))
+        words.append(
+            f"sources sent {row.offered.min():.0%} or more of their load, {few:.1%} of "
+            "them less than 95 %"
+        )
+    if row.widths.size:
+        words.append(
+            f"95 % interval of a flow {np.median(row.widths):.1%} wide (median), at most "
+            f"2 % for {np.mean(row.widths <= SURE):.0%}"
+        )
+    if words:
+        console.print(f"trial {row.trial.id}: {'; '.join(words)}", style="dim", highlight=False)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench push`: the engine and all that it needs, to the hosts of a site."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..base.programs import ENGINE
+from ..hosts import push
+from ..run.launch.errand import side_by_side
+from ..run.launch.nodesets import chosen
+from ..run.launch.openssh import CURRENT, HOME_FOLDER, SHARED_FOLDER, OpenSsh
+from .common import add_command, add_configuration, load_run
+
+EXAMPLES = f"""\
+examples:
+  switchbench push --site hall2.yaml                       to all of its hosts
+  switchbench push --site hall2.yaml --nodes @rack1
+  switchbench push --site hall2.yaml --privilege setcap    for a user who is not root
+
+It needs nothing there but ssh, tar and gzip, and brings its own C library, DPDK's drivers and
+rdma-core's. Hosts that have this very build are left as they are. `run` finds it.
+
+privilege, by default what the site says:
+  none    into the home folder (~/{HOME_FOLDER}): enough for tcp, or for root
+  setcap  into {SHARED_FOLDER}, by sudo -n once; the engine gets the capabilities of its ports
+  sudo    into {SHARED_FOLDER}, by sudo -n; a run starts it by sudo -n too
+
+exit status: 0 when all have it, 3 when one has not"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(subparsers, "push", "copy the engine to a site's hosts", EXAMPLES)
+    add_configuration(parser)
+    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
+    parser.add_argument("--privilege", choices=push.PRIVILEGES, help="instead of the site's")
+    parser.add_argument("--to", metavar="FOLDER", help="another folder, the same on all hosts")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Copies it; the worst host's status."""
+    if args.site is not None and args.profile is None:
+        args.profile = "quick"  # a site alone is a configuration with a profile; nothing is run
+    site = load_run(args).site
+    wanted = push.order(site, args.privilege, args.to)
+    results = push.push(site, chosen(site, args.nodes), wanted)
+    for line in side_by_side(results):
+        print(line)
+    for note in _notes(OpenSsh.of(site), wanted):
+        print(note)
+    return max(result.status for result in results)
+
+
+def _notes(way: OpenSsh, wanted: push.Order) -> list[str]:
+    """What the site must say for `run` to use what was pushed."""
+    if wanted.folder not in ("", SHARED_FOLDER):
+        engine = f"{wanted.folder}/{CURRENT}/{ENGINE}"
+        known = way.engine == engine
+    else:
+        engine, known = ENGINE, way.engine == ENGINE
+    notes = [] if known else [f"the site names another engine: give it `ssh: {{engine: {engine}}}`"]
+    if wanted.privilege != way.privilege:
+        notes.append(f"give the site `ssh: {{privilege: {wanted.privilege}}}`")
+    return notes

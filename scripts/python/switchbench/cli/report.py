@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench report`: a finished run as one HTML file, its figures as pictures, its flows as a
+tidy table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..analysis.data import Measured
+from ..analysis.verdict import manifest
+from ..base.errors import ConfigurationError
+from ..records.directory import replace_bytes
+from ..render.report import browser, build, export
+from .common import add_command
+
+EXAMPLES = """\
+examples:
+  switchbench report results/20260101-120000-four-matrices
+  switchbench report results/20260101-120000-four-matrices --out switch-a.html
+  switchbench report results/20260101-120000-four-matrices --figures pictures    PNG and SVG
+  switchbench report results/20260101-120000-four-matrices --table data    CSV, Parquet, codebook
+
+exit status: 0 the report shows all there is; 2 the results are damaged, not whole or of a newer
+version, and the report shows what can be shown, and says what can't"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers, "report", "write a finished run as one HTML file that opens offline", EXAMPLES
+    )
+    parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help=f"the file to write (DIR/{build.REPORT})"
+    )
+    parser.add_argument(
+        "--figures", metavar="FOLDER", type=Path, help="every figure as PNG and SVG (Chromium)"
+    )
+    parser.add_argument(
+        "--table",
+        metavar="FOLDER",
+        type=Path,
+        help="a row for each flow and phase, as CSV and Parquet, and a codebook of its columns",
+    )
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Writes what is asked for; 2 where not all of the results could be shown."""
+    program = browser.find() if args.figures else ""
+    path = args.out or args.directory / build.REPORT
+    inside = path.resolve().is_relative_to(args.directory.resolve())
+    if inside and manifest.is_signed(args.directory):
+        raise ConfigurationError(f"{args.directory} is signed: name a file elsewhere with --out")
+    measured = Measured.load(args.directory)
+    report = build.make(measured)
+    replace_bytes(path, report.text.encode())
+    print(path)
+    if args.figures:
+        written = export.write_figures(path, args.figures, program)
+        print(f"{args.figures}: {len(written)} files")
+    if args.table:
+        from ..render.report import tidy  # with Arrow, which takes longer to load than all else
+
+        for table in tidy.write(args.directory, measured.summary, args.table):
+            print(table)
+    if inside:
+        manifest.renew(args.directory)
+    for sentence in report.damage:
+        print(f"switchbench: {sentence}", file=sys.stderr)
+    return ConfigurationError.status if report.damage else 0

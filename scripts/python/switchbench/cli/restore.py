@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench restore`: what was bound goes back to its kernel driver, as the journal has it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..hosts import bind
+from .common import add_command, add_configuration, load_run
+
+EXAMPLES = """\
+examples:
+  switchbench restore                                  this machine
+  switchbench restore --site hall2.yaml --nodes node[1-4]
+
+After `bind`, and after a run whose node was killed: runs give back by themselves. After a reboot
+the devices are back already; it is said, and the journal removed (doc/bind.md)."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(subparsers, "restore", "give PCI ports back to their drivers", EXAMPLES)
+    add_configuration(parser)
+    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Restores on the hosts; without a configuration, here."""
+    if args.conf is None and args.site is None:
+        return bind.here(["--restore"])
+    if args.site is not None and args.profile is None:
+        args.profile = "quick"
+    site = load_run(args).site
+    return bind.carry_out(site, bind.restore_orders(site, args.nodes))

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench run`: conf, plan, launch, measure, summary, table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import secrets
+import shlex
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
+from ..analysis.verdict.record import Record
+from ..analysis.verdict.seal import changed_clauses, fix_clauses
+from ..base import format, timing
+from ..base.errors import RunError, SwitchbenchError
+from ..base.model import Run
+from ..base.programs import find_engine
+from ..base.signals import Deferred
+from ..config.clauses import clauses_sha256
+from ..plan import cores
+from ..plan.compile import refuse_too_long, refuse_unbuilt
+from ..plan.documents import job_document
+from ..records.directory import CONFIGURATION, RunDirectory, default_path
+from ..render.report import build
+from ..render.terminal.table import Report, make_console
+from ..run.controller import Controller, Interrupt, Outcome
+from ..run.launch import Launcher, launcher_for, standing
+from ..run.launch.lab import LabLauncher
+from ..run.launch.survey import Unreached
+from ..run.live import Watch, Wish, offer_metrics, watch
+from .attendance import Attendance
+from .common import add_command, add_configuration, load_run
+
+EXAMPLES = """\
+examples:
+  switchbench run conf/four-matrices.yaml
+  switchbench run conf/four-matrices.yaml --set window=5s --set loads=[50%,95%] --out /data/run1
+  switchbench run --site two-modules --profile quick
+  switchbench run results/20260101-120000-four-matrices/configuration.yaml     once more
+  switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519 --junit verdict.xml
+
+The results directory holds configuration.yaml (as understood; it can be run again),
+records.ndjson (all that the nodes said), nodes.log, summary.json (doc/measures.md) and report.html,
+which any browser opens (doc/report.md); with clauses to judge, verdict.xml; and manifest.json,
+which `switchbench verify` reads."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(subparsers, "run", "run the tests and print what they gave", EXAMPLES)
+    add_configuration(parser)
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="results directory, new or empty (results/...)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument(
+        "--no-live",
+        action="store_true",
+        help="progress in plain lines, on a terminal too (doc/live.md)",
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="[HOST]:PORT",
+        help="metrics for Prometheus while the run lasts, at http://HOST:PORT/metrics",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="every phase in the table, not a plan's five worst"
+    )
+    parser.add_argument(
+        "--interim", action="store_true", help="how low flows fell while their phase ran, and when"
+    )
+    parser.add_argument(
+        "--latency", action="store_true", help="all times that were measured (doc/latency.md)"
+    )
+    parser.add_argument(
+        "--junit", metavar="FILE", type=Path, help="the verdict as JUnit XML, for CI, here too"
+    )
+    parser.add_argument(
+        "--sign", metavar="KEY", type=Path, help="sign the results: of ssh-keygen or minisign"
+    )
+    parser.set_defaults(main=main)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where and as what the run takes place."""
+
+    run_id: str
+    engine: Path
+    directory: RunDirectory
+    shown: Watch
+    dealt: cores.Deal
+    left_out: tuple[Unreached, ...]  # hosts that the run goes on without
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs the configuration; its exit status is the summary's, or a refusal's."""
+    run = load_run(args)
+    Record(args.junit, args.sign).try_out(run)
+    refuse_unbuilt(run)
+    refuse_too_long(run)
+    Summary(run)  # a clause that no trial can answer is refused before any traffic
+    launcher = launcher_for(run.site)
+    shown = watch(run, _run_id(), Wish(args.quiet, not args.no_live, args.metrics))
+    with offer_metrics(args.metrics, shown) as metrics, standing(launcher):
+        if metrics is not None and not args.quiet:
+            print(f"metrics at {metrics}", file=sys.stderr)
+        return _measure(run, args, launcher, shown)
+
+
+def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch) -> int:
+    engine = find_engine()
+    name = args.conf.stem if args.conf else Path(args.site).stem
+    directory = RunDirectory(args.out or default_path(name))
+    attendance = Attendance(args, launcher)
+    try:
+        run = attendance.take(run)
+        dealt = cores.deal(run)
+    except SwitchbenchError:
+        directory.discard_if_unused()
+        raise
+    place = _Place(shown.run_id, engine, directory, shown, dealt, attendance.left_out)
+    if not args.quiet:
+        _announce(run)
+    about = _about(run, place)
+    began_s = time.monotonic()
+    outcome = _conduct(run, launcher, place, about)
+    while (fewer := attendance.after(run, outcome)) is not None:
+        run = fewer
+        directory.start_over()
+        place = replace(place, dealt=cores.deal(run), left_out=attendance.left_out)
+        about |= _about(run, place) | {"started": about["started"]}
+        outcome = _conduct(run, launcher, place, about)
+    about["elapsed_s"] = round(time.monotonic() - began_s, 3)
+    with Deferred() as asked:  # what was measured is written first
+        return _conclude(run, args, place, about, outcome, asked)
+
+
+def _conclude(
+    run: Run,
+    args: argparse.Namespace,
+    place: _Place,
+    about: dict[str, Any],
+    outcome: Outcome,
+    asked: Deferred,
+) -> int:
+    """Summary, table, report and record of what was measured; the run's exit status."""
+    result = _summarize(run, place, about, outcome)
+    options = [name for name in ("interim", "latency") if getattr(args, name)]
+    report = Report(result, make_console(), every_phase=args.all, options=options)
+    report.print(str(place.directory.path))
+    if asked.name is None:
+        _write_report(place.directory, args.quiet)
+    else:
+        print(f"{asked.name}: the results are kept; no report was made", file=sys.stderr)
+    try:
+        Record(args.junit, args.sign).write(place.directory.path, result)
+    except SwitchbenchError as error:
+        outcome.fail(error)
+    for fault in outcome.faults:
+        print(f"switchbench: {fault}", file=sys.stderr)
+    return outcome.status or int(result["exit_status"])
+
+
+def _summarize(run: Run, place: _Place, about: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+    """What the records amount to, written; what is not as it was left is one more fault."""
+    fixed = clauses_sha256(run.expectations) if run.expectations else None
+    changed = changed_clauses(fixed, place.directory.path)
+    if changed:
+        outcome.fail(RunError(changed))
+    summary = gather(run, place.directory.path)
+    result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
+    try:
+        place.directory.write_summary(result)
+    except SwitchbenchError as error:  # the disk is full: its reason may still have room
+        outcome.fail(error)
+        try:
+            place.directory.end_in_place(Summary(run).finish(about, outcome.faults))
+        except (OSError, SwitchbenchError) as second:
+            outcome.fail(RunError(str(second)))
+    return result
+
+
+def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any]) -> Outcome:
+    """Brings up, measures, brings down. Nothing is left running when it returns or raises."""
+    job = job_document(run, place.run_id, place.dealt)
+    controller = Controller(run, job, place.directory, place.shown)
+    cores.keep_off(place.dealt.polled)
+
+    def command(name: str) -> list[str]:
+        return [str(place.engine), "--name", name]
+
+    outcome: Outcome | None = None
+    shown = place.shown.of(run)
+    with Interrupt() as interrupt, shown:
+        shown.stage(f"making the {run.site.launch}")
+        try:
+            with launcher:
+                place.directory.write_configuration(run.effective)
+                place.directory.begin_summary(Summary(run).finish(about, [NOT_ENDED]))
+                fix_clauses(run, place.directory)
+                outcome = controller.conduct(launcher, command, interrupt)
+                if isinstance(launcher, LabLauncher):
+                    launcher.keep_truth(place.directory.path)
+        except SwitchbenchError as error:
+            if outcome is None:
+                place.directory.discard_if_unused()
+                raise
+            # What was measured is there: that its place did not end well is one more fault.
+            outcome.fail(error)
+    return outcome
+
+
+def _write_report(directory: RunDirectory, quiet: bool) -> None:
+    """Writes report.html; whatever is wrong with it, the run has its results and its status."""
+    try:
+        path = build.write(directory.path)
+    except (Exception, KeyboardInterrupt) as error:
+        again = f"switchbench report {shlex.quote(str(directory.path))}"
+        reason = str(error) or type(error).__name__
+        print(f"no {build.REPORT} was made: {reason}; `{again}` makes it", file=sys.stderr)
+    else:
+        if not quiet:
+            print(f"report     {path}", file=sys.stderr)
+
+
+def _announce(run: Run) -> None:
+    trials, ports = format.of(len(run.trials), "trial"), format.of(len(run.site.ports), "port")
+    tests = f"{trials} on {ports}"
+    print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
+    for note in run.notes:
+        print(note, file=sys.stderr)
+    if run.expectations:
+        clauses = format.of(len(run.expectations), "clause")
+        print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)
+
+
+def _run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def _about(run: Run, place: _Place) -> dict[str, Any]:
+    """What the summary's `run` says besides what the nodes said."""
+    again = place.directory.path / CONFIGURATION
+    return {
+        "id": place.run_id,
+        "started": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "elapsed_s": None,
+        "command": ["switchbench", "run", shlex.quote(str(again))],
+        "launch": run.site.launch,
+        "lab": run.site.lab,
+        "left_out": [asdict(host) for host in place.left_out],
+        "versions": {
+            "switchbench": __version__,
+            "python": platform.python_version(),
+            "kernel": platform.release(),
+        },
+        "machine": _machine(),
+    }
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpus": len(os.sched_getaffinity(0)),
+        "cpu": _cpu_model(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    }
+
+
+def _cpu_model() -> str | None:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return None

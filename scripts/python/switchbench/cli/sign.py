@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench sign`: a signature over all that a run left."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..analysis.summary import NOT_ENDED
+from ..analysis.verdict import manifest, signature
+from ..base.errors import ConfigurationError
+from ..records.directory import SUMMARY, load_summary
+from .common import add_command
+
+EXAMPLES = """\
+examples:
+  switchbench sign results/20260101-120000-acceptance --key ~/.ssh/id_ed25519
+  switchbench sign results/20260101-120000-acceptance --key ~/.minisign/minisign.key
+
+The key says which program signs: ssh-keygen (also by a public key, whose secret one ssh-agent
+holds) or minisign. Files that were put into the directory since, such as photographs of the cables,
+are sealed with the rest; a file that was changed is refused."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(subparsers, "sign", "sign a finished run's results", EXAMPLES)
+    parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
+    parser.add_argument(
+        "--key", metavar="FILE", type=Path, required=True, help="of ssh-keygen or minisign"
+    )
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Signs what is there, if it is what the run left."""
+    directory = args.directory
+    if NOT_ENDED in load_summary(directory)["faults"]:
+        raise ConfigurationError(f"{directory / SUMMARY} is half written: {NOT_ENDED}")
+    signature.try_key(args.key)
+    _refuse_signed(directory, signature.kind_of_key(args.key))
+    if (directory / manifest.MANIFEST).exists():
+        sealed = manifest.load(directory)["files"]
+        changed = list(manifest.differences(directory, sealed))
+        if changed:
+            raise ConfigurationError(f"{directory} is not signed: {'; '.join(changed)}")
+    print(signature.sign(directory, args.key))
+    return 0
+
+
+def _refuse_signed(directory: Path, kind: str) -> None:
+    """A second signature of the other kind may stand beside the first; none is written over."""
+    name = manifest.SIGNATURES[kind]
+    if (directory / name).exists():
+        raise ConfigurationError(
+            f"{directory} is signed already: {name}; move that away to sign again"
+        )
+    if not manifest.is_signed(directory):
+        return
+    sealed = manifest.load(directory)["files"]
+    late = [file for file in manifest.files_of(directory) if file not in sealed]
+    if late:
+        raise ConfigurationError(
+            f"{directory} is signed already, and {late[0]} came later: move it away to sign again"
+        )

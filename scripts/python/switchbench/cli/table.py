@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench table`: the table of a finished run, again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ..analysis.known import fitted
+from ..analysis.remake import is_begun_only, remade, run_of
+from ..analysis.verdict.record import Record
+from ..base.errors import ConfigurationError
+from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
+from ..render.terminal import imported_table
+from ..render.terminal.table import Report, make_canvas, make_console
+from .common import add_command
+
+EXAMPLES = """\
+examples:
+  switchbench table results/20260101-120000-four-matrices
+  switchbench table results/20260101-120000-four-matrices --all | less -S
+  switchbench table results/20260101-120000-four-matrices --again    after a crash
+  switchbench table results/20260101-120000-four-matrices --svg table.svg"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(subparsers, "table", "print the table of a finished run again", EXAMPLES)
+    parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
+    parser.add_argument(
+        "--all", action="store_true", help="every phase in the table, not a plan's five worst"
+    )
+    parser.add_argument(
+        "--latency", action="store_true", help="all times that were measured (doc/latency.md)"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="make the summary anew from the records, and keep it"
+    )
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file instead")
+    parser.add_argument(
+        "--interim", action="store_true", help="how low flows fell while their phase ran, and when"
+    )
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the table; its exit status is the run's, or 2 where the summary is damaged."""
+    summary = load_summary(args.directory)
+    if args.again:
+        summary = remade(run_of(args.directory), args.directory, summary)
+        replace_json(args.directory / SUMMARY, summary)
+        Record().write(args.directory, summary)
+    elif is_begun_only(summary) and (args.directory / RECORDS).exists():
+        summary = remade(run_of(args.directory), args.directory, summary, ended=False)
+    shown, known = fitted(summary)
+    damage = list(known.damage())
+    console = make_canvas() if args.svg else make_console()
+    try:
+        _print(shown, console, args)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        what = "it" if damage else f"a part that has another form ({error!s:.100})"
+        damage.append(f"the rest can't be shown without {what}")
+    if args.svg:
+        console.save_svg(str(args.svg), title="switchbench run")
+    if damage:
+        raise ConfigurationError(
+            f"{args.directory / SUMMARY} is damaged: {'; '.join(damage)} "
+            "(--again makes it anew of a run's records)"
+        )
+    return int(shown["exit_status"])
+
+
+def _print(summary: dict[str, Any], console: Console, args: argparse.Namespace) -> None:
+    imported_table.show(summary, console, everything=args.all)
+    options = [name for name in ("interim", "latency") if getattr(args, name)]
+    Report(summary, console, every_phase=args.all, options=options).print(str(args.directory))

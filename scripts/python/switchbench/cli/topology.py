@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench topology`: what a network can be expected to do, before anything is sent."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ..base import bounded
+from ..base.errors import ConfigurationError
+from ..topology import topology
+from ..topology.fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
+from ..topology.fabric.drawing import draw
+from ..topology.fabric.groups import Groups
+from ..topology.graph import from_topology
+from ..topology.units import human_rate
+from . import topology_import
+from .common import add_command, make_console
+
+EXAMPLES = """\
+examples:
+  switchbench topology conf/labs/tree.yaml
+  switchbench topology two-modules --svg two-modules.svg
+  switchbench topology tree --prices prices.yaml --json
+  switchbench topology import --ibnetdiscover subnet.txt --out hall.yaml
+  switchbench topology import --lldp node*.json --interface 'ens*' --out hall.yaml
+  clush -w node[1-36] lldpcli -f json show neighbors details | \\
+      switchbench topology import --lldp - > hall.yaml
+
+a price table, in any one currency:
+  nic: 20
+  cable: 4
+  switches: {8: 90, 24: 300, 48: 900}     by number of ports
+
+--json writes one object: hosts, switches, cables, diameter and mean_distance in links, access_bps,
+bisection {least_bps, most_bps, method, least_bps_per_host, most_bps_per_host} (a host of one half),
+levels [{level, switches, down_bps, up_bps, across_bps, worst}], groups, cost"""
+
+
+class _PriceFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    nic: Annotated[float, Field(ge=0)] = 0.0
+    cable: Annotated[float, Field(ge=0)] = 0.0
+    switches: dict[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0)]]
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers, "topology", "a network's diameter, bisection, oversubscription, cost", EXAMPLES
+    )
+    parser.add_argument(
+        "topology", metavar="FILE",
+        help="a topology file, or a lab's name; or `import`: make a file of what devices say",
+    )  # fmt: skip
+    parser.add_argument("--prices", metavar="FILE", type=Path, help="what parts cost")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    topology_import.add_arguments(parser)
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the arithmetic, and draws when asked; or imports."""
+    if args.topology == topology_import.WORD:
+        return topology_import.main(args)
+    topology_import.refuse(args)
+    prices = _prices(args.prices) if args.prices else None
+    try:
+        read = topology.load(args.topology)
+    except topology.TopologyError as error:
+        raise ConfigurationError(str(error)) from None
+    fabric = from_topology(read)
+    figures = arithmetic(fabric)
+    price = cost(fabric, prices) if prices else None
+    if args.svg:
+        topology_import.write(args.svg, draw(fabric))
+    if args.json:
+        json.dump(_document(figures, price), sys.stdout, indent=1)
+        print()
+    else:
+        _show(fabric.name, figures, price, make_console())
+    return 0
+
+
+def _prices(path: Path) -> Prices:
+    """The price table; ConfigurationError with what is wrong in it."""
+    try:
+        keys = bounded.load(path)
+        if not isinstance(keys, dict):
+            raise ConfigurationError(
+                f"{path}: is no price table: it has keys, as `switches: {{8: 90, 24: 300}}`"
+            )
+        file = _PriceFile.model_validate(keys)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"] if part != "[key]")
+        raise ConfigurationError(f"{path}: {key}: {first['msg'].lower()}") from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
+    return Prices(file.nic, file.cable, file.switches)
+
+
+def _document(figures: Arithmetic, price: Cost | None) -> dict[str, Any]:
+    document = asdict(figures)
+    document["full_bisection_bps"] = figures.full_bps
+    half = figures.hosts // 2
+    cut = document["bisection"]
+    cut |= {f"{end}_bps_per_host": cut[f"{end}_bps"] / half for end in ("least", "most")}
+    if price is not None:
+        document["cost"] = asdict(price) | {"total": price.total}
+    return document
+
+
+def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) -> None:
+    table = Table("", name, box=box.SIMPLE_HEAD)
+    table.add_row("hosts, switches, cables", _counts(figures))
+    table.add_row("diameter", f"{figures.diameter} links (mean {figures.mean_distance:.2f})")
+    table.add_row("a host's access", human_rate(figures.access_bps))
+    table.add_row("bisection, one way", _bisection(figures))
+    for level in figures.levels:
+        table.add_row(f"level {level.level}, switches: {level.switches}", _level(level))
+    if figures.groups is not None:
+        form = figures.groups
+        links = "1 link" if form.cables == 1 else f"{form.cables} links"
+        title = f"{form.groups} groups of {form.ports}, {links} a node"
+        table.add_row(title, _groups(form))
+    if price is not None:
+        bought = ", ".join(f"{n} of {ports} ports" for ports, n in sorted(price.bought.items()))
+        nics, cables, switches = map(_money, (price.nics, price.cables, price.switches))
+        parts = f"NICs {nics}, cables {cables}, switches {switches}"
+        table.add_row("cost", f"{_money(price.total)}: {parts} ({bought})")
+        table.add_row("cost a host", _money(price.total / figures.hosts))
+    console.print(table)
+
+
+def _money(amount: float) -> str:
+    """Up to two decimals, never in powers of ten."""
+    return f"{amount:,.2f}".removesuffix(".00")
+
+
+def _level(level: Level) -> str:
+    """Where its frames can go, and how much wider it is below."""
+    ways = {"up": level.up_bps, "across": level.across_bps}
+    rates = [f"{human_rate(bps)} {way}" for way, bps in ways.items() if bps]
+    worst = [f"oversubscribed {level.worst:.4g} to 1"] if level.worst is not None else []
+    return ", ".join([f"{human_rate(level.down_bps)} down", *rates, *worst])
+
+
+def _counts(figures: Arithmetic) -> str:
+    return f"{figures.hosts}, {figures.switches}, {figures.cables}"
+
+
+def _bisection(figures: Arithmetic) -> str:
+    cut = figures.bisection
+    half = figures.hosts // 2
+    shares = [bps / figures.full_bps for bps in (cut.least_bps, cut.most_bps)]
+    if cut.exact:
+        each = human_rate(cut.least_bps / half)
+        return f"{human_rate(cut.least_bps)}, {each} a host of one half, {shares[0]:.1%} of full"
+    each = " to ".join(human_rate(bps / half) for bps in (cut.least_bps, cut.most_bps))
+    return (
+        f"{human_rate(cut.least_bps)} to {human_rate(cut.most_bps)}, {each} a host of one half, "
+        f"{shares[0]:.1%} to {shares[1]:.1%} of full ({cut.method})"
+    )
+
+
+def _groups(found: Groups) -> str:
+    """The paper's formulas beside what the graph has."""
+    rule = f"(C/4)(L/(L-1)) = {found.formula_per_node:.3g} links a node"
+    if found.across is None:
+        rule += ", for an even number of groups"
+    else:
+        nodes = found.groups * found.ports
+        rule += f"; here {found.across} cables join two halves of the groups, of {nodes} nodes"
+    return f"{rule}; P(PC+1): at most {found.most_nodes} nodes"

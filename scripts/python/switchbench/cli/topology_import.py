@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench topology import`: a site's topology file of what its devices say of their cables."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+from ..base.errors import ConfigurationError
+from ..base.node_names import TooManyError, refuse_many
+from ..topology import cabling
+from ..topology.cabling import Cabling, ibnetdiscover, lldp
+from ..topology.fabric import Fabric
+from ..topology.graph import from_topology
+from ..topology.topology import TopologyError, parse
+from ..topology.units import parse_rate_bps
+
+WORD = "import"
+_OPTIONS = ("lldp", "ibnetdiscover", "format", "interface", "switches", "rate", "out")
+_OF_FILES = ("prices", "svg", "json")
+_OF_LLDP = ("format", "interface", "switches")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Its options, beside those of `topology FILE`."""
+    group = parser.add_argument_group("with `import`")
+    sources = group.add_mutually_exclusive_group()
+    sources.add_argument(
+        "--lldp", metavar="FILE", nargs="+",
+        help="`lldpcli -f json show neighbors details` of each host: a file HOST.json each, or all "
+        "in one (or in -) with `==> HOST <==` before each, or `HOST: ` before each line",
+    )  # fmt: skip
+    sources.add_argument("--ibnetdiscover", metavar="FILE", help="its output, or -")
+    group.add_argument("--format", choices=lldp.FORMATS, help="of LLDP's outputs (whichever it is)")
+    group.add_argument(
+        "--interface", metavar="PATTERN", action="append",
+        help="only these interfaces of hosts, of LLDP's, e.g. 'ens*'",
+    )  # fmt: skip
+    group.add_argument("--switches", metavar="NODES", help="whose LLDP outputs are of switches")
+    group.add_argument("--rate", metavar="RATE", help="of links whose rate is not said, e.g. 25G")
+    group.add_argument("--out", metavar="FILE", type=Path, help="write there, not to the terminal")
+
+
+def refuse(args: argparse.Namespace) -> None:
+    """Refuses options of `import` without it."""
+    given = [name for name in _OPTIONS if getattr(args, name) is not None]
+    if given:
+        raise ConfigurationError(f"--{given[0]} goes with `switchbench topology import` only")
+
+
+def _refuse_others(args: argparse.Namespace) -> None:
+    """Refuses what would do nothing here."""
+    given = [name for name in _OF_FILES if getattr(args, name)]
+    if given:
+        raise ConfigurationError(
+            f"--{given[0]} does not go with `import`: say it to `switchbench topology` with the "
+            "file that is made"
+        )
+    given = [name for name in _OF_LLDP if getattr(args, name) is not None]
+    if given and args.ibnetdiscover is not None:
+        raise ConfigurationError(f"--{given[0]} goes with --lldp only")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Reads, checks and writes."""
+    _refuse_others(args)
+    rate_bps = _rate_bps(args.rate)
+    if args.ibnetdiscover is not None:
+        found = ibnetdiscover.read(_text(args.ibnetdiscover), _name(args.ibnetdiscover), rate_bps)
+    elif args.lldp is not None:
+        found = _of_lldp(args, rate_bps)
+    else:
+        raise ConfigurationError(
+            "topology import: say of what: --lldp FILE or --ibnetdiscover FILE"
+        )
+    keys = cabling.document(found)
+    fabric = _checked(found, keys)
+    written = cabling.text(found, keys)
+    if args.out is None:
+        print(written, end="")
+    else:
+        write(args.out, written)
+    counts = f"{len(fabric.hosts)} hosts, {len(fabric.switches)} switches"
+    cables = sum(link.cables for link in fabric.links)
+    print(f"{args.out or found.source}: {counts}, {cables} cables", file=sys.stderr)
+    return 0
+
+
+def _of_lldp(args: argparse.Namespace, rate_bps: int | None) -> Cabling:
+    texts: dict[str, str] = {}
+    for path in args.lldp:
+        name = "" if path == "-" else Path(path).stem
+        for host, text in lldp.outputs(_text(path), name, _name(path)).items():
+            if host in texts:
+                raise ConfigurationError(f"{_name(path)}: is a second output of {host}")
+            texts[host] = text
+    source = _name(args.lldp[0]) if len(args.lldp) == 1 else f"{len(args.lldp)} files of LLDP"
+    choice = lldp.Choice(
+        switches=_nodes(args.switches),
+        interfaces=tuple(args.interface or ("*",)),
+        rate_bps=rate_bps,
+        form=args.format,
+    )
+    return lldp.read(texts, source, choice)
+
+
+def _checked(found: Cabling, keys: dict[str, object]) -> Fabric:
+    """What the file says, as whoever reads it sees it; refused where that is no network."""
+    try:
+        return from_topology(parse(keys, found.source, where=found.source))
+    except TopologyError as error:
+        raise ConfigurationError(error.messages[0]) from None
+
+
+def _rate_bps(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        bps = parse_rate_bps(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--rate: {error}") from None
+    if not bps:
+        raise ConfigurationError("--rate: a real link has a rate")
+    return bps
+
+
+def _nodes(text: str | None) -> frozenset[str]:
+    try:
+        refuse_many(text or "")
+        return frozenset(NodeSet(text or "", resolver=RESOLVER_NOGROUP))
+    except (TooManyError, NodeSetException) as error:
+        raise ConfigurationError(f"--switches: is no possible node set: {error}") from None
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path
+
+
+def _text(path: str) -> str:
+    try:
+        if path == "-":
+            return sys.stdin.read()
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{_name(path)}: is not text") from None
+
+
+def write(path: Path, text: str) -> None:
+    """A file that was asked for; refused in a sentence where it can't be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench verify`: is this what was measured, by these clauses, and signed by whom?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..analysis.verdict.verify import Asked, verify
+from ..base.errors import ConfigurationError
+from .common import add_command
+
+EXAMPLES = """\
+examples:
+  switchbench verify results/20260101-120000-acceptance
+  switchbench verify results/20260101-120000-acceptance --allowed-signers signers
+  switchbench verify results/20260101-120000-acceptance --clauses 2e9de557ce33b0de...
+  switchbench verify results/20260101-120000-acceptance --no-again    without the engine
+
+FILE of --allowed-signers is that of ssh-keygen(1), lines such as `lab@example ssh-ed25519 AAAA...`,
+or a public key of minisign. doc/acceptance.md says what is checked.
+
+exit status: 0 all of it holds, whatever the verdict is; 2 something does not"""
+
+_MARKS = {True: "ok", False: "NO", None: "-"}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        subparsers, "verify", "check a result's hashes, clauses, verdict and signature", EXAMPLES
+    )
+    parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
+    parser.add_argument(
+        "--allowed-signers", metavar="FILE", type=Path, help="who may have signed; somebody must"
+    )
+    parser.add_argument(
+        "--clauses", metavar="SHA256", help="the hash of the clauses that were agreed on"
+    )
+    parser.add_argument(
+        "--no-again",
+        action="store_false",
+        dest="again",
+        help="hashes and signature only: the verdict is not made anew from the records",
+    )
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints a line for each check; what does not hold is a sentence and status 2."""
+    failures = []
+    for check in verify(args.directory, Asked(args.allowed_signers, args.clauses, args.again)):
+        print(f"{_MARKS[check.holds]:3}{check.name:11}{check.words}")
+        if check.holds is False:
+            failures.append(check.words)
+    if failures:
+        raise ConfigurationError(f"{args.directory} can't be relied on: {'; '.join(failures)}")
+    return 0

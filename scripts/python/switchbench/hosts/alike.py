@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What hosts of a site have, side by side: a table of what differs from the majority.
+
+Nothing of ours but the engine is needed there: a host is asked for the engine's version, for the
+text of files below /sys and /proc (by `head`) and for what LLDP says; then the engines try whether
+they hear each other (`hearing`). Nothing is written.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .. import __version__
+from ..base.errors import ConfigurationError
+from ..base.model import Port, Process, Site
+from ..run.launch.fan import Answer, fan_out
+from ..run.launch.openssh import FAILED, OpenSsh, failure, find_client, refusal
+from ..topology import lldp_table
+from . import hearing
+
+NOT_THERE = "-"
+_SLACK_S = 20.0
+_LINES = 200  # of a file, at most
+_MARK = "==> "  # with which `head -v` begins a file
+_CPU = "/sys/devices/system/cpu"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A thing that hosts should have alike: the files that say it, and how they are read.
+
+    One that is not there is None; without any the host has not got the thing.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    read: Callable[..., str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing on all hosts: what most of them have, and who differs."""
+
+    name: str
+    most: str
+    differ: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The hosts side by side."""
+
+    rows: list[Row]
+    silent: dict[str, str]  # why hosts could not be asked
+    doubts: list[str]  # about ranks, groups and cables
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether all that could be asked have the same, and nothing is doubtful."""
+        return not self.doubts and not any(row.differ for row in self.rows)
+
+
+def survey(site: Site, processes: Sequence[Process]) -> Survey:
+    """Asks them; what most have comes with who differs."""
+    if site.launch != "ssh":
+        raise ConfigurationError(
+            f"doctor: hosts are asked by ssh, and this site says launch: {site.launch}"
+        )
+    find_client()
+    way = OpenSsh.of(site)
+    facts = {process.name: [*_MACHINE, *_of_ports(process.ports)] for process in processes}
+    timeout_s = way.timeout_s + _SLACK_S
+    engines = {host: way.node(host, ["--version"]) for host in facts}
+    versions = fan_out(engines, way.fanout, timeout_s)
+    files = {host: way.command(host, _question(facts[host])) for host in facts}
+    answers = fan_out(files, way.fanout, timeout_s)
+    silent = {
+        host: why for host, answer in answers.items() if (why := _silent(host, answer)) is not None
+    }
+    values: dict[str, dict[str, str]] = {"engine": {}}
+    seen: dict[str, Mapping[str, lldp_table.Neighbour]] = {}
+    for process in processes:
+        host = process.name
+        if host in silent:
+            continue
+        values["engine"][host] = _engine(host, versions[host], way.engine)
+        texts = _texts(answers[host].output)
+        for fact in facts[host]:
+            values.setdefault(fact.name, {})[host] = _value(fact, texts)
+        seen[host] = lldp_table.neighbours(texts.get(_LLDP, ""))
+        for port in process.ports:
+            cable = lldp_table.compared(port, seen[host])
+            if cable is not None:
+                values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
+    _add_hearing(site, [one for one in processes if one.name not in silent], values)
+    rows = [_row(name, found) for name, found in values.items() if found]
+    return Survey(rows, silent, lldp_table.doubts(site, seen))
+
+
+def _add_hearing(
+    site: Site, processes: Sequence[Process], values: dict[str, dict[str, str]]
+) -> None:
+    """Who lacks the engine is in its row already."""
+    with_engine = [one for one in processes if values["engine"][one.name] == __version__]
+    if not with_engine:
+        return
+    heard = hearing.hear(site, with_engine)
+    values |= {
+        "control port": dict(heard.ports),
+        "clock": dict(heard.clocks),
+        "time": dict(heard.times),
+    }
+
+
+def _row(name: str, values: Mapping[str, str]) -> Row:
+    """Of values that are as frequent, that of the first host counts as most hosts'. What has one
+    right value is compared with that, even where no host has it."""
+    most = _RIGHT.get(name.rpartition(" ")[2] if name.endswith(" cable") else name)
+    if most is None:
+        ((most, _),) = Counter(values.values()).most_common(1)
+    return Row(name, most, {host: value for host, value in values.items() if value != most})
+
+
+_RIGHT = {
+    "engine": __version__,
+    "control port": hearing.ALL_HEARD,
+    "time": hearing.ONE_CLOCK,
+    "cable": lldp_table.AS_SAID,
+}
+
+
+# --- asking --------------------------------------------------------------------------------------
+
+
+# Beside files: what commands say, each under a name like a file's. A table of neighbours is not
+# everybody's to read; sudo is tried where it asks nobody.
+_LLDP, _DAEMONS, _GOVERNORS = "lldp", "daemons", "governors"
+_ASK = (
+    'PATH=$PATH:/usr/sbin:/sbin; head -v -n {lines} -- "$@"; '
+    "echo; echo '==> lldp <=='; lldpctl -f json 2>/dev/null || sudo -n lldpctl -f json 2>/dev/null "
+    "|| networkctl --no-pager --full lldp 2>/dev/null; "
+    "echo; echo '==> daemons <=='; cat /proc/[0-9]*/comm 2>/dev/null; "
+    "echo; echo '==> governors <=='; "
+    "cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null; true"
+)
+
+
+def _question(facts: Sequence[Fact]) -> str:
+    paths = dict.fromkeys(path for fact in facts for path in fact.paths if path.startswith("/"))
+    return f"exec {shlex.join(['sh', '-c', _ASK.format(lines=_LINES), 'sh', *paths])}"
+
+
+def _value(fact: Fact, texts: Mapping[str, str]) -> str:
+    found = [texts.get(path) for path in fact.paths]
+    return fact.read(*found) if any(text is not None for text in found) else NOT_THERE
+
+
+def _silent(host: str, answer: Answer) -> str | None:
+    if answer.status == FAILED or answer.status is None:
+        return failure(host, answer.errors) or "it did not answer"
+    return None
+
+
+def _engine(host: str, answer: Answer, engine: str) -> str:
+    if answer.status == 0 and answer.output:
+        return answer.output[-1].removeprefix("switchbench-node ")
+    return refusal(host, answer, engine) or f"status {answer.status}"
+
+
+def _texts(lines: Sequence[str]) -> dict[str, str]:
+    """The files of what `head -v` has written, by path."""
+    texts: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines:
+        if line.startswith(_MARK) and line.endswith(" <=="):
+            current = texts.setdefault(line[len(_MARK) : -len(" <==")], [])
+        else:
+            current.append(line)
+    return {path: "\n".join(text).strip() for path, text in texts.items()}
+
+
+# --- what is asked for ---------------------------------------------------------------------------
+
+
+def _plain(text: str) -> str:
+    return text or "none"
+
+
+def _after(key: str) -> Callable[[str], str]:
+    """What follows `key` and its colon or equals sign on the first line that has it."""
+
+    def read(text: str) -> str:
+        for line in text.splitlines():
+            name, _, value = line.replace("=", ":", 1).partition(":")
+            if name.strip() == key:
+                return value.strip()
+        return "none"
+
+    return read
+
+
+def _all_of(text: str) -> str:
+    """Of many cores: what they have, `powersave, performance` where they differ."""
+    return ", ".join(sorted(set(text.split()))) or NOT_THERE
+
+
+# What keeps a clock right, by the names of processes; phc2sys brings a NIC's to the kernel's.
+_KEEPERS = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys", "timemaster")
+
+
+def _keepers(text: str) -> str:
+    running = set(text.split())
+    return ", ".join(name for name in _KEEPERS if name in running) or "none"
+
+
+def _gigabytes(text: str) -> str:
+    """Two kernels keep different amounts for themselves: whole GiB are compared."""
+    kib = _after("MemTotal")(text).partition(" ")[0]
+    return f"{round(int(kib) / 2**20)} GiB" if kib.isdigit() else "none"
+
+
+def _one(name: str, path: str, read: Callable[[str], str]) -> Fact:
+    return Fact(name, (path,), read)
+
+
+_MACHINE = (
+    _one("kernel", "/proc/sys/kernel/osrelease", _plain),
+    _one("cpu", "/proc/cpuinfo", _after("model name")),
+    _one("cores", f"{_CPU}/online", _plain),
+    _one("isolated cores", f"{_CPU}/isolated", _plain),
+    _one("governor", _GOVERNORS, _all_of),
+    _one(
+        "clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", _plain
+    ),
+    _one("clock kept by", _DAEMONS, _keepers),
+    _one("memory", "/proc/meminfo", _gigabytes),
+    _one("hugepages", "/proc/meminfo", _after("HugePages_Total")),
+)
+
+
+def _of_ports(ports: Sequence[Port]) -> Iterator[Fact]:
+    for port in ports:
+        name = port.name.partition(":")[2]
+        for key, facts in _OF_PORT.items():
+            if key in port.engine:
+                yield from facts(name, str(port.engine[key]))
+
+
+def _iface(port: str, iface: str) -> Iterator[Fact]:
+    folder = f"/sys/class/net/{iface}"
+    yield _one(f"{port} link", f"{folder}/operstate", _plain)
+    yield _one(f"{port} speed", f"{folder}/speed", _plain)
+    yield _one(f"{port} mtu", f"{folder}/mtu", _plain)
+    yield _one(f"{port} driver", f"{folder}/device/uevent", _after("DRIVER"))
+    yield _one(f"{port} numa node", f"{folder}/device/numa_node", _plain)
+
+
+def _pci(port: str, address: str) -> Iterator[Fact]:
+    folder = f"/sys/bus/pci/devices/{address}"
+    yield _one(f"{port} driver", f"{folder}/uevent", _after("DRIVER"))
+    yield _one(f"{port} numa node", f"{folder}/numa_node", _plain)
+    yield _one(f"{port} pcie speed", f"{folder}/current_link_speed", _plain)
+    yield _one(f"{port} pcie width", f"{folder}/current_link_width", _plain)
+
+
+def _rdma(port: str, device: str) -> Iterator[Fact]:
+    name, _, number = device.partition("/")
+    folder = f"/sys/class/infiniband/{name}"
+    yield _one(f"{port} rdma firmware", f"{folder}/fw_ver", _plain)
+    place = f"{folder}/ports/{number or 1}"
+    for what in ("state", "rate", "link_layer"):
+        yield _one(f"{port} rdma {what}", f"{place}/{what}", _plain)
+    paths = [f"{place}/{kind}/{i}" for i in range(_GIDS) for kind in ("gids", "gid_attrs/types")]
+    yield Fact(f"{port} rdma gids", tuple(paths), _gids)
+
+
+_GIDS = 8  # the first of them: 0 to 3 are made by the kernel, and further ones by addresses
+_NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+_MAPPED = "0000:0000:0000:0000:0000:ffff:"  # an IPv4 address
+
+
+def _gids(*texts: str | None) -> str:
+    """Kinds by index: their values differ, but an index must mean the same on all hosts."""
+    found = []
+    for i, (gid, kind) in enumerate(zip(texts[::2], texts[1::2], strict=True)):
+        if gid and gid != _NO_GID:
+            family = "IPv4" if gid.startswith(_MAPPED) else "IPv6"
+            found.append(f"{i}: {kind} {family}" if kind else f"{i}: {family}")
+    return ", ".join(found) or "none"
+
+
+_OF_PORT: dict[str, Callable[[str, str], Iterator[Fact]]] = {
+    "iface": _iface,
+    "pci": _pci,
+    "rdma": _rdma,
+}

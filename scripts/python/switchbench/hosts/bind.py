@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lending a site's PCI devices to DPDK and giving them back, without a run (doc/bind.md).
+
+The node does it, on its own host; here it is only said which host has what to do, and started where
+a launcher can.
+"""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..base.errors import ConfigurationError, RunError
+from ..base.model import Site
+from ..base.programs import ENGINE, find_engine
+from ..run.launch.errand import errands, side_by_side
+from ..run.launch.nodesets import chosen
+
+_TIMEOUT_S = 120.0  # of one host: drivers and links take their time
+
+
+@dataclass(frozen=True)
+class Order:
+    """What one host has to do."""
+
+    host: str
+    words: tuple[str, ...]  # of the node's command line, without the program
+
+    @property
+    def line(self) -> str:
+        """As a person types it on that host."""
+        return shlex.join([ENGINE, *self.words])
+
+
+def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[Order]:
+    """For each host with PCI ports: bind them to the driver that the site names, or another."""
+    wanted = site.effective.get("bind", {})
+    driver = driver or wanted.get("driver")
+    if driver is None:
+        raise ConfigurationError(
+            "bind: the site names no driver: give it `bind: {driver: vfio-pci}`, or --driver"
+        )
+    pages = wanted.get("hugepages")
+    more = ["--hugepages", str(pages)] if pages else []
+    orders = []
+    for process in chosen(site, hosts):
+        devices = [port.engine["pci"] for port in process.ports if "pci" in port.engine]
+        if devices:
+            words = ("--bind", *dict.fromkeys(devices), "--driver", driver, *more)
+            orders.append(Order(process.name, words))
+    if not orders:
+        raise ConfigurationError("bind: none of these hosts has a port with `pci`")
+    return orders
+
+
+def restore_orders(site: Site, hosts: str | None) -> list[Order]:
+    """For each host: give back all that its journal has."""
+    return [Order(process.name, ("--restore",)) for process in chosen(site, hosts)]
+
+
+def here(words: Sequence[str]) -> int:
+    """Does it on this machine; the node's own exit status."""
+    return subprocess.run([str(find_engine()), *words], check=False).returncode
+
+
+def carry_out(site: Site, orders: Sequence[Order]) -> int:
+    """Does what can be done from here, says what people have to do; the worst exit status."""
+    _refuse_launch(site)
+    if site.launch == "ssh":
+        return _everywhere(site, orders)
+    worst = 0
+    for order in orders:
+        if order.host in (platform.node(), platform.node().partition(".")[0]):
+            worst = max(worst, here(order.words))
+        else:
+            print(f"on {order.host}, as root: {order.line}")
+    return worst
+
+
+def _everywhere(site: Site, orders: Sequence[Order]) -> int:
+    """On all hosts at once; a host that fails keeps no other from its part."""
+    results = errands(site, {order.host: order.words for order in orders}, _TIMEOUT_S)
+    for line in side_by_side(results):
+        print(line)
+    return max(result.status for result in results)
+
+
+def _refuse_launch(site: Site) -> None:
+    if site.guests:
+        raise RunError(
+            "guests live for one run, which binds their devices and gives them back by itself"
+        )
+    if site.launch == "lab":
+        raise ConfigurationError("a lab of namespaces has no PCI devices")
+    if site.launch == "slurm":
+        raise ConfigurationError(
+            "launch: slurm: a run binds and restores by itself; without one, say `--set "
+            "site.launch=ssh`, or give these hosts a site file with `launch: ssh`"
+        )

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The engine with its own loader, libraries and drivers: a folder that runs wherever it lies.
+
+    switchbench-node          starts the engine (bundle/start.c): static, so it needs nothing
+    libexec/switchbench-node  the engine
+    lib/loader                the C library's loader, so that a host may have an older one
+    lib/*.so.*                what the engine and the drivers are linked with
+    lib/dpdk/                 DPDK's drivers
+    lib/verbs/                rdma-core's providers
+    lib/bpf/                  what libxdp gives to the kernel
+    VERSION, SHA256SUMS       which build it is; the sums are in the form of `sha256sum -c`
+
+The kernel and its modules are the host's own. The folder is the same bytes for the same build.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import platform
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from .. import __version__
+from ..base.errors import ConfigurationError
+from ..base.programs import ENGINE, Program, find_engine
+
+SUMS = "SHA256SUMS"
+VERSION = "VERSION"
+
+_START = Program("switchbench-start", "packaging/bundle", "SWITCHBENCH_START", ConfigurationError)
+_LIBRARY = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
+_LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
+
+# Which of DPDK's drivers a port can need; the others are for cryptography, compression and the
+# like. Left out: what only stands on one of those, and drags in libraries of 17 MB.
+_DRIVERS = ("bus", "mempool", "common", "net")
+_DRIVERS_WITHOUT = ("common_qat", "net_softnic")
+_DRIVER_FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64", "/usr/local/lib64")
+
+_COMPRESSION = 6
+_PROGRAM, _FILE = 0o755, 0o644
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One file of the folder."""
+
+    place: str  # below the folder
+    content: bytes
+    mode: int = _FILE
+    link: str | None = None  # it is one, to there; its content is that of the file
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal digits."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True)
+class Collection:
+    """All files of the folder, in the order of their places."""
+
+    version: str
+    machine: str  # the kernel's word: x86_64
+    pieces: tuple[Piece, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of all that is in it: two folders with the same one are the same."""
+        listing = "".join(
+            f"{one.digest} {one.mode:o} {one.place} {one.link or ''}\n" for one in self.pieces
+        )
+        return hashlib.sha256(listing.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """What it is kept as on a host: `0.1.0-3f0c8a1b2d4e`."""
+        return f"{self.version}-{self.digest[:12]}"
+
+    @property
+    def sums(self) -> str:
+        """The content of SHA256SUMS."""
+        return "".join(f"{one.digest}  {one.place}\n" for one in self.pieces)
+
+    def files(self) -> Iterator[Piece]:
+        """Everything that the folder holds, the sums too."""
+        yield from self.pieces
+        yield Piece(SUMS, self.sums.encode())
+
+    def write(self, folder: Path) -> None:
+        """Makes the folder, which must not be there yet."""
+        folder.mkdir(parents=True)
+        for piece in self.files():
+            path = folder / piece.place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if piece.link is not None:
+                path.symlink_to(piece.link)
+                continue
+            path.write_bytes(piece.content)
+            path.chmod(piece.mode)
+
+    def archive(self, file: IO[bytes], folder: str = "") -> None:
+        """Writes it as .tar.gz, below `folder` there: the same bytes for the same content."""
+        with (
+            gzip.GzipFile("", "wb", _COMPRESSION, file, mtime=0) as packed,
+            tarfile.open(mode="w", fileobj=packed, format=tarfile.USTAR_FORMAT) as archive,
+        ):
+            for piece in self.files():
+                archive.addfile(_entry(piece, folder), io.BytesIO(piece.content))
+
+
+def _entry(piece: Piece, folder: str) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(f"{folder}/{piece.place}" if folder else piece.place)
+    if piece.link is not None:
+        entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, piece.link, 0o777
+        return entry
+    entry.size, entry.mode = len(piece.content), piece.mode
+    return entry
+
+
+def collect(*others: Path) -> Collection:
+    """The engine that `run` would use here, and other programs of its build; ConfigurationError
+    where something of it is missing."""
+    engine = find_engine()
+    if is_collected(engine):
+        return _again(engine, others)
+    return gather(engine, *others)
+
+
+def gather(*programs: Path, loaded: Sequence[Path] = ()) -> Collection:
+    """Programs of this machine, and what those files need that they load while they run. What such
+    files find among themselves stays there."""
+    own = {path.resolve() for path in loaded}
+    needed = {
+        name: path
+        for name, path in libraries([*programs, *loaded]).items()
+        if path.resolve() not in own
+    }
+    drivers = _drivers() if _has(needed, "librte_eal.so") else []
+    providers = _providers(needed) if _has(needed, "libibverbs.so") else []
+    needed |= libraries([*drivers, *providers])
+    start = _START.find()
+    return _sorted(
+        [
+            *(_piece(path.name, start, _PROGRAM) for path in programs),
+            *(_piece(f"libexec/{path.name}", path, _PROGRAM) for path in programs),
+            *(_library(name, path, drivers) for name, path in needed.items()),
+            *(_piece(f"lib/dpdk/{path.name}", path) for path in drivers),
+            *(_piece(f"lib/verbs/{path.name}", path) for path in providers),
+            *(_piece(f"lib/bpf/{path.name}", path) for path in _xdp_programs(needed)),
+            Piece(VERSION, f"{__version__} {platform.machine()}\n".encode()),
+        ]
+    )
+
+
+def is_collected(program: Path) -> bool:
+    """Whether it starts a program of such a folder, as an installed bundle has it."""
+    real = program.resolve()
+    return (real.parent / "libexec" / real.name).is_file() and (real.parent / SUMS).is_file()
+
+
+def _again(engine: Path, others: Sequence[Path]) -> Collection:
+    """The folder that the engine is in, with those of its programs."""
+    folder = engine.resolve().parent
+    named = _named(folder / SUMS)
+    wanted = {ENGINE, *(path.name for path in others)}
+    pieces = []
+    for path in sorted(folder.rglob("*")):
+        place = path.relative_to(folder)
+        program = place.name if place.parent in (Path(), Path("libexec")) else None
+        if path.is_dir() or (program not in (None, VERSION) and program not in wanted):
+            continue
+        piece = _piece(str(place), path, path.stat().st_mode & 0o777)
+        if named.get(piece.place) != piece.digest:
+            raise ConfigurationError(
+                f"the engine can't be collected: {path} is not as its {SUMS} has it: "
+                "install it again"
+            )
+        pieces.append(replace(piece, link=os.readlink(path)) if path.is_symlink() else piece)
+    return _sorted(pieces)
+
+
+def _named(sums: Path) -> dict[str, str]:
+    """The digest of each file, by its place."""
+    try:
+        lines = [line.partition("  ") for line in sums.read_text("utf-8").splitlines()]
+    except OSError as error:
+        raise ConfigurationError(f"the engine can't be collected: {error}") from None
+    return {place: digest for digest, _, place in lines}
+
+
+def _sorted(pieces: list[Piece]) -> Collection:
+    ordered = tuple(sorted(pieces, key=lambda one: one.place))
+    return Collection(__version__, platform.machine(), ordered)
+
+
+def libraries(programs: Sequence[Path]) -> dict[str, Path]:
+    """Every library of these programs and shared objects by the name that they ask for, the
+    loader included."""
+    if not programs:
+        return {}
+    done = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False)
+    found: dict[str, Path] = {}
+    for line in done.stdout.splitlines():
+        if "=> not found" in line:
+            raise ConfigurationError(f"the engine can't be collected: {line.strip()}")
+        said = _LIBRARY.match(line)
+        if said:
+            path = Path(said["path"])
+            found.setdefault(said["name"] or path.name, path)
+    return found
+
+
+def _has(needed: dict[str, Path], prefix: str) -> bool:
+    return any(name.startswith(prefix) for name in needed)
+
+
+def _piece(place: str, path: Path, mode: int = _FILE) -> Piece:
+    try:
+        return Piece(place, path.read_bytes(), mode)
+    except OSError as error:
+        raise ConfigurationError(f"the engine can't be collected: {error}") from None
+
+
+def _library(name: str, path: Path, drivers: Sequence[Path]) -> Piece:
+    """A driver that another one is linked with stays one file: it must not be loaded twice."""
+    if _LOADER.search(str(path)):
+        return _piece("lib/loader", path, _PROGRAM)
+    piece = _piece(f"lib/{name}", path)
+    driver = next((one for one in drivers if one.name.startswith(f"{name}.")), None)
+    if driver is not None:
+        return replace(piece, link=f"dpdk/{driver.name}")
+    if name.startswith("librte_eal.so"):
+        return replace(piece, content=_without_own_drivers(piece.content))
+    if name.startswith("libibverbs.so"):
+        return replace(piece, content=_without_own_providers(piece.content))
+    return piece
+
+
+# --- DPDK ----------------------------------------------------------------------------------------
+
+
+def _drivers() -> list[Path]:
+    """DPDK's drivers by the names by which it loads a folder: librte_bus_pci.so.23.0."""
+    for root in _DRIVER_FOLDERS:
+        for folder in sorted(Path(root).glob("**/dpdk/pmds-*")):
+            found = [
+                path
+                for kind in _DRIVERS
+                for path in sorted(folder.glob(f"librte_{kind}_*.so.*"))
+                if path.name.count(".") == _DOTS and not _is_left_out(path)
+            ]
+            if found:
+                return found
+    raise ConfigurationError(
+        "the engine is linked with DPDK, and there are no drivers of DPDK here "
+        "(/usr/lib/*/dpdk/pmds-*): install them (Debian: libdpdk-dev)"
+    )
+
+
+_DOTS = 3  # librte_net_tap.so.23.0; .so is for linking, and .so.23 for drivers that ask for it
+
+
+def _is_left_out(path: Path) -> bool:
+    return any(path.name.startswith(f"librte_{name}.so") for name in _DRIVERS_WITHOUT)
+
+
+_DRIVER_FOLDER = re.compile(rb"(?<=\0)/[^\0]*/dpdk/pmds-[0-9.]+(?=\0)")
+
+
+def _without_own_drivers(eal: bytes) -> bytes:
+    """librte_eal without the folder in which it looks for drivers at every start.
+
+    The host may have the same DPDK there: all drivers would be loaded twice, or fail to load with
+    our C library, which ends the start. There is no option against it (eal_plugins_init).
+    """
+    return _DRIVER_FOLDER.sub(lambda found: bytes(len(found[0])), eal)
+
+
+# --- rdma-core -----------------------------------------------------------------------------------
+
+
+_PROVIDER_FOLDER = re.compile(rb"(?<=\0)/[^\0]+(?=/lib%s-rdmav[0-9]+\.so\0)")
+_PROVIDER_LIST = re.compile(rb"(?<=\0)/[^\0]+/libibverbs\.d(?=\0)")
+
+
+def _without_own_providers(verbs: bytes) -> bytes:
+    """libibverbs without the folders in which it looks for the host's providers: one of them beside
+    ours would serve the same devices (load_drivers; ours are named in the environment). Instead: a
+    folder that never is one, and, as libibverbs complains of a missing one, one without files."""
+    for pattern, instead in ((_PROVIDER_FOLDER, b"/dev/null"), (_PROVIDER_LIST, b"/sys/class")):
+        verbs = pattern.sub(lambda found, to=instead: to.ljust(len(found[0]), b"/"), verbs)  # type: ignore[misc]
+    return verbs
+
+
+def _providers(needed: dict[str, Path]) -> list[Path]:
+    """libibverbs' providers, from beside it."""
+    (verbs,) = (path for name, path in needed.items() if name.startswith("libibverbs.so"))
+    return sorted((verbs.resolve().parent / "libibverbs").glob("lib*-rdmav*.so"))
+
+
+# --- AF_XDP --------------------------------------------------------------------------------------
+
+_XDP_FOLDER = re.compile(rb"(?<=\0)/usr/[^\0]+/bpf(?=\0)")
+_XDP_PROGRAMS = ("xdp-dispatcher.o", "xsk_def_xdp_prog*.o")
+
+
+def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
+    """The programs that libxdp gives to the kernel, from where it says that they are."""
+    for name, path in needed.items():
+        folder = _XDP_FOLDER.search(path.read_bytes()) if name.startswith("libxdp.so") else None
+        if folder is not None:
+            place = Path(os.fsdecode(folder[0]))
+            return [found for one in _XDP_PROGRAMS for found in sorted(place.glob(one))]
+    return []

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A results directory made of other programs' files: their figures as records and as a summary, and
+the files themselves, so that nothing of what they say is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..base.errors import ConfigurationError
+from ..records.directory import RECORDS, SCHEMA, RunDirectory, replace_bytes
+from . import kinds
+from .figure import Figure
+
+ORIGINALS = "originals"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was read, in the files' order."""
+
+    figures: list[Figure]
+    warnings: list[str]
+
+
+def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]) -> Imported:
+    """Reads all files before it makes `out`: of a file that can't be read nothing stays."""
+    parts = [kinds.read(path, ranks) for path in files]
+    directory = RunDirectory(out)
+    entries: list[dict[str, Any]] = []
+    with directory.open_lines(RECORDS) as records:
+        for path, part in zip(files, parts, strict=True):
+            origin = _keep(path, out)
+            for figure in part.figures:
+                entries.append(figure.entry() | {"file": origin["file"]})
+                line = {"type": "foreign"} | entries[-1] | {"sha256": origin["sha256"]}
+                records.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
+    imported = Imported(
+        [figure for part in parts for figure in part.figures],
+        [sentence for part in parts for sentence in part.warnings],
+    )
+    directory.write_summary(_summary(out, files, entries, imported.warnings, command))
+    return imported
+
+
+def _keep(path: Path, out: Path) -> dict[str, str]:
+    """Puts a file among the originals; of equal names each has its number."""
+    folder = out / ORIGINALS
+    try:
+        folder.mkdir(exist_ok=True)
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be kept in {folder}: {error.strerror}") from error
+    place, number = folder / path.name, 1
+    while place.exists():
+        number += 1
+        place = folder / f"{path.stem}-{number}{path.suffix}"
+    replace_bytes(place, content)
+    return {
+        "file": f"{ORIGINALS}/{place.name}",
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+
+
+def _summary(
+    out: Path,
+    files: Sequence[Path],
+    entries: list[dict[str, Any]],
+    warnings: list[str],
+    command: Sequence[str],
+) -> dict[str, Any]:
+    """Of the form of a run's; what the files do not say is unknown."""
+    oldest = min(path.stat().st_mtime for path in files)
+    machine = {"host": "unknown", "system": "unknown", "cpus": 0, "cpu": None, "memory_bytes": None}
+    return {
+        "schema": SCHEMA,
+        "status": "complete",
+        "exit_status": 0,
+        "faults": [],
+        "run": {
+            "id": out.resolve().name,
+            "started": datetime.fromtimestamp(oldest, UTC).isoformat(timespec="seconds"),
+            "elapsed_s": None,
+            "command": list(command),
+            "launch": "import",
+            "lab": None,
+            "left_out": [],
+            "versions": {"switchbench": __version__, "python": platform.python_version()},
+            "machine": machine,
+            "seed": 0,
+            "nodes": [],
+        },
+        "trials": [],
+        "plans": [],
+        "statistics": [],
+        "switch_counters": None,
+        "comparisons": [],
+        "messages": {"curves": [], "crossings": [], "scatter": [], "computing": []},
+        "ports": [],
+        "clocks": [],
+        "floors": [],
+        "expectations": [],
+        "verdict": None,
+        "findings": [],
+        "alarms": warnings,
+        "not_measured": [],
+        "imported": entries,
+    }

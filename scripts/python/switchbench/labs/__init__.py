@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lab: nodes and a switch made of network namespaces on one machine.
+
+    topology = load("one-switch", {"nodes": 4, "rate": "50M"})
+    with session(topology) as lab:
+        for node in lab.nodes:                 # names, addresses, line rates, switch ports
+            lab.popen(node.name, ["switchbench-node"], stdin=PIPE, stdout=PIPE)
+        ...
+        truth = counters.read(lab) - before    # what the switch's kernel counted
+
+`load` raises `TopologyError`, the rest `LabError`: sentences for people, ready to print.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from switchbench.labs.state import LabBusyError, LabError
+from switchbench.topology.lab_addresses import LabNode
+from switchbench.topology.topology import UNSHAPED, Guests, Topology, TopologyError, load
+
+if TYPE_CHECKING:
+    from switchbench.labs.build import Lab, down, find, session, up
+
+__all__ = [
+    "UNSHAPED",
+    "Guests",
+    "Lab",
+    "LabBusyError",
+    "LabError",
+    "LabNode",
+    "Topology",
+    "TopologyError",
+    "down",
+    "find",
+    "load",
+    "session",
+    "up",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What makes labs is loaded when one is made: netlink's library takes a sixth of a second."""
+    if name in __all__:
+        return getattr(importlib.import_module(".build", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is known of labs between commands: a lock and a state file each, in /run/switchbench.
+
+Who changes a lab or runs on it holds `<lab>.lock` (flock, so a crash frees it) from beginning to
+end. `<lab>.json` is written before the first namespace is made and removed after the last one is
+gone, so that whatever a crash leaves is named there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from switchbench.topology.topology import Topology
+
+RUN_DIR = Path("/run/switchbench")
+
+_TOPOLOGY = TypeAdapter(Topology)
+
+
+class LabError(Exception):
+    """Why a lab can't be made, used or removed, in one sentence."""
+
+
+class LabBusyError(LabError):
+    """Another process holds the lab."""
+
+    def __init__(self, lab: str, pid: int) -> None:
+        self.lab = lab
+        self.pid = pid
+        super().__init__(f"lab {lab} is in use by process {pid}{_command_of(pid)}")
+
+
+@dataclass(frozen=True)
+class State:
+    """A lab as its maker left it."""
+
+    lab: str
+    topology: Topology
+    kept: bool
+    """Complete, and to stay until `lab down`. While it is false, the lab belongs to whoever holds
+    its lock, and without a holder it is what a crash left."""
+
+
+def _path(lab: str, suffix: str) -> Path:
+    return RUN_DIR / f"{lab}{suffix}"
+
+
+@contextmanager
+def locked(lab: str) -> Iterator[None]:
+    """Hold the lab's lock; `LabBusyError` names the process that has it already."""
+    path = _path(lab, ".lock")
+    fd = _acquire(path, lab)
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(fd)
+        with contextlib.suppress(OSError):  # Not empty: other labs are up.
+            RUN_DIR.rmdir()
+
+
+def _acquire(path: Path, lab: str) -> int:
+    while True:
+        try:
+            RUN_DIR.mkdir(mode=0o755, parents=True, exist_ok=True)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except FileNotFoundError:
+            continue  # Its last user removed the folder in between.
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_same_file(fd, path):
+                return fd
+        except BlockingIOError:
+            pid = _read_pid(fd)
+            os.close(fd)
+            raise LabBusyError(lab, pid) from None
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)  # Its last holder unlinked it between our open and our lock.
+
+
+def _is_same_file(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _read_pid(fd: int) -> int:
+    content = os.pread(fd, 32, 0).strip()
+    return int(content) if content.isdigit() else 0
+
+
+def _command_of(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return f" ({b' '.join(words).decode(errors='replace').strip()[:80]})"
+
+
+def holder(lab: str) -> int | None:
+    """The process that holds the lab's lock, without waiting for it."""
+    try:
+        fd = os.open(_path(lab, ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        # Shared, so that two that only look don't see each other.
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        return _read_pid(fd)
+    finally:
+        os.close(fd)
+
+
+def write(state: State) -> None:
+    """Record the lab; whole or not at all."""
+    document = {"kept": state.kept, "topology": asdict(state.topology)}
+    partial = _path(state.lab, ".json.new")
+    partial.write_text(json.dumps(document), encoding="utf-8")
+    partial.replace(_path(state.lab, ".json"))
+
+
+def read(lab: str) -> State | None:
+    """The lab as recorded; None when it is not."""
+    try:
+        document: dict[str, Any] = json.loads(_path(lab, ".json").read_text(encoding="utf-8"))
+        topology = _TOPOLOGY.validate_python(document["topology"])
+        return State(lab, topology, bool(document["kept"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError) as error:
+        path = _path(lab, ".json")
+        raise LabError(f"{path} is not a lab's state as this version writes it: {error}") from None
+
+
+def forget(lab: str) -> None:
+    """Remove the lab's record."""
+    for suffix in (".json", ".json.new"):
+        _path(lab, suffix).unlink(missing_ok=True)
+
+
+def labs() -> list[str]:
+    """The labs on record, sorted."""
+    return sorted(path.stem for path in RUN_DIR.glob("*.json"))

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The switch processes of a lab of `kind: model`: one a module, in the switch's namespace.
+
+Each reads commands from a named pipe and writes its records to a file, both beside the lab's
+state. In a lab that `lab up` keeps, the process itself holds its pipe open; else this process does,
+so that the switch ends when its user has gone, however that went.
+
+    node's process -- memif -------------------.
+                                                switchbench-switch -- memif -- the next module's
+    node's eth0 ==== p1 in its namespace ------'
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from switchbench.base.programs import Program
+from switchbench.labs import namespaces, state
+from switchbench.labs.state import LabError
+from switchbench.topology import behaviour, lab_addresses
+from switchbench.topology.behaviour import Behaviour, Fault
+from switchbench.topology.topology import Node, Topology
+from switchbench.topology.units import UNSHAPED
+
+BINARY = "switchbench-switch"
+TRUTH = "switch.ndjson"
+"""What a run's results directory calls the records of its switches."""
+
+_PROGRAM = Program(BINARY, "lab/switch", "SWITCHBENCH_SWITCH", LabError)
+_READY_S = 30.0
+_REPORT_S = 10.0
+_MEMIF = "net_memif{number},role={role},id={number},socket={socket},socket-abstract=no,rsize=10"
+_TRUNK_NUMBER = 70_000  # beyond every node's
+
+# By lab and module: what keeps the switches of this process's labs running.
+_held: dict[str, list[int]] = {}
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What a module's switch has beside the lab's state."""
+
+    lab: str
+    module: int
+
+    def _path(self, suffix: str) -> Path:
+        return state.RUN_DIR / f"{self.lab}.m{self.module}.{suffix}"
+
+    @property
+    def commands(self) -> Path:
+        return self._path("in")
+
+    @property
+    def records(self) -> Path:
+        return self._path("ndjson")
+
+    @property
+    def log(self) -> Path:
+        return self._path("log")
+
+    @property
+    def socket(self) -> Path:
+        return self._path("sock")
+
+
+def node_device(lab: str, topology: Topology, node: Node) -> str:
+    """The DPDK device by which a node's process reaches its switch port."""
+    files = _Files(lab, topology.modules.index(node.module))
+    return _MEMIF.format(number=node.index, role="client", socket=files.socket)
+
+
+def find_binary() -> Path:
+    """The switch's program, or `LabError`."""
+    return _PROGRAM.find()
+
+
+# --- descriptions ---
+
+
+def descriptions(lab: str, topology: Topology) -> list[dict[str, Any]]:
+    """What each module's switch reads (doc/model.md), in the modules' order."""
+    model = Behaviour.model_validate(topology.model or {})
+    own = _own_cores(topology)
+    described = []
+    for number, module in enumerate(topology.modules):
+        keys: dict[str, Any] = {"name": f"{lab}-{module}", **behaviour.described(model)}
+        keys["mtu"] = topology.mtu
+        if own:
+            keys |= {"poll": True, "core": own[number]}
+        keys["faults"] = [
+            behaviour.described_fault(fault)
+            for fault in model.faults
+            if _module_of(topology, fault) == module
+        ]
+        keys["ports"] = [*_node_ports(lab, topology, module), *_trunk_ports(lab, topology, number)]
+        described.append(keys)
+    return described
+
+
+def _own_cores(topology: Topology) -> list[int]:
+    """A core for each module's switch, where every node's worker may have one too."""
+    cores = sorted(os.sched_getaffinity(0))
+    modules = len(topology.modules)
+    return cores[1 : 1 + modules] if len(cores) > len(topology.nodes) + modules + 1 else []
+
+
+def _module_of(topology: Topology, fault: Fault) -> str:
+    """Where a fault is planted: at the ports that it names, else where it says, else first."""
+    for name in fault.places:
+        return topology.node(name).module
+    return fault.module or topology.modules[0]
+
+
+def _port(name: str, rate_bps: int, queue_bytes: int) -> dict[str, Any]:
+    port: dict[str, Any] = {"name": name, "buffer": queue_bytes}
+    return port | ({"rate_bps": rate_bps} if rate_bps != UNSHAPED else {})
+
+
+def _node_ports(lab: str, topology: Topology, module: str) -> Iterator[dict[str, Any]]:
+    files = _Files(lab, topology.modules.index(module))
+    for node in topology.nodes:
+        if node.module != module:
+            continue
+        memif = _MEMIF.format(number=node.index, role="server", socket=files.socket)
+        port = _port(node.name, node.rate_bps, node.queue_bytes)
+        yield port | {"devices": [{"vdev": memif}, {"iface": lab_addresses.switch_port(node)}]}
+
+
+def _trunk_ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, Any]]:
+    capacity = Behaviour.model_validate(topology.model or {}).trunk_capacity
+    module = topology.modules[number]
+    for i, trunk in enumerate(topology.trunks):
+        if module not in (trunk.a, trunk.b):
+            continue
+        first = min(topology.modules.index(end) for end in (trunk.a, trunk.b))
+        memif = _MEMIF.format(
+            number=_TRUNK_NUMBER + i,
+            role="server" if number == first else "client",
+            socket=state.RUN_DIR / f"{lab}.t{i}.sock",
+        )
+        port = _port(trunk.name, trunk.rate_bps, trunk.queue_bytes)
+        if capacity is not None:
+            port.pop("rate_bps", None)
+            port["rates"] = behaviour.steps(capacity)
+        yield port | {"trunk": True, "devices": [{"vdev": memif}]}
+
+
+# --- processes ---
+
+
+def start(lab: str, topology: Topology, kept: bool) -> None:
+    """Start the switches and wait until they are ready; `LabError` in a switch's own words."""
+    binary = find_binary()
+    deadline = time.monotonic() + _READY_S
+    for number, description in enumerate(descriptions(lab, topology)):
+        # One after the other: a trunk's later end can only be opened to an earlier one.
+        files = _Files(lab, number)
+        _await_ready(files, _start_one(lab, files, description, binary, kept), deadline)
+
+
+def _start_one(
+    lab: str, files: _Files, description: dict[str, Any], binary: Path, kept: bool
+) -> subprocess.Popen[bytes]:
+    os.mkfifo(files.commands, 0o600)
+    with contextlib.ExitStack() as stack:
+        # Opened both ways at first: the other end need not be there yet.
+        both = os.open(files.commands, os.O_RDWR | os.O_CLOEXEC)
+        stack.callback(os.close, both)
+        reader = os.open(files.commands, os.O_RDONLY | os.O_CLOEXEC)
+        stack.callback(os.close, reader)
+        if not kept:
+            writer = os.open(files.commands, os.O_WRONLY | os.O_CLOEXEC)
+            _held.setdefault(lab, []).append(writer)
+        records = stack.enter_context(files.records.open("wb"))
+        log = stack.enter_context(files.log.open("wb"))
+        process = namespaces.popen(
+            lab_addresses.NAMESPACES / lab_addresses.switch_name(lab),
+            [str(binary)],
+            stdin=both if kept else reader,
+            stdout=records,
+            stderr=log,
+            start_new_session=True,
+        )
+        text = yaml.safe_dump({"switch": description}, sort_keys=False) + "...\n"
+        _write_all(both, text.encode(), process)
+    return process
+
+
+def _write_all(pipe: int, text: bytes, process: subprocess.Popen[bytes]) -> None:
+    """To a pipe whose reader may have ended: it would take no more and we hold its other end."""
+    os.set_blocking(pipe, False)
+    while text and process.poll() is None:
+        try:
+            text = text[os.write(pipe, text) :]
+        except BlockingIOError:
+            time.sleep(0.001)
+    os.set_blocking(pipe, True)
+
+
+def _await_ready(files: _Files, process: subprocess.Popen[bytes], deadline: float) -> None:
+    while time.monotonic() < deadline:
+        if any(record["type"] == "ready" for record in _records(files.records)):
+            return
+        if process.poll() is not None:
+            said = files.log.read_text(errors="replace").strip().splitlines()
+            raise LabError(said[-1] if said else f"{BINARY} ended with status {process.returncode}")
+        time.sleep(0.005)
+    raise LabError(f"{BINARY} is not ready after {_READY_S:.0f} s")
+
+
+def release(lab: str, topology: Topology) -> None:
+    """Forget the switches of a lab whose processes have ended, and remove their files."""
+    for writer in _held.pop(lab, []):
+        os.close(writer)
+    for number in range(len(topology.modules)):
+        files = _Files(lab, number)
+        for path in (files.commands, files.records, files.log, files.socket):
+            path.unlink(missing_ok=True)
+    for number in range(len(topology.trunks)):
+        (state.RUN_DIR / f"{lab}.t{number}.sock").unlink(missing_ok=True)
+
+
+# --- truth ---
+
+
+def check(lab: str, topology: Topology) -> None:
+    """`LabError` when one has ended."""
+    _say(lab, topology, "")
+
+
+def clear(lab: str, topology: Topology) -> None:
+    """Let the switches count from zero, with faults as from their seed."""
+    _say(lab, topology, "clear")
+
+
+def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
+    """What the switches have counted until now, all modules' records one after the other."""
+    before = [_size(_Files(lab, number).records) for number in range(len(topology.modules))]
+    _say(lab, topology, "report")
+    deadline = time.monotonic() + _REPORT_S
+    records = []
+    for number, offset in enumerate(before):
+        records += _await_report(_Files(lab, number), offset, deadline)
+    return records
+
+
+def _say(lab: str, topology: Topology, word: str) -> None:
+    """An empty word only finds out whether they are there."""
+    for number, module in enumerate(topology.modules):
+        files = _Files(lab, number)
+        try:
+            pipe = os.open(files.commands, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:  # nobody reads commands
+            said = files.log.read_text(errors="replace").splitlines() if files.log.exists() else []
+            words = f"; its last words: {said[-1]}" if said else ""
+            raise LabError(
+                f"module {module} of lab {lab}, a modelled switch, has ended{words}"
+            ) from None
+        try:
+            os.write(pipe, f"{word}\n".encode() if word else b"")
+        finally:
+            os.close(pipe)
+
+
+def _await_report(files: _Files, offset: int, deadline: float) -> list[dict[str, Any]]:
+    while time.monotonic() < deadline:
+        records = list(_records(files.records, offset))
+        if records and records[-1]["type"] == "total":
+            return records
+        time.sleep(0.01)
+    raise LabError(f"no report of the modelled switch came within {_REPORT_S:.0f} s")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _records(path: Path, offset: int = 0) -> Iterator[dict[str, Any]]:
+    """The whole lines from there on."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        for line in file:
+            if line.endswith(b"\n"):
+                yield json.loads(line)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What guests are made of: values, and the command line that makes QEMU of them.
+
+Addresses follow the lab of namespaces (topology/lab_addresses.py): `eth0` of guest i has
+198.18.i.i/16 and 2001:2:0:1::i/64, its `ctl0` 100.64.i.i/16; further ports under test follow
+`eth0`, each in a network of its own (198.18 becomes 198.20, 198.22, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+
+from ...topology import lab_addresses
+
+QEMU = "qemu-system-x86_64"
+CONTROL = "control"
+TEST = "test"
+SESSIONS = 12
+"""How many programs can be attached to in one guest at the same time."""
+
+MODELS = {
+    "virtio": "virtio-net-pci",
+    "e1000": "e1000",
+    "e1000e": "e1000e",
+    "vmxnet3": "vmxnet3",
+}
+"""NICs by the words of a topology file: QEMU's names of them."""
+
+DEFAULT_MEMORY_MIB = 256
+MEMORY_RANGE_MIB = (128, 16384)
+
+# The first NIC of a machine; the others follow. 1 is taken by the serial ports.
+_FIRST_SLOT = 2
+_NETWORK_STEP = 2 << 16  # 198.18, 198.20, ...: a /16 for the kernels, one for raw frames
+_NETWORK_STEP_IPV6 = 0x10 << 64
+
+
+@dataclass(frozen=True)
+class Nic:
+    """A network interface of a guest."""
+
+    name: str
+    mac: str
+    addresses: tuple[str, ...]
+    """With prefix length."""
+    network: str
+    """The switch that it is on: `control`, `test`, `test1`, ..."""
+    model: str = "virtio"
+    mtu: int = 1500
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A guest to be."""
+
+    name: str
+    nics: tuple[Nic, ...]
+    rdma: tuple[str, ...] = ()
+    """Interfaces that get a Soft-RoCE device, rxe0 on."""
+    memory_mib: int = DEFAULT_MEMORY_MIB
+    cpus: int = 1
+    modules: tuple[str, ...] = ()
+    """Groups of kernel.MODULES beyond those that its NICs and RDMA need."""
+    hugepages: int = 0
+    """Of 2 MB."""
+    iommu: bool = False
+    """Gives it an IOMMU, behind which its NICs are, for vfio."""
+    share: Path | None = None
+    """A folder of this machine that it sees as /share."""
+
+    @property
+    def all_modules(self) -> tuple[str, ...]:
+        """Groups in the order in which they are loaded."""
+        models = {nic.model for nic in self.nics} - {"virtio"}
+        rdma = ("rxe", "cm") if self.rdma else ()
+        share = ("9p",) if self.share else ()
+        return tuple(dict.fromkeys(("virtio", *sorted(models), *rdma, *share, *self.modules)))
+
+
+@dataclass(frozen=True)
+class Boot:
+    """Files that a machine starts from."""
+
+    vmlinux: Path
+    initrd: Path
+    folder: Path
+    """The guest's own, for its sockets and its console."""
+
+
+def interface(index: int, port: int, model: str = "virtio", mtu: int = 1500) -> Nic:
+    """The NIC under test number `port` of guest number `index` (from 1): `eth<port>`."""
+    ipv4 = IPv4Address(lab_addresses.kernel_ipv4(index)) + port * _NETWORK_STEP
+    ipv6 = IPv6Address(lab_addresses.kernel_ipv6(index)) + port * _NETWORK_STEP_IPV6
+    mac = lab_addresses.mac(index) if port == 0 else lab_addresses.further_mac(index, port)
+    return Nic(
+        name=f"eth{port}",
+        mac=mac,
+        addresses=(f"{ipv4}/{lab_addresses.IPV4_PREFIX}", f"{ipv6}/{lab_addresses.IPV6_PREFIX}"),
+        network=TEST if port == 0 else f"{TEST}{port}",
+        model=model,
+        mtu=mtu,
+    )
+
+
+def control_interface(index: int) -> Nic:
+    """The NIC for barriers of guest number `index`: `ctl0`."""
+    address = f"{lab_addresses.control_ipv4(index)}/{lab_addresses.IPV4_PREFIX}"
+    return Nic(lab_addresses.CONTROL_IFACE, lab_addresses.control_mac(index), (address,), CONTROL)
+
+
+def machine(index: int, ports: int = 1, model: str = "virtio", mtu: int = 1500) -> Machine:
+    """Guest number `index` (from 1), `node<index>`, with Soft-RoCE on each port under test."""
+    under_test = [interface(index, port, model, mtu) for port in range(ports)]
+    return Machine(
+        name=f"node{index}",
+        nics=(control_interface(index), *under_test),
+        rdma=tuple(nic.name for nic in under_test),
+    )
+
+
+def machines(count: int, ports: int = 1, model: str = "virtio", mtu: int = 1500) -> list[Machine]:
+    """Guests `node1`... on one switch."""
+    return [machine(index, ports, model, mtu) for index in range(1, count + 1)]
+
+
+# On a busy host an emulated processor stands still for longer than a kernel expects of a real one:
+# it would panic for want of timer interrupts while it starts, and measure its TSC wrong, so that
+# its clock goes several times too fast. The ACPI timer's rate is known.
+_PATIENT = ("no_timer_check", "clocksource=acpi_pm", "mitigations=off")
+
+
+def guest_end(folder: Path, nic: str) -> Path:
+    """The socket that QEMU receives a NIC's frames on."""
+    return folder / f"{nic}.guest"
+
+
+def switch_end(folder: Path, nic: str) -> Path:
+    """The socket that the switch receives a NIC's frames on."""
+    return folder / f"{nic}.switch"
+
+
+def command(machine: Machine, boot: Boot) -> list[str]:
+    """The command line that runs a machine."""
+    chipset = "q35,kernel-irqchip=split" if machine.iommu else "q35"
+    words = [QEMU, "-accel", "tcg,thread=multi,tb-size=256", "-M", chipset, "-cpu", "max"]
+    words += ["-smp", str(machine.cpus), "-m", f"{machine.memory_mib}M"]
+    words += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+    words += ["-name", f"switchbench-{machine.name}"]
+    words += ["-kernel", str(boot.vmlinux), "-initrd", str(boot.initrd)]
+    words += ["-append", " ".join(_kernel_words(machine))]
+    words += ["-serial", f"file:{boot.folder / 'console'}"]
+    words += ["-qmp", f"unix:{boot.folder / 'qmp'},server=on,wait=off"]
+    if machine.iommu:  # before the devices that are behind it
+        words += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
+    words += _sessions(boot.folder)
+    for slot, nic in enumerate(machine.nics, _FIRST_SLOT):
+        words += _nic(nic, boot.folder, slot, machine.iommu)
+    if machine.share is not None:
+        share = f"local,path={machine.share},mount_tag=share,security_model=none"
+        words += ["-virtfs", share]
+    return words
+
+
+def _kernel_words(machine: Machine) -> list[str]:
+    nics = (f"{nic.mac}={nic.name}={nic.mtu}={','.join(nic.addresses)}" for nic in machine.nics)
+    words = ["console=ttyS0", "quiet", "panic=-1", "net.ifnames=0", *_PATIENT]
+    words += [f"sb_name={machine.name}", f"sb_modules={','.join(machine.all_modules)}"]
+    words += [f"sb_nics={';'.join(nics)}"]
+    if machine.rdma:
+        words.append(f"sb_rdma={','.join(machine.rdma)}")
+    if machine.hugepages:
+        words.append(f"sb_huge={machine.hugepages}")
+    if machine.share is not None:
+        words.append("sb_share=1")
+    if machine.iommu:
+        words.append("intel_iommu=on")
+    return words
+
+
+def _sessions(folder: Path) -> list[str]:
+    words = ["-device", f"virtio-serial-pci,max_ports={SESSIONS + 1},addr=1"]
+    for number in range(SESSIONS):
+        path = folder / f"s{number}"
+        words += ["-chardev", f"socket,id=s{number},path={path},server=on,wait=off"]
+        port = f"virtserialport,chardev=s{number},name=switchbench.{number},nr={number + 1}"
+        words += ["-device", port]
+    return words
+
+
+def _nic(nic: Nic, folder: Path, slot: int, iommu: bool) -> Sequence[str]:
+    ends = (
+        f"local.type=unix,local.path={guest_end(folder, nic.name)},"
+        f"remote.type=unix,remote.path={switch_end(folder, nic.name)}"
+    )
+    device = f"{MODELS[nic.model]},netdev={nic.name},mac={nic.mac},addr={slot},romfile="
+    if iommu and nic.model == "virtio":
+        device += ",iommu_platform=on,disable-legacy=on"
+    return ["-netdev", f"dgram,id={nic.name},{ends}", "-device", device]

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Puts what Python makes or has into a prefix: manual pages, completion, and the command with the
+packages that it needs (cli/install.py for `meson install`, and the bundle)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..base.programs import documentation
+from . import completion, manual, packages, syntax
+from .roff import Page
+
+_PROGRAMS = ("switchbench-node", "switchbench-switch")
+_ENVIRONMENT = Path("lib/switchbench")
+
+# The interpreter is the system's; -I: nothing of the user's environment or of the current folder.
+_COMMAND = """\
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+here=$(readlink -f "$0") && here=${{here%/bin/*}} || exit 1
+exec "$here/{python}" -I -m switchbench "$@"
+"""
+_SETTINGS = """\
+home = {home}
+include-system-site-packages = false
+version = {version}
+"""
+
+
+def pages(parser: argparse.ArgumentParser, share: Path, programs: Path) -> None:
+    """Manual pages and completion of the command that this parser reads, below a `share` folder;
+    programs' pages from their --help."""
+    root = syntax.read(parser)
+    for page in _pages(root, programs):
+        _write(share / "man" / f"man{page.file[-1]}" / page.file, page.render())
+    for name, make in completion.SHELLS.values():
+        _write(share / name, make(root))
+
+
+def _pages(root: syntax.Command, programs: Path) -> Iterator[Page]:
+    yield from manual.command_pages(root)
+    for name in _PROGRAMS:
+        if (programs / name).exists():
+            said = subprocess.run(
+                [programs / name, "--help"], capture_output=True, text=True, check=True
+            )
+            yield manual.program_page(name, said.stdout)
+    configuration = documentation() / "configuration.md"
+    if configuration.is_file():
+        yield manual.configuration_page(configuration.read_text())
+
+
+def environment(prefix: Path) -> None:
+    """The command in `bin`, and in lib/switchbench an environment with its packages: what `venv`
+    makes, but for what would name the place where it was made."""
+    folder = prefix / _ENVIRONMENT
+    python = Path(os.path.realpath(sys.executable))
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    packages.copy(folder / "lib" / f"python{version}" / "site-packages")
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
+    link = folder / "bin" / "python3"
+    link.unlink(missing_ok=True)
+    link.symlink_to(python)
+    _write(folder / "pyvenv.cfg", _SETTINGS.format(home=python.parent, version=version))
+    command(prefix, _ENVIRONMENT / "bin" / "python3")
+
+
+def command(prefix: Path, python: Path) -> None:
+    """bin/switchbench, which runs the command with this Python, a path below the prefix."""
+    place = prefix / "bin" / "switchbench"
+    _write(place, _COMMAND.format(python=python))
+    place.chmod(0o755)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The documents that nodes read (doc/node-protocol.md), built from a run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import stat
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..base.errors import ConfigurationError
+from ..base.model import ClockChoice, Port, Process, Run, Site
+from . import cores
+from .compile import refuse_unbuilt
+
+PROTOCOL = 1
+KEY_BYTES = 32
+BY_HAND_UDP_PORT = 7600
+PRIVATE_MODE = 0o600
+
+
+def to_yaml(name: str, value: Any) -> str:
+    """One document as a node reads it, with its end mark."""
+    text: str = yaml.dump(
+        {name: value},
+        Dumper=_Dumper,
+        explicit_start=True,
+        explicit_end=True,
+        default_flow_style=None,
+        sort_keys=False,
+        width=4096,
+    )
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out: a reader of job files needs no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def job_document(
+    run: Run, run_id: str, dealt: cores.Deal | None = None, controlled: bool = True
+) -> dict[str, Any]:
+    """What exists: the nodes with the ports that the run's trials use, and their cores."""
+    used = _transports_used(run)
+    dealt = dealt or cores.deal(run)
+    return _bind(run) | {
+        "protocol": PROTOCOL,
+        "run": run_id,
+        "controlled": controlled,
+        "deadman_ms": run.site.deadman_ms,
+        "barrier_timeout_ms": run.site.barrier_timeout_ms,
+        "worker": dealt.worker,
+        "log": run.log,
+        "clock": _clock(run.clock),
+        "nodes": [
+            _node(_placed(process, run.site), used) | _cores(dealt.cores.get(process.name, ()))
+            for process in run.site.processes
+        ],
+    }
+
+
+def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict[str, Any]:
+    """Who is where, with the run's key sealed to each node; both by node index."""
+    return {"addresses": list(addresses), "sealed_keys": list(sealed_keys)}
+
+
+def _transports_used(run: Run) -> dict[str, list[str]]:
+    """Which transports the trials use on each port, in the order of first use."""
+    used: dict[str, list[str]] = {}
+    for trial in run.trials:
+        for part in trial.parts:
+            for port in part.ranks:
+                names = used.setdefault(port.name, [])
+                if trial.transport not in names:
+                    names.append(trial.transport)
+    return used
+
+
+def _node(process: Process, used: dict[str, list[str]]) -> dict[str, Any]:
+    return {
+        "name": process.name,
+        "control": process.control,
+        "ports": [_port(port, used[port.name]) for port in process.ports if port.name in used],
+    }
+
+
+def _bind(run: Run) -> dict[str, Any]:
+    """The site's `bind`: nodes need not look at it where no port is a PCI device's."""
+    wanted = run.site.effective.get("bind")
+    return {"bind": dict(wanted)} if wanted else {}
+
+
+def _clock(clock: ClockChoice) -> dict[str, Any]:
+    stated = {"asymmetry_ns": clock.asymmetry_ns, "error_ns": clock.error_ns}
+    return {"mode": clock.mode} | {key: value for key, value in stated.items() if value}
+
+
+def _cores(named: Sequence[int]) -> dict[str, Any]:
+    return {"cores": list(named)} if named else {}
+
+
+def _port(port: Port, transports: list[str]) -> dict[str, Any]:
+    return {
+        "name": port.name,
+        "network": port.network,
+        **port.engine,
+        "transports": transports,
+    }
+
+
+def hand_job(run: Run, run_id: str) -> str:
+    """All documents of a run for people to start by hand, the key in clear."""
+    refuse_unbuilt(run)
+    job = job_document(run, run_id, controlled=False)
+    addresses = []
+    for node in job["nodes"]:
+        node["control"] = {
+            **node["control"],
+            "address": _fixed_address(run, node["name"], node["control"]["address"]),
+        }
+        addresses.append(node["control"]["address"])
+    peers = {"addresses": addresses, "key": secrets.token_hex(KEY_BYTES)}
+    documents = [to_yaml("job", job), to_yaml("peers", peers)]
+    # Nobody is there to say when the mean is sure: the repeats that are needed in any case.
+    documents += [to_yaml("trial", trial.document) for trial in run.trials if not trial.optional]
+    return "".join([*documents, to_yaml("quit", True)])
+
+
+def _placed(process: Process, site: Site) -> Process:
+    """On real hosts with its numeric address: a node looks up no names (platform/address.h)."""
+    if site.launch not in ("ssh", "slurm"):
+        return process
+    address = numeric_address(process.name, process.control["address"])
+    return replace(process, control={**process.control, "address": address})
+
+
+def _fixed_address(run: Run, node: str, address: str) -> str:
+    """A numeric address with a port that all can know before anybody starts."""
+    host, _, port = address.rpartition(":")
+    number = int(port)
+    if number == 0 and run.site.launch == "lab":
+        number = BY_HAND_UDP_PORT  # one port for all: each node has a namespace of its own
+    if number == 0:
+        raise ConfigurationError(
+            "control.udp_port: 0 leaves the port open, but the nodes of a job that is started by "
+            "hand have to know it"
+        )
+    return numeric_address(node, f"{host}:{number}")
+
+
+def numeric_address(node: str, address: str) -> str:
+    """`name:port` with the address that this machine knows for the name."""
+    host, _, port = address.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
+    except OSError as error:
+        raise ConfigurationError(
+            f"control.address: {host} of {node} can't be resolved here ({error.strerror}): give "
+            "the address itself (`control.addresses`), or a name that is known here"
+        ) from None
+    numeric = str(found[4][0])
+    return f"[{numeric}]:{port}" if ":" in numeric else f"{numeric}:{port}"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Writes a file that holds a key: mode 0600 from its first moment, or not at all."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, PRIVATE_MODE)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        status = os.fstat(file.fileno())
+        mode = stat.S_IMODE(status.st_mode)
+        if not stat.S_ISREG(status.st_mode) or mode != PRIVATE_MODE:
+            raise ConfigurationError(
+                f"{path}: exists with mode {mode:04o}, and a job holds the run's key: "
+                "its mode has to be 0600"
+            )
+        file.truncate()
+        file.write(text)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The results directory of one run: what is in it, and how it is written so that it stays valid.
+
+configuration.yaml   the configuration as understood; `switchbench run` takes it again
+clauses.json         the clauses that are judged, in the form whose SHA-256 is their hash
+records.ndjson       every record as the nodes wrote it, as it came
+nodes.log            what the nodes wrote on standard error
+switch.ndjson        what a modelled switch did (doc/model.md), in a lab that has one
+samples.parquet      single times of messages, where they were kept (doc/messages.md)
+switch-counters-*.txt  what the switch said before and after, where a command asks it
+summary.json         what it amounts to (results/schema/summary.schema.json)
+verdict.xml          the verdict as JUnit XML, for continuous integration
+manifest.json        SHA-256 of each of these files; what is signed (doc/acceptance.md)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any, NotRequired
+
+import yaml
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic_core import from_json
+from typing_extensions import TypedDict
+
+from ..base.errors import ConfigurationError, RunError
+from ..base.text import printable
+
+CONFIGURATION = "configuration.yaml"
+RECORDS = "records.ndjson"
+NODES_LOG = "nodes.log"
+SAMPLES = "samples.parquet"
+SAMPLE_LINES = "samples.ndjson"  # as they came, until they are stored
+SUMMARY = "summary.json"
+CLAUSES = "clauses.json"
+JUNIT = "verdict.xml"
+
+SCHEMA = "switchbench-summary/1"
+_ROOM_BYTES = 1 << 16  # for sentences on why a run ended
+
+
+class _RunForm(TypedDict):
+    id: str
+    started: str
+    versions: dict[str, str | None]
+    elapsed_s: NotRequired[FiniteFloat | None]
+    command: NotRequired[list[str]]
+    left_out: NotRequired[list[dict[str, str]]]
+
+
+class _VerdictForm(TypedDict):
+    verdict: str
+    sentence: str
+    clauses_sha256: str | None
+
+
+class _SummaryForm(TypedDict):
+    """What is looked at before all else is fitted to its schema (report.known)."""
+
+    status: str
+    exit_status: Annotated[int, Field(ge=0, lt=256)]
+    faults: list[str]
+    run: _RunForm
+    trials: Any
+    plans: Any
+    ports: Any
+    expectations: Any
+    verdict: NotRequired[_VerdictForm | None]
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out: a person may edit the file."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+class RunDirectory:
+    """The directory of one run, made new."""
+
+    def __init__(self, path: Path) -> None:
+        """Makes the directory; refuses one that holds anything, so that no result is lost."""
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise ConfigurationError(
+                    f"{path} is not empty: name a new directory with --out, or move it away"
+                )
+        except OSError as error:
+            raise ConfigurationError(f"can't make {path}: {error.strerror}") from error
+
+    def write_configuration(self, effective: Mapping[str, Any]) -> None:
+        """The configuration as understood, every default filled in."""
+        text = yaml.dump(dict(effective), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+        replace_bytes(self.path / CONFIGURATION, text.encode())
+
+    def begin_summary(self, summary: Mapping[str, Any]) -> None:
+        """The summary of a run that has not ended, with room behind it for why it ended."""
+        content = _json(summary)
+        replace_bytes(self.path / SUMMARY, content.ljust(len(content) + _ROOM_BYTES))
+
+    def end_in_place(self, summary: Mapping[str, Any]) -> None:
+        """Where the disk is too full for a summary: one without trials, in the first one's room."""
+        file = self.path / SUMMARY
+        content = _json(summary)
+        room = file.stat().st_size
+        if len(content) > room:
+            raise RunError(f"{file} has no room for why the run ended, and says that it has not")
+        with file.open("r+b") as begun:
+            begun.write(content.ljust(room))
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Writes the summary whole or not at all."""
+        replace_json(self.path / SUMMARY, summary)
+
+    def discard_if_unused(self) -> None:
+        """Removes a directory that nothing was measured into: the run was refused."""
+        if not (self.path / RECORDS).exists():
+            (self.path / CONFIGURATION).unlink(missing_ok=True)
+            with suppress(OSError):
+                self.path.rmdir()
+
+    def start_over(self) -> None:
+        """Forgets what nodes said that never sent anything; their log stays."""
+        for name in (RECORDS, SAMPLE_LINES):
+            (self.path / name).unlink(missing_ok=True)
+
+    def open_lines(self, name: str, late: bool = False) -> LineFile:
+        """A file of the directory to append lines to; `late`: made by its first line."""
+        return LineFile(self.path / name, late)
+
+
+class LineFile:
+    """A file of whole lines: each is in it when `write` returns, and no part of one ever stays."""
+
+    def __init__(self, path: Path, late: bool = False) -> None:
+        """Opens the file, made new if need be; `late`: once there is a line for it."""
+        self.path = path
+        self.lines = 0
+        self._file = -1
+        if not late:
+            self._open()
+
+    def _open(self) -> None:
+        try:
+            self._file = os.open(
+                self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+            )
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
+        self._size = os.fstat(self._file).st_size
+
+    def write(self, line: bytes) -> int:
+        """Appends one line, its end included; returns its number. RunError when it can't."""
+        done = 0
+        if self._file < 0:
+            self._open()
+        try:
+            while done < len(line):
+                done += os.write(self._file, line[done:])
+        except OSError as error:
+            os.ftruncate(self._file, self._size)
+            raise _cannot_write(self.path, error) from error
+        self._size += len(line)
+        self.lines += 1
+        return self.lines
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file >= 0:
+            os.close(self._file)
+
+    def __enter__(self) -> LineFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def default_path(conf_name: str) -> Path:
+    """results/<UTC time>-<name of the configuration>."""
+    return Path("results") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{conf_name}"
+
+
+def load_summary(path: Path) -> dict[str, Any]:
+    """The summary of a run; ConfigurationError for one that is not there, damaged or newer."""
+    file = path / SUMMARY
+    try:
+        loaded = read_json(file)
+    except OSError as error:
+        raise ConfigurationError(f"no results in {path}: {error.strerror}: {SUMMARY}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"{file} is damaged: {error}") from error
+    refuse_other_form(loaded, SCHEMA, file)
+    try:
+        TypeAdapter(_SummaryForm).validate_python(loaded, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "missing":
+            raise ConfigurationError(f"{file} is damaged: it has no {place}") from None
+        raise ConfigurationError(f"{file} is damaged: at `{place}`: {first['msg']}") from None
+    result: dict[str, Any] = loaded
+    return result
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file of a results directory holds, its text as a terminal can show it. OSError,
+    or ValueError where it is no JSON, or nested too deeply."""
+    return printable(from_json(path.read_bytes(), allow_inf_nan=False), keep="\n")
+
+
+def refuse_other_form(loaded: object, schema: str, file: Path) -> None:
+    """Refuses what is not of this form, and says so where it is of a newer one."""
+    name, _, version = schema.partition("/")
+    found = loaded.get("schema") if isinstance(loaded, dict) else None
+    if found == schema:
+        return
+    form = re.fullmatch(rf"{name}/([0-9]+)", str(found))
+    if form and int(form[1]) > int(version):
+        raise ConfigurationError(
+            f"{file} is of a newer form ({found}; this version reads {schema}): "
+            "read it with the version that made it, which stands in it under `versions`"
+        )
+    raise ConfigurationError(f"{file} is damaged: it does not begin as {schema} does")
+
+
+def replace_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes a JSON file whole or not at all."""
+    replace_bytes(path, _json(value))
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    try:
+        text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise RunError(f"no JSON can be made of that: {error}") from None
+    return (text + "\n").encode()
+
+
+def replace_bytes(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all."""
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        fresh.write_bytes(content)
+        fresh.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise _cannot_write(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"can't write {path}: {error.strerror}; what was written before is whole and stays"
+    )

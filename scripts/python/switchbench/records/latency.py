@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Times from the nodes' histograms (doc/latency.md): put together, read with what they can say.
+
+A figure that there are too few samples for, or that is smaller than what the clocks may differ by,
+is None, and the reason stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base.model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
+
+Record = dict[str, Any]
+
+NS_PER_US = 1000.0
+
+_CUT = "the clocks differ by more than the least delay: it is not known how much was cut off"
+
+# The layout of engine/measure/histogram.h.
+_LINEAR_BITS = 6
+_LINEAR = 1 << _LINEAR_BITS
+_BUCKETS = 2240
+
+
+def bucket_bounds(index: int) -> tuple[int, int]:
+    """The least value of a bucket, and its width, in ns."""
+    if not 0 <= index < _BUCKETS:
+        raise ValueError(f"bucket {index}: a histogram has {_BUCKETS}")
+    shift = 0 if index < 2 * _LINEAR else index // _LINEAR - 1
+    return (index - shift * _LINEAR) << shift, 1 << shift
+
+
+def needed(share: float) -> int:
+    """How many samples a percentile needs so that one lies beyond it: one of 1 / (1 - share)."""
+    return round(1 / (1 - share))
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Some times of one kind: a flow's, or those of many flows, phases and repeats.
+
+    `add_record` takes a `histogram` record (a part of one), `merge` another histogram; read are
+    `count`, `lost`, `mean_ns`, `least_ns`, `greatest_ns` and `quantile_ns`.
+    """
+
+    buckets: dict[int, int] = field(default_factory=dict)
+    count: int = 0
+    sum_ns: int = 0
+    least_ns: int | None = None
+    greatest_ns: int | None = None
+    beyond: int = 0
+    lost: int | None = None  # never came back; None: nothing was to
+    bound_ns: int | None = None  # one way: what the two clocks may differ by
+    no_clock: bool = False  # one way: of some it is not known what they may differ by
+    moved: dict[int, int] = field(default_factory=dict)  # by ns: put right since they were counted
+    cut_ns: int | None = None  # what delays that the clocks made negative are read as; None: none
+
+    def add_record(self, record: Record) -> None:
+        """Takes one part of a `histogram` record; what all parts repeat counts once."""
+        for word in str(record.get("buckets") or "").split():
+            index, _, number = word.partition(":")
+            self.buckets[int(index)] = self.buckets.get(int(index), 0) + int(number)
+        if record.get("part"):
+            return
+        self._add_totals(
+            Histogram(
+                count=record["count"],
+                sum_ns=record["sum_ns"],
+                least_ns=record.get("least_ns"),
+                greatest_ns=record.get("greatest_ns"),
+                beyond=record.get("beyond") or 0,
+                lost=record.get("lost"),
+                bound_ns=record.get("bound_ns"),
+                no_clock=_lacks_clock(record),
+            )
+        )
+
+    def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
+        """The same one-way delays with the clocks put right; exact where the middles are."""
+        return Histogram(
+            buckets=dict(self.buckets) if shift_ns == 0 else {},
+            count=self.count,
+            sum_ns=self.sum_ns + shift_ns * self.count,
+            least_ns=None if self.least_ns is None else self.least_ns + shift_ns,
+            greatest_ns=None if self.greatest_ns is None else self.greatest_ns + shift_ns,
+            beyond=self.beyond,
+            lost=self.lost,
+            bound_ns=bound_ns,
+            moved={} if shift_ns == 0 else {mid + shift_ns: n for mid, n in self._middles()},
+            cut_ns=shift_ns if self.buckets.get(0) and (shift_ns, bound_ns) != (0, 0) else None,
+        )
+
+    def _middles(self) -> Iterator[tuple[int, int]]:
+        """All times with their numbers, in order."""
+        middles = dict(self.moved)
+        for index, number in self.buckets.items():
+            least, width = bucket_bounds(index)
+            middle = least + width // 2
+            middles[middle] = middles.get(middle, 0) + number
+        yield from sorted(middles.items())
+
+    def merge(self, other: Histogram) -> None:
+        """Adds another's times; nothing is lost by it."""
+        for index, number in other.buckets.items():
+            self.buckets[index] = self.buckets.get(index, 0) + number
+        for middle, number in other.moved.items():
+            self.moved[middle] = self.moved.get(middle, 0) + number
+        self._add_totals(other)
+
+    def quantile_ns(self, share: float) -> float | None:
+        """The time that at least `share` of all do not exceed; None: too few to say."""
+        if self.count < needed(share) or not self.whole:
+            return None
+        wanted, passed = math.ceil(share * self.count), 0
+        for middle, number in self._middles():
+            passed += number
+            if passed >= wanted:
+                return self._within(middle)
+        return self.greatest_ns
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Exact: sums are."""
+        return self.sum_ns / self.count if self.count else None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all parts of all records are there."""
+        return sum(self.buckets.values()) + sum(self.moved.values()) == self.count
+
+    def _within(self, value: int) -> int:
+        least = value if self.least_ns is None else self.least_ns
+        greatest = value if self.greatest_ns is None else self.greatest_ns
+        return max(least, min(greatest, value))
+
+    def _add_totals(self, other: Histogram) -> None:
+        self.count += other.count
+        self.sum_ns += other.sum_ns
+        self.beyond += other.beyond
+        self.least_ns = _known(min, self.least_ns, other.least_ns)
+        self.greatest_ns = _known(max, self.greatest_ns, other.greatest_ns)
+        self.bound_ns = _known(max, self.bound_ns, other.bound_ns)
+        self.no_clock = self.no_clock or other.no_clock
+        self.cut_ns = _known(max, self.cut_ns, other.cut_ns)
+        if other.lost is not None:
+            self.lost = (self.lost or 0) + other.lost
+
+
+def _lacks_clock(record: Record) -> bool:
+    """Whether it is not known what its two ends' clocks differ by; a floor has one clock."""
+    one_way = record.get("type") == "histogram" and record.get("kind") == ONE_WAY
+    return one_way and record.get("bound_ns") is None
+
+
+def _known(choose: Any, left: int | None, right: int | None) -> int | None:
+    values = [value for value in (left, right) if value is not None]
+    found: int | None = choose(values) if values else None
+    return found
+
+
+def merged(parts: Iterable[Histogram]) -> Histogram:
+    """All of them together."""
+    total = Histogram()
+    for part in parts:
+        total.merge(part)
+    return total
+
+
+def figures(kind: str, times: Histogram | None) -> dict[str, Any]:
+    """What the summary says of one kind: microseconds, and why what is None is so."""
+    times = times or Histogram()
+    values, reasons = _values(kind, times)
+    for name, value in values.items():
+        reason = _refusal(name, value, times)
+        if reason is not None:
+            values[name], reasons[name] = None, reason
+    return {
+        "unit": "us",
+        "count": times.count,
+        "lost": times.lost,
+        "bound": None if times.bound_ns is None else times.bound_ns / NS_PER_US,
+        **{
+            name: None if value is None else round(value / NS_PER_US, 3)
+            for name, value in values.items()
+        },
+        "reasons": reasons,
+    }
+
+
+def figure(kind: str, name: str, times: Histogram | None) -> float | None:
+    """One of them, in microseconds."""
+    value = _value(kind, name, times) if times is not None else None
+    if value is None or times is None or _refusal(name, value, times) is not None:
+        return None
+    return round(value / NS_PER_US, 3)
+
+
+def _value(kind: str, name: str, times: Histogram) -> float | None:
+    """A figure in ns; None: nothing, or too little, to make it of."""
+    if times.count == 0:
+        return None
+    if name in PERCENTILES:
+        return times.quantile_ns(PERCENTILES[name])
+    if name == "pdv":
+        return _pdv_ns(kind, times)
+    return {
+        "min": times.least_ns,
+        "mean": times.mean_ns,
+        "max": times.greatest_ns,
+    }[name]
+
+
+def _values(kind: str, times: Histogram) -> tuple[dict[str, float | None], dict[str, str]]:
+    values = {name: _value(kind, name, times) for name in LATENCY_FIGURES}
+    if times.count == 0:
+        return values, {"all": "nothing was measured"}
+    reasons = {
+        name: _too_few(name, share, times)
+        for name, share in PERCENTILES.items()
+        if values[name] is None
+    }
+    if values["pdv"] is None and kind != IPDV:
+        reasons["pdv"] = reasons.get("p99_9") or _CUT
+    return values, reasons
+
+
+def _pdv_ns(kind: str, times: Histogram) -> float | None:
+    """RFC 5481 4.2: D(99.9 %) - D(min). What the clocks differ by cancels out, but for delays that
+    it made negative."""
+    high = times.quantile_ns(PERCENTILES["p99_9"])
+    if kind == IPDV or high is None or times.least_ns is None:
+        return None
+    if kind == ONE_WAY and _is_cut(times):
+        return None
+    return high - times.least_ns
+
+
+def _too_few(name: str, share: float, times: Histogram) -> str:
+    if not times.whole:
+        return "a part of the histogram is missing"
+    shown = name.replace("_", ".")
+    are = "is" if times.count == 1 else "are"
+    return f"{shown} needs {needed(share):,} samples, there {are} {times.count:,}"
+
+
+def _refusal(name: str, value: float | None, times: Histogram) -> str | None:
+    """Why a figure of one-way delay says nothing: the clocks differ by as much."""
+    if value is None or name == "pdv":
+        return None
+    if times.no_clock:
+        return "unknown: the ends have no common clock"
+    if times.cut_ns is not None and value <= times.cut_ns:
+        return _CUT
+    if name in ("min", "mean") and times.bound_ns is not None and _is_cut(times):
+        return _CUT
+    if not times.bound_ns or value >= times.bound_ns:
+        return None
+    return (
+        f"unknown: the clocks may differ by {times.bound_ns / NS_PER_US:g} us, more than the "
+        f"{value / NS_PER_US:g} us measured"
+    )
+
+
+def _is_cut(times: Histogram) -> bool:
+    """Whether some were below 0 by the clocks."""
+    return times.cut_ns is not None or (times.bound_ns != 0 and times.buckets.get(0, 0) > 0)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A phase's, by kind: of all its flows together, and the flow with the greatest p99."""
+
+    flows: Mapping[tuple[str, str], Mapping[str, Histogram]]
+
+    def entry(self) -> dict[str, Any]:
+        """The summary's `latency`."""
+        return {kind: self._kind(kind) for kind in LATENCY_KINDS}
+
+    def _kind(self, kind: str) -> dict[str, Any] | None:
+        found = {ends: times[kind] for ends, times in self.flows.items() if kind in times}
+        if not found:
+            return None
+        return figures(kind, merged(found.values())) | {"worst": _worst(kind, found)}
+
+
+def _worst(kind: str, found: Mapping[tuple[str, str], Histogram]) -> dict[str, Any] | None:
+    known = [
+        (value, ends)
+        for ends, times in found.items()
+        if (value := figure(kind, "p99", times)) is not None
+    ]
+    if not known:
+        return None
+    value, (src, dst) = max(known)
+    return {"src": src, "dst": dst, "p99": value}

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each type of record holds (doc/node-protocol.md, "Records"), and how a line becomes one.
+
+A file of records may be damaged or made up, and a node may be another's. What is read here has the
+types that all others rely on: counts are whole and below 2^63, figures are finite, text shows on a
+terminal as what it is. Keys and types of records that are not known here are of a newer version,
+and pass.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
+from typing_extensions import TypedDict
+
+from ..base.errors import ConfigurationError
+from ..base.text import printable
+
+Record = dict[str, Any]  # as one of the forms below has it
+
+LONGEST_LINE = 1 << 16  # bytes; nodes write 1,000 at the most, imported figures some more
+_MOST = (1 << 63) - 1
+_GREATEST = 1e15  # of figures: products of a few of them stay finite
+
+Count = Annotated[int, Field(ge=0, le=_MOST)]
+Whole = Annotated[int, Field(ge=-_MOST, le=_MOST)]
+Number = Annotated[int, Field(ge=0, lt=1 << 31)]  # of a trial
+REPEATS = 1 << 16
+Repeat = Annotated[int, Field(ge=0, lt=REPEATS)]
+Figure = Annotated[float, Field(ge=-_GREATEST, le=_GREATEST)]
+Phase = Annotated[int, Field(ge=-1, lt=1 << 31)]  # -1: the probe
+Name = Annotated[str, Field(max_length=256)]
+Text = Annotated[str, Field(max_length=4096)]
+
+# `index:count` of results.latency's 2,240 buckets, and `displacement:frames`.
+_INDEX = r"(?:\d{1,3}|1\d{3}|2[01]\d{2}|22[0-3]\d)"
+BUCKETS = rf"^(?:{_INDEX}:\d{{1,18}}(?: |$))*$"
+Buckets = Annotated[str, Field(pattern=BUCKETS)]
+Displaced = Annotated[str, Field(pattern=r"^(?:-?\d{1,2}:\d{1,18}(?: |$))*$")]
+
+MaybeCount = Count | None
+MaybeWhole = Whole | None
+MaybeFigure = Figure | None
+MaybeText = Text | None
+
+
+class Said(TypedDict):
+    """What any record of a node has."""
+
+    type: str
+    node: Name
+
+
+class _OfTrial(Said):
+    trial: Number
+    repeat: NotRequired[Repeat | None]
+
+
+class _OfPhase(_OfTrial):
+    phase: Phase
+
+
+class _OfNetwork(_OfPhase):
+    network: Name
+
+
+class Hello(Said):
+    protocol: NotRequired[Whole]
+    version: NotRequired[MaybeText]
+    host: NotRequired[MaybeText]
+    boot: NotRequired[MaybeText]
+    control: Text
+    key: Text
+    cpus: NotRequired[MaybeCount]
+    workers: NotRequired[MaybeCount]
+    worker: NotRequired[MaybeText]
+    cores: NotRequired[list[Count] | None]
+
+
+class PortOpen(Said):
+    port: Name
+    transport: Name
+    network: NotRequired[Name]
+    driver: NotRequired[MaybeText]
+    mac: NotRequired[MaybeText]
+    ipv4: NotRequired[MaybeText]
+    ipv6: NotRequired[MaybeText]
+    link_bps: NotRequired[MaybeCount]
+    line_rate_bps: NotRequired[MaybeCount]
+    frame_max: NotRequired[MaybeCount]
+    numa: NotRequired[MaybeCount]
+    queues: NotRequired[MaybeCount]
+    cores: NotRequired[list[Count] | None]
+    core_fps: NotRequired[MaybeFigure]
+    offloads: NotRequired[MaybeText]
+    mtu: NotRequired[MaybeCount]
+    congestion: NotRequired[MaybeText]
+    rdma: NotRequired[MaybeText]
+    link_layer: NotRequired[MaybeText]
+    gid: NotRequired[MaybeText]
+    gid_index: NotRequired[MaybeCount]
+
+
+class Ready(Said):
+    clock: NotRequired[MaybeText]
+    clock_why: NotRequired[MaybeText]
+    clock_id: NotRequired[MaybeText]
+    clock_offset_ns: NotRequired[MaybeWhole]
+    clock_bound_ns: NotRequired[MaybeCount]
+    wall_clock_offset_ns: NotRequired[MaybeWhole]
+
+
+class Clock(_OfPhase):
+    clock: NotRequired[MaybeText]
+    offset_ns: NotRequired[MaybeWhole]
+    shift_ns: NotRequired[MaybeWhole]
+    bound_ns: NotRequired[MaybeCount]
+    rate_ppm: NotRequired[MaybeFigure]
+    rate_bound_ppm: NotRequired[MaybeFigure]
+
+
+class Flow(_OfNetwork):
+    side: Literal["source", "destination"]
+    src: Name
+    dst: Name
+    role: NotRequired[Literal["generate", "forward"] | None]
+    frames: NotRequired[MaybeCount]
+    frame_bytes: NotRequired[MaybeCount]
+    payload_bytes: NotRequired[MaybeCount]
+    messages: NotRequired[MaybeCount]
+    window_frames: NotRequired[MaybeCount]
+    window_frame_bytes: NotRequired[MaybeCount]
+    window_payload_bytes: NotRequired[MaybeCount]
+    window_messages: NotRequired[MaybeCount]
+    window_ns: NotRequired[MaybeCount]
+    intended: NotRequired[MaybeCount]
+    duplicated: NotRequired[MaybeCount]
+    reordered: NotRequired[MaybeCount]
+    late: NotRequired[MaybeCount]
+    forged: NotRequired[MaybeCount]
+    corrupted: NotRequired[MaybeCount]
+    last_run_ns: NotRequired[MaybeWhole]
+    measures: NotRequired[dict[Name, Figure] | None]
+
+
+class Port(_OfNetwork):
+    port: Name
+    sent_frames: NotRequired[MaybeCount]
+    received_frames: NotRequired[MaybeCount]
+    hardware_sent: NotRequired[MaybeCount]
+    hardware_received: NotRequired[MaybeCount]
+    misdelivered: NotRequired[MaybeCount]
+    foreign: NotRequired[MaybeCount]
+    guest_sent: NotRequired[MaybeCount]
+    guest_received: NotRequired[MaybeCount]
+    probes_sent: NotRequired[MaybeCount]
+    probes_received: NotRequired[MaybeCount]
+    dropped_receive: NotRequired[MaybeCount]
+    dropped_send: NotRequired[MaybeCount]
+    errors: NotRequired[MaybeCount]
+    pause: NotRequired[MaybeCount]
+    variant: NotRequired[MaybeText]
+    start_run_ns: NotRequired[MaybeWhole]
+    stop_run_ns: NotRequired[MaybeWhole]
+    retransmitted: NotRequired[MaybeCount]
+    out_of_sequence: NotRequired[MaybeCount]
+    not_ready: NotRequired[MaybeCount]
+    cnp_sent: NotRequired[MaybeCount]
+    cnp_handled: NotRequired[MaybeCount]
+    ecn_marked: NotRequired[MaybeCount]
+
+
+class Times(Said):
+    """A histogram, or a part of one."""
+
+    kind: Name
+    count: Count
+    sum_ns: Count
+    least_ns: NotRequired[MaybeCount]
+    greatest_ns: NotRequired[MaybeCount]
+    beyond: NotRequired[MaybeCount]
+    lost: NotRequired[MaybeCount]
+    bound_ns: NotRequired[MaybeCount]
+    part: NotRequired[MaybeCount]
+    buckets: NotRequired[Buckets | None]
+
+
+class Floor(Times):
+    transport: Name
+
+
+class FlowTimes(_OfNetwork, Times):
+    src: Name
+    dst: Name
+
+
+class Execution(_OfNetwork):
+    rank: Name
+    repetitions: Count
+    batches: Count
+    verified: NotRequired[MaybeCount]
+    sum_ns: Count
+    least_ns: NotRequired[MaybeCount]
+    greatest_ns: NotRequired[MaybeCount]
+    messages_lost: NotRequired[MaybeCount]
+    timeouts: NotRequired[MaybeCount]
+    part: NotRequired[MaybeCount]
+    buckets: NotRequired[Buckets | None]
+
+
+_Span = Annotated[tuple[Name, list[Count]], Field(strict=False)]
+_Rate = Annotated[tuple[Name, Figure | None, Figure | None], Field(strict=False)]
+
+
+class Interim(_OfNetwork):
+    dst: Name
+    from_ms: Figure
+    at_ms: list[Figure]
+    flows: list[_Span]
+
+
+class Progress(_OfPhase):
+    step: NotRequired[MaybeText]
+    offered_bps: NotRequired[MaybeFigure]
+    delivered_bps: NotRequired[MaybeFigure]
+    ports: NotRequired[list[_Rate] | None]
+
+
+class Reorder(_OfNetwork):
+    src: Name
+    dst: Name
+    reordered: Count
+    extent_sum: Count
+    extent_most: Count
+    near: Count
+    displaced: NotRequired[Displaced | None]
+
+
+class Stray(_OfNetwork):
+    port: Name
+    src: Name | None
+    dst: Name | None
+    frames: Count
+
+
+class PhaseEnd(_OfPhase):
+    name: NotRequired[MaybeText]
+    state: NotRequired[MaybeText]
+    drained: NotRequired[bool | None]
+    start_run_ns: NotRequired[MaybeWhole]
+    window_ns: NotRequired[MaybeCount]
+    elapsed_ns: NotRequired[MaybeWhole]
+    start_skew_us: NotRequired[MaybeFigure]
+    stop_skew_us: NotRequired[MaybeFigure]
+    skew_bound_us: NotRequired[MaybeFigure]
+    cpu_span_s: NotRequired[MaybeFigure]
+    cpu_s: NotRequired[MaybeFigure]
+    cpu_idle_s: NotRequired[MaybeFigure]
+    cpus: NotRequired[MaybeCount]
+
+
+class _Computed(TypedDict):
+    operations: Count
+    busy_ns: Count
+    piece_p50_ns: Count
+    piece_p99_ns: Count
+    piece_most_ns: Count
+
+
+class Compute(_OfPhase):
+    share: Figure
+    alone: _Computed
+    beside: _Computed
+
+
+class TrialEnd(_OfTrial):
+    elapsed_ns: NotRequired[MaybeWhole]
+    state: NotRequired[MaybeText]
+
+
+class Unreachable(_OfTrial):
+    src: Name
+    dst: Name
+    received: NotRequired[MaybeCount]
+    sent: NotRequired[MaybeCount]
+
+
+class Event(Said):
+    what: NotRequired[MaybeText]
+    port: NotRequired[Name | None]
+    text: NotRequired[MaybeText]
+
+
+class Error(Said):
+    text: NotRequired[MaybeText]
+    status: NotRequired[Whole | None]
+
+
+class Missing(Said):
+    who: NotRequired[MaybeText]
+    barrier: NotRequired[MaybeCount]
+    text: NotRequired[MaybeText]
+    status: NotRequired[Whole | None]
+
+
+class Bye(Said):
+    dropped_datagrams: NotRequired[MaybeCount]
+    dropped_records: NotRequired[MaybeCount]
+    tsc_drift_ppm: NotRequired[MaybeFigure]
+
+
+class Samples(_OfNetwork):
+    rank: Count
+    data: str
+
+
+_FORMS: dict[str, Any] = {
+    "hello": Hello,
+    "port-open": PortOpen,
+    "ready": Ready,
+    "clock": Clock,
+    "flow": Flow,
+    "port": Port,
+    "floor": Floor,
+    "histogram": FlowTimes,
+    "execution": Execution,
+    "interim": Interim,
+    "progress": Progress,
+    "reorder": Reorder,
+    "stray": Stray,
+    "phase": PhaseEnd,
+    "compute": Compute,
+    "trial": TrialEnd,
+    "unreachable": Unreachable,
+    "event": Event,
+    "error": Error,
+    "missing": Missing,
+    "bye": Bye,
+    "samples": Samples,
+}
+TYPES = frozenset(_FORMS)  # that this version knows
+for _form in (*_FORMS.values(), _Computed):
+    _form.__pydantic_config__ = ConfigDict(strict=True, extra="allow")
+
+
+class DamagedRecord(ConfigurationError):
+    """A line is no record, or a record is not what it says: why, without a place."""
+
+
+def parse(line: bytes) -> Record:
+    """The record of a line; DamagedRecord where it is none."""
+    if len(line) > LONGEST_LINE:
+        raise DamagedRecord(f"the line has {len(line):,} bytes, more than {LONGEST_LINE:,}")
+    try:
+        found = from_json(line, allow_inf_nan=False)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("type"), str):
+        raise DamagedRecord("the line is no record")
+    record: Record = found
+    if b"\\" in line or b"\x7f" in line or not line.isascii():
+        record = printable(record)
+    form = _FORMS.get(record["type"])
+    if form is None:
+        return record
+    try:
+        checked: Record = _adapter(record["type"]).validate_python(record)
+    except ValidationError as error:
+        raise DamagedRecord(_sentence(record["type"], error)) from None
+    return checked
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_FORMS[kind])
+
+
+def _sentence(kind: str, error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"][:3])
+    what = first["msg"]
+    if first["type"] == "string_pattern_mismatch":
+        what = "takes `number:count number:count ...` within its limits"
+    return f"a {kind} record's `{place}` is not what it has to be: {what}"

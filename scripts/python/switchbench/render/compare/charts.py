@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A comparison's figures (render/report/figure.py): the Kiviat chart of ratios, and differences
+with their intervals, by pattern and by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from textwrap import wrap
+from typing import Any
+
+from ...base import format
+from ...compare.balance import Axis
+from ...compare.comparison import Compared, Comparison
+from ...compare.differences import Row
+from ...compare.subjects import Subject
+from ..report.figure import LEGEND, Figure, line_style, marker
+from . import balance_charts, shared_charts, step_charts
+
+RATIOS, PATTERNS, PHASES = "Ratios", "By pattern", "By phase"
+BALANCE, PROGRAMS = "Balance by size of the system", "By several programs"
+STEPS = "By steps"
+
+_KIVIAT = (
+    "Ratios as in Figure 5 of Saini et al. (2005): on each axis the best result is 1. Of a pattern "
+    "the payload of all flows together counts, of a latency the reciprocal. "
+)
+_DIVIDED = (
+    "Throughputs are divided by the system's HPL, so that they say how communication balances "
+    "computing; HPL itself and latencies are not."
+)
+_NOT_DIVIDED = "HPL was not given, so nothing is divided: networks alone are compared."
+_DIFFERENCE = (
+    "Difference of the means over repeats, in percent of the baseline's. Bars are its confidence "
+    "interval (Welch); a point without one has too few repeats to tell. Rates are payload per "
+    "flow, one way: the mean of all flows, and the slowest."
+)
+_LETTERS, _TICK_LETTERS = 26, 44  # of a line around the chart, and beside one
+_TIMES = (
+    "Difference of the means over repeats of what goes by steps, in percent of the baseline's: "
+    "IMB's t_avg and t_max, of a kernel the time of the whole benchmark. Less is better. Bars are "
+    "its confidence interval (Welch); a point without one has too few repeats to tell."
+)
+_OUTPUTS = (
+    "Difference of HPCC's measures under its own names, in percent of the baseline's. Of latencies "
+    "less is better, of bandwidths more. Each is one figure of the best measurements of its run, "
+    "so there is no interval. (doc/hpcc-imb.md)"
+)
+# Measures of the differences' figures, each with its marks.
+_DRAWN = ("mean_rate", "slowest_rate")
+_STEPS = ("t_avg", "t_max", "whole")
+_APART = 0.14  # of a row: no measure hides another's interval
+_ASIDE = (-1, 1, 0)  # so many times that; the third stands alone
+_MOST_AXES = 24  # of a chart that can be read
+_MOST_NAMES = 40  # of phases, below an axis
+
+
+def charts(comparison: Comparison) -> Iterator[Figure]:
+    """All figures of a comparison, in the page's order."""
+    balance = comparison.balance
+    yield from shared_charts.charts(comparison.shared, PROGRAMS)
+    if balance.reason is None:
+        yield kiviat(comparison.subjects, balance.axes, balance.divided)
+    yield from balance_charts.charts(comparison.subjects, comparison.systems, BALANCE)
+    yield from step_charts.charts(comparison.compared, STEPS)
+    for number, one in enumerate(comparison.compared):
+        if _of(one.plans, _STEPS):
+            yield _by_pattern(f"step-times-{number}", "times by steps", one, _STEPS)
+        for pair in dict.fromkeys(row.pair for row in one.plans):
+            if one.match.pairs[pair].base.suite is not None:
+                yield _outputs(f"hpcc-{number}-{pair}", one, pair)
+        if _of(one.plans, _DRAWN[:1]):
+            yield _by_pattern(f"patterns-{number}", "by pattern", one, _DRAWN)
+        for pair in dict.fromkeys(row.pair for row in one.phases):
+            rows = [row for row in one.phases if row.pair == pair]
+            if _of(rows, _DRAWN[:1]):
+                yield _phases(f"phases-{number}-{pair}", one, rows)
+
+
+def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> Figure:
+    """One closed line for each result."""
+    left_out = ""
+    if len(axes) > _MOST_AXES:
+        left_out = f" Of {len(axes)} ratios the first {_MOST_AXES} are drawn: the table has all."
+        axes = axes[:_MOST_AXES]
+    spokes = [_lines(axis.title, _LETTERS) for axis in axes]
+    around = [*range(len(axes)), 0]  # the line is closed
+    traces = [
+        line_style(number)
+        | {
+            "type": "scatterpolar",
+            "name": _plain(subject.name),
+            "r": [round(axes[i].shares[number], 6) for i in around],
+            "theta": [spokes[i] for i in around],
+            "customdata": [[_worth(axes[i], number)] for i in around],
+            "hovertemplate": "%{theta}<br>%{r:.3f} of the best: %{customdata[0]}",
+            "fill": "toself",
+            "fillcolor": "rgba(127,127,127,0.08)",
+        }
+        for number, subject in enumerate(subjects)
+    ]
+    radial = {"range": [0, 1.02], "tickvals": [0.25, 0.5, 0.75, 1.0], "angle": 90, "tickangle": 90}
+    return Figure(
+        name="ratios",
+        title="Ratios, the best of each axis is 1",
+        definition=_KIVIAT + (_DIVIDED if divided else _NOT_DIVIDED) + left_out,
+        data=traces,
+        layout={
+            "polar": {
+                "radialaxis": radial,
+                "angularaxis": {"direction": "clockwise", "rotation": 90},
+            },
+            "margin": {"l": 120, "r": 120, "t": 60, "b": 80},
+            "legend": LEGEND,
+        },
+        section=RATIOS,
+        height=600,
+    )
+
+
+def _worth(axis: Axis, number: int) -> str:
+    worth = f"{format.scientific(axis.values[number])} {axis.unit}".replace("1/us", "1/µs")
+    return worth if axis.basis is None else f"{worth}<br>of {axis.basis.words}"
+
+
+def _by_pattern(name: str, title: str, one: Compared, measures: Sequence[str]) -> Figure:
+    """A row for each pair of cases that has one of these: the mean and the slowest."""
+    pairs = list(dict.fromkeys(row.pair for row in _of(one.plans, measures)))
+    names = [_lines(one.match.pairs[pair].title, _TICK_LETTERS) for pair in pairs]
+    steps = measures is _STEPS
+    return Figure(
+        name=name,
+        title=f"{_against(one)}, {title}",
+        definition=_TIMES if steps else _DIFFERENCE,
+        data=_traces(one.plans, measures, "x", lambda row: pairs.index(row.pair)),
+        layout=_in_rows(one, names),
+        section=STEPS if steps else PATTERNS,
+        height=160 + 64 * max(len(pairs), 2),
+    )
+
+
+def _outputs(name: str, one: Compared, pair: int) -> Figure:
+    """A row for each of HPCC's names."""
+    rows = [row for row in one.plans if row.pair == pair and row.percent is not None]
+    traces = []
+    for number, (title, better) in enumerate((("latency", -1), ("bandwidth", +1))):
+        drawn = [row for row in rows if row.measure.better == better]
+        if drawn:
+            traces.append(_trace(title, number, drawn, "x", [float(rows.index(r)) for r in drawn]))
+    return Figure(
+        name=name,
+        title=f"{_against(one)}, {one.match.pairs[pair].title}",
+        definition=_OUTPUTS,
+        data=traces,
+        layout=_in_rows(one, [_plain(row.measure.title) for row in rows]),
+        section=STEPS,
+        height=160 + 32 * max(len(rows), 2),
+    )
+
+
+def _in_rows(one: Compared, names: Sequence[str]) -> dict[str, Any]:
+    """Differences along the horizontal axis, names beside the other."""
+    return {
+        "xaxis": {"title": {"text": _axis(one)}, "zeroline": True},
+        "yaxis": {
+            "tickvals": list(range(len(names))),
+            "ticktext": list(names),
+            "range": [len(names) - 0.5, -0.5],
+            "showgrid": False,
+            "zeroline": False,
+            "automargin": True,
+        },
+        "legend": LEGEND,
+    }
+
+
+def _phases(name: str, one: Compared, rows: Sequence[Row]) -> Figure:
+    """Phase by phase of one pair of cases."""
+    phases = list(dict.fromkeys(row.of for row in rows))
+    places = {phase: place for place, phase in enumerate(phases)}
+    axis: dict[str, Any] = {"title": {"text": "Phase"}, "showgrid": False, "zeroline": False}
+    if len(phases) <= _MOST_NAMES:
+        axis |= {"tickvals": list(places.values()), "ticktext": [_plain(p) for p in phases]}
+    return Figure(
+        name=name,
+        title=f"{_against(one)}, {one.match.pairs[rows[0].pair].title}",
+        definition=_DIFFERENCE,
+        data=_traces(rows, _DRAWN, "y", lambda row: places[row.of]),
+        layout={
+            "xaxis": axis,
+            "yaxis": {"title": {"text": _axis(one)}, "zeroline": True},
+            "legend": LEGEND,
+        },
+        section=PHASES,
+    )
+
+
+def _against(one: Compared) -> str:
+    return f"{one.match.other.name} against {one.match.base.name}"
+
+
+def _axis(one: Compared) -> str:
+    return _plain(f"Difference of {one.match.other.name}, % of {one.match.base.name}")
+
+
+def _of(rows: Sequence[Row], measures: Sequence[str]) -> list[Row]:
+    """The rows of these measures that have a difference to draw."""
+    return [row for row in rows if row.measure.name in measures and row.percent is not None]
+
+
+def _traces(
+    rows: Sequence[Row], measures: Sequence[str], along: str, place: Callable[[Row], int]
+) -> list[dict[str, Any]]:
+    """Percents with their intervals along one axis, at their places on the other."""
+    traces = []
+    for number, measure in enumerate(measures):
+        drawn = _of(rows, [measure])
+        if drawn:
+            aside = _APART * _ASIDE[number]
+            places = [place(row) + aside for row in drawn]
+            traces.append(_trace(drawn[0].measure.title, number, drawn, along, places))
+    return traces
+
+
+def _trace(
+    title: str, number: int, drawn: Sequence[Row], along: str, places: Sequence[float]
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": title,
+        "marker": marker(number, 9),
+        along: [row.percent for row in drawn],
+        "y" if along == "x" else "x": list(places),
+        f"error_{along}": {"type": "data", "array": list(map(_half, drawn))},
+        "customdata": [[_plain(row.of), row.verdict, *_said(row)] for row in drawn],
+        "hovertemplate": (
+            "%{customdata[0]} %{customdata[1]}<br>%{customdata[2]} → %{customdata[3]}<br>"
+            f"%{{{along}:+.2f}} %"
+        ),
+    }
+
+
+def _half(row: Row) -> float | None:
+    """Half the interval, in percent of the baseline."""
+    if row.high is None or row.difference is None or not row.base:
+        return None
+    return 100.0 * (row.high - row.difference) / abs(row.base)
+
+
+def _said(row: Row) -> list[str]:
+    unit = row.measure.unit.replace("us", "µs")
+    return [f"{format.scientific(value)} {unit}" for value in (row.base, row.other)]
+
+
+def _lines(text: str, letters: int) -> str:
+    """Lines of so many letters at the most, with numbers and their units kept together."""
+    for unit in ("%", "B", "KiB", "MiB", "ranks", "/ HPL", "HPL"):
+        text = text.replace(f" {unit}", f"\N{NO-BREAK SPACE}{unit}")
+    return "<br>".join(wrap(_plain(text), letters))
+
+
+def _plain(text: str) -> str:
+    """What Plotly would take for markup is text."""
+    return escape(text, quote=False)

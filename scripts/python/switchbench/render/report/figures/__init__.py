@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every figure of a report: one module a kind, each a function of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ....analysis.data import Measured
+from ..figure import Figure
+from . import (
+    course,
+    cpu,
+    heat,
+    latency,
+    loss,
+    messages,
+    models,
+    nodes,
+    pairs,
+    plans,
+    scatter,
+    skew,
+    steps,
+)
+
+KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
+    nodes.figures,
+    pairs.figures,
+    plans.figures,
+    heat.figures,
+    course.figures,
+    messages.figures,
+    scatter.figures,
+    steps.figures,
+    latency.figures,
+    loss.figures,
+    skew.figures,
+    cpu.figures,
+    models.figures,
+)
+"""In the order of SECTIONS."""
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """All figures that the run has data for, in the order of SECTIONS."""
+    for kind in KINDS:
+        yield from kind(measured)

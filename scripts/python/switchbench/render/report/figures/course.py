@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Throughput over time by flow, from the interim results: who starves, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....analysis.columns import Floats, Spans
+from ....analysis.data import Measured, plan_key
+from ....base.format import Unit, unit_for
+from ....base.model import WAITING
+from ..figure import COURSE, LEGEND, SCALE, Figure, coarse, line_style, named_rows, packed
+from .series import Entry, group, sentence
+
+SPANS_ARE = (
+    "Payload that a flow's destination verified from one interim result to the next, by the real "
+    "length of that span, one way. Of repeats the one in which a flow fell the furthest. "
+)
+LINES = "One line a flow; time is counted from the opening of the window."
+MAP = (
+    "One row a receiving port, and its slowest flow in that span; the phases' windows follow each "
+    "other. Empty: nothing was to come."
+)
+FLOWS_MAP = "One row a flow; time is counted from the opening of the window."
+FOLDED = " Neighbouring spans share a column, which shows the worst of them."
+
+_FIGURES = 6  # settings shown: those that fell the furthest
+_LINES = 10  # flows as lines: more can't be told apart
+_COLUMNS = 400  # of a map
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """One for each setting, those in which a flow fell the furthest below its own mean."""
+    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
+    found = group(streams)
+    falls = []
+    for one in found.series:
+        plan = min(one.entries, key=lambda plan: _fall(measured, plan))
+        if _fall(measured, plan) < np.inf:
+            falls.append((_fall(measured, plan), plan))
+    deepest = sorted(falls, key=lambda pair: pair[0])[:_FIGURES]
+    left = len(falls) - len(deepest)
+    number = 0
+    for plan in [plan for pair in falls if pair in deepest for plan in pair[1:]]:
+        spans = _spans(measured, plan)
+        if spans is not None:
+            number += 1
+            yield _figure(measured, f"course-{number}", plan, spans, left)
+
+
+def _fall(measured: Measured, plan: Entry) -> float:
+    """How low a flow fell, in percent of its own mean; infinite: there are no two spans."""
+    shares = [
+        phase["interim"]["lowest"][0]["percent_of_mean"]
+        for phase in measured.phases_of(plan)
+        if phase["interim"]["spans"] > 1
+    ]
+    return min(shares, default=np.inf)
+
+
+def _spans(measured: Measured, plan: Entry) -> Spans | None:
+    """Of a transfer without the end of each flow: what is done has nothing more to deliver."""
+    spans = measured.records.spans(plan_key(plan))
+    if spans is None or plan["traffic"] == "stream":
+        return spans
+    spans = spans.until_done()
+    return spans if len(spans.src) else None
+
+
+def _figure(measured: Measured, name: str, plan: Entry, spans: Spans, left: int) -> Figure:
+    size = len(measured.ports)
+    ends = np.unique(spans.src.astype(np.int64) * size + spans.dst)
+    unit = unit_for([float(spans.mbps.max())])
+    title = sentence("throughput over time", group([plan]).common)
+    words = SPANS_ARE
+    if left:
+        words = f"{words}{left} settings in which no flow fell as far are left out. "
+    if plan["phases"] == 1 and len(ends) <= _LINES:
+        data, layout, said = (
+            _lines(measured, spans, np.divmod(ends, size), unit),
+            _lines_layout(unit),
+            LINES,
+        )
+        height = 420
+    else:
+        cells = _Cells.of(measured, spans, one_phase=plan["phases"] == 1)
+        data, layout = [cells.trace(unit)], cells.layout()
+        said = (FLOWS_MAP if plan["phases"] == 1 else MAP) + (FOLDED if cells.folded else "")
+        height = 480
+    return Figure(name, title, words + said, data, layout, COURSE, height)
+
+
+# --- a few flows: lines ------------------------------------------------------------------------
+
+
+def _lines(
+    measured: Measured, spans: Spans, ends: tuple[NDArray[np.int64], ...], unit: Unit
+) -> list[dict[str, Any]]:
+    data = []
+    for number, (src, dst) in enumerate(zip(*ends, strict=True)):
+        mine = (spans.src == src) & (spans.dst == dst)
+        label = f"{measured.names[src]} → {measured.names[dst]}"
+        # A span's rate holds from the mark before it up to its own.
+        at = np.concatenate([spans.from_ms[mine][:1], spans.to_ms[mine]]) / 1e3
+        rate = np.concatenate([spans.mbps[mine][:1], spans.mbps[mine]]) * unit.scale
+        data.append(
+            line_style(number, int(mine.sum()))
+            | {
+                "type": "scatter",
+                "name": label,
+                "x": packed(at),
+                "y": packed(rate),
+                "hovertemplate": f"%{{y:,.4~r}} {unit.name} until %{{x:.3f}} s",
+            }
+        )
+        data[-1]["line"] |= {"shape": "vh"}
+    return data
+
+
+def _lines_layout(unit: Unit) -> dict[str, Any]:
+    return {
+        "xaxis": {"title": {"text": "Time in the window, s"}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": f"Payload, {unit.name}"}, "rangemode": "tozero"},
+        "showlegend": True,
+        "legend": LEGEND,
+    }
+
+
+# --- many: a map -------------------------------------------------------------------------------
+
+
+def _numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct codes in order, and for each code its place among them; codes are small."""
+    known = np.zeros(int(codes.max()) + 1, dtype=bool)
+    known[codes] = True
+    return np.flatnonzero(known), (np.cumsum(known) - 1)[codes]
+
+
+class _Cells:
+    """Rows: ports or flows; columns: spans one after the other; the least of each cell."""
+
+    def __init__(self, rows: list[str], columns: Floats, mbps: Floats, title: str) -> None:
+        self.rows = rows
+        self.columns = columns
+        self.mbps = mbps
+        self.title = title
+        self.folded = len(columns) > _COLUMNS
+        if self.folded:
+            starts = np.linspace(0, len(columns), _COLUMNS, endpoint=False).astype(np.int64)
+            self.columns = columns[starts]
+            self.mbps = np.fmin.reduceat(mbps, starts, axis=1)
+
+    @classmethod
+    def of(cls, measured: Measured, spans: Spans, one_phase: bool) -> _Cells:
+        step = float(np.median(spans.to_ms - spans.from_ms))
+        place = np.floor((spans.from_ms + spans.to_ms) / 2 / step).astype(np.int64)
+        number = spans.phase.astype(np.int64) * (int(place.max()) + 1) + place
+        columns, column = _numbered(number)
+        ends = spans.src.astype(np.int64) * len(measured.ports) if one_phase else 0
+        codes, row = _numbered(ends + spans.dst.astype(np.int64))
+        cells = np.full(len(codes) * len(columns), np.inf)
+        np.minimum.at(cells, row * len(columns) + column, spans.mbps)
+        cells[np.isinf(cells)] = np.nan
+        whole, part = np.divmod(columns, int(place.max()) + 1)
+        if one_phase:
+            at, title = (part + 0.5) * step / 1e3, "Time in the window, s"
+        else:
+            # A phase's spans lie around its number.
+            at, title = whole + 0.5 + (part + 0.5) / (int(place.max()) + 1), "Phase"
+        names = [measured.names[code % len(measured.ports)] for code in codes]
+        if one_phase:
+            sources = [measured.names[code // len(measured.ports)] for code in codes]
+            names = [f"{src} → {dst}" for src, dst in zip(sources, names, strict=True)]
+        return cls(names, at.astype(np.float64), cells.reshape(len(codes), -1), title)
+
+    def trace(self, unit: Unit) -> dict[str, Any]:
+        """The map."""
+        when = "at %{x:.2f} s" if self.title != "Phase" else "in phase %{x:.2f}"
+        return {
+            "type": "heatmap",
+            "z": packed(coarse(self.mbps * unit.scale)),
+            "x": packed(self.columns.astype(np.float32)),
+            "y": self.rows,
+            "zmin": 0,
+            "zmax": float(np.nanmax(self.mbps)) * unit.scale,
+            "colorscale": SCALE,
+            "hoverongaps": False,
+            "colorbar": {"title": {"text": f"Payload, {unit.name}", "side": "right"}},
+            "hovertemplate": f"%{{y}}: %{{z:,.4~r}} {unit.name} {when}<extra></extra>",
+        }
+
+    def layout(self) -> dict[str, Any]:
+        """Its axes."""
+        return {
+            "xaxis": {"title": {"text": self.title}, "showgrid": False},
+            "yaxis": named_rows(self.rows) | {"showgrid": False},
+        }

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the CPUs paid for a gigabyte: TCP against bypass, and computing beside messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....analysis.data import Measured
+from ....base import format
+from ...terminal.messages import changed, effect
+from ..figure import (
+    CPU,
+    LEGEND,
+    LOGARITHMIC,
+    PALETTE,
+    Figure,
+    gaps,
+    marker,
+    named_rows,
+    packed,
+    rows,
+)
+from .series import Entry, sentence
+
+Floats = NDArray[np.float64]
+
+COST_IS = (
+    "CPU seconds by 10^9 bytes of payload that receivers verified, over all machines, phases and "
+    "repeats. Own processes: what the nodes' processes used, system calls included. The line from "
+    "there to all: interrupts, softirq, kernel threads, and what else the machines did. Workers "
+    "that poll burn a core each, whatever comes (said on hover)."
+)
+COMPUTING_IS = (
+    "Floating-point operations of one thread in a second while it computed, the mean over all "
+    "nodes: alone, and beside messages. Less beside them is what messages cost computing, unless "
+    "the line at the bar's end, by how much the nodes differ among themselves (95 %), reaches over "
+    "the difference. On hover: what that comes to, and the node that was slowed down the most. "
+    "(Salmon, Stein and Sterling 1998, Figure 7)"
+)
+WIDE_IS = " The axis is logarithmic."
+_WIDE = 20.0  # times the least: then on an axis from 0 it would not be seen
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """One for all matrices that several transports carried."""
+    sides = [
+        (entry, one)
+        for entry in measured.summary["comparisons"]
+        for one in entry["transports"]
+        if one["cpu_s_per_gb"] is not None
+    ]
+    if len({one["transport"] for _, one in sides}) > 1:
+        yield _figure(sides)
+    computing = [
+        entry
+        for entry in measured.summary["messages"].get("computing", [])
+        if entry["alone_mflops"] is not None and entry["beside_mflops"] is not None
+    ]
+    if computing:
+        yield _computing(computing)
+
+
+def _figure(sides: Sequence[tuple[Entry, Entry]]) -> Figure:
+    whole = gaps([one["cpu_s_per_gb"] for _, one in sides])
+    own = gaps([one["cpu_process_s_per_gb"] for _, one in sides])
+    naming = _naming([entry for entry, _ in sides])
+    places = [[naming(entry) for entry, _ in sides], [_name(one) for _, one in sides]]
+    places = [[_wrapped(name) for name in names] for names in places]
+    positive = np.concatenate([whole, own])
+    positive = positive[positive > 0]
+    wide = len(positive) > 0 and positive.max() > _WIDE * positive.min()
+    scale: dict[str, Any] = LOGARITHMIC if wide else {"rangemode": "tozero"}
+    return Figure(
+        name="cpu",
+        title=sentence("CPU time by transport, for each gigabyte delivered"),
+        definition=COST_IS + (WIDE_IS if wide else ""),
+        data=[
+            _dots(1, "all", whole, places, sides)
+            | {"error_x": _rest(whole, own), "textposition": _beside(whole, own, "right")},
+            _dots(0, "own processes", own, places, sides)
+            | {"textposition": _beside(own, whole, "left")},
+        ],
+        layout={
+            "legend": LEGEND,
+            "xaxis": scale | {"title": {"text": "CPU s/GB"}, "range": _range(positive, wide, 0.15)},
+            "yaxis": {"autorange": "reversed", "automargin": True},
+            "meta": {
+                "narrow": {
+                    "xaxis": {"range": _range(positive, wide, 0.5)},
+                    "yaxis": {"tickfont": {"size": 10}},
+                }
+            },
+        },
+        section=CPU,
+        height=150 + 38 * len(sides),
+    )
+
+
+def _wrapped(name: str) -> str:
+    """On two lines, of which the first is the one that tells most."""
+    return name.replace(", ", ",<br>", 1)
+
+
+def _dots(
+    number: int, name: str, values: Floats, places: Any, sides: Sequence[tuple[Entry, Entry]]
+) -> dict[str, Any]:
+    """One of both, each point with its value."""
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": name,
+        "x": packed(values),
+        "y": places,
+        "marker": marker(number, 10),
+        "text": [format.digits(value) for (value,) in rows(values)],
+        "cliponaxis": False,
+        "customdata": [_said(one) for _, one in sides],
+        "hovertemplate": f"{name}: %{{x:,.4~r}} s/GB<br>%{{customdata[0]}}<extra></extra>",
+    }
+
+
+def _beside(values: Floats, others: Floats, otherwise: str) -> list[str]:
+    """On which side of its point a value is written: not between the two. All is more than its
+    part but where clocks are as coarse as those of emulated guests."""
+    sides = np.where(values > others, "right", np.where(values < others, "left", otherwise))
+    return [f"middle {side}" for side in sides]
+
+
+def _rest(whole: Floats, own: Floats) -> dict[str, Any]:
+    """The line between both: what the kernel and all else took."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": packed(np.zeros(len(whole))),
+        "arrayminus": packed(np.maximum(0.0, whole - own)),
+        "width": 0,
+        "thickness": 3,
+        "color": "rgba(127,127,127,0.6)",
+    }
+
+
+def _range(positive: Floats, wide: bool, room: float) -> list[float] | None:
+    """With room for the values beside the outermost points: so much of what lies between them."""
+    if not len(positive):
+        return None
+    if not wide:
+        most = float(positive.max())
+        return [-room * most, (1 + room) * most]
+    least, most = float(np.log10(positive.min())), float(np.log10(positive.max()))
+    return [least - room * (most - least), most + room * (most - least)]
+
+
+def _naming(entries: Sequence[Entry]) -> Callable[[Entry], str]:
+    """A matrix's name. Each transport has its own size of messages or frames; the size at which
+    they were compared is told where a matrix was compared at several."""
+
+    def matrix(entry: Entry) -> str:
+        network = f", network {entry['network']}" if several else ""
+        return f"{format.pattern(entry)}, {format.of(entry['ranks'], 'node')}{network}"
+
+    several = len({entry["network"] for entry in entries}) > 1
+    sizes: dict[str, set[int]] = {}
+    for entry in entries:
+        sizes.setdefault(matrix(entry), set()).add(entry["message_bytes"])
+
+    def name(entry: Entry) -> str:
+        found = matrix(entry)
+        return (
+            found if len(sizes[found]) < 2 else f"{found}, {format.binary(entry['message_bytes'])}"
+        )
+
+    return name
+
+
+def _name(one: Entry) -> str:
+    options = [f"{key.partition('.')[2]} {value}" for key, value in one["options"].items()]
+    return ", ".join([" ".join([one["transport"], *options]), format.size(one)])
+
+
+def _said(one: Entry) -> list[Any]:
+    ratio = one["ratio"]["cpu_s_per_gb"]
+    parts = [] if ratio is None else [f"{ratio:.2f} times the baseline's"]
+    parts += ["workers poll"] if one["polling"] else []
+    return [", ".join(parts)]
+
+
+# --- computing beside messages -----------------------------------------------------------------
+
+
+def _computing(entries: Sequence[Entry]) -> Figure:
+    labels = [_scatter_words(entry) for entry in entries]
+    said = [
+        [
+            effect(entry["slower_percent"], entry.get("slower_half_width_percent")),
+            f"{entry['slowest_node']}: {changed(entry['slowest_percent'])}"
+            if entry["slowest_percent"] is not None
+            else "no node is known",
+        ]
+        for entry in entries
+    ]
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "y": labels,
+            "x": packed(gaps([entry[key] for entry in entries])),
+            "marker": {"color": PALETTE[number], "pattern": {"shape": hatch}},
+            "customdata": said,
+            "hovertemplate": (
+                f"{name}: %{{x:,.4~r}} Mflop/s<br>beside messages %{{customdata[0]}}; "
+                "most, %{customdata[1]}<extra></extra>"
+            ),
+        }
+        for number, (key, name, hatch) in enumerate(
+            (("alone_mflops", "alone", ""), ("beside_mflops", "beside messages", "/"))
+        )
+    ]
+    data[1]["error_x"] = {"type": "data", "array": [_half_width(entry) for entry in entries]}
+    return Figure(
+        name="computing",
+        title=sentence("computing alone and beside messages"),
+        definition=COMPUTING_IS,
+        data=data,
+        layout={
+            "barmode": "group",
+            "legend": LEGEND,
+            "xaxis": {"title": {"text": "Mflop/s of one thread"}, "rangemode": "tozero"},
+            "yaxis": named_rows(labels),
+        },
+        section=CPU,
+        height=150 + 48 * len(labels),
+    )
+
+
+def _half_width(entry: Entry) -> float | None:
+    """Of what messages cost, as a length on the axis; None where nothing says it."""
+    share, beside = entry.get("slower_half_width_percent"), entry["beside_mflops"]
+    return None if share is None or beside is None else share / 100 * beside
+
+
+def _scatter_words(entry: Entry) -> str:
+    asked = entry["parameters"].get("scatter")
+    partners = f"{asked['partners']} partners" if isinstance(asked, dict) else "messages"
+    return f"{entry['transport']}, {partners}, trial {entry['trial']}"

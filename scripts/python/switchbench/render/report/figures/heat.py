@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Source against destination: which pairs of ports are slow, or lose, and in which modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....analysis.data import Measured, plan_key
+from ....base.format import unit_for
+from ....base.model import WAITING
+from ..figure import SCALE, WHOM, Figure, coarse, packed
+from .series import Entry, group, sentence
+
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+RATE_IS = (
+    "Payload that the destination verified in the window, one way, of the flow from the row's port "
+    "to the column's, the mean over its phases and repeats. Empty: no such flow was measured. "
+)
+LOSS_IS = (
+    "Frames of the flow from the row's port to the column's that were offered and did not arrive, "
+    "in percent of those offered, over the whole trial and all phases and repeats. "
+)
+BY_MODULE = "Rows and columns are ordered by module or switch; lines part them. "
+BY_SITE = "Rows and columns are in order: no modules or groups that would part them are known. "
+
+_CELLS = 6_500_000  # of all heat maps of a report: some 20 MB of it
+_MAPS = 24  # settings shown: the most uneven
+_MANY = 1.0  # a plan with more than so many pairs a rank has something to show
+_PIXELS = 640
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One heat map's numbers before they are drawn."""
+
+    rate: Matrix  # Mbit/s; rows are sources
+    loss: Matrix  # percent
+
+    @property
+    def evenness(self) -> float:
+        """The slowest pair's rate by that of all."""
+        return float(np.nanmin(self.rate) / max(float(np.nanmean(self.rate)), 1e-9))
+
+    @property
+    def lossy(self) -> bool:
+        """Whether anything was lost."""
+        return bool(np.nanmax(self.loss, initial=0.0) > 0)
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """One for each setting whose flows are more than one a rank, and one of its loss if any."""
+    found = [(plans, _cells(measured, plans)) for plans in _settings(measured)]
+    every = [(plans, cells) for plans, cells in found if cells is not None]
+    most = sorted(cells.evenness for _, cells in every)[:_MAPS]
+    shown = [pair for pair in every if pair[1].evenness in most]
+    left = len(every) - len(shown)
+    block = _block(sum(_size(cells) for _, cells in shown))
+    for number, (plans, cells) in enumerate(shown, start=1):
+        axis = _Axis.of(measured, plans, block, left)
+        yield _rates(f"heat-map-{number}", plans, axis.folded(cells.rate, np.fmin), axis)
+        if cells.lossy:
+            loss = axis.folded(cells.loss, np.fmax)
+            yield _loss(f"heat-map-{number}-loss", plans, loss, axis)
+
+
+def _settings(measured: Measured) -> list[list[Entry]]:
+    """Plans of one setting: its repeats."""
+    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
+    return [one.entries for one in group(streams).series]
+
+
+def _cells(measured: Measured, plans: Sequence[Entry]) -> Cells | None:
+    """None where the setting has no more than a flow a rank, or nothing was observed."""
+    some = [(plan, measured.records.flows(plan_key(plan))) for plan in plans]
+    known = [flows for plan, flows in some if flows is not None]
+    if not known:
+        return None
+    size = len(measured.ports)
+    code = np.concatenate([flows.src.astype(np.int64) * size + flows.dst for flows in known])
+    if np.count_nonzero(np.bincount(code)) <= _MANY * plans[0]["ranks"]:
+        return None
+
+    def column(name: str) -> Matrix:
+        values: Matrix = np.concatenate([getattr(flows, name) for flows in known])
+        return values
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ones = np.ones(len(code))
+        rate = _sums(code, column("mbps"), size) / _sums(code, ones, size, column("mbps"))
+        lost, offered = column("lost"), column("offered")
+        loss = 100 * _sums(code, lost, size) / _sums(code, offered, size, lost)
+    return None if np.isnan(rate).all() else Cells(rate, loss)
+
+
+def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -> Matrix:
+    """By pair of ports, of those that were observed; NaN where none was. `where`: in which of them
+    something else was observed, too."""
+    known = ~np.isnan(values if where is None else where)
+    sums: Matrix = np.zeros(size * size)
+    sums += np.bincount(code[known], weights=values[known], minlength=size * size)
+    sums[np.bincount(code[known], minlength=size * size) == 0] = np.nan
+    return sums.reshape(size, size)
+
+
+def _size(cells: Cells) -> int:
+    return cells.rate.size * (2 if cells.lossy else 1)
+
+
+def _block(cells: int) -> int:
+    """How many ports share a row, so that all maps together stay small."""
+    block = 1
+    while cells / block**2 > _CELLS:
+        block += 1
+    return block
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Rows and columns: the ports of a plan's network, some of which may share one."""
+
+    places: NDArray[np.int64]  # of the reader's list of ports
+    names: list[str]
+    bounds: list[tuple[str, float, float]]  # modules: name, where it begins and ends
+    block: int
+    left: int = 0  # settings without a map
+
+    @classmethod
+    def of(cls, measured: Measured, plans: Sequence[Entry], block: int, left: int) -> _Axis:
+        used = np.zeros(len(measured.ports), dtype=bool)
+        for plan in plans:
+            flows = measured.records.flows(plan_key(plan))
+            if flows is not None:
+                used[flows.src] = used[flows.dst] = True
+        places = np.flatnonzero(used)
+        ports = [measured.ports[place] for place in places]
+        names = [measured.names[place] for place in places]
+        firsts = names[::block]
+        lasts = [names[min(i + block, len(names)) - 1] for i in range(0, len(names), block)]
+        labels = (
+            firsts if block == 1 else [f"{a} to {b}" for a, b in zip(firsts, lasts, strict=True)]
+        )
+        return cls(places, labels, _bounds(measured, ports, block), block, left)
+
+    def folded(self, cells: Matrix, worst: Any) -> Matrix:
+        """The cells of these ports; of those that share a place the worst."""
+        chosen = cells[np.ix_(self.places, self.places)]
+        starts = np.arange(0, len(self.places), self.block)
+        if self.block == 1:
+            return chosen
+        folded: Matrix = worst.reduceat(worst.reduceat(chosen, starts, axis=0), starts, axis=1)
+        return folded
+
+    @property
+    def words(self) -> str:
+        """What the definition says of rows and columns."""
+        text = BY_SITE if len(self.bounds) < 2 else BY_MODULE
+        if self.block > 1:
+            text += f"Each cell is {self.block} x {self.block} ports, and shows the worst of them. "
+        if self.left:
+            text += f"{self.left} settings whose pairs are more alike have no map. "
+        return text.rstrip()
+
+
+def _bounds(measured: Measured, ports: Sequence[str], block: int) -> list[tuple[str, float, float]]:
+    bounds: list[tuple[str, float, float]] = []
+    for place, port in enumerate(ports):
+        module = measured.modules.get(port, "")
+        at = place / block - 0.5
+        if bounds and bounds[-1][0] == module:
+            bounds[-1] = (module, bounds[-1][1], at + 1 / block)
+        else:
+            bounds.append((module, at, at + 1 / block))
+    return bounds if measured.modules else []
+
+
+# --- drawing -----------------------------------------------------------------------------------
+
+
+def _rates(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figure:
+    unit = unit_for([float(np.nanmax(cells))])
+    top = float(np.nanmax(cells)) * unit.scale
+    bar = {"title": {"text": f"Payload, {unit.name}", "side": "right"}}
+    return Figure(
+        name=name,
+        title=sentence("throughput by source and destination", group(plans).common),
+        definition=RATE_IS + axis.words,
+        data=[
+            _map(cells * unit.scale, axis)
+            | {
+                "zmin": 0,
+                "zmax": top,
+                "colorbar": bar,
+                "hovertemplate": f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit.name}<extra></extra>",
+            }
+        ],
+        layout=_layout(axis),
+        section=WHOM,
+        height=_PIXELS,
+    )
+
+
+def _loss(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figure:
+    bar = {"title": {"text": "Lost frames, %", "side": "right"}}
+    return Figure(
+        name=name,
+        title=sentence("loss by source and destination", group(plans).common),
+        definition=LOSS_IS + axis.words,
+        data=[
+            _map(cells, axis)
+            | {
+                "zmin": 0,
+                "reversescale": True,
+                "colorbar": bar,
+                "hovertemplate": "%{y} to %{x}: %{z:,.4~r} % lost<extra></extra>",
+            }
+        ],
+        layout=_layout(axis),
+        section=WHOM,
+        height=_PIXELS,
+    )
+
+
+def _map(cells: Matrix, axis: _Axis) -> dict[str, Any]:
+    return {
+        "type": "heatmap",
+        "z": packed(coarse(cells)),
+        "x": axis.names,
+        "y": axis.names,
+        "colorscale": SCALE,
+        "hoverongaps": False,
+    }
+
+
+def _layout(axis: _Axis) -> dict[str, Any]:
+    side = {"type": "category", "constrain": "domain", "automargin": True, "showgrid": False}
+    inner = [begin for _, begin, _ in axis.bounds[1:]]
+    line = {"type": "line", "line": {"width": 2, "color": "#D55E00"}, "layer": "above"}
+    end = len(axis.names) - 0.5
+    shapes = [line | {"x0": at, "x1": at, "y0": -0.5, "y1": end} for at in inner]
+    shapes += [line | {"y0": at, "y1": at, "x0": -0.5, "x1": end} for at in inner]
+    return {
+        "xaxis": side
+        | {"title": {"text": "Destination", "standoff": 8}, "constraintoward": "right"},
+        "yaxis": side | {"title": {"text": "Source"}, "autorange": "reversed", "scaleanchor": "x"},
+        "shapes": shapes,
+        "annotations": [_module(*bound) for bound in axis.bounds if len(axis.bounds) > 1],
+    }
+
+
+def _module(name: str, begin: float, end: float) -> dict[str, Any]:
+    """A module's name above its columns."""
+    return {
+        "text": name or "no module",
+        "x": (begin + end) / 2,
+        "y": 1.0,
+        "xref": "x",
+        "yref": "paper",
+        "yanchor": "bottom",
+        "showarrow": False,
+    }

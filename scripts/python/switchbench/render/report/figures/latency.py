@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How times are distributed: the share that is no greater, and the tail by percentile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....analysis.columns import Times
+from ....analysis.data import Measured, plan_key
+from ....base.model import LATENCY_KINDS, ONE_WAY
+from ..figure import LATENCY, LEGEND, LOGARITHMIC, Figure, line_style, packed
+from .series import Entry, Series, group, sentence
+
+Floats = NDArray[np.float64]
+_Curves = Sequence[tuple[str, Times]]
+
+_NAMES = {
+    "one_way": "one-way delay",
+    "ipdv": "delay variation",
+    "round_trip": "round trip of probes",
+    "pingpong": "round trip of messages",
+}
+_WHAT = {
+    "one_way": (
+        "Time from a frame's stamp at its sender to its arrival at its receiver, the clocks put "
+        "right, in microseconds."
+    ),
+    "ipdv": (
+        "How much the one-way delays of two frames differ that follow each other in a stream "
+        "(RFC 3393), in microseconds; needs no common clock."
+    ),
+    "round_trip": (
+        "Time of a probe there and back, beside the load, in microseconds, by one clock."
+    ),
+    "pingpong": "Time of a message there and back, in microseconds.",
+}
+_OF = (
+    " Of all flows, phases and repeats of a setting together; from the nodes' histograms, whose "
+    "buckets are within 0.8 %."
+)
+CDF_IS = " The curve says which share of all times is no greater than this one."
+TAIL_IS = (
+    " The curve says which time is not exceeded by 90 %, 99 %, 99.9 % of all; it ends where one "
+    "single time lies beyond."
+)
+_LEAST = 20  # times of which a distribution says something
+_POINTS = 400  # of a curve
+_OVERLAID = 8  # curves in a figure
+_CURVES = 16  # of a kind
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """Both curves of each kind of times that was measured."""
+    for kind in LATENCY_KINDS:
+        plans = [plan for plan in measured.summary["plans"] if _is_known(measured, plan, kind)]
+        few = sum(_has_few(measured, plan, kind) for plan in measured.summary["plans"])
+        found = group(_smallest(plans))
+        times = [_together(measured, one, kind) for one in found.series]
+        shown = _longest(times)
+        left = len(times) - len(shown)
+        for first in range(0, len(shown), _OVERLAID):
+            number = f"-{1 + first // _OVERLAID}" if len(shown) > _OVERLAID else ""
+            places = shown[first : first + _OVERLAID]
+            curves = [(found.series[place].label, times[place]) for place in places]
+            for figure in (_cdf, _tail):
+                yield figure(kind, number, found.common, curves, _left_out(left, few))
+
+
+def _smallest(plans: Sequence[Entry]) -> list[Entry]:
+    """Of messages there and back only the smallest: what sizes cost is in a figure of its own. Of
+    drawn sizes none: their times are a mixture."""
+    least: dict[str, int] = {}
+    for plan in plans:
+        if plan["traffic"] == "pingpong" and isinstance(plan["size"], int):
+            least[_path(plan)] = min(plan["size"], least.get(_path(plan), plan["size"]))
+    return [
+        plan
+        for plan in plans
+        if plan["traffic"] != "pingpong"
+        or ("scatter" not in plan["parameters"] and plan["size"] == least.get(_path(plan)))
+    ]
+
+
+def _path(plan: Entry) -> str:
+    return repr([plan[name] for name in ("transport", "pattern", "parameters", "ranks", "network")])
+
+
+def _longest(times: Sequence[Times]) -> list[int]:
+    """The places of the distributions with the longest tails, in order."""
+    tails = sorted(range(len(times)), key=lambda place: -times[place].quantile_ns(0.99))
+    return sorted(tails[:_CURVES])
+
+
+def _is_known(measured: Measured, plan: Entry, kind: str) -> bool:
+    """Enough of them; and one-way delays say nothing where clocks differ by more than they are: the
+    summary knows."""
+    times = measured.records.times(plan_key(plan), kind)
+    if times is None or times.counts.sum() < _LEAST:
+        return False
+    if kind != ONE_WAY:
+        return True
+    phases = [(phase["latency"] or {}).get(kind) for phase in measured.phases_of(plan)]
+    return any(times and times["p50"] is not None for times in phases)
+
+
+def _has_few(measured: Measured, plan: Entry, kind: str) -> bool:
+    """Some of them, but too few for a curve."""
+    times = measured.records.times(plan_key(plan), kind)
+    return times is not None and 0 < times.counts.sum() < _LEAST
+
+
+def _together(measured: Measured, series: Series, kind: str) -> Times:
+    """All repeats."""
+    some = [measured.records.times(plan_key(plan), kind) for plan in series.entries]
+    return Times.merged([times for times in some if times is not None])
+
+
+def _cdf(kind: str, number: str, common: str, curves: _Curves, left: str) -> Figure:
+    data = []
+    for place, (label, times) in enumerate(curves):
+        share = np.cumsum(times.counts) / times.counts.sum()
+        kept = _kept(share)
+        data.append(
+            line_style(place, _POINTS)
+            | {
+                "type": "scatter",
+                "name": label or _NAMES[kind],
+                "x": packed((times.values_ns[kept] / 1e3).astype(np.float32)),
+                "y": packed((100 * share[kept]).astype(np.float32)),
+                "hovertemplate": "%{y:,.4~r} % within %{x:,.4~r} µs",
+            }
+        )
+        data[-1]["line"] |= {"shape": "hv"}
+    return Figure(
+        name=f"latency-{kind.replace('_', '-')}{number}",
+        title=sentence(f"{_NAMES[kind]}, distribution", common),
+        definition=_definition(kind, CDF_IS, left),
+        data=data,
+        layout={
+            "xaxis": LOGARITHMIC | {"title": {"text": "Time, µs"}},
+            "yaxis": {"title": {"text": "Share of times, %"}, "range": [0, 101]},
+            "showlegend": len(curves) > 1,
+            "legend": LEGEND,
+        },
+        section=LATENCY,
+    )
+
+
+def _tail(kind: str, number: str, common: str, curves: _Curves, left: str) -> Figure:
+    data = []
+    for place, (label, times) in enumerate(curves):
+        beyond = _beyond(times)
+        kept = _kept(1 - beyond)
+        data.append(
+            line_style(place, _POINTS)
+            | {
+                "type": "scatter",
+                "name": label or _NAMES[kind],
+                # Reversed, logarithmic: each nine takes as much room as the one before.
+                "x": packed((100 * beyond[kept]).astype(np.float32)),
+                "y": packed((times.values_ns[kept] / 1e3).astype(np.float32)),
+                "customdata": packed((100 * (1 - beyond[kept])).astype(np.float64)),
+                "hovertemplate": "%{customdata:,.6~r} % within %{y:,.4~r} µs",
+            }
+        )
+    least = min(float(_beyond(times).min()) for _, times in curves)
+    nines = [share for share in (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7) if share >= least]
+    return Figure(
+        name=f"percentiles-{kind.replace('_', '-')}{number}",
+        title=sentence(f"{_NAMES[kind]}, by percentile", common),
+        definition=_definition(kind, TAIL_IS, left),
+        data=data,
+        layout={
+            "xaxis": {
+                "type": "log",
+                "autorange": "reversed",
+                "title": {"text": "Percentile"},
+                "tickvals": [100 * share for share in nines],
+                "ticktext": [f"{100 * (1 - share):.10g} %" for share in nines],
+            },
+            "yaxis": LOGARITHMIC | {"title": {"text": "Time, µs"}},
+            "showlegend": len(curves) > 1,
+            "legend": LEGEND,
+        },
+        section=LATENCY,
+    )
+
+
+def _definition(kind: str, curve: str, left: str) -> str:
+    return f"{_WHAT[kind]}{_OF}{curve}{left}"
+
+
+def _left_out(shorter: int, few: int) -> str:
+    """Which settings have no curve, so that nobody compares what is here with what is not."""
+    reasons = ((shorter, "with shorter tails (99 %)"), (few, f"with fewer than {_LEAST} times"))
+    said = [
+        f"{count} {'setting' if count == 1 else 'settings'} {why}"
+        for count, why in reasons
+        if count
+    ]
+    return f" Left out: {' and '.join(said)}." if said else ""
+
+
+def _beyond(times: Times) -> Floats:
+    """By time: the share of all that is as great or greater; never less than one of them."""
+    total = int(times.counts.sum())
+    before = np.cumsum(times.counts) - times.counts
+    beyond: Floats = (total - before) / total
+    return beyond
+
+
+def _kept(share: Floats) -> NDArray[np.int64]:
+    """Points of a curve that show: evenly by share, and evenly by nines towards its end."""
+    if len(share) <= _POINTS:
+        return np.arange(len(share))
+    nines = -np.log10(np.maximum(1 - share, 1e-9))
+    even = np.searchsorted(share, np.linspace(0, 1, _POINTS // 2))
+    tail = np.searchsorted(nines, np.linspace(0, nines[-1], _POINTS // 2))
+    ends = np.array([0, len(share) - 1])
+    return np.unique(np.clip(np.concatenate([even, tail, ends]), 0, len(share) - 1))

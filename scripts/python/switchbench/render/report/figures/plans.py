@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plans of several phases (Rauch 2005, Figures 2 and 3): how long, how fast, and phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from ....analysis import measures as m
+from ....analysis.data import Measured
+from ....base import format
+from ....base.format import Unit, unit_for
+from ....base.model import WAITING
+from ..figure import ALL_TO_ALL, LEGEND, PALETTE, Figure, gaps, line_style, named_rows, packed, rows
+from .series import Entry, Series, by, group, rates, sentence
+
+WHOLE = (
+    "Time: of the whole plan, from its first barrier to its last, probes, warm-up and drain "
+    "included, in seconds; of a transfer it is what the exchange took. Throughput: payload that "
+    "receivers verified in the windows, one way, per flow, the mean of the phases' means. Bars at "
+    "their ends reach over repeats. (Rauch 2005, Figure 2)"
+)
+BY_PHASE = (
+    "Payload that receivers verified in the phase's window, one way: of the slowest flow "
+    "(minimum), the mean over flows, and of the fastest (maximum). The band reaches from minimum "
+    "to maximum; over repeats from the least to the greatest. In a shift the phase's number is the "
+    "distance between the nodes that talk. (Rauch 2005, Figure 3)"
+)
+_OVERLAID = 4  # series in one figure by phase: more hide each other
+_BAR = 34  # pixels: two lines of a name
+_LETTERS = 24  # of a line
+_VALUE = 1.22  # of the longest bar: where the axis ends
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """Whole plans of all patterns first, then each pattern by phase."""
+    plans = [plan for plan in measured.summary["plans"] if _counts(plan)]
+    if plans:
+        yield _whole(plans)
+    for number, series, common in _by_phase(plans):
+        yield _phases(measured, f"phases-{number}", series, common)
+
+
+def _counts(plan: Entry) -> bool:
+    several = plan["phases"] > 1 and plan["traffic"] not in WAITING
+    return bool(several and plan["throughput"]["mean"] is not None)
+
+
+# --- whole plans -------------------------------------------------------------------------------
+
+
+def _whole(plans: Sequence[Entry]) -> Figure:
+    # What is compared stands next to each other: the same pattern by several paths.
+    patterns = list(dict.fromkeys(format.pattern(plan) for plan in plans))
+    found = group(sorted(plans, key=lambda plan: patterns.index(format.pattern(plan))))
+    unit = unit_for(plan["throughput"]["mean"] for plan in plans)
+    labels = [one.label or one.entries[0]["transport"] for one in found.series]
+    transports = list(by(plans, "transport"))
+    data = [
+        _bars(one, transport, number, unit, found.series, labels)
+        for number, transport in enumerate(transports)
+        for one in ("time", "rate")
+    ]
+    rates = [plan["throughput"]["mean"] * unit.scale for plan in plans]
+    times = [plan["elapsed_s"] or 0.0 for plan in plans]
+    names = named_rows([_wrapped(label) for label in labels])
+    return Figure(
+        name="plans",
+        title=sentence("whole plans: time and throughput", found.common),
+        definition=WHOLE,
+        data=data,
+        layout={
+            "barmode": "overlay",
+            "bargap": 0.35,
+            "xaxis": _below("Time of the plan, s", times) | {"domain": [0, 0.48]},
+            "xaxis2": _below(f"Payload per flow, {unit.name}", rates)
+            | {"domain": [0.52, 1], "anchor": "y2"},
+            "yaxis": names,
+            "yaxis2": names | {"anchor": "x2", "showticklabels": False},
+            "showlegend": len(transports) > 1,
+            "legend": LEGEND,
+            "meta": {"narrow": _narrow(len(labels))},
+        },
+        section=ALL_TO_ALL,
+        height=150 + _BAR * len(labels),
+    )
+
+
+def _below(title: str, values: Sequence[float]) -> dict[str, Any]:
+    """An axis with room for the value behind the longest bar."""
+    return {
+        "range": [0, _VALUE * max(values, default=0.0) or 1.0],
+        "automargin": True,
+        "title": {"text": title},
+    }
+
+
+def _narrow(bars: int) -> dict[str, Any]:
+    """In a narrow window one below the other."""
+    return {
+        "height": 260 + 2 * _BAR * bars,
+        "xaxis": {"domain": [0, 1]},
+        "xaxis2": {"domain": [0, 1]},
+        "yaxis": {"domain": [0.6, 1]},
+        "yaxis2": {"domain": [0, 0.4], "showticklabels": True},
+    }
+
+
+def _wrapped(label: str) -> str:
+    return "<br>".join(wrap(label, _LETTERS))
+
+
+# Told apart without colour: the second transport's bars are hatched.
+_HATCHES = ("", "/", "x", "-")
+
+
+def _bars(
+    what: str, transport: str, number: int, unit: Unit, series: Sequence[Series], labels: list[str]
+) -> dict[str, Any]:
+    mine = [i for i, one in enumerate(series) if one.entries[0]["transport"] == transport]
+    if what == "time":
+        values = [[plan["elapsed_s"] for plan in series[i].entries] for i in mine]
+        scale, said = 1.0, "%{x:,.4~r} s"
+    else:
+        values = [[plan["throughput"]["mean"] for plan in series[i].entries] for i in mine]
+        scale, said = unit.scale, f"mean %{{x:,.4~r}} {unit.name} per flow"
+    mean, most, least = (
+        gaps([choose(some) for some in values]) * scale for choose in (m.mean, m.greatest, m.least)
+    )
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": transport,
+        "legendgroup": transport,
+        "showlegend": what == "time",
+        "legend": LEGEND,
+        "x": packed(mean),
+        "y": [_wrapped(labels[i]) for i in mine],
+        "xaxis": "x" if what == "time" else "x2",
+        "yaxis": "y" if what == "time" else "y2",
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": packed(most - mean),
+            "arrayminus": packed(mean - least),
+            "visible": any(len(some) > 1 for some in values),
+        },
+        "marker": {
+            "color": PALETTE[number % len(PALETTE)],
+            "pattern": {"shape": _HATCHES[number % len(_HATCHES)]},
+        },
+        "text": [format.digits(value) for (value,) in rows(mean)],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "hovertemplate": f"%{{y}}<br>{said}<extra>{transport}</extra>",
+    }
+
+
+# --- by phase ----------------------------------------------------------------------------------
+
+
+def _by_phase(plans: Sequence[Entry]) -> Iterator[tuple[int, list[Series], str]]:
+    """What is overlaid: the same pattern over the same nodes, some series at a time."""
+    number = 0
+    for some in by([plan | {"_matrix": _matrix(plan)} for plan in plans], "_matrix").values():
+        found = group(some)
+        for first in range(0, len(found.series), _OVERLAID):
+            number += 1
+            yield number, found.series[first : first + _OVERLAID], found.common
+
+
+def _matrix(plan: Entry) -> str:
+    return repr((plan["pattern"], plan["parameters"].get("order"), plan["ranks"], plan["network"]))
+
+
+def _phases(measured: Measured, name: str, series: Sequence[Series], common: str) -> Figure:
+    phases = [
+        [phase for plan in one.entries for phase in measured.phases_of(plan)] for one in series
+    ]
+    unit = unit_for(phase["throughput"]["max"] for some in phases for phase in some)
+    data = [
+        trace
+        for number, (one, some) in enumerate(zip(series, phases, strict=True))
+        for trace in _band(number, one.label, some, unit)
+    ]
+    return Figure(
+        name=name,
+        title=sentence("minimum, mean and maximum by phase", common),
+        definition=BY_PHASE,
+        data=data,
+        layout={
+            "xaxis": phase_axis(max(phase["phase"] for some in phases for phase in some)),
+            "yaxis": {"title": {"text": f"Payload per flow, {unit.name}"}, "rangemode": "tozero"},
+            "hovermode": "x unified",
+            "legend": LEGEND,
+        },
+        section=ALL_TO_ALL,
+    )
+
+
+def phase_axis(last: int) -> dict[str, Any]:
+    """Phases are counted from 1, as in the plan's listing."""
+    return {"title": {"text": "Phase"}, "range": [0.5, last + 1.5]}
+
+
+def _band(number: int, label: str, phases: Sequence[Entry], unit: Unit) -> Iterator[dict[str, Any]]:
+    """Maximum, minimum filled up to it, and the mean above both."""
+    points = {phase: some for phase, some in sorted(by(phases, "phase").items())}
+    values = [rates(some) for some in points.values()]
+    color = PALETTE[number % len(PALETTE)]
+    x = packed(np.array(list(points), dtype=np.int32) + 1)
+    shared = {"type": "scatter", "x": x, "legendgroup": label}
+
+    def column(name: str) -> Any:
+        return gaps([value[name] for value in values]) * unit.scale
+
+    def named(what: str) -> str:
+        return f"{label}, {what}" if label else what
+
+    yield shared | {
+        "name": named("maximum"),
+        "y": packed(column("max")),
+        "mode": "lines",
+        "line": {"color": color, "width": 0.8},
+        "hovertemplate": f"%{{y:,.4~r}} {unit.name}",
+    }
+    yield (
+        shared
+        | line_style(number, len(points))
+        | {
+            "name": named("minimum"),
+            "y": packed(column("min")),
+            "fill": "tonexty",
+            "fillcolor": _faint(color),
+            "customdata": [[_phase_name(some[0])] for some in points.values()],
+            "hovertemplate": f"%{{y:,.4~r}} {unit.name} (%{{customdata[0]}})",
+        }
+    )
+    yield shared | {
+        "name": named("mean"),
+        "y": packed(column("mean")),
+        "mode": "lines",
+        "line": {"color": color, "dash": "dot", "width": 1.5},
+        "customdata": rows(column("total"), gaps([v["percent_of_line"] for v in values])),
+        "hovertemplate": (
+            f"%{{y:,.4~r}} {unit.name}, together %{{customdata[0]:,.4~r}} {unit.name}, "
+            "%{customdata[1]:.2f} % of line"
+        ),
+    }
+
+
+def _phase_name(phase: Entry) -> str:
+    return str(phase["phase_name"] or f"phase {phase['phase'] + 1}")
+
+
+def _faint(color: str) -> str:
+    parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({','.join(map(str, parts))},0.15)"

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every single time against message size (Salmon, Stein and Sterling 1998, Figures 3 to 6).
+
+A run may keep millions of times. Drawn are a few of each small field of the figure, and every one
+that is far from the rest: what people look for in these figures are the branches and the outliers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....analysis import scatter
+from ....analysis.data import Measured
+from ....base import format
+from ....records.directory import SAMPLES
+from ..figure import DASHES, LEGEND, LOGARITHMIC, MESSAGES, PALETTE, Figure, marker, packed
+from .messages import size_axis
+from .series import Entry, by, sentence
+
+Floats = NDArray[np.float64]
+
+POINTS_ARE = (
+    "Each point is one message: half the time it took there and back, in microseconds, against its "
+    "size. The line is the fit time = latency + size / bandwidth, robust against outliers. Both "
+    "axes are logarithmic. (Salmon, Stein and Sterling 1998, Figures 3 to 6) "
+)
+
+_POINTS = 6000  # drawn in a figure, outliers apart
+_OUTLIERS = 1500  # of a series: the furthest
+_FIELDS = (160, 120)  # of the figure, by size and time
+
+
+@dataclass(frozen=True)
+class _Cloud:
+    """The times of one scatter."""
+
+    entry: Entry  # the summary's `scatter`
+    size: Floats
+    time_us: Floats
+
+    @property
+    def fit_us(self) -> Floats:
+        """What the fit says for each size."""
+        return fitted(self.entry, self.size)
+
+
+def fitted(entry: Entry, size: Floats) -> Floats:
+    """The summary's fit at these sizes."""
+    rate = entry["bandwidth_mbps"]
+    return np.asarray(entry["latency_us"] + (8 * size / rate if rate else 0.0 * size))
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """One for each kind of partners: transports, and computing beside it, are overlaid."""
+    entries = measured.summary["messages"]["scatter"]
+    if not entries or not (measured.directory / SAMPLES).exists():
+        return
+    table = scatter.read(measured.directory, "trial", "repeat", "network", "size", "time_ns")
+    kinds = by([entry | {"_matrix": _matrix(entry)} for entry in entries], "_matrix")
+    for number, some in enumerate(kinds.values(), start=1):
+        clouds = [_cloud(table, entry) for entry in some if entry["latency_us"] is not None]
+        if clouds:
+            yield _figure(f"scatter-{number}", clouds)
+
+
+def _matrix(entry: Entry) -> str:
+    asked = entry["parameters"]["scatter"]
+    partners = asked.get("partners") if isinstance(asked, dict) else asked
+    return repr((partners, entry["pattern"], entry["ranks"], entry["network"]))
+
+
+def _cloud(table: Any, entry: Entry) -> _Cloud:
+    import pyarrow.compute as pc
+
+    mine = pc.and_(
+        pc.and_(
+            pc.equal(table["trial"], entry["trial"]), pc.equal(table["repeat"], entry["repeat"])
+        ),
+        pc.equal(table["network"].cast("string"), entry["network"]),
+    )
+    rows = table.filter(mine)
+    return _Cloud(
+        entry, rows["size"].to_numpy().astype(np.float64), rows["time_ns"].to_numpy() / 2000.0
+    )
+
+
+def _figure(name: str, clouds: Sequence[_Cloud]) -> Figure:
+    data: list[dict[str, Any]] = []
+    drawn = total = 0
+    for number, cloud in enumerate(clouds):
+        chosen = thinned(cloud.size, cloud.time_us, cloud.fit_us, _POINTS // len(clouds))
+        drawn, total = drawn + len(chosen), total + len(cloud.size)
+        data += [_points(number, cloud, chosen), _line(number, cloud)]
+    first = clouds[0].entry
+    partners = first["parameters"]["scatter"]
+    kind = partners.get("partners", "") if isinstance(partners, dict) else ""
+    said = f"All {total:,} times are drawn."
+    if drawn < total:
+        said = (
+            f"Drawn are {drawn:,} of {total:,} times: of each of {_FIELDS[0]} x {_FIELDS[1]} "
+            "fields about equally many, and all outliers (six scales of the residuals "
+            f"and twice the fit; at most the {_OUTLIERS:,} furthest of a series)."
+        )
+    sizes = np.concatenate([cloud.size for cloud in clouds])
+    return Figure(
+        name=name,
+        title=sentence(
+            "time by message size", f"{kind} partners" if kind else "",
+            format.of(first["ranks"], "node"),
+        ),
+        definition=POINTS_ARE + said,
+        data=data,
+        layout={
+            "xaxis": size_axis(float(sizes.min()), float(sizes.max())),
+            "yaxis": LOGARITHMIC | {"title": {"text": "Half the round trip, µs"}},
+            "showlegend": True,
+            "legend": LEGEND | {"itemsizing": "constant"},
+            "hovermode": "closest",
+        },
+        section=MESSAGES,
+        height=520,
+    )  # fmt: skip
+
+
+def thinned(size: Floats, time_us: Floats, fit_us: Floats, most: int) -> NDArray[np.int64]:
+    """Which points to draw: all outliers, and of each field of the figure the first few, as many
+    as fit into `most`."""
+    residual = time_us / fit_us - 1
+    middle = np.median(residual)
+    scale = scatter.NORMAL * np.median(np.abs(residual - middle))
+    far = np.flatnonzero(residual > max(scatter.FAR * scale, scatter.TWICE - 1))
+    far = far[np.argsort(-residual[far])][:_OUTLIERS]
+    if len(size) <= most:
+        return np.arange(len(size), dtype=np.int64)
+    rank = _rank_in_field(_field(size, 0) * _FIELDS[1] + _field(time_us, 1))
+    each = 1
+    while np.count_nonzero(rank < each + 1) <= most:
+        each += 1
+    near = np.flatnonzero(rank < each)
+    if len(near) > most:  # even one of each field is too much
+        near = _spread(near, most)
+    else:
+        near = np.concatenate([near, _spread(np.flatnonzero(rank == each), most - len(near))])
+    chosen: NDArray[np.int64] = np.union1d(near, far)
+    return chosen
+
+
+def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """So many of them, evenly."""
+    return places[np.linspace(0, len(places), most, endpoint=False).astype(np.int64)]
+
+
+def _field(values: Floats, axis: int) -> NDArray[np.int64]:
+    """Which part of a logarithmic axis each value is in."""
+    logs = np.log(np.maximum(values, 1e-3))
+    span = max(float(logs.max() - logs.min()), 1e-9)
+    parts = ((logs - logs.min()) / span * _FIELDS[axis]).astype(np.int64)
+    found: NDArray[np.int64] = np.minimum(parts, _FIELDS[axis] - 1)
+    return found
+
+
+def _rank_in_field(field: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The how manieth of its field each point is, from 0."""
+    order = np.argsort(field, kind="stable")
+    ordered = field[order]
+    first = np.searchsorted(ordered, ordered)
+    rank = np.empty(len(field), dtype=np.int64)
+    rank[order] = np.arange(len(field)) - first
+    return rank
+
+
+def _label(entry: Entry) -> str:
+    share = entry["parameters"]["scatter"]
+    compute = share.get("compute") if isinstance(share, dict) else None
+    again = f", repeat {entry['repeat'] + 1}" if entry["repeat"] else ""
+    return f"{entry['transport']}{', computing' if compute else ''}{again}"
+
+
+def _points(number: int, cloud: _Cloud, chosen: NDArray[np.int64]) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": _label(cloud.entry),
+        "legendgroup": str(number),
+        "x": packed(cloud.size[chosen].astype(np.uint32)),
+        "y": packed(cloud.time_us[chosen].astype(np.float32)),
+        "marker": _open(number),
+        "hovertemplate": "%{x:,} B: %{y:,.4~r} µs",
+    }
+
+
+def _open(number: int) -> dict[str, Any]:
+    """Symbols that can be told apart without their colour, and below each other."""
+    style = marker(number, 6)
+    return style | {"symbol": f"{style['symbol']}-open", "opacity": 0.7}
+
+
+def _line(number: int, cloud: _Cloud) -> dict[str, Any]:
+    size = np.geomspace(max(1.0, cloud.size.min()), cloud.size.max(), 60)
+    rate = cloud.entry["bandwidth_mbps"]
+    fit = f"{cloud.entry['latency_us']:.4g} µs + size / {format.digits(rate)} Mbit/s"
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"{_label(cloud.entry)}: {fit}",
+        "legendgroup": str(number),
+        "x": packed(size),
+        "y": packed(fitted(cloud.entry, size)),
+        "line": {
+            "color": PALETTE[number % len(PALETTE)],
+            "dash": DASHES[(number + 1) % len(DASHES)],
+            "width": 2,
+        },
+        "hovertemplate": "fit: %{y:,.4~r} µs",
+    }

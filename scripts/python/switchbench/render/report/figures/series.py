@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the entries of a summary become series: what they have in common is said once, in the title,
+and what tells them apart is each one's name in the legend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....analysis import measures as m
+from ....base import format
+
+Entry = dict[str, Any]
+
+
+def load_words(entry: Entry) -> str:
+    """What was asked for; nothing of messages there and back, which have no load."""
+    load = entry["asked_load"]
+    return "" if load is None or entry["traffic"] == "pingpong" else f"{load:g} % of line"
+
+
+def _together(entry: Entry) -> str:
+    networks = entry.get("together")
+    return f"network {entry['network']}" + (" with others" if networks else "")
+
+
+_TRAFFIC = {
+    "stream": "",
+    "transfer": "transfer",
+    "pingpong": "there and back",
+    "schedule": "by steps",
+}
+_FACETS: dict[str, Callable[[Entry], str]] = {
+    "pattern": format.pattern,
+    "ranks": lambda entry: format.of(entry["ranks"], "node"),
+    "transport": lambda entry: str(entry["transport"]),
+    "size": format.size,
+    "load": load_words,
+    "traffic": lambda entry: _TRAFFIC[entry["traffic"]],
+    "network": _together,
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """Entries that differ in what a figure has on its axes alone."""
+
+    label: str  # what tells it apart from the others of the figure
+    entries: list[Entry]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The series of one figure."""
+
+    common: str  # what all of them have in common
+    series: list[Series]
+
+
+def group(entries: Iterable[Entry], *axes: str) -> Group:
+    """Puts entries of trials or plans into series.
+
+    `axes` are the facets that the figure shows itself; entries that are equal in all others are of
+    one series, repeats among them.
+    """
+    names = [name for name in _FACETS if name not in axes]
+    found: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(tuple(_FACETS[name](entry) for name in names), []).append(entry)
+    varies = [len({key[i] for key in found}) > 1 for i in range(len(names))]
+    network = names.index("network") if "network" in names else -1
+    same = next(iter(found), ())
+    # The only network needs no name.
+    common = [word for i, word in enumerate(same) if word and not varies[i] and i != network]
+    return Group(
+        ", ".join(common),
+        [
+            Series(", ".join(key[i] for i in range(len(names)) if varies[i] and key[i]), some)
+            for key, some in found.items()
+        ],
+    )
+
+
+def by(entries: Iterable[Entry], key: str) -> dict[Any, list[Entry]]:
+    """Entries by one of their keys, in the order of first appearance."""
+    found: dict[Any, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry[key], []).append(entry)
+    return found
+
+
+def rates(entries: Sequence[Entry]) -> dict[str, float | None]:
+    """Throughput over repeats: the mean of means and totals, the least of minima, the greatest of
+    maxima."""
+    some = [entry["throughput"] for entry in entries]
+    return {
+        "min": m.least(one["min"] for one in some),
+        "mean": m.mean(one["mean"] for one in some),
+        "max": m.greatest(one["max"] for one in some),
+        "total": m.mean(one["total"] for one in some),
+        "percent_of_line": m.mean(one["percent_of_line"] for one in some),
+        "least_percent_of_line": m.least(one["least_percent_of_line"] for one in some),
+    }
+
+
+def sentence(*parts: str) -> str:
+    """A title of what is known: `Chain, 8 nodes, tcp`."""
+    text = ", ".join(part for part in parts if part)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One tidy table of a run: a row for each flow in each phase, a column for each variable.
+
+It is made of the records by Arrow alone, a column at a time: a million flows take seconds. What a
+column means stands in COLUMNS, once: the codebook and the Parquet file's own schema say the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import mmap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet
+
+from ...analysis import measures
+from ...base import format
+from ...base.errors import ConfigurationError, RunError
+from ...base.model import PINGPONG, ROUND_TRIP
+from ...base.text import printable
+from ...records.directory import RECORDS, SUMMARY
+from ...records.latency import NS_PER_US
+from .definitions import definition
+from .table import at
+
+FLOWS = "flows"  # flows.csv, flows.parquet
+CODEBOOK = "codebook.csv"
+
+_PHASE = ("trial", "repeat", "network", "phase")
+_FLOW = (*_PHASE, "src", "dst")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One column of the table."""
+
+    name: str
+    kind: pa.DataType
+    unit: str
+    meaning: str
+    entry: str = ""  # where the summary's entry of the phase has it; else it is the records'
+
+
+def _of_phase(name: str, kind: pa.DataType, unit: str = "", entry: str = "") -> Variable:
+    return Variable(name, kind, unit, definition(entry or name), entry or name)
+
+
+_TEXT, _COUNT, _REAL = pa.string(), pa.int64(), pa.float64()
+
+VARIABLES = (
+    Variable("run", _TEXT, "", "The run's id: summary.json, run.id"),
+    _of_phase("trial", _COUNT),
+    _of_phase("test", _COUNT),
+    _of_phase("repeat", _COUNT),
+    _of_phase("pattern", _TEXT),
+    Variable("parameters", _TEXT, "", definition("parameters"), "parameters"),
+    _of_phase("transport", _TEXT),
+    _of_phase("network", _TEXT),
+    _of_phase("ranks", _COUNT),
+    _of_phase("traffic", _TEXT),
+    Variable("size", _TEXT, "B", "Of a frame or message; several where mixed", "size"),
+    _of_phase("size_unit", _TEXT),
+    _of_phase("asked_load", _REAL, "% of line"),
+    _of_phase("phase", _COUNT),
+    _of_phase("phase_name", _TEXT),
+    Variable("state", _TEXT, "", "How the phase ended; partial: records are missing", "state"),
+    _of_phase("start_skew_us", _REAL, "µs"),
+    _of_phase("stop_skew_us", _REAL, "µs"),
+    Variable("src", _TEXT, "", "Port that sends"),
+    Variable("dst", _TEXT, "", "Port that receives"),
+    Variable("intended", _COUNT, "frames or B", definition("intended")),
+    Variable("offered_frames", _COUNT, "frames", "Sent by the source; empty for tcp and verbs"),
+    Variable("delivered_frames", _COUNT, "frames", "Verified by the destination"),
+    Variable("offered_bytes", _COUNT, "B", "Payload that the source sent, whole trial"),
+    Variable("delivered_bytes", _COUNT, "B", "Payload that the destination verified, whole trial"),
+    Variable("window_s", _REAL, "s", "The destination's window, as it really was"),
+    Variable("window_bytes", _COUNT, "B", "Payload that the destination verified in its window"),
+    Variable("throughput_mbps", _REAL, "Mbit/s", "Payload, one way: 8 x window_bytes / window_s"),
+    Variable("lost_frames", _COUNT, "frames",
+             "Offered less delivered less corrupted, after the drain; empty in a phase that was "
+             "stopped in the middle"),
+    Variable("duplicated", _COUNT, "frames or messages", "Came once more"),
+    Variable("reordered", _COUNT, "frames or messages", "Came behind a later one (RFC 4737)"),
+    Variable("late", _COUNT, "frames", "Too far behind to be judged; counted as lost"),
+    Variable("corrupted", _COUNT, "frames, tcp: B", "Bad checksum or content"),
+    Variable("retransmitted_segments", _REAL, "segments", definition("retransmitted_segments")),
+    *(
+        Variable(f"{kind}_{name}", data, unit, f"{words}, {what}")
+        for kind, words in (
+            (ROUND_TRIP, "Round trips of probes beside the load"),
+            (PINGPONG, "Messages there and back"),
+        )
+        for name, data, unit, what in (
+            ("count", _COUNT, "", "how many were timed"),
+            ("least_us", _REAL, "µs", "the least"),
+            ("mean_us", _REAL, "µs", "the mean"),
+            ("greatest_us", _REAL, "µs", "the greatest"),
+        )
+    ),
+)  # fmt: skip
+
+_RECORD = pa.schema(
+    [(name, _TEXT) for name in ("type", "network", "side", "src", "dst", "kind")]
+    + [
+        (name, _COUNT)
+        for name in (
+            *("trial", "repeat", "phase", "frames", "payload_bytes", "window_payload_bytes"),
+            *("window_ns", "intended", "duplicated", "reordered", "late", "corrupted"),
+            *("count", "sum_ns", "least_ns", "greatest_ns", "part"),
+        )
+    ]
+    + [("measures", pa.struct([("retransmitted_segments", _REAL)]))]
+)
+
+
+def write(directory: Path, summary: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Writes flows.csv, flows.parquet and codebook.csv; returns their paths."""
+    table = tidy(directory, summary)
+    paths = [folder / f"{FLOWS}.csv", folder / f"{FLOWS}.parquet", folder / CODEBOOK]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        pa.csv.write_csv(table, paths[0])
+        pa.parquet.write_table(table, paths[1], compression="zstd")
+        _write_codebook(paths[2])
+    except OSError as error:
+        raise RunError(f"can't write into {folder}: {error.strerror or error}") from error
+    return paths
+
+
+def _write_codebook(path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("column", "type", "unit", "meaning"))
+        writer.writerows((v.name, str(v.kind), v.unit, v.meaning) for v in VARIABLES)
+
+
+def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:
+    """The table, in the order of the records' phases and of the flows' names."""
+    records = _read(directory / RECORDS)
+    flows = records.filter(pc.equal(records["type"], "flow"))
+    source = _side(flows, "source", _SOURCE)
+    destination = _side(flows, "destination", _DESTINATION)
+    table = source.join(destination, list(_FLOW), join_type="full outer", coalesce_keys=True)
+    for kind in (ROUND_TRIP, PINGPONG):
+        table = table.join(_times(records, kind), list(_FLOW), join_type="left outer")
+    table = table.join(_phases(summary), list(_PHASE), join_type="left outer")
+    table = _computed(table, str(at(summary, "run.id")))
+    metadata = {v.name: {"meaning": v.meaning, "unit": v.unit} for v in VARIABLES}
+    schema = pa.schema([pa.field(v.name, v.kind, metadata=metadata[v.name]) for v in VARIABLES])
+    return table.sort_by([(key, "ascending") for key in _FLOW]).select(schema.names).cast(schema)
+
+
+def _read(path: Path) -> pa.Table:
+    """All records, of each only what the table needs; a last line without its end is left out."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+            end = whole.rfind(b"\n") + 1
+            return pa.json.read_json(
+                pa.BufferReader(pa.py_buffer(whole)[:end]) if end else pa.BufferReader(b"{}"),
+                parse_options=pa.json.ParseOptions(
+                    explicit_schema=_RECORD, unexpected_field_behavior="ignore"
+                ),
+            )
+    except OSError as error:
+        raise ConfigurationError(f"no records in {path.parent}: {error.strerror}") from error
+    except (ValueError, pa.ArrowInvalid) as error:
+        words = printable(f"{error!s:.200}")  # it may have the whole line
+        raise ConfigurationError(f"{path} is damaged: {words}") from None
+
+
+_SOURCE = {
+    "frames": "offered_frames",
+    "payload_bytes": "offered_bytes",
+    "intended": "intended",
+    "retransmitted_segments": "retransmitted_segments",
+}
+_DESTINATION = {
+    "frames": "delivered_frames",
+    "payload_bytes": "delivered_bytes",
+    "window_payload_bytes": "window_bytes",
+    "window_ns": "window_ns",
+    "duplicated": "duplicated",
+    "reordered": "reordered",
+    "late": "late",
+    "corrupted": "corrupted",
+}
+
+
+def _side(flows: pa.Table, side: str, names: Mapping[str, str]) -> pa.Table:
+    """The records of one side, their columns named as in the table."""
+    mine = flows.filter(pc.equal(flows["side"], side))
+    again = pc.struct_field(mine["measures"], "retransmitted_segments")
+    mine = mine.append_column("retransmitted_segments", again)
+    return _keyed(mine, {key: mine[name] for name, key in names.items()})
+
+
+def _times(records: pa.Table, kind: str) -> pa.Table:
+    """The histograms of one kind, without their buckets."""
+    wanted = pc.and_(pc.equal(records["type"], "histogram"), pc.equal(records["kind"], kind))
+    mine = records.filter(pc.and_(wanted, pc.equal(records["part"], 0)))
+    counted = pc.cast(mine["count"], _REAL)
+    some = pc.if_else(pc.greater(counted, 0.0), counted, None)
+
+    def us(name: str) -> Any:
+        return pc.divide(pc.cast(mine[name], _REAL), NS_PER_US)
+
+    columns = {
+        f"{kind}_count": mine["count"],
+        f"{kind}_least_us": us("least_ns"),
+        f"{kind}_mean_us": pc.divide(us("sum_ns"), some),
+        f"{kind}_greatest_us": us("greatest_ns"),
+    }
+    return _keyed(mine, columns)
+
+
+def _keyed(mine: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+    return pa.table({key: mine[key] for key in _FLOW} | dict(columns))
+
+
+def _phases(summary: Mapping[str, Any]) -> pa.Table:
+    """What the summary says of each phase."""
+    entries = summary.get("trials", [])
+    made: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+        "parameters": lambda entry: format.pattern(entry).partition(" ")[2],
+        "size": lambda entry: "/".join(map(str, _listed(entry["size"]))),
+    }
+    columns = {}
+    for variable in VARIABLES:
+        if variable.entry:
+            value = made.get(variable.name, lambda entry, key=variable.entry: at(entry, key))
+            values = [value(e) for e in entries]
+            try:
+                columns[variable.name] = pa.array(values, variable.kind)
+            except (pa.ArrowInvalid, OverflowError):  # 1e308 is a whole number, too
+                raise ConfigurationError(
+                    f"{SUMMARY} is damaged: {variable.entry} of a phase is out of range"
+                ) from None
+    return pa.table(columns)
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _computed(table: pa.Table, run: str) -> pa.Table:
+    """With what follows from other columns."""
+    window_s = pc.divide(pc.cast(table["window_ns"], _REAL), 1e9)
+    bits = pc.multiply(pc.cast(table["window_bytes"], _REAL), 8.0)
+    offered, came, corrupted = (
+        table[name].cast(_REAL).to_numpy()  # NaN: not observed
+        for name in ("offered_frames", "delivered_frames", "corrupted")
+    )
+    missing = measures.missing(offered, came, np.nan_to_num(corrupted))
+    lost = pa.array(missing, from_pandas=True).cast(_COUNT)
+    settled = pc.invert(pc.is_in(table["state"], pa.array(measures.UNSETTLED)))
+    return (
+        table.append_column("run", pa.array([run] * table.num_rows, _TEXT))
+        .append_column("window_s", window_s)
+        .append_column("throughput_mbps", pc.divide(pc.divide(bits, window_s), 1e6))
+        .append_column("lost_frames", pc.if_else(settled, lost, None))
+    )

@@ -1,0 +1,519 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The controller's side of the conversation (doc/node-protocol.md).
+
+    job -> hello of all -> peers -> ready of all -> trials ... trial of all -> quit -> bye
+
+The nodes run the trials without the controller; it keeps their records, shows how far they are,
+and ends all of them when one fails. Only where a test is repeated until its mean is sure does it
+look at what was measured, and sends one more trial or none.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nacl.exceptions import CryptoError
+from nacl.public import PublicKey, SealedBox
+
+from ...analysis.summary import Summary
+from ...base.errors import ConfigurationError, RunError, SwitchbenchError
+from ...base.model import Run, Trial
+from ...base.text import printable
+from ...plan.documents import KEY_BYTES, PROTOCOL, peers_document, to_yaml
+from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
+from ...records.expected import Expected
+from ...records.record_forms import DamagedRecord, Record, parse
+from ...records.switch_counters import AFTER, BEFORE, read_counters
+from ..launch import Launcher
+from ..launch.base import FarProcess, WatchedLauncher
+from .heart import Heart
+from .interrupt import Interrupt
+from .node import Node
+from .pump import Pump
+from .rates import check_rates
+
+HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
+READY_SLACK_S = 30.0
+SILENCE_SLACK_S = 30.0
+QUIT_TIMEOUT_S = 20.0
+AGREE_TIMEOUT_S = 1.0  # for other nodes to say whom they miss
+STOP_TIMEOUT_S = 5.0  # for what was measured to be written
+SIGNAL_TIMEOUT_S = 2.0
+REAP_TIMEOUT_S = 1.0
+END_TURN_S = 0.01  # a process's end wakes nobody
+
+PAIRS_SHOWN = 6
+
+_NO_ADDRESSES = ("", "00:00:00:00:00:00")
+
+
+class Watcher(Protocol):
+    """Whoever shows the run's progress."""
+
+    def stage(self, text: str) -> None:
+        """A new stage begins: in words."""
+
+    def record(self, record: Record) -> None:
+        """A node has said something."""
+
+    def turn(self) -> None:
+        """Called some times a second."""
+
+
+@dataclass
+class Outcome:
+    """How the conversation ended. No faults: all that was asked for was run."""
+
+    faults: list[str] = field(default_factory=list)
+    status: int = 0  # of the command, as far as the nodes are concerned
+    lost: dict[str, str] = field(default_factory=dict)  # before anything was sent: node, and why
+
+    def fail(self, error: SwitchbenchError) -> None:
+        """One more fault; the first one's status stays."""
+        if str(error) not in self.faults:
+            self.faults.append(str(error))
+        self.status = self.status or error.status
+
+
+class LostError(RunError):
+    """Nodes that are not there any more, or don't answer."""
+
+    def __init__(self, text: str, nodes: Mapping[str, str]) -> None:
+        """What a person is told, and of each node what has become of it."""
+        super().__init__(text)
+        self.nodes = dict(nodes)
+
+
+class MissedError(LostError):
+    """A node that another one waited for in vain."""
+
+
+class Controller:
+    """Runs one run, once."""
+
+    def __init__(
+        self, run: Run, job: Mapping[str, Any], directory: RunDirectory, watcher: Watcher
+    ) -> None:
+        """Takes what is to be run, the `job` document and where records go; starts nothing."""
+        self._so_far = (
+            Summary(run, brief=True) if any(trial.optional for trial in run.trials) else None
+        )
+        self._expected = Expected(run)
+        self._run = run
+        self._job = job
+        self._directory = directory
+        self._watcher = watcher
+        self._place: WatchedLauncher | None = None
+        self._nodes: list[Node] = []
+        self._opened: list[Record] = []  # `port-open` records
+        self._unreachable: list[Record] = []
+        self._outcome = Outcome()
+        self._missing: dict[str, Record] = {}  # by the node that says who is missing
+        self._missed: Node | None = None  # by the others, which ended the run
+        self._ending = False
+        self._has_begun = False  # all have met in the first barrier
+        self._disk_is_full = False
+
+    def conduct(
+        self, launcher: Launcher, command: Callable[[str], list[str]], interrupt: Interrupt
+    ) -> Outcome:
+        """The whole conversation. Whatever happens, no node is left when it returns.
+
+        `command` gives the command line of the node of that name. What goes wrong is in the
+        outcome; what was written until then stays.
+        """
+        self._place = launcher if isinstance(launcher, WatchedLauncher) else None
+        with (
+            self._directory.open_lines(RECORDS) as self._records,
+            self._directory.open_lines(SAMPLE_LINES, late=True) as self._samples,
+            self._directory.open_lines(NODES_LOG) as self._log,
+        ):
+            try:
+                self._start(launcher, command)
+                self._converse(interrupt)
+            except SwitchbenchError as error:
+                self._note(error)
+        return self._outcome
+
+    # --- the conversation --------------------------------------------------------------------
+
+    def _start(self, launcher: Launcher, command: Callable[[str], list[str]]) -> None:
+        self._watcher.stage("starting the nodes")
+        for process in self._run.site.processes:
+            try:
+                popen = launcher.start(process, command(process.name))
+            except OSError as error:
+                _abandon(self._nodes)
+                raise RunError(f"{process.name} can't be started: {error}") from error
+            self._nodes.append(Node(process, popen))
+
+    def _converse(self, interrupt: Interrupt) -> None:
+        pump = Pump(self._nodes, self._take_record, self._take_log)
+        pump.wake_on(interrupt.fd)
+        heart = Heart(self._nodes, self._run.site.deadman_ms)
+        heart.start()
+        try:
+            talk = _Talk(self._nodes, pump, interrupt, self._watcher, self._place)
+            self._greet(talk)
+            self._introduce(talk)
+            self._read_switch(BEFORE)
+            self._measure(talk)
+            self._read_switch(AFTER)
+            self._dismiss(talk)
+        except MissedError:
+            self._ending = True
+            self._note(self._most_missed(pump))
+        except SwitchbenchError as error:
+            self._note(error)
+        finally:
+            self._ending = True
+            heart.stop()
+            _end_nodes(self._nodes, pump)
+            pump.close()
+            self._name_the_cause()
+
+    def _name_the_cause(self) -> None:
+        """The others miss a node before its connection says that it is lost: that is the cause.
+
+        Not of a node that hangs: its connection ended by our own signal.
+        """
+        node = self._missed
+        if node is not None and not node.signalled and isinstance(node.popen, FarProcess):
+            lost = node.popen.lost(node.last_words)
+            if lost is not None:
+                self._outcome.faults[0] = f"{node.place} {lost}"
+                if node.name in self._outcome.lost:
+                    self._outcome.lost[node.name] = lost
+
+    def _greet(self, talk: _Talk) -> None:
+        talk.tell_all([to_yaml("job", dict(self._job))])
+        talk.wait_for("hello", HELLO_TIMEOUT_S)
+        check_versions(node.said["hello"] for node in self._nodes)
+        networks = {port.name: port.network for port in self._run.site.ports}
+        check_addresses(self._opened, networks)
+        check_rates(self._run, [node.said["hello"] for node in self._nodes], self._opened)
+
+    def _introduce(self, talk: _Talk) -> None:
+        self._watcher.stage("first barrier")
+        hellos = [node.said["hello"] for node in self._nodes]
+        talk.tell_all([to_yaml("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))])
+        talk.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
+        self._has_begun = True
+
+    def _measure(self, talk: _Talk) -> None:
+        """All trials are told at once, up to the next repeat that may not be needed."""
+        self._watcher.stage("measuring")
+        told = 0
+        for trial in self._run.trials:
+            if trial.optional:
+                self._await_trials(talk, told)
+            if self._is_needed(trial):
+                talk.tell_all([to_yaml("trial", trial.document)])
+                told += 1
+        self._await_trials(talk, told)
+
+    def _read_switch(self, name: str) -> None:
+        if self._run.switch_counters is not None:
+            self._watcher.stage("reading the switch's counters")
+            read_counters(self._run.switch_counters, self._directory.path / name)
+
+    def _await_trials(self, talk: _Talk, count: int) -> None:
+        barrier_s = self._run.site.barrier_timeout_ms / 1000
+        limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
+        talk.wait(lambda node: node.trials_ended >= count, "to end its trials", limit_s)
+
+    def _is_needed(self, trial: Trial) -> bool:
+        return self._so_far is None or self._so_far.needed(trial)
+
+    def _dismiss(self, talk: _Talk) -> None:
+        self._watcher.stage("ending the nodes")
+        talk.tell_all([to_yaml("quit", True)])
+        talk.wait(lambda node: node.name not in talk.pump.speaking, "to end", QUIT_TIMEOUT_S)
+        if self._unreachable:
+            raise RunError(unreachable(self._unreachable))
+        talk.wait_for_ends(QUIT_TIMEOUT_S)
+        for node in self._nodes:
+            if node.popen.returncode != 0:
+                raise RunError(f"{node.place} {node.ended_how()}")
+
+    # --- what nodes say ----------------------------------------------------------------------
+
+    def _take_record(self, node: Node, line: bytes) -> None:
+        try:
+            record = parse(line)
+            if record.get("node") != node.name:
+                raise DamagedRecord(f"it is of the node {record.get('node')!r}")
+            self._expected.check(record)
+        except DamagedRecord as error:
+            self._fault(
+                RunError(f"{node.place} wrote what is no record of it: {line[:120]!r}: {error}")
+            )
+            return
+        kind = record["type"]
+        self._keep(self._samples if kind == "samples" else self._records, line)
+        node.hear(record)
+        if kind == "port-open" and not self._has_begun:
+            self._opened.append(record)
+        elif kind == "unreachable":
+            self._unreachable.append(record)
+        elif kind == "trial":
+            node.trials_ended += 1
+        elif kind == "error":
+            self._fault(_error_of(node, record))
+        elif kind == "missing":
+            self._missing.setdefault(node.name, record)
+            if not self._ending:
+                raise self._missing_of(record)
+        try:
+            if self._so_far is not None:
+                self._so_far.feed(0, record)
+            self._watcher.record(record)
+        except DamagedRecord as error:
+            self._fault(RunError(f"{node.place} contradicts its own records: {error}"))
+
+    def _take_log(self, node: Node, line: bytes) -> None:
+        text = printable(line.decode(errors="replace").rstrip())
+        if text:
+            node.last_words.append(text)
+        self._keep(self._log, f"{node.name}: {text}\n".encode())
+
+    def _keep(self, file: LineFile, line: bytes) -> None:
+        """Appends a line; once the disk is full nothing more is asked of it."""
+        if self._disk_is_full:
+            return
+        try:
+            file.write(line)
+        except RunError as error:
+            self._disk_is_full = True
+            if not self._ending:
+                raise
+            self._note(error)
+
+    def _most_missed(self, pump: Pump) -> SwitchbenchError:
+        """A node that is cut off misses the others, as they miss it: two that agree are right."""
+        deadline = time.monotonic() + AGREE_TIMEOUT_S
+        while True:
+            names = Counter(str(record.get("who")) for record in self._missing.values())
+            [(who, count)] = names.most_common(1)
+            if count > 1 or len(self._missing) == len(self._nodes):
+                break
+            if not pump.speaking or time.monotonic() > deadline:
+                break
+            pump.turn()
+        said = next(record for record in self._missing.values() if record.get("who") == who)
+        return self._missing_of(said)
+
+    def _missing_of(self, record: Record) -> SwitchbenchError:
+        who = record.get("who")
+        node = next((node for node in self._nodes if node.name == who), None)
+        place = node.place if node else str(who)
+        text = record.get("text") or f"did not reach barrier {record.get('barrier')}"
+        self._missed = node
+        said = text.removeprefix(f"{who} ")
+        if node is None or record.get("status") == 2:
+            return _error(f"{place} {said}", record)
+        kind = LostError if record.get("gave_up") else MissedError
+        return kind(f"{place} {said}", {node.name: said})
+
+    def _fault(self, error: SwitchbenchError) -> None:
+        """While the nodes are being ended, what they say is a consequence, not a cause."""
+        if not self._ending:
+            raise error
+
+    def _note(self, error: SwitchbenchError) -> None:
+        if isinstance(error, LostError) and not self._has_begun and not self._outcome.faults:
+            self._outcome.lost = error.nodes
+        self._outcome.fail(error)
+
+
+class _Talk:
+    """Waiting for all nodes, with the ways in which waiting can end badly."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        pump: Pump,
+        interrupt: Interrupt,
+        watcher: Watcher,
+        place: WatchedLauncher | None,
+    ) -> None:
+        self.pump = pump
+        self._place = place
+        self._nodes = nodes
+        self._interrupt = interrupt
+        self._watcher = watcher
+
+    def tell_all(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            for node in self._nodes:
+                node.send(text.encode())
+
+    def wait_for(self, kind: str, limit_s: float) -> None:
+        self.wait(lambda node: kind in node.said, f"to say {kind}", limit_s)
+
+    def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
+        """Until it is done at all nodes; none of them may be silent for `limit_s`."""
+        begin_s = time.monotonic()
+        while left := [node for node in self._nodes if not done(node)]:
+            self._heed_interrupt()
+            if self._place is not None:
+                self._place.check()
+            gone = next((node for node in left if node.name not in self.pump.speaking), None)
+            if gone is not None:
+                for node in self._nodes:
+                    node.end_input()  # traffic stops before anybody asks why
+                why = self._reap(gone)
+                if self._place is not None:
+                    self._place.check()  # a node may end because its switch did
+                raise LostError(f"{gone.place} {why}", {gone.name: why})
+            oldest_s = time.monotonic() - limit_s
+            late = [node for node in left if max(begin_s, node.heard_s) < oldest_s]
+            if late:
+                silent = f"was silent for {limit_s:.0f} s"
+                raise LostError(_late(late, what, limit_s), {node.name: silent for node in late})
+            self.pump.turn()
+            self._watcher.turn()
+
+    def wait_for_ends(self, limit_s: float) -> None:
+        """Until all processes have ended; reads on: a log that nobody reads would keep one."""
+        deadline = time.monotonic() + limit_s
+        while left := [node for node in self._nodes if node.popen.poll() is None]:
+            self._heed_interrupt()
+            if time.monotonic() > deadline:
+                raise RunError(_late(left, "to end (its output is closed)", limit_s))
+            self.pump.turn(END_TURN_S)
+
+    def _heed_interrupt(self) -> None:
+        if self._interrupt.name is not None:
+            raise RunError(f"interrupted ({self._interrupt.name})")
+
+    def _reap(self, node: Node) -> str:
+        """How a node that closed its output ended; it is given a moment for its last words."""
+        deadline = time.monotonic() + REAP_TIMEOUT_S
+        while node.popen.poll() is None and time.monotonic() < deadline:
+            with suppress(SwitchbenchError):  # what others say of it: this one knows better
+                self.pump.turn()
+        with suppress(SwitchbenchError):
+            self.pump.turn()
+        return node.ended_how()
+
+
+def peers(hellos: Sequence[Record], key: bytes) -> dict[str, Any]:
+    """The `peers` document: where all are, and the run's key for each alone to read."""
+    addresses = [hello["control"] for hello in hellos]
+    return peers_document(addresses, [_sealed(hello, key) for hello in hellos])
+
+
+def _sealed(hello: Record, key: bytes) -> str:
+    try:
+        sealed = SealedBox(PublicKey(b64decode(hello["key"]))).encrypt(key)
+    except (CryptoError, ValueError) as error:
+        raise RunError(f"{hello['node']} sent no usable key: {error}") from error
+    return b64encode(sealed).decode()
+
+
+def check_versions(hellos: Iterable[Record]) -> None:
+    """Refuses nodes that speak another protocol, or are not all of one version."""
+    versions: dict[str, str] = {}
+    for hello in hellos:
+        if hello.get("protocol") != PROTOCOL:
+            raise ConfigurationError(
+                f"{hello['node']} speaks protocol {hello.get('protocol')}, this command "
+                f"{PROTOCOL}: install the same version of Switchbench on both"
+            )
+        versions.setdefault(str(hello.get("version")), hello["node"])
+    if len(versions) > 1:
+        found = ", ".join(f"{node} has {version}" for version, node in versions.items())
+        raise ConfigurationError(f"the nodes' engines differ in version: {found}")
+
+
+def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> None:
+    """Refuses two ports of one network with the same address: frames would go astray."""
+    owners: dict[tuple[str, str], str] = {}
+    for record in opened:
+        port = record["port"]
+        for kind in ("mac", "ipv4", "ipv6"):
+            address = record.get(kind)
+            if not address or address in _NO_ADDRESSES:
+                continue
+            owner = owners.setdefault((networks.get(port, ""), address.lower()), port)
+            if owner != port:
+                raise ConfigurationError(f"{owner} and {port} have the same address {address}")
+
+
+def unreachable(records: Sequence[Record]) -> str:
+    """Which trials were not started for which pairs: the first ones by name, all in the summary."""
+    trials = sorted({record["trial"] for record in records})
+    pairs = sorted({(record["src"], record["dst"]) for record in records})
+    shown = ", ".join(f"{src} -> {dst}" for src, dst in pairs[:PAIRS_SHOWN])
+    more = f" and {len(pairs) - PAIRS_SHOWN} more" if len(pairs) > PAIRS_SHOWN else ""
+    words = "trials" if len(trials) > 1 else "trial"
+    return f"no load in {words} {', '.join(map(str, trials))}: no probe got through {shown}{more}"
+
+
+def silence_s(trial: Trial) -> float:
+    """How long a node may be busy with one phase of a trial without a record of it."""
+    drain_s = float(trial.document.get("drain_max_ns") or 0) / 1e9
+    phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + drain_s
+    unsynced = trial.document.get("sync") == "none" or trial.traffic in ("transfer", "schedule")
+    return max(phase_s, trial.expected_s) if unsynced else phase_s
+
+
+def _error_of(node: Node, record: Record) -> SwitchbenchError:
+    return _error(f"{node.place}: {record.get('text') or 'the run can not go on'}", record)
+
+
+def _error(text: str, record: Record) -> SwitchbenchError:
+    """What was asked for can't be, or went wrong: as the node says."""
+    return ConfigurationError(text) if record.get("status") == 2 else RunError(text)
+
+
+def _late(nodes: Sequence[Node], what: str, limit_s: float) -> str:
+    names = ", ".join(node.place for node in nodes)
+    words = next((node.last_words[-1] for node in nodes if node.last_words), None)
+    tail = f"; last words: {words}" if words else ""
+    return f"waited {limit_s:.0f} s for {names} {what}{tail}"
+
+
+def _abandon(nodes: Sequence[Node]) -> None:
+    """Ends what was started when the rest can't be."""
+    for node in nodes:
+        node.popen.kill()
+        node.popen.wait()
+
+
+def _end_nodes(nodes: Sequence[Node], pump: Pump) -> None:
+    """Ends all nodes within bounds: end of input, then signals. Reads on to their last words."""
+    for act, limit_s in (
+        (Node.end_input, STOP_TIMEOUT_S),
+        (_terminate, SIGNAL_TIMEOUT_S),
+        (_kill, SIGNAL_TIMEOUT_S),
+    ):
+        running = [node for node in nodes if node.popen.poll() is None]
+        for node in running:
+            act(node)
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline and (
+            pump.speaking or any(node.popen.poll() is None for node in running)
+        ):
+            pump.turn()
+    deadline = time.monotonic() + REAP_TIMEOUT_S
+    while pump.turn(0) and time.monotonic() < deadline:
+        pass
+
+
+def _terminate(node: Node) -> None:
+    node.signalled = True
+    node.popen.terminate()
+
+
+def _kill(node: Node) -> None:
+    node.signalled = True
+    node.popen.kill()

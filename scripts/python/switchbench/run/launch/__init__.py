@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How node processes are started: one launcher for each kind of site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ...base.errors import ConfigurationError
+from ...base.model import Site
+from .base import FarLauncher, Launcher
+from .guests import GuestLauncher
+from .lab import LabLauncher
+from .slurm import SlurmLauncher
+from .ssh import SshLauncher
+
+_LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {
+    "lab": LabLauncher,
+    "guests": GuestLauncher,
+    "ssh": SshLauncher,
+    "slurm": SlurmLauncher,
+}
+
+
+def launcher_for(site: Site) -> Launcher:
+    """The launcher of a site; ConfigurationError where `run` can't start its nodes."""
+    launcher = _LAUNCHERS.get("guests" if site.guests else site.launch)
+    if launcher is not None:
+        return launcher(site)
+    raise ConfigurationError(
+        "launch: hand: nobody can start these nodes from here: write the job with "
+        "`switchbench plan CONF --job FILE` and start switchbench-node with it on each host"
+    )
+
+
+@contextmanager
+def standing(launcher: Launcher) -> Iterator[None]:
+    """While inside, a launcher of real hosts keeps what it has gathered for the next run on it."""
+    try:
+        yield
+    finally:
+        if isinstance(launcher, FarLauncher):
+            launcher.close()
+
+
+__all__ = ["FarLauncher", "Launcher", "launcher_for", "standing"]

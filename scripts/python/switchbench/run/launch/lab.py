@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes in a lab of network namespaces on this machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ... import labs as lab
+from ...base.errors import ConfigurationError, RunError
+from ...base.model import Process, Site
+from ...labs import rootless, switches
+from .base import popen_options
+
+
+class LabLauncher:
+    """Brings the lab up for the time of the run, alone, and down afterwards.
+
+    A lab that `switchbench lab up` left is used and left up.
+    """
+
+    def __init__(self, site: Site) -> None:
+        """Reads the topology; touches nothing."""
+        self._site = site
+        self._stack = ExitStack()
+        self._lab: lab.Lab | None = None
+
+    def __enter__(self) -> Self:
+        """Makes the lab, or refuses: it is in use, or something is missing."""
+        try:
+            topology = lab.load(self._site.lab or "", self._site.lab_overrides)
+            self._stack.enter_context(rootless.joined())
+            self._lab = self._stack.enter_context(lab.session(topology))
+            if topology.model is not None:
+                switches.clear(self._lab.name, topology)
+        except (lab.LabError, lab.TopologyError) as error:
+            self._stack.close()
+            raise ConfigurationError(str(error)) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Removes the lab with every process in it."""
+        try:
+            self._stack.__exit__(kind, error, trace)
+        except lab.LabError as problem:
+            raise RunError(f"{problem}; `switchbench lab down` removes it") from problem
+
+    def check(self) -> None:
+        """RunError when a modelled switch has ended."""
+        if self._lab is None or self._lab.topology.model is None:
+            return
+        try:
+            switches.check(self._lab.name, self._lab.topology)
+        except lab.LabError as problem:
+            raise RunError(str(problem)) from problem
+
+    def keep_truth(self, folder: Path) -> None:
+        """Writes what the modelled switch of the lab has counted; nothing where there is none."""
+        if self._lab is None or self._lab.topology.model is None:
+            return
+        try:
+            records = switches.report(self._lab.name, self._lab.topology)
+        except lab.LabError as problem:
+            raise RunError(str(problem)) from problem
+        with (folder / switches.TRUTH).open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records)
+
+    def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Starts the node in the namespace of its first host, so that the lab knows it.
+
+        One that hosts several ports visits the other namespaces by itself.
+        """
+        if self._lab is None:
+            raise RuntimeError("the lab is not up")
+        return self._lab.popen(process.ports[0].host, command, **popen_options())

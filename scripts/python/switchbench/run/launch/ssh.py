@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes on real hosts by ssh (doc/cluster.md): one OpenSSH client for each.
+
+The client's pipes are the node's: heartbeats go into them as into a local node's. When the client
+or this command ends, however it does, sshd closes the node's standard input, and the node stops
+(doc/node-protocol.md).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from ...base.model import Process, Site
+from .base import FarProcess, popen_options
+from .fan import UNASKED, Answer
+from .muster import Muster
+from .openssh import FAILED, OpenSsh, failure, find_client
+from .survey import Unreached, lack
+
+# Beyond ConnectTimeout: logging in, and loading the program from a cold disk.
+LOGIN_S = 20.0
+
+
+class SshProcess(FarProcess):
+    """An ssh client with a node at its other end."""
+
+    def __init__(self, host: str, command: Sequence[str], **options: Any) -> None:
+        """Starts it."""
+        super().__init__(command, **options)
+        self._host = host
+
+    def lost(self, log: Sequence[str]) -> str | None:
+        """ssh ends with 255 for its own reasons, and in silence when a signal ended the node."""
+        if self.returncode != FAILED:
+            return None
+        why = failure(self._host, log)
+        return f"is out of reach: {why}" if why else "was ended by a signal there"
+
+
+def ssh_process(way: OpenSsh, host: str, words: Sequence[str]) -> SshProcess:
+    """Logs in and runs the engine there, which says its version first."""
+    line = way.node(host, words, announced=True)
+    return SshProcess(host, line, env=os.environ | UNASKED, **popen_options())
+
+
+class SshLauncher:
+    """Starts nodes by ssh; there is nothing to make."""
+
+    def __init__(self, site: Site) -> None:
+        """Reads how hosts are reached."""
+        self._way = OpenSsh.of(site)
+        limit_s = self._way.timeout_s + LOGIN_S
+        self._muster = Muster(self._login, self._lack, self._way.fanout, limit_s)
+
+    def __enter__(self) -> Self:
+        """Nothing: the nodes stand ready."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing: the controller has ended the nodes."""
+
+    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
+        """Logs in at each host; refuses where there is no ssh."""
+        find_client()
+        return self._muster.gather(processes)
+
+    def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Hands out the node of a host; the engine there is the site's."""
+        return self._muster.take(process)
+
+    def close(self) -> None:
+        """Ends the nodes that were not taken."""
+        self._muster.dismiss()
+
+    def _login(self, process: Process) -> SshProcess:
+        return ssh_process(self._way, process.name, ["--name", process.name])
+
+    def _lack(self, host: str, answer: Answer) -> str | None:
+        return lack(host, answer, self._way.engine)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The screen: what runs, every port's rates and loss, the worst first, and what was found.
+
+It is drawn as lines of our own and not as rich's tables, which would cost more than all else that
+the controller does. Whatever the terminal's size is when it is drawn decides what fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.style import Style
+
+from ...base import format
+from .state import PortState, State, rate
+from .worst import worst_first
+
+_PLAIN = Style.null()
+_BOLD = Style(bold=True)
+_DIM = Style(dim=True)
+_BAD = Style(color="red", bold=True)
+_GOOD = Style(color="green")
+_BAR_CELLS = 12
+_NAME_MOST = 28
+_STRIP_LINES = 3  # of all ports, one character each
+_STRIP_TITLE = "all, by rank  "
+_FOUND_LINES = 8
+_BAD_LOSS = 0.01  # percent
+_SEVERAL = -1  # the phase of several ports' sums
+
+Spans = list[tuple[str, Style]]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One column of the ports' table."""
+
+    title: str
+    width: int
+    text: Callable[[PortState, format.Unit], str]
+    left: bool = False
+
+    def cell(self, text: str) -> str:
+        """The text in the column's width."""
+        if self.left:
+            return set_cell_size(text, self.width)
+        return " " * max(0, self.width - cell_len(text)) + set_cell_size(
+            text, min(self.width, cell_len(text))
+        )
+
+
+def _rate(bps: float | None, unit: format.Unit) -> str:
+    return unit.show(None if bps is None else bps / 1e6)
+
+
+def _bar(port: PortState, _unit: format.Unit) -> str:
+    """What is delivered to the port, of its line rate."""
+    if port.delivered_bps is None or not port.line_bps:
+        return ""
+    full = round(_BAR_CELLS * min(1.0, port.delivered_bps / port.line_bps))
+    return "■" * full + "·" * (_BAR_CELLS - full)
+
+
+def _bar_ascii(port: PortState, unit: format.Unit) -> str:
+    return _bar(port, unit).replace("■", "#").replace("·", ".")
+
+
+def _phase(port: PortState, _unit: format.Unit) -> str:
+    if port.phase == _SEVERAL:
+        return ""
+    return f"{port.phase} {port.step}" if port.step else "idle"
+
+
+# In the order in which they are left out when there is no room, the last one first.
+_COLUMNS = (
+    _Column("offered", 9, lambda port, unit: _rate(port.offered_bps, unit)),
+    _Column("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit)),
+    _Column("loss %", 8, lambda port, _: format.percent(port.phase_lost_percent)),
+    _Column("lost so far", 11, lambda port, _: format.count(port.lost if port.sent else None)),
+    _Column("phase", 13, _phase, left=True),
+    _Column("of line", _BAR_CELLS, _bar, left=True),
+)
+
+
+class Screen:
+    """Draws the state. Pages by number; the worst first or in the order of ranks."""
+
+    def __init__(self, state: State) -> None:
+        """Draws nothing yet."""
+        self._state = state
+        self.page = 0
+        self.by_rank = False
+        self._pages = 1
+
+    def turn_page(self, by: int) -> None:
+        """Shows the next page (1) or the one before (-1)."""
+        self.page = max(0, min(self._pages - 1, self.page + by))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width, height = options.max_width, options.height or console.height
+        lines = self.lines(width, height, ascii_only=options.ascii_only)
+        for number, spans in enumerate(lines):
+            yield from (Segment(text, style) for text, style in _fit(spans, width))
+            if number + 1 < len(lines):
+                yield Segment.line()
+
+    def lines(self, width: int, height: int, ascii_only: bool = False) -> list[Spans]:
+        """What the screen shows, top to bottom; no more than `height` lines."""
+        head = self._head(width, ascii_only)
+        found = self._found(min(_FOUND_LINES, max(0, height - len(head) - 6)))
+        room = height - len(head) - len(found) - 2  # the table's heading, and the foot
+        if self._state.trial is None or room < 1:
+            return (head + found)[:height]
+        ports = self._state.ports.values()
+        ordered = list(ports) if self.by_rank else worst_first(ports)
+        table = self._table(ordered, room, width, ascii_only)
+        return (head + table + found + [self._foot()])[:height]
+
+    # --- the parts -----------------------------------------------------------------------------
+
+    def _head(self, width: int, ascii_only: bool) -> list[Spans]:
+        state = self._state
+        if state.trial is None:
+            return [[(state.stage, _BOLD)]]
+        lost, sent = state.lost
+        share = f" ({100.0 * lost / sent:.3g} %)" if sent and lost else ""
+        loss = f"; lost {lost:,} of {sent:,} frames{share}" if sent else ""
+        step = f", {state.step}" if state.step else ""
+        done = f" {state.phases_done}/{state.total_phases} phases, "
+        done += f"{format.seconds(state.elapsed_s)} gone, {format.seconds(state.left_s)} left"
+        bar = self._bar_of_run(max(10, min(40, width - len(done))), ascii_only)
+        rates = f"offered {rate(state.offered_bps)}, delivered {rate(state.delivered_bps)}"
+        return [
+            [(state.words + step, _BOLD)],
+            [(bar, _GOOD), (done, _PLAIN)],
+            [(rates, _PLAIN), (loss, _BAD if lost else _PLAIN)],
+            [],
+        ]
+
+    def _bar_of_run(self, cells: int, ascii_only: bool) -> str:
+        """By time: phases may be of any length."""
+        elapsed_s, left_s = self._state.elapsed_s, self._state.left_s
+        full = int(cells * elapsed_s / (elapsed_s + left_s)) if elapsed_s + left_s else 0
+        done, rest = ("#", ".") if ascii_only else ("█", "░")
+        return done * full + rest * (cells - full)
+
+    def _table(
+        self, ports: Sequence[PortState], room: int, width: int, ascii_only: bool
+    ) -> list[Spans]:
+        """The ports that fit; of all others one line of sums and a strip of all."""
+        rows = len(ports)
+        strip: list[Spans] = []
+        if len(ports) > room:
+            strip = self._strip(width, min(_STRIP_LINES, room // 6), ascii_only)
+            rows = max(1, room - len(strip) - 1)
+        self._pages = -(-len(ports) // rows)
+        self.page = min(self.page, self._pages - 1)
+        first = self.page * rows
+        shown = ports[first : first + rows]
+        unit = format.unit_for(
+            bps / 1e6
+            for port in ports
+            for bps in (port.offered_bps, port.delivered_bps)
+            if bps is not None
+        )
+        name_cells = min(_NAME_MOST, max(8, *(cell_len(port.name) for port in ports)))
+        columns = _columns_for(width - name_cells, ascii_only)
+        lines = [_heading(columns, name_cells, unit)]
+        lines += [_row(port, columns, name_cells, unit) for port in shown]
+        if len(shown) < len(ports):
+            rest = [*ports[:first], *ports[first + rows :]]
+            lines.append(_sums(rest, columns, name_cells, unit))
+        return lines + strip
+
+    def _strip(self, width: int, most: int, ascii_only: bool) -> list[Spans]:
+        """All ports in the order of ranks, a character each (or the worst of several)."""
+        across = width - len(_STRIP_TITLE)
+        if across <= 0 or most <= 0:
+            return []
+        ports = list(self._state.ports.values())
+        each = -(-len(ports) // (across * most))
+        shares = [_least_share(ports[at : at + each]) for at in range(0, len(ports), each)]
+        text = format.spark(shares, 1.0, ascii_only)
+        titles = [_STRIP_TITLE, *[" " * len(_STRIP_TITLE)] * most]
+        return [
+            [(title + text[at : at + across], _DIM)]
+            for title, at in zip(titles, range(0, len(text), across), strict=False)
+        ]
+
+    def _found(self, most: int) -> list[Spans]:
+        """What explains others comes first; then what happened last."""
+        sentences = [finding["sentence"] for finding in self._state.findings]
+        events = list(self._state.events)
+        if most < 3 or not (sentences or events):
+            return []
+        told = sentences[: most - 2] + events[::-1]
+        title = f"{format.of(len(sentences), 'finding')}, {format.of(len(events), 'event')}"
+        shown: list[Spans] = [[(text, _PLAIN)] for text in told[: most - 2]]
+        return [[], [(title, _BOLD)], *shown]
+
+    def _foot(self) -> Spans:
+        order = "in the order of ranks" if self.by_rank else "the worst first"
+        keys = "n next, p previous, " if self._pages > 1 else ""
+        pages = f"page {self.page + 1} of {self._pages}, {order}" if self._pages > 1 else order
+        return [(f"{pages}; {keys}o other order, Ctrl-C end", _DIM)]
+
+
+def _columns_for(width: int, ascii_only: bool) -> list[_Column]:
+    """Those that fit beside the name."""
+    chosen = []
+    for column in _COLUMNS:
+        width -= column.width + 2
+        if width < 0:
+            break
+        if column.text is _bar and ascii_only:
+            column = _Column(column.title, column.width, _bar_ascii, column.left)
+        chosen.append(column)
+    return chosen
+
+
+def _heading(columns: Iterable[_Column], name_cells: int, unit: format.Unit) -> Spans:
+    text = set_cell_size(unit.name, name_cells)
+    return [(text + "".join("  " + column.cell(column.title) for column in columns), _BOLD)]
+
+
+def _row(port: PortState, columns: Iterable[_Column], name_cells: int, unit: format.Unit) -> Spans:
+    text = set_cell_size(port.name, name_cells)
+    text += "".join("  " + column.cell(column.text(port, unit)) for column in columns)
+    return [(text, _style(port))]
+
+
+def _style(port: PortState) -> Style:
+    if not port.step:
+        return _DIM
+    return _BAD if (port.phase_lost_percent or 0.0) > _BAD_LOSS else _PLAIN
+
+
+def _sums(
+    ports: Sequence[PortState], columns: Iterable[_Column], name_cells: int, unit: format.Unit
+) -> Spans:
+    """All ports that are not shown, as if they were one."""
+    total = PortState(f"{len(ports):,} others", "", "", 0, phase=_SEVERAL)
+    total.offered_bps = _total(port.offered_bps for port in ports)
+    total.delivered_bps = _total(port.delivered_bps for port in ports)
+    total.sent = sum(port.sent for port in ports)
+    total.lost = sum(port.lost for port in ports)
+    total.phase_sent = sum(port.phase_sent for port in ports)
+    total.phase_lost = sum(port.phase_lost or 0 for port in ports)
+    total.line_bps = sum(port.line_bps for port in ports)
+    return [(_row(total, columns, name_cells, unit)[0][0], _DIM)]
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _least_share(ports: Iterable[PortState]) -> float | None:
+    """What is delivered, of the line: of the worst of them."""
+    shares = (
+        port.delivered_bps / port.line_bps
+        for port in ports
+        if port.delivered_bps is not None and port.line_bps
+    )
+    return min(shares, default=None)
+
+
+def _fit(spans: Spans, width: int) -> Spans:
+    """Cut at the terminal's edge."""
+    fitting: Spans = []
+    for text, style in spans:
+        cells = cell_len(text)
+        if cells > width:
+            text, cells = set_cell_size(text, width), width
+        if cells:
+            fitting.append((text, style))
+        width -= cells
+    return fitting

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where a run is and how each port fares, from the records of all nodes.
+
+Written by the controller's thread alone. Metrics are read by another one: what it reads are single
+values, and lists and mappings that keep their size or only grow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.found import Found
+from ...base import format
+from ...base.model import Run, Trial
+from ...records.records import Record
+from .loss import LossTable, PhaseLoss
+
+STEPS = ("probe", "warmup", "window", "cooldown", "drain")  # of a phase, as nodes say
+
+_EVENTS_KEPT = 50
+
+
+@dataclass(slots=True)
+class PortState:
+    """One port as it was last heard of. None: no flow of the phase goes this way."""
+
+    name: str
+    node: str
+    network: str
+    place: int  # in the order of ports
+    line_bps: int = 0  # 0: unknown
+    phase: int = 0
+    step: str = ""  # empty: no part in what runs now
+    offered_bps: float | None = None
+    delivered_bps: float | None = None
+    settled: bool = False  # the rates are of a window
+    # Of the phase that ended last, and of all that ended: frames for this port.
+    phase_lost: int | None = None
+    phase_sent: int = 0
+    lost: int = 0
+    sent: int = 0
+
+    @property
+    def phase_lost_percent(self) -> float | None:
+        """Of the frames for it in the phase that ended last."""
+        if self.phase_lost is None or not self.phase_sent:
+            return None
+        return 100.0 * self.phase_lost / self.phase_sent
+
+    def rest(self, phase: int) -> None:
+        """A phase begins: nothing is known of it yet."""
+        self.phase, self.step, self.settled = phase, "", False
+        self.offered_bps = self.delivered_bps = None
+
+
+class State:
+    """Where the run is."""
+
+    def __init__(self, run: Run) -> None:
+        """Knows what is to come; nothing has begun."""
+        self.run = run
+        self.trial: Trial | None = None
+        self.phase = 0
+        self.step = ""
+        self.stage = ""
+        self.events: deque[str] = deque(maxlen=_EVENTS_KEPT)  # what happened, a sentence each
+        self.event_count = 0
+        self.total_phases = sum(trial.phases for trial in run.trials if not trial.optional)
+        self.began_s = time.monotonic()
+        self.ports = {
+            port.name: PortState(port.name, process.name, port.network, 0, port.line_rate_bps)
+            for process in run.site.processes
+            for port in process.ports
+        }
+        for place, port in enumerate(self.ports.values()):
+            port.place = place
+        self._found = Found(run)
+        self._of_node = {
+            process.name: [self.ports[port.name] for port in process.ports]
+            for process in run.site.processes
+        }
+        self._rates: dict[str, tuple[float, float]] = {}  # offered, delivered by node
+        self._lines: dict[tuple[str, str], int] = {}  # by port and transport
+        self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
+        self._trial_began_s = self.began_s
+        self._ended: Counter[tuple[int, int]] = Counter()  # nodes that ended the trial
+        self.phases_done = 0  # of all trials
+        self._losses = LossTable(len(run.site.processes))
+        self._takers = {
+            "progress": self._take_progress,
+            "flow": self._losses.take,
+            "phase": self._take_phase,
+            "trial": self._take_trial,
+            "port-open": self._take_port_open,
+            "event": self._take_event,
+        }
+
+    # --- records -----------------------------------------------------------------------------
+
+    def take(self, record: Record) -> PhaseLoss | None:
+        """Takes a record; the phase that has ended with it on all nodes."""
+        self._found.take(record)
+        taker = self._takers.get(record["type"])
+        return taker(record) if taker is not None else None
+
+    def turn(self) -> None:
+        """Called some times a second."""
+        self._found.turn()
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """As the summary will have them, of the trials that have ended."""
+        return self._found.findings
+
+    def _take_progress(self, record: Record) -> None:
+        if not self._enter(record):
+            return
+        self.step = record.get("step") or ""
+        in_window = self.step == "window"
+        node = record["node"]
+        if in_window or node not in self._rates:
+            rates = (record.get("offered_bps") or 0.0, record.get("delivered_bps") or 0.0)
+            self._rates[node] = rates
+        for name, offered_bps, delivered_bps in record.get("ports") or ():
+            port = self.ports[name]
+            port.step = self.step
+            if in_window or not port.settled:
+                port.offered_bps, port.delivered_bps = offered_bps, delivered_bps
+                port.settled = in_window
+
+    def _take_phase(self, record: Record) -> PhaseLoss | None:
+        if record["phase"] < 0:  # the probe
+            return None
+        self._enter(record)
+        ended = self._losses.take(record)
+        if ended is not None:
+            self.phases_done += 1
+            self._add_loss(ended)
+        return ended
+
+    def _add_loss(self, ended: PhaseLoss) -> None:
+        for port in self.ports.values():
+            port.phase_sent = ended.sent[port.name]
+            port.phase_lost = ended.lost[port.name] if port.phase_sent else None
+            port.sent += port.phase_sent
+            port.lost += port.phase_lost or 0
+        sentence = ended.sentence
+        if sentence:
+            self._happened(sentence)
+
+    def _happened(self, sentence: str) -> None:
+        self.events.append(sentence)
+        self.event_count += 1
+
+    def _take_trial(self, record: Record) -> None:
+        key = (record["trial"], record.get("repeat") or 0)
+        self._ended[key] += 1
+
+    def _take_port_open(self, record: Record) -> None:
+        rate_bps = record.get("line_rate_bps") or 0
+        self._lines[record["port"], record["transport"]] = rate_bps
+        self.ports[record["port"]].line_bps = rate_bps or self.ports[record["port"]].line_bps
+
+    def _take_event(self, record: Record) -> None:
+        if record.get("what") in ("bound", "restored"):
+            return
+        words = (record.get("port"), record.get("what"), record.get("text"))
+        self._happened(": ".join(str(word) for word in words if word))
+
+    def _enter(self, record: Record) -> bool:
+        """The record's phase begins, if it is new; whether the record is of what runs now."""
+        key = (record["trial"], record.get("repeat") or 0)
+        trial = self._trials.get(key)
+        if trial is None:
+            return False
+        if trial is not self.trial:
+            if self._ended[key]:
+                return False  # the last words of a node that is behind
+            self._begin(trial)
+        phase: int = max(0, record["phase"])
+        self.phase = max(self.phase, phase)
+        for port in self._of_node[record["node"]]:
+            if port.phase < phase:
+                port.rest(phase)
+        return phase == self.phase
+
+    def _begin(self, trial: Trial) -> None:
+        self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
+        self._rates = {}
+        for port in self.ports.values():
+            port.rest(0)
+            port.line_bps = self._lines.get((port.name, trial.transport)) or port.line_bps
+
+    # --- what they amount to -----------------------------------------------------------------
+
+    @property
+    def left_s(self) -> float:
+        """What should still come: the trials that have not ended, less what this one took."""
+        nodes = len(self._of_node)
+        ahead = sum(
+            trial.expected_s
+            for key, trial in self._trials.items()
+            if self._ended[key] < nodes and not trial.optional
+        )
+        current = self.trial.expected_s if self.trial else 0.0
+        return max(0.0, ahead - min(time.monotonic() - self._trial_began_s, current))
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the state was made."""
+        return time.monotonic() - self.began_s
+
+    @property
+    def offered_bps(self) -> float:
+        """What all nodes send together."""
+        return sum(offered_bps for offered_bps, _ in self._rates.values())
+
+    @property
+    def delivered_bps(self) -> float:
+        """What all nodes receive together."""
+        return sum(delivered_bps for _, delivered_bps in self._rates.values())
+
+    @property
+    def lost(self) -> tuple[int, int]:
+        """Frames of all phases that have ended: lost, and sent."""
+        ports = self.ports.values()
+        return sum(port.lost for port in ports), sum(port.sent for port in ports)
+
+    @property
+    def trial_number(self) -> int:
+        """Of the trial that runs, from 1; 0: none has begun."""
+        return 0 if self.trial is None else self.run.trials.index(self.trial) + 1
+
+    @property
+    def words(self) -> str:
+        """The trial and its phase."""
+        trial = self.trial
+        if trial is None:
+            return ""
+        ranks = sum(len(part.ranks) for part in trial.parts)
+        repeat = f", repeat {trial.repeat + 1}" if trial.repeat else ""
+        phase = f", phase {self.phase} of 0-{trial.phases - 1}" if trial.phases > 1 else ""
+        return (
+            f"{self.trial_number}/{len(self.run.trials)} {pattern_words(trial)}, "
+            f"{trial.transport}, {ranks} ranks{repeat}{phase}"
+        )
+
+
+def pattern_words(trial: Trial) -> str:
+    """The pattern and what makes it this one."""
+    entry: Mapping[str, Any] = {
+        "pattern": trial.pattern["name"],
+        "parameters": trial.parameters,
+    }
+    return format.pattern(entry)
+
+
+def rate(bps: float) -> str:
+    """A rate in the unit that fits it."""
+    unit = format.unit_for([bps / 1e6])
+    return f"{unit.show(bps / 1e6)} {unit.name}"

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The section `model` of a topology of `kind: model`: how its switch behaves (doc/model.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from switchbench.topology.units import parse_bytes, parse_rate_bps
+
+_Rate = Annotated[int, BeforeValidator(parse_rate_bps)]
+_Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+_Count = Annotated[int, Field(ge=0)]
+_Percent = Annotated[float, Field(gt=0, le=100)]
+_Mac = Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
+
+_FAULTS = Literal["drop", "duplicate", "reorder", "corrupt", "wrong-port", "flood", "dead", "slow"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Step(_Strict):
+    """A rate from a number of active ports on."""
+
+    ports: _Count = 0
+    rate: _Rate
+
+
+def _steps(value: object) -> object:
+    """A capacity is a rate, or a list of steps."""
+    return value if isinstance(value, list) else [{"rate": value}]
+
+
+_Steps = Annotated[list[Step], BeforeValidator(_steps), Field(min_length=1, max_length=16)]
+
+
+class Collapse(_Strict):
+    """What happens above a share of the ports' rates."""
+
+    above_percent: _Percent
+    to_percent: _Percent
+    recover_percent: _Percent | None = None
+    window_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+
+class Table(_Strict):
+    """The address table."""
+
+    size: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    learn_per_s: _Count | None = None
+    ageing_ms: Annotated[int, Field(ge=1)] | None = None
+
+
+class Pause(_Strict):
+    """Back-pressure."""
+
+    send: bool | None = None
+    ignore: bool | None = None
+    pass_on: bool | None = None
+    high: _Bytes | None = None
+    low: _Bytes | None = None
+
+
+class Fault(_Strict):
+    """One planted fault. Ports are nodes' names."""
+
+    kind: _FAULTS
+    module: str | None = None
+    one_in: Annotated[int, Field(ge=1, le=2**32 - 1)] | None = None
+    at_most: _Count | None = None
+    source: _Mac | None = None
+    destination: _Mac | None = None
+    in_: Annotated[str | None, Field(alias="in")] = None
+    out: str | None = None
+    to: str | None = None
+    port: str | None = None
+    ethertype: Annotated[int, Field(ge=1, le=0xFFFF)] | None = None
+    measured: bool | None = None
+    displacement: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    hold_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    first_byte: _Count | None = None
+    last_byte: Annotated[int, Field(ge=12)] | None = None
+    rate: _Rate | None = None
+
+    @property
+    def places(self) -> list[str]:
+        """The ports that it names."""
+        return [name for name in (self.in_, self.out, self.to, self.port) if name is not None]
+
+
+class Behaviour(_Strict):
+    """All of it; what is not said is switchbench-switch's default."""
+
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    queueing: Literal["output", "input", "voq"] | None = None
+    sharing: Literal["port", "shared"] | None = None
+    memory: _Bytes | None = None
+    threshold: Annotated[float, Field(ge=0)] | None = None
+    input_buffer: _Bytes | None = None
+    capacity: _Steps | None = None
+    trunk_capacity: _Steps | None = None
+    active_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None
+    collapse: Collapse | None = None
+    table: Table | None = None
+    forwarding: Literal["store", "cut-through"] | None = None
+    latency_ns: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = None
+    pause: Pause | None = None
+    flows: Literal["addresses", "tags"] | None = None
+    faults: list[Fault] = []
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values, which `Behaviour.model_validate` takes again."""
+        return self.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
+
+
+def steps(value: list[Step]) -> list[dict[str, int]]:
+    """Steps as switchbench-switch reads them."""
+    return [{"ports": step.ports, "bps": step.rate} for step in value]
+
+
+def described(behaviour: Behaviour) -> dict[str, Any]:
+    """The keys of switchbench-switch's description, but for name, ports and faults."""
+    keys = behaviour.model_dump(
+        exclude_none=True, exclude={"faults", "memory", "capacity", "trunk_capacity"}
+    )
+    if behaviour.memory is not None:
+        keys["buffer"] = behaviour.memory
+    if behaviour.capacity is not None:
+        keys["capacity"] = steps(behaviour.capacity)
+    return keys
+
+
+def described_fault(fault: Fault) -> dict[str, Any]:
+    """One fault as switchbench-switch reads it."""
+    keys = fault.model_dump(by_alias=True, exclude_none=True, exclude={"module", "rate"})
+    if fault.rate is not None:
+        keys["rate_bps"] = fault.rate
+    return keys

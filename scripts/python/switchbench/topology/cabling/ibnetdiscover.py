@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The output of `ibnetdiscover` (infiniband-diags, rdma-core): one InfiniBand subnet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...base.errors import ConfigurationError
+from .site import Cable, Cabling, distinct, tidy
+
+LANE_BPS = {
+    "SDR": 2_000_000_000,
+    "DDR": 4_000_000_000,
+    "QDR": 8_000_000_000,
+    "FDR10": 10_000_000_000,
+    "FDR": 13_636_363_636,
+    "EDR": 25_000_000_000,
+    "HDR": 50_000_000_000,
+    "NDR": 100_000_000_000,
+    "XDR": 200_000_000_000,
+}
+"""What a lane carries behind its coding. InfiniBand Architecture Specification, volume 2: 2.5, 5
+and 10 GBd with 8b/10b up to QDR; 10.3125, 14.0625 and 25.78125 GBd with 64b/66b for FDR10, FDR and
+EDR. HDR, NDR and XDR (PAM4, forward error correction) by the rates of IBTA's roadmap."""
+
+_MOST_LANES = 12
+
+_NODE = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"([SHR]-[0-9a-f]+)"(?:\s*#\s*"(.*?)")?.*')
+_PORT = re.compile(
+    r'\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?\s+"([SHR]-[0-9a-f]+)"\[(\d+)\](?:\([0-9a-f]+\))?'
+    r"(.*)"
+)
+_RATE = re.compile(r"\b(\d+)x([A-Z]{3}(?:10)?)\b")
+_WORDS_OF_FILE = ("vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=")
+_OTHERS = (
+    (re.compile(r"==\(.*\)==>", re.M), "the output of `iblinkinfo`"),
+    (re.compile(r"\s*(Switch|Ca)\s*: 0x", re.M), "the list of `ibnetdiscover -l`"),
+    (re.compile(r"^(CA|SW)\s+\d+\s+\d+\s+0x", re.M), "the table of `ibnetdiscover -p`"),
+)
+# A management system's managed switch: "MF0;name:model/unit".
+_MANAGED = re.compile(r"MF0;([^:;]+):[^/]+/(.+)")
+_AGGREGATION = "Aggregation Node"  # SHARP's part of a switch, which sends nothing of its own
+_NAMELESS = re.compile(r"(MT\d|Mellanox|NVIDIA|ConnectX|Voltaire|QLogic|InfiniPath)", re.I)
+
+
+@dataclass
+class _Device:
+    """One node of the subnet."""
+
+    kind: str
+    description: str
+    ports: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    """By number: the other end's device and port, and the rest of the line."""
+
+
+def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
+    """The network; `rate_bps` is that of links whose rate is not said."""
+    devices = _devices(said, source)
+    _refuse_cut(devices, source)
+    _refuse_alike(devices, source)
+    names = _names(devices)
+    dropped = [guid for guid in devices if guid not in names]
+    cables = tuple(_cables(devices, names, source, rate_bps))
+    remarks = [f"Left out: {devices[guid].description or guid}." for guid in dropped]
+    switches = [names[guid] for guid, device in devices.items() if device.kind == "Switch"]
+    hosts = dict.fromkeys(
+        names[guid] for guid, d in devices.items() if d.kind == "Ca" and guid in names
+    )
+    return Cabling(source, tuple(hosts), tuple(switches), cables, tuple(remarks))
+
+
+def _devices(said: str, source: str) -> dict[str, _Device]:
+    devices: dict[str, _Device] = {}
+    current: _Device | None = None
+    for number, line in enumerate(said.splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith(("#", *_WORDS_OF_FILE)):
+            continue
+        head, port = _NODE.fullmatch(line), _PORT.fullmatch(line)
+        if head:
+            current = devices[head[2]] = _Device(head[1], head[3] or "")
+        elif port and current is not None:
+            current.ports[int(port[1])] = (port[2], int(port[3]), port[4])
+        else:
+            raise ConfigurationError(_refusal(said, source, number, line))
+    if not devices:
+        raise ConfigurationError(f"{source}: names no InfiniBand device: is it of ibnetdiscover?")
+    return devices
+
+
+def _refusal(said: str, source: str, number: int, line: str) -> str:
+    for pattern, what in _OTHERS:
+        if pattern.search(said):
+            return f"{source}: is {what}: plain `ibnetdiscover > FILE` is wanted"
+    return (
+        f"{source}:{number}: {line[:40]!r} is no line of ibnetdiscover's output (as rdma-core's "
+        "infiniband-diags write it)"
+    )
+
+
+def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
+    """Both ends tell of a cable; the end of a file is easily lost."""
+    for guid, device in devices.items():
+        for number, (other, other_port, _) in device.ports.items():
+            if other not in devices or other_port not in devices[other].ports:
+                missing = other if other not in devices else f"{other}[{other_port}]"
+                raise ConfigurationError(
+                    f"{source}: {device.description or guid} port {number} leads to {missing}, "
+                    "which is not described: the file is cut"
+                )
+
+
+def _refuse_alike(devices: Mapping[str, _Device], source: str) -> None:
+    """Two hosts that would be taken for one: mostly both are called localhost."""
+    seen: set[str] = set()
+    for device in devices.values():
+        said = device.description
+        if device.kind != "Ca" or _AGGREGATION in said or _NAMELESS.match(said) or not said:
+            continue
+        if said in seen:
+            raise ConfigurationError(
+                f"{source}: two channel adapters are called {said!r}: their hosts can't be told "
+                "apart until they have node descriptions of their own (rdma-ndd)"
+            )
+        seen.add(said)
+
+
+def _names(devices: Mapping[str, _Device]) -> dict[str, str]:
+    """By GUID: a switch's own name, and a channel adapter's host; neither of what is left out."""
+    switches = distinct(
+        (guid, _switch(guid, device.description))
+        for guid, device in devices.items()
+        if device.kind == "Switch"
+    )
+    hosts = {
+        guid: _host(guid, device.description)
+        for guid, device in devices.items()
+        if device.kind == "Ca" and _AGGREGATION not in device.description
+    }
+    return switches | hosts
+
+
+def _switch(guid: str, description: str) -> str:
+    managed = _MANAGED.fullmatch(description)
+    if managed is None:
+        return description or guid
+    name, unit = managed[1], managed[2].removesuffix("/U1").removesuffix("U1")
+    return f"{name}-{unit}" if unit else name
+
+
+def _host(guid: str, description: str) -> str:
+    """`node1` of `node1 HCA-1` or `node1 mlx5_0`: adapters of one host are one host."""
+    word = description.split(" ")[0].strip("'\"")
+    return tidy(guid) if not word or _NAMELESS.match(word) else tidy(word)
+
+
+def _cables(
+    devices: Mapping[str, _Device], names: Mapping[str, str], source: str, rate_bps: int | None
+) -> Iterator[Cable]:
+    """Each once: from the host's side, else from that of the lesser GUID."""
+    for guid, device in devices.items():
+        for number, (other, other_port, rest) in device.ports.items():
+            if guid not in names or other not in names:
+                continue
+            is_host, to_host = device.kind == "Ca", devices[other].kind == "Ca"
+            first = (guid, number) < (other, other_port) if is_host == to_host else is_host
+            if first:
+                bps = _bps(rest, f"{source}: {names[guid]} port {number}", rate_bps)
+                yield Cable(names[guid], names[other], bps, str(other_port))
+
+
+def _bps(rest: str, where: str, rate_bps: int | None) -> int:
+    found = _RATE.search(rest.rpartition('"')[2])
+    if found is None and rate_bps is not None:
+        return rate_bps
+    if found is None:
+        raise ConfigurationError(f"{where}: its rate is not said (4xHDR): give it by --rate")
+    if found[2] not in LANE_BPS:
+        raise ConfigurationError(
+            f"{where}: {found[0]} is a rate that is not known here ({', '.join(LANE_BPS)})"
+        )
+    if int(found[1]) == 0:
+        raise ConfigurationError(f"{where}: {found[0]}: a link without lanes carries nothing")
+    if int(found[1]) > _MOST_LANES:
+        raise ConfigurationError(f"{where}: {found[0]}: a link has at most {_MOST_LANES} lanes")
+    return int(found[1]) * LANE_BPS[found[2]]

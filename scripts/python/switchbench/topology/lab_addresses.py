@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Names and addresses of a lab: a pure function of its name and topology.
+
+Everything that differs by node is made from the node's position i (from 1, 16 bits):
+
+| what | value | why |
+| --- | --- | --- |
+| eth0, the kernel's addresses | 198.18.i.i/16, 2001:2:0:1::i/64 | RFC 2544, RFC 5180: benchmarks |
+| eth0, the benchmark's own | 198.19.i.i/16, 2001:2:0:2::i/64 | not the kernel's, or it answers |
+| ... and its MAC address | 02:53:42:00:i:i | locally administered, "SB" |
+| ctl0 | 100.64.i.i/16 | RFC 6598: clashes with no site's own |
+
+In a routed lab (routing.py) the kernel's address is on the loopback interface, with 32 bits, and
+there is no IPv6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+
+from switchbench.topology.topology import Node, Topology
+
+# Where iproute2 keeps names of network namespaces.
+NAMESPACES = Path("/run/netns")
+IFACE = "eth0"
+CONTROL_IFACE = "ctl0"
+IPV4_PREFIX = 16
+IPV6_PREFIX = 64
+
+_KERNEL_IPV4 = IPv4Address("198.18.0.0")
+_GUEST_IPV4 = IPv4Address("198.19.0.0")
+_CONTROL_IPV4 = IPv4Address("100.64.0.0")
+_KERNEL_IPV6 = IPv6Address("2001:2:0:1::")
+_GUEST_IPV6 = IPv6Address("2001:2:0:2::")
+
+
+@dataclass(frozen=True)
+class LabNode:
+    """All that a launcher has to know of one lab node."""
+
+    name: str
+    index: int
+    """Its position in the topology, from 1."""
+    namespace: Path
+    iface: str
+    """The interface under test; in a routed lab, that to the node's switch."""
+    mac: str
+    ipv4: str
+    ipv6: str
+    """The kernel's addresses on it (without prefix length); `tcp` uses these."""
+    guest_mac: str
+    guest_ipv4: str
+    guest_ipv6: str
+    """Addresses that no kernel owns, for raw frames."""
+    control_iface: str
+    control_ipv4: str
+    line_rate_bps: int
+    """Layer-1 rate of its link each way; 0 when it is not shaped."""
+    module: str
+    port: str
+    """Its switch module and switch port, as people are shown them."""
+
+
+def namespace_name(lab: str, node: str) -> str:
+    """The namespace of a node, or of the switch for the node name `switch`."""
+    return f"sb-{lab}-{node}"
+
+
+def switch_name(lab: str) -> str:
+    """The namespace that holds the modules, the trunks and every shaper."""
+    return namespace_name(lab, "switch")
+
+
+def namespace_names(lab: str, topology: Topology) -> list[str]:
+    """Every namespace of a lab, the switch's first."""
+    return [switch_name(lab), *(namespace_name(lab, node.name) for node in topology.nodes)]
+
+
+def switch_port(node: Node) -> str:
+    """The interface of the switch's namespace that the node hangs on."""
+    return f"p{node.index}"
+
+
+def inbound_shaper(node: Node) -> str:
+    """The IFB in the switch's namespace that shapes what comes from the node."""
+    return f"i{node.index}"
+
+
+def control_port(node: Node) -> str:
+    """The interface of the control bridge that the node's `ctl0` hangs on."""
+    return f"c{node.index}"
+
+
+def trunk_ends(position: int) -> tuple[str, str]:
+    """The two ends, in the switch's namespace, of the trunk at that position of the topology."""
+    return f"t{position}a", f"t{position}b"
+
+
+def module_ports(topology: Topology, module: str) -> list[str]:
+    """The interfaces of the switch's namespace that belong to one module."""
+    ports = [switch_port(node) for node in topology.nodes if node.module == module]
+    for position, trunk in enumerate(topology.trunks):
+        ends = zip((trunk.a, trunk.b), trunk_ends(position), strict=True)
+        ports += [end for of, end in ends if of == module]
+    return ports
+
+
+def lab_node(lab: str, node: Node) -> LabNode:
+    """The addresses and names of one node."""
+    i = node.index
+    return LabNode(
+        name=node.name,
+        index=i,
+        namespace=NAMESPACES / namespace_name(lab, node.name),
+        iface=IFACE,
+        mac=mac(i),
+        ipv4=kernel_ipv4(i),
+        ipv6=kernel_ipv6(i),
+        guest_mac=_mac(0, i),
+        guest_ipv4=str(_GUEST_IPV4 + i),
+        guest_ipv6=str(_GUEST_IPV6 + i),
+        control_iface=CONTROL_IFACE,
+        control_ipv4=control_ipv4(i),
+        line_rate_bps=node.rate_bps,
+        module=node.module,
+        port=node.port,
+    )
+
+
+def kernel_ipv4(index: int) -> str:
+    """The kernel's address on a node's `eth0`."""
+    return str(_KERNEL_IPV4 + index)
+
+
+def kernel_ipv6(index: int) -> str:
+    """The kernel's IPv6 address on a node's `eth0`."""
+    return str(_KERNEL_IPV6 + index)
+
+
+def control_ipv4(index: int) -> str:
+    """The address of a node's `ctl0`."""
+    return str(_CONTROL_IPV4 + index)
+
+
+def mac(index: int) -> str:
+    """The kernel's MAC address on a node's `eth0`."""
+    return _mac(1, index)
+
+
+def further_mac(index: int, port: int) -> str:
+    """The kernel's MAC address on a node's port under test number `port`, from 1."""
+    return _mac(0x10 + port, index)
+
+
+def control_mac(index: int) -> str:
+    """The MAC address of a node's `ctl0`."""
+    return _mac(2, index)
+
+
+def _mac(kind: int, index: int) -> str:
+    return f"02:53:42:{kind:02x}:{index >> 8:02x}:{index & 0xFF:02x}"

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cabling as switches tell it by LLDP, against what the site's `wiring` says; groups against
+both, and against the order of ranks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from ..base.model import Port, Site
+
+AS_SAID = "as the site says"
+UNKNOWN = "no LLDP"
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """What is at the other end of an interface's cable."""
+
+    switch: str
+    ports: tuple[str, ...]  # its port by number and in words: sites name either
+    medium: str = ""  # of the link, by IEEE 802.3's names; "": LLDP does not say
+    bridges: bool = False  # whether it says that it forwards frames
+
+    def __str__(self) -> str:
+        return " ".join((self.switch, *self.ports[:1]))
+
+
+JSON, JSON0, KEYVALUE, NETWORKCTL = "json", "json0", "keyvalue", "networkctl"
+
+
+def form(text: str) -> str | None:
+    """Which of the formats it is, by how it begins; None: none of them."""
+    text = text.lstrip()
+    if text.startswith("{"):
+        try:
+            said = json.loads(text)
+        except ValueError:
+            return None
+        lldp = said.get("lldp")
+        return JSON if isinstance(lldp, dict) else JSON0 if isinstance(lldp, list) else None
+    if text.startswith("lldp."):
+        return KEYVALUE
+    return NETWORKCTL if text.startswith("LINK") else None
+
+
+def neighbours(text: str) -> dict[str, Neighbour]:
+    """By interface, from `lldpctl -f json`, `json0` or `keyvalue`, or `networkctl lldp`; nothing
+    where it is none of them."""
+    read = _READERS.get(form(text) or "")
+    try:
+        found = dict(read(text)) if read is not None else {}
+    except (AttributeError, TypeError, KeyError, IndexError):
+        return {}
+    words = [word for name, seen in found.items() for word in (name, seen.switch, seen.medium)]
+    return found if all(isinstance(word, str) for word in words) else {}
+
+
+def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
+    """One interface is a mapping, several are a list of them."""
+    interfaces = json.loads(text)["lldp"].get("interface", [])
+    for one in interfaces if isinstance(interfaces, list) else [interfaces]:
+        for name, seen in one.items():
+            chassis, port = seen.get("chassis", {}), seen.get("port", {})
+            # Without a name of its own it is known by its id alone.
+            switch = next(iter(chassis), "")
+            facts = chassis if switch == "id" else chassis.get(switch, {})
+            if switch == "id":
+                switch = chassis["id"].get("value", "")
+            capabilities = facts.get("capability", [])
+            yield (
+                name,
+                Neighbour(
+                    switch,
+                    _words(port.get("id", {}), port.get("descr")),
+                    port.get("auto-negotiation", {}).get("current", ""),
+                    _bridges(capabilities if isinstance(capabilities, list) else [capabilities]),
+                ),
+            )
+
+
+def _of_json0(text: str) -> Iterator[tuple[str, Neighbour]]:
+    """Everything is a list, and every word a mapping of `value`."""
+
+    def value(entries: Any) -> str:
+        return str(entries[0].get("value", "")) if entries else ""
+
+    for whole in json.loads(text)["lldp"]:
+        for seen in whole.get("interface", []):
+            chassis, port = seen["chassis"][0], seen["port"][0]
+            medium = port.get("auto-negotiation", [{}])[0].get("current")
+            yield (
+                seen["name"],
+                Neighbour(
+                    value(chassis.get("name")) or value(chassis.get("id")),
+                    _words(port.get("id", [{}])[0], value(port.get("descr"))),
+                    value(medium),
+                    _bridges(chassis.get("capability", [])),
+                ),
+            )
+
+
+def _of_keyvalue(text: str) -> Iterator[tuple[str, Neighbour]]:
+    """`lldp.eth0.chassis.name=leaf1`; an interface's name may have dots itself."""
+    seen: dict[str, dict[str, str]] = {}
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        found = _KEY.fullmatch(key)
+        if found:
+            seen.setdefault(found["iface"], {})[found["key"]] = value
+    for name, said in seen.items():
+        kinds = [kind for kind in _ID_KINDS if f"port.{kind}" in said]
+        port = {"type": kinds[0], "value": said[f"port.{kinds[0]}"]} if kinds else {}
+        ids = [said[f"chassis.{kind}"] for kind in _ID_KINDS if f"chassis.{kind}" in said]
+        yield (
+            name,
+            Neighbour(
+                said.get("chassis.name") or next(iter(ids), ""),
+                _words(port, said.get("port.descr")),
+                said.get("port.auto-negotiation.current", ""),
+                "on" in (said.get(f"chassis.{what}.enabled") for what in _FORWARDERS),
+            ),
+        )
+
+
+_KEY = re.compile(r"lldp\.(?P<iface>.+?)\.(?P<key>(?:via|rid|age|(?:chassis|port|vlan|ppvid)\b).*)")
+_ID_KINDS = ("ifname", "ifalias", "local", "mac", "ip", "unhandled")
+_FORWARDERS = ("Bridge", "Router")
+
+
+def _words(identity: Mapping[str, Any], description: str | None) -> tuple[str, ...]:
+    words = [identity.get("value"), description]
+    if identity.get("type") == "mac":
+        words.reverse()  # an address says less
+    return tuple(str(word) for word in words if word)
+
+
+def _bridges(capabilities: Sequence[Mapping[str, Any]]) -> bool:
+    return any(one.get("type") in _FORWARDERS and one.get("enabled") for one in capabilities)
+
+
+_COLUMNS = ("LINK", "SYSTEM-NAME", "PORT-ID", "PORT-DESCRIPTION")  # systemd changes their order
+
+
+def _of_networkctl(text: str) -> Iterator[tuple[str, Neighbour]]:
+    """A table: each column begins below its name. The names vary in their dash."""
+    lines = text.lstrip().splitlines()
+    head = lines[0].replace("SYSTEM NAME", "SYSTEM-NAME").replace("PORT ", "PORT-", 2)
+    starts = sorted(head.find(word) for word in head.split())
+    ends = dict(zip(starts, [*starts[1:], None], strict=True))
+    for line in lines[1:]:
+        if not line.strip():
+            return
+        cells = {
+            name: line[head.find(name) : ends[head.find(name)]].strip()
+            for name in _COLUMNS
+            if name in head
+        }
+        ports = (cells.get("PORT-ID"), cells.get("PORT-DESCRIPTION"))
+        yield (
+            cells["LINK"],
+            Neighbour(cells.get("SYSTEM-NAME", ""), tuple(word for word in ports if word)),
+        )
+
+
+_READERS: dict[str, Callable[[str], Iterator[tuple[str, Neighbour]]]] = {
+    JSON: _of_json,
+    JSON0: _of_json0,
+    KEYVALUE: _of_keyvalue,
+    NETWORKCTL: _of_networkctl,
+}
+
+
+def compared(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
+    """A port's cable in words; None where the site does not say where it should be."""
+    if port.switch is None:
+        return None
+    found = seen.get(str(port.engine.get("iface", "")))
+    if found is None:
+        return UNKNOWN
+    if found.switch == port.switch and port.switch_port in (None, *found.ports):
+        return AS_SAID
+    wanted = " ".join(word for word in (port.switch, port.switch_port) if word)
+    return f"at {found}, the site says {wanted}"
+
+
+# --- ranks and groups ----------------------------------------------------------------------------
+
+
+def doubts(site: Site, seen: Mapping[str, Mapping[str, Neighbour]]) -> list[str]:
+    """What a person may not have meant: of ranks, groups and switches; `seen` is by host."""
+    return [*_order(site), *_groups(site, seen)]
+
+
+def _order(site: Site) -> Iterator[str]:
+    """`neighbours`, `halves` and shifts go by rank: groups should follow each other whole."""
+    if site.effective.get("rank_order") in ("shuffled", "listed"):
+        return  # meant
+    group_of = {port: name for name, ports in site.groups.items() for port in ports}
+    for network, ports in site.networks.items():
+        runs = [name for name, _ in groupby(group_of.get(port.name) for port in ports)]
+        for name, count in Counter(runs).items():
+            if name is not None and count > 1:
+                yield (
+                    f"rank order: group {name} is in {count} pieces of network {network}'s ranks: "
+                    "neighbours, halves and shifts by rank do not follow groups"
+                )
+
+
+def _groups(site: Site, seen: Mapping[str, Mapping[str, Neighbour]]) -> Iterator[str]:
+    """Groups are mostly switches: who is on another one than most of its group."""
+    ports = {port.name: port for port in site.ports}
+    for name, members in site.groups.items():
+        switches = {
+            member: switch
+            for member in members
+            if (switch := _switch(ports[member], seen.get(ports[member].host, {}))) is not None
+        }
+        if len(switches) < 3:
+            continue
+        ((most, count),) = Counter(switches.values()).most_common(1)
+        if 2 * count <= len(switches):
+            continue  # a group of another kind
+        for member, switch in switches.items():
+            if switch != most:
+                yield f"group {name}: {member} is on {switch}, most of the group on {most}"
+
+
+def _switch(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
+    found = seen.get(str(port.engine.get("iface", "")))
+    return found.switch if found is not None else port.switch

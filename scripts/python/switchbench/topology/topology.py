@@ -1,0 +1,609 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Topology files: the model of a network of switch modules, trunks and nodes, and its parser.
+
+A topology is a value: nothing here touches the machine. `load` reads one of the files described
+in `conf/labs/one-switch.yaml`, applies the caller's overrides and returns a `Topology`, or raises
+`TopologyError` with one sentence for each mistake, each naming the file and the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from switchbench.base import bounded
+from switchbench.base.node_names import TooManyError, refuse_many
+from switchbench.base.programs import configurations
+from switchbench.topology.behaviour import Behaviour, Fault
+from switchbench.topology.links import NodeLink, Reader
+from switchbench.topology.units import UNSHAPED as UNSHAPED
+from switchbench.topology.units import parse_bytes as parse_bytes
+from switchbench.topology.units import parse_rate_bps as parse_rate_bps
+
+DEFAULT_QUEUE_BYTES = 128 * 1024
+MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop around 9,600.
+LAYER1_OVERHEAD = 24
+"""FCS 4, preamble and start delimiter 8, gap 12: what a frame costs beyond what Linux counts."""
+
+BRIDGES, MODEL, OVS, ROUTED = "bridges", "model", "ovs", "routed"
+"""What a lab is made of: its switch of Linux bridges, of the modelled switch or of Open vSwitch; or
+nodes that forward IP between bridges and over links of their own."""
+
+SITE = "site"
+"""A real network, of which no lab is made: its switches may form loops, its nodes be on several."""
+
+MAX_ROUTED = 128
+"""Nodes of a routed lab: each has a route to each other one."""
+
+MAX_GUESTS = 64
+MEMORY_RANGE_MIB = (128, 16384)
+
+PROJECT_LABS = configurations() / "labs"
+
+_SWITCH = "switch"  # The namespace of the switch is named like a node's, so no node may be.
+_MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices a process.
+_MAX_NODES = 65_000  # The lab's addresses hold the node's position in 16 bits.
+
+
+class TopologyError(ValueError):
+    """A topology that can't be used; `messages` holds one sentence for each mistake."""
+
+    def __init__(self, messages: Iterable[str]) -> None:
+        self.messages = list(messages)
+        super().__init__("\n".join(self.messages))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A host on one switch port, or in a routed lab on none."""
+
+    name: str
+    index: int
+    """Its position, from 1, in the order of the file."""
+    module: str
+    """Empty: it is on no switch."""
+    port: str
+    """The switch port as people know it: the lab's `p<index>`, or what the file says."""
+    rate_bps: int
+    """Layer-1 rate each way; `UNSHAPED` when nothing limits it."""
+    queue_bytes: int
+    """What each of its two shapers may hold, in layer-1 bytes."""
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """All the links between two modules, as one shaper each way."""
+
+    a: str
+    b: str
+    links: int
+    rate_bps: int
+    """The sum over its links; `UNSHAPED` when nothing limits it."""
+    queue_bytes: int
+
+    @property
+    def name(self) -> str:
+        """`left-right`."""
+        return f"{self.a}-{self.b}"
+
+
+@dataclass(frozen=True)
+class Guests:
+    """What the nodes of a lab of guests are made of (doc/guests.md)."""
+
+    memory_mib: int = 256
+    cpus: int = 1
+    nic: str = "virtio"
+    """The kind of NIC under test: `virtio`, `e1000`, `e1000e` or `vmxnet3`."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A network: modules, with nodes; a tree, unless nodes forward."""
+
+    name: str
+    description: str
+    modules: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    trunks: tuple[Trunk, ...]
+    mtu: int
+    guests: Guests | None = None
+    """None: the nodes are network namespaces."""
+    model: dict[str, Any] | None = None
+    """How the modelled switch behaves (`Behaviour.plain`); None: it is another kind."""
+    burst_bytes: int | None = None
+    """What may pass a shaper at once after silence, in layer-1 bytes; None: 16 ms of line."""
+    kind: str = BRIDGES
+    links: tuple[NodeLink, ...] = ()
+    """Between nodes, of a routed lab or a site; of a site, to further switches too."""
+
+    @property
+    def cables(self) -> tuple[Node | Trunk | NodeLink, ...]:
+        """All that has a rate and a queue: nodes on a switch, trunks, links between nodes."""
+        return (*(node for node in self.nodes if node.module), *self.trunks, *self.links)
+
+    @property
+    def frame_layer1_bytes(self) -> int:
+        """The largest untagged frame on the wire: MTU, header, FCS, preamble and gap."""
+        return self.mtu + 14 + LAYER1_OVERHEAD
+
+    def node(self, name: str) -> Node:
+        """The node of that name; `TopologyError` names those there are."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        known = NodeSet.fromlist([node.name for node in self.nodes], resolver=RESOLVER_NOGROUP)
+        raise TopologyError([f"{self.name} has no node {name!r} (it has {known})"])
+
+
+def parse_memory_mib(value: object) -> int:
+    """MiB from `256MiB`, `1GiB` or a number of bytes."""
+    mib = parse_bytes(value) // 1024**2
+    if not MEMORY_RANGE_MIB[0] <= mib <= MEMORY_RANGE_MIB[1]:
+        raise ValueError(f"{value!r} is not a guest's memory: 128MiB to 16GiB")
+    return mib
+
+
+_Rate = Annotated[int, BeforeValidator(parse_rate_bps)]
+_Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Nodes(_Strict):
+    module: str | None = None
+    rate: _Rate | None = None
+    queue: _Bytes | None = None
+
+
+class _Override(_Strict):
+    rate: _Rate | None = None
+    queue: _Bytes | None = None
+    port: str | None = None
+
+
+class _Trunk(_Strict):
+    between: Annotated[list[str], Field(min_length=2, max_length=2)]
+    links: Annotated[int, Field(ge=1)] = 1
+    rate: _Rate | None = None
+    queue: _Bytes | None = None
+
+
+class _Link(_Strict):
+    between: Annotated[list[str], Field(min_length=2, max_length=2)]
+    rate: _Rate | None = None
+    queue: _Bytes | None = None
+
+
+class _File(_Strict):
+    topology: Literal[1]
+    description: str = ""
+    rate: _Rate | None = None
+    queue: _Bytes = DEFAULT_QUEUE_BYTES
+    burst: _Bytes | None = None
+    mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
+    modules: Annotated[list[_Name], Field(min_length=1)] | None = None
+    nodes: Annotated[dict[str, _Nodes | None], Field(min_length=1)]
+    trunks: list[_Trunk] = []
+    links: list[_Link] = []
+    overrides: dict[str, _Override] = {}
+    kind: Literal["bridges", "model", "ovs", "routed", "site"] = "bridges"
+    model: Behaviour | None = None
+
+
+class _GuestsFile(_Strict):
+    topology: Literal[1]
+    description: str = ""
+    guests: Annotated[int, Field(ge=1, le=MAX_GUESTS)]
+    memory: Annotated[int, BeforeValidator(parse_memory_mib)] = Guests.memory_mib
+    cpus: Annotated[int, Field(ge=1, le=16)] = Guests.cpus
+    nic: Literal["virtio", "e1000", "e1000e", "vmxnet3"] = "virtio"
+    mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
+
+
+class _UniqueKeyLoader(bounded.Loader):
+    """YAML forbids a key twice in one mapping; PyYAML silently takes the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, times in keys.items():
+            if times > 1:
+                line = node.start_mark.line + 1
+                raise TopologyError([f"{key}: stands {times} times in the mapping at line {line}"])
+        return super().construct_mapping(node, deep)
+
+
+def find(name_or_path: str | Path) -> Path:
+    """The file of a topology named by its path, or by its name under `conf/labs/`."""
+    path = Path(name_or_path)
+    candidates = [path, Path("conf/labs") / f"{path}.yaml", PROJECT_LABS / f"{path}.yaml"]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    known = ", ".join(sorted(file.stem for file in PROJECT_LABS.glob("*.yaml")))
+    raise TopologyError([f"there is no topology {str(path)!r} (a file, or one of: {known})"])
+
+
+def load(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -> Topology:
+    """Read a topology by its file's path or by its name, changed by `overrides`.
+
+    Overrides are the keys of a topology file. They replace the file's, except that
+    - `rate` is the rate of every node, whatever its entry in the file says;
+    - `nodes` may be a number: that many nodes in all, the same share on each entry;
+    - `overrides` (of single nodes) are added to the file's, and so are the keys of `model`.
+    """
+    path = find(name_or_path)
+    try:
+        document = yaml.load(bounded.read_text(path), Loader=_UniqueKeyLoader)
+    except TopologyError as error:
+        raise TopologyError(f"{path}: {message}" for message in error.messages) from None
+    except bounded.TooLargeError as error:
+        raise TopologyError([f"{path}: is too large to be read: {error.problem}"]) from None
+    except (yaml.YAMLError, ValueError) as error:  # text that is not UTF-8, numbers without end
+        raise TopologyError([f"{path}: is not YAML: {' '.join(str(error).split())}"]) from None
+    except OSError as error:
+        raise TopologyError([f"{path}: can't be read: {error.strerror}"]) from None
+    return parse(document, name=path.stem, where=str(path), overrides=overrides)
+
+
+def parse(
+    document: object,
+    name: str,
+    where: str = "topology",
+    overrides: Mapping[str, Any] | None = None,
+) -> Topology:
+    """A topology from a document already read; `where` stands before each sentence of an error."""
+    if not isinstance(document, dict):
+        raise TopologyError([f"{where}: is not a mapping of keys, as a topology has to be"])
+    try:
+        if "guests" in document:
+            return _guests(_GuestsFile.model_validate({**document, **(overrides or {})}), name)
+        file = _File.model_validate(_overridden(document, overrides or {}))
+        return _resolve(file, name)
+    except ValidationError as error:
+        raise TopologyError(
+            f"{where}: {_sentence(dict(item))}" for item in error.errors()
+        ) from None
+    except TopologyError as error:
+        raise TopologyError(f"{where}: {message}" for message in error.messages) from None
+
+
+# Sentences for pydantic's kinds of error; the rest keep pydantic's own words.
+_SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "extra_forbidden": lambda error: "is not a key that a topology has here",
+    "missing": lambda error: "is missing",
+    "value_error": lambda error: str(error["ctx"]["error"]),
+    "literal_error": lambda error: (
+        f"is {error['input']!r:.60}; "
+        + (
+            "this version reads format 1"
+            if error["loc"] == ("topology",)
+            else f"it can be {error['ctx']['expected']}"
+        )
+    ),
+    "string_pattern_mismatch": lambda error: (
+        f"{error['input']!r:.60} is not a name of letters, digits, '.', '_' and '-'"
+    ),
+    "too_short": lambda error: f"needs {error['ctx']['min_length']} or more",
+    "too_long": lambda error: f"takes {error['ctx']['max_length']} at most",
+    "greater_than_equal": lambda error: (
+        f"is {error['input']}; it can't be less than {error['ctx']['ge']}"
+    ),
+    "less_than_equal": lambda error: (
+        f"is {error['input']}; it can't be more than {error['ctx']['le']}"
+    ),
+}
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    kind = _SENTENCES.get(error["type"])
+    return f"{key}: {kind(error) if kind else error['msg'].lower()}"
+
+
+def _overridden(document: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    changed = {**document, **changes}
+    nodes = document.get("nodes")
+    if isinstance(changes.get("nodes"), int) and isinstance(nodes, dict):
+        changed["nodes"] = _resized(nodes, changes["nodes"])
+    if "rate" in changes and isinstance(changed.get("nodes"), dict):
+        changed["nodes"] = {
+            names: {key: value for key, value in entry.items() if key != "rate"}
+            if isinstance(entry, dict)
+            else entry
+            for names, entry in changed["nodes"].items()
+        }
+    singles = [part.get("overrides") or {} for part in (document, changes)]
+    if all(isinstance(single, dict) for single in singles):
+        changed["overrides"] = {**singles[0], **singles[1]}
+    models = [part.get("model") or {} for part in (document, changes)]
+    if "model" in changes and all(isinstance(model, dict) for model in models):
+        changed["model"] = {**models[0], **models[1]}
+    return changed
+
+
+_RANGE = re.compile(r"([A-Za-z0-9._-]*?)\[?(0*)\d+[^\]]*\]?")
+
+
+def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
+    """The same entries with `total` nodes in all, counted up from 1."""
+    share, rest = divmod(total, len(nodes))
+    if share < 1 or rest:
+        raise TopologyError(
+            [f"nodes: {total} nodes can't be shared equally by its {len(nodes)} entries"]
+        )
+    first = _RANGE.fullmatch(str(next(iter(nodes))))
+    prefix = first[1] if first else "node"
+    return {
+        f"{prefix}[{i * share + 1}-{(i + 1) * share}]": entry
+        for i, entry in enumerate(nodes.values())
+    }
+
+
+def _guests(file: _GuestsFile, name: str) -> Topology:
+    """Guests on one switch, which shapes nothing: its speed is that of the emulation."""
+    nodes = (
+        Node(f"node{i}", i, _SWITCH, f"p{i}", UNSHAPED, DEFAULT_QUEUE_BYTES)
+        for i in range(1, file.guests + 1)
+    )
+    kind = Guests(file.memory, file.cpus, file.nic)
+    return Topology(name, file.description, (_SWITCH,), tuple(nodes), (), file.mtu, kind)
+
+
+def _resolve(file: _File, name: str) -> Topology:
+    mistakes = _module_mistakes(file)
+    nodes = _nodes(file, mistakes)
+    trunks = _trunks(file, mistakes)
+    ends = {node.name for node in nodes}
+    if file.kind == SITE:
+        ends.update(file.modules or ())
+    links = Reader(_expand, mistakes).links(file.links, ends, file.rate, file.queue)
+    model = (file.model or Behaviour()).plain() if file.kind == MODEL else None
+    topology = Topology(
+        name,
+        file.description,
+        tuple(file.modules or ()),
+        tuple(nodes),
+        tuple(trunks),
+        file.mtu,
+        model=model,
+        burst_bytes=file.burst,
+        kind=file.kind,
+        links=tuple(links),
+    )
+    if not mistakes and file.kind != SITE:
+        mistakes += _loop_mistakes(topology) or _apart_mistakes(topology)
+    mistakes += _routed_mistakes(topology)
+    mistakes += _queue_mistakes(topology)
+    mistakes += _burst_mistakes(file, topology)
+    mistakes += _model_mistakes(file, topology)
+    if mistakes:
+        raise TopologyError(mistakes)
+    return topology
+
+
+def _model_mistakes(file: _File, topology: Topology) -> list[str]:
+    if file.kind != MODEL:
+        return ["model: goes with `kind: model` only"] if file.model is not None else []
+    mistakes = []
+    for module in topology.modules:
+        ports = sum(node.module == module for node in topology.nodes)
+        ports += sum(module in (trunk.a, trunk.b) for trunk in topology.trunks)
+        if not 2 <= ports <= _MODEL_PORTS:
+            mistakes.append(
+                f"modules: {module!r} has {ports} nodes and trunks; a modelled one has 2 to "
+                f"{_MODEL_PORTS}"
+            )
+    for i, fault in enumerate(file.model.faults if file.model else []):
+        mistakes += _fault_mistakes(fault, f"model.faults.{i}", topology)
+    return mistakes
+
+
+def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
+    modules = {node.name: node.module for node in topology.nodes}
+    unknown = [name for name in fault.places if name not in modules]
+    if unknown:
+        return [f"{where}: there is no node {unknown[0]!r}"]
+    if fault.module is not None and fault.module not in topology.modules:
+        return [f"{where}.module: there is no module {fault.module!r}"]
+    if len({modules[name] for name in fault.places}) > 1:
+        return [f"{where}: its ports are of several modules; say its flow by `destination`"]
+    if fault.kind in ("dead", "slow") and fault.port is None:
+        return [f"{where}.port: is missing: which node's port is {fault.kind}"]
+    if fault.kind == "slow" and fault.rate is None:
+        return [f"{where}.rate: is missing"]
+    if fault.kind == "reorder" and fault.displacement is None:
+        return [f"{where}.displacement: is missing: how many frames go first"]
+    return []
+
+
+def _module_mistakes(file: _File) -> list[str]:
+    if file.modules is None and file.kind != ROUTED:
+        return ["modules: is missing"]
+    return [
+        f"modules: {module!r} is named {times} times"
+        for module, times in Counter(file.modules or ()).items()
+        if times > 1
+    ]
+
+
+def _nodes(file: _File, mistakes: list[str]) -> list[Node]:
+    nodes: list[Node] = []
+    seen: dict[str, str] = {}
+    unknown = dict(file.overrides)
+    for names, entry in file.nodes.items():
+        group = entry or _Nodes()
+        where = f"nodes.{names}"
+        module = _module_of(group, file, where, mistakes)
+        for name in _expand(names, where, mistakes):
+            if name in seen:
+                mistakes.append(f"{where}: node {name!r} already stands in {seen[name]}")
+                continue
+            seen[name] = where
+            unknown.pop(name, None)
+            own = file.overrides.get(name, _Override())
+            index = len(nodes) + 1
+            port = own.port or f"p{index}"
+            if file.kind == ROUTED and not module:
+                if any(item is not None for item in (own.rate, group.rate, own.queue, group.queue)):
+                    mistakes.append(f"{where}: is on no module, so it has `links` with rates alone")
+                    break
+                nodes.append(Node(name, index, "", "", UNSHAPED, file.queue))
+                continue
+            rate_bps = _first(own.rate, group.rate, file.rate)
+            if rate_bps is None:
+                mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
+                break
+            queue = _first(own.queue, group.queue, file.queue) or 0
+            nodes.append(Node(name, index, module, port, rate_bps, queue))
+    mistakes += [f"overrides.{name}: there is no such node" for name in unknown]
+    return nodes
+
+
+def _module_of(group: _Nodes, file: _File, where: str, mistakes: list[str]) -> str:
+    modules = file.modules or []
+    if group.module is None and file.kind == ROUTED:
+        return ""
+    if group.module is None and len(modules) == 1:
+        return modules[0]
+    if group.module is None and modules:
+        mistakes.append(f"{where}: module is missing (one of {', '.join(modules)})")
+    elif group.module is not None and group.module not in modules:
+        mistakes.append(f"{where}.module: there is no module {group.module!r}")
+    return group.module or ""
+
+
+_NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
+    try:
+        refuse_many(names, _MAX_NODES)
+        # Without a resolver: `@group` would run whatever this machine's ClusterShell names.
+        nodes = NodeSet(names, resolver=RESOLVER_NOGROUP)
+    except TooManyError as error:
+        mistakes.append(f"{where}: {error}")
+        return []
+    except NodeSetException as error:
+        mistakes.append(f"{where}: is not a node set: {error}")
+        return []
+    for name in nodes:
+        if name == _SWITCH or not _NODE_NAME.fullmatch(name):
+            mistakes.append(f"{where}: {name!r} can't be a node's name")
+            return []
+    return list(nodes)
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _trunks(file: _File, mistakes: list[str]) -> list[Trunk]:
+    trunks: list[Trunk] = []
+    for i, entry in enumerate(file.trunks):
+        a, b = entry.between
+        unknown = [module for module in (a, b) if module not in (file.modules or ())]
+        mistakes += [f"trunks.{i}.between: there is no module {module!r}" for module in unknown]
+        if a == b:
+            mistakes.append(f"trunks.{i}.between: joins {a!r} to itself")
+        link_bps = _first(entry.rate, file.rate)
+        if link_bps is None:
+            mistakes.append(f"trunks.{i}: has no rate, and there is no `rate` for all")
+            continue
+        queue = _first(entry.queue, file.queue) or 0
+        trunks.append(Trunk(a, b, entry.links, entry.links * link_bps, queue))
+    return trunks
+
+
+class _Parts:
+    """What is joined to what: union-find."""
+
+    def __init__(self) -> None:
+        self._part: dict[str, str] = {}
+
+    def root(self, place: str) -> str:
+        while (above := self._part.get(place, place)) != place:
+            place = above
+        return place
+
+    def join(self, a: str, b: str) -> None:
+        self._part[self.root(a)] = self.root(b)
+
+
+def _loop_mistakes(topology: Topology) -> list[str]:
+    """Why the modules are no tree: a trunk inside one part closes a loop."""
+    parts = _Parts()
+    mistakes = []
+    for i, trunk in enumerate(topology.trunks):
+        if parts.root(trunk.a) == parts.root(trunk.b):
+            mistakes.append(
+                f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
+                "would circle for ever (parallel links are one trunk with `links`)"
+            )
+        parts.join(trunk.a, trunk.b)
+    return mistakes
+
+
+def _apart_mistakes(topology: Topology) -> list[str]:
+    """Why not all can be reached: over trunks, and where nodes forward over these too."""
+    parts = _Parts()
+    joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
+    if topology.kind != ROUTED:
+        for a, b in joined:
+            parts.join(a, b)
+        first, *others = topology.modules
+        apart = [module for module in others if parts.root(module) != parts.root(first)]
+        return [f"trunks: no way from module {first!r} to {', '.join(apart)}"] if apart else []
+    # A node may be called like a module.
+    joined += [(f"node {node.name}", node.module) for node in topology.nodes if node.module]
+    joined += [(f"node {link.a}", f"node {link.b}") for link in topology.links]
+    for a, b in joined:
+        parts.join(a, b)
+    first, *others = (node.name for node in topology.nodes)
+    start = parts.root(f"node {first}")
+    lost = [name for name in others if parts.root(f"node {name}") != start]
+    if not lost:
+        return []
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return [f"links: there is no way from {first!r} to {lost[0]!r}{more}"]
+
+
+def _routed_mistakes(topology: Topology) -> list[str]:
+    if topology.kind != ROUTED:
+        lone = topology.links and topology.kind != SITE
+        return ["links: goes with `kind: routed` or `kind: site` only"] if lone else []
+    if len(topology.nodes) > MAX_ROUTED:
+        return [f"nodes: {len(topology.nodes)} that forward to each other; {MAX_ROUTED} at most"]
+    return []
+
+
+def _burst_mistakes(file: _File, topology: Topology) -> list[str]:
+    if file.burst is None:
+        return []
+    if file.kind == MODEL:
+        return ["burst: a modelled switch lets none pass: leave it out"]
+    least = 2 * topology.frame_layer1_bytes
+    if file.burst < least:
+        return [f"burst: {file.burst} bytes are less than two frames of the MTU, {least}"]
+    return []
+
+
+def _queue_mistakes(topology: Topology) -> list[str]:
+    frame = topology.frame_layer1_bytes
+    return [
+        f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes (MTU "
+        f"{topology.mtu}, at layer 1): nothing would pass"
+        for link in topology.cables
+        if link.rate_bps != UNSHAPED and link.queue_bytes < frame
+    ][:1]
