@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from switchbench.cli.main import COMMANDS, build_parser
+from switchbench.cli.command_list import COMMANDS
+from switchbench.cli.main import build_parser
 from switchbench.config.profiles import PROFILES
 from switchbench.packaging import completion, syntax
 

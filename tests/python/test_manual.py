@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from configs import PROJECT
-from switchbench.cli.main import COMMANDS, build_parser
+from switchbench.cli.command_list import COMMANDS
+from switchbench.cli.main import build_parser
 from switchbench.packaging import manual, syntax
 from switchbench.packaging.roff import Page
 

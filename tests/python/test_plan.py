@@ -17,7 +17,8 @@ import pytest
 
 from configs import LAB, LAB_EXAMPLE, PROJECT, TRANSPORTS_EXAMPLE, needs_engine, write_files
 from switchbench.base.programs import find_engine
-from switchbench.cli.main import COMMANDS, build_parser, main
+from switchbench.cli.command_list import COMMANDS
+from switchbench.cli.main import build_parser, main
 from switchbench.plan import engine
 
 pytestmark = needs_engine
@@ -248,6 +249,22 @@ def test_help_has_examples() -> None:
     assert list(commands) == list(COMMANDS)
     for name in COMMANDS:
         assert f"switchbench {name}" in commands[name].format_help().partition("examples:")[2]
+
+
+@pytest.mark.parametrize("word", ["--help", "--version", "no-such-command"])
+def test_help_loads_no_command(word: str) -> None:
+    """What commands there are, and what for, is known without what they need."""
+    code = (
+        "import sys\nfrom switchbench.cli.main import main\n"
+        f"try:\n    main([{word!r}])\n"
+        "finally:\n    print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    loaded = done.stderr.splitlines()
+    assert {name for name in loaded if name.startswith("switchbench.cli.")} == {
+        "switchbench.cli.main",
+        "switchbench.cli.command_list",
+    }
 
 
 def test_a_command_loads_what_it_needs() -> None:

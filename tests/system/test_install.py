@@ -17,7 +17,7 @@ import pytest
 import rootfs
 from switchbench import __version__
 from switchbench.base.programs import find_engine
-from switchbench.cli.main import COMMANDS
+from switchbench.cli.command_list import COMMANDS
 
 PROJECT = Path(__file__).resolve().parents[2]
 

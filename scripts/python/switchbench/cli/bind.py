@@ -21,7 +21,7 @@ host without a configuration: switchbench-node --bind ADDRESS... --driver DRIVER
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(subparsers, "bind", "give PCI ports to DPDK, with a journal", EXAMPLES)
+    parser = add_command(subparsers, "bind", EXAMPLES)
     add_configuration(parser)
     parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
     parser.add_argument(

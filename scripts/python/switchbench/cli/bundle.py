@@ -27,9 +27,7 @@ _MIB = 1 << 20
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        subparsers, "bundle", "make one archive that installs anywhere, without network", EXAMPLES
-    )
+    parser = add_command(subparsers, "bundle", EXAMPLES)
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help="the archive, instead of one in this folder"
     )

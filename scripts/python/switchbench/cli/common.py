@@ -15,12 +15,14 @@ from ..base.programs import configurations
 from ..config import Request, read
 from ..config.profiles import PROFILES
 from ..plan.compile import compile_run
+from .command_list import COMMANDS
 
 FILE_COLUMNS = 160
 
 
-def add_command(subparsers: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+def add_command(subparsers: Any, name: str, examples: str) -> argparse.ArgumentParser:
     """A command's parser, whose help ends with examples."""
+    summary = COMMANDS[name]
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name,
         help=summary,

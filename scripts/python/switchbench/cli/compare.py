@@ -30,9 +30,7 @@ damaged (what can be compared is shown)"""
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        subparsers, "compare", "compare switches, firmware versions or transports", EXAMPLES
-    )
+    parser = add_command(subparsers, "compare", EXAMPLES)
     parser.add_argument(
         "results",
         metavar="[NAME=]DIR",

@@ -37,12 +37,7 @@ _FILE_COLUMNS = 160
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        subparsers,
-        "doctor",
-        "say what can be run here, and as whom; or on a site's hosts",
-        EXAMPLES,
-    )
+    parser = add_command(subparsers, "doctor", EXAMPLES)
     add_configuration(parser)
     parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
     parser.add_argument("--json", action="store_true", help="one JSON object")

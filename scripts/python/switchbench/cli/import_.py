@@ -29,9 +29,7 @@ exit status: 0 all was read, 2 a file is not, and nothing is written"""
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        subparsers, "import", "read results of HPCC, IMB, OSU, iperf3 or perftest", EXAMPLES
-    )
+    parser = add_command(subparsers, "import", EXAMPLES)
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="what a program wrote")
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="a new results directory (results/TIME-import)"

@@ -8,7 +8,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from keyword import iskeyword
 from types import ModuleType
 from typing import NoReturn
@@ -16,14 +16,7 @@ from typing import NoReturn
 from .. import __version__
 from ..base.errors import SwitchbenchError
 from ..base.text import printable
-
-# Modules of this package, in the order of --help. Each has add_parser(subparsers), which also says
-# by set_defaults(main=main) what runs: main(args) -> exit status.
-COMMANDS = (
-    *("run", "table", "report", "compare", "import", "verify", "sign", "plan", "topology"),
-    "predict",
-    *("lab", "push", "bind", "restore", "doctor", "bundle"),
-)
+from .command_list import COMMANDS
 
 DESCRIPTION = "Does this network still hold when every port is busy at once, and where not?"
 EXAMPLES = """\
@@ -43,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; every failure that a person can act on is one sentence."""
     _write_what_can_be()
     words = sys.argv[1:] if argv is None else argv
-    args = build_parser(_wanted(words)).parse_args(words)
+    args = build_parser(words).parse_args(words)
     command: Callable[[argparse.Namespace], int] = args.main
     try:
         return command(args)
@@ -66,14 +59,6 @@ def _write_what_can_be() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _wanted(words: Sequence[str]) -> Sequence[str]:
-    """Which commands a line can be about: to load them all takes longer than most of them do."""
-    first = words[0] if words else ""
-    if first == "--version":
-        return ()
-    return (first,) if first in COMMANDS else COMMANDS
-
-
 class _Parser(argparse.ArgumentParser):
     """Arguments are quoted in errors, as a terminal can show them."""
 
@@ -81,8 +66,9 @@ class _Parser(argparse.ArgumentParser):
         super().error(printable(message))
 
 
-def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser with these commands."""
+def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentParser:
+    """The parser of a line with these words. Commands that are not among them are names alone: to
+    load them all takes longer than most of them do."""
     parser = _Parser(
         prog="switchbench",
         description=DESCRIPTION,
@@ -91,8 +77,11 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"switchbench {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name in commands:
-        _module(name).add_parser(subparsers)
+    for name, summary in COMMANDS.items():
+        if name in words:
+            _module(name).add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=summary)
     return parser
 
 

@@ -48,9 +48,7 @@ examples:
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        subparsers, "plan", "show tests, expected time, phases and flows; send nothing", EXAMPLES
-    )
+    parser = add_command(subparsers, "plan", EXAMPLES)
     add_configuration(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object, everything in it")
     parser.add_argument("--phases", metavar="RANGES", type=_ranges, help="only these, e.g. 0-3,7")

@@ -69,9 +69,7 @@ results' configuration, by pattern, ranks, transport and size]"""
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        subparsers, "predict", "foretell each flow's rate, and hold it against results", EXAMPLES
-    )
+    parser = add_command(subparsers, "predict", EXAMPLES)
     add_configuration(parser, "; or a results directory")
     parser.add_argument("--topology", metavar="FILE", help="the network of a site of real hosts")
     parser.add_argument(

@@ -32,7 +32,7 @@ exit status: 0 when all have it, 3 when one has not"""
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(subparsers, "push", "copy the engine to a site's hosts", EXAMPLES)
+    parser = add_command(subparsers, "push", EXAMPLES)
     add_configuration(parser)
     parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
     parser.add_argument("--privilege", choices=push.PRIVILEGES, help="instead of the site's")

@@ -29,9 +29,7 @@ version, and the report shows what can be shown, and says what can't"""
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        subparsers, "report", "write a finished run as one HTML file that opens offline", EXAMPLES
-    )
+    parser = add_command(subparsers, "report", EXAMPLES)
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help=f"the file to write (DIR/{build.REPORT})"

@@ -20,7 +20,7 @@ the devices are back already; it is said, and the journal removed (doc/bind.md).
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(subparsers, "restore", "give PCI ports back to their drivers", EXAMPLES)
+    parser = add_command(subparsers, "restore", EXAMPLES)
     add_configuration(parser)
     parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
     parser.set_defaults(main=main)

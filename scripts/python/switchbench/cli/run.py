@@ -55,7 +55,7 @@ which `switchbench verify` reads."""
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(subparsers, "run", "run the tests and print what they gave", EXAMPLES)
+    parser = add_command(subparsers, "run", EXAMPLES)
     add_configuration(parser)
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="results directory, new or empty (results/...)"

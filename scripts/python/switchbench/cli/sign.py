@@ -25,7 +25,7 @@ are sealed with the rest; a file that was changed is refused."""
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(subparsers, "sign", "sign a finished run's results", EXAMPLES)
+    parser = add_command(subparsers, "sign", EXAMPLES)
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--key", metavar="FILE", type=Path, required=True, help="of ssh-keygen or minisign"

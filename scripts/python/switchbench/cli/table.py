@@ -28,7 +28,7 @@ examples:
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(subparsers, "table", "print the table of a finished run again", EXAMPLES)
+    parser = add_command(subparsers, "table", EXAMPLES)
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--all", action="store_true", help="every phase in the table, not a plan's five worst"

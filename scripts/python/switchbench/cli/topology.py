@@ -56,9 +56,7 @@ class _PriceFile(BaseModel):
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        subparsers, "topology", "a network's diameter, bisection, oversubscription, cost", EXAMPLES
-    )
+    parser = add_command(subparsers, "topology", EXAMPLES)
     parser.add_argument(
         "topology", metavar="FILE",
         help="a topology file, or a lab's name; or `import`: make a file of what devices say",

@@ -28,9 +28,7 @@ _MARKS = {True: "ok", False: "NO", None: "-"}
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = add_command(
-        subparsers, "verify", "check a result's hashes, clauses, verdict and signature", EXAMPLES
-    )
+    parser = add_command(subparsers, "verify", EXAMPLES)
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--allowed-signers", metavar="FILE", type=Path, help="who may have signed; somebody must"
