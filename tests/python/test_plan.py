@@ -280,6 +280,18 @@ def test_a_command_loads_what_it_needs() -> None:
     assert done.stderr == "0 []\n"
 
 
+def test_a_run_begins_without_its_report() -> None:
+    """What a run needs when it has ended is loaded then."""
+    code = (
+        "import sys\nimport switchbench.cli.run\n"
+        "late = {'networkx', 'pyroute2', 'pyarrow', 'switchbench.render.report'}\n"
+        "print(sorted(late & set(sys.modules)))"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_engine_that_cannot_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ from switchbench.config.clauses import clauses_sha256
 from switchbench.labs import LabError, switches
 from switchbench.labs.vm import image
 from switchbench.records.directory import RunDirectory, load_summary
+from switchbench.render.report import build
 from switchbench.run.controller import Controller, Outcome
 from switchbench.run.launch import launcher_for
 from synthetic import make_run, make_site, make_trial
@@ -108,7 +109,7 @@ def test_a_report_that_fails_spoils_nothing(
     def fail(path: Path) -> Path:
         raise KeyError("what nobody thought of")
 
-    monkeypatch.setattr(command.build, "write", fail)
+    monkeypatch.setattr(build, "write", fail)
     assert stage.main() == 0
     errors = capsys.readouterr().err
     assert "no report.html was made" in errors

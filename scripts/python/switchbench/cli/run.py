@@ -29,7 +29,6 @@ from ..plan import cores
 from ..plan.compile import refuse_too_long, refuse_unbuilt
 from ..plan.documents import job_document
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
-from ..render.report import build
 from ..render.terminal.table import Report, make_console
 from ..run.controller import Controller, Interrupt, Outcome
 from ..run.launch import Launcher, launcher_for, standing
@@ -222,11 +221,13 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any])
 def _write_report(directory: RunDirectory, quiet: bool) -> None:
     """Writes report.html; whatever is wrong with it, the run has its results and its status."""
     try:
+        from ..render.report import build  # a tenth of a second before the run, but for this
+
         path = build.write(directory.path)
     except (Exception, KeyboardInterrupt) as error:
         again = f"switchbench report {shlex.quote(str(directory.path))}"
         reason = str(error) or type(error).__name__
-        print(f"no {build.REPORT} was made: {reason}; `{again}` makes it", file=sys.stderr)
+        print(f"no report.html was made: {reason}; `{again}` makes it", file=sys.stderr)
     else:
         if not quiet:
             print(f"report     {path}", file=sys.stderr)
