@@ -35,7 +35,7 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts)
 {
     const struct sockaddr_in6 *v6 = &port->ip;
 
-    *facts = (struct port_facts){.gid_index = -1, .settle_fd = verbs_cm_fd(port)};
+    *facts = (struct port_facts){.gid_index = -1, .connect_fd = verbs_cm_fd(port)};
     snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
     snprintf(facts->rdma, sizeof facts->rdma, "%s/%u", port->device, port->number);
     snprintf(facts->link_layer, sizeof facts->link_layer, "%s",

@@ -90,7 +90,7 @@ static int prepare(struct lane **lane, const struct lane_request *request, struc
     return 0;
 }
 
-static int settle(struct lane *lane, int64_t now_ns, struct err *err)
+static int connect_lane(struct lane *lane, int64_t now_ns, struct err *err)
 {
     struct verbs_lane *load = load_of(lane);
     int rc = verbs_lane_connect(load, now_ns, err);
@@ -250,7 +250,7 @@ const struct transport transport_verbs = {
     .facts = verbs_port_facts,
     .status = verbs_port_status,
     .prepare = prepare,
-    .settle = settle,
+    .connect = connect_lane,
     .start = start,
     .poll = poll,
     .measure = measure,

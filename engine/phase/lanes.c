@@ -227,14 +227,14 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
 }
 
 /* 0: all lanes are ready. -EAGAIN: not yet, and `why` may name a partner that is waited for. */
-static int settle_once(struct phase_run *run, struct err *why)
+static int connect_once(struct phase_run *run, struct err *why)
 {
     int waiting = 0;
 
     for (size_t i = 0; i < run->lane_count; i++) {
         for (uint32_t q = 0; q < run->lanes[i].queue_count; q++) {
             struct lane *lane = run->lanes[i].queues[q].lane;
-            int rc = run->trial->transport->settle(lane, clock_now(), why);
+            int rc = run->trial->transport->connect(lane, clock_now(), why);
 
             if (rc < 0 && rc != -EAGAIN)
                 return rc;
@@ -347,7 +347,7 @@ static int try_stage(struct phase_run *run, bool ahead, struct err *err)
     case PHASE_ADMITTED:
         return prepare_lanes(run, err);
     default:
-        return settle_once(run, err);
+        return connect_once(run, err);
     }
 }
 
@@ -365,9 +365,9 @@ int lanes_advance(struct phase_run *run, bool ahead, struct err *err)
     return run->failure;
 }
 
-int lanes_settle_fd(const struct phase_run *run)
+int lanes_connect_fd(const struct phase_run *run)
 {
-    return run->stage == PHASE_PREPARED ? run->trial->settle_fd : -1;
+    return run->stage == PHASE_PREPARED ? run->trial->connect_fd : -1;
 }
 
 /* Partners were not there in time; `why` may name one. */
@@ -401,7 +401,7 @@ int lanes_prepare(struct phase_run *run)
             rc = time_out(run, limit_ns, &err);
         if (rc != -EAGAIN)
             return node_fail(node, node_status_for(rc), &err);
-        if (node_poll(node, clock_now() + NS_PER_MS, lanes_settle_fd(run)) < 0)
+        if (node_poll(node, clock_now() + NS_PER_MS, lanes_connect_fd(run)) < 0)
             return -ECANCELED;
     }
 }

@@ -18,7 +18,7 @@ int lanes_advance(struct phase_run *run, bool ahead, struct err *err);
 /* The same to the end. -ECANCELED when it fails or has failed (node->err says why). */
 int lanes_prepare(struct phase_run *run);
 /* What is readable when lanes_advance would get further; -1: nothing tells. */
-int lanes_settle_fd(const struct phase_run *run);
+int lanes_connect_fd(const struct phase_run *run);
 /* Releases what was made, also in part: PHASE_EMPTY. */
 void lanes_release(struct phase_run *run);
 /* Whose lane this is. */

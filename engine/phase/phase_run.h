@@ -48,7 +48,7 @@ struct trial {
     uint32_t clock_turn;    /* sync none: how many phases have begun */
     uint32_t probes_left;   /* so often the plan is probed again where a pair is not reached */
     struct start_margin start_margin;
-    int settle_fd; /* readable when lanes can be settled further; -1: nothing tells */
+    int connect_fd; /* readable when lanes can be connected further; -1: nothing tells */
 };
 
 /* One queue of an own rank's port in the present phase. */

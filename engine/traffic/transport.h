@@ -14,8 +14,8 @@
  * received by any: the device spreads what comes by a hash over its addresses and ports. So each
  * lane of a port knows all flows that the port receives, and counts its own part of each.
  *
- * Life of a lane: prepare, settle until it is ready, [worker: start, poll ... poll], measure,
- * finish. The main thread may prepare and settle the next phase's lane of a port while a worker
+ * Life of a lane: prepare, connect until it is ready, [worker: start, poll ... poll], measure,
+ * finish. The main thread may prepare and connect the next phase's lane of a port while a worker
  * polls the present one; a transport keeps the two apart.
  */
 #ifndef ENGINE_TRANSPORT_H
@@ -93,7 +93,7 @@ struct port_facts {
     int gid_index;       /* ... and its place in the table; -1: none */
     bool independent;    /* no other transport uses its device: it may stay open beside them */
     struct blob address; /* what a partner must know to reach the port */
-    int settle_fd; /* readable when a call of settle for its lanes would get further; -1: none */
+    int connect_fd; /* readable when a call of connect for its lanes would get further; -1: none */
 };
 
 /* What may change of an open port at any time. */
@@ -170,7 +170,7 @@ struct load {
 };
 
 /* What is asked of every port in one phase. Owned by the caller, constant but for the times,
- * which the barrier decides after `settle` and before `start`. */
+ * which the barrier decides after `connect` and before `start`. */
 struct phase {
     uint32_t trial;
     uint32_t number;
@@ -238,7 +238,7 @@ struct courier_letter {
     uint16_t piece;   /* the writer's own number for it */
 };
 
-/* How a lane passes blobs to the partners of its flows while it settles: over the run's
+/* How a lane passes blobs to the partners of its flows while it connects: over the run's
  * authenticated datagrams, or directly where both ends are on one node. Main thread only. */
 struct courier {
     void *context;
@@ -293,7 +293,7 @@ struct lane {
     bool woken;         /* its wake_fd ended the worker's sleep; poll takes it back */
     const struct pingpong *pingpong; /* of a phase of them (pingpong.h), set by prepare; its samples
                                         are whole once the worker has let go of the lane */
-    char variant[112]; /* which hot paths were chosen, for the records; set by prepare or settle */
+    char variant[112]; /* which hot paths were chosen, for the records; set by prepare or connect */
     struct err error;  /* a fault in poll (a connection lost): text set, lane goes on idle */
 };
 
@@ -334,7 +334,7 @@ struct transport {
     /* Called again and again by the main thread until it returns 0: ready to start. -EAGAIN: not
      * yet (a partner has not answered; the sentence may name one, for whoever loses patience); any
      * other value: failed. Must not block. */
-    int (*settle)(struct lane *lane, int64_t now_ns, struct err *err);
+    int (*connect)(struct lane *lane, int64_t now_ns, struct err *err);
 
     /* Worker: gives the core away until poll would get further, or until then; for a worker that
      * sleeps and has this lane alone. False: it has no way of its own, by wake_fd and the time it

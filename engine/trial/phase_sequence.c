@@ -228,7 +228,7 @@ static int turn(struct sequence *sequence, size_t index, int64_t most_ns)
     if (first == NULL)
         return node_turn(sequence->trial->node, clock_now() + most_ns);
     most_ns = most_ns < AHEAD_NS ? most_ns : AHEAD_NS;
-    return node_poll(sequence->trial->node, clock_now() + most_ns, lanes_settle_fd(first));
+    return node_poll(sequence->trial->node, clock_now() + most_ns, lanes_connect_fd(first));
 }
 
 /* Interval results are fetched before there is no more room for them. */

@@ -167,18 +167,19 @@ static void free_parts(struct trial *trial)
     free(trial->taken);
 }
 
-/* One descriptor for those of all ports. Without it lanes are settled by the clock, a little later.
+/* One descriptor for those of all ports. Without it lanes are connected by the clock, a little
+ * later.
  */
 static void watch_ports(struct trial *trial)
 {
     for (size_t i = 0; i < trial->own_count; i++) {
         struct epoll_event event = {.events = EPOLLIN};
-        int fd = trial->node->ports[trial->own[i].port].settle_fd;
+        int fd = trial->node->ports[trial->own[i].port].connect_fd;
 
-        if (fd >= 0 && trial->settle_fd < 0)
-            trial->settle_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (fd >= 0 && trial->settle_fd >= 0)
-            epoll_ctl(trial->settle_fd, EPOLL_CTL_ADD, fd, &event);
+        if (fd >= 0 && trial->connect_fd < 0)
+            trial->connect_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (fd >= 0 && trial->connect_fd >= 0)
+            epoll_ctl(trial->connect_fd, EPOLL_CTL_ADD, fd, &event);
     }
 }
 
@@ -204,7 +205,7 @@ static int open_ports(struct trial *trial, struct err *err)
 
         trial->transport->facts(port->open, &facts);
         port->address = facts.address;
-        port->settle_fd = facts.settle_fd;
+        port->connect_fd = facts.connect_fd;
         rc = control_publish(node->control, trial_blob_id(trial, own->part_index, own->rank),
                              &port->address);
     }
@@ -337,8 +338,8 @@ static void report(const struct trial *trial, int rc, uint32_t states)
 static void release(struct trial *trial)
 {
     set_thread_priority(trial->node, false);
-    if (trial->settle_fd >= 0)
-        close(trial->settle_fd);
+    if (trial->connect_fd >= 0)
+        close(trial->connect_fd);
     free_parts(trial);
 }
 
@@ -349,7 +350,7 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         .doc = doc,
         .transport = transport_find(doc->transport),
         .begun_ns = clock_now(),
-        .settle_fd = -1,
+        .connect_fd = -1,
     };
     struct err err = {0};
     uint32_t states = 0;

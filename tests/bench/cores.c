@@ -118,7 +118,7 @@ static void make_lane(struct place *place, struct way *way, uint32_t number, str
     }
     place->lane.transport = &transport_dpdk;
     if (transport_dpdk.prepare(&place->lane.lane, &request, &err) != 0 ||
-        transport_dpdk.settle(place->lane.lane, clock_now(), &err) != 0)
+        transport_dpdk.connect(place->lane.lane, clock_now(), &err) != 0)
         fail(err.text);
 }
 

@@ -96,7 +96,7 @@ void bed_prepare(struct bed *bed)
     request.sends = bed->sends;
     request.receives = bed->receives;
     if (transport_dpdk.prepare(&bed->lane, &request, &err) != 0 ||
-        transport_dpdk.settle(bed->lane, clock_now(), &err) != 0)
+        transport_dpdk.connect(bed->lane, clock_now(), &err) != 0)
         bed_fail(err.text);
 }
 

@@ -5,7 +5,7 @@
  * (verbs_setup.py).
  *
  * A lane of SOURCE sends to PARTNERS ranks, all of which are one lane of SINK. Both are prepared
- * and settled as in a run for messages of BYTES, by infos that go from hand to hand; then each
+ * and connected as in a run for messages of BYTES, by infos that go from hand to hand; then each
  * pair carries a small message, which is verified. What counts is the time in the calls of the
  * sending lane, as nobody has partners of his own host in a run; that of both is printed beside it.
  */
@@ -42,7 +42,7 @@ struct side {
     struct lane_flow *flows;
     struct flow_side *counts;
     struct lane *lane;
-    double spent_s; /* in prepare and settle */
+    double spent_s; /* in prepare and connect */
     bool ready;
 };
 
@@ -152,10 +152,10 @@ static int prepare(struct bed *bed, enum place place, struct err *err)
     return rc;
 }
 
-static int settle(struct side *side, struct err *err)
+static int connect_side(struct side *side, struct err *err)
 {
     int64_t begun_ns = clock_now();
-    int rc = side->ready ? 0 : verbs->settle(side->lane, begun_ns, err);
+    int rc = side->ready ? 0 : verbs->connect(side->lane, begun_ns, err);
 
     side->spent_s += (double)(clock_now() - begun_ns) / NS_PER_S;
     side->ready = rc == 0;
@@ -170,8 +170,8 @@ static int connect_all(struct bed *bed)
     if (prepare(bed, SOURCE, &err) != 0 || prepare(bed, SINK, &err) != 0)
         return refuse("prepare", &err);
     while (!source->ready || !sink->ready)
-        if (settle(source, &err) != 0 || settle(sink, &err) != 0)
-            return refuse("settle", &err);
+        if (connect_side(source, &err) != 0 || connect_side(sink, &err) != 0)
+            return refuse("connect", &err);
     return 0;
 }
 

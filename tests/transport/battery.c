@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #define SOURCES_MAX 3 /* of a flow, as transports are tuned: streams of frames in order */
-#define SETTLE_NS (10 * NS_PER_S)
+#define CONNECT_NS (10 * NS_PER_S)
 #define SILENCE_NS (300 * NS_PER_MS)
 #define LIMIT_NS (20 * NS_PER_S)
 #define START_NS (100 * NS_PER_MS)
@@ -193,7 +193,7 @@ static void prepare(struct stage *stage, struct battery_run *run)
     }
 }
 
-static void settle(struct stage *stage)
+static void connect_stage(struct stage *stage)
 {
     int64_t begun_ns = clock_now();
     bool waiting = true;
@@ -202,13 +202,13 @@ static void settle(struct stage *stage)
         waiting = false;
         for (uint32_t rank = 0; rank < subject->ports; rank++) {
             struct err err = {""};
-            int rc = subject->transport->settle(stage->lanes[rank], clock_now(), &err);
+            int rc = subject->transport->connect(stage->lanes[rank], clock_now(), &err);
 
             if (rc != 0 && rc != -EAGAIN)
-                fail_msg("settle: %s", err.text);
+                fail_msg("connect: %s", err.text);
             waiting = waiting || rc == -EAGAIN;
         }
-        assert_true(clock_now() - begun_ns < SETTLE_NS);
+        assert_true(clock_now() - begun_ns < CONNECT_NS);
         if (waiting)
             clock_sleep_until(clock_now() + SLEEP_NS);
     }
@@ -339,7 +339,7 @@ void battery_play(struct battery_run *run)
 
     assert_non_null(stage);
     prepare(stage, run);
-    settle(stage);
+    connect_stage(stage);
     begin(stage, &worker);
     pthread_join(worker, NULL);
     finish(stage);
@@ -809,7 +809,7 @@ static void case_schedule(void **state)
     }
 }
 
-/* The next phase is prepared and settled while a worker polls the present one. */
+/* The next phase is prepared and connected while a worker polls the present one. */
 static void case_phases_apart(void **state)
 {
     struct battery_run runs[3];
@@ -824,12 +824,12 @@ static void case_phases_apart(void **state)
         add_pairs(&runs[i]);
     }
     prepare(stages[0], &runs[0]);
-    settle(stages[0]);
+    connect_stage(stages[0]);
     for (unsigned i = 0; i < 3; i++) {
         begin(stages[i], &worker);
         if (i < 2) {
             prepare(stages[i + 1], &runs[i + 1]);
-            settle(stages[i + 1]);
+            connect_stage(stages[i + 1]);
         }
         pthread_join(worker, NULL);
         finish(stages[i]);
@@ -906,7 +906,7 @@ static void case_send_only(void **state)
     request.sends[0].partner = transport_address(subject->transport, ports[0]);
     if (subject->transport->prepare(&stage->lanes[0], &request, &err) != 0)
         fail_msg("prepare: %s", err.text);
-    settle(stage);
+    connect_stage(stage);
     begin(stage, &worker);
     pthread_join(worker, NULL);
     finish(stage);

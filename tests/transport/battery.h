@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The battery: the same cases over every transport. It drives a transport's table through whole
- * lives of lanes between ports of one process, the main thread preparing and settling, a worker
+ * lives of lanes between ports of one process, the main thread preparing and connecting, a worker
  * thread polling. A transport's own file says how to make its ports, in a few lines:
  *
  *     static const struct battery_subject subject = {...};
@@ -85,7 +85,7 @@ void battery_begin(struct battery_run *run);
 void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum pattern_role role);
 /* The first phase of a plan of steps is executed, with all its flows; the caller frees the plan. */
 void battery_plan(struct battery_run *run, const struct pattern_request *request);
-/* Prepares, settles, runs and drains; every step must succeed. */
+/* Prepares, connects, runs and drains; every step must succeed. */
 void battery_play(struct battery_run *run);
 /* Every flow delivered what it offered, whole and once; offered at least `least` frames (tcp:
  * payload bytes). */

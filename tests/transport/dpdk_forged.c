@@ -60,7 +60,7 @@ static void begin_lane(uint32_t rank)
     request.receive_count = rank == 1;
     if (transport_dpdk.prepare(&bed.lanes[rank], &request, &err) != 0)
         fail_msg("%s", err.text);
-    assert_int_equal(transport_dpdk.settle(bed.lanes[rank], FORGED_START_NS / 2, &err), 0);
+    assert_int_equal(transport_dpdk.connect(bed.lanes[rank], FORGED_START_NS / 2, &err), 0);
     transport_dpdk.start(bed.lanes[rank], FORGED_START_NS / 2);
 }
 

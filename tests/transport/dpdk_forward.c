@@ -94,7 +94,7 @@ static void begin(struct chain *chain, uint16_t burst, uint16_t sources)
     chain->send.partner = transport_address(&transport_dpdk, port);
     chain->receive.partner = chain->send.partner;
     assert_int_equal(transport_dpdk.prepare(&chain->lane, &request, &err), 0);
-    assert_int_equal(transport_dpdk.settle(chain->lane, START_NS / 2, &err), 0);
+    assert_int_equal(transport_dpdk.connect(chain->lane, START_NS / 2, &err), 0);
     transport_dpdk.start(chain->lane, START_NS / 2);
     chain->now_ns = START_NS;
     while (rte_ring_count(out) > 0) { /* the port's introduction */

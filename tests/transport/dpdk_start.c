@@ -58,10 +58,10 @@ static void prepare(struct pair *pair, uint32_t rank)
     *(rank == 0 ? &request.sends : &request.receives) = &pair->flows[rank];
     *(rank == 0 ? &request.send_count : &request.receive_count) = 1;
     assert_int_equal(transport_dpdk.prepare(&pair->lanes[rank], &request, &err), 0);
-    assert_int_equal(transport_dpdk.settle(pair->lanes[rank], START_NS / 2, &err), 0);
+    assert_int_equal(transport_dpdk.connect(pair->lanes[rank], START_NS / 2, &err), 0);
 }
 
-/* Both are settled, as before a barrier, and the sender's worker is at its lane. */
+/* Both are connected, as before a barrier, and the sender's worker is at its lane. */
 static void begin(struct pair *pair, enum traffic traffic, double fps)
 {
     static const struct dpdk_options options = {

@@ -62,12 +62,12 @@ static void fill_phase(struct phase *phase, int argc, char **argv)
         phase->sizes[phase->size_count++] = (uint32_t)atoi(argv[i]);
 }
 
-/* Settles, sends everything and waits a little. */
+/* Connects, sends everything and waits a little. */
 static int run(struct lane *lane, struct phase *phase, struct err *err)
 {
     int64_t end_ns = clock_now() + 5 * NS_PER_S;
 
-    if (transport_dpdk.settle(lane, clock_now(), err) != 0)
+    if (transport_dpdk.connect(lane, clock_now(), err) != 0)
         return fail(err);
     phase->start_ns = clock_now();
     phase->stop_ns = end_ns;

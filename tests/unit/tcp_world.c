@@ -180,7 +180,7 @@ int world_prepare(struct world *world)
     return 0;
 }
 
-int world_settle(struct world *world, int64_t limit_ns)
+int world_connect(struct world *world, int64_t limit_ns)
 {
     int64_t until_ns = clock_now() + limit_ns;
     bool ready;
@@ -194,7 +194,7 @@ int world_settle(struct world *world, int64_t limit_ns)
 
             world->err = (struct err){""}; /* why it waits is not why it fails */
             if (world->ranks[i].lane)
-                rc = transport_tcp.settle(world->ranks[i].lane, clock_now(), &world->err);
+                rc = transport_tcp.connect(world->ranks[i].lane, clock_now(), &world->err);
             if (rc && rc != -EAGAIN)
                 return rc;
             ready = ready && rc == 0;
@@ -284,7 +284,7 @@ void world_finish(struct world *world)
 
 bool world_play(struct world *world, int64_t limit_ns)
 {
-    if (world_prepare(world) || world_settle(world, limit_ns))
+    if (world_prepare(world) || world_connect(world, limit_ns))
         fail_msg("not ready: %s", world->err.text);
     return world_run(world, limit_ns);
 }

@@ -76,7 +76,7 @@ void world_schedule(struct world *world, const struct pattern_request *request);
 /* Makes the lanes of all ranks: 0 or the first refusal. */
 int world_prepare(struct world *world);
 /* Until all are ready, 0; or a failure; -ETIMEDOUT after `limit_ns`. */
-int world_settle(struct world *world, int64_t limit_ns);
+int world_connect(struct world *world, int64_t limit_ns);
 /* Sets the times, starts, polls until all has been sent and received (true) or `limit_ns` is over
  * (false). Copies the window's counters. */
 bool world_run(struct world *world, int64_t limit_ns);

@@ -240,7 +240,7 @@ static void latency_probes_leave_at_random_distances(void **state)
     world->phase.latency.probe_fps = 50;
     world->stream_ns = 1000 * NS_PER_S;
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(world, LIMIT_NS), 0);
     world_start(world);
     now_ns = transport_tcp.poll(world->ranks[0].lane, world->phase.start_ns);
     for (unsigned i = 0; i < 100; i++) {
@@ -294,7 +294,7 @@ static void chain_slows_its_head(void **state)
     world->stream_ns = 20 * NS_PER_S;
     world->options.send_buffer = world->options.receive_buffer = 100000;
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(world, LIMIT_NS), 0);
     world_start(world);
     for (unsigned round = 0; round < 2; round++) {
         before = world->flows[0].source.live.payload_bytes;
@@ -394,7 +394,7 @@ static void partner_dies(void **state)
     run_detour(&detour, NULL);
     world->phase.transfer_bytes = UINT64_C(1) << 40;
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(world, LIMIT_NS), 0);
     world_start(world);
     while (world->flows[0].destination.live.payload_bytes < 1000000)
         world_poll(world, clock_now());
@@ -427,7 +427,7 @@ static void partner_dies_before_it_has_all(void **state)
     setsockopt(detour.listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     world->phase.transfer_bytes = 12000;
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(world, LIMIT_NS), 0);
     lane = world->ranks[0].lane;
     world->pump = NULL; /* the detour reads no more */
     world_start(world);
@@ -453,7 +453,7 @@ static void finish_in_mid_stream(void **state)
     world_add(world, 0, 1, PATTERN_GENERATE);
     world_add(world, 1, 2, PATTERN_FORWARD);
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(world, LIMIT_NS), 0);
     world_start(world);
     while (world->flows[1].destination.live.payload_bytes < 1000000)
         world_poll(world, clock_now());
@@ -512,8 +512,8 @@ static void unauthenticated(void **state)
     close(talker);
 }
 
-/* Whoever waits for the port to have something to settle sleeps on while idle connections crowd it;
- * a turn later some of them go. */
+/* Whoever waits for the port to have something to connect sleeps on while idle connections crowd
+ * it; a turn later some of them go. */
 static void idle_connections_wake_nobody(void **state)
 {
     struct pollfd waits = {.events = POLLIN};
@@ -531,15 +531,16 @@ static void idle_connections_wake_nobody(void **state)
     for (int i = 0; i < SILENT; i++)
         silent[i] = call(&world->ranks[1].blob);
     transport_tcp.facts(world->ranks[1].port, &facts);
-    waits.fd = facts.settle_fd;
+    waits.fd = facts.connect_fd;
     assert_int_equal(poll(&waits, 1, 0), 1);
-    assert_int_equal(transport_tcp.settle(world->ranks[1].lane, now_ns, &err), -EAGAIN);
+    assert_int_equal(transport_tcp.connect(world->ranks[1].lane, now_ns, &err), -EAGAIN);
     assert_int_equal(poll(&waits, 1, 0), 0);
     dropped = tcp_port_rejected(world->ranks[1].port, last, sizeof last);
-    assert_int_equal(transport_tcp.settle(world->ranks[1].lane, now_ns + NS_PER_MS, &err), -EAGAIN);
+    assert_int_equal(transport_tcp.connect(world->ranks[1].lane, now_ns + NS_PER_MS, &err),
+                     -EAGAIN);
     assert_int_equal(tcp_port_rejected(world->ranks[1].port, last, sizeof last), dropped);
     now_ns += 20 * NS_PER_MS;
-    assert_int_equal(transport_tcp.settle(world->ranks[1].lane, now_ns, &err), -EAGAIN);
+    assert_int_equal(transport_tcp.connect(world->ranks[1].lane, now_ns, &err), -EAGAIN);
     assert_true(tcp_port_rejected(world->ranks[1].port, last, sizeof last) > dropped);
     assert_int_equal(poll(&waits, 1, 0), 0);
     for (int i = 0; i < SILENT; i++)
@@ -569,11 +570,11 @@ static void a_key_of_zeros_opens_nothing(void **state)
     crypto_generichash_final(&hash, key, sizeof key);
     world_add(world, 0, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, 0), -ETIMEDOUT); /* once: the challenge is sent */
+    assert_int_equal(world_connect(world, 0), -ETIMEDOUT); /* once: the challenge is sent */
     assert_int_equal(recv(intruder, &challenge, sizeof challenge, MSG_WAITALL), sizeof challenge);
     tcp_claim_make(&claim, &place, &challenge, key);
     assert_int_equal(send(intruder, &claim, sizeof claim, MSG_NOSIGNAL), sizeof claim);
-    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(world, LIMIT_NS), 0);
     assert_true(world_run(world, LIMIT_NS));
     assert_verified(&world->flows[0]);
     assert_true(recv(intruder, &proof, sizeof proof, 0) <= 0);
@@ -619,7 +620,7 @@ static void wrong_key(void **state)
     world->ranks[3].secret = &other;
     world_add(world, 3, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, LIMIT_NS), -ECONNABORTED);
+    assert_int_equal(world_connect(world, LIMIT_NS), -ECONNABORTED);
     assert_non_null(strstr(world->err.text, "this run's key"));
     assert_true(tcp_port_rejected(world->ranks[1].port, last, sizeof last) > 0);
     assert_non_null(strstr(last, "127.0.0.5 port "));
@@ -643,7 +644,7 @@ static void impostor(void **state)
     run_detour(&detour, NULL);
     detour.change_back = spoil_proof;
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, 3 * NS_PER_S), -EPROTO);
+    assert_int_equal(world_connect(world, 3 * NS_PER_S), -EPROTO);
     assert_non_null(strstr(world->err.text, "does not hold this run's key"));
     detour_close(&detour);
 }
@@ -657,14 +658,14 @@ static void nobody_listens(void **state)
     blob.bytes[2] = 0;
     blob.bytes[3] = 1; /* TCP port 1 */
     flow->detour = &blob;
-    assert_int_equal(world_prepare(world) ? 0 : world_settle(world, 3 * NS_PER_S), -ECONNREFUSED);
+    assert_int_equal(world_prepare(world) ? 0 : world_connect(world, 3 * NS_PER_S), -ECONNREFUSED);
     assert_non_null(strstr(world->err.text, "127.0.0.2"));
     assert_non_null(strstr(world->err.text, "127.0.0.3 port 1"));
     assert_non_null(strstr(world->err.text, "Connection refused"));
 }
 
-/* As the engine settles a probe in which somebody never calls: until nobody waits any more. */
-static void settle_late(void)
+/* As the engine connects a probe in which somebody never calls: until nobody waits any more. */
+static void connect_late(void)
 {
     struct err err = {0};
     int64_t until = clock_now() + LIMIT_NS;
@@ -672,12 +673,12 @@ static void settle_late(void)
     for (uint32_t i = 0; i < world->rank_count; i++) {
         int rc;
 
-        while ((rc = transport_tcp.settle(world->ranks[i].lane, clock_now(), &err)) == -EAGAIN &&
+        while ((rc = transport_tcp.connect(world->ranks[i].lane, clock_now(), &err)) == -EAGAIN &&
                clock_now() < until)
-            if (world_settle(world, 20 * NS_PER_MS) == -ETIMEDOUT)
+            if (world_connect(world, 20 * NS_PER_MS) == -ETIMEDOUT)
                 break;
         if (rc == -EAGAIN)
-            rc = transport_tcp.settle(world->ranks[i].lane, clock_now() + 13 * NS_PER_S, &err);
+            rc = transport_tcp.connect(world->ranks[i].lane, clock_now() + 13 * NS_PER_S, &err);
         assert_int_equal(rc, 0);
     }
 }
@@ -704,7 +705,7 @@ static void probes_find_all_that_have_no_way(void **state)
     world->phase.traffic = TRAFFIC_PROBE;
     world->phase.probes = 3;
     assert_int_equal(world_prepare(world), 0);
-    settle_late();
+    connect_late();
     assert_true(world_run(world, LIMIT_NS));
     assert_no_error();
     for (uint32_t i = 0; i < world->flow_count; i++) {
@@ -743,7 +744,7 @@ static void probe_by_gate(struct gate *gate, int64_t opens_ns)
     world->phase.probes = 3;
     world->phase.probe_timeout_ns = 400 * NS_PER_MS;
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(world, LIMIT_NS), 0);
     assert_true(world_run(world, LIMIT_NS));
     assert_no_error();
     assert_int_equal(world->flows[1].destination.live.messages, 3);
@@ -781,7 +782,7 @@ static void probe_of_a_chain_without_a_way(void **state)
     world->phase.traffic = TRAFFIC_PROBE;
     world->phase.probes = 3;
     assert_int_equal(world_prepare(world), 0);
-    settle_late();
+    connect_late();
     assert_true(world_run(world, LIMIT_NS));
     assert_no_error();
     for (uint32_t i = 0; i < world->flow_count; i++)
@@ -824,9 +825,9 @@ static void prepare_ahead(struct ahead *ahead, uint32_t rank)
     assert_int_equal(transport_tcp.prepare(&ahead->lanes[rank], &request, &ahead->err), 0);
 }
 
-static int settle_ahead(struct ahead *ahead, uint32_t rank)
+static int connect_ahead(struct ahead *ahead, uint32_t rank)
 {
-    return transport_tcp.settle(ahead->lanes[rank], clock_now(), &ahead->err);
+    return transport_tcp.connect(ahead->lanes[rank], clock_now(), &ahead->err);
 }
 
 /* Rank 0 is a phase ahead of rank 1: its connection waits while a whole phase passes by on the
@@ -834,17 +835,17 @@ static int settle_ahead(struct ahead *ahead, uint32_t rank)
 static void run_ahead(struct ahead *ahead)
 {
     prepare_ahead(ahead, 0);
-    assert_int_equal(settle_ahead(ahead, 0), -EAGAIN);
+    assert_int_equal(connect_ahead(ahead, 0), -EAGAIN);
     world_add(world, 0, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
     for (unsigned i = 0; i < 100; i++) {
-        transport_tcp.settle(world->ranks[1].lane, clock_now(), &world->err);
-        assert_int_equal(settle_ahead(ahead, 0), -EAGAIN);
+        transport_tcp.connect(world->ranks[1].lane, clock_now(), &world->err);
+        assert_int_equal(connect_ahead(ahead, 0), -EAGAIN);
     }
-    assert_int_equal(world_settle(world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(world, LIMIT_NS), 0);
     assert_true(world_run(world, LIMIT_NS));
     assert_verified(&world->flows[0]);
-    assert_int_equal(settle_ahead(ahead, 0), -EAGAIN);
+    assert_int_equal(connect_ahead(ahead, 0), -EAGAIN);
     world_finish(world);
 }
 
@@ -856,7 +857,7 @@ static void partner_a_phase_ahead(void **state)
     (void)state;
     run_ahead(&ahead);
     prepare_ahead(&ahead, 1);
-    while (settle_ahead(&ahead, 1) | settle_ahead(&ahead, 0))
+    while (connect_ahead(&ahead, 1) | connect_ahead(&ahead, 0))
         assert_true(clock_now() < until);
     ahead.phase.start_ns = clock_now();
     ahead.phase.stop_ns = until;
@@ -891,12 +892,12 @@ static void partner_is_silent(void **state)
     run_detour(&detour, NULL);
     world->pump = NULL;
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, 100 * NS_PER_MS), -ETIMEDOUT);
+    assert_int_equal(world_connect(world, 100 * NS_PER_MS), -ETIMEDOUT);
     assert_int_equal(
-        transport_tcp.settle(world->ranks[0].lane, clock_now() + 29 * NS_PER_S, &world->err),
+        transport_tcp.connect(world->ranks[0].lane, clock_now() + 29 * NS_PER_S, &world->err),
         -EAGAIN);
     assert_int_equal(
-        transport_tcp.settle(world->ranks[0].lane, clock_now() + 31 * NS_PER_S, &world->err),
+        transport_tcp.connect(world->ranks[0].lane, clock_now() + 31 * NS_PER_S, &world->err),
         -ETIMEDOUT);
     assert_non_null(strstr(world->err.text, "rank 1"));
     assert_non_null(strstr(world->err.text, "not ready for this phase"));
@@ -910,8 +911,8 @@ static void source_never_calls(void **state)
     (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(transport_tcp.settle(world->ranks[1].lane, clock_now(), &err), -EAGAIN);
-    assert_int_equal(transport_tcp.settle(world->ranks[1].lane, clock_now() + 31 * NS_PER_S, &err),
+    assert_int_equal(transport_tcp.connect(world->ranks[1].lane, clock_now(), &err), -EAGAIN);
+    assert_int_equal(transport_tcp.connect(world->ranks[1].lane, clock_now() + 31 * NS_PER_S, &err),
                      -ETIMEDOUT);
     assert_non_null(strstr(err.text, "no connection came from rank 0 (127.0.0.2"));
 }

@@ -240,7 +240,7 @@ static void partner_is_not_there(void **state)
     world->ranks[1].blob.bytes[7] = 200; /* 198.19.7.200 */
     world_add(world, 0, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
-    assert_int_equal(world_settle(world, LIMIT_NS), -EHOSTUNREACH);
+    assert_int_equal(world_connect(world, LIMIT_NS), -EHOSTUNREACH);
     assert_non_null(strstr(world->err.text, "198.19.7.1"));
     assert_non_null(strstr(world->err.text, "198.19.7.200"));
 }
@@ -258,8 +258,8 @@ static void partner_is_mute(void **state)
     world_add(world, 0, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
     lane = world->ranks[0].lane;
-    assert_int_equal(transport_tcp.settle(lane, clock_now(), &world->err), -EAGAIN);
-    assert_int_equal(transport_tcp.settle(lane, clock_now() + 11 * NS_PER_S, &world->err),
+    assert_int_equal(transport_tcp.connect(lane, clock_now(), &world->err), -EAGAIN);
+    assert_int_equal(transport_tcp.connect(lane, clock_now() + 11 * NS_PER_S, &world->err),
                      -ETIMEDOUT);
     assert_non_null(strstr(world->err.text, "198.19.7.1 port"));
     assert_non_null(strstr(world->err.text, "198.19.7.201 port"));

@@ -164,7 +164,7 @@ static void test_a_window_ends(void **state)
     world_open(&world, RANKS);
     world_schedule(&world, &request);
     world_prepare(&world);
-    assert_int_equal(world_settle(&world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(&world, LIMIT_NS), 0);
     world_start(&world);
     world.phase.stop_ns = world.phase.start_ns + world.stream_ns;
     world.phase.close_ns = world.phase.stop_ns - world.stream_ns / 4;
@@ -193,7 +193,7 @@ static void test_a_dead_partner_ends_all(void **state)
     world_open(&world, RANKS);
     world_schedule(&world, &request);
     world_prepare(&world);
-    assert_int_equal(world_settle(&world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(&world, LIMIT_NS), 0);
     world_start(&world);
     while (clock_now() < world.phase.start_ns + 50 * NS_PER_MS)
         world_poll(&world, clock_now());
@@ -226,7 +226,7 @@ static void test_connections_are_kept_alive(void **state)
     world_open(&world, 2);
     world_schedule(&world, &request);
     world_prepare(&world);
-    assert_int_equal(world_settle(&world, LIMIT_NS), 0);
+    assert_int_equal(world_connect(&world, LIMIT_NS), 0);
     world_start(&world);
     lane = (const struct tcp_lane *)world.ranks[0].lane;
     assert_int_equal(lane->in_count, 1);

@@ -69,7 +69,7 @@ static void begin_lane(void)
     ip_port_address(&bed.sender, &bed.flow.partner);
     if (transport_udp.prepare(&bed.lane, &request, &err) != 0)
         fail_msg("%s", err.text);
-    assert_int_equal(transport_udp.settle(bed.lane, FORGED_START_NS / 2, &err), 0);
+    assert_int_equal(transport_udp.connect(bed.lane, FORGED_START_NS / 2, &err), 0);
     transport_udp.start(bed.lane, FORGED_START_NS / 2);
 }
 

@@ -171,7 +171,7 @@ static void introduce(struct dpdk_lane *lane, int64_t now_ns)
     port_responder_unlock(lane->port);
     if (lane->queue->number == 0)
         queue_announce(lane->queue, now_ns);
-    lane->settling_ns = now_ns;
+    lane->connecting_ns = now_ns;
     lane->announced = true;
 }
 
@@ -206,7 +206,7 @@ static void arm(struct dpdk_lane *lane)
     queue->active = lane;
 }
 
-int lane_settle(struct lane *base, int64_t now_ns, struct err *err)
+int lane_connect(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
     struct port_queue *queue = lane->queue;

@@ -9,7 +9,7 @@
 #include "lane_state.h"
 
 int lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
-int lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
+int lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
 void lane_start(struct lane *lane, int64_t now_ns);
 int64_t lane_poll(struct lane *lane, int64_t now_ns);
 void lane_account(struct lane *lane);

@@ -168,7 +168,7 @@ struct dpdk_lane {
     bool announced;
     bool started;     /* its worker polls it */
     int64_t asked_ns; /* the gateway, last */
-    int64_t settling_ns;
+    int64_t connecting_ns;
 };
 
 static inline bool prober_knows(const struct frame_prober *prober, uint16_t tag)

@@ -46,7 +46,7 @@ static int run_lane(struct transport_port *port, const struct phase *phase,
     flows[1].partner = flows[0].partner;
     if ((rc = lane_prepare(&lane, &request, err)) != 0)
         return rc;
-    rc = lane_settle(lane, clock_now(), err);
+    rc = lane_connect(lane, clock_now(), err);
     if (rc == 0) {
         lane_start(lane, clock_now());
         while (clock_now() < phase->stop_ns + NS_PER_MS)

@@ -119,7 +119,7 @@ struct messages {
                           const uint8_t *frame);
 };
 
-/* lane.c, for prepare, settle, start, and when the lane goes. `schedule` NULL: there and back. */
+/* lane.c, for prepare, connect, start, and when the lane goes. `schedule` NULL: there and back. */
 int messages_make(struct dpdk_lane *lane, const struct schedule_messages *schedule,
                   struct err *err);
 void messages_build(struct dpdk_lane *lane);

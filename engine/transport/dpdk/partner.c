@@ -95,7 +95,7 @@ int partner_find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err
     port_responder_unlock(port);
     if (found)
         return 0;
-    if (now_ns - lane->settling_ns > GATEWAY_NS)
+    if (now_ns - lane->connecting_ns > GATEWAY_NS)
         return err_set(err, -EHOSTUNREACH, "%s: the gateway %s does not answer within 5 s",
                        port->conf->name, port->conf->gateway);
     if (now_ns - lane->asked_ns >= ASK_NS) {

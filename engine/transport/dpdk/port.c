@@ -190,7 +190,7 @@ void port_facts(struct transport_port *port, struct port_facts *facts)
                                  .queues = port->queue_count,
                                  .numa_node = port->conf->pci != NULL ? node : -1,
                                  .independent = strcmp(port->driver, "net_memif") == 0,
-                                 .settle_fd = -1};
+                                 .connect_fd = -1};
     facts->core_fps = core_fps(port);
     name_offloads(port, facts->offloads, sizeof facts->offloads);
     snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);

@@ -40,10 +40,10 @@ struct port_queue {
     struct rte_mempool *frames[PORT_POOLS];
     bool frames_taken[PORT_POOLS];
     /* A queue has one user at a time. The worker has it but for the moments in which the main
-     * thread, settling the next lane, makes the port known to the network. The main thread tries,
+     * thread, connecting the next lane, makes the port known to the network. The main thread tries,
      * and comes again: it may be at real-time priority, and must not wait for a worker. */
     atomic_flag busy;
-    struct dpdk_lane *active; /* between its arming, when it is settled, and its finish */
+    struct dpdk_lane *active; /* between its arming, when it is connected, and its finish */
     struct port_count idle;   /* counted while no lane was active; the next lane takes it over */
     struct port_count *count;
     uint64_t forward_dropped;

@@ -224,7 +224,7 @@ void ip_port_facts(struct transport_port *own, struct port_facts *facts)
     struct link_state link;
     char text[IP_ADDRESS_TEXT];
 
-    *facts = (struct port_facts){.numa_node = -1, .settle_fd = -1};
+    *facts = (struct port_facts){.numa_node = -1, .connect_fd = -1};
     snprintf(facts->driver, sizeof facts->driver, "%s", port->transport);
     ip_address_text(&port->address, text);
     text[strcspn(text, " ")] = '\0';

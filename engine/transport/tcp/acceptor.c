@@ -220,7 +220,7 @@ void tcp_acceptor_work(struct transport_port *port, int64_t now_ns)
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr == NULL)
             knocking = true;
-        else if (events[i].data.ptr != port) /* a connection out: settle reads it */
+        else if (events[i].data.ptr != port) /* a connection out: connect reads it */
             read_claim(port, events[i].data.ptr);
     }
     drop_slow(port, now_ns);

@@ -15,7 +15,7 @@
 
 #define SUSPECT_NS (1 * NS_PER_S) /* before that, nobody is worth a system call to be named */
 #define CONNECT_TIMEOUT_NS (10 * NS_PER_S) /* the partner's kernel answers for it */
-#define SETTLE_TIMEOUT_NS (30 * NS_PER_S)  /* the partner itself, which may be a phase behind */
+#define READY_TIMEOUT_NS (30 * NS_PER_S)   /* the partner itself, which may be a phase behind */
 /* A partner closes a connection whose claim is late while others crowd its listener: it is
  * called again, for so long, first after so little. */
 #define RECALL_NS (3 * NS_PER_S)
@@ -276,7 +276,7 @@ static bool is_unanswered(const struct tcp_out *out)
 static int await_partner(const struct tcp_lane *lane, int64_t waited_ns, struct err *err)
 {
     int unconnected = waited_ns >= CONNECT_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
-    int unready = waited_ns >= SETTLE_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
+    int unready = waited_ns >= READY_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
 
     for (unsigned i = 0; i < lane->out_count; i++)
         if (is_unanswered(&lane->outs[i]))
@@ -328,7 +328,7 @@ static void lose_late(struct tcp_lane *lane, int64_t waited_ns)
     }
 }
 
-static bool is_settled(const struct tcp_lane *lane)
+static bool is_connected(const struct tcp_lane *lane)
 {
     return lane->outs_ready == lane->out_count && lane->ins_ready == lane->in_count;
 }
@@ -344,7 +344,7 @@ static void describe(struct tcp_lane *lane)
         snprintf(lane->lane.variant, sizeof lane->lane.variant, "congestion control %.15s", name);
 }
 
-int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
+int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err)
 {
     struct tcp_lane *l = (struct tcp_lane *)lane;
     char last[TCP_REJECTED_TEXT];
@@ -353,20 +353,20 @@ int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err)
     size_t length;
     int rc;
 
-    if (l->settle_since_ns == 0) {
-        l->settle_since_ns = now_ns;
+    if (l->connect_since_ns == 0) {
+        l->connect_since_ns = now_ns;
         l->rejected_before = tcp_port_rejected(l->port, last, sizeof last);
     }
-    waited_ns = now_ns - l->settle_since_ns;
+    waited_ns = now_ns - l->connect_since_ns;
     tcp_acceptor_work(l->port, now_ns);
     rc = adopt_all(l, err);
     for (unsigned i = 0; rc == 0 && l->outs_ready < l->out_count && i < l->out_count; i++)
         rc = advance_out(l, &l->outs[i], now_ns, err);
     if (rc == 0 && tcp_lane_is_probe(l))
         lose_late(l, waited_ns);
-    if (rc == 0 && is_settled(l))
+    if (rc == 0 && is_connected(l))
         describe(l);
-    if (rc || is_settled(l))
+    if (rc || is_connected(l))
         return rc;
     if (waited_ns < SUSPECT_NS)
         return -EAGAIN;

@@ -112,7 +112,7 @@ struct tcp_lane {
     unsigned out_count, outs_ready, outs_ended;
     unsigned in_count, ins_ready, ins_whole;
     int epoll; /* events carry an index: outs, then ins */
-    int64_t settle_since_ns;
+    int64_t connect_since_ns;
     uint64_t rejected_before; /* dropped by the port when the lane began to connect */
     int64_t refill_ns;        /* a full socket is tried again after so long */
     int64_t look_ns;          /* what comes may gather for so long before it is read */
@@ -173,7 +173,7 @@ static inline void tcp_side_time(struct flow_side *side, int64_t now_ns)
 /* --- the transport's table --- */
 
 int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
-int tcp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
+int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
 void tcp_lane_start(struct lane *lane, int64_t now_ns);
 int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns);
 unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,

@@ -98,7 +98,7 @@ void tcp_port_facts(struct transport_port *port, struct port_facts *facts)
     socklen_t size = sizeof facts->congestion;
 
     ip_port_facts(port, facts);
-    facts->settle_fd = port->epoll;
+    facts->connect_fd = port->epoll;
     /* The namespace's, which /proc/sys would not show from outside of it. */
     getsockopt(port->ip.socket, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
 }

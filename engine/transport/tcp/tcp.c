@@ -4,7 +4,7 @@
  * network namespace. No privilege is needed where the port is in the process's own namespace.
  *
  * - A flow is `streams` connections to the partner's listener, opened in prepare and proved with
- *   the run's key in settle. Other connections never count as flows.
+ *   the run's key in connect. Other connections never count as flows.
  * - A message is a block of exactly its size on the stream (wire.h). Receivers verify every byte:
  *   payload_bytes are stream bytes that were right and in their place, without the end mark.
  * - A load at layer 1 becomes a payload rate by what a full segment costs on the line (1,448 of
@@ -27,7 +27,7 @@ const struct transport transport_tcp = {
     .facts = tcp_port_facts,
     .status = tcp_port_status,
     .prepare = tcp_lane_prepare,
-    .settle = tcp_lane_settle,
+    .connect = tcp_lane_connect,
     .start = tcp_lane_start,
     .rest = tcp_schedule_rest,
     .poll = tcp_lane_poll,

@@ -267,7 +267,7 @@ void udp_lane_finish(struct lane *base)
     free(lane);
 }
 
-/* --- settle --- */
+/* --- connect --- */
 
 /* An empty datagram to each partner: the kernel asks for their addresses now, and switches learn
  * where this port is. */
@@ -289,7 +289,7 @@ static void announce(struct udp_lane *lane)
 }
 
 /* What earlier phases left behind is thrown away here, unless a worker still receives. */
-int udp_lane_settle(struct lane *base, int64_t now_ns, struct err *err)
+int udp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct udp_lane *lane = (struct udp_lane *)base;
 

@@ -153,7 +153,7 @@ void udp_prober_take(struct udp_lane *lane, const struct signature *signature,
 
 /* lane.c: the functions of the transport's table. */
 int udp_lane_prepare(struct lane **lane, const struct lane_request *request, struct err *err);
-int udp_lane_settle(struct lane *lane, int64_t now_ns, struct err *err);
+int udp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
 void udp_lane_start(struct lane *lane, int64_t now_ns);
 int64_t udp_lane_poll(struct lane *lane, int64_t now_ns);
 bool udp_lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
