@@ -168,7 +168,7 @@ static unsigned measure(struct lane *lane, const struct lane_flow *flow, struct 
     return count;
 }
 
-static void finish(struct lane *lane)
+static void destroy_lane(struct lane *lane)
 {
     verbs_lane_free(load_of(lane)->probe_lane);
     verbs_lane_free(load_of(lane));
@@ -256,6 +256,6 @@ const struct transport transport_verbs = {
     .measure = measure,
     .latency = latency,
     .hardware = verbs_port_hardware,
-    .finish = finish,
+    .destroy = destroy_lane,
     .close = close_port,
 };

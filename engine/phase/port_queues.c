@@ -75,7 +75,7 @@ void port_queues_free(const struct phase_run *run, struct phase_lane *lane)
         struct queue_lane *queue = &lane->queues[i];
 
         if (queue->lane != NULL)
-            run->trial->transport->finish(queue->lane);
+            run->trial->transport->destroy(queue->lane);
         if (lane->queue_count > 1) {
             free(queue->sends);
             free(queue->receives);

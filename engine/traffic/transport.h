@@ -8,14 +8,14 @@
  *     phase  what is asked of all ports at once: traffic, sizes, load, times
  *     queue  a port's sending and receiving side as one core uses it; a port has one or more
  *     lane   one queue's share of one phase; prepared by the main thread, then polled by one
- *            worker thread, then finished by the main thread
+ *            worker thread, then destroyed by the main thread
  *
  * With several queues a flow is sent by one lane, so that its sender does not reorder, and may be
  * received by any: the device spreads what comes by a hash over its addresses and ports. So each
  * lane of a port knows all flows that the port receives, and counts its own part of each.
  *
  * Life of a lane: prepare, connect until it is ready, [worker: start, poll ... poll], measure,
- * finish. The main thread may prepare and connect the next phase's lane of a port while a worker
+ * destroy. The main thread may prepare and connect the next phase's lane of a port while a worker
  * polls the present one; a transport keeps the two apart.
  */
 #ifndef ENGINE_TRANSPORT_H
@@ -329,7 +329,7 @@ struct transport {
 
     /* Checks a phase against a port and makes the lane of one of its queues: memory, sockets,
      * templates. Everything that the port can't do is refused here, with what it can. Must not wait
-     * for a partner. The lanes of a phase are finished together. */
+     * for a partner. The lanes of a phase are destroyed together. */
     int (*prepare)(struct lane **lane, const struct lane_request *request, struct err *err);
     /* Called again and again by the main thread until it returns 0: ready to start. -EAGAIN: not
      * yet (a partner has not answered; the sentence may name one, for whoever loses patience); any
@@ -369,7 +369,7 @@ struct transport {
     int (*floor)(const struct transport_run *run, struct latency floor[LATENCY_KINDS],
                  struct err *err);
     void (*hardware)(struct transport_port *port, struct port_hardware *counters);
-    void (*finish)(struct lane *lane);
+    void (*destroy)(struct lane *lane);
     void (*close)(struct transport_port *port);
 };
 

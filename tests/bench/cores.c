@@ -176,7 +176,7 @@ static double measure(struct way *way)
     for (uint32_t i = 0; i < way->lanes; i++)
         rate += rate_of(&places[i], share);
     for (uint32_t i = 0; i < way->lanes; i++)
-        transport_dpdk.finish(places[i].lane.lane);
+        transport_dpdk.destroy(places[i].lane.lane);
     return rate;
 }
 

@@ -142,7 +142,7 @@ uint64_t bed_received(struct bed *bed)
 
 void bed_rest(struct bed *bed)
 {
-    transport_dpdk.finish(bed->lane);
+    transport_dpdk.destroy(bed->lane);
     free(bed->sends);
     free(bed->receives);
     free(bed->sides);

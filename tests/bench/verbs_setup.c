@@ -250,8 +250,8 @@ static int run(struct bed *bed)
     if (play(bed) != 0)
         return 1;
     begun_ns = clock_now();
-    verbs->finish(source->lane);
-    verbs->finish(sink->lane);
+    verbs->destroy(source->lane);
+    verbs->destroy(sink->lane);
     printf("both ends given back: %.3g s\n", (double)(clock_now() - begun_ns) / NS_PER_S);
     return 0;
 }

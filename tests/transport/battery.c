@@ -321,7 +321,7 @@ static void finish(struct stage *stage)
         assert_true(lane->started_ns >= stage->run->phase.start_ns);
         if (stage->run->look != NULL)
             stage->run->look(stage->run, rank, lane);
-        subject->transport->finish(lane);
+        subject->transport->destroy(lane);
         executor_free(stage->executors[rank]);
     }
 }

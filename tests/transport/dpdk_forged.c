@@ -107,7 +107,7 @@ static int end(void **state)
     for (unsigned rank = 0; rank < PORTS; rank++) {
         struct rte_mbuf *frame;
 
-        transport_dpdk.finish(bed.lanes[rank]);
+        transport_dpdk.destroy(bed.lanes[rank]);
         while (rte_ring_dequeue(rings.received[rank], (void **)&frame) == 0 ||
                rte_ring_dequeue(rings.sent[rank], (void **)&frame) == 0)
             rte_pktmbuf_free(frame);

@@ -178,7 +178,7 @@ static void end(struct chain *chain, uint64_t fed, uint64_t lost)
     assert_int_equal(chain->sent.intended, fed);
     assert_memory_equal(&chain->sent.live, &left, sizeof left);
     assert_int_equal(chain->came[0] + chain->came[1], fed - lost);
-    transport_dpdk.finish(chain->lane);
+    transport_dpdk.destroy(chain->lane);
     assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 

@@ -101,7 +101,7 @@ static void end(struct pair *pair, uint64_t least)
     assert_int_equal(pair->sides[1].live.frames, pair->sides[0].live.frames);
     assert_int_equal(pair->counts[1].foreign, 0);
     for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.finish(pair->lanes[i]);
+        transport_dpdk.destroy(pair->lanes[i]);
 }
 
 /* Its worker comes 40 ms after the start, and finds them in the ring. */

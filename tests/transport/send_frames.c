@@ -105,7 +105,7 @@ int main(int argc, char **argv)
         return fail(&err);
     rc = run(lane, &phase, &err);
     printf("%" PRIu64 " frames, %" PRIu64 " learning\n", side.live.frames, count.guest_sent);
-    transport_dpdk.finish(lane);
+    transport_dpdk.destroy(lane);
     transport_dpdk.close(ports[1]);
     transport_dpdk.close(ports[0]);
     return rc;

@@ -273,7 +273,7 @@ void world_finish(struct world *world)
         struct world_rank *rank = &world->ranks[i];
 
         if (rank->lane)
-            transport_tcp.finish(rank->lane);
+            transport_tcp.destroy(rank->lane);
         rank->lane = NULL;
         executor_free(rank->executor);
         rank->executor = NULL;

@@ -457,7 +457,7 @@ static void finish_in_mid_stream(void **state)
     world_start(world);
     while (world->flows[1].destination.live.payload_bytes < 1000000)
         world_poll(world, clock_now());
-    transport_tcp.finish(world->ranks[1].lane);
+    transport_tcp.destroy(world->ranks[1].lane);
     world->ranks[1].lane = NULL;
     for (int64_t until = clock_now() + LIMIT_NS; world->ranks[0].lane->error.text[0] == '\0' ||
                                                  world->ranks[2].lane->error.text[0] == '\0';) {
@@ -868,7 +868,7 @@ static void partner_a_phase_ahead(void **state)
             transport_tcp.poll(ahead.lanes[i], clock_now());
     assert_int_equal(ahead.sides[1].live.payload_bytes, 100000);
     for (unsigned i = 0; i < 2; i++)
-        transport_tcp.finish(ahead.lanes[i]);
+        transport_tcp.destroy(ahead.lanes[i]);
 }
 
 /* A partner that waited and gave up must not be taken for the one that comes in its place. */
@@ -878,7 +878,7 @@ static void partner_gave_up(void **state)
 
     (void)state;
     run_ahead(&ahead);
-    transport_tcp.finish(ahead.lanes[0]);
+    transport_tcp.destroy(ahead.lanes[0]);
     assert_int_equal(world->phase.number, ahead.phase.number);
     play_all();
 }

@@ -197,7 +197,7 @@ static void test_a_dead_partner_ends_all(void **state)
     world_start(&world);
     while (clock_now() < world.phase.start_ns + 50 * NS_PER_MS)
         world_poll(&world, clock_now());
-    transport_tcp.finish(world.ranks[2].lane);
+    transport_tcp.destroy(world.ranks[2].lane);
     world.ranks[2].lane = NULL;
     since_ns = clock_now();
     while (broken < RANKS - 1 && clock_now() < since_ns + LIMIT_NS) {

@@ -114,7 +114,7 @@ static int begin_without_line(void **state)
 static int end(void **state)
 {
     (void)state;
-    transport_udp.finish(bed.lane);
+    transport_udp.destroy(bed.lane);
     transport_udp.close(bed.port);
     close(bed.socket);
     return 0;

@@ -46,6 +46,6 @@ const struct transport transport_dpdk = {
     .latency = lane_latency,
     .floor = loopback_baseline_measure,
     .hardware = port_hardware,
-    .finish = lane_finish,
+    .destroy = lane_destroy,
     .close = port_close,
 };

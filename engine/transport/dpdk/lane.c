@@ -103,7 +103,7 @@ static int make(struct dpdk_lane *lane, struct err *err)
     return rc != 0 ? rc : take_pool(lane, err);
 }
 
-static void destroy(struct dpdk_lane *lane)
+static void free_lane(struct dpdk_lane *lane)
 {
     if (lane->sender.pool != NULL)
         lane->queue->frames_taken[lane->pool] = false;
@@ -152,7 +152,7 @@ int lane_prepare(struct lane **out, const struct lane_request *request, struct e
     lane->shape.payload = FRAME_ETHERNET;
     lane->push_ns = CLOCK_NEVER;
     if ((rc = make(lane, err)) != 0) {
-        destroy(lane);
+        free_lane(lane);
         return err_set(err, rc, "%s: out of memory", request->port->conf->name);
     }
     lane->lane.wake_fd = wake_fd(lane);
@@ -468,7 +468,7 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
     return true;
 }
 
-void lane_finish(struct lane *base)
+void lane_destroy(struct lane *base)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
     struct port_queue *queue = lane->queue;
@@ -482,5 +482,5 @@ void lane_finish(struct lane *base)
         queue->count = &queue->idle;
     }
     pthread_mutex_unlock(&lane->port->visit_lock);
-    destroy(lane);
+    free_lane(lane);
 }

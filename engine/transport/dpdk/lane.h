@@ -18,6 +18,6 @@ unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct me
                       unsigned room);
 bool lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                   struct latency *sum);
-void lane_finish(struct lane *lane);
+void lane_destroy(struct lane *lane);
 
 #endif

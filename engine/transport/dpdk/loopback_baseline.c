@@ -54,7 +54,7 @@ static int run_lane(struct transport_port *port, const struct phase *phase,
         for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
             (void)lane_latency(lane, &flows[0], kind, &baseline[kind]);
     }
-    lane_finish(lane);
+    lane_destroy(lane);
     return rc;
 }
 

@@ -43,7 +43,7 @@ struct port_queue {
      * thread, connecting the next lane, makes the port known to the network. The main thread tries,
      * and comes again: it may be at real-time priority, and must not wait for a worker. */
     atomic_flag busy;
-    struct dpdk_lane *active; /* between its arming, when it is connected, and its finish */
+    struct dpdk_lane *active; /* between its arming, when it is connected, and its end */
     struct port_count idle;   /* counted while no lane was active; the next lane takes it over */
     struct port_count *count;
     uint64_t forward_dropped;

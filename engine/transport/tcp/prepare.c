@@ -351,7 +351,7 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
     if (rc == 0)
         rc = connect_all(l, err);
     if (rc) {
-        tcp_lane_finish(&l->lane);
+        tcp_lane_destroy(&l->lane);
         return rc;
     }
     l->lane.wake_fd = -1;
@@ -375,7 +375,7 @@ static void close_now(int fd)
     close(fd);
 }
 
-void tcp_lane_finish(struct lane *lane)
+void tcp_lane_destroy(struct lane *lane)
 {
     struct tcp_lane *l = (struct tcp_lane *)lane;
 

@@ -34,6 +34,6 @@ const struct transport transport_tcp = {
     .measure = tcp_lane_measure,
     .latency = tcp_pingpong_latency,
     .hardware = ip_port_hardware,
-    .finish = tcp_lane_finish,
+    .destroy = tcp_lane_destroy,
     .close = tcp_port_close,
 };

@@ -241,14 +241,14 @@ int udp_lane_prepare(struct lane **out, const struct lane_request *request, stru
     lane->port->lanes++;
     lane->forwards = request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD;
     if ((rc = make(lane, err)) != 0) {
-        udp_lane_finish(&lane->lane);
+        udp_lane_destroy(&lane->lane);
         return err_set(err, rc, "%s: out of memory", request->port->ip.conf->name);
     }
     *out = &lane->lane;
     return 0;
 }
 
-void udp_lane_finish(struct lane *base)
+void udp_lane_destroy(struct lane *base)
 {
     struct udp_lane *lane = (struct udp_lane *)base;
 

@@ -158,7 +158,7 @@ void udp_lane_start(struct lane *lane, int64_t now_ns);
 int64_t udp_lane_poll(struct lane *lane, int64_t now_ns);
 bool udp_lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                       struct latency *sum);
-void udp_lane_finish(struct lane *lane);
+void udp_lane_destroy(struct lane *lane);
 
 static inline socklen_t udp_address_bytes(const struct sockaddr_storage *address)
 {

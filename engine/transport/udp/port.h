@@ -18,7 +18,7 @@ struct transport_port {
     bool segments;     /* the device, or the kernel before it, cuts what is sent together */
     uint32_t mtu;      /* the interface's */
     uint32_t headers;  /* of IP and UDP */
-    uint32_t lanes;    /* prepared and not finished */
+    uint32_t lanes;    /* prepared and not destroyed */
     /* By the worker, and read when it is through with a phase. */
     uint64_t sent;            /* datagrams that the kernel took */
     uint64_t received;        /* and that it handed over */

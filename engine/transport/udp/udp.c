@@ -30,6 +30,6 @@ const struct transport transport_udp = {
     .poll = udp_lane_poll,
     .latency = udp_lane_latency,
     .hardware = udp_port_hardware,
-    .finish = udp_lane_finish,
+    .destroy = udp_lane_destroy,
     .close = udp_port_close,
 };
