@@ -154,7 +154,7 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .count = &queue->count,
         .line_rate_bps = port->line_rate_bps,
         .queue = number,
-        .leader = number > 0 ? lane->lane : NULL,
+        .first_queue_lane = number > 0 ? lane->lane : NULL,
         .share = lane->send_count > 0 ? (double)queue->send_count / lane->send_count : 1,
         .courier = &lane->courier,
         .sleeps = run->trial->node->sleeps,

@@ -263,10 +263,10 @@ struct lane_request {
     const struct lane_flow *port_sends;
     uint32_t port_send_count;
     struct port_count *count;
-    uint64_t line_rate_bps; /* as resolved: configured or the driver's; 0 unknown */
-    uint32_t queue;         /* 0 to port_facts.queues - 1 */
-    struct lane *leader;    /* the lane of queue 0, prepared before; NULL: this is queue 0's */
-    double share;           /* of the port's load: this lane's flows by the port's; 0: all */
+    uint64_t line_rate_bps;        /* as resolved: configured or the driver's; 0 unknown */
+    uint32_t queue;                /* 0 to port_facts.queues - 1 */
+    struct lane *first_queue_lane; /* the port's, prepared before; NULL: this is queue 0's */
+    double share;                  /* of the port's load: this lane's flows by the port's; 0: all */
     const struct courier *courier; /* lives as long as the lane */
     bool sleeps;                   /* the worker gives its core away between bursts */
     struct schedule_executor

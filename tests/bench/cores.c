@@ -93,7 +93,8 @@ static void set_phase(struct phase *phase)
     };
 }
 
-static void make_lane(struct place *place, struct way *way, uint32_t number, struct lane *leader)
+static void make_lane(struct place *place, struct way *way, uint32_t number,
+                      struct lane *first_queue_lane)
 {
     uint32_t port = number % way->ports;
     struct lane_request request = {
@@ -104,7 +105,7 @@ static void make_lane(struct place *place, struct way *way, uint32_t number, str
         .send_count = FLOWS,
         .count = &place->count,
         .queue = number / way->ports,
-        .leader = way->ports == 1 ? leader : NULL,
+        .first_queue_lane = way->ports == 1 ? first_queue_lane : NULL,
     };
     struct err err = {""};
 

@@ -12,7 +12,8 @@
 /* Whether all of a transfer is there is known to no queue alone. */
 static int share_received(struct dpdk_lane *lane)
 {
-    const struct dpdk_lane *first_queue_lane = (const struct dpdk_lane *)lane->lane.request.leader;
+    const struct dpdk_lane *first_queue_lane =
+        (const struct dpdk_lane *)lane->lane.request.first_queue_lane;
     size_t bytes = lane->port->queue_count * sizeof *lane->queues_received;
 
     if (lane->port->queue_count == 1 || lane->receiver.all == UINT64_MAX)
@@ -113,7 +114,7 @@ void receiver_free(struct dpdk_lane *lane)
 {
     struct receiver *receiver = &lane->receiver;
 
-    if (lane->lane.request.leader == NULL)
+    if (lane->lane.request.first_queue_lane == NULL)
         free(lane->queues_received);
     free(receiver->streams);
     free(receiver->delay_stats);
