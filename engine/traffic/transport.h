@@ -332,14 +332,14 @@ struct transport {
      * for a partner. The lanes of a phase are destroyed together. */
     int (*prepare)(struct lane **lane, const struct lane_request *request, struct err *err);
     /* Called again and again by the main thread until it returns 0: ready to start. -EAGAIN: not
-     * yet (a partner has not answered; the sentence may name one, for whoever loses patience); any
+     * yet (a partner has not answered; the sentence may name one, for whoever gives it up); any
      * other value: failed. Must not block. */
     int (*connect)(struct lane *lane, int64_t now_ns, struct err *err);
 
     /* Worker: gives the core away until poll would get further, or until then; for a worker that
      * sleeps and has this lane alone. False: it has no way of its own, by wake_fd and the time it
      * must be done. NULL: never. */
-    bool (*rest)(struct lane *lane, int64_t until_ns);
+    bool (*wait)(struct lane *lane, int64_t until_ns);
 
     /* Worker: once, shortly before start_ns. Empties what earlier phases left behind. */
     void (*start)(struct lane *lane, int64_t now_ns);

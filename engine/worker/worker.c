@@ -246,7 +246,7 @@ static int wait_events(int fd, struct epoll_event *events, int most, const struc
 }
 
 /* Gives the core away until then, or until a lane has something to do, which is told so. */
-static void rest_until(int64_t wake_ns, int lanes_fd)
+static void wait_for_lanes(int64_t wake_ns, int lanes_fd)
 {
     struct epoll_event events[WOKEN_MAX];
     int64_t left_ns = wake_ns - clock_now();
@@ -260,13 +260,13 @@ static void rest_until(int64_t wake_ns, int lanes_fd)
 }
 
 /* The same by the lane's own way, if it is alone and has one. */
-static void rest(struct worker_task *task, int64_t wake_ns, int lanes_fd)
+static void wait_until_due(struct worker_task *task, int64_t wake_ns, int lanes_fd)
 {
     const struct worker_lane *lane = task->lanes;
 
-    if (task->count != 1 || lane->transport->rest == NULL ||
-        !lane->transport->rest(lane->lane, wake_ns))
-        rest_until(wake_ns, lanes_fd);
+    if (task->count != 1 || lane->transport->wait == NULL ||
+        !lane->transport->wait(lane->lane, wake_ns))
+        wait_for_lanes(wake_ns, lanes_fd);
 }
 
 /* How often the end is looked for. Lanes that wait for nothing more may be through: whoever would
@@ -305,7 +305,7 @@ static void run_task(struct worker *worker, struct worker_task *task)
         }
         if (worker->conf.sleeps) {
             wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
-            rest(task, wake_ns, lanes_fd);
+            wait_until_due(task, wake_ns, lanes_fd);
         }
     }
     if (lanes_fd >= 0)

@@ -179,7 +179,7 @@ int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns);
 unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
                           unsigned room);
 void tcp_lane_destroy(struct lane *lane);
-bool tcp_schedule_rest(struct lane *lane, int64_t until_ns);
+bool tcp_schedule_wait(struct lane *lane, int64_t until_ns);
 bool tcp_pingpong_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                           struct latency *sum);
 

@@ -52,7 +52,7 @@ struct tcp_schedule {
     struct message_header *headers; /* by connection: out, then in */
     bool *readable;                 /* by connection in, as far as is known */
     int64_t moved_ns;               /* when it last got further, or looked who is there */
-    bool rests;                     /* the worker comes by way of tcp_schedule_rest */
+    bool waits;                     /* the worker comes by way of tcp_schedule_wait */
     unsigned polls;
 };
 
@@ -331,7 +331,7 @@ static bool needs_events(struct tcp_schedule *schedule)
     const struct schedule_executor *executor = schedule->loop.executor;
 
     if (schedule->loop.lane->request.sleeps)
-        return !schedule->rests;
+        return !schedule->waits;
     return executor->sends_left > 0 || executor->receives_left > FEW ||
            ++schedule->polls % EVENTS_TURNS == 0;
 }
@@ -397,7 +397,7 @@ static bool yielding_finds(struct tcp_lane *lane, int64_t now_ns, int64_t left_n
     return false;
 }
 
-bool tcp_schedule_rest(struct lane *lane, int64_t until_ns)
+bool tcp_schedule_wait(struct lane *lane, int64_t until_ns)
 {
     struct tcp_lane *l = (struct tcp_lane *)lane;
     int64_t now_ns, left_ns;
@@ -407,7 +407,7 @@ bool tcp_schedule_rest(struct lane *lane, int64_t until_ns)
         return false;
     now_ns = clock_now();
     left_ns = until_ns - now_ns;
-    l->schedule->rests = true;
+    l->schedule->waits = true;
     if (yielding_finds(l, now_ns, left_ns))
         return true;
     if (left_ns > 0)
