@@ -118,8 +118,8 @@ static bool latency(struct lane *lane, const struct lane_flow *flow, enum latenc
 }
 
 /* Its queue pairs and what they were made of. */
-static unsigned measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
-                        unsigned room)
+static unsigned flow_metrics(struct lane *lane, const struct lane_flow *flow,
+                             struct flow_metric *out, unsigned room)
 {
     const struct verbs_lane *load = load_of(lane);
     const struct verbs_options *o = &load->context.options;
@@ -147,7 +147,7 @@ static unsigned measure(struct lane *lane, const struct lane_flow *flow, struct 
     if (one == NULL)
         return 0;
     sends = verbs_endpoint_sends(one);
-    const struct measure all[] = {
+    const struct flow_metric all[] = {
         {"depth", o->depth},
         {"queue_pairs", streams},
         {"signal_every", o->signal_every},
@@ -253,7 +253,7 @@ const struct transport transport_verbs = {
     .connect = connect_lane,
     .start = start,
     .poll = poll,
-    .measure = measure,
+    .flow_metrics = flow_metrics,
     .latency = latency,
     .hardware = verbs_port_hardware,
     .destroy = destroy_lane,

@@ -6,7 +6,7 @@
 #include "report.h"
 #include "report_record.h"
 
-#define MEASURES_MAX 16
+#define METRICS_MAX 16
 
 static json_t *window_ns(const struct phase_run *run, const struct lane *lane)
 {
@@ -19,17 +19,17 @@ static json_t *window_ns(const struct phase_run *run, const struct lane *lane)
     return record_count(timing->closed_ns - timing->opened_ns);
 }
 
-static json_t *measures_of(const struct phase_run *run, struct lane *lane,
-                           const struct lane_flow *flow)
+static json_t *metrics_of(const struct phase_run *run, struct lane *lane,
+                          const struct lane_flow *flow)
 {
-    struct measure measures[MEASURES_MAX];
+    struct flow_metric metrics[METRICS_MAX];
     json_t *object = json_object();
     unsigned count = 0;
 
-    if (run->trial->transport->measure != NULL)
-        count = run->trial->transport->measure(lane, flow, measures, MEASURES_MAX);
+    if (run->trial->transport->flow_metrics != NULL)
+        count = run->trial->transport->flow_metrics(lane, flow, metrics, METRICS_MAX);
     for (unsigned i = 0; i < count; i++)
-        json_object_set_new(object, measures[i].name, json_real(measures[i].value));
+        json_object_set_new(object, metrics[i].name, json_real(metrics[i].value));
     return object;
 }
 
@@ -65,7 +65,7 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
         {"corrupted", source ? NULL : record_u64(side->corrupted)},
         {"first_run_ns", report_run_time(run, side->first_ns)},
         {"last_run_ns", report_run_time(run, side->last_ns)},
-        {"measures", measures_of(run, lane->lane, flow)},
+        {"measures", metrics_of(run, lane->lane, flow)},
         {NULL, NULL},
     };
 

@@ -14,9 +14,9 @@
  * received by any: the device spreads what comes by a hash over its addresses and ports. So each
  * lane of a port knows all flows that the port receives, and counts its own part of each.
  *
- * Life of a lane: prepare, connect until it is ready, [worker: start, poll ... poll], measure,
- * destroy. The main thread may prepare and connect the next phase's lane of a port while a worker
- * polls the present one; a transport keeps the two apart.
+ * Life of a lane: prepare, connect until it is ready, [worker: start, poll ... poll], flow_metrics,
+ * latency, destroy. The main thread may prepare and connect the next phase's lane of a port while a
+ * worker polls the present one; a transport keeps the two apart.
  */
 #ifndef ENGINE_TRANSPORT_H
 #define ENGINE_TRANSPORT_H
@@ -297,8 +297,8 @@ struct lane {
     struct err error;  /* a fault in poll (a connection lost): text set, lane goes on idle */
 };
 
-/* A transport's further measure of one flow's side, e.g. {"retransmitted_segments", 3}. */
-struct measure {
+/* A transport's further metric of one flow's side, e.g. {"retransmitted_segments", 3}. */
+struct flow_metric {
     const char *name; /* static string, snake case with its unit */
     double value;
 };
@@ -354,10 +354,10 @@ struct transport {
      * rest. NULL: nothing to do. */
     void (*idle)(struct transport_port *port, int64_t now_ns);
 
-    /* Further measures of a flow's side (RTT, retransmissions): writes at most `room`, returns
+    /* Further metrics of a flow's side (RTT, retransmissions): writes at most `room`, returns
      * how many. After the worker has let go of the lane. */
-    unsigned (*measure)(struct lane *lane, const struct lane_flow *flow, struct measure *out,
-                        unsigned room);
+    unsigned (*flow_metrics)(struct lane *lane, const struct lane_flow *flow,
+                             struct flow_metric *out, unsigned room);
     /* Adds what the lane measured of one of its port's flows to *sum. After the worker has let go
      * of the lane. False: it does not measure this, or did not in this phase. NULL: never. */
     bool (*latency)(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,

@@ -221,12 +221,12 @@ static double available(void)
 
 static double bytes_of(const struct side *side)
 {
-    struct measure measures[32];
-    unsigned count = verbs->measure(side->lane, &side->flows[0], measures, 32);
+    struct flow_metric metrics[32];
+    unsigned count = verbs->flow_metrics(side->lane, &side->flows[0], metrics, 32);
 
     for (unsigned i = 0; i < count; i++)
-        if (strcmp(measures[i].name, "queue_pair_bytes") == 0)
-            return measures[i].value;
+        if (strcmp(metrics[i].name, "queue_pair_bytes") == 0)
+            return metrics[i].value;
     return 0;
 }
 

@@ -161,16 +161,16 @@ static double lost_messages;
 
 static void look_at_lost(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
-    struct measure measures[16];
+    struct flow_metric metrics[16];
     unsigned count;
 
     (void)run;
     if (rank != 0)
         return;
-    count = transport_dpdk.measure(lane, &lane->request.sends[0], measures, 16);
+    count = transport_dpdk.flow_metrics(lane, &lane->request.sends[0], metrics, 16);
     for (unsigned i = 0; i < count; i++)
-        if (strcmp(measures[i].name, "messages_lost") == 0)
-            lost_messages = measures[i].value;
+        if (strcmp(metrics[i].name, "messages_lost") == 0)
+            lost_messages = metrics[i].value;
 }
 
 static void mischief(struct transport_port **ports, const struct port_conf *confs)

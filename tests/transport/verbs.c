@@ -211,7 +211,7 @@ static double reused_pairs;
 /* One end's port may keep none of its queue pairs; how many of the other's were kept. */
 static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
-    struct measure all[32];
+    struct flow_metric all[32];
     unsigned count;
 
     (void)run;
@@ -219,7 +219,7 @@ static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *l
         ((struct verbs_lane *)lane)->keep_max = 0;
     if (rank != 0)
         return;
-    count = transport_verbs.measure(lane, &lane->request.sends[0], all, 32);
+    count = transport_verbs.flow_metrics(lane, &lane->request.sends[0], all, 32);
     for (unsigned i = 0; i < count; i++)
         if (strcmp(all[i].name, "reused_queue_pairs") == 0)
             reused_pairs = all[i].value;

@@ -74,15 +74,15 @@ void __wrap_compute_sum(const struct compute *compute, struct compute_part *alon
     histogram_add(&beside->pieces, 3);
 }
 
-static unsigned measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
-                        unsigned room)
+static unsigned flow_metrics(struct lane *lane, const struct lane_flow *flow,
+                             struct flow_metric *out, unsigned room)
 {
     (void)lane;
     assert_true(room >= 2);
     if (flow->src == 0)
         return 0;
-    out[0] = (struct measure){"rtt_us", 1234.56789012345};
-    out[1] = (struct measure){"retransmitted_segments", 3};
+    out[0] = (struct flow_metric){"rtt_us", 1234.56789012345};
+    out[1] = (struct flow_metric){"retransmitted_segments", 3};
     return 2;
 }
 
@@ -181,8 +181,8 @@ static void lay(const char *transport, unsigned capabilities)
     bed.node.tsc.hz = 2.5e9;
     bed.doc = (struct doc_trial){.id = 4, .repeat = 2, .parts_count = 1, .pingpong = &bed.pingpong};
     bed.doc_part.network = network;
-    bed.transport =
-        (struct transport){.name = transport, .capabilities = capabilities, .measure = measure};
+    bed.transport = (struct transport){
+        .name = transport, .capabilities = capabilities, .flow_metrics = flow_metrics};
     bed.trial = (struct trial){.node = &bed.node,
                                .doc = &bed.doc,
                                .transport = &bed.transport,
@@ -265,7 +265,7 @@ static void lay_transfer(void)
     lay("tcp", TRANSPORT_KNOWS_END);
     bed.run.template.traffic = TRAFFIC_TRANSFER;
     bed.run.outcome.states = STATE_LANE_FAILED;
-    bed.transport.measure = NULL;
+    bed.transport.flow_metrics = NULL;
     bed.transport_lane.variant[0] = '\0';
     bed.doc_part.network = NULL;
 }

@@ -132,7 +132,7 @@ static void zero_copy(void **state)
 
 static void buffers_and_congestion_control(void **state)
 {
-    struct measure measures[16];
+    struct flow_metric metrics[16];
     unsigned count;
 
     (void)state;
@@ -142,16 +142,18 @@ static void buffers_and_congestion_control(void **state)
     snprintf(world->options.congestion, sizeof world->options.congestion, "reno");
     play_all();
     assert_string_equal(world->ranks[0].lane->variant, "congestion control reno");
-    count = transport_tcp.measure(world->ranks[0].lane, &world->ranks[0].sends[0], measures, 16);
+    count =
+        transport_tcp.flow_metrics(world->ranks[0].lane, &world->ranks[0].sends[0], metrics, 16);
     assert_true(count > 0);
     for (unsigned i = 0; i < count; i++)
-        if (strcmp(measures[i].name, "send_buffer_bytes") == 0)
-            assert_int_equal(measures[i].value, 131072);
-    count = transport_tcp.measure(world->ranks[1].lane, &world->ranks[1].receives[0], measures, 16);
+        if (strcmp(metrics[i].name, "send_buffer_bytes") == 0)
+            assert_int_equal(metrics[i].value, 131072);
+    count =
+        transport_tcp.flow_metrics(world->ranks[1].lane, &world->ranks[1].receives[0], metrics, 16);
     assert_true(count > 0);
     for (unsigned i = 0; i < count; i++)
-        if (strcmp(measures[i].name, "receive_buffer_bytes") == 0)
-            assert_int_equal(measures[i].value, 200000);
+        if (strcmp(metrics[i].name, "receive_buffer_bytes") == 0)
+            assert_int_equal(metrics[i].value, 200000);
 }
 
 /* Two flows share the load. What was intended is exact; what was offered may miss what was due

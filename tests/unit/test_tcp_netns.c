@@ -112,7 +112,7 @@ static void oversleep(void *way)
 /* A pace must not cut segments where it looks: their headers would be load of their own. */
 static void paced_segments_are_full(void **state)
 {
-    struct measure measures[16];
+    struct flow_metric metrics[16];
     double segments = 0;
     double payload;
     unsigned count;
@@ -127,10 +127,11 @@ static void paced_segments_are_full(void **state)
     play_verified();
     payload = (double)world->flows[0].source.live.payload_bytes;
     assert_true(payload > 0.5 * 10e6 / 8);
-    count = transport_tcp.measure(world->ranks[0].lane, &world->ranks[0].sends[0], measures, 16);
+    count =
+        transport_tcp.flow_metrics(world->ranks[0].lane, &world->ranks[0].sends[0], metrics, 16);
     for (unsigned i = 0; i < count; i++)
-        if (strcmp(measures[i].name, "segments_sent") == 0)
-            segments = measures[i].value;
+        if (strcmp(metrics[i].name, "segments_sent") == 0)
+            segments = metrics[i].value;
     assert_true(segments >= payload / 1448);
     assert_true(segments < 1.1 * payload / 1448 + 20);
 }

@@ -439,12 +439,12 @@ void lane_account(struct lane *base)
     receiver_account(lane);
 }
 
-unsigned lane_measure(struct lane *base, const struct lane_flow *flow, struct measure *out,
-                      unsigned room)
+unsigned lane_flow_metrics(struct lane *base, const struct lane_flow *flow, struct flow_metric *out,
+                           unsigned room)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
 
-    return lane->messages != NULL ? messages_measure(lane, flow, out, room) : 0;
+    return lane->messages != NULL ? messages_flow_metrics(lane, flow, out, room) : 0;
 }
 
 bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_kind kind,

@@ -14,8 +14,8 @@ void lane_start(struct lane *lane, int64_t now_ns);
 int64_t lane_poll(struct lane *lane, int64_t now_ns);
 void lane_account(struct lane *lane);
 void lane_idle(struct transport_port *port, int64_t now_ns);
-unsigned lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
-                      unsigned room);
+unsigned lane_flow_metrics(struct lane *lane, const struct lane_flow *flow, struct flow_metric *out,
+                           unsigned room);
 bool lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                   struct latency *sum);
 void lane_destroy(struct lane *lane);

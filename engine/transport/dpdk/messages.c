@@ -354,13 +354,13 @@ int64_t messages_look(struct dpdk_lane *lane, int64_t now_ns)
     return messages->look_ns;
 }
 
-unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *flow,
-                          struct measure *out, unsigned room)
+unsigned messages_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,
+                               struct flow_metric *out, unsigned room)
 {
     for (uint32_t i = 0; i < lane->messages->count; i++) {
         const struct peer_channel *channel = &lane->messages->channels[i];
         const struct flow_side *answers = &channel->answers;
-        const struct measure sources[] = {
+        const struct flow_metric sources[] = {
             {"messages_lost", (double)channel->lost},
             {"answer_frames", (double)answers->live.frames},
             {"answer_frames_reordered", (double)answers->reordered},
@@ -368,7 +368,7 @@ unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *
             {"answer_frames_late", (double)answers->late},
             {"answer_frames_corrupted", (double)answers->corrupted},
         };
-        const struct measure destinations[] = {
+        const struct flow_metric destinations[] = {
             {"messages_broken", (double)(channel->in.broken + (channel->in.set.missing > 0))},
             {"answer_frames", (double)answers->live.frames},
         };
@@ -377,7 +377,7 @@ unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *
         if (channel->flow->src != flow->src || channel->flow->dst != flow->dst)
             continue;
         if (lane->messages->schedule != NULL)
-            return lane->messages->schedule->measure(lane, channel, out, room);
+            return lane->messages->schedule->flow_metrics(lane, channel, out, room);
         count = RTE_MIN(count, room);
         memcpy(out, channel->source ? sources : destinations, count * sizeof *out);
         return count;

@@ -84,8 +84,8 @@ struct schedule_messages {
     int (*check)(const struct lane_request *request, struct err *err);
     int (*make)(struct dpdk_lane *lane, struct err *err);
     void (*free)(struct messages *messages);
-    unsigned (*measure)(const struct dpdk_lane *lane, const struct peer_channel *channel,
-                        struct measure *out, unsigned room);
+    unsigned (*flow_metrics)(const struct dpdk_lane *lane, const struct peer_channel *channel,
+                             struct flow_metric *out, unsigned room);
     /* The lane's `send`. */
     int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
     /* The driver has the last frame of the message that the channel was sending. */
@@ -125,8 +125,8 @@ int messages_make(struct dpdk_lane *lane, const struct schedule_messages *schedu
 void messages_build(struct dpdk_lane *lane);
 void messages_start(struct dpdk_lane *lane);
 void messages_free(struct dpdk_lane *lane);
-unsigned messages_measure(const struct dpdk_lane *lane, const struct lane_flow *flow,
-                          struct measure *out, unsigned room);
+unsigned messages_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,
+                               struct flow_metric *out, unsigned room);
 
 /* For sending, receiving and schedules. */
 

@@ -189,8 +189,8 @@ static int64_t send_messages(struct dpdk_lane *lane, int64_t now_ns)
 
 /* --- what was measured --- */
 
-static unsigned measure(const struct dpdk_lane *lane, const struct peer_channel *channel,
-                        struct measure *out, unsigned room)
+static unsigned flow_metrics(const struct dpdk_lane *lane, const struct peer_channel *channel,
+                             struct flow_metric *out, unsigned room)
 {
     const struct messages *messages = lane->messages;
     const struct schedule_source *source;
@@ -198,8 +198,8 @@ static unsigned measure(const struct dpdk_lane *lane, const struct peer_channel 
     if (channel->source || room < 2)
         return 0;
     source = &messages->schedule_lane->sources[channel - messages->channels - messages->sends];
-    out[0] = (struct measure){"messages_lost", (double)source->lost};
-    out[1] = (struct measure){"frames_too_early", (double)source->early};
+    out[0] = (struct flow_metric){"messages_lost", (double)source->lost};
+    out[1] = (struct flow_metric){"frames_too_early", (double)source->early};
     return 2;
 }
 
@@ -207,7 +207,7 @@ const struct schedule_messages dpdk_schedule = {
     .check = check,
     .make = make,
     .free = free_schedule,
-    .measure = measure,
+    .flow_metrics = flow_metrics,
     .send = send_messages,
     .message_sent = message_sent,
     .receive = schedule_receive,

@@ -87,8 +87,8 @@ static void add(struct sum *sum, int fd, bool sends)
     sum->streams++;
 }
 
-unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
-                          unsigned room)
+unsigned tcp_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
+                               struct flow_metric *out, unsigned room)
 {
     const struct tcp_lane *l = (const struct tcp_lane *)lane;
     bool sends = flow->src == lane->request.rank;
@@ -98,7 +98,7 @@ unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struc
 
     for (size_t i = first * l->stride; i < first * l->stride + l->streams; i++)
         add(&sum, sends ? l->outs[i].fd : l->ins[i].fd, sends);
-    const struct measure sent[] = {
+    const struct flow_metric sent[] = {
         {"retransmitted_segments", sum.retransmitted},
         {"rtt_us", sum.rtt / sum.streams},
         {"min_rtt_us", sum.least_rtt},
@@ -109,7 +109,7 @@ unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struc
         {"send_buffer_bytes", sum.send_buffer},
         {"streams", sum.streams},
     };
-    const struct measure received[] = {
+    const struct flow_metric received[] = {
         {"segments_sent", sum.sent},
         {"segments_received", sum.received},
         {"out_of_order_segments", sum.out_of_order},

@@ -176,8 +176,8 @@ int tcp_lane_prepare(struct lane **lane, const struct lane_request *request, str
 int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
 void tcp_lane_start(struct lane *lane, int64_t now_ns);
 int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns);
-unsigned tcp_lane_measure(struct lane *lane, const struct lane_flow *flow, struct measure *out,
-                          unsigned room);
+unsigned tcp_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
+                               struct flow_metric *out, unsigned room);
 void tcp_lane_destroy(struct lane *lane);
 bool tcp_schedule_wait(struct lane *lane, int64_t until_ns);
 bool tcp_pingpong_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
