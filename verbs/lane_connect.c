@@ -13,12 +13,12 @@
 
 /* --- infos --- */
 
-static struct courier_letter letter_of(const struct verbs_endpoint *endpoint, bool ours)
+static struct blob_key key_of(const struct verbs_endpoint *endpoint, bool ours)
 {
-    return (struct courier_letter){.src = endpoint->flow->src,
-                                   .dst = endpoint->flow->dst,
-                                   .from_source = verbs_endpoint_at_source(endpoint) == ours,
-                                   .piece = endpoint->script.stream};
+    return (struct blob_key){.src = endpoint->flow->src,
+                             .dst = endpoint->flow->dst,
+                             .from_source = verbs_endpoint_at_source(endpoint) == ours,
+                             .piece = endpoint->script.stream};
 }
 
 /* A forwarder's messages are read from where it received them. */
@@ -33,8 +33,8 @@ static void describe_ring_of(const struct verbs_qp *from, struct qp_info *info)
 static int publish(struct verbs_endpoint *endpoint, struct err *err)
 {
     const struct stream_context *context = endpoint->context;
-    const struct courier *courier = context->lane->request.courier;
-    struct courier_letter letter = letter_of(endpoint, true);
+    const struct blob_exchange *blob_exchange = context->lane->request.blob_exchange;
+    struct blob_key key = key_of(endpoint, true);
     struct blob blob;
     int rc;
 
@@ -46,7 +46,7 @@ static int publish(struct verbs_endpoint *endpoint, struct err *err)
     if (endpoint->config.forwards && context->options.operation == VERBS_READ)
         describe_ring_of(((const struct verbs_sender *)endpoint)->from->base.qp, &endpoint->mine);
     qp_info_write(&endpoint->mine, &blob);
-    rc = courier->publish(courier->context, &letter, &blob);
+    rc = blob_exchange->publish(blob_exchange->context, &key, &blob);
     return rc < 0 ? err_set(err, rc, "%s: can't publish a queue pair: %s", context->port->label,
                             strerror(-rc))
                   : 0;
@@ -54,10 +54,10 @@ static int publish(struct verbs_endpoint *endpoint, struct err *err)
 
 static int fetch(struct verbs_endpoint *endpoint, struct err *err)
 {
-    const struct courier *courier = endpoint->context->lane->request.courier;
-    struct courier_letter letter = letter_of(endpoint, false);
+    const struct blob_exchange *blob_exchange = endpoint->context->lane->request.blob_exchange;
+    struct blob_key key = key_of(endpoint, false);
     struct blob blob;
-    int rc = courier->fetch(courier->context, &letter, &blob);
+    int rc = blob_exchange->fetch(blob_exchange->context, &key, &blob);
 
     if (rc < 0)
         return rc;

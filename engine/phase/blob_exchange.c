@@ -8,16 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a letter is called between nodes. The highest bit keeps it apart from ports' addresses
+/* How a blob is called between nodes. The highest bit keeps it apart from ports' addresses
  * (trial_blob_id), whose trial numbers do not reach that far. */
-static uint64_t blob_id(const struct phase_lane *lane, const struct courier_letter *letter)
+static uint64_t blob_id(const struct phase_lane *lane, const struct blob_key *key)
 {
     const struct phase_run *run = lane->run;
     const uint32_t words[] = {
-        run->trial->doc->id,   run->trial->doc->repeat,
-        lane->own->part_index, run->number,
-        letter->src,           letter->dst,
-        letter->from_source,   letter->piece,
+        run->trial->doc->id,
+        run->trial->doc->repeat,
+        lane->own->part_index,
+        run->number,
+        key->src,
+        key->dst,
+        key->from_source,
+        key->piece,
     };
     uint8_t hash[crypto_generichash_BYTES_MIN];
     uint64_t id;
@@ -27,54 +31,55 @@ static uint64_t blob_id(const struct phase_lane *lane, const struct courier_lett
     return id | UINT64_C(1) << 63;
 }
 
-struct posted {
-    struct posted *next;
+struct published {
+    struct published *next;
     uint64_t id;
 };
 
-static int publish(void *context, const struct courier_letter *letter, const struct blob *blob)
+static int publish(void *context, const struct blob_key *key, const struct blob *blob)
 {
     struct phase_lane *lane = context;
-    uint64_t id = blob_id(lane, letter);
-    struct posted *posted = malloc(sizeof *posted);
-    int rc = posted != NULL ? control_publish(lane->run->trial->node->control, id, blob) : -ENOMEM;
+    uint64_t id = blob_id(lane, key);
+    struct published *published = malloc(sizeof *published);
+    int rc =
+        published != NULL ? control_publish(lane->run->trial->node->control, id, blob) : -ENOMEM;
 
     if (rc < 0) {
-        free(posted);
+        free(published);
         return rc;
     }
-    *posted = (struct posted){.next = lane->posted, .id = id};
-    lane->posted = posted;
+    *published = (struct published){.next = lane->published, .id = id};
+    lane->published = published;
     return 0;
 }
 
 /* A partner that has sent or received here has fetched all. One that was still waiting when the
- * phase failed must find the letters: those stay. */
+ * phase failed must find the blobs: those stay. */
 void blob_exchange_end(struct phase_lane *lane)
 {
     bool had_traffic = lane->lane != NULL && lane->lane->started_ns > 0;
 
-    while (lane->posted != NULL) {
-        struct posted *posted = lane->posted;
+    while (lane->published != NULL) {
+        struct published *published = lane->published;
 
-        lane->posted = posted->next;
+        lane->published = published->next;
         if (had_traffic)
-            control_withdraw(lane->run->trial->node->control, posted->id);
-        free(posted);
+            control_withdraw(lane->run->trial->node->control, published->id);
+        free(published);
     }
 }
 
-/* The partner's node may be this one: then its letter lies in our own mailbox. */
-static int fetch(void *context, const struct courier_letter *letter, struct blob *blob)
+/* The partner's node may be this one: then its blob lies in our own store. */
+static int fetch(void *context, const struct blob_key *key, struct blob *blob)
 {
     const struct phase_lane *lane = context;
-    uint32_t rank = letter->from_source ? letter->src : letter->dst;
+    uint32_t rank = key->from_source ? key->src : key->dst;
 
     return control_fetch(lane->run->trial->node->control, lane->own->part->ranks[rank]->node,
-                         blob_id(lane, letter), blob, clock_now());
+                         blob_id(lane, key), blob, clock_now());
 }
 
-struct courier blob_exchange_of(struct phase_lane *lane)
+struct blob_exchange blob_exchange_of(struct phase_lane *lane)
 {
-    return (struct courier){lane, publish, fetch};
+    return (struct blob_exchange){lane, publish, fetch};
 }

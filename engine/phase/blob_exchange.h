@@ -8,7 +8,7 @@
 #include "phase_run.h"
 
 /* For the lane's requests; lives as long as the lane. */
-struct courier blob_exchange_of(struct phase_lane *lane);
+struct blob_exchange blob_exchange_of(struct phase_lane *lane);
 
 /* Withdraws what the lane has published. */
 void blob_exchange_end(struct phase_lane *lane);

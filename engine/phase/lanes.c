@@ -156,7 +156,7 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .queue = number,
         .first_queue_lane = number > 0 ? lane->lane : NULL,
         .share = lane->send_count > 0 ? (double)queue->send_count / lane->send_count : 1,
-        .courier = &lane->courier,
+        .blob_exchange = &lane->blob_exchange,
         .sleeps = run->trial->node->sleeps,
         .executor = lane->executor,
     };
@@ -172,7 +172,7 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
     int rc;
 
     lane->run = run;
-    lane->courier = blob_exchange_of(lane);
+    lane->blob_exchange = blob_exchange_of(lane);
     lane->phase = run->template;
     lane->phase.tag = draw_tag(run, lane->own->part_index);
     rc = flow_table_fill(run, lane);

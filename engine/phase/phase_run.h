@@ -77,8 +77,8 @@ struct interval_rows {
 struct phase_lane {
     const struct phase_run *run;
     const struct local_rank *own;
-    struct courier courier;
-    struct posted *posted;              /* letters that the courier has published (lanes.c) */
+    struct blob_exchange blob_exchange;
+    struct published *published;        /* blobs that it has published (blob_exchange.c) */
     struct phase phase;                 /* its own: load and tag differ between ports and parts */
     struct schedule_executor *executor; /* NULL: no schedule */
     struct lane_flow *sends;

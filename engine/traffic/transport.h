@@ -231,7 +231,7 @@ struct pingpong;
 struct schedule_executor;
 
 /* A small blob that one end of a flow leaves for the other end of it, in this phase. */
-struct courier_letter {
+struct blob_key {
     uint32_t src; /* the flow: ranks */
     uint32_t dst;
     bool from_source; /* who wrote it; false: the destination */
@@ -240,12 +240,12 @@ struct courier_letter {
 
 /* How a lane passes blobs to the partners of its flows while it connects: over the run's
  * authenticated datagrams, or directly where both ends are on one node. Main thread only. */
-struct courier {
+struct blob_exchange {
     void *context;
     /* Leaves a blob; a lane may only write as itself. 0 or a negative errno. */
-    int (*publish)(void *context, const struct courier_letter *letter, const struct blob *blob);
+    int (*publish)(void *context, const struct blob_key *key, const struct blob *blob);
     /* The partner's. -EAGAIN: asked for, not here yet; call again. */
-    int (*fetch)(void *context, const struct courier_letter *letter, struct blob *blob);
+    int (*fetch)(void *context, const struct blob_key *key, struct blob *blob);
 };
 
 struct lane_request {
@@ -267,8 +267,8 @@ struct lane_request {
     uint32_t queue;                /* 0 to port_facts.queues - 1 */
     struct lane *first_queue_lane; /* the port's, prepared before; NULL: this is queue 0's */
     double share;                  /* of the port's load: this lane's flows by the port's; 0: all */
-    const struct courier *courier; /* lives as long as the lane */
-    bool sleeps;                   /* the worker gives its core away between bursts */
+    const struct blob_exchange *blob_exchange; /* lives as long as the lane */
+    bool sleeps;                               /* the worker gives its core away between bursts */
     struct schedule_executor
         *executor; /* of a schedule (schedule_executor.h), the caller's; else NULL */
 };

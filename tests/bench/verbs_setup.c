@@ -30,7 +30,7 @@ static const struct transport *const verbs = &transport_verbs;
 
 enum place { SOURCE, SINK, PLACES };
 
-struct letter {
+struct stored_blob {
     bool written;
     struct blob blob;
 };
@@ -50,8 +50,8 @@ struct bed {
     unsigned partners;
     struct phase phase;
     struct verbs_options options; /* of the phase */
-    struct letter *letters;       /* by partner and writer */
-    struct courier courier;
+    struct stored_blob *stored;   /* by partner and writer */
+    struct blob_exchange blob_exchange;
     struct side sides[PLACES];
 };
 
@@ -63,22 +63,22 @@ static int refuse(const char *what, const struct err *err)
 
 /* --- infos, from hand to hand --- */
 
-static struct letter *letter_of(const struct bed *bed, const struct courier_letter *letter)
+static struct stored_blob *stored_at(const struct bed *bed, const struct blob_key *key)
 {
-    size_t writer = letter->from_source ? 0 : 1;
+    size_t writer = key->from_source ? 0 : 1;
 
-    return &bed->letters[(letter->dst - 1) * 2 + writer];
+    return &bed->stored[(key->dst - 1) * 2 + writer];
 }
 
-static int publish(void *context, const struct courier_letter *letter, const struct blob *blob)
+static int publish(void *context, const struct blob_key *key, const struct blob *blob)
 {
-    *letter_of(context, letter) = (struct letter){true, *blob};
+    *stored_at(context, key) = (struct stored_blob){true, *blob};
     return 0;
 }
 
-static int fetch(void *context, const struct courier_letter *letter, struct blob *blob)
+static int fetch(void *context, const struct blob_key *key, struct blob *blob)
 {
-    const struct letter *found = letter_of(context, letter);
+    const struct stored_blob *found = stored_at(context, key);
 
     if (!found->written)
         return -EAGAIN;
@@ -122,8 +122,8 @@ static int make_flows(struct bed *bed)
                                                 .partner = partner,
                                                 .side = &side->counts[k]};
     }
-    bed->letters = calloc((size_t)bed->partners * 2, sizeof *bed->letters);
-    return bed->letters != NULL ? 0 : -ENOMEM;
+    bed->stored = calloc((size_t)bed->partners * 2, sizeof *bed->stored);
+    return bed->stored != NULL ? 0 : -ENOMEM;
 }
 
 static int prepare(struct bed *bed, enum place place, struct err *err)
@@ -135,7 +135,7 @@ static int prepare(struct bed *bed, enum place place, struct err *err)
         .rank = place == SOURCE ? 0 : 1,
         .ranks = bed->partners + 1,
         .count = &side->count,
-        .courier = &bed->courier,
+        .blob_exchange = &bed->blob_exchange,
     };
     int64_t begun_ns = clock_now();
     int rc;
@@ -274,7 +274,7 @@ int main(int argc, char *argv[])
                     .retry = 6,
                     .rnr_retry = 6,
                     .timeout = 18},
-        .courier = {.publish = publish, .fetch = fetch},
+        .blob_exchange = {.publish = publish, .fetch = fetch},
     };
     int status = 1;
 
@@ -282,7 +282,7 @@ int main(int argc, char *argv[])
         fprintf(stderr, "usage: %s SOURCE SINK PARTNERS BYTES\n", argv[0]);
         return 2;
     }
-    bed.courier.context = &bed;
+    bed.blob_exchange.context = &bed;
     bed.partners = (unsigned)strtoul(argv[3], NULL, 10);
     bed.phase.sizes[0] = (uint32_t)strtoul(argv[4], NULL, 10);
     bed.phase.transfer_bytes = PROOF_BYTES;
@@ -294,6 +294,6 @@ int main(int argc, char *argv[])
         free(bed.sides[i].flows);
         free(bed.sides[i].counts);
     }
-    free(bed.letters);
+    free(bed.stored);
     return status;
 }

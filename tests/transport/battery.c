@@ -31,42 +31,42 @@ static struct port_conf confs[BATTERY_PORTS];
 static struct transport_port *ports[BATTERY_PORTS];
 static uint16_t next_tag = 0x5b00;
 
-/* Letters between lanes, in memory. */
-#define LETTERS 4096
-static struct letter {
+/* Blobs between lanes, in memory. */
+#define STORED_MAX 4096
+static struct stored_blob {
     uint16_t tag; /* of the phase; 0: free */
-    struct courier_letter letter;
+    struct blob_key key;
     struct blob blob;
-} letters[LETTERS];
+} stored[STORED_MAX];
 
-static struct letter *find_letter(uint16_t tag, const struct courier_letter *letter)
+static struct stored_blob *find_stored(uint16_t tag, const struct blob_key *key)
 {
-    for (size_t i = 0; i < LETTERS; i++) {
-        const struct courier_letter *here = &letters[i].letter;
+    for (size_t i = 0; i < STORED_MAX; i++) {
+        const struct blob_key *here = &stored[i].key;
 
-        if (letters[i].tag == 0 ||
-            (letters[i].tag == tag && here->src == letter->src && here->dst == letter->dst &&
-             here->from_source == letter->from_source && here->piece == letter->piece))
-            return &letters[i];
+        if (stored[i].tag == 0 ||
+            (stored[i].tag == tag && here->src == key->src && here->dst == key->dst &&
+             here->from_source == key->from_source && here->piece == key->piece))
+            return &stored[i];
     }
     return NULL;
 }
 
-static int publish(void *context, const struct courier_letter *letter, const struct blob *blob)
+static int publish(void *context, const struct blob_key *key, const struct blob *blob)
 {
     const struct battery_run *run = context;
-    struct letter *place = find_letter(run->phase.tag, letter);
+    struct stored_blob *place = find_stored(run->phase.tag, key);
 
     if (place == NULL)
         return -ENOMEM;
-    *place = (struct letter){.tag = run->phase.tag, .letter = *letter, .blob = *blob};
+    *place = (struct stored_blob){.tag = run->phase.tag, .key = *key, .blob = *blob};
     return 0;
 }
 
-static int fetch(void *context, const struct courier_letter *letter, struct blob *blob)
+static int fetch(void *context, const struct blob_key *key, struct blob *blob)
 {
     const struct battery_run *run = context;
-    const struct letter *place = find_letter(run->phase.tag, letter);
+    const struct stored_blob *place = find_stored(run->phase.tag, key);
 
     if (place == NULL || place->tag == 0)
         return -EAGAIN;
@@ -111,7 +111,7 @@ void battery_begin(struct battery_run *run)
         .options = run->options,
     };
     assert_int_equal(option_table_fill(subject->transport->options, NULL, run->options, &err), 0);
-    run->courier = (struct courier){run, publish, fetch};
+    run->blob_exchange = (struct blob_exchange){run, publish, fetch};
     if (subject->tune != NULL)
         subject->tune(&run->phase);
 }
@@ -138,7 +138,7 @@ static struct lane_request request_of(struct stage *stage, uint32_t rank)
         .receives = stage->receives[rank],
         .count = &run->counts[rank],
         .line_rate_bps = run->line_rate_bps,
-        .courier = &run->courier,
+        .blob_exchange = &run->blob_exchange,
         .sleeps = true,
     };
 

@@ -73,7 +73,7 @@ struct battery_run {
     uint64_t woken[BATTERY_PORTS]; /* polls before which its wake descriptor was readable */
     struct latency (*latency)[LATENCY_KINDS]; /* by flow, filled by the play; NULL: not wanted */
     struct pattern_plan *plan;                /* its flows are a schedule's; NULL: they are not */
-    struct courier courier;                   /* between this run's lanes */
+    struct blob_exchange blob_exchange;       /* between this run's lanes */
     /* Looks at a port's lane before it is destroyed; NULL: nobody does. */
     void (*look)(struct battery_run *run, uint32_t rank, struct lane *lane);
 };
