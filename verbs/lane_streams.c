@@ -289,8 +289,8 @@ void verbs_lane_start(struct verbs_lane *lane)
     const struct phase *phase = lane->lane.request.phase;
 
     lane->lane.stop_ns = phase->stop_ns;
-    lane->lane.sent_all = lane->sender_count == 0;
-    lane->lane.received_all = lane->receiver_count == 0;
+    lane->lane.tx_done = lane->sender_count == 0;
+    lane->lane.rx_done = lane->receiver_count == 0;
     lane->opens_ns = pingpong_opens_ns(phase);
     for (unsigned i = 0; i < lane->sender_count; i++)
         lane->senders[i].moved_ns = phase->start_ns;
@@ -328,12 +328,12 @@ int64_t verbs_lane_work(struct verbs_lane *lane, int64_t now_ns)
         lane->lane.started_ns = now_ns;
     if (!all_sent(lane) || lane->traffic->polls_to_the_end)
         send_ns = lane->traffic->send(lane, now_ns);
-    lane->lane.sent_all = all_sent(lane);
-    lane->lane.received_all = all_received(lane);
-    if (lane->lane.stopped_ns == 0 && lane->lane.sent_all &&
+    lane->lane.tx_done = all_sent(lane);
+    lane->lane.rx_done = all_received(lane);
+    if (lane->lane.stopped_ns == 0 && lane->lane.tx_done &&
         (lane->sender_count > 0 || now_ns >= lane->lane.stop_ns))
         lane->lane.stopped_ns = now_ns;
-    if (lane->lane.sent_all && lane->lane.received_all)
+    if (lane->lane.tx_done && lane->lane.rx_done)
         return CLOCK_NEVER;
     if (!moved && lane->events && arm(lane, now_ns))
         return now_ns;

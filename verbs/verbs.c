@@ -204,8 +204,8 @@ static void note_wake(struct verbs_lane *load)
 {
     const struct lane *lane = &load->lane;
     struct verbs_lane *probes = load->probe_lane;
-    bool quiet = lane->error.text[0] != '\0' || (lane->sent_all && lane->received_all) ||
-                 lane->started_ns == 0;
+    bool quiet =
+        lane->error.text[0] != '\0' || (lane->tx_done && lane->rx_done) || lane->started_ns == 0;
     bool armed = load->armed || (probes != NULL && probes->armed);
 
     if (load->events && (armed || quiet))
@@ -234,8 +234,8 @@ static int64_t poll(struct lane *lane, int64_t now_ns)
     load_ns = verbs_lane_work(load, now_ns);
     /* The lane is through when its probes are, too. */
     if (probes != NULL) {
-        lane->sent_all = lane->sent_all && probes->sent_all;
-        lane->received_all = lane->received_all && probes->received_all;
+        lane->tx_done = lane->tx_done && probes->tx_done;
+        lane->rx_done = lane->rx_done && probes->rx_done;
     }
     return probes_ns < load_ns ? probes_ns : load_ns;
 }

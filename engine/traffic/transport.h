@@ -280,9 +280,9 @@ struct lane {
     int64_t started_ns; /* when sending was really opened and closed on this lane: */
     int64_t stopped_ns; /* set by poll; 0 before */
     int64_t arrived_ns; /* when the last frame or byte of this phase came; 0: none */
-    bool sent_all;      /* it will send nothing more in this phase */
-    bool received_all;  /* it knows that nothing more will come (end marks, transfer whole);
-                           a transport that can't know leaves it false: silence decides */
+    bool tx_done;       /* it will send nothing more in this phase */
+    bool rx_done;       /* it knows that nothing more will come (end marks, transfer whole);
+                                a transport that can't know leaves it false: silence decides */
     bool knows_end;     /* in this phase it will, even if its transport does not in others */
     bool judges_order;  /* in this phase it counts duplicated, reordered and late messages, as
                            transports of frames always do; set by prepare */
@@ -308,7 +308,7 @@ enum transport_capability {
     TRANSPORT_FRAMES = 1 << 0,       /* sizes are of frames, which it counts; else of messages */
     TRANSPORT_PINGPONG = 1 << 1,     /* carries messages there and back */
     TRANSPORT_SCHEDULES = 1 << 2,    /* executes schedules */
-    TRANSPORT_KNOWS_END = 1 << 3,    /* sets received_all by end marks; else silence ends a drain */
+    TRANSPORT_KNOWS_END = 1 << 3,    /* sets rx_done by end marks; else silence ends a drain */
     TRANSPORT_NEEDS_IFACE = 1 << 4,  /* a port is a kernel interface ... */
     TRANSPORT_NEEDS_RDMA = 1 << 5,   /* ... or an RDMA device, whose counters it reads ... */
     TRANSPORT_TAKES_DEVICE = 1 << 6, /* ... or any device, which the transport drives itself: a PCI

@@ -53,9 +53,9 @@ static struct lanes_state ask_lanes(const struct worker_task *task)
     for (size_t i = 0; i < task->count; i++) {
         const struct lane *lane = task->lanes[i].lane;
         bool broken = lane->error.text[0] != '\0';
-        bool whole = lane->received_all || broken;
+        bool whole = lane->rx_done || broken;
 
-        all.sent = all.sent && (lane->sent_all || broken);
+        all.sent = all.sent && (lane->tx_done || broken);
         all.received = all.received && whole;
         all.silence_tells =
             all.silence_tells &&

@@ -187,7 +187,7 @@ static int play(struct bed *bed)
     bed->phase.close_ns = bed->phase.stop_ns = begun_ns + LIMIT_NS;
     verbs->start(to, begun_ns);
     verbs->start(from, begun_ns);
-    while ((!from->sent_all || !to->received_all) && clock_now() < begun_ns + LIMIT_NS) {
+    while ((!from->tx_done || !to->rx_done) && clock_now() < begun_ns + LIMIT_NS) {
         verbs->poll(from, clock_now());
         verbs->poll(to, clock_now());
     }

@@ -233,8 +233,8 @@ static bool all_over(const struct stage *stage, int64_t now_ns)
     for (uint32_t rank = 0; rank < subject->ports; rank++) {
         const struct lane *lane = stage->lanes[rank];
 
-        sent = sent && lane->sent_all;
-        received = received && lane->received_all;
+        sent = sent && lane->tx_done;
+        received = received && lane->rx_done;
         last_ns = lane->arrived_ns > last_ns ? lane->arrived_ns : last_ns;
         last_ns = lane->stopped_ns > last_ns ? lane->stopped_ns : last_ns;
     }
@@ -317,7 +317,7 @@ static void finish(struct stage *stage)
 
         if (lane->error.text[0] != '\0')
             fail_msg("lane: %s", lane->error.text);
-        assert_true(lane->sent_all);
+        assert_true(lane->tx_done);
         assert_true(lane->started_ns >= stage->run->phase.start_ns);
         if (stage->run->look != NULL)
             stage->run->look(stage->run, rank, lane);

@@ -175,7 +175,7 @@ static void look_at_execution(struct battery_run *run, uint32_t rank, struct lan
 
     assert_true(rank < PORTS && run->plan != NULL);
     assert_true(executor->ended);
-    assert_true(lane->received_all);
+    assert_true(lane->rx_done);
     if (!wire.hurts)
         assert_int_equal(execution->repetitions, REPETITIONS);
     assert_int_equal(execution->times.count, execution->batches);

@@ -246,7 +246,7 @@ bool world_finished(const struct world *world)
     for (uint32_t i = 0; i < world->rank_count; i++) {
         const struct lane *lane = world->ranks[i].lane;
 
-        if (lane && !(lane->sent_all && lane->received_all))
+        if (lane && !(lane->tx_done && lane->rx_done))
             return false;
     }
     return true;

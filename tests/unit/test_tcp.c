@@ -409,7 +409,7 @@ static void partner_dies(void **state)
     }
     assert_non_null(strstr(world->ranks[0].lane->error.text, "(rank 1) broke"));
     assert_non_null(strstr(world->ranks[1].lane->error.text, "rank 0"));
-    assert_false(world->ranks[1].lane->received_all);
+    assert_false(world->ranks[1].lane->rx_done);
     assert_int_equal(world->flows[0].destination.corrupted, 0);
     assert_int_equal(transport_tcp.poll(world->ranks[0].lane, clock_now()), CLOCK_NEVER);
     detour_close(&detour);
@@ -436,7 +436,7 @@ static void partner_dies_before_it_has_all(void **state)
     while (lane->stopped_ns == 0)
         world_poll(world, clock_now());
     assert_int_equal(world->flows[0].source.live.payload_bytes, 12000);
-    assert_false(lane->sent_all);
+    assert_false(lane->tx_done);
     detour_cut(&detour);
     until = clock_now() + LIMIT_NS;
     while (lane->error.text[0] == '\0') {
@@ -444,7 +444,7 @@ static void partner_dies_before_it_has_all(void **state)
         world_poll(world, clock_now());
     }
     assert_non_null(strstr(lane->error.text, "(rank 1) broke"));
-    assert_false(lane->sent_all);
+    assert_false(lane->tx_done);
     detour_close(&detour);
 }
 
@@ -865,7 +865,7 @@ static void partner_a_phase_ahead(void **state)
     ahead.phase.stop_ns = until;
     for (unsigned i = 0; i < 2; i++)
         transport_tcp.start(ahead.lanes[i], clock_now());
-    while (!ahead.lanes[1]->received_all && clock_now() < until)
+    while (!ahead.lanes[1]->rx_done && clock_now() < until)
         for (unsigned i = 0; i < 2; i++)
             transport_tcp.poll(ahead.lanes[i], clock_now());
     assert_int_equal(ahead.sides[1].live.payload_bytes, 100000);

@@ -174,7 +174,7 @@ static void test_a_window_ends(void **state)
     assert_true(batches > 100);
     for (uint32_t i = 0; i < RANKS; i++) {
         assert_int_equal(world.ranks[i].executor->execution.batches, batches);
-        assert_true(world.ranks[i].lane->sent_all && world.ranks[i].lane->received_all);
+        assert_true(world.ranks[i].lane->tx_done && world.ranks[i].lane->rx_done);
     }
     world_close(&world);
 }

@@ -42,7 +42,7 @@ static void an_eof_that_comes_after_our_own_is_taken(void **state)
     struct verbs_sender sender = {.base = {.qp = &qp, .finished = true}};
     struct verbs_receiver receiver = {.base = {.qp = &qp}};
     struct verbs_lane lane = {
-        .lane = {.request = {.phase = &phase}, .started_ns = 1, .sent_all = true},
+        .lane = {.request = {.phase = &phase}, .started_ns = 1, .tx_done = true},
         .context = {.mode = &mode, .reliable = true},
         .traffic = &schedule,
         .senders = &sender,
@@ -57,7 +57,7 @@ static void an_eof_that_comes_after_our_own_is_taken(void **state)
     (void)verbs_lane_work(&lane, 2);
     (void)verbs_lane_work(&lane, 3);
     assert_true(receiver.base.finished);
-    assert_true(lane.lane.sent_all && lane.lane.received_all);
+    assert_true(lane.lane.tx_done && lane.lane.rx_done);
 }
 
 /* A piece that is shorter than the place for it leaves there what came before. */

@@ -53,7 +53,7 @@ static int64_t fake_poll(struct lane *lane, int64_t now_ns)
     if (now_ns >= lane->stop_ns) {
         if (lane->stopped_ns == 0)
             lane->stopped_ns = now_ns;
-        lane->sent_all = !fake->endless;
+        lane->tx_done = !fake->endless;
         return CLOCK_NEVER;
     }
     if (lane->started_ns == 0)
@@ -77,7 +77,7 @@ static int64_t meeting_poll(struct lane *lane, int64_t now_ns)
             lane->arrived_ns = now_ns;
         return now_ns + NS_PER_MS;
     }
-    lane->sent_all = lane->received_all = fake->meets_until_ns > 0;
+    lane->tx_done = lane->rx_done = fake->meets_until_ns > 0;
     return CLOCK_NEVER;
 }
 
@@ -123,7 +123,7 @@ static int64_t away_poll(struct lane *lane, int64_t now_ns)
         fake->polls++;
         clock_sleep_until(end_ns + AWAY_NS);
     }
-    lane->sent_all = now_ns >= lane->stop_ns;
+    lane->tx_done = now_ns >= lane->stop_ns;
     return waiting > BURST ? now_ns : now_ns + NS_PER_MS;
 }
 
@@ -320,7 +320,7 @@ static void silence_says_nothing_to_a_transport_that_knows(void **state)
 
     (void)state;
     set_scene(&scene, &knowing_transport);
-    play(&scene); /* no lane ever says received_all */
+    play(&scene); /* no lane ever says rx_done */
     assert_int_equal(scene.task.end, TASK_LIMIT);
     assert_true(clock_now() >= scene.phase.stop_ns + scene.task.drain_max_ns);
     strike(&scene);

@@ -270,7 +270,7 @@ void lane_start(struct lane *base, int64_t now_ns)
     }
     base->stop_ns = phase->stop_ns;
     lane->turn_ns = lane->start_ns;
-    base->received_all = lane->receiver.left == 0;
+    base->rx_done = lane->receiver.left == 0;
 }
 
 static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
@@ -286,7 +286,7 @@ static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
         lane->state = LANE_PLAYS;
         lane->send =
             lane->messages->schedule != NULL ? lane->messages->schedule->send : messages_send;
-        lane->lane.sent_all = lane->messages->sends == 0;
+        lane->lane.tx_done = lane->messages->sends == 0;
     }
 }
 
@@ -401,11 +401,11 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
         base->stopped_ns = now_ns;
         end_sending(lane, now_ns);
     }
-    base->received_all = received_all(lane, received);
+    base->rx_done = received_all(lane, received);
     if (unlikely(now_ns >= lane->push_ns))
         lane->push_ns = iface_push(&lane->port->iface) ? now_ns + LANE_PUSH_NS : CLOCK_NEVER;
     if (lane->state == LANE_LISTENS)
-        base->sent_all =
+        base->tx_done =
             lane->forwarder.head == lane->forwarder.tail && lane->push_ns == CLOCK_NEVER;
     queue_unlock(lane->queue);
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));

@@ -257,7 +257,7 @@ static void leave(struct dpdk_lane *lane, struct peer_channel *channel)
     channel->due_ns = CLOCK_NEVER;
     if (--messages->open > 0)
         return;
-    lane->lane.sent_all = true;
+    lane->lane.tx_done = true;
     if (lane->lane.stopped_ns == 0)
         lane->lane.stopped_ns = clock_now();
 }

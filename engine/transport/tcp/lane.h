@@ -160,7 +160,7 @@ static inline void tcp_out_ended(struct tcp_lane *lane, struct tcp_out *out)
 static inline void tcp_in_read(struct tcp_lane *lane, const struct tcp_in *in, bool ended_before)
 {
     lane->ins_whole += !ended_before && in->sink.whole;
-    lane->lane.received_all = lane->ins_whole == lane->in_count;
+    lane->lane.rx_done = lane->ins_whole == lane->in_count;
 }
 
 /* The first and the last time at which something passed. */

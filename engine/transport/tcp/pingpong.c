@@ -90,7 +90,7 @@ static void end_echoes(struct tcp_lane *lane)
         return;
     if (lane->lane.stopped_ns == 0)
         lane->lane.stopped_ns = clock_now();
-    lane->lane.sent_all = tcp_drained(lane);
+    lane->lane.tx_done = tcp_drained(lane);
 }
 
 /* --- the worker's call --- */
@@ -114,11 +114,11 @@ static int64_t poll_pingpong(struct tcp_lane *lane, int64_t now_ns)
             tcp_side_time(lane->ins[i].flow->side, base->arrived_ns = at_ns);
     }
     (void)pingpong_run(&pingpong->game, &hooks, now_ns);
-    if (!base->sent_all)
+    if (!base->tx_done)
         end_echoes(lane);
-    if (lane->outs_ended == lane->out_count && !base->sent_all)
+    if (lane->outs_ended == lane->out_count && !base->tx_done)
         return now_ns + DRAIN_LOOK_NS;
-    return base->stop_ns > now_ns && !base->sent_all ? base->stop_ns : CLOCK_NEVER;
+    return base->stop_ns > now_ns && !base->tx_done ? base->stop_ns : CLOCK_NEVER;
 }
 
 const struct tcp_mode tcp_pingpong_mode = {

@@ -308,10 +308,10 @@ static int64_t say_goodbye(struct tcp_lane *lane, int64_t now_ns)
         if (!lane->ins[i].sink.ended && lane->schedule->readable[i] &&
             !schedule_loop_failed(&lane->schedule->loop))
             read_end(lane, i);
-    base->received_all = lane->ins_whole == lane->in_count;
-    base->sent_all = lane->outs_ended == lane->out_count && tcp_drained(lane);
-    return lane->outs_ended == lane->out_count && !base->sent_all ? now_ns + DRAIN_LOOK_NS
-                                                                  : CLOCK_NEVER;
+    base->rx_done = lane->ins_whole == lane->in_count;
+    base->tx_done = lane->outs_ended == lane->out_count && tcp_drained(lane);
+    return lane->outs_ended == lane->out_count && !base->tx_done ? now_ns + DRAIN_LOOK_NS
+                                                                 : CLOCK_NEVER;
 }
 
 /* Whoever waits for this rank, or for one that waits for it, is told at once. */

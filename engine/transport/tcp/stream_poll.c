@@ -133,8 +133,8 @@ static int64_t work_outs(struct tcp_lane *lane, int64_t now_ns)
         return wake_ns;
     if (lane->lane.stopped_ns == 0)
         lane->lane.stopped_ns = now_ns;
-    lane->lane.sent_all = tcp_drained(lane);
-    return lane->lane.sent_all ? CLOCK_NEVER : now_ns + DRAIN_LOOK_NS;
+    lane->lane.tx_done = tcp_drained(lane);
+    return lane->lane.tx_done ? CLOCK_NEVER : now_ns + DRAIN_LOOK_NS;
 }
 
 /* Looks as rarely as possible, but so often that it never finds a new connection's whole receive
@@ -170,8 +170,8 @@ int64_t tcp_stream_poll(struct tcp_lane *lane, int64_t now_ns)
         base->started_ns = now_ns;
     look_ns = next_look(lane, now_ns);
     look_ns = probe_ns < look_ns ? probe_ns : look_ns;
-    send_ns = base->sent_all ? CLOCK_NEVER : work_outs(lane, now_ns);
-    if (base->sent_all && base->stopped_ns == 0 && now_ns >= base->stop_ns)
+    send_ns = base->tx_done ? CLOCK_NEVER : work_outs(lane, now_ns);
+    if (base->tx_done && base->stopped_ns == 0 && now_ns >= base->stop_ns)
         base->stopped_ns = now_ns;
     return send_ns < look_ns ? send_ns : look_ns;
 }
@@ -198,8 +198,8 @@ void tcp_lane_start(struct lane *lane, int64_t now_ns)
 
     (void)now_ns;
     lane->stop_ns = lane->request.phase->stop_ns;
-    lane->sent_all = l->out_count == 0;
-    lane->received_all = l->ins_whole == l->in_count; /* those of a probe may all be lost */
+    lane->tx_done = l->out_count == 0;
+    lane->rx_done = l->ins_whole == l->in_count; /* those of a probe may all be lost */
     for (uint32_t i = 0; i < lane->request.send_count; i++)
         tcp_set_pace(l, &l->flows[i]);
     if (l->mode->start != NULL)

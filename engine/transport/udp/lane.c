@@ -332,7 +332,7 @@ void udp_lane_start(struct lane *base, int64_t now_ns)
               phase->start_ns + (rate > 0 ? (int64_t)(part * lane->cost / rate * 1e9) : 0));
     pace_dither(&lane->pace, udp_options(phase)->dither, lane->cost, prng_bits(seed, 1));
     frame_prober_start(&lane->prober, &base->request, prng_bits(seed, 2));
-    base->received_all = lane->left == 0;
+    base->rx_done = lane->left == 0;
 }
 
 static void begin_sending(struct udp_lane *lane, int64_t now_ns)
@@ -410,8 +410,8 @@ int64_t udp_lane_poll(struct lane *base, int64_t now_ns)
         end_sending(lane, now_ns);
     }
     probe_ns = udp_prober_turn(lane, now_ns);
-    base->received_all = lane->left == 0 && lane->prober.in_flight == 0;
-    base->sent_all = lane->state == UDP_LISTENS && lane->head == lane->tail;
+    base->rx_done = lane->left == 0 && lane->prober.in_flight == 0;
+    base->tx_done = lane->state == UDP_LISTENS && lane->head == lane->tail;
     if (received == UDP_MESSAGES)
         return now_ns;
     return probe_ns < next_ns ? probe_ns : next_ns;

@@ -183,7 +183,7 @@ int64_t udp_pingpong_poll(struct udp_lane *lane, int64_t now_ns)
         }
     for (uint32_t i = 0; ended && i < base->request.send_count; i++)
         ended = pingpong_ended(&lane->game, i);
-    base->sent_all = ended;
+    base->tx_done = ended;
     if (ended && base->stopped_ns == 0)
         base->stopped_ns = now_ns;
     return next_ns;
