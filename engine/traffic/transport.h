@@ -281,16 +281,17 @@ struct lane {
     int64_t stopped_ns; /* set by poll; 0 before */
     int64_t arrived_ns; /* when the last frame or byte of this phase came; 0: none */
     bool tx_done;       /* it will send nothing more in this phase */
-    bool rx_done;       /* it knows that nothing more will come (end marks, transfer whole);
-                                a transport that can't know leaves it false: silence decides */
+    bool rx_done;       /* it knows that nothing more will come (end marks, transfer whole); a
+                           transport that can't know leaves it false: silence decides */
     bool knows_end;     /* in this phase it will, even if its transport does not in others */
     bool judges_order;  /* in this phase it counts duplicated, reordered and late messages, as
                            transports of frames always do; set by prepare */
-    bool patient;       /* steps: it learns from the network when a partner is gone, and waits for
-                           one that is not as long as that takes; set by poll */
-    int wake_fd;        /* readable when poll would get further, for a worker that sleeps; -1:
-                           nothing tells but the time that poll returns; set by prepare */
-    bool woken;         /* its wake_fd ended the worker's sleep; poll takes it back */
+    /* Steps: it learns from the network when a partner is gone, and waits until then; the limit of
+     * a drain does not hold. Set by poll. */
+    bool own_partner_timeout;
+    int wake_fd; /* readable when poll would get further, for a worker that sleeps; -1: nothing
+                    tells but the time that poll returns; set by prepare */
+    bool woken;  /* its wake_fd ended the worker's sleep; poll takes it back */
     const struct pingpong *pingpong; /* of a phase of them (pingpong.h), set by prepare; its samples
                                         are whole once the worker has let go of the lane */
     char variant[112]; /* which hot paths were chosen, for the records; set by prepare or connect */

@@ -79,10 +79,10 @@ static int64_t last_moved(const struct worker_task *task)
     return later(task->moved_ns, last_arrival(task));
 }
 
-static bool waits_patiently(const struct worker_task *task)
+static bool a_lane_times_partners(const struct worker_task *task)
 {
     for (size_t i = 0; i < task->count; i++)
-        if (task->lanes[i].lane->patient && task->lanes[i].lane->error.text[0] == '\0')
+        if (task->lanes[i].lane->own_partner_timeout && task->lanes[i].lane->error.text[0] == '\0')
             return true;
     return false;
 }
@@ -94,7 +94,7 @@ static bool limit_reached(const struct worker_task *task, int64_t now_ns)
     bool timed = phase_is_timed(task->phase) && task->phase->traffic != TRAFFIC_SCHEDULE;
     int64_t since_ns = task->nominal_end_ns;
 
-    if (waits_patiently(task))
+    if (a_lane_times_partners(task))
         return false;
     if (!timed)
         since_ns = later(since_ns, last_moved(task));

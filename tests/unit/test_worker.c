@@ -28,8 +28,8 @@ struct fake_lane {
     bool endless; /* never says that all is sent */
     /* Until then messages come that count nowhere, then all is through; 0: it does not meet. */
     int64_t meets_until_ns;
-    bool patient;   /* ... or none comes, and it knows that one will */
-    unsigned wakes; /* it was told of */
+    bool own_partner_timeout; /* ... or none comes, and it knows that one will */
+    unsigned wakes;           /* it was told of */
 };
 
 static atomic_uint idles;
@@ -71,9 +71,9 @@ static int64_t meeting_poll(struct lane *lane, int64_t now_ns)
 {
     const struct fake_lane *fake = (const struct fake_lane *)lane;
 
-    lane->patient = fake->patient && now_ns < fake->meets_until_ns;
+    lane->own_partner_timeout = fake->own_partner_timeout && now_ns < fake->meets_until_ns;
     if (now_ns < fake->meets_until_ns) {
-        if (!fake->patient)
+        if (!fake->own_partner_timeout)
             lane->arrived_ns = now_ns;
         return now_ns + NS_PER_MS;
     }
@@ -357,7 +357,7 @@ static void a_schedule_goes_on_while_messages_come(void **state)
     scene.phase.traffic = TRAFFIC_SCHEDULE;
     for (int i = 0; i < LANES; i++) {
         scene.fakes[i].meets_until_ns = scene.phase.stop_ns + 3 * scene.task.drain_max_ns;
-        scene.fakes[i].patient = i == 1;
+        scene.fakes[i].own_partner_timeout = i == 1;
     }
     play(&scene);
     assert_int_equal(scene.task.end, TASK_DRAINED);

@@ -361,7 +361,7 @@ static int64_t poll_schedule(struct tcp_lane *lane, int64_t now_ns)
 
     if (now_ns < base->request.phase->start_ns)
         return base->request.phase->start_ns;
-    base->patient = !executor->ended;
+    base->own_partner_timeout = !executor->ended;
     if (base->started_ns == 0)
         base->started_ns = schedule->moved_ns = now_ns;
     if (!executor->ended)
