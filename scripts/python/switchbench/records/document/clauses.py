@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clauses and what they were judged to be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .forms import Free, Outcome, Sha256
+
+
+class At(TypedDict):
+    """Where a value was seen."""
+
+    trial: Annotated[int | None, Field(description="As in trials")]
+    repeat: Annotated[int | None, Field(description="As in trials")]
+    pattern: Annotated[str | None, Field(description="Its name")]
+    network: Annotated[str | None, Field(description="Of the phase")]
+    phase: Annotated[int | None, Field(description="Its number, as in trials")]
+    src: Annotated[str | None, Field(description="Over flow: its source")]
+    dst: Annotated[str | None, Field(description="Over flow: its destination")]
+    port: Annotated[str | None, Field(description="Over port: its name")]
+
+
+class Failure(TypedDict):
+    """A value that the clause refuses."""
+
+    value: Annotated[float, Field(description="As seen")]
+    margin: Annotated[float, Field(description="As the clause's")]
+    of: Annotated[str, Field(description="What it is of")]
+    at: At | None
+
+
+class Clause(TypedDict):
+    """A clause of `expect` and its verdict."""
+
+    id: Annotated[Any, Field(description="As stated")]
+    clause: Annotated[
+        str | None, Field(description="Its wording in contract or standard, as stated")
+    ]
+    source: NotRequired[
+        Annotated[
+            str | None,
+            Field(description="Where the wording stands: contract or standard, and section"),
+        ]
+    ]
+    where: Annotated[Free | None, Field(description="As stated")]
+    measure: Annotated[str, Field(description="As stated")]
+    over: Annotated[str | None, Field(description="As stated")]
+    require: Annotated[Any, Field(description="As stated")]
+    limit: NotRequired[Annotated[float, Field(description="The number that is required")]]
+    unit: NotRequired[Annotated[str, Field(description="Of limit, value and margin")]]
+    verdict: Outcome
+    judged: Annotated[int, Field(description="Values looked at")]
+    failed: Annotated[int, Field(description="Values for which it does not hold")]
+    unobserved: NotRequired[Annotated[int, Field(description="Values that could not be observed")]]
+    trials: NotRequired[Annotated[int, Field(description="How many it is about, repeats included")]]
+    trials_measured: NotRequired[
+        Annotated[int, Field(description="How many of those were measured")]
+    ]
+    value: Annotated[float | None, Field(description="The worst value")]
+    margin: NotRequired[
+        Annotated[
+            float | None,
+            Field(description="From the limit to the worst value; below 0 on the wrong side"),
+        ]
+    ]
+    margin_percent: NotRequired[
+        Annotated[
+            float | None,
+            Field(description="The margin in percent of the limit; null: the limit is 0"),
+        ]
+    ]
+    of: Annotated[str | None, Field(description="What the worst value is of")]
+    at: NotRequired[At | None]
+    failures: NotRequired[
+        Annotated[
+            list[Failure],
+            Field(description="Values for which it does not hold, the worst first, 20 at most"),
+        ]
+    ]
+    reason: Annotated[str | None, Field(description="Why it is inconclusive")]
+
+
+class Verdict(TypedDict):
+    """Of all clauses together; null: there are none."""
+
+    verdict: Annotated[
+        Outcome,
+        Field(
+            description="refused: a clause was; inconclusive: none was, but one is inconclusive or "
+            "the run is not complete"
+        ),
+    ]
+    sentence: Annotated[str, Field(description="For people, with what was tested")]
+    scope: Annotated[str, Field(description="What the verdict does not say")]
+    accepted: Annotated[int, Field(description="Clauses that hold")]
+    refused: Annotated[int, Field(description="Clauses that do not")]
+    inconclusive: Annotated[int, Field(description="Clauses that could not be concluded")]
+    reservations: Annotated[
+        list[str],
+        Field(
+            description="What it has to be read with, a sentence each: in what tests are less than "
+            "profile acceptance asks, hosts that were left out"
+        ),
+    ]
+    clauses_sha256: Annotated[
+        Sha256, Field(description="SHA-256 of the clauses in canonical form (clauses.json)")
+    ]

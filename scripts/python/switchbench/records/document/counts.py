@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What was counted in a phase."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .forms import Count
+
+
+class QueuePairs(TypedDict):
+    """verbs: the queue pairs of the phase's sources, settings as they took effect."""
+
+    depth: Annotated[
+        float | None,
+        Field(
+            description="Messages posted and not completed, by queue pair; null: not the same on "
+            "all flows"
+        ),
+    ]
+    signal_every: Annotated[
+        float | None, Field(description="Every so many-th message is signalled")
+    ]
+    inline_bytes: Annotated[
+        float | None, Field(description="Messages up to so many bytes went inline")
+    ]
+    path_mtu_bytes: Annotated[float | None, Field(description="Payload of a full packet")]
+    gid_index: Annotated[float | None, Field(description="Entry in the port's GID table")]
+    count: Annotated[float | None, Field(description="How many there were")]
+    reused: Annotated[float | None, Field(description="Of these kept from an earlier phase")]
+    bytes_each: Annotated[
+        float | None,
+        Field(
+            description="Registered memory and queues of one end of one, where it is the most: a "
+            "receiver has the ring"
+        ),
+    ]
+    slowest_setup_us: Annotated[
+        float | None, Field(description="Longest time until a flow's queue pairs were connected")
+    ]
+    credit_waits: Annotated[
+        float | None, Field(description="How often a sender waited for the receiver's buffers")
+    ]
+
+
+class PlanCounts(TypedDict):
+    """What was sent and what arrived."""
+
+    offered_frames: Annotated[
+        Count | None, Field(description="Frames that sources really sent, whole trial")
+    ]
+    delivered_frames: Annotated[
+        Count | None, Field(description="Distinct frames that destinations verified, whole trial")
+    ]
+    offered_bytes: Annotated[Count | None, Field(description="Payload bytes sent")]
+    delivered_bytes: Annotated[Count | None, Field(description="Payload bytes verified")]
+    lost_frames: Annotated[
+        Count | None, Field(description="Offered, neither delivered nor corrupted, after the drain")
+    ]
+    host_dropped_frames: Annotated[
+        Count | None,
+        Field(description="Dropped in a host (NIC, queueing discipline, socket), both sides"),
+    ]
+
+
+class Counts(PlanCounts):
+    """What became of the frames or bytes of a phase."""
+
+    offered_messages: Annotated[
+        Count | None, Field(description="Whole messages sent; null for frames")
+    ]
+    delivered_messages: Annotated[
+        Count | None, Field(description="Whole messages verified; null for frames")
+    ]
+    loss_percent: Annotated[float | None, Field(description="lost_frames of 100 offered_frames")]
+    worst_loss_percent: Annotated[float | None, Field(description="The same of the worst flow")]
+    duplicated_frames: Annotated[Count | None, Field(description="Frames that came once more")]
+    reordered_frames: Annotated[
+        Count | None, Field(description="Frames behind a later one (RFC 4737)")
+    ]
+    late_frames: Annotated[
+        Count | None,
+        Field(
+            description="Frames older than the 1,024 sequences in which the two above are judged"
+        ),
+    ]
+    forged_frames: Annotated[
+        Count | None,
+        Field(description="Frames with a number that their sender can't have reached: refused"),
+    ]
+    corrupted_frames: Annotated[
+        Count | None, Field(description="Frames with a bad checksum or content")
+    ]
+    corrupted_bytes: Annotated[
+        Count | None, Field(description="Bytes other than expected; null for frames")
+    ]
+    misdelivered_frames: Annotated[
+        Count | None, Field(description="Frames of this trial that came to another rank: flooding")
+    ]
+    foreign_frames: Annotated[
+        Count | None, Field(description="Frames that are not this phase's at all")
+    ]
+    guest_frames: Annotated[
+        Count | None,
+        Field(
+            description="Learning frames, ARP and neighbour discovery of our ports, not part of the"
+            " load"
+        ),
+    ]
+    pause_frames: Annotated[Count | None, Field(description="PAUSE and PFC frames received")]
+    retransmitted_segments: Annotated[
+        Count | None, Field(description="TCP segments sent again; null for frames")
+    ]
+
+
+class RdmaCounts(TypedDict):
+    """What only verbs has; null for other transports."""
+
+    lost_messages: Annotated[
+        Count | None,
+        Field(
+            description="verbs: messages offered and not delivered, after the drain; null for other"
+            " transports"
+        ),
+    ]
+    duplicated_messages: Annotated[
+        Count | None,
+        Field(description="verbs without acknowledgement: messages that came once more"),
+    ]
+    reordered_messages: Annotated[
+        Count | None,
+        Field(description="verbs without acknowledgement: messages behind a later one"),
+    ]
+    retransmitted_packets: Annotated[
+        Count | None,
+        Field(
+            description="RDMA packets sent again, by the devices' counters; null where they have "
+            "none"
+        ),
+    ]
+    out_of_sequence_packets: Annotated[
+        Count | None,
+        Field(description="RDMA packets that came out of order, by the devices' counters"),
+    ]
+    receiver_not_ready: Annotated[
+        Count | None, Field(description="Receiver-not-ready answers, by the devices' counters")
+    ]
+    cnp_sent: Annotated[
+        Count | None,
+        Field(description="Congestion notification packets that the receivers' devices sent"),
+    ]
+    cnp_handled: Annotated[
+        Count | None,
+        Field(description="Congestion notification packets on which senders' devices slowed down"),
+    ]
+    ecn_marked_packets: Annotated[
+        Count | None,
+        Field(description="RoCE packets that a switch had marked (ECN: congestion experienced)"),
+    ]
+    queue_pairs: QueuePairs | None

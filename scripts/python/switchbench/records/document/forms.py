@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Forms that several parts of the summary share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+Count = Annotated[int, Field(ge=0)]
+Free = dict[str, Any]  # by keys of the pattern, the transport or the clause
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Size = Count | list[Annotated[int, Field(ge=1)]]  # bytes, or the sizes of a mix
+Traffic = Literal["stream", "transfer", "pingpong", "schedule"]
+SizeUnit = Literal["frame", "message"]
+Outcome = Literal["accepted", "refused", "inconclusive"]

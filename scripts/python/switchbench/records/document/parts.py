@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of a phase: intervals, where frames were lost, reordering."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+
+class Lowest(TypedDict):
+    """The interval in which a flow was lowest."""
+
+    src: Annotated[str, Field(description="Port")]
+    dst: Annotated[str, Field(description="Port")]
+    mbps: Annotated[float, Field(description="Payload in the flow's lowest span, Mbit/s")]
+    percent_of_mean: Annotated[
+        float, Field(description="Of the same flow's mean over all its spans")
+    ]
+    from_s: Annotated[float, Field(description="Where the span begins, after the window's opening")]
+    to_s: Annotated[float, Field(description="Where it ends")]
+
+
+class Interim(TypedDict):
+    """How low flows fell from one interim result to the next."""
+
+    spans: Annotated[int, Field(description="Interim results of a flow; 0: none")]
+    step_s: Annotated[float | None, Field(description="Their length, median")]
+    least: Annotated[float | None, Field(description="Over flows and time, Mbit/s of payload")]
+    slowest: Annotated[
+        Lowest | None, Field(description="The flow and the time of that; null: no interim results")
+    ]
+    lowest: Annotated[
+        list[Lowest],
+        Field(description="The flows that fell the furthest below their own mean, at most 5"),
+    ]
+
+
+class WhereaboutsPort(TypedDict):
+    """Losses at one port."""
+
+    port: Annotated[str, Field(description="Its name")]
+    sender_host: Annotated[int | None, Field(description="Frames sent and not left by the port")]
+    receiver_host: Annotated[
+        int | None, Field(description="Frames that reached the port and not us")
+    ]
+    wire_errors: Annotated[int | None, Field(description="Frames that reached it damaged")]
+
+
+class Whereabouts(TypedDict):
+    """Where frames went missing, by ports' counters before and after the phase."""
+
+    lost_frames: Annotated[
+        int | None, Field(description="As the flows say; null: the transport sees no frames")
+    ]
+    sender_host: Annotated[
+        int | None, Field(description="Sent by our workers and never left by the ports")
+    ]
+    network: Annotated[
+        int | None,
+        Field(
+            description="Between the ports: lost less both hosts'; where lost is null, "
+            "counted_in_network"
+        ),
+    ]
+    other_traffic: Annotated[
+        int | None,
+        Field(
+            description="Lost between the ports, on the way to one at which frames of other senders"
+            " took the time of so many; not in `network`"
+        ),
+    ]
+    receiver_host: Annotated[
+        int | None, Field(description="Reached the ports and never our workers")
+    ]
+    wire_errors: Annotated[
+        int | None, Field(description="Of those in the network: seen by receiving ports as damaged")
+    ]
+    counted_in_network: Annotated[
+        int | None,
+        Field(
+            description="All that left by the ports less all that reached them, other traffic "
+            "included"
+        ),
+    ]
+    other_frames: Annotated[
+        int | None, Field(description="Frames that are no load: what counters may be off by")
+    ]
+    agree: Annotated[
+        bool | None,
+        Field(
+            description="counted_in_network is what is missing on the way less what arrived "
+            "besides, but for other frames; false: a contradiction"
+        ),
+    ]
+    ports: Annotated[
+        list[WhereaboutsPort],
+        Field(description="Those at which something went missing, at most 16"),
+    ]
+
+
+class MostDisordered(TypedDict):
+    """The flow whose frames were most out of order."""
+
+    src: Annotated[str, Field(description="Port")]
+    dst: Annotated[str, Field(description="Port")]
+    reordered_percent: Annotated[float, Field(description="Of 100 delivered")]
+    extent_most: Annotated[int, Field(description="Its greatest extent")]
+
+
+class Disorder(TypedDict):
+    """How frames were out of order; nulls where they are not seen."""
+
+    reordered_percent: Annotated[
+        float | None, Field(description="RFC 4737's ratio: reordered of 100 delivered")
+    ]
+    near_percent: Annotated[
+        float | None, Field(description="3-reordered (RFC 4737) of 100 delivered")
+    ]
+    extent_mean: Annotated[
+        float | None,
+        Field(description="RFC 4737's extent, mean of reordered frames; null: there are none"),
+    ]
+    extent_most: Annotated[int | None, Field(description="The greatest extent")]
+    worst: Annotated[
+        MostDisordered | None, Field(description="The flow with the greatest ratio; null: none")
+    ]

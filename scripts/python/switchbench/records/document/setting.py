@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What trials were asked to do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .forms import Count, Free, Size, SizeUnit, Traffic
+
+
+class PlanSetting(TypedDict):
+    """What a trial was asked to do in one network."""
+
+    trial: Annotated[
+        int, Field(description="Number of the trial in the run: `trial` of its records")
+    ]
+    test: Annotated[
+        int, Field(description="Which entry of the configuration's `tests` it comes from, from 0")
+    ]
+    repeat: Annotated[int, Field(description="Which repetition, from 0")]
+    pattern: Annotated[str, Field(description="chain, pairs, aapc or ring")]
+    parameters: Annotated[
+        Free, Field(description="The pattern's parameters as the configuration gives them")
+    ]
+    transport: Annotated[str, Field(description="dpdk, tcp or verbs")]
+    network: Annotated[str, Field(description="The ports that can reach each other")]
+    ranks: Annotated[int, Field(ge=2, description="Endpoints of traffic in this network")]
+    traffic: Annotated[
+        Traffic,
+        Field(
+            description="stream: a rate for a time; transfer: a number of bytes; pingpong: messages"
+            " there and back; schedule: steps that wait for each other"
+        ),
+    ]
+    size: Size
+    size_unit: Annotated[SizeUnit, Field(description="What `size` is of")]
+    frame_bytes: Annotated[
+        Size | None,
+        Field(
+            description="Frame size with FCS (RFC 2544); a list for IMIX; null where no frames are "
+            "seen"
+        ),
+    ]
+    load: Annotated[
+        Free, Field(description="The load as asked: percent of line rate, bps at layer 1, or fps")
+    ]
+    asked_load: Annotated[
+        float | None,
+        Field(description="The load as asked in percent of line rate, mean over the ports"),
+    ]
+    load_unit: Annotated[
+        Literal["percent_of_line"], Field(description="Unit of asked_load and offered_load")
+    ]
+    together: Annotated[
+        list[str] | None,
+        Field(description="All networks of the trial, when several run at the same time"),
+    ]
+
+
+class Setting(PlanSetting):
+    """What one of its phases was asked to do."""
+
+    phase: Annotated[Count, Field(description="Number of the phase in the plan, from 0")]

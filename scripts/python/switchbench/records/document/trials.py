@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One phase of a trial, and a whole plan, in one network."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .counts import Counts, PlanCounts, RdmaCounts
+from .forms import Count
+from .parts import Disorder, Interim, Whereabouts
+from .setting import PlanSetting, Setting
+from .times import Latency
+
+State = Literal["complete", "partial", "stopped", "flooded", "unreachable"]
+
+
+class Throughput(TypedDict):
+    """One way, verified by the receivers, in the window."""
+
+    layer: Annotated[
+        Literal["payload"],
+        Field(description="What is counted: the bytes that an application would call its data"),
+    ]
+    unit: Literal["Mbit/s"]
+    min: Annotated[float | None, Field(description="The slowest flow")]
+    mean: Annotated[float | None, Field(description="Mean over flows")]
+    max: Annotated[float | None, Field(description="The fastest flow")]
+    total: Annotated[
+        float | None, Field(description="Sum over flows; null when any flow is unknown")
+    ]
+    percent_of_line: Annotated[
+        float | None,
+        Field(
+            description="Mean over receiving ports of layer-1 bits delivered in percent of the "
+            "port's line rate"
+        ),
+    ]
+    least_percent_of_line: Annotated[float | None, Field(description="The least of these ports")]
+
+
+class FlowEnds(TypedDict):
+    """A flow."""
+
+    src: Annotated[str, Field(description="host:port")]
+    dst: Annotated[str, Field(description="host:port")]
+
+
+class HostLimit(TypedDict):
+    """Why a host may have been the limit."""
+
+    port: Annotated[str, Field(description="host:port")]
+    short_percent: Annotated[
+        float | None, Field(description="Offered so much less than intended; null: it kept up")
+    ]
+    dropped_frames: Annotated[
+        Count | None, Field(description="Dropped in the host; null: none, or not observed")
+    ]
+    late_ms: NotRequired[
+        Annotated[
+            float | None,
+            Field(
+                description="Began so much after the agreed start; null: in time, or not observed"
+            ),
+        ]
+    ]
+    window_off_percent: NotRequired[
+        Annotated[
+            float | None,
+            Field(
+                description="By what its window differs from the agreed length; null: by no more "
+                "than 1 %"
+            ),
+        ]
+    ]
+    reason: Annotated[str, Field(description="In words")]
+
+
+class RecordsPlace(TypedDict):
+    """Where the records are that the entry comes from."""
+
+    file: Annotated[str, Field(description="In the same directory")]
+    first_line: Annotated[int, Field(description="From 1")]
+    last_line: Annotated[int, Field(description="Records of other phases may lie between")]
+    trial: Annotated[int, Field(description="Select by these keys")]
+    repeat: int
+    network: str
+    phase: int
+
+
+class Plan(PlanSetting, PlanCounts):
+    """All phases of one trial in one network."""
+
+    polling: Annotated[
+        bool | None,
+        Field(description="Whether workers polled: each then burns a core, whatever comes"),
+    ]
+    cpu_s: Annotated[float | None, Field(description="Sum of its phases'")]
+    cpu_process_s: Annotated[float | None, Field(description="Sum of its phases'")]
+    phases: Annotated[int, Field(description="Phases in the plan")]
+    phases_measured: Annotated[int, Field(description="Phases with records")]
+    elapsed_s: Annotated[
+        float | None, Field(description="The whole plan, barriers and drains included")
+    ]
+    window_s: Annotated[float | None, Field(description="Sum of the windows")]
+    throughput: Annotated[
+        Throughput,
+        Field(
+            description="min, max and least over all phases; mean and percent: mean of the phases';"
+            " total: mean over the windows' time"
+        ),
+    ]
+    worst_phase: Annotated[int | None, Field(description="Phase of the slowest flow")]
+    slowest: FlowEnds | None
+
+
+class Timing(TypedDict):
+    """When a phase ran."""
+
+    phase_name: Annotated[str | None, Field(description="What the pattern calls it")]
+    window_s: Annotated[float | None, Field(description="Length of the window")]
+    elapsed_s: Annotated[
+        float | None, Field(description="From the agreed start to the end of the phase")
+    ]
+    start_skew_us: Annotated[
+        float | None, Field(description="Latest start less earliest, over all ranks")
+    ]
+    stop_skew_us: Annotated[
+        float | None, Field(description="Latest stop less earliest, over all ranks")
+    ]
+    skew_bound_us: Annotated[
+        float | None, Field(description="Uncertainty of both; null without a common clock")
+    ]
+    drained: Annotated[
+        bool | None, Field(description="false: the drain's limit came before silence")
+    ]
+
+
+class Rates(TypedDict):
+    """How fast a phase was."""
+
+    offered_load: Annotated[
+        float | None,
+        Field(
+            description="What sources really sent in the window (RFC 2285), percent of line rate, "
+            "mean over generating ports"
+        ),
+    ]
+    throughput: Throughput
+    slowest: FlowEnds | None
+
+
+class CpuTime(TypedDict):
+    """CPU time of a phase."""
+
+    cpu_s: Annotated[
+        float | None, Field(description="CPU seconds of all machines in the phase, kernel included")
+    ]
+    cpu_process_s: Annotated[
+        float | None,
+        Field(
+            description="Of it what the node processes used; the rest is the kernel's own, softirq "
+            "included, and all else that the machines did"
+        ),
+    ]
+    cpu_s_per_gb: Annotated[
+        float | None,
+        Field(description="cpu_s for each 10^9 payload bytes delivered in this network"),
+    ]
+    polling: Annotated[
+        bool | None,
+        Field(description="Whether workers polled: each then burns a core, whatever comes"),
+    ]
+
+
+class Trial(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
+    """One phase of one trial in one network."""
+
+    started: Annotated[
+        str | None,
+        Field(
+            description="When it began, by the wall clock of the first node that said it (UTC); "
+            "null: not known"
+        ),
+    ]
+    flows: Annotated[int, Field(description="Flows with a record of at least one side")]
+    flows_observed: Annotated[int, Field(description="Flows with the records of both sides")]
+    state: Annotated[State, Field(description="partial: records are missing")]
+    host_limited: Annotated[
+        list[HostLimit],
+        Field(description="Ports whose host, not the network, may have been the limit"),
+    ]
+    records: Annotated[
+        RecordsPlace, Field(description="Where the records are that the entry comes from")
+    ]
+    interim: Annotated[
+        Interim, Field(description="How low flows fell from one interim result to the next")
+    ]
+    whereabouts: Annotated[
+        Whereabouts,
+        Field(
+            description="Where frames went missing, by ports' counters before and after the phase"
+        ),
+    ]
+    disorder: Annotated[
+        Disorder, Field(description="How frames were out of order; nulls where they are not seen")
+    ]
+    latency: Annotated[
+        Latency, Field(description="Times of this phase's flows by kind; null: not measured")
+    ]
