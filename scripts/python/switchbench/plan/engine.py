@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -113,19 +114,20 @@ def plan_size(request: PlanRequest) -> PlanSize:
 
 def plan_phases(request: PlanRequest, phases: Sequence[int] | None = None) -> list[Phase]:
     """The flows of a plan's phases, all of them or those named."""
-    found: dict[int, Phase] = {}
+    # A phase of many flows comes in many records.
+    names: dict[int, str] = {}
+    flows: defaultdict[int, list[tuple[int, int, bool]]] = defaultdict(list)
+    idle: defaultdict[int, list[int]] = defaultdict(list)
     for record in _records(request, phases):
-        if record["type"] != "plan-phase":
-            continue
-        number = int(record["phase"])
-        before = found.get(number, Phase(number, str(record["name"]), (), ()))
-        found[number] = Phase(
-            number,
-            before.name,
-            before.flows + tuple((int(s), int(d), bool(f)) for s, d, f in record["flows"]),
-            before.idle + tuple(int(rank) for rank in record["idle"]),
-        )
-    return list(found.values())
+        if record["type"] == "plan-phase":
+            number = record["phase"]
+            names[number] = record["name"]
+            flows[number] += map(tuple, record["flows"])
+            idle[number] += record["idle"]
+    return [
+        Phase(number, name, tuple(flows[number]), tuple(idle[number]))
+        for number, name in names.items()
+    ]
 
 
 def plan_flows(

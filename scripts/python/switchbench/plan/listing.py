@@ -297,27 +297,31 @@ def _phases_shown(plan: Plan, choice: Choice) -> list[int]:
 
 def _flows(phase: Phase, part: Part, choice: Choice, hops: Hops | None) -> Text:
     """Flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards; then who idles."""
-    texts = list(_arrows(phase, part.ranks, hops))
-    most = len(texts) if choice.everything else FLOWS_SHOWN
-    lines = ", ".join(texts[:most])
-    if len(texts) > most:
-        lines += f" … {len(texts) - most} more"
+    arrows = _arrows(phase)
+    most = len(arrows) if choice.everything else FLOWS_SHOWN
+    lines = ", ".join(_arrow_text(*arrow, part.ranks, hops) for arrow in arrows[:most])
+    if len(arrows) > most:
+        lines += f" … {len(arrows) - most} more"
     if phase.idle:
         idle = [part.ranks[rank].name for rank in phase.idle]
         lines += f"; idle: {NodeSet.fromlist(idle, resolver=RESOLVER_NOGROUP)}"
     return Text(lines)
 
 
-def _arrows(phase: Phase, ranks: Sequence[Port], hops: Hops | None) -> Iterator[str]:
-    pairs = {(src, dst) for src, dst, _ in phase.flows}
-    for src, dst, forwards in phase.flows:
-        both = (dst, src) in pairs
-        if both and src > dst:
-            continue
-        arrow = "⇄" if both else ("⇒" if forwards else "→")
-        # Without spaces, so that lines break between flows and not inside of one.
-        far = f"({hops.between(ranks[src].host, ranks[dst].host)})" if hops is not None else ""
-        yield f"{ranks[src].name}{arrow}{ranks[dst].name}{far}"
+def _arrows(phase: Phase) -> list[tuple[int, int, str]]:
+    """Source, destination and the arrow between them; two flows that meet are one."""
+    pairs = {flow[:2] for flow in phase.flows}
+    return [
+        (src, dst, "⇄" if (dst, src) in pairs else "⇒" if forwards else "→")
+        for src, dst, forwards in phase.flows
+        if src < dst or (dst, src) not in pairs
+    ]
+
+
+def _arrow_text(src: int, dst: int, arrow: str, ranks: Sequence[Port], hops: Hops | None) -> str:
+    """Without spaces, so that lines break between flows and not inside of one."""
+    far = f"({hops.between(ranks[src].host, ranks[dst].host)})" if hops is not None else ""
+    return f"{ranks[src].name}{arrow}{ranks[dst].name}{far}"
 
 
 # --- for programs --------------------------------------------------------------------------------
