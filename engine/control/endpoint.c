@@ -4,17 +4,12 @@
  */
 #include "endpoint.h"
 
-#include "blob_store.h"
 #include "clock.h"
-#include "datagram.h"
-#include "kernel_sync_status.h"
+#include "endpoint_state.h"
 #include "log.h"
-#include "membership.h"
 #include "netns.h"
-#include "run_clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -23,53 +18,9 @@
 
 #define READS_MAX 1024 /* a flood of datagrams must not keep the caller's thread for ever */
 #define SOCKET_BUFFER_BYTES (1 << 20)
-/* Clock questions to the parent, where its clock is another: some quickly at first; then for each
- * slot of offset.h. The answer is asked another at once: a core that has just slept takes a while
- * to wake, the parent's longer than ours, and the second question finds both awake. Four datagrams
- * of 88 bytes in all. */
-#define PINGS_QUICK 16
-#define PING_QUICK_NS (5 * NS_PER_MS)
-#define PING_SLOW_NS OFFSET_SLOT_NS
 /* At the end a node answers its partners until all was quiet for longer than their back-off. */
 #define LINGER_QUIET_NS (5 * BACKOFF_MOST_NS / 2)
 #define LINGER_MOST_NS NS_PER_S
-
-/* As sockaddr_storage, but 28 bytes: there is one for each of up to 65,536 nodes. */
-union address {
-    struct sockaddr any;
-    struct sockaddr_in ipv4;
-    struct sockaddr_in6 ipv6;
-};
-
-/* What came in last: its answer echoes its time stamps. */
-struct incoming {
-    uint32_t sender;
-    int64_t transmit_ns;
-    int64_t arrive_ns;
-};
-
-struct control {
-    int fd;
-    int family;
-    int64_t timeout_ns;
-    struct clock_conf clock_conf;
-    bool joined;
-    bool clocks_known;
-    union address *addresses;
-    struct membership membership;
-    struct blob_store blob_store;
-    struct run_clock clock;
-    struct kernel_sync_status kernel; /* ptp */
-    uint32_t pings;
-    int64_t ping_ns; /* when the next is due */
-    bool asks_again; /* once the answer is there */
-    struct incoming incoming;
-    int64_t beat_ns;      /* when the last heartbeat came */
-    int64_t beat_said_ns; /* and when node 0 sent it: the next must be later */
-    int64_t active_ns;    /* when a partner last needed us: it asked, or we passed */
-    uint64_t dropped;
-    int send_errno; /* the last error that was logged */
-};
 
 /* ---- socket ---- */
 
@@ -179,7 +130,7 @@ static void blob_store_outlet_send(void *context, struct datagram *datagram)
     membership_send(&control->membership, datagram);
 }
 
-static void send_plain(struct control *control, enum datagram_type type, uint32_t recipient)
+void endpoint_send(struct control *control, enum datagram_type type, uint32_t recipient)
 {
     struct datagram datagram = {.type = type, .recipient = recipient, .epoch = DATAGRAM_NONE};
 
@@ -220,33 +171,6 @@ int control_open(struct control **control, const struct control_conf *conf, stru
     return 0;
 }
 
-/* Of a file's beginning; keyed with the run's key, because a boot id tells machines apart. A file
- * that can't be read is like nobody's when it is `needed`, else like an empty one. */
-static uint32_t hash_file(const char *path, bool needed, const uint8_t key[CONTROL_KEY_BYTES])
-{
-    uint8_t hash[crypto_generichash_BYTES_MIN], bytes[256];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
-    uint32_t word;
-
-    if (fd >= 0)
-        close(fd);
-    if (size <= 0 && needed)
-        randombytes_buf(bytes, (size_t)(size = 16));
-    crypto_generichash(hash, sizeof(hash), bytes, size > 0 ? (size_t)size : 0, key,
-                       CONTROL_KEY_BYTES);
-    memcpy(&word, hash, sizeof(word));
-    return word;
-}
-
-/* What makes CLOCK_MONOTONIC one clock: the boot, and the time namespace's offsets. */
-#define SAME_BOOT(a, b) ((a) >> 32 == (b) >> 32)
-static uint64_t hash_boot(const uint8_t key[CONTROL_KEY_BYTES])
-{
-    return (uint64_t)hash_file("/proc/sys/kernel/random/boot_id", true, key) << 32 |
-           hash_file("/proc/self/timens_offsets", false, key);
-}
-
 static int copy_addresses(struct control *control, const struct control_peers *peers,
                           struct err *err)
 {
@@ -270,7 +194,7 @@ static void make_group(struct control *control, const struct control_peers *peer
         .self = peers->self,
         .count = peers->count,
         .run_id = peers->run_id,
-        .boot = hash_boot(peers->key),
+        .boot = endpoint_boot_id(peers->key),
         .timeout_ns = control->timeout_ns,
         .cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
     };
@@ -305,49 +229,6 @@ int control_join(struct control *control, const struct control_peers *peers, str
 
 /* ---- in ---- */
 
-/* ptp: what the kernel says now. */
-static void ask_kernel(struct control *control)
-{
-    const struct kernel_sync_status *kernel = &control->kernel;
-    struct offset_estimate realtime = {0, -1};
-
-    kernel_sync_read(&control->kernel);
-    realtime.offset_ns = kernel->offset_ns;
-    if (kernel->synchronized)
-        realtime.bound_ns =
-            control->clock_conf.error_ns > 0 ? control->clock_conf.error_ns : kernel->maxerror_ns;
-    run_clock_discipline(&control->clock, realtime);
-}
-
-/* What is known only after the handshake: whose clocks are ours. */
-static void learn_clocks(struct control *control, int64_t now_ns)
-{
-    const struct handshake *handshake = &control->membership.handshake;
-    const struct run_clock_shared kin = {
-        .root = handshake->root_boot == handshake->conf.boot,
-        .parent = handshake->parent_boot == handshake->conf.boot,
-    };
-
-    control->clocks_known = true;
-    run_clock_decide(&control->clock, control->clock_conf.mode, &kin,
-                     control->membership.neighbours.self == 0);
-    if (control->clock.mode == CLOCK_PTP)
-        ask_kernel(control);
-    if (run_clock_asks(&control->clock))
-        control->ping_ns = now_ns;
-}
-
-static void hear_clock(struct control *control, const struct datagram *datagram, int64_t now_ns)
-{
-    const struct run_clock_stamps stamps = {datagram->origin_ns, datagram->receive_ns,
-                                            datagram->transmit_ns, now_ns};
-    const struct offset_estimate root = {datagram->root_offset_ns, datagram->root_bound_ns};
-    uint32_t self = control->membership.neighbours.self;
-
-    if (self && datagram->sender == handshake_parent(self))
-        run_clock_heard(&control->clock, &stamps, root);
-}
-
 static bool take_beat(struct control *control, const struct datagram *datagram, int64_t now_ns)
 {
     if (datagram->sender != 0 || datagram->transmit_ns <= control->beat_said_ns)
@@ -371,16 +252,11 @@ static bool dispatch(struct control *control, const struct datagram *datagram, i
     case DATAGRAM_BEAT:
         return take_beat(control, datagram, now_ns);
     case DATAGRAM_PING:
-        send_plain(control, DATAGRAM_PONG, datagram->sender);
+        endpoint_send(control, DATAGRAM_PONG, datagram->sender);
         return true;
     default:
         return true;
     }
-}
-
-static void ask_parent(struct control *control)
-{
-    send_plain(control, DATAGRAM_PING, handshake_parent(control->membership.neighbours.self));
 }
 
 /* False: to be counted as dropped. What can't be judged yet, because the session key is not known,
@@ -409,11 +285,9 @@ static bool take(struct control *control, const uint8_t *bytes, size_t size, int
     control->incoming = (struct incoming){datagram.sender, datagram.transmit_ns, now_ns};
     good = dispatch(control, &datagram, now_ns);
     if (good && sender && sender->transmit_ns > newest_ns)
-        hear_clock(control, &datagram, now_ns);
-    if (good && datagram.type == DATAGRAM_PONG && control->asks_again) {
-        control->asks_again = false;
-        ask_parent(control);
-    }
+        endpoint_hear_clock(control, &datagram, now_ns);
+    if (good && datagram.type == DATAGRAM_PONG)
+        endpoint_pong(control);
     control->incoming.sender = DATAGRAM_NONE;
     return good;
 }
@@ -434,15 +308,6 @@ static bool read_one(struct control *control)
     return true;
 }
 
-static void ping(struct control *control, int64_t now_ns)
-{
-    if (now_ns < control->ping_ns)
-        return;
-    control->ping_ns = now_ns + (control->pings++ < PINGS_QUICK ? PING_QUICK_NS : PING_SLOW_NS);
-    control->asks_again = true;
-    ask_parent(control);
-}
-
 unsigned control_work(struct control *control, int64_t now_ns)
 {
     enum barrier_state before = control_barrier_state(control, NULL);
@@ -455,8 +320,8 @@ unsigned control_work(struct control *control, int64_t now_ns)
     membership_tick(&control->membership, now_ns);
     if (control->membership.keyed) {
         if (!control->clocks_known)
-            learn_clocks(control, now_ns);
-        ping(control, now_ns);
+            endpoint_learn_clocks(control, now_ns);
+        endpoint_ping(control, now_ns);
         blob_store_tick(&control->blob_store, now_ns);
     }
     if (before != BARRIER_PASSED && membership_state(&control->membership) == BARRIER_PASSED)
@@ -516,7 +381,7 @@ void control_abort(struct control *control, const char *text, bool impossible, i
         membership_abort(&control->membership, text, impossible, now_ns);
 }
 
-/* ---- blobs, clock, heartbeats ---- */
+/* ---- blobs, heartbeats ---- */
 
 int control_publish(struct control *control, uint64_t id, const struct blob *blob)
 {
@@ -551,61 +416,12 @@ bool control_crowded(const struct control *control)
     return membership_crowded(&control->membership);
 }
 
-struct control_clock control_clock_at(struct control *control, int64_t at_ns)
-{
-    struct offset_estimate root;
-
-    if (control->clock.mode == CLOCK_PTP)
-        ask_kernel(control);
-    root = run_clock_estimate(&control->clock, at_ns);
-    return (struct control_clock){.offset_ns = root.offset_ns, .bound_ns = root.bound_ns};
-}
-
-struct control_clock control_clock(struct control *control)
-{
-    return control_clock_at(control, clock_now());
-}
-
-struct control_clocks control_clocks(const struct control *control)
-{
-    const struct handshake *handshake = &control->membership.handshake;
-    struct control_clocks clocks = {
-        .mode = control->clock.mode,
-        .maxerror_ns = -1,
-        .esterror_ns = -1,
-        .rate_bound_ppm = -1,
-    };
-    struct offset_rate rate;
-
-    if (!control->clocks_known)
-        return clocks;
-    clocks.with_node_0 = SAME_BOOT(handshake->root_boot, handshake->conf.boot);
-    clocks.one_clock = handshake->root_boot == handshake->conf.boot;
-    clocks.id = handshake->conf.boot;
-    if (clocks.mode == CLOCK_PTP) {
-        clocks.maxerror_ns = control->kernel.maxerror_ns;
-        clocks.esterror_ns = control->kernel.esterror_ns;
-    }
-    if (clocks.mode != CLOCK_ESTIMATED || control->clock.is_root)
-        return clocks;
-    rate = offset_rate(&control->clock.to_root, clock_now());
-    clocks.rate_ppm = rate.ppm;
-    clocks.rate_bound_ppm = rate.bound_ppm;
-    return clocks;
-}
-
-bool control_clock_settled(const struct control *control)
-{
-    return control->clocks_known &&
-           (!run_clock_asks(&control->clock) || control->pings > PINGS_QUICK);
-}
-
 void control_beat(struct control *control, int64_t now_ns)
 {
     if (!control->membership.keyed || control->membership.neighbours.self != 0)
         return;
     for (uint32_t i = 1; i < control->membership.neighbours.count; i++)
-        send_plain(control, DATAGRAM_BEAT, i);
+        endpoint_send(control, DATAGRAM_BEAT, i);
     control->beat_ns = now_ns;
 }
 
