@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ten results directories that were really run, kept so that numbers stay what they were.
+
+Each folder of data/golden holds a run's configuration, its records and its summary. Where a
+mended defect changes a number, `golden.py NAME...` makes the kept summary anew, and the commit says
+which numbers changed and why.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from switchbench.analysis.remake import remade, run_of
+
+KEPT = Path(__file__).parent / "data" / "golden"
+NAMES = tuple(sorted(path.name for path in KEPT.iterdir()))
+
+
+def unpack(name: str, target: Path) -> Path:
+    """The results directory of this name, below `target`."""
+    directory = target / name
+    directory.mkdir()
+    for path in (KEPT / name).iterdir():
+        if path.suffix == ".xz":
+            (directory / path.stem).write_bytes(lzma.decompress(path.read_bytes()))
+        else:
+            shutil.copy(path, directory)
+    return directory
+
+
+def kept_summary(directory: Path) -> dict[str, Any]:
+    """What was concluded when the run ended."""
+    summary: dict[str, Any] = json.loads((directory / "summary.json").read_text())
+    return summary
+
+
+def main(names: list[str]) -> None:
+    """Makes the kept summaries of these anew."""
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            directory = unpack(name, Path(folder))
+            summary = remade(run_of(directory), directory, kept_summary(directory))
+        packed = lzma.compress(json.dumps(summary, indent=1).encode(), preset=9)
+        (KEPT / name / "summary.json.xz").write_bytes(packed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

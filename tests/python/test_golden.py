@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Of ten runs that are kept, all readers of their records say the numbers that they said then."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import golden
+from switchbench.analysis.data import Measured, plan_key
+from switchbench.analysis.remake import remade, run_of
+from switchbench.render.report import tidy
+from switchbench.run.live.loss import LossTable
+
+Key = tuple[int, int, str, int]  # trial, repeat, network, phase
+
+
+@pytest.fixture(params=golden.NAMES)
+def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return golden.unpack(request.param, tmp_path)
+
+
+def key_of(entry: dict[str, Any]) -> Key:
+    return entry["trial"], entry["repeat"], entry["network"], entry["phase"]
+
+
+def test_ten_are_kept() -> None:
+    assert len(golden.NAMES) == 10
+
+
+def test_the_summary_stays_what_it_was(directory: Path) -> None:
+    kept = golden.kept_summary(directory)
+    assert len(kept["trials"]) > 3
+    assert remade(run_of(directory), directory, kept) == kept
+
+
+def test_any_layout_of_the_records_says_the_same(directory: Path) -> None:
+    """JSON is JSON: spaces, the order of keys and escapes mean nothing."""
+    kept, records = golden.kept_summary(directory), directory / "records.ndjson"
+    before = flow_table(directory)
+    order = random.Random(1)
+    lines = []
+    for line in records.read_text().splitlines():
+        items = list(json.loads(line).items())
+        order.shuffle(items)
+        text = json.dumps(dict(items), indent=None, separators=(" , ", "  :  "))
+        lines.append(text.replace("node", "\\u006eode"))
+    records.write_text("\n".join(lines) + "\n")
+    assert remade(run_of(directory), directory, kept) == kept
+    after = flow_table(directory)  # in another order, which sums of floating point numbers show
+    assert after == {key: pytest.approx(sums, nan_ok=True) for key, sums in before.items()}
+
+
+def flow_table(directory: Path) -> dict[Key, tuple[float, float, float]]:
+    """By phase what the flow table's columns sum to: offered, lost (NaN: not seen) and Mbit/s."""
+    measured = Measured.load(directory)
+    assert measured.damage == []
+    found = {}
+    for plan in {plan_key(entry): entry for entry in measured.summary["trials"]}.values():
+        flows = measured.records.flows(plan_key(plan))
+        assert flows is not None
+        for phase in np.unique(flows.phase):
+            here = flows.phase == phase
+            sums = (flows.offered, flows.lost, flows.mbps)
+            found[*plan_key(plan), int(phase)] = tuple(float(one[here].sum()) for one in sums)
+    return found
+
+
+def test_flow_table_and_summary_agree(directory: Path) -> None:
+    kept = {key_of(entry): entry for entry in golden.kept_summary(directory)["trials"]}
+    table = flow_table(directory)
+    compared = 0
+    for key, (offered, lost, mbps) in table.items():
+        entry = kept[key]
+        for value, name in ((offered, "offered_frames"), (lost, "lost_frames")):
+            if entry[name] is not None and entry["state"] == "complete":
+                assert value == entry[name], (key, name)
+                compared += 1
+        total = (entry["throughput"] or {}).get("total")
+        if total is not None and np.isfinite(mbps):
+            assert mbps == pytest.approx(total, abs=1e-5), key
+            compared += 1
+    assert compared
+
+
+def test_export_and_summary_agree(directory: Path, tmp_path: Path) -> None:
+    tidy.write(directory, golden.kept_summary(directory), tmp_path / "export")
+    sums: defaultdict[Key, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    with (tmp_path / "export" / "flows.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            key = int(row["trial"]), int(row["repeat"]), row["network"], int(row["phase"])
+            for name in ("offered_frames", "delivered_frames", "lost_frames"):
+                sums[key][name] += int(row[name] or 0)
+    for entry in golden.kept_summary(directory)["trials"]:
+        for name, total in sums[key_of(entry)].items():
+            if entry["state"] == "complete":
+                assert total == (entry[name] or 0), (key_of(entry), name)
+    assert sums
+
+
+def test_live_screen_and_summary_agree(directory: Path) -> None:
+    kept = golden.kept_summary(directory)
+    records = [json.loads(line) for line in (directory / "records.ndjson").read_text().splitlines()]
+    nodes = sum(record["type"] == "hello" for record in records)
+    table = LossTable(nodes)
+    told = [table.take(record) for record in records if record["type"] in ("flow", "phase")]
+    lost: defaultdict[tuple[int, int, int], int] = defaultdict(int)
+    for loss in filter(None, told):
+        lost[loss.trial, loss.repeat, loss.phase] += loss.lost.total()
+    expected: defaultdict[tuple[int, int, int], int] = defaultdict(int)
+    for entry in kept["trials"]:
+        if entry["state"] == "complete":
+            key = entry["trial"], entry["repeat"] or 0, entry["phase"]
+            expected[key] += entry["lost_frames"] or 0
+    assert {key: lost[key] for key in expected} == expected
