@@ -34,12 +34,10 @@ def test_published(one: list[float], two: list[float], t: float, freedom: float,
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 7, 30, 400])
-@pytest.mark.parametrize("t", [0.0, 0.1, 1.0, 2.5, 10.0, 60.0])
-def test_whole_degrees_of_freedom_are_students(freedom: int, t: float) -> None:
-    tail = welch.t_tail(np.array([t]), np.array([float(freedom)]))[0]
-    assert tail == pytest.approx(1.0 - statistics.t_probability(t, freedom), abs=1e-9)
-    quantile = welch.t_quantile(0.95, np.array([float(freedom)]))[0]
-    assert quantile == pytest.approx(statistics.t_quantile(0.95, freedom), rel=1e-9)
+def test_tail_and_quantile_are_inverse(freedom: int) -> None:
+    quantile = welch.t_quantile(0.95, np.array([float(freedom)]))
+    assert quantile[0] == pytest.approx(statistics.t_quantile(0.95, freedom), rel=1e-9)
+    assert welch.t_tail(quantile, np.array([float(freedom)]))[0] == pytest.approx(0.05, rel=1e-9)
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How sure a mean over repeats is, and whether one more repeat is worth its time.
 
-The interval is Student's t, and wider where the number of repeats was decided by looking at them;
-quantiles are computed here (doc/dependencies.md says why). Formulas stand in doc/measures.md,
-"Repeats".
+The interval is Student's t, and wider where the number of repeats was decided by looking at them.
+Formulas stand in doc/measures.md, "Repeats".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -22,60 +21,15 @@ STEP_MEASURE = "repetition_us"  # ... and of what goes by steps: the mean time o
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
 LEAST_FOR_CORRELATION = 5  # repeats; with fewer the coefficient says nothing
 MOST_CORRELATION = 0.99  # what a wider interval is computed with at most
-TINY = 1e-290
 DEVIATION_SHARE = 0.2  # of what `confidence` leaves: how often a deviation is above its upper limit
-
-
-def t_probability(t: float, freedom: int) -> float:
-    """P(|T| <= t) of Student's t, by its finite series (Abramowitz and Stegun, 26.7.3, 26.7.4)."""
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2
-    term = total = cosine if odd else 1.0
-    for k in range(2 + odd, freedom - 1, 2):
-        term *= cosine * cosine * (k - 1) / k
-        total += term
-    if not odd:
-        return sine * total
-    return 2.0 / math.pi * (angle + (sine * total if freedom > 1 else 0.0))
-
-
-def chi_squared_probability(x: float, freedom: int) -> float:
-    """P(X <= x) of the chi-squared distribution, by the series of the incomplete gamma function
-    (Abramowitz and Stegun, 6.5.29)."""
-    if x <= 0.0:
-        return 0.0
-    a, z = freedom / 2.0, x / 2.0
-    term = total = math.exp(a * math.log(z) - z - math.lgamma(a + 1.0))
-    if term < TINY:  # far out: nothing is left of the one tail or the other
-        return float(z > a)
-    while term > 1e-16 * total:
-        a += 1.0
-        term *= z / a
-        total += term
-    return total
-
-
-def _inverse(probability: Callable[[float], float], wanted: float) -> float:
-    """Where a distribution of positive values reaches a probability, to 12 digits."""
-    low, high = 0.0, 1.0
-    while probability(high) < wanted:
-        low, high = high, 2.0 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        if probability(middle) < wanted:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2.0
 
 
 @cache
 def t_quantile(confidence: float, freedom: int) -> float:
     """The t with P(|T| <= t) = confidence: the two-sided critical value."""
-    return _inverse(lambda t: t_probability(t, freedom), confidence)
+    from scipy.special import stdtrit  # a fifth of a second, which runs without repeats don't need
+
+    return float(stdtrit(freedom, (1.0 + confidence) / 2.0))
 
 
 @cache
@@ -85,8 +39,10 @@ def deviation_limit(confidence: float, freedom: int) -> float:
     Who repeats until an interval is narrow stops where the sample's deviation is small by chance,
     so this limit of it, and not the deviation itself, says whether the mean is sure.
     """
+    from scipy.special import chdtri
+
     chance = DEVIATION_SHARE * (1.0 - confidence)
-    return math.sqrt(freedom / _inverse(lambda x: chi_squared_probability(x, freedom), chance))
+    return math.sqrt(freedom / float(chdtri(freedom, 1.0 - chance)))
 
 
 def autocorrelation(values: Sequence[float]) -> float | None:
