@@ -8,6 +8,7 @@ message that waits for another is often sent after silence.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -70,12 +71,14 @@ def _above(
 ) -> Iterator[_Excess]:
     """`waiting`: bytes between a port's line and where they are counted, when the window opens."""
     window_s = result.entry["window_s"]
+    held_bytes: defaultdict[str, float] = defaultdict(float)
+    for flow in result.flows:
+        held_bytes[getattr(flow, end)] += _held_bytes(flow, result)
     for port, percent in shares.items():
         line = lines.get(port)
         if percent is None or not line or not window_s:
             continue
-        ends = [flow for flow in result.flows if getattr(flow, end) == port]
-        held = waiting + sum(_held_bytes(flow, result) for flow in ends)
+        held = waiting + held_bytes[port]
         excess = (percent / 100.0 - 1.0) * line * window_s / 8.0
         if excess > LINE_ALARM_SHARE * line * window_s / 8.0 + held:
             yield _Excess(port, percent, excess)
