@@ -338,7 +338,7 @@ NODE1 = as_json(HALL["node1"])
         (NODE1, ["--switches", "leaf7"], "there is no output of switch leaf7"),
         (NODE1, ["--switches", "leaf["], "--switches: is no possible node set"),
         (NODE1, ["--rate", "0"], "--rate: a rate of zero"),
-        (NODE1, ["--rate", "-5G"], "'-5G' is not a rate"),
+        (NODE1, ["--rate", "-5G"], 'found "-5G", but a rate is needed'),
         (NODE1, [], "has 1 hosts; a network has at least two"),
     ],
 )

@@ -336,7 +336,7 @@ REFUSED = {
     ),
     "a topology's value": (
         "switchbench: 1\nsite:\n  lab: one-switch\n  rate: fast\n",
-        "4: site.rate: 'fast' is not a rate such as 10M or unlimited",
+        '4: site.rate: found "fast", but a rate is needed, as 10M, 2.5Gbit or unlimited',
     ),
     "an unknown measure": (
         clause_of("{measure: lost_frame, over: flow, require: '== 0'}"),

@@ -356,7 +356,7 @@ def test_what_sources_really_sent_is_shown_apart() -> None:
     ("file", "words"),
     [
         ("rate: 0M\nmodules: [a]\nnodes: {'node[1-8]': {}}", "rate: a rate of zero"),
-        ("rate: -5M\nmodules: [a]\nnodes: {'node[1-8]': {}}", "'-5M' is not a rate"),
+        ("rate: -5M\nmodules: [a]\nnodes: {'node[1-8]': {}}", 'found "-5M", but a rate is needed'),
         (
             "rate: 5M\nmodules: [a, b]\nnodes: {'node[1-4]': {module: a}, 'node5': {module: b}}",
             "no way from module 'a' to b",

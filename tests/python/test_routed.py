@@ -147,7 +147,7 @@ def refused() -> Iterator[tuple[dict[str, Any], str]]:
     yield {"links": twice}, "links.1: 'a2' and 'a1' are joined by links.0 already"
     yield {"links": [{"between": ["a1", "a2"]}]}, "there is no way from 'a1' to 'a3' and 1 more"
     yield {"links": [{"between": ["a1", "a2"], "rate": 0}]}, "a rate of zero carries nothing"
-    yield {"links": [{"between": ["a1", "a2"], "rate": "-1M"}]}, "'-1M' is not a rate"
+    yield {"links": [{"between": ["a1", "a2"], "rate": "-1M"}]}, 'found "-1M", but a rate is needed'
     yield {"kind": "bridges"}, "module is missing"
     both = {"kind": "bridges", "nodes": {"a[1-4]": {"module": "sw"}}}
     yield both, "links: goes with `kind: routed` or `kind: site` only"

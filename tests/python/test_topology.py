@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from switchbench.base.quantities import link_rate_bps, size_bytes
 from switchbench.topology.topology import (
     PROJECT_LABS,
     UNSHAPED,
@@ -18,8 +19,6 @@ from switchbench.topology.topology import (
     TopologyError,
     load,
     parse,
-    parse_bytes,
-    parse_rate_bps,
 )
 
 # name: nodes, rate, (trunks, sum of their rates)
@@ -97,7 +96,11 @@ def test_guests() -> None:
     [
         ({"guests": 0}, "guests: is 0; it can't be less than 1"),
         ({"memory": "64MiB"}, "memory: '64MiB' is not a guest's memory: 128MiB to 16GiB"),
-        ({"memory": "1TiB"}, "memory: '1TiB' is not a size such as 128KiB"),
+        (
+            {"memory": "1TiB"},
+            'memory: "1TiB": TiB is no unit of a size; units '
+            'are B, kB, KiB, MB, MiB, GB or GiB; did you mean "MiB"?',
+        ),
         ({"modules": ["left"]}, "modules: is not a key that a topology has here"),
         (
             {"nic": "rtl8139"},
@@ -167,20 +170,20 @@ def test_callers_rate_replaces_a_groups_own() -> None:
     ],
 )
 def test_rates(text: object, rate_bps: int) -> None:
-    assert parse_rate_bps(text) == rate_bps
+    assert link_rate_bps(text) == rate_bps
 
 
 @pytest.mark.parametrize("text", ["fast", "10 MB", "-1M", True, None, "1e6", [10]])
 def test_rates_that_are_none(text: object) -> None:
-    with pytest.raises(ValueError, match="is not a rate"):
-        parse_rate_bps(text)
+    with pytest.raises(ValueError, match=r"a rate is (needed|in bits)"):
+        link_rate_bps(text)
 
 
 @pytest.mark.parametrize(
     ("text", "size"), [("128KiB", 131_072), ("1MB", 10**6), ("2k", 2000), (99, 99), ("99", 99)]
 )
 def test_sizes(text: object, size: int) -> None:
-    assert parse_bytes(text) == size
+    assert size_bytes(text) == size
 
 
 BOTH = {"node[1-3]": {"module": "left"}, "node3": {"module": "right"}}
@@ -202,11 +205,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"nodes": {"n[1-70000]": {"module": "left"}}}, "stands for more than 65000 names"),
     ({"rate": 0}, "rate: a rate of zero carries nothing"),
     ({"rate": "0M"}, "rate: a rate of zero carries nothing"),
-    ({"rate": "10 MB"}, "rate: '10 MB' is not a rate such as 10M or unlimited"),
-    ({"rate": "10"}, "rate: '10' is less than the smallest rate"),
+    ({"rate": "10 MB"}, 'rate: "10 MB" is in bytes, but a rate is in bits: write 80Mbit'),
+    ({"rate": "10"}, 'rate: "10" is less than the smallest rate'),
     ({"rate": None}, "nodes.node[1-3]: has no rate, and there is no `rate` for all"),
     ({"burst": "3kB"}, "burst: 3000 bytes are less than two frames of the MTU, 3076"),
-    ({"queue": "lots"}, "queue: 'lots' is not a size such as 128KiB"),
+    ({"queue": "lots"}, 'queue: found "lots", but a size is needed, as 64KiB'),
     ({"queue": "1kB"}, "queue: 1000 bytes at node1 hold no frame of 1538 bytes"),
     ({"mtu": 576}, "mtu: is 576; it can't be less than 1280"),
     ({"mtu": 64000}, "mtu: is 64000; it can't be more than 9600"),
@@ -319,7 +322,7 @@ def test_an_unknown_node_lists_the_known() -> None:
             "kind: is 'modle'; it can be 'bridges', 'model', 'ovs', 'routed' or 'site'",
         ),
         ({"kind": "model", "model": {"sed": 1}}, "model.sed: is not a key that a topology"),
-        ({"kind": "model", "model": {"capacity": "fast"}}, "'fast' is not a rate"),
+        ({"kind": "model", "model": {"capacity": "fast"}}, 'found "fast", but a rate is needed'),
         (
             {"kind": "model", "nodes": {"node[1-30]": {"module": "left"}}},
             "'left' has 31 nodes and trunks; a modelled one has 2 to 30",

@@ -102,6 +102,22 @@ def binary(value: int) -> str:
     return f"{value} B"
 
 
+def decimal_size(value: int) -> str:
+    """Bytes in few digits."""
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= factor:
+            return f"{digits(value / factor)} {unit}"
+    return f"{value} B"
+
+
+def bit_rate(bps: float) -> str:
+    """`9.6 Gbit/s`: four digits that count, with the unit that leaves the fewest zeros."""
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if bps >= factor:
+            return f"{bps / factor:.4g} {prefix}bit/s"
+    return f"{bps:.4g} bit/s"
+
+
 # Not worth a word.
 _USUAL = {
     "sync": "barrier",

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Quantities with their units: `95%`, `2s`, `64KiB`, `100Mbit`, `10kfps`.
 
-Each parser returns one exact number or raises ValueError with what was found and what is possible;
-each formatter writes text that its parser reads back as the same number. Units are decimal but for
-KiB, MiB and GiB.
+The one grammar of configurations, topology files and options. Each parser returns one exact number
+or raises ValueError with what was found and what is possible; each formatter writes text that its
+parser reads back as the same number. Units are decimal but for Ki, Mi and Gi. A spelling that can
+mean only one thing is accepted (`1G`, `1Gbps` and `1Gbit/s` of a rate); of one that others read
+otherwise (`100MB/s` of a rate in bits, `64KB`) the sentence says what to write.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from .model import Load
 from .words import listed, meant, shown
 
-_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z%/]*)")
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z%/\u00b5\u03bc]*)")
 
 
 _DIGITS_MOST = 40
@@ -27,8 +30,11 @@ class Quantity:
 
     name: str
     example: str
-    units: dict[str, int]
+    units: Mapping[str, int]
     bare: bool = False  # whether a number without unit is one
+    spellings: Mapping[str, int] = field(default_factory=dict)  # further ones, only read
+    bits_for_bytes: Mapping[str, Decimal] = field(default_factory=dict)  # or bytes for bits
+    kilo_or_kibi: frozenset[str] = frozenset()  # 1000 to some, 1024 to others
 
     def parse(self, value: object) -> Decimal:
         """The number in the smallest unit."""
@@ -38,18 +44,34 @@ class Quantity:
             raise ValueError(f"found {shown(value)}, but {self.name} is needed, as {self.example}")
         if len(found[1]) > _DIGITS_MOST:
             raise ValueError(f"{shown(value)} is a number of {len(found[1])} digits")
-        number, unit = Decimal(found[1]), found[2]
-        if not unit and not self.bare:
+        return Decimal(found[1]) * self._factor(value, Decimal(found[1]), found[2])
+
+    def _factor(self, value: object, number: Decimal, unit: str) -> int:
+        known = {**self.units, **self.spellings}
+        if unit in known:
+            return known[unit]
+        if not unit and self.bare:
+            return 1
+        if not unit:
             raise ValueError(
                 f"{shown(value)} has no unit: {self.name} is written as {self.example} "
                 f"(units: {', '.join(self.units)})"
             )
-        if unit and unit not in self.units:
+        if unit in self.bits_for_bytes:
+            found, needed = ("bits", "bytes") if "b" in unit else ("bytes", "bits")
             raise ValueError(
-                f"{shown(value)}: {unit} is no unit of {self.name}; units are "
-                f"{listed(self.units)}{meant(unit, self.units)}"
+                f"{shown(value)} is in {found}, but {self.name} is in {needed}: write "
+                f"{self._exact(number * self.bits_for_bytes[unit])}"
             )
-        return number * self.units.get(unit, 1)
+        if unit in self.kilo_or_kibi:
+            raise ValueError(
+                f"{shown(value)}: {unit} is 1000 to some and 1024 to others: write "
+                f"{number:f}kB or {number:f}KiB"
+            )
+        raise ValueError(
+            f"{shown(value)}: {unit} is no unit of {self.name}; units are "
+            f"{listed(self.units)}{meant(unit, self.units) or meant(unit, known)}"
+        )
 
     def whole(self, value: object) -> int:
         """The number, which has to be whole in the smallest unit."""
@@ -65,6 +87,10 @@ class Quantity:
         )
         return f"{number // factor}{unit}" if number else f"0{next(iter(self.units))}"
 
+    def _exact(self, number: Decimal) -> str:
+        whole = int(number)
+        return self.text(whole) if whole == number else f"{number:f}{next(iter(self.units))}"
+
 
 def _plain(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -72,38 +98,80 @@ def _plain(value: object) -> str | None:
     return str(value)
 
 
-def _with_second(units: dict[str, int]) -> dict[str, int]:
-    return units | {f"{unit}/s": factor for unit, factor in units.items()}
+_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_UP_TO_TERA = {prefix: _PREFIXES[prefix] for prefix in ("", "k", "M", "G", "T")}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
-_BIT = {"bit": 1, "kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9, "Tbit": 10**12}
+def _spelled(prefixes: Mapping[str, int], *words: str) -> dict[str, int]:
+    """Every word with every prefix; K is k, because a decimal unit leaves no doubt."""
+    large = {"K": prefixes["k"]} if "k" in prefixes else {}
+    both = {**prefixes, **large}
+    return {f"{prefix}{word}": both[prefix] for word in words for prefix in both}
+
+
+def _eightfold(units: Mapping[str, int], factor: Decimal) -> dict[str, Decimal]:
+    return {unit: factor * size for unit, size in units.items()}
+
+
+_BIT = _spelled(_UP_TO_TERA, "bit")
+del _BIT["Kbit"]
 _FPS = {"fps": 1, "kfps": 10**3, "Mfps": 10**6}
+_MORE_FPS = _spelled(_UP_TO_TERA, "fps", "pps")
+_BITS = _spelled(_UP_TO_TERA, "bit", "bit/s", "b", "b/s", "bps")
+_BYTES = _spelled(_UP_TO_TERA | _BINARY, "B", "B/s", "Bps")
+_BARE_PREFIXES = {prefix: size for prefix, size in _spelled(_UP_TO_TERA, "").items() if prefix}
 
 DURATION = Quantity(
     "a time",
     "2s or 500ms",
     {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9},
-)
+    spellings={
+        "nsec": 1, "usec": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "msec": 10**6, "sec": 10**9,
+        "m": 60 * 10**9,
+    },
+)  # fmt: skip
 SIZE = Quantity(
     "a size",
     "64KiB or 1500B",
     {"B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30},
     bare=True,
+    spellings={"k": 10**3, "Ki": 2**10, "M": 10**6, "Mi": 2**20, "G": 10**9, "Gi": 2**30},
+    bits_for_bytes=_eightfold(_spelled(_UP_TO_TERA, "bit", "b"), Decimal("0.125")),
+    kilo_or_kibi=frozenset({"K", "KB"}),
 )
-RATE = Quantity("a rate", "100Mbit or 1Gbit", _with_second(_BIT))
-COUNT = Quantity("a number", "1000, 10k or 10M", {"": 1, "k": 10**3, "M": 10**6}, bare=True)
-_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+RATE = Quantity(
+    "a rate",
+    "100Mbit or 1Gbit",
+    _BIT,
+    spellings=_BITS | _BARE_PREFIXES,
+    bits_for_bytes=_eightfold(_BYTES, Decimal(8)),
+)
+_LINK_RATE = replace(RATE, example="10M, 2.5Gbit or unlimited", bare=True)
+COUNT = Quantity(
+    "a number",
+    "1000, 10k or 10M",
+    {"": 1, "k": 10**3, "M": 10**6},
+    bare=True,
+    spellings={"K": 10**3, "G": 10**9},
+)
 FLOPS = Quantity(
     "a speed of computing",
     "1.2TFlop/s",
     {f"{prefix}Flop/s": factor for prefix, factor in _PREFIXES.items()},
+    spellings=_spelled(
+        _PREFIXES, *("flop/s", "FLOP/s", "flops", "Flops", "FLOPS", "flops/s", "Flops/s")
+    ),
 )
 STREAMING = Quantity(
-    "a bandwidth", "90GB/s", {f"{prefix}B/s": factor for prefix, factor in _PREFIXES.items()}
+    "a bandwidth",
+    "90GB/s",
+    {f"{prefix}B/s": factor for prefix, factor in _PREFIXES.items()},
+    spellings=_spelled(_PREFIXES, "Bps") | _spelled(_BINARY, "B/s"),
+    bits_for_bytes=_eightfold(_BITS, Decimal("0.125")),
 )
-_FRAME_RATE = Quantity("a frame rate", "10kfps", _FPS)
-_PERCENT = Quantity("a percentage", "95%", {"%": 1})
-_LOAD_UNITS = {"%": 1} | _BIT | _FPS
+PERCENT = Quantity("a percentage", "95%", {"%": 1})
+_FRAME_RATE = Quantity("a frame rate", "10kfps", _FPS, spellings=_MORE_FPS)
 
 
 def duration_ns(value: object) -> int:
@@ -124,6 +192,34 @@ def rate_bps(value: object) -> int:
     return number
 
 
+UNSHAPED = 0
+"""The rate of a link that nothing slows down."""
+
+_LINK_RATE_LEAST_BPS = 1000
+
+
+def link_rate_bps(value: object) -> int:
+    """As `rate_bps`, of a topology's link: `unlimited` too (`UNSHAPED`), and a bare number."""
+    if value == "unlimited":
+        return UNSHAPED
+    number = _LINK_RATE.whole(value)
+    if number == 0:
+        raise ValueError("a rate of zero carries nothing (a link without a limit is `unlimited`)")
+    if number < _LINK_RATE_LEAST_BPS:
+        raise ValueError(f"{shown(value)} is less than the smallest rate, 1kbit")
+    return number
+
+
+def link_rate_text(bps: int) -> str:
+    """`10M` for 10,000,000, exactly: as topology files write rates."""
+    if bps == UNSHAPED:
+        return "unlimited"
+    factor, prefix = max(
+        (size, prefix) for prefix, size in _UP_TO_TERA.items() if size <= bps and prefix != "T"
+    )
+    return f"{(Decimal(bps) / factor).normalize():f}{prefix}"
+
+
 def per_second(value: object) -> float:
     """`1000/s` as a number; 0 needs no unit."""
     text = value if isinstance(value, str) else _plain(value)
@@ -138,29 +234,46 @@ def count(value: object) -> int:
     return COUNT.whole(value)
 
 
+def percentage(value: object) -> Decimal | None:
+    """`95%` as 95; None for what is none."""
+    try:
+        return PERCENT.parse(value)
+    except ValueError:
+        return None
+
+
 def load(value: object) -> Load:
     """`95%` of line rate, `100Mbit` (layer 1) or `10kfps` of a source port."""
     if isinstance(value, Load):
         return value
     text = _plain(value) or value
     found = _NUMBER.fullmatch(text.strip()) if isinstance(text, str) else None
-    unit = found[2].removesuffix("/s") if found else ""
+    unit = found[2] if found else ""
+    if found is not None and unit in _BARE_PREFIXES:
+        raise ValueError(
+            f"{shown(value)}: a load of bits or of frames? write {found[1]}{unit}bit or "
+            f"{found[1]}{unit}fps"
+        )
     if found is None or unit not in _LOAD_UNITS:
         raise ValueError(
             f"found {shown(value)}, but a load is needed: percent of line rate (95%), bit/s at "
-            f"layer 1 (100Mbit) or frames/s (10kfps){meant(unit, _LOAD_UNITS) if unit else ''}"
+            f"layer 1 (100Mbit) or frames/s (10kfps){meant(unit, _LOAD_WORDS) if unit else ''}"
         )
     if float(found[1]) == 0:
         raise ValueError("a load of 0 sends nothing")
-    if unit == "%":
+    if unit in PERCENT.units:
         return _percent_load(value)
-    if unit in _FPS:
+    if unit in _MORE_FPS:
         return Load(fps=float(_FRAME_RATE.parse(text)))
     return Load(bps=float(RATE.parse(text)))
 
 
+_LOAD_WORDS = {**PERCENT.units, **_BIT, **_FPS}
+_LOAD_UNITS = {*PERCENT.units, *_MORE_FPS, *_BITS, *RATE.bits_for_bytes}
+
+
 def _percent_load(value: object) -> Load:
-    percent = float(_PERCENT.parse(value))
+    percent = float(PERCENT.parse(value))
     if percent > 100:
         raise ValueError(f"{shown(value)} is above line rate: at most 100%")
     return Load(percent=percent)
@@ -175,7 +288,7 @@ def load_text(value: Load) -> str:
     return _rate_text(value.fps or 0.0, _FPS)
 
 
-def _rate_text(number: float, units: dict[str, int]) -> str:
+def _rate_text(number: float, units: Mapping[str, int]) -> str:
     exact = Decimal(repr(number))
     if exact == int(exact):
         return Quantity("", "", units).text(int(exact))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,18 @@ def add_command(subparsers: Any, name: str, examples: str) -> argparse.ArgumentP
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
+
+
+def said(parse: Callable[[str], float]) -> Callable[[str], float]:
+    """An option's type that says what is wrong in the parser's own words."""
+
+    def checked(text: str) -> float:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return checked
 
 
 def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:

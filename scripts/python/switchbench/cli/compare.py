@@ -6,13 +6,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..records.directory import replace_json
 from ..render.terminal.table import make_console
-from .common import add_command
+from .common import add_command, said
 
 EXAMPLES = """\
 examples:
@@ -26,6 +28,10 @@ examples:
 
 exit status: 0 all was compared, 2 settings differ that make them other measurements, or results are
 damaged (what can be compared is shown)"""
+
+
+# Nothing but a percentage can be meant.
+_PERCENT = replace(quantities.PERCENT, bare=True)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -49,7 +55,11 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--baseline", metavar="NAME", help="compare with this one, not the first")
     parser.add_argument(
-        "--confidence", metavar="PERCENT", type=float, default=95.0, help="of intervals (95)"
+        "--confidence",
+        metavar="PERCENT",
+        type=said(_percent),
+        default=95.0,
+        help="of intervals (95%%)",
     )
     _add_compute(parser)
     parser.add_argument("--all", action="store_true", help="every phase and flow, not the foremost")
@@ -74,6 +84,10 @@ def _add_compute(parser: argparse.ArgumentParser) -> None:
         "--stream", metavar="[NAME=]RATE", action="append", default=[], help="e.g. a=90GB/s"
     )
     group.add_argument("--compute", metavar="FILE", type=Path, help="the same from a YAML file")
+
+
+def _percent(text: str) -> float:
+    return float(_PERCENT.parse(text))
 
 
 def main(args: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from ..predict.outlook import Oracle, Outlook, fabric_of, points
 from ..predict.times import Foreteller, Time, between, measured_times
 from ..records.directory import CONFIGURATION, SUMMARY
 from ..topology.fabric.routes import Rates
-from .common import add_command, add_configuration, load_run, make_console
+from .common import add_command, add_configuration, load_run, make_console, said
 
 SURE = 0.02
 """The width of interval that the paper repeats for."""
@@ -81,14 +81,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--flops",
         metavar="SPEED",
-        type=_said(_flops),
+        type=said(_flops),
         help="floating point operations of a rank that computes between its steps, e.g. "
         "1.2GFlop/s; else computing takes no time",
     )
     parser.add_argument(
         "--late",
         metavar="TIME",
-        type=_said(_late),
+        type=said(_late),
         default=0.0,
         help="by how much a rank goes on later after each step, in the mean (drawn), e.g. 20us: "
         "what a host's other work does to steps",
@@ -102,18 +102,6 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.set_defaults(main=main)
-
-
-def _said(parse: Callable[[str], float]) -> Callable[[str], float]:
-    """An option's type that says what is wrong in the parser's own words."""
-
-    def checked(text: str) -> float:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return checked
 
 
 def _flops(text: str) -> float:

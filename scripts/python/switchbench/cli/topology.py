@@ -18,12 +18,12 @@ from rich.table import Table
 
 from ..base import bounded
 from ..base.errors import ConfigurationError
+from ..base.format import bit_rate
 from ..topology import topology
 from ..topology.fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
 from ..topology.fabric.drawing import draw
 from ..topology.fabric.groups import Groups
 from ..topology.graph import from_topology
-from ..topology.units import human_rate
 from . import topology_import
 from .common import add_command, make_console
 
@@ -126,7 +126,7 @@ def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) 
     table = Table("", name, box=box.SIMPLE_HEAD)
     table.add_row("hosts, switches, cables", _counts(figures))
     table.add_row("diameter", f"{figures.diameter} links (mean {figures.mean_distance:.2f})")
-    table.add_row("a host's access", human_rate(figures.access_bps))
+    table.add_row("a host's access", bit_rate(figures.access_bps))
     table.add_row("bisection, one way", _bisection(figures))
     for level in figures.levels:
         table.add_row(f"level {level.level}, switches: {level.switches}", _level(level))
@@ -152,9 +152,9 @@ def _money(amount: float) -> str:
 def _level(level: Level) -> str:
     """Where its frames can go, and how much wider it is below."""
     ways = {"up": level.up_bps, "across": level.across_bps}
-    rates = [f"{human_rate(bps)} {way}" for way, bps in ways.items() if bps]
+    rates = [f"{bit_rate(bps)} {way}" for way, bps in ways.items() if bps]
     worst = [f"oversubscribed {level.worst:.4g} to 1"] if level.worst is not None else []
-    return ", ".join([f"{human_rate(level.down_bps)} down", *rates, *worst])
+    return ", ".join([f"{bit_rate(level.down_bps)} down", *rates, *worst])
 
 
 def _counts(figures: Arithmetic) -> str:
@@ -166,11 +166,11 @@ def _bisection(figures: Arithmetic) -> str:
     half = figures.hosts // 2
     shares = [bps / figures.full_bps for bps in (cut.least_bps, cut.most_bps)]
     if cut.exact:
-        each = human_rate(cut.least_bps / half)
-        return f"{human_rate(cut.least_bps)}, {each} a host of one half, {shares[0]:.1%} of full"
-    each = " to ".join(human_rate(bps / half) for bps in (cut.least_bps, cut.most_bps))
+        each = bit_rate(cut.least_bps / half)
+        return f"{bit_rate(cut.least_bps)}, {each} a host of one half, {shares[0]:.1%} of full"
+    each = " to ".join(bit_rate(bps / half) for bps in (cut.least_bps, cut.most_bps))
     return (
-        f"{human_rate(cut.least_bps)} to {human_rate(cut.most_bps)}, {each} a host of one half, "
+        f"{bit_rate(cut.least_bps)} to {bit_rate(cut.most_bps)}, {each} a host of one half, "
         f"{shares[0]:.1%} to {shares[1]:.1%} of full ({cut.method})"
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
+from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..base.node_names import TooManyError, refuse_many
 from ..topology import cabling
@@ -16,7 +17,6 @@ from ..topology.cabling import Cabling, ibnetdiscover, lldp
 from ..topology.fabric import Fabric
 from ..topology.graph import from_topology
 from ..topology.topology import TopologyError, parse
-from ..topology.units import parse_rate_bps
 
 WORD = "import"
 _OPTIONS = ("lldp", "ibnetdiscover", "format", "interface", "switches", "rate", "out")
@@ -119,7 +119,7 @@ def _rate_bps(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        bps = parse_rate_bps(text)
+        bps = quantities.link_rate_bps(text)
     except ValueError as error:
         raise ConfigurationError(f"--rate: {error}") from None
     if not bps:

@@ -13,9 +13,10 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..base.model import Load, Trial
 from .measures import MEASURES, Measure
@@ -32,7 +33,6 @@ COMPARISONS: dict[str, Comparison] = {
     ">": operator.gt,
 }
 _REQUIRE = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*([-+0-9.eE]+)\s*([%A-Za-z/]*)\s*")
-_PERCENT = re.compile(r"\s*([-+0-9.eE]+)\s*%\s*")
 
 # No verdict can say that something conforms to a standard: there is no suite of one to run.
 _STANDARD = r"(?:RFC|IEEE|ISO|IEC|ITU|ETSI|MEF|ANSI|TIA)\b[\s-]*[\w.]*\d|Y\.1564"
@@ -100,11 +100,21 @@ def _required(spec: Spec, measure: Measure) -> tuple[str, float]:
             f"({', '.join(COMPARISONS)}) with a number, such as '== 0'"
         ) from None
     if match[3] and match[3] != measure.unit:
-        raise ConfigurationError(
-            f"{name}: require: {text!r} is in {match[3]}, but {spec['measure']} is in "
-            f"{measure.unit}: write the number in that"
-        )
+        return match[1], _in_unit(name, match[2], match[3], measure.unit)
     return match[1], limit
+
+
+def _in_unit(name: str, number: str, unit: str, wanted: str) -> float:
+    """A limit in another unit of the measure's kind, as `5 ms` of a measure in us."""
+    kinds = (quantities.RATE, quantities.DURATION, quantities.PERCENT)
+    kind = next((kind for kind in kinds if wanted in {**kind.units, **kind.spellings}), None)
+    if kind is None:
+        kind = replace(quantities.COUNT, units={wanted: 1, **quantities.COUNT.units})
+    try:
+        size = kind.parse(f"{number.removeprefix('-')}{unit}") / kind.parse(f"1{wanted}")
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: require: {error}") from None
+    return float(-size if number.startswith("-") else size)
 
 
 def _refuse_claim(spec: Spec) -> None:
@@ -196,9 +206,9 @@ def _same(wanted: Any, fact: Any) -> bool:
     if isinstance(fact, Load):
         return wanted in (fact.bps, fact.fps)
     if isinstance(wanted, str) and isinstance(fact, str):
-        left, right = _PERCENT.fullmatch(wanted), _PERCENT.fullmatch(fact)
-        if left and right:
-            return float(left[1]) == float(right[1])
+        left, right = quantities.percentage(wanted), quantities.percentage(fact)
+        if left is not None and right is not None:
+            return left == right
     return bool(wanted == fact) or str(wanted) == str(fact)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
@@ -371,25 +370,22 @@ def _repeat_count(key: str, value: object) -> int:
     return number
 
 
-_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
-
-
 def _share(key: str, value: object, least: float, most: float) -> float:
     """A percentage as a share of 1."""
-    found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-    if found is None or not least <= float(found[1]) <= most or float(found[1]) == 0.0:
+    number = quantities.percentage(value)
+    if number is None or not least <= number <= most or number == 0:
         raise ValueError(
             f"{key}: found {shown(value)}, but {least:g}% to {most:g}% is needed, as 2%"
         )
-    return float(Decimal(found[1]) / 100)
+    return float(number / 100)
 
 
 def _percent(value: object) -> int:
     """A whole percentage, 0 to 100."""
-    found = re.fullmatch(r"([0-9]{1,3}) ?%", value) if isinstance(value, str) else None
-    if found is None or int(found[1]) > 100:
+    number = quantities.percentage(value)
+    if number is None or number > 100 or number != int(number):
         raise ValueError(f"found {shown(value)}, but 0% to 100% is needed, as 50%")
-    return int(found[1])
+    return int(number)
 
 
 INTERIM_LEAST_NS = 10_000_000  # the kernel's clock and a worker's sleep are a millisecond apart

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from switchbench.base.quantities import link_rate_text
 from switchbench.labs import build, rootless, state
 from switchbench.labs.state import LabError
 from switchbench.topology.links import NodeLink
 from switchbench.topology.topology import Node, Topology, TopologyError, load
-from switchbench.topology.units import format_rate
 
 
 def up(
@@ -93,7 +93,7 @@ def describe(topology: Topology) -> str:
     modules = len(topology.modules)
     where = "one module" if modules == 1 else f"{modules} modules"
     trunks = ", ".join(
-        f"{trunk.name} of {format_rate(trunk.rate_bps)}" for trunk in topology.trunks
+        f"{trunk.name} of {link_rate_text(trunk.rate_bps)}" for trunk in topology.trunks
     )
     cables = len(topology.links)
     between = f", {cables} link{'s' * (cables > 1)}{_of_rates(topology.links)} between nodes"
@@ -104,7 +104,7 @@ def describe(topology: Topology) -> str:
 def _of_rates(ends: Sequence[Node | NodeLink]) -> str:
     """` of 10M`; nothing where none is on a switch."""
     rates = sorted({end.rate_bps for end in ends if isinstance(end, NodeLink) or end.module})
-    return f" of {' and '.join(format_rate(rate) for rate in rates)}" if rates else ""
+    return f" of {' and '.join(link_rate_text(rate) for rate in rates)}" if rates else ""
 
 
 def _chosen(name: str | None) -> str:

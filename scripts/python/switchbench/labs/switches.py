@@ -25,12 +25,12 @@ from typing import Any
 import yaml
 
 from switchbench.base.programs import Program
+from switchbench.base.quantities import UNSHAPED
 from switchbench.labs import namespaces, state
 from switchbench.labs.state import LabError
 from switchbench.topology import behaviour, lab_addresses
 from switchbench.topology.behaviour import Behaviour, Fault
 from switchbench.topology.topology import Node, Topology
-from switchbench.topology.units import UNSHAPED
 
 BINARY = "switchbench-switch"
 TRUTH = "switch.ndjson"

@@ -273,19 +273,11 @@ def _steps_words(trial: Trial) -> str:
     told = [format.of(steps[f"{what}s"] or 0, what) for what in ("step", "message")]
     together = ""
     if trial.pattern["name"] in _OF_CLASS:
-        together = f", {_rounded(steps['payload_bytes'] or 0)} together"
+        together = f", {format.decimal_size(steps['payload_bytes'] or 0)} together"
     iterations = steps["iterations"]
     in_all = f"; {format.of(iterations, 'iteration')} in all" if iterations else ""
     where = " in all phases" if trial.phases > 1 else ""
     return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"
-
-
-def _rounded(size_bytes: int) -> str:
-    """Bytes in few digits."""
-    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size_bytes >= factor:
-            return f"{format.digits(size_bytes / factor)} {unit}"
-    return f"{size_bytes} B"
 
 
 def _phases_shown(plan: Plan, choice: Choice) -> list[int]:

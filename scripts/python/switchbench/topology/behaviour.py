@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from switchbench.topology.units import parse_bytes, parse_rate_bps
+from switchbench.base.quantities import link_rate_bps, size_bytes
 
-_Rate = Annotated[int, BeforeValidator(parse_rate_bps)]
-_Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+_Rate = Annotated[int, BeforeValidator(link_rate_bps)]
+_Bytes = Annotated[int, BeforeValidator(size_bytes)]
 _Count = Annotated[int, Field(ge=0)]
 _Percent = Annotated[float, Field(gt=0, le=100)]
 _Mac = Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]

@@ -22,11 +22,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from switchbench.base import bounded
 from switchbench.base.node_names import TooManyError, refuse_many
 from switchbench.base.programs import configurations
+from switchbench.base.quantities import UNSHAPED as UNSHAPED
+from switchbench.base.quantities import link_rate_bps, size_bytes
 from switchbench.topology.behaviour import Behaviour, Fault
 from switchbench.topology.links import NodeLink, Reader
-from switchbench.topology.units import UNSHAPED as UNSHAPED
-from switchbench.topology.units import parse_bytes as parse_bytes
-from switchbench.topology.units import parse_rate_bps as parse_rate_bps
 
 DEFAULT_QUEUE_BYTES = 128 * 1024
 MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop around 9,600.
@@ -146,14 +145,14 @@ class Topology:
 
 def parse_memory_mib(value: object) -> int:
     """MiB from `256MiB`, `1GiB` or a number of bytes."""
-    mib = parse_bytes(value) // 1024**2
+    mib = size_bytes(value) // 1024**2
     if not MEMORY_RANGE_MIB[0] <= mib <= MEMORY_RANGE_MIB[1]:
         raise ValueError(f"{value!r} is not a guest's memory: 128MiB to 16GiB")
     return mib
 
 
-_Rate = Annotated[int, BeforeValidator(parse_rate_bps)]
-_Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+_Rate = Annotated[int, BeforeValidator(link_rate_bps)]
+_Bytes = Annotated[int, BeforeValidator(size_bytes)]
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 

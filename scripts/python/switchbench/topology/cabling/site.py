@@ -13,7 +13,7 @@ import yaml
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ...base.errors import ConfigurationError
-from ..units import format_rate, parse_rate_bps
+from ...base.quantities import link_rate_text
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 63
@@ -74,7 +74,7 @@ def document(cabling: Cabling) -> dict[str, Any]:
         "nodes": _nodes(cabling, access, main),
         "trunks": [_trunk(a, b, cables) for (a, b), cables in trunks.items()],
         "links": [
-            {"between": [a, b], "rate": _rate(sum(cable.rate_bps for cable in cables))}
+            {"between": [a, b], "rate": link_rate_text(sum(cable.rate_bps for cable in cables))}
             for (a, b), cables in (*links.items(), *_further(access, main))
         ],
         "overrides": {
@@ -154,7 +154,7 @@ def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str,
     return {
         str(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP)): {
             "module": switch,
-            "rate": _rate(bps),
+            "rate": link_rate_text(bps),
         }
         for (switch, bps), hosts in alike.items()
     }
@@ -174,10 +174,4 @@ def _trunk(a: str, b: str, cables: Sequence[Cable]) -> dict[str, Any]:
     trunk: dict[str, Any] = {"between": [a, b]}
     if len(cables) > 1:
         trunk["links"] = len(cables)
-    return trunk | {"rate": _rate(_sum_bps(cables) // len(cables))}
-
-
-def _rate(bps: int) -> str | int:
-    """`100G` where that is all of it."""
-    short = format_rate(bps)
-    return short if parse_rate_bps(short) == bps else bps
+    return trunk | {"rate": link_rate_text(_sum_bps(cables) // len(cables))}
