@@ -41,7 +41,7 @@ def test_lab_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "0 chain dpdk lab 2, 4, 8 1518 95% 1 3 3 9 s" in lines
     assert any(line.startswith("expected time 2 min") for line in lines)
-    assert "lab 7 node8:e0 switch p8 100Mbit/s" in lines
+    assert "lab 7 node8:e0 switch p8 100Mbit" in lines
     assert "plan 1: chain, 4 ranks of lab, 1 phase (tests 0, 1)" in lines
     assert "0 chain node1:e0→node2:e0, node2:e0→node3:e0, node3:e0→node4:e0" in lines
     neighbours = [line for line in lines if line.startswith("0 neighbours")]
