@@ -4,9 +4,8 @@
  * of our own.
  */
 #include "dpdk_options.h"
-#include "ring_ports.h"
+#include "ring_pair.h"
 #include "signature.h"
-#include "transport.h"
 
 #include <rte_cycles.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
@@ -23,54 +22,19 @@
 
 #include <cmocka.h>
 
-extern const struct transport transport_dpdk;
-
-#define PORTS 2
 #define PAYLOAD 14u /* of l2 */
 
-static struct ring_ports rings;
-static struct port_conf confs[PORTS];
-static struct transport_port *ports[PORTS];
-
-static struct bed {
-    struct phase phase;
-    struct lane *lanes[PORTS]; /* rank 0 sends to rank 1 */
-    struct lane_flow flows[PORTS];
-    struct flow_side sides[PORTS];
-    struct port_count counts[PORTS];
-    int64_t now_ns;
-    uint64_t sent;
-} bed;
-
-static void begin_lane(uint32_t rank)
-{
-    struct lane_flow *flow = &bed.flows[rank];
-    struct lane_request request = {.port = ports[rank],
-                                   .phase = &bed.phase,
-                                   .rank = rank,
-                                   .ranks = PORTS,
-                                   .count = &bed.counts[rank],
-                                   .line_rate_bps = confs[rank].line_rate_bps};
-    struct err err = {""};
-
-    *flow = (struct lane_flow){.src = 0, .dst = 1, .side = &bed.sides[rank]};
-    flow->partner = transport_address(&transport_dpdk, ports[1 - rank]);
-    request.sends = request.receives = flow;
-    request.send_count = rank == 0;
-    request.receive_count = rank == 1;
-    if (transport_dpdk.prepare(&bed.lanes[rank], &request, &err) != 0)
-        fail_msg("%s", err.text);
-    assert_int_equal(transport_dpdk.connect(bed.lanes[rank], FORGED_START_NS / 2, &err), 0);
-    transport_dpdk.start(bed.lanes[rank], FORGED_START_NS / 2);
-}
+static struct ring_pair pair;
+static int64_t now_ns;
+static uint64_t sent_count;
 
 static struct rte_mbuf *next_sent(void)
 {
     struct rte_mbuf *frame;
 
-    if (rte_ring_dequeue(rings.sent[0], (void **)&frame) != 0)
+    if (rte_ring_dequeue(pair.rings.sent[0], (void **)&frame) != 0)
         return NULL;
-    bed.sent++;
+    sent_count++;
     return frame;
 }
 
@@ -86,15 +50,15 @@ static int begin(void **state)
 {
     static const struct dpdk_options options = {
         .ttl = 64, .udp_sources = 1, .burst = 32, .catch_up = 8};
+    const struct phase phase = forged_phase(&options);
 
     (void)state;
-    memset(&bed, 0, sizeof bed);
-    bed.phase = forged_phase(&options);
-    for (uint32_t rank = 0; rank < PORTS; rank++)
-        begin_lane(rank);
-    bed.now_ns = FORGED_START_NS;
+    ring_pair_connect(&pair, &phase);
+    for (unsigned rank = 0; rank < 2; rank++)
+        transport_dpdk.start(pair.lanes[rank], FORGED_START_NS / 2);
+    now_ns = FORGED_START_NS;
     lose_sent(); /* what introduces the ports */
-    bed.sent = 0;
+    sent_count = 0;
     return 0;
 }
 
@@ -102,14 +66,14 @@ static int end(void **state)
 {
     (void)state;
     lose_sent();
-    transport_dpdk.account(bed.lanes[0]);
-    assert_int_equal(bed.sides[0].live.frames, bed.sent);
-    for (unsigned rank = 0; rank < PORTS; rank++) {
+    transport_dpdk.account(pair.lanes[0]);
+    assert_int_equal(pair.sides[0].live.frames, sent_count);
+    ring_pair_destroy(&pair);
+    for (unsigned rank = 0; rank < 2; rank++) {
         struct rte_mbuf *frame;
 
-        transport_dpdk.destroy(bed.lanes[rank]);
-        while (rte_ring_dequeue(rings.received[rank], (void **)&frame) == 0 ||
-               rte_ring_dequeue(rings.sent[rank], (void **)&frame) == 0)
+        while (rte_ring_dequeue(pair.rings.received[rank], (void **)&frame) == 0 ||
+               rte_ring_dequeue(pair.rings.sent[rank], (void **)&frame) == 0)
             rte_pktmbuf_free(frame);
     }
     return 0;
@@ -117,14 +81,13 @@ static int end(void **state)
 
 static void let_send(int64_t for_ns)
 {
-    for (int64_t until_ns = bed.now_ns + for_ns; bed.now_ns < until_ns;
-         bed.now_ns += FORGED_STEP_NS)
-        transport_dpdk.poll(bed.lanes[0], bed.now_ns);
+    for (int64_t until_ns = now_ns + for_ns; now_ns < until_ns; now_ns += FORGED_STEP_NS)
+        transport_dpdk.poll(pair.lanes[0], now_ns);
 }
 
 static void lose(int64_t for_ns)
 {
-    for (int64_t until_ns = bed.now_ns + for_ns; bed.now_ns < until_ns;) {
+    for (int64_t until_ns = now_ns + for_ns; now_ns < until_ns;) {
         let_send(10 * NS_PER_MS); /* the ring has no room for all */
         lose_sent();
     }
@@ -132,9 +95,9 @@ static void lose(int64_t for_ns)
 
 static void receive(void)
 {
-    while (rte_ring_count(rings.received[1]) > 0)
-        transport_dpdk.poll(bed.lanes[1], bed.now_ns);
-    transport_dpdk.account(bed.lanes[1]);
+    while (rte_ring_count(pair.rings.received[1]) > 0)
+        transport_dpdk.poll(pair.lanes[1], now_ns);
+    transport_dpdk.account(pair.lanes[1]);
 }
 
 /* A copy of a frame, forged, with the complement mended. */
@@ -154,11 +117,11 @@ static void send_forged(const struct forgery *forgery)
 {
     struct rte_mbuf *frame;
 
-    for (unsigned i = 0; i < 3 && rte_ring_count(rings.sent[0]) == 0; i++)
+    for (unsigned i = 0; i < 3 && rte_ring_count(pair.rings.sent[0]) == 0; i++)
         let_send(FORGED_STEP_NS);
     frame = next_sent();
     assert_non_null(frame);
-    assert_int_equal(rte_ring_enqueue(rings.received[1], forge(frame, forgery)), 0);
+    assert_int_equal(rte_ring_enqueue(pair.rings.received[1], forge(frame, forgery)), 0);
     rte_pktmbuf_free(frame);
 }
 
@@ -171,9 +134,9 @@ static void send_frames(unsigned frames, const struct forgery *forgery, struct f
         struct rte_mbuf *copy = ring_ports_copy(frame);
 
         rte_pktmbuf_free(frame); /* it is the sender's buffer */
-        assert_int_equal(rte_ring_enqueue(rings.received[1], copy), 0);
+        assert_int_equal(rte_ring_enqueue(pair.rings.received[1], copy), 0);
         if (forgery != NULL && sent->honest % 10 == 0) {
-            assert_int_equal(rte_ring_enqueue(rings.received[1], forge(copy, forgery)), 0);
+            assert_int_equal(rte_ring_enqueue(pair.rings.received[1], forge(copy, forgery)), 0);
             sent->forged++;
         }
         sent->honest++;
@@ -184,34 +147,24 @@ static int begin_without_line(void **state)
 {
     int code;
 
-    confs[0].line_rate_bps = confs[1].line_rate_bps = 0;
+    pair.confs[0].line_rate_bps = pair.confs[1].line_rate_bps = 0;
     code = begin(state);
-    confs[0].line_rate_bps = confs[1].line_rate_bps = FORGED_LINE_BPS;
+    pair.confs[0].line_rate_bps = pair.confs[1].line_rate_bps = FORGED_LINE_BPS;
     return code;
 }
 
 static int open_rings(void **state)
 {
-    static const struct transport_run run = {.run_id = "test", .node = "n"};
-    const char *reason = ring_ports_make(&rings, PORTS, false, confs);
-    struct err err = {""};
-
     (void)state;
-    if (reason != NULL)
-        fail_msg("%s", reason);
-    for (unsigned i = 0; i < PORTS; i++) {
-        confs[i].line_rate_bps = FORGED_LINE_BPS;
-        if (transport_dpdk.open(&ports[i], &confs[i], &run, &err) != 0)
-            fail_msg("%s", err.text);
-    }
+    ring_pair_open(&pair, false);
+    pair.confs[0].line_rate_bps = pair.confs[1].line_rate_bps = FORGED_LINE_BPS;
     return 0;
 }
 
 static int close_rings(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < PORTS; i++)
-        transport_dpdk.close(ports[i]);
+    ring_pair_close(&pair);
     return 0;
 }
 
@@ -219,7 +172,7 @@ int main(void)
 {
     static const struct forged_bed forged_bed = {
         .batch = 100,
-        .received = &bed.sides[1],
+        .received = &pair.sides[1],
         .send = send_frames,
         .send_forged = send_forged,
         .lose = lose,

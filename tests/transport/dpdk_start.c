@@ -3,7 +3,7 @@
  * Two ports of net_ring, crossed, whose workers do not begin at the same time: polled by hand with
  * times of our own. What comes before a receiver's worker is there counts as what it is.
  */
-#include "ring_ports.h"
+#include "ring_pair.h"
 
 #include "frame.h"
 
@@ -21,8 +21,6 @@
 
 #include <cmocka.h>
 
-extern const struct transport transport_dpdk;
-
 #define TAG 7
 #define SIZE 128
 #define FPS 1000
@@ -31,44 +29,14 @@ extern const struct transport transport_dpdk;
 #define END_NS (START_NS + 200 * NS_PER_MS)
 #define STEP_NS (NS_PER_MS / 4)
 
-static struct ring_ports rings;
-static struct port_conf confs[2];
-static struct transport_port *ports[2];
-
-/* A flow from port 0 to port 1, as its two lanes have it. */
-struct pair {
-    struct phase phase;
-    struct lane *lanes[2];
-    struct lane_flow flows[2];
-    struct flow_side sides[2];
-    struct port_count counts[2];
-};
-
-static void prepare(struct pair *pair, uint32_t rank)
-{
-    struct err err = {""};
-    struct lane_request request = {.port = ports[rank],
-                                   .phase = &pair->phase,
-                                   .rank = rank,
-                                   .ranks = 2,
-                                   .count = &pair->counts[rank]};
-
-    pair->flows[rank] = (struct lane_flow){.src = 0, .dst = 1, .side = &pair->sides[rank]};
-    pair->flows[rank].partner = transport_address(&transport_dpdk, ports[1 - rank]);
-    *(rank == 0 ? &request.sends : &request.receives) = &pair->flows[rank];
-    *(rank == 0 ? &request.send_count : &request.receive_count) = 1;
-    assert_int_equal(transport_dpdk.prepare(&pair->lanes[rank], &request, &err), 0);
-    assert_int_equal(transport_dpdk.connect(pair->lanes[rank], START_NS / 2, &err), 0);
-}
+static struct ring_pair pair;
 
 /* Both are connected, as before a barrier, and the sender's worker is at its lane. */
-static void begin(struct pair *pair, enum traffic traffic, double fps)
+static void begin(enum traffic traffic, double fps)
 {
     static const struct dpdk_options options = {
         .header = HEADER_L2, .udp_sources = 1, .burst = 32, .catch_up = 8};
-
-    memset(pair, 0, sizeof *pair);
-    pair->phase = (struct phase){
+    const struct phase phase = {
         .tag = TAG,
         .traffic = traffic,
         .probes = PROBES,
@@ -81,9 +49,9 @@ static void begin(struct pair *pair, enum traffic traffic, double fps)
         .close_ns = END_NS,
         .stop_ns = END_NS,
     };
-    prepare(pair, 1);
-    prepare(pair, 0);
-    transport_dpdk.start(pair->lanes[0], START_NS);
+
+    ring_pair_connect(&pair, &phase);
+    transport_dpdk.start(pair.lanes[0], START_NS);
 }
 
 static void poll_until(struct lane *lane, int64_t from_ns, int64_t until_ns)
@@ -93,58 +61,51 @@ static void poll_until(struct lane *lane, int64_t from_ns, int64_t until_ns)
 }
 
 /* All that was sent is delivered, and nothing came from elsewhere. */
-static void end(struct pair *pair, uint64_t least)
+static void end(uint64_t least)
 {
     for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.account(pair->lanes[i]);
-    assert_true(pair->sides[0].live.frames >= least);
-    assert_int_equal(pair->sides[1].live.frames, pair->sides[0].live.frames);
-    assert_int_equal(pair->counts[1].foreign, 0);
-    for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.destroy(pair->lanes[i]);
+        transport_dpdk.account(pair.lanes[i]);
+    assert_true(pair.sides[0].live.frames >= least);
+    assert_int_equal(pair.sides[1].live.frames, pair.sides[0].live.frames);
+    assert_int_equal(pair.counts[1].foreign, 0);
+    ring_pair_destroy(&pair);
 }
 
 /* Its worker comes 40 ms after the start, and finds them in the ring. */
 static void a_late_worker_counts_what_waits(void **state)
 {
-    struct pair pair;
-
     (void)state;
-    begin(&pair, TRAFFIC_STREAM, FPS);
+    begin(TRAFFIC_STREAM, FPS);
     poll_until(pair.lanes[0], START_NS, START_NS + 40 * NS_PER_MS);
     transport_dpdk.start(pair.lanes[1], START_NS + 40 * NS_PER_MS);
     poll_until(pair.lanes[1], START_NS + 40 * NS_PER_MS, START_NS + 41 * NS_PER_MS);
-    end(&pair, 30);
+    end(30);
 }
 
 /* The same, and it has visited its port as it does between phases. */
 static void an_idle_worker_counts_what_comes(void **state)
 {
-    struct pair pair;
-
     (void)state;
-    begin(&pair, TRAFFIC_STREAM, FPS);
+    begin(TRAFFIC_STREAM, FPS);
     poll_until(pair.lanes[0], START_NS, START_NS + 20 * NS_PER_MS);
-    transport_dpdk.idle(ports[1], START_NS + 20 * NS_PER_MS);
+    transport_dpdk.idle(pair.ports[1], START_NS + 20 * NS_PER_MS);
     poll_until(pair.lanes[0], START_NS + 20 * NS_PER_MS, START_NS + 40 * NS_PER_MS);
     transport_dpdk.start(pair.lanes[1], START_NS + 40 * NS_PER_MS);
     poll_until(pair.lanes[1], START_NS + 40 * NS_PER_MS, START_NS + 41 * NS_PER_MS);
-    end(&pair, 30);
+    end(30);
 }
 
 static unsigned waiting(void)
 {
-    return rte_ring_count(rings.received[1]);
+    return rte_ring_count(pair.rings.received[1]);
 }
 
 /* Probes leave at the rate that the phase asks for, so that they outlast a partner's late start. */
 static void probes_are_spread(void **state)
 {
     unsigned introduced;
-    struct pair pair;
-
     (void)state;
-    begin(&pair, TRAFFIC_PROBE, PROBES / 0.15);
+    begin(TRAFFIC_PROBE, PROBES / 0.15);
     introduced = waiting();
     poll_until(pair.lanes[0], START_NS, START_NS + 50 * NS_PER_MS);
     assert_int_equal(waiting() - introduced, 1);
@@ -153,29 +114,20 @@ static void probes_are_spread(void **state)
     poll_until(pair.lanes[0], START_NS + 100 * NS_PER_MS, START_NS + 151 * NS_PER_MS);
     assert_int_equal(waiting() - introduced, PROBES);
     transport_dpdk.start(pair.lanes[1], END_NS);
-    end(&pair, PROBES);
+    end(PROBES);
 }
 
 static int open_ports(void **state)
 {
-    static const struct transport_run run = {.run_id = "test", .node = "n"};
-    const char *why = ring_ports_make(&rings, 2, true, confs);
-    struct err err = {""};
-
     (void)state;
-    if (why != NULL)
-        fail_msg("%s", why);
-    for (unsigned i = 0; i < 2; i++)
-        if (transport_dpdk.open(&ports[i], &confs[i], &run, &err) != 0)
-            fail_msg("%s", err.text);
+    ring_pair_open(&pair, true);
     return 0;
 }
 
 static int close_ports(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.close(ports[i]);
+    ring_pair_close(&pair);
     return 0;
 }
 
