@@ -25,6 +25,7 @@ void report_compute(const struct phase_run *run);
 
 void report_trial(const struct trial *trial, const char *state);
 /* What the transport's times come to on a loopback in this node. */
-void report_floor(const struct trial *trial, const struct latency floor[LATENCY_KINDS]);
+void report_loopback_baseline(const struct trial *trial,
+                              const struct latency baseline[LATENCY_KINDS]);
 
 #endif

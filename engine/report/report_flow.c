@@ -151,21 +151,23 @@ static void report_latency(const struct phase_run *run, const struct phase_lane 
     }
 }
 
-void report_floor(const struct trial *trial, const struct latency floor[LATENCY_KINDS])
+void report_loopback_baseline(const struct trial *trial,
+                              const struct latency baseline[LATENCY_KINDS])
 {
     struct records *records = trial->node->records;
 
     for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
         struct histogram_part part = {0};
 
-        while (floor[kind].histogram.count > 0 && report_next_part(&floor[kind].histogram, &part)) {
+        while (baseline[kind].histogram.count > 0 &&
+               report_next_part(&baseline[kind].histogram, &part)) {
             const struct record_row rows[] = {
                 {"transport", json_string(trial->transport->name)},
                 {NULL, NULL},
             };
 
             record_send(records, add_times(record_fill(record_new(records, "floor"), rows), kind,
-                                           &floor[kind], 0, &part));
+                                           &baseline[kind], 0, &part));
         }
     }
 }

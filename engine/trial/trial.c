@@ -227,25 +227,26 @@ static int meet(struct trial *trial)
 
 /* Before the first trial of a transport that measures times; on one machine by one node, because
  * all of them share its cores. */
-static void measure_floor(const struct trial *trial)
+static void measure_loopback_baseline(const struct trial *trial)
 {
     struct node *node = trial->node;
     const struct transport *transport = trial->transport;
-    struct latency *floor;
+    struct latency *baseline;
     struct err err = {0};
 
-    if (trial->doc->latency == NULL || transport->floor == NULL || node->floor_of == transport ||
+    if (trial->doc->latency == NULL || transport->loopback_baseline == NULL ||
+        node->baseline_of == transport ||
         (node->self != 0 && control_clocks(node->control).with_node_0))
         return;
-    node->floor_of = transport;
-    floor = calloc(LATENCY_KINDS, sizeof *floor);
-    if (floor == NULL)
+    node->baseline_of = transport;
+    baseline = calloc(LATENCY_KINDS, sizeof *baseline);
+    if (baseline == NULL)
         return;
-    if (transport->floor(&node->run, floor, &err) == 0)
-        report_floor(trial, floor);
+    if (transport->loopback_baseline(&node->run, baseline, &err) == 0)
+        report_loopback_baseline(trial, baseline);
     else
         log_info("the floor of %s is not known: %s", transport->name, err.text);
-    free(floor);
+    free(baseline);
 }
 
 /* Whether all partners can be reached. Frames are asked for again before a pair is called
@@ -317,7 +318,7 @@ static int prepare(struct trial *trial, struct err *err)
     start_margin_init(&trial->start_margin, trial->node->sleeps);
     watch_ports(trial);
     set_thread_priority(trial->node, true);
-    measure_floor(trial);
+    measure_loopback_baseline(trial);
     return 0;
 }
 

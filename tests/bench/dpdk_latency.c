@@ -109,14 +109,14 @@ static void measure(struct bed beds[2], double *one_way_us, double *round_trip_u
 static void print_loopback(void)
 {
     static const struct transport_run run = {.run_id = "bench", .node = "bench"};
-    static struct latency floor[LATENCY_KINDS];
+    static struct latency baseline[LATENCY_KINDS];
     struct err err = {""};
 
-    if (transport_dpdk.floor(&run, floor, &err) != 0)
+    if (transport_dpdk.loopback_baseline(&run, baseline, &err) != 0)
         bed_fail(err.text);
     printf("  one core, as a node measures it: one way %.3f us, round trip %.3f us (p50)\n",
-           (double)histogram_quantile(&floor[LATENCY_ONE_WAY].histogram, 0.5) / 1e3,
-           (double)histogram_quantile(&floor[LATENCY_ROUND_TRIP].histogram, 0.5) / 1e3);
+           (double)histogram_quantile(&baseline[LATENCY_ONE_WAY].histogram, 0.5) / 1e3,
+           (double)histogram_quantile(&baseline[LATENCY_ROUND_TRIP].histogram, 0.5) / 1e3);
 }
 
 int main(int argc, char **argv)
