@@ -20,7 +20,7 @@ from switchbench.analysis.summary import Summary, schema
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Site, Trial
 from switchbench.config import hpcc, read_values
-from switchbench.plan import compile as compiler
+from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRequest, PlanSize, Share, plan_size
 from switchbench.render.report import step_tables
@@ -41,7 +41,7 @@ def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
         phases = 31 if '"count": 30' in request.pattern else 1
         return PlanSize(phases, 2 * phases * request.ranks, Share(2, 3, 4096, None))
 
-    monkeypatch.setattr(compiler, "plan_size", size)
+    monkeypatch.setattr(draft, "plan_size", size)
 
 
 def test_documents(tmp_path: Path) -> None:
@@ -218,10 +218,10 @@ def test_memory_of_all_ranks(
     def size(request: PlanRequest) -> PlanSize:
         return PlanSize(1, 2, Share(2, 3, 4096, None), 1000 << 20)
 
-    monkeypatch.setattr(compiler, "plan_size", size)
-    monkeypatch.setattr(compiler, "spare_bytes", lambda: 1000 << 20)
+    monkeypatch.setattr(draft, "plan_size", size)
+    monkeypatch.setattr(limits, "spare_bytes", lambda: 1000 << 20)
     compile_text(tmp_path, f"{TCP}tests:\n- {test}\n")
-    monkeypatch.setattr(compiler, "spare_bytes", lambda: 999 << 20)
+    monkeypatch.setattr(limits, "spare_bytes", lambda: 999 << 20)
     with pytest.raises(ConfigurationError) as error:
         compile_text(tmp_path, f"{TCP}tests:\n- {test}\n")
     assert str(error.value) == (

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the repeats of one point of a test share: ports, pattern, sizes, parameters."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..base import timing, transports
+from ..base.errors import ConfigurationError
+from ..base.model import SCHEDULE, Part, Repeats
+from ..config import Reading
+from ..config.effective import text as written
+from ..config.hpcc import Share
+from ..config.members import Members
+from ..config.resolve import Point, place
+from ..config.settings import PATTERN_KEYS, carries_messages
+from ..config.steps import COMPOSITE, KERNELS, LOCAL, SIZELESS
+from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
+
+NS = 1e9
+
+# Configuration words that a node's documents call otherwise.
+NODE_WORDS = {
+    "udp_sources_per_flow": "udp_sources",
+    "streams_per_flow": "streams",
+    "problem_class": "class",
+}
+_STEPS_TOLD = ("sync", "compute", "batch")  # which of their settings tell trials apart
+ROUNDS = 8  # a window has at least so many round trips at line rate
+_TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
+# Parameters that say where and when, not which flows.
+_NOT_FLOWS = ("sync",)
+_NOT_MATRIX = ("bytes", "method")  # of a pattern: how much, and how
+
+
+class Draft:
+    """One point of a test, as all its repeats have it."""
+
+    def __init__(self, reading: Reading, number: int, point: Point) -> None:
+        self.number = number
+        self.reading = reading
+        self.document = reading.document
+        self.site = reading.site
+        self.point = point
+        self.values = point.values
+        self.transport = point.test.transport
+        self.carrier = transports.of(self.transport)
+        self.parts = tuple(self._part(network) for network in point.test.networks)
+        self.pattern = self._pattern()
+
+    def problem(self, key: str, text: str) -> ConfigurationError:
+        """The error at a setting of this point."""
+        return self.document.problem(place(self.point, key, self.document), text)
+
+    @property
+    def repeats(self) -> Repeats:
+        """How often it is run."""
+        found: Repeats = self.values["repeat"]
+        return found
+
+    @property
+    def matrix(self) -> str:
+        """What transports can be compared on: not sizes, loads and their own options. HPCC's
+        two methods take turns as well: its user is told of the better one."""
+        flows = {key: value for key, value in self.pattern.items() if key not in _NOT_MATRIX}
+        ranks = [[port.name for port in part.ranks] for part in self.parts]
+        return json.dumps([flows, ranks, self.values["seed"], self.values["traffic"]])
+
+    @property
+    def bound(self) -> bool:
+        """Whether its ports have to leave their kernel driver (`bind`)."""
+        ports = (port for part in self.parts for port in part.ranks)
+        binds = self.carrier.raw and "bind" in self.site.effective
+        return binds and any("pci" in port.engine for port in ports)
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether ranks go on by themselves, without barriers."""
+        return bool(self.values["traffic"] == SCHEDULE)
+
+    def of_messages(self) -> bool:
+        return carries_messages(self.transport, self.values["traffic"])
+
+    def draws_partners(self) -> bool:
+        return bool(self.values.get("scatter", {}).get("partners") == "random")
+
+    def round_s(self, size: int) -> float:
+        """A message there and back, at line rate and alone."""
+        rates_bps = [port.line_rate_bps for part in self.parts for port in part.ranks]
+        line_bps = min(rates_bps) or timing.UNKNOWN_LINE_BPS
+        return 2 * 8 * size / line_bps + 2 * _TURN_S
+
+    def repetition_s(self) -> float:
+        """One repetition by steps, at line rate and without computing: about so long."""
+        size, ranks = self.size(self.parts[0]), len(self.parts[0].ranks)
+        if size.share is None:
+            return 0.0
+        each_bytes = size.share.payload_bytes // (size.phases * ranks)
+        return size.share.steps * _TURN_S + self.round_s(each_bytes) / 2
+
+    def window_ns(self) -> int:
+        """The window; of long messages one that is long enough."""
+        window_ns = int(self.values["window"])
+        if self.values["traffic"] != "pingpong":
+            return window_ns
+        return max(window_ns, round(NS * ROUNDS * self.round_s(max(self.point.sizes))))
+
+    def size(self, part: Part) -> PlanSize:
+        """The plan's size; the pattern's refusal gets its place in the file."""
+        try:
+            return plan_size(PlanRequest.of(len(part.ranks), self.pattern, self.values["seed"]))
+        except PlanRefused as error:
+            raise self.problem("pattern", str(error)) from None
+
+    def _part(self, network: str) -> Part:
+        ports = self.site.networks[network]
+        count = self.point.ranks
+        if len(ports) < 2:
+            raise self.problem(
+                "network", f"network {network} has 1 port, {ports[0].name}: a pattern needs 2 ranks"
+            )
+        if count is not None and count > len(ports):
+            raise self.problem(
+                "ranks", f"{count} ranks are more than the {len(ports)} ports of network {network}"
+            )
+        share = self.point.share
+        if share is not None and share.pair is not None:
+            return Part(network, tuple(ports[rank] for rank in share.pair))
+        return Part(network, ports[:count])
+
+    def _pattern(self) -> dict[str, Any]:
+        """The `trial` document's pattern, the same for every part."""
+        found = [self._pattern_of(part) for part in self.parts]
+        for part, pattern in zip(self.parts, found, strict=True):
+            if pattern != found[0]:
+                raise self.problem(
+                    "together",
+                    f"{self.parts[0].network} and {part.network} number their ranks differently "
+                    "for these names: test them one after the other",
+                )
+        return found[0]
+
+    def _pattern_of(self, part: Part) -> dict[str, Any]:
+        keys = PATTERN_KEYS[self.point.pattern]
+        pattern: dict[str, Any] = {"name": self.point.pattern}
+        pattern |= {
+            NODE_WORDS.get(key, key): self.values[key]
+            for key in keys
+            if key not in _NOT_FLOWS and self.values.get(key) is not None
+        }
+        members = Members(self.site, part.network, part.ranks)
+        listed = self.point.pattern == "partial_mesh"
+        if listed and not isinstance(pattern.get("partners"), tuple):
+            raise self.problem(
+                "partners", "partial_mesh needs a list: [[source, destination], ...]"
+            )
+        pairs = members.flows if listed else members.pairs
+        for key, number in (("groups", members.groups), ("partners", pairs)):
+            if isinstance(pattern.get(key), tuple):
+                try:
+                    pattern[key] = number(pattern[key])
+                except ValueError as error:
+                    raise self.problem(key, str(error)) from None
+        if self.values["traffic"] == "pingpong" and not self.draws_partners():
+            pattern["there_and_back"] = True
+        if isinstance(pattern.get("partners"), list):
+            pattern["list"] = pattern.pop("partners")
+            if not listed:
+                pattern["partners"] = "list"
+        if "groups" in pattern:
+            pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
+        return pattern | (self._of_steps() if self.by_steps else {})
+
+    def _of_steps(self) -> dict[str, Any]:
+        """What a pattern that goes by steps is told besides its flows."""
+        kernel = self.point.pattern in KERNELS and self.point.pattern in SIZELESS
+        keys: dict[str, Any] = {} if kernel else {"bytes": self.point.sizes[0]}
+        if self.values.get("sync") == LOCAL:
+            keys["local"] = True
+        if self.point.share is not None and self.point.share.method is not None:
+            keys["method"] = self.point.share.method
+        return keys
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by names, and what the sweep chose: what tells trials apart."""
+        if self.point.share is not None:
+            return self._of_suite(self.point.share) | self.point.swept
+        keys = [*PATTERN_KEYS[self.point.pattern], *(_STEPS_TOLD if self.by_steps else ())]
+        named = {key: self.values[key] for key in keys if key in self.values}
+        if "scatter" in self.values:
+            named["scatter"] = self.values["scatter"]
+        return {
+            key: _plain(written(key, value)) for key, value in (named | self.point.swept).items()
+        }
+
+    def _of_suite(self, share: Share) -> dict[str, Any]:
+        """What tells a suite's trials apart."""
+        words: dict[str, Any] = {COMPOSITE: share.measure}
+        if share.method is not None:
+            words["method"] = share.method
+        if share.pair is not None:
+            words["pair"] = " ".join(port.name for port in self.parts[0].ranks)
+            words["among"] = self.point.ranks or self.point.test.ports
+        return words
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: lists for tuples."""
+    return json.loads(json.dumps(value))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long a trial should take."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from ..base import timing
+from ..base.model import Part
+from .busiest import MOST_FLOWS, Busiest
+from .draft import NS, Draft
+from .engine import PlanRequest
+
+STEP_WARMUP = 1  # batches before those that count
+# Messages of drawn sizes that share links wait for each other: so much longer than the busiest
+# link's own time, seen on labs of 8 nodes.
+_CROWD = 1.25
+_ALONE_S = 0.5  # of a scatter beside computing: its rate alone (engine/traffic/pingpong.c)
+_COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that computes on a core
+
+
+def expected_s(draft: Draft, phases: int, flows: int) -> float:
+    """Seconds of a trial of so many phases and flows, with what comes before and behind them."""
+    values = draft.values
+    course = timing.Course(
+        phases=phases,
+        traffic_s=_traffic_s(draft, flows / phases),
+        # Connections say when they are over; frames and datagrams only fall silent.
+        drain_s=0.0 if _says_when_over(draft) else values["drain_silence"] / NS,
+        setup_s=_setup_s(draft, flows / phases),
+        by_clock_s=values["drain_silence"] / NS if values.get("sync") == "none" else None,
+        probe=values["probe"],
+    )
+    return timing.trial_s(draft.site, course)
+
+
+def _says_when_over(draft: Draft) -> bool:
+    if draft.carrier.rdma:
+        return bool(draft.values[draft.transport]["service"] == "rc")
+    return draft.of_messages()
+
+
+def _setup_s(draft: Draft, flows: float) -> float:
+    """What a phase's queue pairs take; each rank makes those of its own flows."""
+    if not draft.carrier.rdma:
+        return 0.0
+    ranks = sum(len(part.ranks) for part in draft.parts)
+    each_rank = 2 * flows / ranks  # sent and received
+    return float(timing.QUEUE_PAIR_S * each_rank * draft.values[draft.transport]["queue_pairs"])
+
+
+def _traffic_s(draft: Draft, flows: float) -> float:
+    """How long one phase of so many flows sends."""
+    values = draft.values
+    if "scatter" in values:
+        return _scatter_s(draft, flows)
+    if "repetitions" in values:
+        batches = values.get("unmeasured", STEP_WARMUP) + math.ceil(
+            values["repetitions"] / values["batch"]
+        )
+        each = values.get("lead", 0) + values["batch"]
+        return float(batches * each * draft.repetition_s())
+    if "transfer_size" not in values:
+        return float(values["warmup"] + draft.window_ns() + values["cooldown"]) / NS
+    ports = [port for part in draft.parts for port in part.ranks]
+    rates_bps = [port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in ports]
+    share = draft.point.load.percent or 100.0
+    bits = 8 * values["transfer_size"] * max(1.0, flows / len(ports))
+    return float(bits / (min(rates_bps) * share / 100))
+
+
+def _scatter_s(draft: Draft, flows: float) -> float:
+    """How long its messages take: of sizes that are uniform in their logarithm."""
+    scatter = draft.values["scatter"]
+    least, most = scatter["sizes"]
+    mean, spread = _log_uniform(least, most)
+    # Of all flows the one that draws the largest messages ends last.
+    last = 1 + spread * math.sqrt(2 * math.log(max(1.0, flows)) / scatter["count"])
+    each = draft.round_s(round(last * mean)) + 2 * _computing_turn_s(draft, scatter["compute"])
+    alone = _ALONE_S if scatter["compute"] else 0.0
+    shared = max(_shared_byte_s(draft, part, flows) for part in draft.parts) * mean
+    return float(alone + scatter["count"] * max(each, shared))
+
+
+def _computing_turn_s(draft: Draft, compute: float) -> float:
+    """What computing adds to a turn where nodes share the cores of one machine."""
+    if draft.site.lab is None:
+        return 0.0
+    nodes = len(draft.site.processes) / (os.cpu_count() or 1)
+    return _COMPUTING_TURN_S * compute * nodes
+
+
+def _shared_byte_s(draft: Draft, part: Part, flows: float) -> float:
+    """What a byte there and back takes where the messages under way share links."""
+    ranks = len(part.ranks)
+    crowd = 2 - 1 / ranks if draft.draws_partners() else _CROWD
+    request = PlanRequest.of(ranks, draft.pattern, draft.values["seed"])
+    size = draft.size(part)
+    busiest = Busiest.of(draft.site) if size.flows <= MOST_FLOWS else None
+    if busiest is not None:
+        return crowd * busiest.byte_s(part, request, not draft.draws_partners())
+    ports = sum(len(each.ranks) for each in draft.parts)
+    under_way = 2.0 if draft.draws_partners() else 2 * flows / ports
+    rates_bps = [port.line_rate_bps for port in part.ranks]
+    return crowd * 8 * under_way / (min(rates_bps) or timing.UNKNOWN_LINE_BPS)
+
+
+def _log_uniform(least: float, most: float) -> tuple[float, float]:
+    """The mean of numbers that are uniform in their logarithm, and their deviation by it."""
+    if most <= least:
+        return most, 0.0
+    width = math.log(most / least)
+    mean = (most - least) / width
+    square = (most**2 - least**2) / (2 * width)
+    return mean, math.sqrt(square - mean**2) / mean

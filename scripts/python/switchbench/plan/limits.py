@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What no port, no process and no pattern can do, refused before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..base import transports
+from ..base.memory import spare_bytes
+from ..base.model import SCHEDULE, Port
+from ..config.effective import text as written
+from ..config.profiles import SHARED_PERCENT
+from ..config.resolve import Point, frame_limits, given, verbs_limits, waiting_limits
+from ..config.steps import FUNCTIONS, algorithm_refusal, size_refusal
+from .draft import Draft
+from .engine import PlanSize
+
+LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
+
+
+def check(draft: Draft) -> None:
+    """Refuses what no port can do."""
+    frame_limits(draft.point, draft.document)
+    verbs_limits(draft.point, draft.document)
+    waiting_limits(draft.point, draft.document)
+    _check_load(draft)
+    _check_pack(draft)
+    _check_interim(draft)
+    _check_steps(draft)
+    if draft.values["traffic"] == "transfer" and draft.values.get("sync") == "none":
+        raise draft.problem("sync", "none needs phases of a known length, and a transfer has none")
+
+
+def check_memory(draft: Draft, sizes: Sequence[PlanSize]) -> None:
+    """All ranks of a lab are on this host; elsewhere each node looks at its own."""
+    if draft.site.launch != "lab" or draft.site.guests or not draft.by_steps:
+        return
+    needed = sum(size.memory_bytes for size in sizes)
+    spare = spare_bytes()
+    if spare is not None and needed > spare:
+        sized = [form for form in ("message_size", "message_sizes") if form in draft.values]
+        raise draft.problem(
+            sized[0] if sized else "pattern",
+            f"the messages of all ranks need {needed >> 20} MiB of memory, and this host has "
+            f"{spare >> 20} MiB to spare: use smaller messages or fewer ranks",
+        )
+
+
+def _check_load(draft: Draft) -> None:
+    if draft.values["traffic"] in ("pingpong", SCHEDULE):
+        return  # it has none
+    for part in draft.parts:
+        for port in part.ranks:
+            text = _load_refusal(draft.point, port)
+            if text:
+                key = "load" if "load" in draft.values else "loads"
+                raise draft.problem(key, text)
+
+
+def _check_pack(draft: Draft) -> None:
+    most = draft.carrier.ports_most
+    if most is None:
+        return
+    for process in draft.site.processes:
+        if len(process.ports) > most:
+            raise draft.document.problem(
+                ("site", "pack"),
+                f"{process.name} would hold {len(process.ports)} ports in one process: "
+                f"Debian's DPDK holds at most {most}",
+            )
+
+
+def _check_interim(draft: Draft) -> None:
+    step_ns, window_ns = draft.values["interim"], draft.values.get("window", 0)
+    if window_ns and step_ns > window_ns and given(draft.point, "interim", draft.document):
+        raise draft.problem(
+            "interim",
+            f"{written('interim', step_ns)} is longer than the window: none would end",
+        )
+
+
+def _check_steps(draft: Draft) -> None:
+    pattern, values = draft.point.pattern, draft.values
+    size_key = "message_size" if "message_size" in values else "message_sizes"
+    if not draft.by_steps:
+        least = min(draft.point.sizes)
+        if draft.of_messages() and least == 0:
+            raise draft.problem(
+                size_key,
+                "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB",
+            )
+        return
+    for size in draft.point.sizes:
+        if odd := size_refusal(pattern, size):
+            raise draft.problem(size_key, odd)
+    if pattern in FUNCTIONS and "algorithm" in values:
+        refusal = algorithm_refusal(pattern, values["algorithm"])
+        if refusal:
+            raise draft.problem("algorithm", refusal)
+    if values.get("compute") and draft.carrier.schedules and not draft.carrier.reliable:
+        others = (each.name for each in transports.TRANSPORTS if each.reliable)
+        raise draft.problem(
+            "compute",
+            f"{draft.transport} loses messages, and what is computed of them would be wrong: "
+            f"take {' or '.join(sorted(others))}",
+        )
+
+
+def _shared_refusal(point: Point, port: Port) -> str | None:
+    """What other traffic on the port's line needs is left to it."""
+    load, line_bps = point.load, port.line_rate_bps
+    percent = load.percent
+    if percent is None and line_bps:
+        mean_bytes = sum(point.sizes) / len(point.sizes)
+        if transports.of(point.test.transport).frames:
+            mean_bytes += LAYER1_OVERHEAD
+        wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
+        percent = 100 * wanted_bps / line_bps
+    if percent is None or percent <= SHARED_PERCENT:
+        return None
+    return f"{percent:g}% of line: {port.name} is shared, so at most {SHARED_PERCENT:g}% is for it"
+
+
+def _load_refusal(point: Point, port: Port) -> str | None:
+    """Why a port can't be asked for this load, or None."""
+    load, line_bps = point.load, port.line_rate_bps
+    shared = _shared_refusal(point, port) if port.engine.get("shared") else None
+    if shared is not None:
+        return shared
+    if load.percent is not None:
+        known = line_bps or port.network != "lab"
+        frames = transports.of(point.test.transport).frames
+        if known or (not frames and load.percent == 100.0):
+            return None
+        return (
+            f"{load.percent:g}% of an unknown line rate: {port.name} is not shaped, so give the "
+            "load in bit/s (100Mbit) or frames/s (10kfps), or the site a `line_rate`"
+        )
+    mean_bytes = sum(point.sizes) / len(point.sizes)
+    if transports.of(point.test.transport).frames:
+        mean_bytes += LAYER1_OVERHEAD
+    wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
+    if line_bps and wanted_bps > line_bps:
+        return (
+            f"{wanted_bps / 1e6:g} Mbit/s at layer 1 is above the line rate of {port.name}, "
+            f"{line_bps / 1e6:g} Mbit/s"
+        )
+    return None

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The `trial` document of a draft (doc/node-protocol.md)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..base.model import Load
+from .draft import NODE_WORDS, NS, ROUNDS, Draft
+from .duration import STEP_WARMUP
+
+_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
+# One probe of a flow fills a segment, jumbo or not; to say that it is there a few bytes will do.
+_PROBE_MTU_UNKNOWN = 10_000
+_PROBE_BYTES = 64
+
+
+def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
+    """The `trial` document (doc/node-protocol.md)."""
+    values = draft.values
+    document: dict[str, Any] = {
+        "id": identity,
+        "repeat": repeat,
+        "transport": draft.transport,
+        "parts": [
+            {"network": part.network, "ranks": [port.name for port in part.ranks]}
+            for part in draft.parts
+        ],
+        "pattern": draft.pattern,
+        "seed": values["seed"],
+        "probe": values["probe"],
+        "sync": "barrier" if draft.by_steps else values.get("sync", "barrier"),
+        "traffic": values["traffic"],
+        "sizes": list(draft.point.sizes),
+        "load": load_document(draft.point.load),
+        "warmup_ns": values.get("warmup", 0),
+        "window_ns": values.get("window", 0),
+        "cooldown_ns": values.get("cooldown", 0),
+        "drain_silence_ns": values["drain_silence"],
+        "drain_max_ns": values["drain_max"],
+    }
+    document |= _probe_sizes(draft)
+    if values.get("interim"):
+        document["interim_ns"] = values["interim"]
+    if values["traffic"] == "pingpong":
+        document |= _pingpong(draft)
+    if draft.by_steps:
+        document = _schedule(draft) | {
+            key: value for key, value in document.items() if key != "sizes"
+        }
+    if "transfer_size" in values:
+        document["transfer_bytes"] = values["transfer_size"]
+    if "flood_limit" in values:
+        document["flood_limit"] = values["flood_limit"]
+    document["latency"] = latency_document(values["latency"])
+    document[draft.transport] = {
+        NODE_WORDS.get(key, key): value for key, value in values[draft.transport].items()
+    }
+    return document
+
+
+def _probe_sizes(draft: Draft) -> dict[str, Any]:
+    """Of a byte stream: on a slow line with many flows whole messages would take minutes."""
+    if not draft.carrier.byte_stream or draft.by_steps or not draft.values["probe"]:
+        return {}
+    frames = [port.frame_max for part in draft.parts for port in part.ranks]
+    mtu = max(frames) - _FRAME_OVERHEAD if all(frames) else _PROBE_MTU_UNKNOWN
+    first = min(mtu, max(draft.point.sizes))
+    return {"probe_sizes": [first, *[min(_PROBE_BYTES, first)] * 2]}
+
+
+def _pingpong(draft: Draft) -> dict[str, Any]:
+    """What a document says of messages there and back."""
+    patience_ns = round(NS * ROUNDS * draft.round_s(max(draft.point.sizes)) * _flows_a_port(draft))
+    silence_ns = draft.values["drain_silence"]
+    keys: dict[str, Any] = {
+        "drain_max_ns": max(draft.values["drain_max"], silence_ns + patience_ns),
+        "pingpong": {"patience_ns": silence_ns},
+    }
+    scatter = draft.values.get("scatter")
+    if scatter is None:
+        return keys | {"window_ns": draft.window_ns()}
+    least, most = scatter["sizes"]
+    keys["pingpong"] |= {
+        "count": scatter["count"],
+        "size_least": least,
+        "size_most": most,
+        "partners": scatter["partners"],
+        "samples": True,
+        "compute": scatter["compute"],
+    }
+    return keys
+
+
+def _schedule(draft: Draft) -> dict[str, Any]:
+    """What a document says of steps; whole batches are counted."""
+    values = draft.values
+    count = values["batch"] * math.ceil(values.get("repetitions", 0) / values["batch"])
+    return {
+        "schedule": {
+            "batch": values["batch"],
+            "count": count,
+            "lead": values.get("lead", 0),
+            "warmup": values.get("unmeasured", STEP_WARMUP),
+            "compute": values.get("compute", False),
+        }
+    }
+
+
+def _flows_a_port(draft: Draft) -> float:
+    """Flows that a port has under way at once, sent and received: they share its line."""
+    sizes = ((draft.size(part), len(part.ranks)) for part in draft.parts)
+    return max(max(1.0, 2 * size.flows / size.phases / ranks) for size, ranks in sizes)
+
+
+def load_document(load: Load) -> dict[str, float]:
+    """A load as the `trial` document has it."""
+    if load.percent is not None:
+        return {"percent": load.percent}
+    return {"bps": load.bps} if load.bps is not None else {"fps": load.fps or 0.0}
+
+
+def latency_document(latency: dict[str, Any]) -> dict[str, Any]:
+    """What is measured beside the load, as the `trial` document has it."""
+    document: dict[str, Any] = {"stamps": latency["one_way"] != "off"}
+    if latency["probes"] != "auto":
+        document["probe_fps"] = latency["probes"]
+    return document
