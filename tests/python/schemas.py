@@ -9,13 +9,13 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from switchbench.analysis.summary import schema
+from switchbench.records.document.schema import summary_schema
 
 
 @cache
 def _validator() -> Draft202012Validator:
     """Of the summary, by a schema that is one."""
-    form = schema()
+    form = summary_schema()
     Draft202012Validator.check_schema(form)
     return Draft202012Validator(form)
 

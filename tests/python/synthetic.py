@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from switchbench import __version__
-from switchbench.analysis.summary import schema
 from switchbench.base.model import Load, Part, Port, Process, Run, Site, Trial
 from switchbench.records.directory import SCHEMA
+from switchbench.records.document.schema import summary_schema
 
 LINE_BPS = 100_000_000
 FRAME = 1518
@@ -212,7 +212,7 @@ def plan_entry(trial: Trial) -> dict[str, Any]:
     what |= {"network": part.network, "ranks": len(part.ranks), "phases": trial.phases}
     load = {name: value for name, value in asdict(trial.load).items() if value is not None}
     unknown = {"together": None, "polling": None, "slowest": None, "worst_phase": None}
-    form = schema()["$defs"]["throughput"]["properties"]
+    form = summary_schema()["$defs"]["Throughput"]["properties"]
     rates = {name: one.get("const") for name, one in form.items()}
     more = {"load": load, "load_unit": "percent_of_line", "throughput": rates, "elapsed_s": None}
     return what | unknown | more | {"frame_bytes": None, "phases_measured": 0}

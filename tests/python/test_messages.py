@@ -18,8 +18,9 @@ from rich.console import Console
 
 from configs import LAB, compile_text
 from switchbench.analysis import scatter, sweep
-from switchbench.analysis.summary import Summary, schema
+from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
+from switchbench.records.document.schema import summary_schema
 from switchbench.render.terminal import messages
 from synthetic import make_run, make_site, make_trial
 
@@ -224,7 +225,8 @@ def test_summary_and_table() -> None:
     about = {"versions": {}, "id": "x", "started": "", "elapsed_s": 1.0, "command": [],
              "launch": "lab", "lab": None, "machine": {}}  # fmt: skip
     found = summary.finish(about, [])["messages"]
-    jsonschema.validate(found, schema()["properties"]["messages"])
+    parts = summary_schema()["$defs"]
+    jsonschema.validate(found, {"$ref": "#/$defs/Messages", "$defs": parts})
     (computing,) = found["computing"]
     assert computing["alone_mflops"] == pytest.approx(300)
     assert (computing["slowest_node"], computing["slowest_percent"]) == ("node1", pytest.approx(20))

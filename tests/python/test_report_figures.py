@@ -18,10 +18,10 @@ from jsonschema import Draft202012Validator
 from simulated import SPANS, Choice, simulate
 from switchbench.analysis.columns import PlanKey, Spans, Times
 from switchbench.analysis.data import Measured, plan_key
-from switchbench.analysis.summary import schema
 from switchbench.base import format
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.directory import CONFIGURATION, RECORDS, SUMMARY
+from switchbench.records.document.schema import summary_schema
 from switchbench.render.report import figure as fig
 from switchbench.render.report.figure import Figure, packed, unpacked
 from switchbench.render.report.figures import (
@@ -73,13 +73,13 @@ def plans_of(measured: Measured, **wanted: Any) -> list[dict[str, Any]]:
 
 def test_a_simulated_summary_is_of_the_schema(directory: Path) -> None:
     summary = json.loads((directory / SUMMARY).read_text())
-    assert list(Draft202012Validator(schema()).iter_errors(summary)) == []
+    assert list(Draft202012Validator(summary_schema()).iter_errors(summary)) == []
     assert summary["status"] == "complete"
 
 
-@pytest.mark.parametrize("part", ["trial", "plan", "comparison"])
+@pytest.mark.parametrize("part", ["Trial", "Plan", "Comparison"])
 def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> None:
-    known = schema()["$defs"][part]["properties"]["traffic"]["enum"]
+    known = summary_schema()["$defs"][part]["properties"]["traffic"]["enum"]
     assert set(known) == set(series._TRAFFIC) == {"stream", "transfer", "pingpong", "schedule"}
 
 

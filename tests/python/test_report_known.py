@@ -12,8 +12,7 @@ import pytest
 
 import reports
 from switchbench.analysis.data import Measured
-from switchbench.analysis.known import Known
-from switchbench.analysis.summary import schema
+from switchbench.analysis.known import fitted
 from switchbench.records.directory import RECORDS, SUMMARY
 
 Json = dict[str, Any]
@@ -150,8 +149,8 @@ def test_parts_that_nobody_wants_are_no_damage(directory: Path) -> None:
 
 def test_the_schema_s_own_words_fit(directory: Path) -> None:
     summary = json.loads((directory / SUMMARY).read_text())
-    known = Known(schema())
-    assert {name: known.part(name, value) for name, value in summary.items()} == summary
+    found, known = fitted(summary)
+    assert {name: found[name] for name in summary} == summary
     assert list(known.sentences()) == []
 
 

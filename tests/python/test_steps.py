@@ -16,13 +16,14 @@ from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.analysis.above_line import above_line
 from switchbench.analysis.data import Measured
 from switchbench.analysis.executions import ExecutionTable, port_rate_mbps
-from switchbench.analysis.summary import Summary, schema
+from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Site, Trial
 from switchbench.config import hpcc, read_values
 from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRequest, PlanSize, Share, plan_size
+from switchbench.records.document.schema import summary_schema
 from switchbench.render.report import step_tables
 from switchbench.render.report.figure import unpacked
 from switchbench.render.report.figures import steps as step_figures
@@ -516,7 +517,7 @@ def test_summary_and_table() -> None:
     records = [execution(trial, f"node{i}:e0", [10.0, 30.0]) for i in (1, 2)]
     records += [execution(rings, f"node{i}:e0", [8.0]) for i in (1, 2)]
     summary = summary_of([trial, rings], records)
-    jsonschema.validate(summary, schema())
+    jsonschema.validate(summary, summary_schema())
     console = Console(width=150, record=True, no_color=True)
     steps_table.show(summary["steps"], console)
     text = console.export_text()
@@ -599,7 +600,7 @@ def test_kernels_and_their_ranking(tmp_path: Path) -> None:
     """Iterations times the slowest rank's mean; of two paths the faster one is first."""
     slow, fast = kernel_run("tcp", 0, (2000.0, 3000.0)), kernel_run("verbs", 1, (900.0, 1000.0))
     summary = summary_of([slow[0], fast[0]], slow[1] + fast[1])
-    jsonschema.validate(summary, schema())
+    jsonschema.validate(summary, summary_schema())
     steps = summary["steps"]
     assert [kernel["whole_s"] for kernel in steps["kernels"]] == [0.045, 0.015]
     assert steps["functions"] == []

@@ -36,7 +36,7 @@ class Measured:
     """One run's results."""
 
     directory: Path
-    summary: dict[str, Any]  # results/schema/summary.schema.json
+    summary: dict[str, Any]
     damage: list[str] = field(default_factory=list)  # what could not be read, a sentence each
     modules: dict[str, str] = field(default_factory=dict)  # by port, where the wiring is known
     ports: list[str] = field(default_factory=list)  # module by module, else as the site has them

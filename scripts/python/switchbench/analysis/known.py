@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What of a summary this version knows, by its schema: results of older and newer versions are
+"""What of a summary this version knows, by its types: results of older and newer versions are
 shown as far as they go.
 
-A key that the schema has not is ignored. One that is lacking, which older versions had not thought
+A key that the types have not is ignored. One that is lacking, which older versions had not thought
 of, is not observed. A value of another form is not observed either; where it can't be, because the
 rest means nothing without it, its entry is left out, and no other.
 """
@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from pydantic import ValidationError
 
-from .summary import schema
+from ..records.document.schema import adapter, summary_schema
 
 Form = Mapping[str, Any]
 
@@ -24,7 +24,6 @@ _NONE = object()  # what nothing can stand for
 _PARTS = ("run",)  # of which any part can be shown without the others
 _NAMED = 6  # keys of a sentence
 _FORM = "schema"  # the summary's key that names its form
-_LIMITS = frozenset(("enum", "const", "minimum", "minItems"))  # which only the value itself meets
 
 
 def fitted(
@@ -34,16 +33,44 @@ def fitted(
 
     `parts`: the keys that are wanted, and whose damage matters; None: all.
     """
-    known = Known(schema())
-    names = [name for name in known.form["properties"] if parts is None or name in parts]
-    found = {name: known.empty(name) for name in known.form["properties"]}
-    if parts is None:
-        names += [name for name in summary if name not in found]
-    for name in names:  # older ones lack what was thought of later
-        if name in summary and name != _FORM:
-            found[name] = known.part(name, summary[name])
+    known = Known(summary_schema())
+    names = known.form["properties"]
+    found = {name: known.empty(name) for name in names}
+    wanted = {
+        name: value
+        for name, value in summary.items()
+        if name != _FORM and (parts is None or name in parts)
+    }
+    faults = _faults(found | wanted)
+    for name in (*names, *(name for name in wanted if name not in names)):
+        if name in wanted:  # older ones lack what was thought of later
+            known.take(found, name, wanted[name], faults.inner.get(name, _Fault()))
     found[_FORM] = summary.get(_FORM)  # of another one it was said
     return found, known
+
+
+@dataclass
+class _Fault:
+    """What is wrong at a place of the summary, and at the places in it."""
+
+    kind: str = ""  # pydantic's; empty: nothing is wrong but what is in it
+    inner: dict[str | int, _Fault] = field(default_factory=dict)
+
+
+def _faults(summary: Mapping[str, Any]) -> _Fault:
+    found = _Fault()
+    try:
+        adapter().validate_python(summary)
+    except ValidationError as error:
+        for one in error.errors(include_url=False, include_context=False):
+            value = one["input"]
+            if one["type"] == "int_type" and isinstance(value, float) and value.is_integer():
+                continue  # as JSON has it, 4.0 is one
+            place = found
+            for step in one["loc"]:
+                place = place.inner.setdefault(step, _Fault())
+            place.kind = one["type"]
+    return found
 
 
 @dataclass
@@ -53,27 +80,25 @@ class Known:
     form: Form
     ignored: dict[str, None] = field(default_factory=dict)  # paths of keys that it has not
     left_out: Counter[str] = field(default_factory=Counter)  # paths of values of other forms
-    _changed: bool = False
-    _checks: dict[int, Draft202012Validator] = field(default_factory=dict)
-    _limited: dict[int, bool] = field(default_factory=dict)  # by form: whether it has limits
 
-    def part(self, name: str, value: Any) -> Any:
-        """One of the schema's top keys; what is empty of its type where nothing of it is known."""
+    def take(self, found: dict[str, Any], name: str, value: Any, fault: _Fault) -> None:
+        """One of the summary's top keys, or what is empty of its type where it can't be mended."""
         form = self.form["properties"].get(name)
         if form is None:
             self.ignored[name] = None
-            return None
-        found = self._fit(value, form, name)
-        if found is _NONE:
+            return
+        found[name] = self._mended(value, form, fault, name)
+        if found[name] is _NONE:
             self.left_out[name] += 1
-            return self.empty(name)
-        return found
+            found[name] = self.empty(name)
 
     def empty(self, name: str) -> Any:
         """A top key that is not there."""
         form = self.form["properties"][name]
         found = self._blank(form, lacking=True)
-        return ({} if form.get("type") == "object" else None) if found is _NONE else found
+        if found is _NONE:
+            return {} if "properties" in self._choices(form)[0] else None
+        return found
 
     def sentences(self) -> Iterator[str]:
         """What is not shown."""
@@ -91,141 +116,72 @@ class Known:
 
     # --- values ------------------------------------------------------------------------------
 
-    def _fit(self, value: Any, form: Form, path: str) -> Any:
+    def _mended(self, value: Any, form: Form, fault: _Fault, path: str) -> Any:
         """The value as the form has it; _NONE where it can't be."""
-        form = self._resolved(form)
-        for choice in _choices(form):
-            found = self._fit(value, choice, path)
-            if found is not _NONE:
-                return found
-        if "properties" in form and isinstance(value, dict):
-            return self._fit_object(value, form, path)
-        if "items" in form and isinstance(value, list):
-            return self._fit_list(value, form["items"], path)
-        return value if self._check(form).is_valid(value) else _NONE
+        if not fault.inner:
+            return _NONE if fault.kind else value
+        (form, *others) = [one for one in self._choices(form) if one.get("type") != "null"]
+        if others:
+            return _NONE
+        if isinstance(value, list):
+            return self._mended_list(value, form["items"], fault, path)
+        return self._mended_object(value, form, fault, path)
 
-    def _check(self, form: Form) -> Draft202012Validator:
-        """Of a part of the schema, which refers to the whole one's definitions."""
-        if id(form) not in self._checks:
-            whole = {**form, "$defs": self.form.get("$defs", {})}
-            self._checks[id(form)] = Draft202012Validator(whole)
-        return self._checks[id(form)]
-
-    def _resolved(self, form: Form) -> Form:
-        while "$ref" in form:
-            form = self.form["$defs"][form["$ref"].rpartition("/")[2]]
-        return form
-
-    def _fit_object(self, value: dict[str, Any], form: Form, path: str) -> Any:
+    def _mended_object(self, value: Any, form: Form, fault: _Fault, path: str) -> Any:
         """Without what it has too much, and with blanks for what it lacks."""
         before = self.left_out.copy()
         found = dict(value)
-        for name, part in form["properties"].items():
-            below, lacking = f"{path}.{name}", name not in value
-            if lacking and name not in form.get("required", ()):
+        parts = form.get("properties", {})
+        for name, inner in fault.inner.items():
+            below = f"{path}.{name}"
+            if inner.kind == "extra_forbidden":
+                self.ignored[below] = None
                 continue
+            part = parts[name] if name in parts else form["additionalProperties"]
+            lacking = inner.kind == "missing"
             if not lacking:
-                found[name] = self._fit(value[name], part, below)
+                found[name] = self._mended(value[name], part, inner, below)
                 if found[name] is not _NONE:
                     continue
                 self.left_out[below] += 1
-            self._changed = True
             found[name] = self._blank(part, lacking)
             if found[name] is _NONE and path in _PARTS:
                 del found[name]
             elif found[name] is _NONE:
                 self.left_out = before
                 return _NONE
-        if form.get("additionalProperties") is False:
-            known = form["properties"]
-            self.ignored |= {f"{path}.{name}": None for name in value if name not in known}
         return found
 
-    def _fit_list(self, values: list[Any], form: Form, path: str) -> list[Any]:
-        """Entries of a shape that fits, with values within the same limits, are as they are: of
-        1,024 ranks there are thousands of phases, and to look at all parts of all of them takes
-        longer than all else."""
-        kept, right = [], set()
-        outer = self._changed
-        for value in values:
-            shape = (_shape(value), self._within(value, form))
-            if shape in right:
-                kept.append(value)
-                continue
-            self._changed = False
-            found = self._fit(value, form, path)
+    def _mended_list(self, values: list[Any], form: Form, fault: _Fault, path: str) -> list[Any]:
+        kept = []
+        for place, value in enumerate(values):
+            inner = fault.inner.get(place)
+            found = self._mended(value, form, inner, path) if inner else value
             if found is _NONE:
                 self.left_out[path] += 1
             else:
                 kept.append(found)
-                if not self._changed:
-                    right.add(shape)
-            outer |= self._changed or found is _NONE
-        self._changed = outer
         return kept
 
-    def _within(self, value: Any, form: Form) -> Any:
-        """Which of the form's limits the value and its parts keep."""
-        form = self._resolved(form)
-        if not self._has_limits(form):
-            return True
-        held: list[Any] = [_keeps(value, form)]
-        held += [self._within(value, choice) for choice in _choices(form)]
-        if isinstance(value, dict):
-            parts = form.get("properties", {})
-            held += [self._within(value[name], parts[name]) for name in parts if name in value]
-        elif isinstance(value, list) and "items" in form:
-            held += dict.fromkeys(self._within(inner, form["items"]) for inner in value)
-        return tuple(held)
-
-    def _has_limits(self, form: Form) -> bool:
-        known = self._limited.get(id(form))
-        if known is None:
-            inner = [*_choices(form), *form.get("properties", {}).values()]
-            inner += [form["items"]] if "items" in form else []
-            below = (self._has_limits(self._resolved(one)) for one in inner)
-            known = not _LIMITS.isdisjoint(form) or any(below)
-            self._limited[id(form)] = known
-        return known
+    def _choices(self, form: Form) -> list[Form]:
+        """The forms that a value may have."""
+        while "$ref" in form:
+            form = self.form["$defs"][form["$ref"].rpartition("/")[2]]
+        if "anyOf" not in form:
+            return [form]
+        return [deep for one in form["anyOf"] for deep in self._choices(one)]
 
     def _blank(self, form: Form, lacking: bool) -> Any:
         """What says "not observed" where the form allows it; a number that is `lacking` was not
         observed either."""
-        form = self._resolved(form)
-        kinds = form.get("type", ())
-        kinds = {kinds} if isinstance(kinds, str) else set(kinds)
-        if (
-            "null" in kinds
-            or None in form.get("enum", ())
-            or None in [self._blank(one, lacking) for one in _choices(form)]
-        ):
-            return None
-        if "array" in kinds:
-            return []
-        if "object" not in kinds:
-            return None if lacking and kinds & {"number", "integer"} else _NONE
+        (form, *others) = self._choices(form)
+        kind = form.get("type")
+        if others:
+            return None if None in [self._blank(one, lacking) for one in (form, *others)] else _NONE
+        if kind in ("null", "array"):
+            return None if kind == "null" else []
+        if kind != "object":
+            return None if lacking and kind in ("number", "integer") else _NONE
         parts = form.get("properties", {})
         blanks = {name: self._blank(parts[name], lacking) for name in form.get("required", ())}
         return _NONE if _NONE in blanks.values() else blanks
-
-
-def _choices(form: Form) -> tuple[Form, ...]:
-    return (*form.get("oneOf", ()), *form.get("anyOf", ()))
-
-
-def _keeps(value: Any, form: Form) -> bool:
-    """Whether the value itself is within the form's limits."""
-    if "minimum" in form and isinstance(value, int | float):
-        return bool(value >= form["minimum"])
-    if "minItems" in form and isinstance(value, list):
-        return bool(len(value) >= form["minItems"])
-    only = form.get("enum", [form["const"]] if "const" in form else None)
-    return only is None or value in only
-
-
-def _shape(value: Any) -> Any:
-    if isinstance(value, dict):
-        return tuple((name, _shape(part)) for name, part in value.items())
-    if isinstance(value, list):
-        return (list, *dict.fromkeys(map(_shape, value)))
-    return type(value)

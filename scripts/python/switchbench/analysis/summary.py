@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """summary.json from records.ndjson: one pass, one trial's flows in memory at a time.
 
-Its form is results/schema/summary.schema.json, its formulas are in doc/measures.md.
+Its form is records/document, its formulas are in doc/measures.md.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -537,14 +534,6 @@ def _no_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-@cache
-def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of the summary."""
-    text = files(__package__).joinpath("schema/summary.schema.json").read_text("utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
 
 
 def _order(entry: Mapping[str, Any]) -> tuple[int, int, int]:

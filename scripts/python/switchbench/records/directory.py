@@ -8,7 +8,7 @@ nodes.log            what the nodes wrote on standard error
 switch.ndjson        what a modelled switch did (doc/model.md), in a lab that has one
 samples.parquet      single times of messages, where they were kept (doc/messages.md)
 switch-counters-*.txt  what the switch said before and after, where a command asks it
-summary.json         what it amounts to (results/schema/summary.schema.json)
+summary.json         what it amounts to (records/document)
 verdict.xml          the verdict as JUnit XML, for continuous integration
 manifest.json        SHA-256 of each of these files; what is signed (doc/acceptance.md)
 """

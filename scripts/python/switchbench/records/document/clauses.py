@@ -30,7 +30,7 @@ class Failure(TypedDict):
     value: Annotated[float, Field(description="As seen")]
     margin: Annotated[float, Field(description="As the clause's")]
     of: Annotated[str, Field(description="What it is of")]
-    at: At | None
+    at: Annotated[At | None, Field(description="Where the value was measured")]
 
 
 class Clause(TypedDict):
@@ -52,7 +52,7 @@ class Clause(TypedDict):
     require: Annotated[Any, Field(description="As stated")]
     limit: NotRequired[Annotated[float, Field(description="The number that is required")]]
     unit: NotRequired[Annotated[str, Field(description="Of limit, value and margin")]]
-    verdict: Outcome
+    verdict: Annotated[Outcome, Field(description="What the clause was judged to be")]
     judged: Annotated[int, Field(description="Values looked at")]
     failed: Annotated[int, Field(description="Values for which it does not hold")]
     unobserved: NotRequired[Annotated[int, Field(description="Values that could not be observed")]]
@@ -74,7 +74,7 @@ class Clause(TypedDict):
         ]
     ]
     of: Annotated[str | None, Field(description="What the worst value is of")]
-    at: NotRequired[At | None]
+    at: NotRequired[Annotated[At | None, Field(description="Where the worst value was measured")]]
     failures: NotRequired[
         Annotated[
             list[Failure],

@@ -40,7 +40,7 @@ class Compared(TypedDict):
 
     transport: Annotated[str, Field(description="dpdk, tcp or verbs")]
     options: Annotated[Free, Field(description="What the sweep chose of its own options")]
-    size: Size
+    size: Annotated[Size, Field(description="Bytes of a frame or a message, or the sizes of a mix")]
     size_unit: Annotated[SizeUnit, Field(description="What `size` is of")]
     message_bytes: Annotated[
         int | None, Field(description="Payload of one message, or of one frame")

@@ -160,4 +160,6 @@ class RdmaCounts(TypedDict):
         Count | None,
         Field(description="RoCE packets that a switch had marked (ECN: congestion experienced)"),
     ]
-    queue_pairs: QueuePairs | None
+    queue_pairs: Annotated[
+        QueuePairs | None, Field(description="Of the phase's sources; null for other transports")
+    ]

@@ -32,7 +32,7 @@ Kind = Literal[
 class Finding(TypedDict):
     """What went wrong, and where."""
 
-    kind: Kind
+    kind: Annotated[Kind, Field(description="What went wrong")]
     transport: Annotated[str, Field(description="Of the trial in which it was found")]
     trial: Annotated[
         int | None,

@@ -15,3 +15,13 @@ Size = Count | list[Annotated[int, Field(ge=1)]]  # bytes, or the sizes of a mix
 Traffic = Literal["stream", "transfer", "pingpong", "schedule"]
 SizeUnit = Literal["frame", "message"]
 Outcome = Literal["accepted", "refused", "inconclusive"]
+
+Transport = Annotated[str, Field(description="dpdk, tcp, udp or verbs")]
+Network = Annotated[str, Field(description="The ports that can reach each other")]
+Ranks = Annotated[int, Field(description="Endpoints of traffic in this network")]
+Pattern = Annotated[str, Field(description="Its name")]
+Parameters = Annotated[Free, Field(description="The pattern's, as the configuration gives them")]
+Source = Annotated[str, Field(description="The port that sends")]
+Destination = Annotated[str, Field(description="The port that receives")]
+TrialNumber = Annotated[int, Field(description="Number of the trial in the run")]
+RepeatNumber = Annotated[int, Field(description="Which repetition, from 0")]

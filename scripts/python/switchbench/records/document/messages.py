@@ -8,26 +8,36 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .forms import Free
+from .forms import (
+    Destination,
+    Network,
+    Parameters,
+    Pattern,
+    Ranks,
+    RepeatNumber,
+    Source,
+    Transport,
+    TrialNumber,
+)
 
 
 class CurveLatency(TypedDict):
     """Half the round trip."""
 
-    min: float | None
-    mean: float | None
-    p50: float | None
-    p99: float | None
-    max: float | None
+    min: Annotated[float | None, Field(description="Shortest")]
+    mean: Annotated[float | None, Field(description="Mean")]
+    p50: Annotated[float | None, Field(description="Median")]
+    p99: Annotated[float | None, Field(description="99th percentile")]
+    max: Annotated[float | None, Field(description="Longest")]
 
 
 class SlowestPair(TypedDict):
     """The pair with the longest times."""
 
-    src: str
-    dst: str
-    mean_us: float | None
-    bandwidth_mbps: float | None
+    src: Source
+    dst: Destination
+    mean_us: Annotated[float | None, Field(description="Its mean time")]
+    bandwidth_mbps: Annotated[float | None, Field(description="Its bandwidth")]
 
 
 class CurvePoint(TypedDict):
@@ -36,7 +46,7 @@ class CurvePoint(TypedDict):
     size: Annotated[int, Field(description="Bytes of a message")]
     round_trips: Annotated[int, Field(description="Measured, of all flows and repeats")]
     lost: Annotated[int | None, Field(description="Messages that did not come back")]
-    flows: int
+    flows: Annotated[int, Field(description="Pairs that were measured")]
     latency_us: Annotated[CurveLatency, Field(description="Half the round trip")]
     bandwidth_mbps: Annotated[
         float | None, Field(description="Mbit/s: the size by half the mean round trip")
@@ -47,14 +57,14 @@ class CurvePoint(TypedDict):
 class Curve(TypedDict):
     """Times and bandwidth over the size of messages."""
 
-    transport: str
-    network: str
-    ranks: int
-    pattern: str
-    parameters: Free
+    transport: Transport
+    network: Network
+    ranks: Ranks
+    pattern: Pattern
+    parameters: Parameters
     points: Annotated[list[CurvePoint], Field(description="By size")]
     peak_mbps: Annotated[float | None, Field(description="The largest bandwidth")]
-    peak_size: int | None
+    peak_size: Annotated[int | None, Field(description="Its size, bytes")]
     peak_at_end: Annotated[
         bool, Field(description="The largest size has it: beyond, it may be higher")
     ]
@@ -62,7 +72,7 @@ class Curve(TypedDict):
         float | None,
         Field(description="The size that reaches half the peak, between two points in logarithms"),
     ]
-    ninety_peak_size: float | None
+    ninety_peak_size: Annotated[float | None, Field(description="The same for 90 % of the peak")]
 
 
 # Sizes at which one path is the fastest; `from` can be no name of a class's.
@@ -72,9 +82,11 @@ CrossingRange = TypedDict(
         "use": Annotated[
             str | None, Field(description="The faster path; null: they differ by less than 5 %")
         ],
-        "from": int,
-        "to": int,
-        "crossed_at": float | None,
+        "from": Annotated[int, Field(description="Smallest size, bytes")],
+        "to": Annotated[int, Field(description="Largest size, bytes")],
+        "crossed_at": Annotated[
+            float | None, Field(description="Size at which this path becomes the faster one, bytes")
+        ],
     },
 )
 
@@ -83,47 +95,57 @@ class Crossing(TypedDict):
     """Where one path becomes faster than another."""
 
     paths: Annotated[list[str], Field(description="Transport and network, two")]
-    ranks: int
-    pattern: str
-    parameters: Free
+    ranks: Ranks
+    pattern: Pattern
+    parameters: Parameters
     ranges: Annotated[list[CrossingRange], Field(description="By size, in bytes")]
 
 
 class Outlier(TypedDict):
     """A message whose time is far from the fit."""
 
-    size: int
-    src: str
-    dst: str
-    time_us: float | None
-    times_the_fit: float | None
-    begun_s: float | None
+    size: Annotated[int, Field(description="Bytes of the message")]
+    src: Source
+    dst: Destination
+    time_us: Annotated[float | None, Field(description="Half the round trip")]
+    times_the_fit: Annotated[
+        float | None, Field(description="The time divided by the fit's time for this size")
+    ]
+    begun_s: Annotated[
+        float | None, Field(description="When it was sent, seconds after the start of the phase")
+    ]
 
 
 class Scatter(TypedDict):
     """Times of single messages against a linear fit."""
 
-    trial: int
-    repeat: int
-    transport: str
-    network: str
-    ranks: int
-    pattern: str
-    parameters: Free
-    messages: int
-    least_size: int
-    greatest_size: int
+    trial: TrialNumber
+    repeat: RepeatNumber
+    transport: Transport
+    network: Network
+    ranks: Ranks
+    pattern: Pattern
+    parameters: Parameters
+    messages: Annotated[int, Field(description="Messages with a time")]
+    least_size: Annotated[int, Field(description="Smallest size, bytes")]
+    greatest_size: Annotated[int, Field(description="Largest size, bytes")]
     latency_us: Annotated[
         float | None,
         Field(description="Of the fit: half a round trip = latency + size / bandwidth"),
     ]
-    bandwidth_mbps: float | None
+    bandwidth_mbps: Annotated[
+        float | None, Field(description="Of the fit: what a long message tends to")
+    ]
     residual_percent: Annotated[
         float | None, Field(description="Robust scale of (time - fit) / fit")
     ]
-    residual_p1_percent: float | None
-    residual_p50_percent: float | None
-    residual_p99_percent: float | None
+    residual_p1_percent: Annotated[
+        float | None, Field(description="1st percentile of the residuals")
+    ]
+    residual_p50_percent: Annotated[float | None, Field(description="Median of the residuals")]
+    residual_p99_percent: Annotated[
+        float | None, Field(description="99th percentile of the residuals")
+    ]
     outliers: Annotated[int, Field(description="Beyond six scales and twice the fit")]
     lost: Annotated[
         int | None,
@@ -135,29 +157,33 @@ class Scatter(TypedDict):
 class PieceTimes(TypedDict):
     """Times of pieces of computation."""
 
-    p50: float | None
-    p99: float | None
-    most: float | None
+    p50: Annotated[float | None, Field(description="Median")]
+    p99: Annotated[float | None, Field(description="99th percentile")]
+    most: Annotated[float | None, Field(description="Longest")]
 
 
 class Pieces(TypedDict):
     """Of single pieces, the worst node's."""
 
-    alone: PieceTimes
-    beside: PieceTimes
+    alone: Annotated[PieceTimes, Field(description="Without messages")]
+    beside: Annotated[PieceTimes, Field(description="While messages are in flight")]
 
 
 class Computing(TypedDict):
     """Computation alone, and beside messages."""
 
-    trial: int
-    repeat: int
-    transport: str
-    parameters: Free
-    nodes: int
-    share: float | None
+    trial: TrialNumber
+    repeat: RepeatNumber
+    transport: Transport
+    parameters: Parameters
+    nodes: Annotated[int, Field(description="Nodes that computed")]
+    share: Annotated[
+        float | None, Field(description="Part of the time that a node computes, from 0 to 1")
+    ]
     alone_mflops: Annotated[float | None, Field(description="Of one thread, the mean")]
-    beside_mflops: float | None
+    beside_mflops: Annotated[
+        float | None, Field(description="The same while messages are in flight")
+    ]
     slower_percent: Annotated[
         float | None,
         Field(
@@ -169,8 +195,10 @@ class Computing(TypedDict):
         float | None,
         Field(description="Of the 95 % confidence interval of the nodes' mean; null: one node"),
     ]
-    slowest_node: str | None
-    slowest_percent: float | None
+    slowest_node: Annotated[str | None, Field(description="The node that messages slow down most")]
+    slowest_percent: Annotated[
+        float | None, Field(description="How much slower that node computes")
+    ]
     piece_us: Annotated[Pieces, Field(description="Of single pieces, the worst node's")]
 
 

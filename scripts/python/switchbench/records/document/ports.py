@@ -73,8 +73,8 @@ class Port(TypedDict):
     variants: Annotated[
         list[str], Field(description="Hot paths that were chosen, in the engine's words")
     ]
-    as_source: Direction
-    as_destination: Direction
+    as_source: Annotated[Direction, Field(description="Of the flows that it sends")]
+    as_destination: Annotated[Direction, Field(description="Of the flows that it receives")]
     below_median: Annotated[
         bool | None,
         Field(description="More than 3 % below the median port, as source or as destination"),

@@ -14,7 +14,7 @@ from .forms import Moment
 class LeftOut(TypedDict):
     """A host that the run went on without."""
 
-    host: str
+    host: Annotated[str, Field(description="Its name")]
     reason: Annotated[str, Field(description="A sentence, with the remedy")]
 
 
@@ -42,7 +42,7 @@ class Switch(TypedDict):
 class About(TypedDict):
     """What was tested, and for whom, as the configuration says."""
 
-    switches: NotRequired[list[Switch]]
+    switches: NotRequired[Annotated[list[Switch], Field(description="The switches under test")]]
     cables: NotRequired[
         Annotated[str, Field(description="And optics: kind, length, who made them")]
     ]
@@ -110,4 +110,4 @@ class Run(TypedDict):
             About, Field(description="What was tested, and for whom, as the configuration says")
         ]
     ]
-    nodes: list[Node]
+    nodes: Annotated[list[Node], Field(description="Processes of the engine")]

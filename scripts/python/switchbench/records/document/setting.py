@@ -35,7 +35,7 @@ class PlanSetting(TypedDict):
             " there and back; schedule: steps that wait for each other"
         ),
     ]
-    size: Size
+    size: Annotated[Size, Field(description="Bytes of a frame or a message, or the sizes of a mix")]
     size_unit: Annotated[SizeUnit, Field(description="What `size` is of")]
     frame_bytes: Annotated[
         Size | None,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .forms import Free
+from .forms import Destination, Free, Network, Parameters, Pattern, Ranks, Source, Transport
 
 
 class ImbFigures(TypedDict):
@@ -54,8 +54,8 @@ class RepetitionTimes(TypedDict):
 class Interval(TypedDict):
     """Of confidence."""
 
-    low: float | None
-    high: float | None
+    low: Annotated[float | None, Field(description="Lower limit")]
+    high: Annotated[float | None, Field(description="Upper limit")]
 
 
 class FunctionPoint(TypedDict):
@@ -108,11 +108,11 @@ class FunctionPoint(TypedDict):
 class Function(TypedDict):
     """A collective over its sizes."""
 
-    transport: str
-    network: str
-    ranks: int
-    pattern: str
-    parameters: Free
+    transport: Transport
+    network: Network
+    ranks: Ranks
+    pattern: Pattern
+    parameters: Parameters
     points: Annotated[list[FunctionPoint], Field(description="By size")]
 
 
@@ -154,9 +154,11 @@ class HpccOutputs(TypedDict):
 class HpccRing(TypedDict):
     """A ring of HPCC."""
 
-    measure: Literal["latency", "bandwidth"]
+    measure: Annotated[
+        Literal["latency", "bandwidth"], Field(description="Which of HPCC's two messages")
+    ]
     ring: Annotated[int, Field(description="0: the natural ring; else a random one's number")]
-    natural: bool
+    natural: Annotated[bool, Field(description="Whether the ranks are in their own order")]
     time_us: Annotated[
         float | None,
         Field(
@@ -176,9 +178,11 @@ class HpccRing(TypedDict):
 class HpccPair(TypedDict):
     """A pair of HPCC."""
 
-    measure: Literal["latency", "bandwidth"]
-    src: str
-    dst: str
+    measure: Annotated[
+        Literal["latency", "bandwidth"], Field(description="Which of HPCC's two messages")
+    ]
+    src: Source
+    dst: Destination
     time_us: Annotated[float | None, Field(description="Half of the shortest round trip")]
 
 
@@ -186,25 +190,27 @@ class Hpcc(TypedDict):
     """HPCC's latency and bandwidth test."""
 
     test: Annotated[int, Field(description="Which entry of `tests`")]
-    transport: str
-    network: str
-    ranks: int
+    transport: Transport
+    network: Network
+    ranks: Ranks
     parameters: Annotated[Free, Field(description="What the sweep chose")]
     outputs: Annotated[
         HpccOutputs, Field(description="By the names of hpccoutf.txt; null: not measured whole")
     ]
-    rings: list[HpccRing]
-    pairs: list[HpccPair]
+    rings: Annotated[list[HpccRing], Field(description="Each ring")]
+    pairs: Annotated[
+        list[HpccPair], Field(description="Each pair that exchanged ping-pong messages")
+    ]
 
 
 class Kernel(TypedDict):
     """A kernel: the same steps repeated."""
 
-    transport: str
-    network: str
-    ranks: int
-    pattern: str
-    parameters: Free
+    transport: Transport
+    network: Network
+    ranks: Ranks
+    pattern: Pattern
+    parameters: Parameters
     trials: Annotated[list[int], Field(description="Its repeats' trials, in order")]
     repetitions: Annotated[
         int, Field(description="Iterations that were timed by a rank in a repeat")
@@ -252,9 +258,9 @@ class RankedPath(TypedDict):
 class Ranking(TypedDict):
     """Paths by the time of a kernel."""
 
-    pattern: str
-    parameters: Free
-    ranks: int
+    pattern: Pattern
+    parameters: Parameters
+    ranks: Ranks
     paths: Annotated[list[RankedPath], Field(description="The fastest first")]
 
 

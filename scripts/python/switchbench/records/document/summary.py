@@ -33,7 +33,7 @@ class Ours(TypedDict):
     ]
     value: Annotated[float, Field(description="Brought to that definition")]
     how: Annotated[str, Field(description="The conversion")]
-    unit: str
+    unit: Annotated[str, Field(description="Of value")]
 
 
 class Imported(TypedDict):
@@ -110,9 +110,9 @@ class Summary(TypedDict):
         ),
     ]
     faults: Annotated[list[str], Field(description="What ended the run early, a sentence each")]
-    run: Run
-    trials: list[Trial]
-    plans: list[Plan]
+    run: Annotated[Run, Field(description="What was run")]
+    trials: Annotated[list[Trial], Field(description="Each phase of each trial in each network")]
+    plans: Annotated[list[Plan], Field(description="Each whole plan in each network")]
     statistics: Annotated[
         list[Statistic],
         Field(
@@ -126,8 +126,8 @@ class Summary(TypedDict):
     ]
     messages: Annotated[Messages, Field(description="Messages there and back (doc/messages.md)")]
     steps: NotRequired[Annotated[Steps, Field(description="What goes by steps (doc/hpcc-imb.md)")]]
-    ports: list[Port]
-    expectations: list[Clause]
+    ports: Annotated[list[Port], Field(description="Each port with each transport")]
+    expectations: Annotated[list[Clause], Field(description="Each clause with its verdict")]
     verdict: NotRequired[
         Annotated[
             Verdict | None, Field(description="Of all clauses together; null: there are none")

@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from .counts import Counts, PlanCounts, RdmaCounts
-from .forms import Count
+from .forms import Count, Network, RepeatNumber
 from .parts import Disorder, Interim, Whereabouts
 from .setting import PlanSetting, Setting
 from .times import Latency
@@ -24,7 +24,7 @@ class Throughput(TypedDict):
         Literal["payload"],
         Field(description="What is counted: the bytes that an application would call its data"),
     ]
-    unit: Literal["Mbit/s"]
+    unit: Annotated[Literal["Mbit/s"], Field(description="Decimal")]
     min: Annotated[float | None, Field(description="The slowest flow")]
     mean: Annotated[float | None, Field(description="Mean over flows")]
     max: Annotated[float | None, Field(description="The fastest flow")]
@@ -85,9 +85,9 @@ class RecordsPlace(TypedDict):
     first_line: Annotated[int, Field(description="From 1")]
     last_line: Annotated[int, Field(description="Records of other phases may lie between")]
     trial: Annotated[int, Field(description="Select by these keys")]
-    repeat: int
-    network: str
-    phase: int
+    repeat: RepeatNumber
+    network: Network
+    phase: Annotated[int, Field(description="In the records' words")]
 
 
 class Plan(PlanSetting, PlanCounts):
@@ -113,7 +113,7 @@ class Plan(PlanSetting, PlanCounts):
         ),
     ]
     worst_phase: Annotated[int | None, Field(description="Phase of the slowest flow")]
-    slowest: FlowEnds | None
+    slowest: Annotated[FlowEnds | None, Field(description="The slowest flow of all phases")]
 
 
 class Timing(TypedDict):
@@ -148,8 +148,12 @@ class Rates(TypedDict):
             "mean over generating ports"
         ),
     ]
-    throughput: Throughput
-    slowest: FlowEnds | None
+    throughput: Annotated[
+        Throughput, Field(description="Over the flows, one way, verified by the receivers")
+    ]
+    slowest: Annotated[
+        FlowEnds | None, Field(description="The slowest flow; null: no flow was measured")
+    ]
 
 
 class CpuTime(TypedDict):

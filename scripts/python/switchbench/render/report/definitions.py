@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each number is: the schema's description, and the formula in the words of doc/measures.md.
+"""What each number is: the words beside its type, and the formula in those of doc/measures.md.
 
 The page is not installed with the package: definitions.json has its words, is made by
 
@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ...analysis.summary import schema
+from ...records.document.schema import summary_schema
 
 WORDS = "definitions.json"
 
@@ -32,6 +32,12 @@ _PREFIXES = {
     "Transports side by side": "comparisons.",
     "Steps": "steps.functions.points.",
 }
+
+# Parts of the summary whose keys are known without those before them.
+_UNPREFIXED = (
+    *("Trial", "Plan", "Imported", "Finding", "Throughput", "FlowEnds", "Port", "Clause", "At"),
+    *("QueuePairs", "Comparison", "Compared", "Statistic", "Lowest", "Times", "Floor"),
+)
 
 
 def definition(key: str) -> str:
@@ -89,10 +95,10 @@ def _words() -> dict[str, str]:
 def _from_schema() -> dict[str, str]:
     """Descriptions of the summary's schema by key: `lost_frames`, `throughput.min`."""
     found: dict[str, str] = {}
-    whole = schema()
+    whole = summary_schema()
     parts = whole["$defs"]
     # Phases and plans first: of keys that others have as well, theirs is the meaning.
-    for part in (parts["trial"], parts["plan"], *parts.values(), whole):
+    for part in (*(parts[name] for name in _UNPREFIXED), whole):
         for key, words in _described(part, whole, ""):
             found.setdefault(key, words)
     return found
