@@ -3,8 +3,9 @@
 
 The quick tier has the gates, both compilers, unit tests and the transports' battery under
 sanitizers, tests/python, and the smokes of tests/system: meant for 12 minutes on two cores, 18
-where all is installed first. With --all come the other builds and the tests of each, clang-tidy,
-packages, what is marked slow or suited long, all of tests/system, and guests.
+where all is installed first. With --all come the other builds and the tests of each, how much of
+the C code they run, clang-tidy, packages, what is marked slow or suited long, all of tests/system,
+and guests.
 
 All stages run, whatever failed before, but for those whose build failed. Gates share the cores, and
 so do tests/python and what builds packages, and two parts of tests/system that wait more than they
@@ -61,6 +62,7 @@ AGAIN = ("--reruns", str(TRIES - 1), "--reruns-delay", "2", "-r", "aR")
 CORES = ("-n", str(os.cpu_count()))
 
 RELEASE = "build release"
+COVERAGE = "coverage"
 
 # What a test program says last: cmocka's totals, one line each.
 CLOSING = re.compile(
@@ -88,6 +90,7 @@ class Build:
     quick: bool = True  # built in the quick tier, too
     tested: bool = False  # there, its tests run as well
     targets: tuple[str, ...] = ()  # what is built; all when empty
+    long: bool = True  # with --all, its long tests run as well
     environment: dict[str, str] = field(default_factory=dict)  # of its tests
 
     @property
@@ -108,6 +111,15 @@ MATRIX = (
         tested=True,
         targets=("meson-test-prereq",),
         environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
+    ),
+    Build(
+        COVERAGE,
+        "gcc",
+        ("-Db_coverage=true", "-Doptimization=1"),
+        slowness=2,
+        quick=False,
+        targets=("meson-test-prereq",),
+        long=False,
     ),
 )
 
@@ -257,6 +269,15 @@ def unit_tests(build: Build, long: bool) -> Outcome:
             break
         text.append(f"tried again: {', '.join(names)}")
     return Outcome("failed" if done.returncode else "passed", "\n".join(text))
+
+
+def coverage() -> Outcome:
+    """How much of each folder of C the tests of the build for it ran; then it counts from zero."""
+    folder = BUILDS / COVERAGE
+    outcome = plain(sys.executable, "tests/coverage.py", str(folder))
+    for path in folder.rglob("*.gcda"):
+        path.unlink()
+    return outcome
 
 
 def pytest(
@@ -447,7 +468,7 @@ def builds(report: Report, long: bool) -> None:
     tests = [
         Stage(
             f"unit tests {build.name}",
-            partial(unit_tests, build, long),
+            partial(unit_tests, build, long and build.long),
             f"build {build.name}",
         )
         for build in chosen
@@ -457,6 +478,7 @@ def builds(report: Report, long: bool) -> None:
         clang = next(build for build in MATRIX if build.name == "clang")
         tidy = Stage("clang-tidy", partial(clang_tidy, clang), "build clang")
         report.beside(tidy, tests)
+        report.in_turn([Stage("C coverage", coverage, f"unit tests {COVERAGE}")])
     else:
         report.in_turn(tests)
     setup = [str(ROOT / "scripts/setup"), "--no-packages", *([] if long else ["--use"])]

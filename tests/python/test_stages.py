@@ -16,16 +16,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def stages() -> Any:
-    """tests/stages.py, which is a program and not part of a package."""
-    spec = importlib.util.spec_from_file_location("stages", ROOT / "tests" / "stages.py")
+def program(name: str) -> Any:
+    """One of the programs of tests/, which are not part of a package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / f"{name}.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
-    sys.modules["stages"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def stages() -> Any:
+    return program("stages")
 
 
 def test_all_stages_run_and_one_failure_fails_all(
@@ -130,9 +134,47 @@ def test_every_stage_of_the_quick_tier_or_all(
     quick = {"mypy", "build gcc", "build clang", "unit tests sanitized", "tests/python"}
     assert quick <= set(names)
     long = {"clang-tidy", "build no-dpdk", "unit tests gcc", "tests/vm", "tests/system hosts"}
+    long |= {"C coverage"}
     assert long & set(names) == (long if "long" in suites else set())
     assert ("tests/system smokes" in names) == ("long" not in suites)
     assert names[-1] == "machine left as found"
+
+
+def test_coverage_counts_lines_of_all_programs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A line is run if one of two programs ran it; a file that none ran counts, too."""
+    coverage = program("coverage")
+    monkeypatch.setattr(coverage, "ROOT", tmp_path)
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part/used.c").write_text(
+        "int used(int a);\n"
+        "int used(int a)\n{\n"
+        "    if (a > 1)\n"
+        "        return 1;\n"
+        "    return 0;\n}\n"
+    )
+    (tmp_path / "part/unused.c").write_text("int unused(void);\nint unused(void) { return 1; }\n")
+    main = "int used(int a);\nint main(int n, char **a) { (void)a; return used(n) - (n > 1); }\n"
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/main.c").write_text(main)
+    build = tmp_path / "build"
+    for name in ("one", "two"):
+        (build / name).mkdir(parents=True)
+        for source in ("part/used.c", "part/unused.c", "tests/main.c"):
+            command = ["gcc", "--coverage", "-c", f"../../{source}"]
+            subprocess.run(command, cwd=build / name, check=True)
+        command = ["gcc", "--coverage", "-o", "main", "used.o", "main.o"]
+        subprocess.run(command, cwd=build / name, check=True)
+    subprocess.run([build / "one/main"], check=True)
+    assert list(coverage.table(build)) == [
+        "part                      60.0% of     5 lines,  50.0% of     2 branches",
+        "total                     60.0% of     5 lines,  50.0% of     2 branches",
+    ]
+    subprocess.run([build / "two/main", "argument"], check=True)
+    assert next(coverage.table(build)) == (
+        "part                      80.0% of     5 lines, 100.0% of     2 branches"
+    )
 
 
 def test_what_passed_passes(stages: Any) -> None:
