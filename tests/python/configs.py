@@ -11,7 +11,7 @@ import pytest
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.base.programs import find_engine
-from switchbench.config import Reading, Request, read
+from switchbench.config import CheckedConfiguration, Request, read
 from switchbench.plan.compile import compile_run
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -113,7 +113,7 @@ def write_files(folder: Path, text: str) -> Path:
     return path
 
 
-def read_text(folder: Path, text: str, *assignments: str, **request: Any) -> Reading:
+def read_text(folder: Path, text: str, *assignments: str, **request: Any) -> CheckedConfiguration:
     """Reads a configuration as the command does."""
     return read(Request(write_files(folder, text), assignments, **request))
 

@@ -623,3 +623,29 @@ def test_python_asks_the_table_of_transports() -> None:
 )
 def test_a_planted_name_is_found(code: str, found: list[int]) -> None:
     assert names_transports(code) == found
+
+
+def class_names(files: dict[str, str]) -> dict[str, list[str]]:
+    """Of these Python texts the names of public classes, and the files that each stands in."""
+    found: dict[str, list[str]] = {}
+    for name, code in files.items():
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(name)
+    return found
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """A reader who meets a name finds one class by it."""
+    package = ROOT / PACKAGE
+    found = class_names(
+        {str(path.relative_to(package)): path.read_text() for path in package.rglob("*.py")}
+    )
+    assert len(found) > 300
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
+def test_a_planted_second_class_is_found() -> None:
+    files = {"a.py": "class Row:\n    pass\n", "b.py": "def f():\n    class Row:\n        pass\n"}
+    files["c.py"] = "class _Row:\n    pass\n"
+    assert class_names(files) == {"Row": ["a.py", "b.py"]}

@@ -120,7 +120,7 @@ HALL: dict[str, Seen] = {
 def read(hall: dict[str, Seen], form: str = lldp_table.JSON, **choice: Any) -> dict[str, Any]:
     """The topology's keys of a hall whose devices say this."""
     texts = {device: WRITERS[form](seen) for device, seen in hall.items()}
-    return document(lldp.read(texts, "hall", lldp.Choice(**choice)))
+    return document(lldp.read(texts, "hall", lldp.LldpOptions(**choice)))
 
 
 def run(*words: str) -> int:

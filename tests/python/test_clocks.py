@@ -20,7 +20,7 @@ from switchbench.base.model import ClockChoice
 from switchbench.config import effective
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import job_document
-from switchbench.render.terminal.table import Report
+from switchbench.render.terminal.table import SummaryPrinter
 from synthetic import about, make_run, make_site, make_trial, pair_records
 from test_latency import record
 
@@ -196,7 +196,7 @@ def test_without_a_common_clock_there_is_a_reason() -> None:
 
 def _printed(result: dict[str, Any]) -> str:
     console = Console(file=io.StringIO(), width=400, color_system=None)
-    Report(result, console, options=["latency"]).print("results")
+    SummaryPrinter(result, console, options=["latency"]).print("results")
     assert isinstance(console.file, io.StringIO)
     return " ".join(console.file.getvalue().split())
 

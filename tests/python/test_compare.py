@@ -107,7 +107,9 @@ def test_no_difference_is_a_signed_zero(value: float, text: str) -> None:
 
 
 def test_no_percent_is_a_signed_zero() -> None:
-    tiny = differences.Row(0, "", measures.MEASURES[0], 100.0, 99.99, (3, 3), difference=-0.01)
+    tiny = differences.DifferenceRow(
+        0, "", measures.MEASURES[0], 100.0, 99.99, (3, 3), difference=-0.01
+    )
     assert terminal._relative(tiny) == "+0.0 %"
 
 

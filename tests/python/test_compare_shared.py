@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from compared import Repeats, make, rate_mbps
 from foreign_data import FOREIGN, bring_in
-from switchbench.analysis.columns import Flows
+from switchbench.analysis.columns import FlowColumns
 from switchbench.cli.main import main
 from switchbench.compare import document
 from switchbench.compare.shared import slowest_rank_mbps
@@ -110,7 +110,7 @@ def test_of_a_streamed_ring_the_slowest_process_counts(mbps: list[float], slowes
     ends = np.array([[0, 1], [1, 2], [2, 0], [0, 2], [2, 1], [1, 0], [0, 1]], dtype=np.int32)
     phase = np.array([0] * 6 + [1], dtype=np.int32)
     rates, none = np.array([*mbps, 1.0]), np.full(7, np.nan)
-    flows = Flows(phase, ends[:, 0], ends[:, 1], rates, none, none)
+    flows = FlowColumns(phase, ends[:, 0], ends[:, 1], rates, none, none)
     assert slowest_rank_mbps(flows, 0) == pytest.approx(slowest, nan_ok=True)
 
 

@@ -262,7 +262,7 @@ def test_on_the_terminal_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixt
     page = (tmp_path / "page.html").read_text()
     assert "Time of sendrecv, 2 ranks" in page
     found = comparison.compare(
-        subjects.load([str(a), str(b)], None), [Compute(), Compute()], comparison.Asked()
+        subjects.load([str(a), str(b)], None), [Compute(), Compute()], comparison.CompareOptions()
     )
     figures = {figure.name: figure for figure in charts.charts(found)}
     curves = {trace["name"]: (trace["x"], trace["y"]) for trace in figures["steps-0"].data}

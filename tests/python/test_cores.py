@@ -15,7 +15,7 @@ from configs import compile_text, needs_engine
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
 from switchbench.plan import cores
-from switchbench.plan.cores import Deal, Machine
+from switchbench.plan.cores import Deal, LocalCores
 from switchbench.plan.documents import job_document
 from switchbench.records.records import Record
 from switchbench.run.controller.rates import check_rates, frames_per_s
@@ -29,10 +29,10 @@ def compiled(values: dict[str, Any]) -> Run:
         return compile_text(Path(folder), json.dumps(values))
 
 
-def machine(present: int, usable: range | None = None) -> Machine:
+def machine(present: int, usable: range | None = None) -> LocalCores:
     """A machine of so many cores, of which the command may use some."""
     every = frozenset(range(present))
-    return Machine(every, frozenset(usable) if usable is not None else every)
+    return LocalCores(every, frozenset(usable) if usable is not None else every)
 
 
 def a_lab(nodes: int = 4, **site: Any) -> Run:
@@ -98,7 +98,7 @@ def test_named_cores_are_dealt_in_turn() -> None:
         ({"worker": "poll"}, machine(4), "this machine lends 4 in all"),
     ],
 )
-def test_what_can_not_be_is_refused(site: dict[str, Any], here: Machine, says: str) -> None:
+def test_what_can_not_be_is_refused(site: dict[str, Any], here: LocalCores, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         cores.deal(a_lab(4, **site), here)
 

@@ -28,7 +28,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def found(checks: list[doctor.Check], part: str, what: str) -> doctor.Check:
+def found(checks: list[doctor.HostCheck], part: str, what: str) -> doctor.HostCheck:
     return next(check for check in checks if (check.part, check.what) == (part, what))
 
 
@@ -103,7 +103,7 @@ def test_a_terminal_without_a_character_ends_nothing(
     engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An old terminal's encoding, or none (LC_ALL=C): `?` stands for what it lacks."""
-    check = doctor.Check("machine", "clock", doctor.NOTE, "0,5 \N{MICRO SIGN}s", "\N{EM DASH}")
+    check = doctor.HostCheck("machine", "clock", doctor.NOTE, "0,5 \N{MICRO SIGN}s", "\N{EM DASH}")
     monkeypatch.setattr(doctor, "_EXAMINERS", (lambda: iter([check]),))
     streams = {name: io.TextIOWrapper(io.BytesIO(), "ascii") for name in ("stdout", "stderr")}
     for name, stream in streams.items():

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from schemas import validate_summary
-from switchbench.analysis.bottleneck import Share, Shares, locate
-from switchbench.analysis.strays import Reading, Stray, read_strays
+from switchbench.analysis.bottleneck import GroupFlows, Shares, locate
+from switchbench.analysis.strays import FlowOutcome, Stray, read_strays
 from switchbench.analysis.summary import Summary
 from synthetic import (
     about,
@@ -129,15 +129,15 @@ def test_strays_of_no_known_flow_stay_open() -> None:
 @pytest.mark.parametrize(
     ("at", "lost", "reading"),
     [
-        ({"c": 2}, 2, Reading(wrong=(Stray("c", 2),))),
-        ({"c": 2, "d": 2}, 4, Reading(wrong=(Stray("c", 2), Stray("d", 2)))),
-        ({"c": 2, "d": 2}, 1, Reading(flooded=2)),
-        ({"c": 3, "d": 2}, 1, Reading(2, (Stray("c", 1),))),
+        ({"c": 2}, 2, FlowOutcome(wrong=(Stray("c", 2),))),
+        ({"c": 2, "d": 2}, 4, FlowOutcome(wrong=(Stray("c", 2), Stray("d", 2)))),
+        ({"c": 2, "d": 2}, 1, FlowOutcome(flooded=2)),
+        ({"c": 3, "d": 2}, 1, FlowOutcome(2, (Stray("c", 1),))),
         ({"c": 3, "d": 1}, 0, None),
         ({"a": 1}, 1, None),
     ],
 )
-def test_what_strays_say(at: dict[str, int], lost: int, reading: Reading | None) -> None:
+def test_what_strays_say(at: dict[str, int], lost: int, reading: FlowOutcome | None) -> None:
     assert read_strays(at, lost, {"c", "d"}) == reading
 
 
@@ -218,12 +218,12 @@ def test_what_hosts_or_others_may_have_cost_is_no_limit_of_the_network(cause: st
     assert {one["kind"] for one in found} == {"loss"}
 
 
-def shares(**of: Share) -> Shares:
+def shares(**of: GroupFlows) -> Shares:
     """A phase by groups, whose names are joined by `_`."""
     return Shares({tuple(name.split("_")): share for name, share in of.items()})
 
 
-CARRIED, LIMITED = Share(100, 1000, 0), Share(60, 1000, 400)
+CARRIED, LIMITED = GroupFlows(100, 1000, 0), GroupFlows(60, 1000, 400)
 
 
 def test_a_group_is_the_limit_where_the_network_carries_more() -> None:
@@ -242,7 +242,7 @@ def test_between_groups_is_the_limit_where_each_carries_more() -> None:
     assert locate(across, [across, shares(left=CARRIED)]) == {}
     assert locate(across, [across, shares(left=CARRIED, right=CARRIED)]) == {("left", "right"): 400}
     assert locate(across, [across, shares(left=LIMITED), shares(right=CARRIED)]) == {}
-    assert locate(shares(left_right=Share(60, 1000, 5)), [shares(left=CARRIED)]) == {}
+    assert locate(shares(left_right=GroupFlows(60, 1000, 5)), [shares(left=CARRIED)]) == {}
 
 
 def test_a_port_through_which_nothing_comes_is_dead() -> None:

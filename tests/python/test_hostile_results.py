@@ -510,7 +510,10 @@ def test_text_shows_as_what_it_is() -> None:
 
 def test_what_is_kept_of_a_record_has_a_form() -> None:
     """A key that the reader does not check is nothing to compute with."""
-    for kind, form in ((PortCount, record_forms.Port), (NodePhase, record_forms.PhaseEnd)):
+    for kind, form in ((PortCount, record_forms.PortRecord), (NodePhase, record_forms.PhaseRecord)):
         assert set(kind.__slots__) - form.__annotations__.keys() == set()
-    side = record_forms.Flow.__annotations__.keys() - record_forms.Said.__annotations__.keys()
+    side = (
+        record_forms.FlowRecord.__annotations__.keys()
+        - record_forms.NodeRecord.__annotations__.keys()
+    )
     assert set(Side.__slots__) - {"whole", "window"} - side == set()

@@ -15,14 +15,14 @@ from switchbench.analysis.summary import Summary
 from switchbench.base.model import IPDV, ONE_WAY, ROUND_TRIP
 from switchbench.records.latency import (
     Histogram,
-    Measured,
+    PhaseLatency,
     bucket_bounds,
     figure,
     figures,
     merged,
     needed,
 )
-from switchbench.render.terminal.table import Report
+from switchbench.render.terminal.table import SummaryPrinter
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 
@@ -156,7 +156,7 @@ def test_a_phase_names_its_worst_flow() -> None:
         ("a:e0", "b:e0"): {ROUND_TRIP: times([1000] * 200)},
         ("b:e0", "a:e0"): {ROUND_TRIP: times([1000] * 190 + [9000] * 10)},
     }
-    entry = Measured(flows).entry()
+    entry = PhaseLatency(flows).entry()
     assert entry[ONE_WAY] is None
     assert entry[ROUND_TRIP]["count"] == 400
     worst = entry[ROUND_TRIP]["worst"]
@@ -189,7 +189,9 @@ def summarise(*clauses: dict[str, Any], bound_ns: int = 0) -> dict[str, Any]:
 
 def printed(summary: dict[str, Any], width: int = 220, **options: Any) -> str:
     stream = io.StringIO()
-    Report(summary, Console(file=stream, width=width, no_color=True), **options).print("results/x")
+    SummaryPrinter(summary, Console(file=stream, width=width, no_color=True), **options).print(
+        "results/x"
+    )
     return stream.getvalue()
 
 

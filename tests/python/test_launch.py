@@ -655,10 +655,10 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     rows, silent = survey.rows, survey.silent
     found = {row.name: row for row in rows}
     mtu = Path("/sys/class/net/lo/mtu").read_text().strip()
-    assert found["e0 mtu"] == alike.Row("e0 mtu", mtu, {"node4": "1400"})
-    assert found["engine"] == alike.Row("engine", __version__, {})
-    assert found["kernel"] == alike.Row("kernel", platform.release(), {})
-    assert found["e0 driver"] == alike.Row("e0 driver", "-", {})
+    assert found["e0 mtu"] == alike.HostComparison("e0 mtu", mtu, {"node4": "1400"})
+    assert found["engine"] == alike.HostComparison("engine", __version__, {})
+    assert found["kernel"] == alike.HostComparison("kernel", platform.release(), {})
+    assert found["e0 driver"] == alike.HostComparison("e0 driver", "-", {})
     heard = found["control port"]
     assert heard.differ["node1"] == heard.differ["node2"] == "no control port here"
     assert heard.differ["node4"].startswith("control.address: node4 of node4 can't be resolved")
@@ -698,7 +698,7 @@ def test_hosts_without_a_right_engine_are_not_alike(
 ) -> None:
     survey = doctors(tmp_path, fake_ssh, script)
     (row,) = (row for row in survey.rows if row.name == "engine")
-    assert row == alike.Row("engine", __version__, {"node1": found, "node2": found})
+    assert row == alike.HostComparison("engine", __version__, {"node1": found, "node2": found})
     assert not survey.is_alike
 
 

@@ -23,7 +23,7 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.run.live import loss, metrics
 from switchbench.run.live.plain import Plain
 from switchbench.run.live.screen import Screen
-from switchbench.run.live.state import State
+from switchbench.run.live.state import RunState
 from switchbench.run.live.watch import Watch, Wish
 from switchbench.run.live.worst import worst_first
 from synthetic import frame_side, make_run, make_site, make_trial, phase_record, trial_record
@@ -37,7 +37,7 @@ ENDS = ("node1:e0", "node2:e0")
 class Shown:
     """What metrics ask."""
 
-    state: State
+    state: RunState
     run_id: str = "run"
 
 
@@ -65,16 +65,16 @@ def flows(sent: int, came: int, phase: int = 0) -> list[Any]:
     ]
 
 
-def fed(state: State, *records: Any) -> State:
+def fed(state: RunState, *records: Any) -> RunState:
     """The state after these records."""
     for record in records:
         state.take(record)
     return state
 
 
-def one_trial(**changes: Any) -> State:
+def one_trial(**changes: Any) -> RunState:
     """A state of one trial that has not begun."""
-    return State(make_run(SITE, make_trial(SITE, **changes)))
+    return RunState(make_run(SITE, make_trial(SITE, **changes)))
 
 
 def text_of(screen: Screen, width: int = 100, height: int = 24) -> list[str]:
@@ -85,10 +85,10 @@ def text_of(screen: Screen, width: int = 100, height: int = 24) -> list[str]:
     return stream.getvalue().split("\n")
 
 
-def many(count: int) -> State:
+def many(count: int) -> RunState:
     """Ports of 100 Mbit/s that all send and receive 95, one that receives half of it."""
     site = make_site(count)
-    state = State(make_run(site, make_trial(site, phases=3)))
+    state = RunState(make_run(site, make_trial(site, phases=3)))
     for number in range(1, count + 1):
         slow = number == count // 2
         state.take(progress_record(f"node{number}", 95e6, 47e6 if slow else 95e6))
@@ -99,7 +99,7 @@ def many(count: int) -> State:
 
 
 def test_phases_count_once_and_ended_trials_are_forgotten() -> None:
-    state = State(make_run(SITE, make_trial(SITE), make_trial(SITE, 1)))
+    state = RunState(make_run(SITE, make_trial(SITE), make_trial(SITE, 1)))
     assert state.left_s == 4.0
     assert state.take(phase_record("node1", phase=-1)) is None  # the probe
     assert state.take(phase_record("node1")) is None
@@ -112,7 +112,7 @@ def test_phases_count_once_and_ended_trials_are_forgotten() -> None:
 def test_what_is_shown_does_not_grow_with_trials_that_ended() -> None:
     """A run may last for days."""
     phases, trials = 10, [make_trial(SITE, number, phases=10) for number in range(220)]
-    state = State(make_run(SITE, *trials))
+    state = RunState(make_run(SITE, *trials))
 
     def feed(number: int) -> None:
         for phase in range(phases):
@@ -168,7 +168,7 @@ def test_what_was_under_way_when_a_phase_was_stopped_is_not_lost() -> None:
 
 def test_findings_come_with_the_end_of_a_trial() -> None:
     run = make_run(SITE, make_trial(SITE), make_trial(SITE, 1))
-    state = fed(State(run), *flows(1000, 900), phase_record("node1"), phase_record("node2"))
+    state = fed(RunState(run), *flows(1000, 900), phase_record("node1"), phase_record("node2"))
     state.turn()
     assert state.findings == []
     fed(state, trial_record("node1"), trial_record("node2"))
@@ -299,7 +299,7 @@ def test_plain_lines_of_one_kind_come_to_an_end() -> None:
     other = {"kind": "reorder", "sentence": "flow 1 came in disorder"}
     state = SimpleNamespace(findings=[*lost, other])
     stream = io.StringIO()
-    plain = Plain(cast(State, state), Console(file=stream, width=120))
+    plain = Plain(cast(RunState, state), Console(file=stream, width=120))
     for _ in range(2):
         plain.turn()
     *first, more, last = stream.getvalue().splitlines()

@@ -16,10 +16,10 @@ from switchbench.plan.engine import RECEIVE, SEND, WORK, PlanRefused, PlanReques
 from switchbench.predict import stepwise
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.stepwise import (
-    Costs,
     Execution,
-    Program,
     RatesOf,
+    StepCosts,
+    StepProgram,
     StepTime,
     program_of,
     repetition,
@@ -28,7 +28,7 @@ from switchbench.topology.fabric import Fabric, Link, Routes
 
 LINE = 100e6
 T0 = 50e-6
-COSTS = Costs(T0)
+COSTS = StepCosts(T0)
 MODEL_NAMES = ("hockney", "max-min", "proportional")
 
 
@@ -38,20 +38,20 @@ def star(ranks: int) -> Routes:
     return Routes(Fabric("star", names, ("s",), tuple(Link(n, "s", int(LINE)) for n in names)))
 
 
-def program(ops: dict[int, list[tuple[int, int, int, int]]]) -> Program:
+def program(ops: dict[int, list[tuple[int, int, int, int]]]) -> StepProgram:
     """By rank: rows of step, action, other rank, bytes or operations."""
     return program_of(
         [np.array(ops[rank], dtype=np.int64).reshape(-1, 4) for rank in range(len(ops))]
     )
 
 
-def planned(ranks: int, **pattern: Any) -> Program:
+def planned(ranks: int, **pattern: Any) -> StepProgram:
     """As the engine has it."""
     (phase,) = plan_ops(PlanRequest.of(ranks, pattern, 1))
     return program_of(phase[1])
 
 
-def sharing(routes: Routes, of: Program, model: str) -> RatesOf:
+def sharing(routes: Routes, of: StepProgram, model: str) -> RatesOf:
     """Rates by a model."""
     ranks = np.array(of.flows, dtype=np.int64)
     flows = Flows.of(routes, ranks, np.full(len(ranks), np.inf))
@@ -60,7 +60,7 @@ def sharing(routes: Routes, of: Program, model: str) -> RatesOf:
 
 
 def foretold(
-    of: Program, model: str = "max-min", costs: Costs = COSTS, batch: int = 1, lead: int = 0
+    of: StepProgram, model: str = "max-min", costs: StepCosts = COSTS, batch: int = 1, lead: int = 0
 ) -> StepTime:
     """Of a repetition on one switch."""
     found = repetition(of, costs, sharing(star(len(of.steps)), of, model), batch, lead)
@@ -194,7 +194,7 @@ def test_who_comes_early_is_kept() -> None:
         0: [(0, SEND, 1, 1000), (1, SEND, 1, 2000)],
         1: [(0, WORK, 0, operations), (1, RECEIVE, 0, 1000), (2, RECEIVE, 0, 2000)],
     })  # fmt: skip
-    slow = foretold(of, costs=Costs(T0, flops=1e9))
+    slow = foretold(of, costs=StepCosts(T0, flops=1e9))
     assert slow.slowest_s == pytest.approx(operations / 1e9)
     assert slow.mean_s == pytest.approx((operations / 1e9 + line_s(3000)) / 2)
     quick = foretold(of)  # computing takes no time
@@ -221,7 +221,7 @@ def test_gaps_hold_up_who_sends_and_who_takes_in() -> None:
     """LogGP: seven small messages leave one gap apart, and come in one gap apart."""
     gap, ranks = 10e-6, 8
     others = range(1, ranks)
-    costs = Costs(T0, gap_s=gap)
+    costs = StepCosts(T0, gap_s=gap)
     scatter = program(
         {0: [(0, SEND, rank, 0) for rank in others]} | {r: [(0, RECEIVE, 0, 0)] for r in others}
     )
@@ -235,7 +235,7 @@ def test_gaps_hold_up_who_sends_and_who_takes_in() -> None:
 @needs_engine
 def test_lateness_costs_all_to_alls_without_a_barrier_more_than_rings() -> None:
     """Who is late meets two senders at a time; in a ring the next one waits, and that is all."""
-    late = Costs(T0, late_s=500e-6)
+    late = StepCosts(T0, late_s=500e-6)
     ring = planned(8, name="allreduce", algorithm="ring", bytes=SIZE)
     pairwise = planned(8, name="alltoall", algorithm="pairwise", bytes=1 << 16)
     slower = [
@@ -258,7 +258,7 @@ def test_a_trunk_between_switches_is_shared() -> None:
         0: [(0, SEND, 2, SIZE)], 1: [(0, SEND, 3, 3 * SIZE)],
         2: [(0, RECEIVE, 0, SIZE)], 3: [(0, RECEIVE, 1, 3 * SIZE)],
     })  # fmt: skip
-    time = repetition(of, Costs(0.0), sharing(Routes(fabric), of, "max-min"), batch=1)
+    time = repetition(of, StepCosts(0.0), sharing(Routes(fabric), of, "max-min"), batch=1)
     assert time is not None
     assert time.slowest_s == pytest.approx(4 * line_s(SIZE))
     assert time.mean_s == pytest.approx((2 + 4 + 2 + 4) / 4 * line_s(SIZE))
@@ -291,7 +291,7 @@ def test_too_much_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given up, and what is kept of rates stays small."""
     of = planned(8, name="alltoall", algorithm="linear", bytes=1 << 16)
     rates = sharing(star(8), of, "max-min")
-    late = Costs(T0, late_s=1e-3)
+    late = StepCosts(T0, late_s=1e-3)
     as_it_is = repetition(of, late, rates, batch=4)
     monkeypatch.setattr(stepwise, "_MOST_KNOWN", 100)
     assert repetition(of, late, rates, batch=4) == as_it_is

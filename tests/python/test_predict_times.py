@@ -23,9 +23,9 @@ from switchbench.plan.compile import compile_run
 from switchbench.predict import parameters
 from switchbench.predict.models import Flows
 from switchbench.predict.parameters import (
-    Costs,
     Hockney,
     Parameters,
+    PathCosts,
     fit_hockney,
     large_bandwidth,
     split_loggp,
@@ -62,7 +62,7 @@ def line(noise: np.random.Generator | None = None, scale: float = 0.0) -> list[f
 def path_of(times: list[float] | None = None, gap_us: float | None = None) -> Parameters:
     """Its parameters."""
     hockney = fit_hockney(SIZES, times or line())
-    costs = Costs(small_per_s=[1e6 / gap_us] if gap_us else [])
+    costs = PathCosts(small_per_s=[1e6 / gap_us] if gap_us else [])
     return Parameters(
         "dpdk",
         "lab",
@@ -147,7 +147,7 @@ def test_g_is_that_of_large_messages_where_there_are_enough() -> None:
 def test_loggp_splits_what_processors_show() -> None:
     """5 µs of each process by round trip: o = 2.5 at either end, and L is what is left."""
     hockney = fit_hockney(SIZES, line())
-    costs = Costs(cpu_s=2 * 1000 * 5e-6, round_trips=1000, small_per_s=[100e3, 140e3])
+    costs = PathCosts(cpu_s=2 * 1000 * 5e-6, round_trips=1000, small_per_s=[100e3, 140e3])
     found = split_loggp("dpdk", hockney, hockney.bandwidth_mbps, costs)
     assert found.byte_ns is not None
     assert found.byte_ns.value == pytest.approx(1000 * BYTE_US)
@@ -161,13 +161,15 @@ def test_loggp_splits_what_processors_show() -> None:
 @pytest.mark.parametrize(
     ("transport", "costs", "words"),
     [
-        ("dpdk", Costs(), ["no messages of 64 B", "no stream of messages"]),
-        ("dpdk", Costs(1.0, 1000, polls=True), ["workers that poll", "no stream"]),
-        ("dpdk", Costs(1.0, 10), ["more processor time than a message takes", "no stream"]),
-        ("tcp", Costs(0.01, 1000, small_per_s=[3e6]), ["travel joined"]),
+        ("dpdk", PathCosts(), ["no messages of 64 B", "no stream of messages"]),
+        ("dpdk", PathCosts(1.0, 1000, polls=True), ["workers that poll", "no stream"]),
+        ("dpdk", PathCosts(1.0, 10), ["more processor time than a message takes", "no stream"]),
+        ("tcp", PathCosts(0.01, 1000, small_per_s=[3e6]), ["travel joined"]),
     ],
 )
-def test_what_cannot_be_told_apart_is_said(transport: str, costs: Costs, words: list[str]) -> None:
+def test_what_cannot_be_told_apart_is_said(
+    transport: str, costs: PathCosts, words: list[str]
+) -> None:
     hockney = fit_hockney(SIZES, line())
     found = split_loggp(transport, hockney, hockney.bandwidth_mbps, costs)
     assert len(found.unknown) == len(words)

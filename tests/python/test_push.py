@@ -35,7 +35,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def ordered(folder: Path, privilege: str = "none", collection: Collection = COLLECTION) -> Any:
-    return push.Order(collection, privilege, str(folder))
+    return push.PushOrder(collection, privilege, str(folder))
 
 
 def site(tmp_path: Path) -> Site:
@@ -92,7 +92,7 @@ def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: 
     assert pushed(tmp_path).lines[0].startswith("has it already")
 
 
-def receive(order: push.Order, task: str, archive: Path | None = None) -> Any:
+def receive(order: push.PushOrder, task: str, archive: Path | None = None) -> Any:
     """What is run on a host."""
     with (archive or Path(os.devnull)).open("rb") as given:
         return subprocess.run(

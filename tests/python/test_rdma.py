@@ -12,7 +12,7 @@ import pytest
 
 from configs import PROJECT
 from switchbench.hosts import rdma
-from switchbench.hosts.checks import LACK, NOTE, OK, Check
+from switchbench.hosts.checks import LACK, NOTE, OK, HostCheck
 from switchbench.hosts.rdma import Host, Opened
 
 ROCE_GIDS = (
@@ -74,10 +74,10 @@ class Machine:
             if kind:
                 write(port, {f"gid_attrs/types/{i}": kind, f"gid_attrs/ndevs/{i}": iface})
 
-    def checks(self) -> list[Check]:
+    def checks(self) -> list[HostCheck]:
         return list(rdma.examine(self.host))
 
-    def find(self, key: str, of: str = "") -> Check:
+    def find(self, key: str, of: str = "") -> HostCheck:
         item = rdma.CHECK_LIST[key].what
         return next(c for c in self.checks() if c.what == (f"{of} {item}" if of else item))
 

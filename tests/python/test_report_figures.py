@@ -16,7 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from simulated import SPANS, Choice, simulate
-from switchbench.analysis.columns import PlanKey, Spans, Times
+from switchbench.analysis.columns import PlanKey, PlanTimes, Spans
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.base import format
 from switchbench.base.errors import ConfigurationError
@@ -77,7 +77,7 @@ def test_a_simulated_summary_is_of_the_schema(directory: Path) -> None:
     assert summary["status"] == "complete"
 
 
-@pytest.mark.parametrize("part", ["Trial", "Plan", "Comparison"])
+@pytest.mark.parametrize("part", ["PhaseEntry", "PlanEntry", "ComparisonEntry"])
 def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> None:
     known = summary_schema()["$defs"][part]["properties"]["traffic"]["enum"]
     assert set(known) == set(series._TRAFFIC) == {"stream", "transfer", "pingpong", "schedule"}
@@ -568,8 +568,8 @@ def test_coarse_numbers_are_within_what_is_shown() -> None:
 
 
 def test_times_of_plans_add_up() -> None:
-    one = Times(np.array([10.0, 20.0]), np.array([1, 2]))
-    both = Times.merged([one, Times(np.array([20.0, 30.0]), np.array([3, 4]))])
+    one = PlanTimes(np.array([10.0, 20.0]), np.array([1, 2]))
+    both = PlanTimes.merged([one, PlanTimes(np.array([20.0, 30.0]), np.array([3, 4]))])
     assert both.values_ns.tolist() == [10.0, 20.0, 30.0]
     assert both.counts.tolist() == [1, 5, 4]
     assert both.quantile_ns(0.5) == 20.0

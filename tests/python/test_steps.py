@@ -22,7 +22,7 @@ from switchbench.base.model import Part, Site, Trial
 from switchbench.config import hpcc, read_values
 from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
-from switchbench.plan.engine import PlanRequest, PlanSize, Share, plan_size
+from switchbench.plan.engine import PlanRequest, PlanSize, ScheduleShape, plan_size
 from switchbench.records.document.schema import summary_schema
 from switchbench.render.report import step_tables
 from switchbench.render.report.figure import unpacked
@@ -40,7 +40,7 @@ def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def size(request: PlanRequest) -> PlanSize:
         phases = 31 if '"count": 30' in request.pattern else 1
-        return PlanSize(phases, 2 * phases * request.ranks, Share(2, 3, 4096, None))
+        return PlanSize(phases, 2 * phases * request.ranks, ScheduleShape(2, 3, 4096, None))
 
     monkeypatch.setattr(draft, "plan_size", size)
 
@@ -217,7 +217,7 @@ def test_memory_of_all_ranks(
     """A lab's ranks share this host's."""
 
     def size(request: PlanRequest) -> PlanSize:
-        return PlanSize(1, 2, Share(2, 3, 4096, None), 1000 << 20)
+        return PlanSize(1, 2, ScheduleShape(2, 3, 4096, None), 1000 << 20)
 
     monkeypatch.setattr(draft, "plan_size", size)
     monkeypatch.setattr(limits, "spare_bytes", lambda: 1000 << 20)
@@ -637,13 +637,13 @@ def test_kernels_are_told_their_class(tmp_path: Path) -> None:
     ("pattern", "share"),
     [
         # 2 (n - 1) steps of a piece each, of each rank; two messages a ring and rank.
-        ({"name": "allreduce", "algorithm": "ring", "bytes": 64}, Share(6, 24, 384, None)),
+        ({"name": "allreduce", "algorithm": "ring", "bytes": 64}, ScheduleShape(6, 24, 384, None)),
         ({"name": "ring", "method": "sendrecv", "natural": True, "bytes": 8},
-         Share(2, 8, 64, None)),
-        ({"name": "barrier", "bytes": 0}, Share(2, 8, 0, None)),
+         ScheduleShape(2, 8, 64, None)),
+        ({"name": "barrier", "bytes": 0}, ScheduleShape(2, 8, 0, None)),
     ],
 )  # fmt: skip
-def test_what_a_repetition_is(pattern: dict[str, Any], share: Share) -> None:
+def test_what_a_repetition_is(pattern: dict[str, Any], share: ScheduleShape) -> None:
     """As the engine says it of four ranks; other plans have none."""
     assert plan_size(PlanRequest.of(4, pattern, 1)).share == share
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from switchbench.analysis.summary import Summary
 from switchbench.base import format
 from switchbench.base.model import Part, Repeats, Run
-from switchbench.render.terminal.table import Report
+from switchbench.render.terminal.table import SummaryPrinter
 from synthetic import (
     about,
     frame_side,
@@ -39,7 +39,7 @@ def summarise(records: list[dict[str, Any]], run: Run, *faults: str) -> dict[str
 def printed(summary: dict[str, Any], width: int = 120, every_phase: bool = False) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, no_color=True)
-    Report(summary, console, every_phase).print("results/x")
+    SummaryPrinter(summary, console, every_phase).print("results/x")
     return stream.getvalue()
 
 
@@ -327,6 +327,6 @@ def test_interim_columns_on_demand() -> None:
     assert "an interim" not in printed(summary)
     stream = io.StringIO()
     console = Console(file=stream, width=160, no_color=True)
-    Report(summary, console, options=["interim"]).print("results/x")
+    SummaryPrinter(summary, console, options=["interim"]).print("results/x")
     cells = row(stream.getvalue(), "pairs neighbours ")
     assert {"20.00", "33.33", "0.25"} <= set(cells)

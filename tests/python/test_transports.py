@@ -16,7 +16,7 @@ from switchbench.analysis import measures
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Load, Run, Trial
 from switchbench.records.records import Count, Flow, PacketShape
-from switchbench.render.terminal.table import Report
+from switchbench.render.terminal.table import SummaryPrinter
 from synthetic import (
     about,
     frame_side,
@@ -82,7 +82,7 @@ def summarise(run: Run, rates: dict[int, float], worker: str = "sleep") -> dict[
 def printed(summary: dict[str, Any], width: int = 140) -> str:
     """The table as text."""
     stream = io.StringIO()
-    Report(summary, Console(file=stream, width=width)).print("results/x")
+    SummaryPrinter(summary, Console(file=stream, width=width)).print("results/x")
     return stream.getvalue()
 
 

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from switchbench.analysis.formulas import FORMULAS
-from switchbench.analysis.judge import At, Judge, _Seen, _Together
+from switchbench.analysis.judge import Judge, ValueLocation, _Seen, _Together
 from switchbench.analysis.overall import exit_status
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
@@ -283,7 +283,7 @@ def test_a_part_that_was_not_observed_may_save_the_whole(
     measure: str, require: str, known: float, verdict: str
 ) -> None:
     seen = _Seen(parse_clause(clause(measure, require, "run")), set())
-    seen.gathered[None] = _Together(known, At(), unknown=True)
+    seen.gathered[None] = _Together(known, ValueLocation(), unknown=True)
     judged = seen.verdict({}, set())
     assert judged["verdict"] == verdict
     assert judged["unobserved"] == (verdict == "inconclusive")

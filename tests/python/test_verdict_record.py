@@ -73,8 +73,8 @@ def minisign_key(tmp_path: Path) -> Path:
     return path
 
 
-def checks(directory: Path, **asked: Any) -> list[verify.Check]:
-    return list(verify.verify(directory, verify.Asked(**asked)))
+def checks(directory: Path, **asked: Any) -> list[verify.VerifyCheck]:
+    return list(verify.verify(directory, verify.VerifyOptions(**asked)))
 
 
 def failures(directory: Path, **asked: Any) -> list[str]:

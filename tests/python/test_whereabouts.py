@@ -13,7 +13,7 @@ from configs import LAB, compile_text, needs_engine
 from schemas import validate_summary
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError, RunError
-from switchbench.base.model import SwitchCounters
+from switchbench.base.model import SwitchCountersCommand
 from switchbench.records.switch_counters import (
     AFTER,
     BEFORE,
@@ -308,8 +308,8 @@ temperature 41.5
     }
 
 
-def counters(code: str, timeout_s: float = 10.0) -> SwitchCounters:
-    return SwitchCounters((sys.executable, "-c", code), timeout_s)
+def counters(code: str, timeout_s: float = 10.0) -> SwitchCountersCommand:
+    return SwitchCountersCommand((sys.executable, "-c", code), timeout_s)
 
 
 def test_before_and_after(tmp_path: Path) -> None:
@@ -338,12 +338,12 @@ def test_a_run_that_ended_early_has_no_differences(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (SwitchCounters(("/no/such/command",), 1.0), "can't be run: No such file"),
+        (SwitchCountersCommand(("/no/such/command",), 1.0), "can't be run: No such file"),
         (counters("import sys; print('no login', file=sys.stderr); sys.exit(3)"), "3: no login"),
         (counters("import time; time.sleep(9)", 0.2), r"took more than 0\.2 s"),
     ],
 )
-def test_a_command_that_fails(asked: SwitchCounters, sentence: str, tmp_path: Path) -> None:
+def test_a_command_that_fails(asked: SwitchCountersCommand, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=sentence):
         read_counters(asked, tmp_path / BEFORE)
 
@@ -352,7 +352,7 @@ def test_a_command_that_fails(asked: SwitchCounters, sentence: str, tmp_path: Pa
 def test_configured(tmp_path: Path) -> None:
     key = "switch_counters: {command: [./c, -v], timeout: 3s}\n"
     run = compile_text(tmp_path, f"{LAB}{key}pattern: chain\n")
-    assert run.switch_counters == SwitchCounters(("./c", "-v"), 3.0)
+    assert run.switch_counters == SwitchCountersCommand(("./c", "-v"), 3.0)
     assert run.effective["switch_counters"] == {"command": ["./c", "-v"], "timeout": "3s"}
     assert compile_text(tmp_path, f"{LAB}pattern: chain\n").switch_counters is None
     with pytest.raises(ConfigurationError, match="is an empty list"):

@@ -21,7 +21,7 @@ Groups = tuple[str, ...]  # one: flows among its ports; two: flows between them,
 
 
 @dataclass
-class Share:
+class GroupFlows:
     """The flows of a phase that begin and end in the same groups."""
 
     delivered_bps: float = 0.0
@@ -38,7 +38,7 @@ class Share:
 class Shares:
     """A phase by groups; empty where a port is in no group, or in several."""
 
-    of: dict[Groups, Share] = field(default_factory=dict)
+    of: dict[Groups, GroupFlows] = field(default_factory=dict)
 
     @property
     def delivered_bps(self) -> float:
@@ -66,7 +66,7 @@ def shares_of(
         if flow.src not in groups or flow.dst not in groups:
             return Shares()
         ends = tuple(sorted({groups[flow.src], groups[flow.dst]}))
-        share = shares.of.setdefault(ends, Share())
+        share = shares.of.setdefault(ends, GroupFlows())
         share.delivered_bps += m.delivered_line_bps(flow) or 0.0
         share.sent += (flow.source.whole.frames if flow.source else None) or 0
         share.lost += lost.get((flow.src, flow.dst), 0)

@@ -42,7 +42,7 @@ class PlanKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Flows:
+class FlowColumns:
     """What came of a plan's flows: one element for each flow and phase, in all arrays."""
 
     phase: Ints
@@ -82,7 +82,7 @@ class Spans:
 
 
 @dataclass(frozen=True)
-class Times:
+class PlanTimes:
     """A plan's times of one kind, all flows together: how many there were of each, ascending."""
 
     values_ns: Floats  # middles of the nodes' buckets, clocks put right
@@ -94,7 +94,7 @@ class Times:
         return float(self.values_ns[np.searchsorted(passed, np.ceil(share * passed[-1]))])
 
     @classmethod
-    def merged(cls, parts: Sequence[Times]) -> Times:
+    def merged(cls, parts: Sequence[PlanTimes]) -> PlanTimes:
         """Those of several plans together."""
         values = np.concatenate([part.values_ns for part in parts])
         return cls(*_summed(values, np.concatenate([part.counts for part in parts])))
@@ -139,7 +139,7 @@ class Columns:
         self._unsettled = unsettled or {}
         self._places = {name: place for place, name in enumerate(ports)}
         self._sides: dict[tuple[PlanKey, str], _Chunks] = {}
-        self._flows: dict[PlanKey, Flows | None] = {}  # those that were asked for
+        self._flows: dict[PlanKey, FlowColumns | None] = {}  # those that were asked for
         self._spans: dict[PlanKey, _Chunks] = {}
         self._times: dict[tuple[PlanKey, str], _Chunks] = {}
         self._opened: dict[str, str] = {}  # node by port
@@ -171,13 +171,13 @@ class Columns:
             lines_are = "1 line is" if self._bad == 1 else f"{self._bad:,} lines are"
             self.damage.append(f"{path.name}: {lines_are} damaged and left out")
 
-    def flows(self, plan: PlanKey) -> Flows | None:
+    def flows(self, plan: PlanKey) -> FlowColumns | None:
         """The plan's flows, as their destinations saw them; None: there is no record."""
         if plan not in self._flows:
             self._flows[plan] = self._joined_sides(plan)
         return self._flows[plan]
 
-    def _joined_sides(self, plan: PlanKey) -> Flows | None:
+    def _joined_sides(self, plan: PlanKey) -> FlowColumns | None:
         came = self._sides.get((plan, "destination"))
         if came is None:
             return None
@@ -189,20 +189,20 @@ class Columns:
             offered = _joined((phase, src, dst), (s_phase, s_src, s_dst), s_frames)
         lost = measures.missing(offered, frames, np.nan_to_num(corrupted))
         lost[np.isin(phase, list(self._unsettled.get(plan, ())))] = np.nan
-        return Flows(phase, src, dst, mbps, offered, lost)
+        return FlowColumns(phase, src, dst, mbps, offered, lost)
 
     def spans(self, plan: PlanKey) -> Spans | None:
         """The plan's interim results; None: there are none."""
         found = self._spans.get(plan)
         return None if found is None else Spans(*found.columns())
 
-    def times(self, plan: PlanKey, kind: str) -> Times | None:
+    def times(self, plan: PlanKey, kind: str) -> PlanTimes | None:
         """The plan's times of one kind of model.LATENCY_KINDS; None: none were measured."""
         found = self._times.get((plan, kind))
         if found is None:
             return None
         values, counts = found.columns()
-        return Times(*_summed(values, counts)) if counts.any() else None
+        return PlanTimes(*_summed(values, counts)) if counts.any() else None
 
     # --- lines -----------------------------------------------------------------------------
 

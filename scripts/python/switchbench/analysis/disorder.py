@@ -13,7 +13,7 @@ from . import measures as m
 
 
 @dataclass(frozen=True, slots=True)
-class Disorder:
+class FlowReordering:
     """What a `reorder` record says of one flow."""
 
     reordered: int
@@ -24,7 +24,7 @@ class Disorder:
 
 def add_disorder(phase: PhaseRecords, record: Record) -> None:
     """Takes a `reorder` record."""
-    phase.disorders[record["src"], record["dst"]] = Disorder(
+    phase.disorders[record["src"], record["dst"]] = FlowReordering(
         record["reordered"],
         record["extent_sum"],
         record["extent_most"],
@@ -33,7 +33,7 @@ def add_disorder(phase: PhaseRecords, record: Record) -> None:
 
 
 def disorder_entry(
-    flows: Iterable[Flow], disorders: dict[tuple[str, str], Disorder], transport: str
+    flows: Iterable[Flow], disorders: dict[tuple[str, str], FlowReordering], transport: str
 ) -> dict[str, Any]:
     """The `disorder` of a phase's entry in the summary; nulls where frames are not seen."""
     came = {(flow.src, flow.dst): _delivered(flow) for flow in flows}
@@ -59,7 +59,7 @@ def _delivered(flow: Flow) -> int | None:
 
 
 def _worst(
-    came: dict[tuple[str, str], int | None], disorders: dict[tuple[str, str], Disorder]
+    came: dict[tuple[str, str], int | None], disorders: dict[tuple[str, str], FlowReordering]
 ) -> dict[str, Any] | None:
     shares = {
         ends: 100.0 * disorder.reordered / (came.get(ends) or 0)

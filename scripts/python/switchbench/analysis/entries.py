@@ -19,7 +19,7 @@ _STATES = ("flooded", "stopped", "unreachable")  # what nodes say of a phase, th
 
 
 @dataclass(frozen=True)
-class Place:
+class PhaseContext:
     """Where a phase's records belong: what the configuration says of them."""
 
     trial: Trial
@@ -27,7 +27,7 @@ class Place:
     key: PhaseKey
 
 
-def setting(place: Place, lines: dict[str, int]) -> dict[str, Any]:
+def setting(place: PhaseContext, lines: dict[str, int]) -> dict[str, Any]:
     trial = place.trial
     size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
     return {
@@ -66,7 +66,7 @@ def _asked_percent(trial: Trial, lines: dict[str, int]) -> float | None:
     return m.mean(known)
 
 
-def timing(place: Place, nodes: dict[str, NodePhase]) -> dict[str, Any]:
+def timing(place: PhaseContext, nodes: dict[str, NodePhase]) -> dict[str, Any]:
     views = list(nodes.values())
     window_ns = m.greatest(view.window_ns for view in views)
     elapsed_ns = m.greatest(view.elapsed_ns for view in views)

@@ -52,7 +52,7 @@ Ranks = dict[str, RankTimes]  # by name
 
 
 @dataclass
-class Measured:
+class MeasuredExecutions:
     """One trial in one network: its ranks by phase, and how fast data reached the ports."""
 
     trial: Trial
@@ -109,7 +109,7 @@ class ExecutionTable:
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
         """`trials` by id and repeat."""
         self._trials = trials
-        self._measured: dict[tuple[int, int, str], Measured] = {}
+        self._measured: dict[tuple[int, int, str], MeasuredExecutions] = {}
 
     def feed(self, record: Record) -> None:
         """Takes one `execution` record, or a part of one."""
@@ -149,10 +149,10 @@ class ExecutionTable:
             "hpcc": list(hpcc_entries(suite)),
         } | kernel_entries(kernels)
 
-    def _of(self, trial: Trial, network: str) -> Measured:
+    def _of(self, trial: Trial, network: str) -> MeasuredExecutions:
         part = next(part for part in trial.parts if part.network == network)
         key = (trial.id, trial.repeat, network)
-        return self._measured.setdefault(key, Measured(trial, part))
+        return self._measured.setdefault(key, MeasuredExecutions(trial, part))
 
 
 def port_rate_mbps(rates_bps: Iterable[tuple[str, float | None]]) -> float | None:
@@ -171,9 +171,9 @@ def port_rate_mbps(rates_bps: Iterable[tuple[str, float | None]]) -> float | Non
 # --- functions -----------------------------------------------------------------------------------
 
 
-def _functions(found: Iterable[Measured]) -> Iterator[Entry]:
+def _functions(found: Iterable[MeasuredExecutions]) -> Iterator[Entry]:
     """One entry for each function at one setting, its points by size."""
-    curves: dict[str, tuple[Entry, dict[int, list[Measured]]]] = {}
+    curves: dict[str, tuple[Entry, dict[int, list[MeasuredExecutions]]]] = {}
     for one in found:
         what = about(one.trial, one.part)
         _, sizes = curves.setdefault(json.dumps(what, sort_keys=True), (what, {}))
@@ -184,7 +184,7 @@ def _functions(found: Iterable[Measured]) -> Iterator[Entry]:
         }
 
 
-def _point(pattern: str, size: int, repeats: Sequence[Measured]) -> Entry:
+def _point(pattern: str, size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
     """One size: all phases and repeats together."""
     ranks = [times for one in repeats for phase in one.phases.values() for times in phase.values()]
     batches = merged(times.times for times in ranks)
@@ -224,7 +224,7 @@ def parts_of(pattern: str) -> int:
     return 2 if pattern == "pingpong" else 1
 
 
-def _imb(pattern: str, size: int, one: Measured) -> Entry:
+def _imb(pattern: str, size: int, one: MeasuredExecutions) -> Entry:
     """IMB's figures of one repeat; null where it was not measured whole."""
     times = _by_rank(one) if one.whole else []
     parts = parts_of(pattern)
@@ -237,7 +237,7 @@ def _imb(pattern: str, size: int, one: Measured) -> Entry:
     }
 
 
-def _by_rank(one: Measured) -> list[float]:
+def _by_rank(one: MeasuredExecutions) -> list[float]:
     """The mean of a repetition of each rank; of several phases their mean."""
     found: dict[str, list[float]] = {}
     for ranks in one.phases.values():

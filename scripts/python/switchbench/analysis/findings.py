@@ -20,7 +20,7 @@ from ..base.model import Trial
 from ..records.records import Flow, PhaseKey, PhaseRecords, Record
 from . import measures as m
 from .bottleneck import LOSING, Groups, Shares, group_of_port, locate, shares_of
-from .strays import Reading, read_strays
+from .strays import FlowOutcome, read_strays
 from .whereabouts import not_in_network
 
 SLOW = 0.8  # a port is slow that takes less than this, and gives less, of what was intended
@@ -417,7 +417,7 @@ class _Astray:
     def __init__(self, phase: PhaseRecords, losses: Mapping[Pair, int | None]) -> None:
         """`losses`: frames that each flow's destination lacks; None: not known."""
         ports = phase.ports.keys()
-        self._read: dict[Pair, Reading] = {}
+        self._read: dict[Pair, FlowOutcome] = {}
         self._open: Counter[str] = Counter(  # at a port, with no reading
             {name: port.misdelivered or 0 for name, port in phase.ports.items()}
         )

@@ -17,7 +17,7 @@ from ..base.model import Part, Trial
 from ..config.hpcc import BANDWIDTH, LATENCY, METHODS, SIZES
 
 if TYPE_CHECKING:
-    from .executions import Measured
+    from .executions import MeasuredExecutions
 
 Entry = dict[str, Any]
 
@@ -27,9 +27,9 @@ _WAYS = 2  # of a ping-pong
 TOLD_APART = ("hpcc", "method", "pair", "among")  # parameters that differ within a suite
 
 
-def hpcc_entries(found: Iterable[Measured]) -> Iterator[Entry]:
+def hpcc_entries(found: Iterable[MeasuredExecutions]) -> Iterator[Entry]:
     """One entry for each run of the suite: a test in a network with so many ranks."""
-    suites: dict[str, list[Measured]] = {}
+    suites: dict[str, list[MeasuredExecutions]] = {}
     for one in found:
         suites.setdefault(suite_of(one.trial, one.part), []).append(one)
     for some in suites.values():
@@ -51,7 +51,7 @@ def about_suite(trial: Trial, part: Part) -> Entry:
     }
 
 
-def _entry(some: Sequence[Measured]) -> Entry:
+def _entry(some: Sequence[MeasuredExecutions]) -> Entry:
     first = some[0]
     rings = {measure: _rings(some, measure) for measure in SIZES}
     pairs = {measure: _pairs(some, measure) for measure in SIZES}
@@ -67,7 +67,7 @@ def _entry(some: Sequence[Measured]) -> Entry:
 # --- rings ---------------------------------------------------------------------------------------
 
 
-def _rings(some: Iterable[Measured], measure: str) -> list[Entry]:
+def _rings(some: Iterable[MeasuredExecutions], measure: str) -> list[Entry]:
     """Each ring's time of one send, and by method; null where it was not measured whole."""
     measured = [one for one in some if one.trial.parameters["hpcc"] == measure]
     plans = [one for one in measured if "method" in one.trial.parameters]
@@ -75,7 +75,7 @@ def _rings(some: Iterable[Measured], measure: str) -> list[Entry]:
     return [_ring(plans, measure, phase) for phase in range(phases)]
 
 
-def _ring(plans: Sequence[Measured], measure: str, phase: int) -> Entry:
+def _ring(plans: Sequence[MeasuredExecutions], measure: str, phase: int) -> Entry:
     times: dict[int, dict[str, dict[str, float]]] = {}  # by measurement, method and rank
     for one in plans:
         ranks = one.ranks(phase)
@@ -111,7 +111,7 @@ def _slowest(methods: Iterable[dict[str, float]]) -> float:
 # --- ping-pong -----------------------------------------------------------------------------------
 
 
-def _pairs(some: Iterable[Measured], measure: str) -> list[Entry]:
+def _pairs(some: Iterable[MeasuredExecutions], measure: str) -> list[Entry]:
     """Each pair's shortest time of one way, as its client has it."""
     return [
         {
@@ -125,7 +125,7 @@ def _pairs(some: Iterable[Measured], measure: str) -> list[Entry]:
     ]
 
 
-def _client_us(one: Measured) -> float | None:
+def _client_us(one: MeasuredExecutions) -> float | None:
     client = one.ranks(0).get(one.part.ranks[0].name)
     least_ns = client.times.least_ns if client else None
     return None if least_ns is None else least_ns / 1e3 / _WAYS

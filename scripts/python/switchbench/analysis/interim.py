@@ -30,7 +30,7 @@ class Span(NamedTuple):
 
 
 @dataclass(slots=True)
-class Course:
+class FlowIntervals:
     """One flow in one phase, as far as it has come."""
 
     payload_bytes: int = 0
@@ -67,13 +67,13 @@ def add_interim(phase: PhaseRecords, record: Record) -> None:
     ends = [float(at) for at in record["at_ms"]]
     begins = [float(record["from_ms"]), *ends]
     for src, counts in record["flows"]:
-        course = phase.courses.setdefault((src, record["dst"]), Course())
+        course = phase.courses.setdefault((src, record["dst"]), FlowIntervals())
         for begin, end, count in zip(begins, ends, counts, strict=False):
             if end > begin:
                 course.add(Span(begin, end, count))
 
 
-def interim_entry(courses: Mapping[tuple[str, str], Course], traffic: str) -> dict[str, Any]:
+def interim_entry(courses: Mapping[tuple[str, str], FlowIntervals], traffic: str) -> dict[str, Any]:
     """The `interim` of a phase's entry in the summary."""
     for course in courses.values():
         course.close(whole=traffic == "stream")
@@ -89,7 +89,7 @@ def interim_entry(courses: Mapping[tuple[str, str], Course], traffic: str) -> di
     }
 
 
-def _low(ends: tuple[str, str], course: Course) -> dict[str, Any] | None:
+def _low(ends: tuple[str, str], course: FlowIntervals) -> dict[str, Any] | None:
     if course.lowest is None or not course.span_ms:
         return None
     mean = 8.0 * course.payload_bytes / course.span_ms / 1e3
@@ -103,5 +103,5 @@ def _low(ends: tuple[str, str], course: Course) -> dict[str, Any] | None:
     }
 
 
-def _step_s(courses: Iterable[Course]) -> float | None:
+def _step_s(courses: Iterable[FlowIntervals]) -> float | None:
     return m.median(course.span_ms / course.count / 1e3 for course in courses if course.count)

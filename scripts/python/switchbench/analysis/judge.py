@@ -29,7 +29,7 @@ _SPEC_KEYS = ("id", "clause", "source", "where", "measure", "over", "require")
 TrialKey = tuple[int, int]  # trial, repeat
 
 
-class At(NamedTuple):
+class ValueLocation(NamedTuple):
     """Where a value was seen. What is None does not apply: a sum is of no one phase."""
 
     trial: int | None = None
@@ -54,11 +54,11 @@ class At(NamedTuple):
         return " in ".join(places) or "the run"
 
 
-class Sample(NamedTuple):
+class JudgedValue(NamedTuple):
     """One value to judge and what it is of."""
 
     value: float | None
-    at: At
+    at: ValueLocation
 
 
 @dataclass(slots=True)
@@ -66,10 +66,10 @@ class _Together:
     """Several phases' values as one; `at` is where it was seen, if in one phase."""
 
     value: float | None
-    at: At
+    at: ValueLocation
     unknown: bool  # whether one of them was not observed
 
-    def add(self, sample: Sample, reduce: Reducer) -> None:
+    def add(self, sample: JudgedValue, reduce: Reducer) -> None:
         """Takes one more phase's."""
         self.unknown |= sample.value is None
         value = reduce((self.value, sample.value))
@@ -79,7 +79,9 @@ class _Together:
         if value == sample.value:
             self.at = sample.at
         else:
-            trial = At(*sample.at[:3]) if self.at[:3] == sample.at[:3] else At()
+            trial = (
+                ValueLocation(*sample.at[:3]) if self.at[:3] == sample.at[:3] else ValueLocation()
+            )
             self.at = trial._replace(port=sample.at.port)
 
 
@@ -92,9 +94,9 @@ class _Seen:
     judged: int = 0
     failed: int = 0
     unknown: int = 0
-    worst: Sample | None = None
+    worst: JudgedValue | None = None
     worst_badness: float = 0.0
-    failures: list[tuple[float, int, Sample]] = field(default_factory=list)  # a heap
+    failures: list[tuple[float, int, JudgedValue]] = field(default_factory=list)  # a heap
     gathered: dict[Any, _Together] = field(default_factory=dict)
     limited: dict[str, str] = field(default_factory=dict)  # port: why its host is doubted first
     trials: set[TrialKey] = field(default_factory=set)
@@ -127,7 +129,7 @@ class _Seen:
             value = group.value
             if group.unknown and value is not None and not self._is_past_saving(value):
                 value = None
-            self._judge(Sample(value, group.at))
+            self._judge(JudgedValue(value, group.at))
         self.gathered = {}
         doubts = self._doubts(wanted, unsure)
         clause, worst = self.clause, self.worst
@@ -163,23 +165,23 @@ class _Seen:
             for badness, _, sample in ordered
         ]
 
-    def _samples(self, result: PhaseResult) -> Iterator[Sample]:
+    def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
         formula, key = self.formula, result.key
-        here = At(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
+        here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
         if self.clause.over == "flow" and formula.flow is not None:
             for flow in result.flows:
-                yield Sample(formula.flow(flow), here._replace(src=flow.src, dst=flow.dst))
+                yield JudgedValue(formula.flow(flow), here._replace(src=flow.src, dst=flow.dst))
         elif self.clause.over == "port" and formula.port is not None:
             for port, value in formula.port(result).items():
-                yield Sample(value, here._replace(port=port))
+                yield JudgedValue(value, here._replace(port=port))
         else:
-            yield Sample(formula.phase(result), here)
+            yield JudgedValue(formula.phase(result), here)
 
-    def _group(self, at: At) -> Any:
+    def _group(self, at: ValueLocation) -> Any:
         """What values of several phases are put together by."""
         return {"port": at.port, "plan": at.trial}.get(self.clause.over)
 
-    def _judge(self, sample: Sample) -> None:
+    def _judge(self, sample: JudgedValue) -> None:
         self.judged += 1
         if sample.value is None:
             self.unknown += 1

@@ -17,7 +17,7 @@ from .statistics import interval
 from .sweep import about
 
 if TYPE_CHECKING:
-    from .executions import Measured
+    from .executions import MeasuredExecutions
 
 Entry = dict[str, Any]
 
@@ -31,16 +31,16 @@ def iterations_of(trial: Trial) -> int | None:
     return trial.steps["iterations"] if trial.steps else None
 
 
-def kernel_entries(found: Iterable[Measured]) -> Entry:
+def kernel_entries(found: Iterable[MeasuredExecutions]) -> Entry:
     """The summary's `kernels`, and the `rankings` of what ran the same one."""
-    points: dict[int, dict[str, list[Measured]]] = {}
+    points: dict[int, dict[str, list[MeasuredExecutions]]] = {}
     for one in found:
         points.setdefault(one.trial.point, {}).setdefault(one.part.network, []).append(one)
     entries = [_entry(repeats) for networks in points.values() for repeats in networks.values()]
     return {"kernels": entries, "rankings": _rankings(entries)}
 
 
-def _entry(repeats: Sequence[Measured]) -> Entry:
+def _entry(repeats: Sequence[MeasuredExecutions]) -> Entry:
     first = repeats[0]
     iterations = iterations_of(first.trial) or 0
     times = [one.slowest_us for one in repeats]

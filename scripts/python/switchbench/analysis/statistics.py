@@ -63,7 +63,7 @@ def greatest_by_chance(count: int) -> float:
 
 
 @dataclass(frozen=True)
-class Interval:
+class ConfidenceInterval:
     """The confidence interval of a mean."""
 
     count: int
@@ -92,7 +92,9 @@ class Interval:
         return math.inf if self.mean == 0.0 else 2.0 * self.half_width / abs(self.mean)
 
 
-def interval(values: Sequence[float], confidence: float, chosen: bool = False) -> Interval | None:
+def interval(
+    values: Sequence[float], confidence: float, chosen: bool = False
+) -> ConfidenceInterval | None:
     """The interval of the values' mean; None for less than two. `chosen`: how many values there
     are was decided by looking at them.
 
@@ -114,7 +116,7 @@ def interval(values: Sequence[float], confidence: float, chosen: bool = False) -
         follows = correlation + 1.0 / count if chosen else correlation
         bounded = min(max(follows, 0.0), MOST_CORRELATION)
         half *= math.sqrt((1.0 + bounded) / (1.0 - bounded))
-    return Interval(count, mean, deviation, confidence, half, correlation, dependent)
+    return ConfidenceInterval(count, mean, deviation, confidence, half, correlation, dependent)
 
 
 @dataclass
@@ -231,7 +233,7 @@ _UNKNOWN: Mapping[str, Any] = dict.fromkeys(
 )  # fmt: skip
 
 
-def _figures(found: Interval | None) -> dict[str, Any]:
+def _figures(found: ConfidenceInterval | None) -> dict[str, Any]:
     if found is None:
         return dict(_UNKNOWN)
     return {

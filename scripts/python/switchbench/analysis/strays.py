@@ -21,7 +21,7 @@ class Stray(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class FlowOutcome:
     """What became of one flow's frames."""
 
     flooded: int = 0
@@ -33,18 +33,18 @@ class Reading:
         return sum(stray.frames for stray in self.wrong)
 
 
-def read_strays(at: Mapping[str, int], lost: int, others: Set[str]) -> Reading | None:
+def read_strays(at: Mapping[str, int], lost: int, others: Set[str]) -> FlowOutcome | None:
     """What one flow's strays say; `at`: how many came to each port, `others`: all ports of the
     phase but the flow's own two, `lost`: frames that its destination lacks."""
     if not at.keys() <= others:
         return None
     total, least = sum(at.values()), min(at.get(port, 0) for port in others)
     if total <= lost:
-        return Reading(wrong=_wrong(at, 0))
+        return FlowOutcome(wrong=_wrong(at, 0))
     if total == least * len(others):
-        return Reading(flooded=least)
+        return FlowOutcome(flooded=least)
     flooded = -((lost - total) // len(others))  # the rest was misled, and is lost for that
-    return Reading(flooded, _wrong(at, flooded)) if flooded <= least else None
+    return FlowOutcome(flooded, _wrong(at, flooded)) if flooded <= least else None
 
 
 def _wrong(at: Mapping[str, int], flooded: int) -> tuple[Stray, ...]:

@@ -20,7 +20,7 @@ from ..base.model import SCHEDULE, Run, Trial
 from ..config.clauses import clauses_sha256
 from ..records.directory import RECORDS, SCHEMA
 from ..records.expected import Expected
-from ..records.latency import Histogram, Measured, figures
+from ..records.latency import Histogram, PhaseLatency, figures
 from ..records.record_forms import DamagedRecord
 from ..records.records import (
     Flow,
@@ -46,7 +46,7 @@ from .clocks import ClockTable
 from .disorder import add_disorder, disorder_entry
 from .entries import (
     Cpu,
-    Place,
+    PhaseContext,
     counts,
     cpu,
     plan_entry,
@@ -346,7 +346,7 @@ class Summary:
                 if phase_key.network != part.network or not phase.flows:
                     continue
                 nodes = open_trial.nodes.get(phase_key.phase, {})
-                entries.append(self._add_phase(Place(trial, part, phase_key), phase, nodes))
+                entries.append(self._add_phase(PhaseContext(trial, part, phase_key), phase, nodes))
                 seen = self._flows_seen.get(key, 0)
                 self._flows_seen[key] = seen + len(phase.flows)
             if entries:
@@ -378,7 +378,7 @@ class Summary:
         return self._executions.average_us(trial, plan["network"])
 
     def _add_phase(
-        self, place: Place, phase: PhaseRecords, nodes: dict[str, NodePhase]
+        self, place: PhaseContext, phase: PhaseRecords, nodes: dict[str, NodePhase]
     ) -> dict[str, Any]:
         lines = self._line_rates(place)
         flows = list(phase.flows.values())
@@ -405,7 +405,11 @@ class Summary:
             | counts(flows, phase, place.trial.transport)
             | rdma(flows, phase, place.trial.transport)
             | cpu(flows, self._cpu(nodes))
-            | {"latency": Measured({(flow.src, flow.dst): flow.times for flow in flows}).entry()}
+            | {
+                "latency": PhaseLatency(
+                    {(flow.src, flow.dst): flow.times for flow in flows}
+                ).entry()
+            }
             | {
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
@@ -451,7 +455,7 @@ class Summary:
         polling = None if workers <= {None} else "poll" in workers
         return Cpu(m.machine_cpu_s(nodes, self._machines), m.process_cpu_s(nodes), polling)
 
-    def _line_rates(self, place: Place) -> dict[str, int]:
+    def _line_rates(self, place: PhaseContext) -> dict[str, int]:
         """Layer-1 rates: what the node resolved, else what the site says."""
         transport = place.trial.transport
         return {

@@ -24,7 +24,7 @@ NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
 
 @dataclass
-class Series:
+class TransportSeries:
     """One transport at one setting: its plans, one for each repeat."""
 
     transport: str
@@ -92,17 +92,17 @@ def _matrix(trial: Trial, network: str) -> str:
     return json.dumps([trial.pattern, parts, network, seed, trial.traffic], sort_keys=True)
 
 
-def series(plans: Iterable[Entry]) -> Iterator[Series]:
+def series(plans: Iterable[Entry]) -> Iterator[TransportSeries]:
     """The plans of one matrix, by transport and setting."""
-    found: dict[str, Series] = {}
+    found: dict[str, TransportSeries] = {}
     for plan in plans:
         own = {key: value for key, value in plan["parameters"].items() if "." in key}
         setting = json.dumps([plan["transport"], own, plan["size"], plan["load"]], sort_keys=True)
-        found.setdefault(setting, Series(plan["transport"], own)).plans.append(plan)
+        found.setdefault(setting, TransportSeries(plan["transport"], own)).plans.append(plan)
     yield from found.values()
 
 
-def rows(every: list[Series]) -> Iterator[list[Series]]:
+def rows(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
     """What stands side by side: for each message size and load, each transport's settings."""
     messages = [one for one in every if one.plans[0]["size_unit"] == "message"]
     frames = [one for one in every if one.plans[0]["size_unit"] == "frame"]
@@ -113,7 +113,7 @@ def rows(every: list[Series]) -> Iterator[list[Series]]:
             yield from _by_load(row)
 
 
-def _frames_for(size: int, frames: list[Series]) -> list[Series]:
+def _frames_for(size: int, frames: list[TransportSeries]) -> list[TransportSeries]:
     """Of each transport frames with this payload, else its largest: they cost the least by byte."""
     found = []
     for name in dict.fromkeys(one.transport for one in frames):
@@ -124,7 +124,7 @@ def _frames_for(size: int, frames: list[Series]) -> list[Series]:
     return found
 
 
-def _by_load(row: list[Series]) -> Iterator[list[Series]]:
+def _by_load(row: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
     """One row for each load of the baseline; a transport without that load has its greatest."""
     base = _baseline_name(row)
     loads = list(dict.fromkeys(_load(one) for one in row if one.transport == base))
@@ -138,23 +138,23 @@ def _by_load(row: list[Series]) -> Iterator[list[Series]]:
         yield sorted(chosen, key=lambda one: BASELINES.index(one.transport))
 
 
-def _load(one: Series) -> str:
+def _load(one: TransportSeries) -> str:
     return json.dumps(one.plans[0]["load"], sort_keys=True)
 
 
-def _asked(one: Series) -> float:
+def _asked(one: TransportSeries) -> float:
     """The load as a number to order by: percent of line where it is known."""
     plan = one.plans[0]
     share = plan["asked_load"]
     return float(next(iter(plan["load"].values())) if share is None else share)
 
 
-def _baseline_name(row: Iterable[Series]) -> str:
+def _baseline_name(row: Iterable[TransportSeries]) -> str:
     names = {one.transport for one in row}
     return next(name for name in BASELINES if name in names)
 
 
-def _entry(row: list[Series], reason: str | None) -> Entry:
+def _entry(row: list[TransportSeries], reason: str | None) -> Entry:
     name = _baseline_name(row)
     # Of several settings the best one is what the others have to beat.
     base = max((one for one in row if one.transport == name), key=lambda one: one.rate or 0.0)
@@ -176,7 +176,7 @@ def _entry(row: list[Series], reason: str | None) -> Entry:
     }
 
 
-def alternated(row: Iterable[Series]) -> bool | None:
+def alternated(row: Iterable[TransportSeries]) -> bool | None:
     """Whether each repetition of all was over before the next one of any; None with only one."""
     turns: dict[int, list[int]] = {}
     for one in row:
@@ -188,7 +188,7 @@ def alternated(row: Iterable[Series]) -> bool | None:
     return all(max(turn) < min(following) for turn, following in pairwise(in_order))
 
 
-def _transport(one: Series, base: Series, size: int | None) -> Entry:
+def _transport(one: TransportSeries, base: TransportSeries, size: int | None) -> Entry:
     first = one.plans[0]
     cpu, base_cpu = one.cpu_per_gb("cpu_s"), base.cpu_per_gb("cpu_s")
     ratios = [_ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]

@@ -151,7 +151,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class SwitchCounters:
+class SwitchCountersCommand:
     """A command that prints the switch's counters."""
 
     command: tuple[str, ...]  # a program and its arguments; no shell
@@ -174,7 +174,7 @@ class Run:
     worker: str = "auto"  # the `job` document's
     log: str = "info"
     clock: ClockChoice = ClockChoice()
-    switch_counters: SwitchCounters | None = None
+    switch_counters: SwitchCountersCommand | None = None
     start_s: float = 0.0  # what it takes before the first trial
     notes: tuple[str, ...] = ()
     unbuilt: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ UNKNOWN_LINE_BPS = 1e9  # taken for a transfer's time where nobody knows better
 
 
 @dataclass(frozen=True)
-class Course:
+class TrialTiming:
     """How a trial goes."""
 
     phases: int
@@ -35,7 +35,7 @@ class Course:
     setup_s: float = 0.0  # of one phase: what its connections take beyond PHASE_S
 
 
-def trial_s(site: Site, course: Course) -> float:
+def trial_s(site: Site, course: TrialTiming) -> float:
     """What a trial should take, barriers and drains included."""
     sharing = len(site.processes) if site.launch == "lab" else 0
     between_s = course.drain_s + course.setup_s + PHASE_S + PHASE_PER_NODE_S * sharing

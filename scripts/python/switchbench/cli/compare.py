@@ -106,8 +106,8 @@ def main(args: argparse.Namespace) -> int:
         )
     found = subjects.with_baseline(found, args.baseline)
     compute = balance.read_compute(args.compute, {"hpl": args.hpl, "stream": args.stream}, found)
-    most = None if args.all else comparison.Asked.most_flows
-    asked = comparison.Asked(args.confidence / 100, frozenset(args.question), most)
+    most = None if args.all else comparison.CompareOptions.most_flows
+    asked = comparison.CompareOptions(args.confidence / 100, frozenset(args.question), most)
     compared = comparison.compare(found, compute, asked)
     if args.balance and not any(compared.systems):
         names = " and ".join(subject.name for subject in found)

@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
     return 0 if usable else CANNOT_RUN
 
 
-def _show(checks: list[doctor.Check]) -> None:
+def _show(checks: list[doctor.HostCheck]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for check in checks:
         line = Text(f"{check.part:8} ")
@@ -89,7 +89,7 @@ def _hosts(args: argparse.Namespace) -> int:
     return 0 if found.is_alike else DIFFERENT
 
 
-def _show_hosts(rows: Sequence[alike.Row], silent: Mapping[str, str]) -> None:
+def _show_hosts(rows: Sequence[alike.HostComparison], silent: Mapping[str, str]) -> None:
     table = Table("", "most hosts", "differ", box=None, pad_edge=False)
     for row in rows:
         others = [

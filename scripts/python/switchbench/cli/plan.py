@@ -64,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
     run = load_run(args)
     if args.job is not None:
         _write_job(run, args.job)
-    choice = listing.Choice(phases=args.phases, everything=args.all or args.json)
+    choice = listing.ListingOptions(phases=args.phases, everything=args.all or args.json)
     if args.json:
         json.dump(listing.as_json(run, choice), sys.stdout, indent=1)
         print()

@@ -28,7 +28,15 @@ from ..config.steps import COMPOSITE
 from ..plan.compile import compile_run
 from ..predict import parameters
 from ..predict.joined import Joined, Number, join
-from ..predict.measured import CLOSE, Fit, Seen, fits, measured_bps, offered_shares, share_close
+from ..predict.measured import (
+    CLOSE,
+    ModelAccuracy,
+    Seen,
+    fits,
+    measured_bps,
+    offered_shares,
+    share_close,
+)
 from ..predict.models import MODELS, USUAL
 from ..predict.outlook import Oracle, Outlook, fabric_of, points
 from ..predict.times import Foreteller, Time, between, measured_times
@@ -134,7 +142,7 @@ class _Row:
     rates: dict[str, tuple[float, float, float]]
     """By model: the least, mean and greatest of all flows' rates."""
     times: list[Time]
-    fits: list[Fit]
+    fits: list[ModelAccuracy]
     offered: Rates
     """What sources sent, as a share of what they were to send, by flow."""
     widths: Rates
@@ -318,7 +326,7 @@ def _entry(row: _Row) -> dict[str, Any]:
     }
 
 
-def _fit(fit: Fit) -> dict[str, Any]:
+def _fit(fit: ModelAccuracy) -> dict[str, Any]:
     return {
         "model": fit.model,
         "flows": int(fit.errors.size),

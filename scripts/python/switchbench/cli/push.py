@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
     return max(result.status for result in results)
 
 
-def _notes(way: OpenSsh, wanted: push.Order) -> list[str]:
+def _notes(way: OpenSsh, wanted: push.PushOrder) -> list[str]:
     """What the site must say for `run` to use what was pushed."""
     if wanted.folder not in ("", SHARED_FOLDER):
         engine = f"{wanted.folder}/{CURRENT}/{ENGINE}"

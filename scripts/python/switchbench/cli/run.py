@@ -29,7 +29,7 @@ from ..plan import cores
 from ..plan.compile import refuse_too_long, refuse_unbuilt
 from ..plan.documents import job_document
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
-from ..render.terminal.table import Report, make_console
+from ..render.terminal.table import SummaryPrinter, make_console
 from ..run.controller import Controller, Interrupt, Outcome
 from ..run.launch import Launcher, launcher_for, standing
 from ..run.launch.lab import LabLauncher
@@ -154,7 +154,7 @@ def _conclude(
     """Summary, table, report and record of what was measured; the run's exit status."""
     result = _summarize(run, place, about, outcome)
     options = [name for name in ("interim", "latency") if getattr(args, name)]
-    report = Report(result, make_console(), every_phase=args.all, options=options)
+    report = SummaryPrinter(result, make_console(), every_phase=args.all, options=options)
     report.print(str(place.directory.path))
     if asked.name is None:
         _write_report(place.directory, args.quiet)

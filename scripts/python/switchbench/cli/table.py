@@ -15,7 +15,7 @@ from ..analysis.verdict.record import Record
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
 from ..render.terminal import imported_table
-from ..render.terminal.table import Report, make_canvas, make_console
+from ..render.terminal.table import SummaryPrinter, make_canvas, make_console
 from .common import add_command
 
 EXAMPLES = """\
@@ -76,4 +76,6 @@ def main(args: argparse.Namespace) -> int:
 def _print(summary: dict[str, Any], console: Console, args: argparse.Namespace) -> None:
     imported_table.show(summary, console, everything=args.all)
     options = [name for name in ("interim", "latency") if getattr(args, name)]
-    Report(summary, console, every_phase=args.all, options=options).print(str(args.directory))
+    SummaryPrinter(summary, console, every_phase=args.all, options=options).print(
+        str(args.directory)
+    )

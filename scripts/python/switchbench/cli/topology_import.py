@@ -98,7 +98,7 @@ def _of_lldp(args: argparse.Namespace, rate_bps: int | None) -> Cabling:
                 raise ConfigurationError(f"{_name(path)}: is a second output of {host}")
             texts[host] = text
     source = _name(args.lldp[0]) if len(args.lldp) == 1 else f"{len(args.lldp)} files of LLDP"
-    choice = lldp.Choice(
+    choice = lldp.LldpOptions(
         switches=_nodes(args.switches),
         interfaces=tuple(args.interface or ("*",)),
         rate_bps=rate_bps,

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..analysis.verdict.verify import Asked, verify
+from ..analysis.verdict.verify import VerifyOptions, verify
 from ..base.errors import ConfigurationError
 from .common import add_command
 
@@ -48,7 +48,9 @@ def add_parser(subparsers: Any) -> None:
 def main(args: argparse.Namespace) -> int:
     """Prints a line for each check; what does not hold is a sentence and status 2."""
     failures = []
-    for check in verify(args.directory, Asked(args.allowed_signers, args.clauses, args.again)):
+    for check in verify(
+        args.directory, VerifyOptions(args.allowed_signers, args.clauses, args.again)
+    ):
         print(f"{_MARKS[check.holds]:3}{check.name:11}{check.words}")
         if check.holds is False:
             failures.append(check.words)

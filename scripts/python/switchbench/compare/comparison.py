@@ -11,7 +11,7 @@ from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS
 from . import settings, steps
 from .balance import Balance, balance
-from .differences import Row, both_phases, phase_rows, plan_rows
+from .differences import DifferenceRow, both_phases, phase_rows, plan_rows
 from .flows import flow_table, places_of
 from .match import Match, Pair, match
 from .settings import Differing
@@ -21,7 +21,7 @@ from .systems import Compute, completed, systems_of
 
 
 @dataclass(frozen=True)
-class Asked:
+class CompareOptions:
     """How to compare."""
 
     confidence: float = 0.95
@@ -34,9 +34,9 @@ class Compared:
     """One result beside the baseline."""
 
     match: Match
-    plans: list[Row] = field(default_factory=list)
-    phases: list[Row] = field(default_factory=list)
-    flows: list[Row] = field(default_factory=list)
+    plans: list[DifferenceRow] = field(default_factory=list)
+    phases: list[DifferenceRow] = field(default_factory=list)
+    flows: list[DifferenceRow] = field(default_factory=list)
     flow_count: int = 0  # compared, of which `flows` are the first
     notes: list[str] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class Comparison:
     """All that a comparison found."""
 
     subjects: list[Subject]  # the baseline first
-    asked: Asked
+    asked: CompareOptions
     question: list[Differing]  # what differs and is the question
     compared: list[Compared]
     compute: list[Compute]
@@ -82,7 +82,9 @@ class Comparison:
         return bool(imported and (self.shared.rows or balanced))
 
 
-def compare(subjects: Sequence[Subject], compute: Sequence[Compute], asked: Asked) -> Comparison:
+def compare(
+    subjects: Sequence[Subject], compute: Sequence[Compute], asked: CompareOptions
+) -> Comparison:
     """All others beside the first."""
     base = subjects[0]
     known = {name for subject in subjects for case in subject.cases for name in case.settings}
@@ -109,7 +111,7 @@ def compare(subjects: Sequence[Subject], compute: Sequence[Compute], asked: Aske
     )
 
 
-def _compared(found: Match, asked: Asked) -> Compared:
+def _compared(found: Match, asked: CompareOptions) -> Compared:
     one = Compared(found)
     for number, pair in enumerate(found.pairs):
         one.plans += plan_rows(number, found, asked.confidence)

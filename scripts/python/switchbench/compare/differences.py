@@ -17,7 +17,7 @@ import numpy as np
 
 from . import welch
 from .match import Match, Pair
-from .measures import MEASURES, Entry, Measure, of_output, with_times
+from .measures import MEASURES, ComparedMeasure, Entry, of_output, with_times
 from .subjects import Case, Subject
 from .welch import Floats
 
@@ -32,12 +32,12 @@ NO_SPREAD = "no spread among the repeats: no interval"
 
 
 @dataclass(frozen=True)
-class Row:
+class DifferenceRow:
     """One measure of one thing in two results."""
 
     pair: int  # place of its pair in the match
     of: str  # phase or flow; empty for the plan
-    measure: Measure
+    measure: ComparedMeasure
     base: float | None
     other: float | None
     counts: tuple[int, int]  # repeats in which it was observed
@@ -67,11 +67,13 @@ class Family:
     """Questions that are asked at once: one measure of all phases, or of all flows, of a pair."""
 
     pair: int
-    measure: Measure
-    tested: welch.Test
+    measure: ComparedMeasure
+    tested: welch.WelchTest
     confidence: float
 
-    def rows(self, names: Sequence[str], chosen: Sequence[int] | None = None) -> Iterator[Row]:
+    def rows(
+        self, names: Sequence[str], chosen: Sequence[int] | None = None
+    ) -> Iterator[DifferenceRow]:
         """A row for each column, or for the chosen ones; `names`: what these are of."""
         tested = self.tested
         adjusted = welch.holm(tested.p)
@@ -79,7 +81,7 @@ class Family:
         half = tested.half_width(self.confidence, np.array(places, dtype=np.int64))
         for i, name, width in zip(places, names, half, strict=True):
             difference = tested.difference[i]
-            row = Row(
+            row = DifferenceRow(
                 self.pair, name, self.measure,
                 base=_known(tested.base.mean[i]),
                 other=_known(tested.other.mean[i]),
@@ -99,7 +101,7 @@ def _known(value: Any) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _judged(row: Row, confidence: float) -> Row:
+def _judged(row: DifferenceRow, confidence: float) -> DifferenceRow:
     """With its verdict, and why there is no interval."""
     if row.difference is None:
         return replace(row, reason=ONE_SIDE)
@@ -114,7 +116,7 @@ def _judged(row: Row, confidence: float) -> Row:
 # --- plans and phases ----------------------------------------------------------------------------
 
 
-def plan_rows(number: int, match: Match, confidence: float) -> Iterator[Row]:
+def plan_rows(number: int, match: Match, confidence: float) -> Iterator[DifferenceRow]:
     """The measures of two cases' whole plans."""
     pair = match.pairs[number]
     if pair.base.suite is not None and pair.other.suite is not None:
@@ -134,20 +136,20 @@ def _steps_of(subject: Subject, plan: Entry) -> Entry:
     return subject.steps.get((plan["trial"], plan["network"]), {})
 
 
-def _output_rows(number: int, base: Entry, other: Entry) -> Iterator[Row]:
+def _output_rows(number: int, base: Entry, other: Entry) -> Iterator[DifferenceRow]:
     """HPCC's measures, one figure of each run: by its definition of the best measurements."""
     for measure in map(of_output, base):
         values = measure.of(base), measure.of(other)
         if values == (None, None):
             continue
         counts = (int(values[0] is not None), int(values[1] is not None))
-        row = Row(number, "", measure, *values, counts)
+        row = DifferenceRow(number, "", measure, *values, counts)
         if values[0] is not None and values[1] is not None:
             row = replace(row, difference=values[1] - values[0], reason=ONE_FIGURE)
         yield row if row.reason else replace(row, reason=ONE_SIDE)
 
 
-def phase_rows(number: int, match: Match, confidence: float) -> Iterator[Row]:
+def phase_rows(number: int, match: Match, confidence: float) -> Iterator[DifferenceRow]:
     """The measures of all phases that both cases have; none where the plan is one phase."""
     base, other = both_phases(match, match.pairs[number])
     common = [phase for phase in base if phase in other]
@@ -159,7 +161,7 @@ def phase_rows(number: int, match: Match, confidence: float) -> Iterator[Row]:
 
 def _rows(
     number: int, names: Sequence[str], sides: tuple[Columns, Columns], confidence: float
-) -> Iterator[Row]:
+) -> Iterator[DifferenceRow]:
     """Measure by measure, without what neither result observed."""
     for measure in MEASURES:
         base, other = (_table(columns, measure) for columns in sides)
@@ -181,7 +183,7 @@ def both_phases(match: Match, pair: Pair) -> tuple[dict[int, list[Entry]], dict[
     return phases_of(match.base, pair.base), phases_of(match.other, pair.other)
 
 
-def _table(columns: Columns, measure: Measure) -> Floats:
+def _table(columns: Columns, measure: ComparedMeasure) -> Floats:
     """A column for each list of repeats, as long as the longest."""
     table = np.full((max(map(len, columns)), len(columns)), np.nan)
     for i, entries in enumerate(columns):

@@ -12,7 +12,7 @@ from typing import Any
 from . import shared
 from .balance import Axis, Basis
 from .comparison import Compared, Comparison
-from .differences import Row
+from .differences import DifferenceRow
 from .settings import Differing
 from .subjects import Case, Subject
 from .systems import Compute
@@ -101,7 +101,7 @@ def _case(case: Case) -> Value:
     return {"title": case.title, "settings": case.settings, "trials": trials}
 
 
-def _row(row: Row) -> Value:
+def _row(row: DifferenceRow) -> Value:
     return {
         "pair": row.pair,
         "of": row.of or None,
@@ -145,7 +145,7 @@ def _system(one: Compute) -> Value:
     return known | {"ring_by_hpl": one.ratio("ring"), "stream_by_hpl": one.ratio("stream")}
 
 
-def _shared(row: shared.Row) -> Value:
+def _shared(row: shared.SharedRow) -> Value:
     return {
         "measure": row.key.measure,
         "ranks": row.key.ranks,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.columns import Flows
+from ..analysis.columns import FlowColumns
 from ..analysis.data import plan_key
 from ..base import format
 from . import welch
-from .differences import Family, Row, phases_of
+from .differences import DifferenceRow, Family, phases_of
 from .match import Match, Pair
 from .measures import FLOW_LOSS, FLOW_RATE
 from .subjects import Case, Subject
@@ -41,7 +41,7 @@ class FlowTable:
         flow = format.flow({"src": self.names[src], "dst": self.names[dst]})
         return f"{self.phases[phase]}, {flow}" if len(self.phases) > 1 else flow
 
-    def rows(self, number: int, confidence: float, most: int | None) -> Iterator[Row]:
+    def rows(self, number: int, confidence: float, most: int | None) -> Iterator[DifferenceRow]:
         """Of the rate of each flow, and of its loss where any lost something.
 
         `most`: so many of each, the surest differences and then the largest; None: all.
@@ -55,7 +55,7 @@ class FlowTable:
             yield from Family(number, measure, tested, confidence).rows(names, chosen.tolist())
 
 
-def _foremost(tested: welch.Test) -> NDArray[np.int64]:
+def _foremost(tested: welch.WelchTest) -> NDArray[np.int64]:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.nan_to_num(np.abs(tested.difference / tested.base.mean))
     return np.lexsort((-share, np.where(np.isnan(tested.p), 1.0, tested.p)))
@@ -113,7 +113,7 @@ def _runs(subject: Subject, case: Case, places: NDArray[np.int64]) -> list[_Run]
     return [_coded(flows, places) for flows in found if flows is not None]
 
 
-def _coded(flows: Flows, places: NDArray[np.int64]) -> _Run:
+def _coded(flows: FlowColumns, places: NDArray[np.int64]) -> _Run:
     ports = len(places)
     codes = (flows.phase.astype(np.int64) * ports + places[flows.src]) * ports + places[flows.dst]
     order = np.argsort(codes, kind="stable")

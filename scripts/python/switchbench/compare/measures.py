@@ -13,7 +13,7 @@ Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Measure:
+class ComparedMeasure:
     """One figure; `better`: +1 when more of it is better, -1 when less is."""
 
     name: str
@@ -66,40 +66,40 @@ def _step(name: str) -> Callable[[Entry], float | None]:
 
 # First, as these are what was asked for.
 STEPS = (
-    Measure("t_avg", "t_avg", "us", -1, _step("t_avg_us")),
-    Measure("t_max", "t_max", "us", -1, _step("t_max_us")),
-    Measure("mbytes_s", "IMB's rate", "MB/s", +1, _step("mbytes_s")),
-    Measure("whole", "whole benchmark", "s", -1, _step(WHOLE_S)),
+    ComparedMeasure("t_avg", "t_avg", "us", -1, _step("t_avg_us")),
+    ComparedMeasure("t_max", "t_max", "us", -1, _step("t_max_us")),
+    ComparedMeasure("mbytes_s", "IMB's rate", "MB/s", +1, _step("mbytes_s")),
+    ComparedMeasure("whole", "whole benchmark", "s", -1, _step(WHOLE_S)),
 )
 _RATES = (
-    Measure("mean_rate", "mean flow", "Mbit/s", +1, _rate("mean")),
-    Measure("slowest_rate", "slowest flow", "Mbit/s", +1, _rate("min")),
-    Measure("of_line", "of line", "%", +1, _rate("percent_of_line")),
-    Measure("loss", "lost", "%", -1, _loss),
-    Measure("cpu", "CPU", "s/GB", -1, _cpu),
+    ComparedMeasure("mean_rate", "mean flow", "Mbit/s", +1, _rate("mean")),
+    ComparedMeasure("slowest_rate", "slowest flow", "Mbit/s", +1, _rate("min")),
+    ComparedMeasure("of_line", "of line", "%", +1, _rate("percent_of_line")),
+    ComparedMeasure("loss", "lost", "%", -1, _loss),
+    ComparedMeasure("cpu", "CPU", "s/GB", -1, _cpu),
 )
 _TIMES = tuple(
-    Measure(f"{kind}_{name}", f"{title} {name}", "us", -1, _time(kind, name))
+    ComparedMeasure(f"{kind}_{name}", f"{title} {name}", "us", -1, _time(kind, name))
     for kind, title in (("round_trip", "round trip"), ("one_way", "one way"),
                         ("pingpong", "there and back"))
     for name in ("p50", "p99")
 )  # fmt: skip
 # A stream's phases last as long as they were asked to.
-_ELAPSED = Measure(
+_ELAPSED = ComparedMeasure(
     "elapsed", "time", "s", -1,
     lambda entry: _number(entry["elapsed_s"]) if entry["traffic"] == "transfer" else None,
 )  # fmt: skip
 MEASURES = (*STEPS, *_RATES, _ELAPSED, *_TIMES)
-FLOW_RATE = Measure("rate", "rate", "Mbit/s", +1, lambda _: None)
-FLOW_LOSS = Measure("loss", "lost", "%", -1, lambda _: None)
+FLOW_RATE = ComparedMeasure("rate", "rate", "Mbit/s", +1, lambda _: None)
+FLOW_LOSS = ComparedMeasure("loss", "lost", "%", -1, lambda _: None)
 
 
-def of_output(name: str) -> Measure:
+def of_output(name: str) -> ComparedMeasure:
     """HPCC's measure of this name, which ends with its unit."""
     title, _, unit = name.rpartition("_")
     if unit == "usec":
-        return Measure(name, title, "us", -1, lambda outputs: _number(outputs[name]))
-    return Measure(name, title, GIGABYTES, +1, lambda outputs: _number(outputs[name]))
+        return ComparedMeasure(name, title, "us", -1, lambda outputs: _number(outputs[name]))
+    return ComparedMeasure(name, title, GIGABYTES, +1, lambda outputs: _number(outputs[name]))
 
 
 def with_times(plan: Entry, phases: Sequence[Entry], steps: Entry) -> Entry:

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..analysis import measures as m
-from ..analysis.columns import Flows
+from ..analysis.columns import FlowColumns
 from ..analysis.data import Measured, plan_key
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..importers import hpcc, imb
-from ..importers.figure import MEGA, Ours
+from ..importers.figure import MEGA, ComparableFigure
 from ..importers.measures import COMMON, Common
 from ..records.directory import load_summary
 from .settings import TRANSPORT
@@ -58,7 +58,7 @@ class Voice:
 
 
 @dataclass(frozen=True)
-class Row:
+class SharedRow:
     """One measure; a value for each voice, None where it has none."""
 
     key: Key
@@ -76,7 +76,7 @@ class Shared:
     """All that several voices have, and how many figures one of them has alone."""
 
     voices: list[str]
-    rows: list[Row]
+    rows: list[SharedRow]
     alone: int
 
 
@@ -86,14 +86,14 @@ def shared(subjects: Sequence[Subject]) -> Shared:
         return Shared([], [], 0)
     voices = [voice for subject in subjects for voice in voices_of(subject)]
     every = dict.fromkeys(key for voice in voices for key in voice.values)
-    rows = [Row(key, tuple(voice.values.get(key) for voice in voices)) for key in every]
+    rows = [SharedRow(key, tuple(voice.values.get(key) for voice in voices)) for key in every]
     several = [row for row in rows if sum(value is not None for value in row.values) > 1]
     order = {measure: place for place, measure in enumerate(COMMON)}
     several.sort(key=lambda row: (order[row.key.measure], row.key.ranks, row.key.size or 0))
     heard = [i for i in range(len(voices)) if any(row.values[i] is not None for row in several)]
     return Shared(
         [voices[i].name for i in heard],
-        [Row(row.key, tuple(row.values[i] for i in heard)) for row in several],
+        [SharedRow(row.key, tuple(row.values[i] for i in heard)) for row in several],
         len(rows) - len(several),
     )
 
@@ -217,7 +217,7 @@ def _voice(entry: Mapping[str, Any], networks: Collection[str], told: Sequence[s
     return " ".join([_path(entry, networks), *([algorithm] if algorithm else []), *told])
 
 
-def _voiced(voice: str, found: Sequence[Ours | None]) -> Iterator[_Figure]:
+def _voiced(voice: str, found: Sequence[ComparableFigure | None]) -> Iterator[_Figure]:
     for ours in found:
         if ours:
             yield voice, Key(ours.measure, ours.ranks, ours.size), ours.value
@@ -244,7 +244,7 @@ def _of_plan(
 
 
 def _of_ring(
-    plan: Mapping[str, Any], flows: Flows | None
+    plan: Mapping[str, Any], flows: FlowColumns | None
 ) -> Iterator[tuple[str, int | None, float]]:
     """HPCC's rings: the natural one, and the geometric mean over random ones."""
     if flows is None:
@@ -263,7 +263,7 @@ def _of_ring(
             yield measure, plan["size"], math.exp(sum(logarithms) / len(logarithms))
 
 
-def slowest_rank_mbps(flows: Flows, phase: int) -> float:
+def slowest_rank_mbps(flows: FlowColumns, phase: int) -> float:
     """One flow of the process that is slowest to send or to receive, the mean over its flows of
     either side: HPCC and IMB divide by the time of the slowest process, in which it does both. NaN
     where a flow was not observed."""

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Sample:
+class RepeatSample:
     """The repeats of one result: mean, and the variance of that mean, of each pair."""
 
     count: Floats
@@ -28,7 +28,7 @@ class Sample:
     dependent: NDArray[np.bool_]  # repeats follow their neighbours beyond chance
 
     @classmethod
-    def of(cls, values: Floats) -> Sample:
+    def of(cls, values: Floats) -> RepeatSample:
         """Repeats that depend on each other are worth fewer (analysis/statistics.py)."""
         known = ~np.isnan(values)
         count = known.sum(axis=0).astype(np.float64)
@@ -50,11 +50,11 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Test:
+class WelchTest:
     """Differences of means, `other` less `base`; NaN where repeats can't tell."""
 
-    base: Sample
-    other: Sample
+    base: RepeatSample
+    other: RepeatSample
     difference: Floats
     error: Floats  # standard error of the difference
     freedom: Floats
@@ -65,9 +65,9 @@ class Test:
         return t_quantile(confidence, self.freedom[chosen]) * self.error[chosen]
 
 
-def test(base: Floats, other: Floats) -> Test:
+def test(base: Floats, other: Floats) -> WelchTest:
     """Welch's test of each column."""
-    a, b = Sample.of(base), Sample.of(other)
+    a, b = RepeatSample.of(base), RepeatSample.of(other)
     difference = b.mean - a.mean
     variance = a.variance_of_mean + b.variance_of_mean
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -75,7 +75,7 @@ def test(base: Floats, other: Floats) -> Test:
         freedom = np.where(variance > 0, variance**2 / parts, np.nan)
         error = np.where(variance > 0, np.sqrt(variance), np.nan)
         p = t_tail(np.abs(difference / error), freedom)
-    return Test(a, b, difference, error, freedom, p)
+    return WelchTest(a, b, difference, error, freedom, p)
 
 
 def holm(p: Floats) -> Floats:

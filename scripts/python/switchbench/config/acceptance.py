@@ -13,7 +13,7 @@ from typing import Any
 from ..base import quantities, transports
 from ..base.model import Repeats, Site
 from . import profiles
-from .resolve import Test
+from .resolve import ResolvedTest
 from .schema import Configuration
 from .source import Document, KeyPath
 
@@ -32,7 +32,9 @@ def about_values(model: Configuration) -> dict[str, Any]:
     return values
 
 
-def refuse_incomplete(document: Document, model: Configuration, tests: Iterable[Test]) -> None:
+def refuse_incomplete(
+    document: Document, model: Configuration, tests: Iterable[ResolvedTest]
+) -> None:
     """A run for acceptance without what it needs is refused by the first key that is missing."""
     accepting = next((test for test in tests if test.values["profile"] == PROFILE), None)
     if accepting is None:
@@ -58,7 +60,7 @@ def _missing(path: KeyPath) -> str:
     )
 
 
-def reservations(site: Site, tests: Iterable[Test]) -> Iterator[str]:
+def reservations(site: Site, tests: Iterable[ResolvedTest]) -> Iterator[str]:
     """In what tests for acceptance are less than the profile asks, a sentence for each test."""
     for number, test in enumerate(tests):
         if test.values["profile"] != PROFILE:
@@ -70,7 +72,7 @@ def reservations(site: Site, tests: Iterable[Test]) -> Iterator[str]:
             yield f"{which} was less than profile {PROFILE} asks: {', '.join(less)}"
 
 
-def _less(test: Test, usual: dict[str, Any]) -> Iterator[str]:
+def _less(test: ResolvedTest, usual: dict[str, Any]) -> Iterator[str]:
     values = test.values
     if values["traffic"] == "stream":
         for key in ("warmup", "window"):

@@ -10,7 +10,7 @@ from . import settings
 from .source import Document
 
 if TYPE_CHECKING:
-    from .resolve import Test
+    from .resolve import ResolvedTest
 
 TRIALS_MOST = 20_000  # of 3 s each they would take 17 hours
 _AXES = (("load", "loads"), ("frame_size", "frame_sizes"), ("message_size", "message_sizes"))
@@ -26,7 +26,7 @@ def refuse_many(trials: int, document: Document) -> None:
         )
 
 
-def trials_of(test: Test) -> int:
+def trials_of(test: ResolvedTest) -> int:
     """An upper bound: a swept key may change nothing at some points."""
     axes = [settings.axis(test.values, one, several) for one, several in _AXES]
     lists = [*test.sweep.values(), test.values.get("ranks"), *axes]

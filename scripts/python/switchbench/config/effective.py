@@ -14,8 +14,8 @@ from ..base import quantities, transports
 from ..base.model import ClockChoice, Repeats
 from . import settings
 from .acceptance import about_values
-from .read import FORMAT, Reading
-from .resolve import Test, points
+from .read import FORMAT, CheckedConfiguration
+from .resolve import ResolvedTest, points
 from .settings import Values
 from .steps import COMPOSITE
 
@@ -24,7 +24,7 @@ SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
 _TIMES = ("warmup", "window", "cooldown", "drain_silence", "drain_max")
 
 
-def effective(reading: Reading) -> dict[str, Any]:
+def effective(reading: CheckedConfiguration) -> dict[str, Any]:
     """The whole configuration as a plain mapping."""
     model = reading.model
     whole: dict[str, Any] = {
@@ -59,12 +59,12 @@ def _clock(clock: ClockChoice) -> str | dict[str, str]:
     return {"mode": clock.mode, **texts} if texts else clock.mode
 
 
-def model_expect(reading: Reading) -> list[dict[str, Any]]:
+def model_expect(reading: CheckedConfiguration) -> list[dict[str, Any]]:
     """The clauses as the user wrote them."""
     return [clause.given() for clause in reading.model.expect or []]
 
 
-def _test(test: Test) -> dict[str, Any]:
+def _test(test: ResolvedTest) -> dict[str, Any]:
     """One test: its first point's settings, with the axes and what is swept put back."""
     point = next(islice(points(test), 1))
     # By a suite, not by its user.
@@ -112,7 +112,7 @@ def _where_keys() -> tuple[str, ...]:
     return (*settings.FAMILIES[0], *settings.FAMILIES[1])
 
 
-def _where(test: Test) -> dict[str, Any]:
+def _where(test: ResolvedTest) -> dict[str, Any]:
     where: dict[str, Any] = {"transport": test.transport}
     if test.together:
         where["together"] = list(test.networks)
@@ -121,7 +121,7 @@ def _where(test: Test) -> dict[str, Any]:
     return where
 
 
-def _options(test: Test, first: Values, swept: set[str]) -> dict[str, Any]:
+def _options(test: ResolvedTest, first: Values, swept: set[str]) -> dict[str, Any]:
     options = test.values[test.transport] if _decider_swept(swept) else first[test.transport]
     plain = {
         key: text(f"{test.transport}.{key}", value)
@@ -131,7 +131,7 @@ def _options(test: Test, first: Values, swept: set[str]) -> dict[str, Any]:
     return {test.transport: plain}
 
 
-def _needed_later(test: Test, result: dict[str, Any]) -> dict[str, Any]:
+def _needed_later(test: ResolvedTest, result: dict[str, Any]) -> dict[str, Any]:
     """Settings that only later points of a sweep have (groups, where partners are swept)."""
     later = {key: value for point in points(test) for key, value in point.values.items()}
     return {

@@ -15,7 +15,7 @@ from ..base.model import Port, Process, Site
 from ..base.transports import Way
 from ..base.words import meant, shown
 from .fields import first_double, written_order
-from .order import Names, Place, effective_order, make_groups, make_networks
+from .order import Names, SitePlace, effective_order, make_groups, make_networks
 from .reach import effective_reach, group_members, leave_out, named_without
 from .schema import HostSite, PortKeys, SiteControl
 
@@ -45,14 +45,14 @@ _FRAME_OVERHEAD = 18
 
 
 @dataclass(frozen=True)
-class Wire:
+class PortWiring:
     """Where a port is plugged in."""
 
     switch: str
     switch_port: str
 
 
-def build(model: HostSite, place: Place, seed: int) -> Site:
+def build(model: HostSite, place: SitePlace, seed: int) -> Site:
     """The site file as a site."""
     if model.launch == "lab":
         raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
@@ -100,7 +100,7 @@ def _ms(time_ns: int | None) -> int:
     return max(1, (time_ns or 0) // 1_000_000)
 
 
-def _hosts(model: HostSite, place: Place) -> list[str]:
+def _hosts(model: HostSite, place: SitePlace) -> list[str]:
     texts = model.hosts if isinstance(model.hosts, list) else [model.hosts]
     try:
         if not all(isinstance(text, str) for text in texts):
@@ -121,7 +121,7 @@ def _hosts(model: HostSite, place: Place) -> list[str]:
 Keys = dict[tuple[str, str], PortKeys]
 
 
-def _port_keys(model: HostSite, hosts: list[str], place: Place) -> Keys:
+def _port_keys(model: HostSite, hosts: list[str], place: SitePlace) -> Keys:
     """The keys of every port, by host and name, with the overrides in."""
     if not model.ports:
         raise place.problem(("ports",), "names no port")
@@ -146,7 +146,7 @@ def _port_keys(model: HostSite, hosts: list[str], place: Place) -> Keys:
     return dict(sorted(keys.items(), key=lambda item: place_of[item[0][0]]))
 
 
-def _check(port: PortKeys, where: tuple[str, ...], place: Place) -> None:
+def _check(port: PortKeys, where: tuple[str, ...], place: SitePlace) -> None:
     if port.network is None:
         raise place.problem(where, "has no `network`: the ports that can reach each other")
     if not any(getattr(port, device) for device in _DEVICES):
@@ -188,7 +188,9 @@ def _is_raw(transport: str) -> bool:
     return transports.of(transport).raw
 
 
-def _port(host: str, name: str, index: int, port: PortKeys, wires: Mapping[str, Wire]) -> Port:
+def _port(
+    host: str, name: str, index: int, port: PortKeys, wires: Mapping[str, PortWiring]
+) -> Port:
     full_name = f"{host}:{name}"
     wire = wires.get(full_name)
     possible = tuple(port.transports or _possible(port))
@@ -224,7 +226,7 @@ def _engine_keys(index: int, port: PortKeys, raw: bool) -> dict[str, Any]:
 
 
 def _processes(
-    hosts: list[str], ports: tuple[Port, ...], control: SiteControl, place: Place
+    hosts: list[str], ports: tuple[Port, ...], control: SiteControl, place: SitePlace
 ) -> tuple[Process, ...]:
     """One process a host."""
     own = control.addresses or {}
@@ -249,7 +251,7 @@ def _processes(
 
 
 def _with_cores(
-    processes: tuple[Process, ...], model: HostSite, place: Place
+    processes: tuple[Process, ...], model: HostSite, place: SitePlace
 ) -> tuple[Process, ...]:
     """The cores that the site names: for all hosts, and for single ones."""
     hosts = [process.name for process in processes]
@@ -278,8 +280,8 @@ def _address(rule: str, host: str, udp_port: int) -> str:
 
 
 def _wiring(
-    model: HostSite, ports: set[str], place: Place
-) -> tuple[dict[str, Wire], tuple[str, ...]]:
+    model: HostSite, ports: set[str], place: SitePlace
+) -> tuple[dict[str, PortWiring], tuple[str, ...]]:
     """Where ports are plugged in, and a note when the file is not there."""
     if model.wiring is None:
         return {}, ()
@@ -293,19 +295,21 @@ def _wiring(
     return _wiring_file(path, ports, place), ()
 
 
-def _wiring_mapping(values: dict[str, Any], ports: set[str], place: Place) -> dict[str, Wire]:
+def _wiring_mapping(
+    values: dict[str, Any], ports: set[str], place: SitePlace
+) -> dict[str, PortWiring]:
     wires = {}
     for name, ends in values.items():
         if not isinstance(ends, list) or len(ends) != 2:
             raise place.problem(("wiring", name), "needs [switch, switch port]")
         if name not in ports:
             raise place.problem(("wiring", name), f"there is no such port{meant(name, ports)}")
-        wires[name] = Wire(str(ends[0]), str(ends[1]))
+        wires[name] = PortWiring(str(ends[0]), str(ends[1]))
     return wires
 
 
-def _wiring_file(path: Path, ports: set[str], place: Place) -> dict[str, Wire]:
-    wires: dict[str, Wire] = {}
+def _wiring_file(path: Path, ports: set[str], place: SitePlace) -> dict[str, PortWiring]:
+    wires: dict[str, PortWiring] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for line, row in enumerate(csv.reader(file), start=1):
             fields = [text.strip() for text in row]
@@ -323,7 +327,7 @@ def _wiring_file(path: Path, ports: set[str], place: Place) -> dict[str, Wire]:
                 )
             if name in wires:
                 raise place.problem(("wiring",), f"{path}:{line}: {name} stands there twice")
-            wires[name] = Wire(switch, switch_port)
+            wires[name] = PortWiring(switch, switch_port)
     return wires
 
 
@@ -365,7 +369,7 @@ def _effective(
     return site
 
 
-def _effective_wiring(model: HostSite, wires: Mapping[str, Wire], place: Place) -> Any:
+def _effective_wiring(model: HostSite, wires: Mapping[str, PortWiring], place: SitePlace) -> Any:
     """The wiring itself, so that it stays true when its file changes; a missing file stays one."""
     if isinstance(model.wiring, str) and not wires:
         return str((place.document.folder / model.wiring).resolve())

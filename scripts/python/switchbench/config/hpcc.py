@@ -32,7 +32,7 @@ _UNMEASURED = {LATENCY: 50, BANDWIDTH: 1}
 
 
 @dataclass(frozen=True)
-class Share:
+class HpccMeasurement:
     """One of the suite's measurements: a pair's ping-pong, or all rings by one method."""
 
     measure: str  # latency | bandwidth
@@ -47,7 +47,7 @@ class Share:
         return SIZES[self.measure]
 
 
-def shares(ranks: int, rings: int | None = None) -> Iterator[Share]:
+def shares(ranks: int, rings: int | None = None) -> Iterator[HpccMeasurement]:
     """All of the suite's measurements in their order; `rings`: so many random ones, not HPCC's."""
     for measure in SIZES:
         count = _RANDOM_RINGS[measure] if rings is None else rings
@@ -63,14 +63,14 @@ def pairs(ranks: int) -> list[tuple[int, int]]:
     return [every[i * len(every) // count] for i in range(count)]
 
 
-def _pingpong(measure: str, pair: tuple[int, int]) -> Share:
+def _pingpong(measure: str, pair: tuple[int, int]) -> HpccMeasurement:
     loops, times = _PINGPONG[measure]
     # So many short trials: that all reach each other the rings' probes have shown before.
     values = _counted(loops, loops * times, 1) | {"probe": False}
-    return Share(measure, "pingpong", values, pair=pair)
+    return HpccMeasurement(measure, "pingpong", values, pair=pair)
 
 
-def _rings(measure: str, method: str, count: int) -> Share:
+def _rings(measure: str, method: str, count: int) -> HpccMeasurement:
     """Each repeat is one of HPCC's measurements: all rings, one after the other."""
     loops, times = _RING[measure]
     values = _counted(loops, loops, times) | {
@@ -79,7 +79,7 @@ def _rings(measure: str, method: str, count: int) -> Share:
         "directions": "both",
         "unmeasured": _UNMEASURED[measure],
     }
-    return Share(measure, "ring", values, method=method)
+    return HpccMeasurement(measure, "ring", values, method=method)
 
 
 def _counted(batch: int, repetitions: int, times: int) -> dict[str, Any]:

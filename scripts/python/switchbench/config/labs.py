@@ -19,7 +19,7 @@ from ..topology import topology as topologies
 from ..topology.direction import Shaper
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..topology.topology import ROUTED, SITE, UNSHAPED, Topology, TopologyError
-from .order import Names, Place, effective_order, make_groups, make_networks
+from .order import Names, SitePlace, effective_order, make_groups, make_networks
 from .schema import LabControl, LabSite
 
 NETWORK = "lab"
@@ -49,7 +49,7 @@ NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no othe
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
 
 
-def build(model: LabSite, place: Place, seed: int) -> Site:
+def build(model: LabSite, place: SitePlace, seed: int) -> Site:
     """The lab as a site."""
     overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
     overrides = {key: value for key, value in overrides.items() if value is not None}
@@ -98,7 +98,7 @@ def build(model: LabSite, place: Place, seed: int) -> Site:
 
 
 def _problem(
-    message: str, lab: str, overrides: Mapping[str, Any], place: Place
+    message: str, lab: str, overrides: Mapping[str, Any], place: SitePlace
 ) -> ConfigurationError:
     """A topology's mistake, at the key of the site that made it when it is one of those."""
     try:
@@ -111,13 +111,13 @@ def _problem(
     return place.problem(("lab",), message)
 
 
-def _resolve(lab: str, place: Place) -> str:
+def _resolve(lab: str, place: SitePlace) -> str:
     """A topology file beside the configuration by its whole path; a name stays a name."""
     beside = place.document.folder / lab
     return str(beside.resolve()) if beside.is_file() else lab
 
 
-def _refuse_for_guests(model: LabSite, place: Place) -> None:
+def _refuse_for_guests(model: LabSite, place: SitePlace) -> None:
     """A guest is a machine of its own: its node, and its cores."""
     if model.pack not in (None, 1):
         raise place.problem(("pack",), "guests are machines of their own: one node in each")
@@ -125,7 +125,7 @@ def _refuse_for_guests(model: LabSite, place: Place) -> None:
         raise place.problem(("cores",), "guests have cores of their own: `cpus` says how many")
 
 
-def _refuse_for_routed(model: LabSite, place: Place) -> None:
+def _refuse_for_routed(model: LabSite, place: SitePlace) -> None:
     """Keys of interfaces that dpdk would use."""
     for key in ("driver", "queues"):
         if getattr(model, key) is not None:

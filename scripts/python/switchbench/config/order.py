@@ -22,7 +22,7 @@ Groups = dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Place:
+class SitePlace:
     """Where a site's mapping stands: a file of its own, or below `site`."""
 
     document: Document
@@ -56,7 +56,7 @@ class Names:
         return tuple(found)
 
 
-def make_groups(model: RankOrder, names: Names, place: Place) -> Groups:
+def make_groups(model: RankOrder, names: Names, place: SitePlace) -> Groups:
     """The groups of a site by name, each a list of port names in the order written."""
     groups: Groups = {}
     for group, members in (model.groups or {}).items():
@@ -72,7 +72,7 @@ def make_groups(model: RankOrder, names: Names, place: Place) -> Groups:
 
 
 def make_networks(
-    model: RankOrder, ports: Sequence[Port], names: Names, place: Place, seed: int
+    model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace, seed: int
 ) -> Networks:
     """The ports of each network in rank order."""
     order = model.rank_order or "host"
@@ -88,7 +88,7 @@ def make_networks(
 
 
 def _ordered(
-    order: str, model: RankOrder, ports: Sequence[Port], names: Names, place: Place
+    order: str, model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace
 ) -> Sequence[Port]:
     if order == "port":
         kinds = list(dict.fromkeys(_own_name(port) for port in ports))
@@ -103,7 +103,7 @@ def _own_name(port: Port) -> str:
 
 
 def _listed(
-    texts: list[Any] | None, ports: Sequence[Port], names: Names, place: Place
+    texts: list[Any] | None, ports: Sequence[Port], names: Names, place: SitePlace
 ) -> Sequence[Port]:
     if not texts:
         raise place.problem(("rank_order",), "listed needs `listed`, the ports in rank order")

@@ -17,7 +17,7 @@ from ..base.node_names import TooManyError, refuse_many
 from ..base.programs import ENGINE
 from ..base.words import listed, meant, shown
 from .fields import written_order
-from .order import Place
+from .order import SitePlace
 from .schema import HostSite, Slurm, Ssh
 
 FANOUT = 64  # ClusterShell's own default
@@ -47,7 +47,7 @@ def _few(texts: list[str]) -> list[str]:
     return texts
 
 
-def group_members(model: HostSite, names: str, place: Place) -> list[str]:
+def group_members(model: HostSite, names: str, place: SitePlace) -> list[str]:
     """The hosts of a text with groups of ClusterShell's own files; ValueError says why not.
 
     What this machine calls a group is looked up only where the site names the file.
@@ -72,7 +72,7 @@ def group_members(model: HostSite, names: str, place: Place) -> list[str]:
     return found
 
 
-def effective_reach(model: HostSite, place: Place) -> dict[str, Any]:
+def effective_reach(model: HostSite, place: SitePlace) -> dict[str, Any]:
     """The keys of an effective site that say how its hosts are reached."""
     for key, keys in (("ssh", model.ssh), ("slurm", model.slurm)):
         if keys is not None and model.launch != key:
@@ -84,7 +84,7 @@ def effective_reach(model: HostSite, place: Place) -> dict[str, Any]:
     return {}
 
 
-def _slurm(keys: Slurm, place: Place) -> dict[str, Any]:
+def _slurm(keys: Slurm, place: SitePlace) -> dict[str, Any]:
     given = keys.given()
     for option in given.get("options", []):
         if option == "-Q" or (option.startswith("--qu") and "--quiet".startswith(option)):
@@ -93,7 +93,7 @@ def _slurm(keys: Slurm, place: Place) -> dict[str, Any]:
     return given
 
 
-def _ssh(keys: Ssh, place: Place) -> dict[str, Any]:
+def _ssh(keys: Ssh, place: SitePlace) -> dict[str, Any]:
     given = keys.given()
     given["timeout"] = quantities.DURATION.text(keys.timeout or TIMEOUT_NS)
     if keys.options:
@@ -104,14 +104,14 @@ def _ssh(keys: Ssh, place: Place) -> dict[str, Any]:
     return {"engine": ENGINE, "privilege": "none", "fanout": FANOUT} | given
 
 
-def _file(name: str, keys: tuple[str, ...], place: Place) -> Path:
+def _file(name: str, keys: tuple[str, ...], place: SitePlace) -> Path:
     path = (place.document.folder / Path(name).expanduser()).resolve()
     if not path.is_file():
         raise place.problem(keys, f"there is no file {path}")
     return path
 
 
-def _options(options: dict[str, Any], place: Place) -> dict[str, str]:
+def _options(options: dict[str, Any], place: SitePlace) -> dict[str, str]:
     """Each as ssh takes it after -o. Its own spelling is not checked here: ssh refuses it."""
     ours = {name.casefold() for name in OURS}
     for name, value in options.items():
@@ -129,7 +129,7 @@ def _option(value: object) -> str:
     return str(value)
 
 
-def named_without(model: HostSite, hosts: Collection[str], place: Place) -> list[str]:
+def named_without(model: HostSite, hosts: Collection[str], place: SitePlace) -> list[str]:
     """The hosts that the site leaves out."""
     if model.without is None:
         return []

@@ -18,7 +18,7 @@ from .acceptance import refuse_incomplete
 from .clauses import parse_clause
 from .measures import MEASURES
 from .reach import leave_out
-from .resolve import Test, resolve
+from .resolve import ResolvedTest, resolve
 from .schema import Configuration, Settings
 from .sites import load_site
 from .source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
@@ -46,28 +46,28 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Reading:
+class CheckedConfiguration:
     """A configuration that is right by itself; whether its plans can be made is the compiler's."""
 
     document: Document
     model: Configuration
     site: Site
-    tests: list[Test]
+    tests: list[ResolvedTest]
     expectations: tuple[dict[str, Any], ...]
     seed: int
 
 
-def read(request: Request) -> Reading:
+def read(request: Request) -> CheckedConfiguration:
     """Reads what the command line asks for."""
     return check(_document(request), request.without)
 
 
-def read_values(values: dict[str, Any], name: str = "configuration") -> Reading:
+def read_values(values: dict[str, Any], name: str = "configuration") -> CheckedConfiguration:
     """Reads a configuration that is no file, such as an effective one."""
     return check(from_values(values, name))
 
 
-def check(document: Document, without: Sequence[str] = ()) -> Reading:
+def check(document: Document, without: Sequence[str] = ()) -> CheckedConfiguration:
     """Checks a document and finds its site and tests."""
     model = validate(Configuration, document)
     if model.switchbench != FORMAT:
@@ -79,7 +79,7 @@ def check(document: Document, without: Sequence[str] = ()) -> Reading:
     site = leave_out(load_site(document, seed), without)
     tests = resolve(document, model, site)
     refuse_incomplete(document, model, tests)
-    return Reading(
+    return CheckedConfiguration(
         document=document,
         model=model,
         site=site,

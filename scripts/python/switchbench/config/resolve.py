@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From the user's tests to points: one setting each of everything, in a fixed order.
 
-A user's test becomes one `Test` for each network (or `together`) and transport, because defaults
-differ by them; its points follow in the order ranks, sizes, loads, sweep (the keys as written, the
-last one fastest). Repeats come innermost and are the compiler's.
+A user's test becomes one `ResolvedTest` for each network (or `together`) and transport, because
+defaults differ by them; its points follow in the order ranks, sizes, loads, sweep (the keys as
+written, the last one fastest). Repeats come innermost and are the compiler's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
 
 
 @dataclass(frozen=True)
-class Test:
+class ResolvedTest:
     """A test on one network, or several together, over one transport."""
 
     path: KeyPath  # where it stands in the document
@@ -52,13 +52,13 @@ class Test:
 class Point:
     """One setting of everything."""
 
-    test: Test
+    test: ResolvedTest
     values: Values
     ranks: int | None  # None: all ports
     sizes: tuple[int, ...]
     load: Load
     swept: Values  # the part of `values` that the sweep chose
-    share: hpcc.Share | None = None  # of a suite: which of its measurements
+    share: hpcc.HpccMeasurement | None = None  # of a suite: which of its measurements
 
     @property
     def pattern(self) -> str:
@@ -74,10 +74,10 @@ class _Entry:
     own: Values
 
 
-def resolve(document: Document, model: Configuration, site: Site) -> list[Test]:
+def resolve(document: Document, model: Configuration, site: Site) -> list[ResolvedTest]:
     """All tests with their defaults; ConfigurationError for what can't be or changes nothing."""
     resolver = _Resolver(document, site, _layer(model, (), document))
-    tests: list[Test] = []
+    tests: list[ResolvedTest] = []
     all_idle: list[dict[str, str]] = []
     trials = 0
     for entry in _entries(document, model):
@@ -92,7 +92,7 @@ def resolve(document: Document, model: Configuration, site: Site) -> list[Test]:
     return tests
 
 
-def points(test: Test) -> Iterator[Point]:
+def points(test: ResolvedTest) -> Iterator[Point]:
     """The points of a test in order: ranks, sizes, loads, sweep."""
     found = [
         (place, point)
@@ -165,7 +165,7 @@ class _Resolver:
     site: Site
     top: Values
 
-    def tests(self, entry: _Entry) -> Iterator[Test]:
+    def tests(self, entry: _Entry) -> Iterator[ResolvedTest]:
         """One test for each network, or several together, and transport."""
         given = settings.merge(self.top, entry.own)
         if "pattern" not in given:
@@ -219,7 +219,7 @@ class _Resolver:
 
     def _test(
         self, entry: _Entry, given: Values, networks: tuple[str, ...], transport: str
-    ) -> Test:
+    ) -> ResolvedTest:
         pattern = given["pattern"]
         profile = given.get("profile") or profiles.profile_name(self.site)
         defaults = profiles.defaults(self.site, pattern, transport, profile)
@@ -233,7 +233,7 @@ class _Resolver:
             values["drain_max"] = max(values["drain_max"], profiles.TCP_TRANSFER_DRAIN)
         values.pop("sweep", None)
         limits = [port.frame_max for name in networks for port in self.site.networks[name]]
-        return Test(
+        return ResolvedTest(
             path=entry.path,
             networks=networks,
             together="together" in given,
@@ -291,7 +291,7 @@ def _why_not(port: Port, transport: str) -> str:
     return f", as {port.why_these}" if port.why_these else ""
 
 
-def _combinations(test: Test) -> list[Values]:
+def _combinations(test: ResolvedTest) -> list[Values]:
     """The sweep's points without keys that change nothing there, each once."""
     found: dict[str, Values] = {}
     for chosen in product(*test.sweep.values()):
@@ -308,7 +308,7 @@ def _is_idle(key: str, idle: dict[str, str]) -> bool:
     return key in idle or settings.head(key) in idle
 
 
-def _at(test: Test, combination: Values) -> Values:
+def _at(test: ResolvedTest, combination: Values) -> Values:
     """All settings at one point of the sweep, idle ones left out."""
     values = settings.assigned(test.values, combination)
     idle = settings.without_effect(values, test.pattern, test.transport)
@@ -351,7 +351,7 @@ def _at(test: Test, combination: Values) -> Values:
     return values
 
 
-def _lacks_sizes(test: Test, values: Values) -> bool:
+def _lacks_sizes(test: ResolvedTest, values: Values) -> bool:
     """Whether messages' sizes are the default's to choose."""
     given = any(form in values for form in settings.FAMILIES[3])
     return not given and "scatter" not in values and test.pattern not in steps.SIZELESS
@@ -363,7 +363,9 @@ def _message_bytes(verbs: Values, frame_max: int) -> int:
     return profiles.DEFAULT_MESSAGE_BYTES
 
 
-def _axes(test: Test, values: Values, swept: Values) -> Iterator[tuple[tuple[int, ...], Point]]:
+def _axes(
+    test: ResolvedTest, values: Values, swept: Values
+) -> Iterator[tuple[tuple[int, ...], Point]]:
     """The points of one combination of the sweep, each with its place on the axes."""
     ranks = values.get("ranks") or [None]
     # Messages there and back have no load: the next one begins when the last is back.
@@ -379,7 +381,7 @@ def _axes(test: Test, values: Values, swept: Values) -> Iterator[tuple[tuple[int
         yield (i, j, k), Point(test, values, count, sizes, load, swept)
 
 
-def _sizes(test: Test, values: Values) -> list[tuple[int, ...]]:
+def _sizes(test: ResolvedTest, values: Values) -> list[tuple[int, ...]]:
     if "scatter" in values:
         return [(values["scatter"]["sizes"][1],)]
     if test.pattern in steps.SIZELESS:
@@ -393,7 +395,7 @@ def _sizes(test: Test, values: Values) -> list[tuple[int, ...]]:
     return [(size,) for size in found]
 
 
-def _idle(test: Test) -> dict[str, str]:
+def _idle(test: ResolvedTest) -> dict[str, str]:
     """Keys that change nothing at any point of a test, and why."""
     found: list[dict[str, str]] = []
     for chosen in product(*test.sweep.values()):

@@ -117,7 +117,7 @@ class VerbsOptions(Strict):
     reuse: Annotated[int, whole(0, 1_000_000, "the number of queue pairs kept")] | None = None
 
 
-class Scatter(Strict):
+class ScatterOptions(Strict):
     """Messages of drawn sizes there and back, each time kept (doc/messages.md)."""
 
     partners: Literal["fixed", "random"] | None = None
@@ -190,7 +190,7 @@ class Settings(Strict):
     load: LoadField | None = None
     traffic: Literal["stream", "transfer", "pingpong", "schedule"] | None = None
     transfer_size: Size | None = None
-    scatter: Scatter | None = None
+    scatter: ScatterOptions | None = None
     dpdk: DpdkOptions | None = None
     tcp: TcpOptions | None = None
     udp: UdpOptions | None = None

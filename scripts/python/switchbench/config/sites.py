@@ -8,7 +8,7 @@ from pathlib import Path
 from ..base.model import Site
 from ..base.words import listed, meant, shown
 from . import hosts, labs
-from .order import Place
+from .order import SitePlace
 from .schema import HostSite, LabSite
 from .source import Document, read_file
 from .validate import validate
@@ -28,7 +28,7 @@ def load_site(document: Document, seed: int) -> Site:
         raise document.problem(
             ("site",), f"found {shown(value)}, but a lab, a site file or a mapping is needed"
         )
-    return _build(Place(document, ("site",)), value, seed)
+    return _build(SitePlace(document, ("site",)), value, seed)
 
 
 def _named(name: str, document: Document, seed: int) -> Site:
@@ -39,7 +39,7 @@ def _named(name: str, document: Document, seed: int) -> Site:
             return _file(file, name, document, seed)
     if labs.is_name(name):
         document.place(("site",), {"lab": name}, document.mark(("site",)))
-        return _build(Place(document, ("site",)), document.data["site"], seed)
+        return _build(SitePlace(document, ("site",)), document.data["site"], seed)
     raise document.problem(
         ("site",),
         f"there is no file {shown(name)}, and labs are {listed(labs.names())}"
@@ -50,13 +50,13 @@ def _named(name: str, document: Document, seed: int) -> Site:
 def _file(file: Document, name: str, document: Document, seed: int) -> Site:
     if "topology" in file.data:  # a topology is a lab's description
         site = Document({"site": {"lab": str(Path(file.name).resolve())}}, {}, name, file.folder)
-        return _build(Place(site, ("site",)), site.data["site"], seed)
+        return _build(SitePlace(site, ("site",)), site.data["site"], seed)
     if "tests" in file.data or "switchbench" in file.data:
         raise document.problem(("site",), f"{name} is a configuration, not a site file")
-    return _build(Place(file), file.data, seed)
+    return _build(SitePlace(file), file.data, seed)
 
 
-def _build(place: Place, value: dict[str, object], seed: int) -> Site:
+def _build(place: SitePlace, value: dict[str, object], seed: int) -> Site:
     if "lab" in value:
         return labs.build(validate(LabSite, place.document, place.path), place, seed)
     return hosts.build(validate(HostSite, place.document, place.path), place, seed)

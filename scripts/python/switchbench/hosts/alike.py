@@ -41,7 +41,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Row:
+class HostComparison:
     """One thing on all hosts: what most of them have, and who differs."""
 
     name: str
@@ -53,7 +53,7 @@ class Row:
 class Survey:
     """The hosts side by side."""
 
-    rows: list[Row]
+    rows: list[HostComparison]
     silent: dict[str, str]  # why hosts could not be asked
     doubts: list[str]  # about ranks, groups and cables
 
@@ -115,13 +115,15 @@ def _add_hearing(
     }
 
 
-def _row(name: str, values: Mapping[str, str]) -> Row:
+def _row(name: str, values: Mapping[str, str]) -> HostComparison:
     """Of values that are as frequent, that of the first host counts as most hosts'. What has one
     right value is compared with that, even where no host has it."""
     most = _RIGHT.get(name.rpartition(" ")[2] if name.endswith(" cable") else name)
     if most is None:
         ((most, _),) = Counter(values.values()).most_common(1)
-    return Row(name, most, {host: value for host, value in values.items() if value != most})
+    return HostComparison(
+        name, most, {host: value for host, value in values.items() if value != most}
+    )
 
 
 _RIGHT = {

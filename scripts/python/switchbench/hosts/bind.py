@@ -23,7 +23,7 @@ _TIMEOUT_S = 120.0  # of one host: drivers and links take their time
 
 
 @dataclass(frozen=True)
-class Order:
+class BindOrder:
     """What one host has to do."""
 
     host: str
@@ -35,7 +35,7 @@ class Order:
         return shlex.join([ENGINE, *self.words])
 
 
-def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[Order]:
+def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[BindOrder]:
     """For each host with PCI ports: bind them to the driver that the site names, or another."""
     wanted = site.effective.get("bind", {})
     driver = driver or wanted.get("driver")
@@ -50,15 +50,15 @@ def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[Order
         devices = [port.engine["pci"] for port in process.ports if "pci" in port.engine]
         if devices:
             words = ("--bind", *dict.fromkeys(devices), "--driver", driver, *more)
-            orders.append(Order(process.name, words))
+            orders.append(BindOrder(process.name, words))
     if not orders:
         raise ConfigurationError("bind: none of these hosts has a port with `pci`")
     return orders
 
 
-def restore_orders(site: Site, hosts: str | None) -> list[Order]:
+def restore_orders(site: Site, hosts: str | None) -> list[BindOrder]:
     """For each host: give back all that its journal has."""
-    return [Order(process.name, ("--restore",)) for process in chosen(site, hosts)]
+    return [BindOrder(process.name, ("--restore",)) for process in chosen(site, hosts)]
 
 
 def here(words: Sequence[str]) -> int:
@@ -66,7 +66,7 @@ def here(words: Sequence[str]) -> int:
     return subprocess.run([str(find_engine()), *words], check=False).returncode
 
 
-def carry_out(site: Site, orders: Sequence[Order]) -> int:
+def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
     """Does what can be done from here, says what people have to do; the worst exit status."""
     _refuse_launch(site)
     if site.launch == "ssh":
@@ -80,7 +80,7 @@ def carry_out(site: Site, orders: Sequence[Order]) -> int:
     return worst
 
 
-def _everywhere(site: Site, orders: Sequence[Order]) -> int:
+def _everywhere(site: Site, orders: Sequence[BindOrder]) -> int:
     """On all hosts at once; a host that fails keeps no other from its part."""
     results = errands(site, {order.host: order.words for order in orders}, _TIMEOUT_S)
     for line in side_by_side(results):

@@ -11,7 +11,7 @@ NOTE = "note"  # worth knowing; nothing is lost
 
 
 @dataclass(frozen=True)
-class Check:
+class HostCheck:
     """One line of the doctor's."""
 
     part: str  # engine | tcp | dpdk | verbs | lab | machine

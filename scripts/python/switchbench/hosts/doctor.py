@@ -20,9 +20,9 @@ from ..base.transports import TRANSPORTS
 from ..labs import openvswitch, rootless
 from ..labs.missing import missing
 from . import rdma
-from .checks import LACK, NOTE, OK, Check
+from .checks import LACK, NOTE, OK, HostCheck
 
-__all__ = ["LACK", "NOTE", "OK", "Check", "can_run", "examine"]
+__all__ = ["LACK", "NOTE", "OK", "HostCheck", "can_run", "examine"]
 
 _AF_XDP = 44  # linux/socket.h; Python has no name for it
 _ENGINE_TIMEOUT_S = 20
@@ -43,12 +43,12 @@ _CAPABILITIES = {
 }
 
 
-def examine() -> list[Check]:
+def examine() -> list[HostCheck]:
     """All checks, in the order in which people need them."""
     return [check for examiner in _EXAMINERS for check in examiner()]
 
 
-def can_run(checks: list[Check]) -> bool:
+def can_run(checks: list[HostCheck]) -> bool:
     """Whether anything at all can be run: without the engine nothing can."""
     return not any(check.part == "engine" and check.state == LACK for check in checks)
 
@@ -56,11 +56,11 @@ def can_run(checks: list[Check]) -> bool:
 # --- engine --------------------------------------------------------------------------------------
 
 
-def _engine() -> Iterator[Check]:
+def _engine() -> Iterator[HostCheck]:
     try:
         engine = find_engine()
     except ConfigurationError as error:
-        yield Check("engine", "switchbench-node", LACK, "not found", str(error))
+        yield HostCheck("engine", "switchbench-node", LACK, "not found", str(error))
         return
     try:
         version = _output([str(engine), "--version"])
@@ -68,9 +68,9 @@ def _engine() -> Iterator[Check]:
         # The loader's sentence names the library that is missing.
         reason = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
         remedy = "`scripts/setup` installs what is missing and builds it again"
-        yield Check("engine", str(engine), LACK, reason, remedy)
+        yield HostCheck("engine", str(engine), LACK, reason, remedy)
         return
-    yield Check("engine", "switchbench-node", OK, f"{version}, {engine}")
+    yield HostCheck("engine", "switchbench-node", OK, f"{version}, {engine}")
     yield _built_with(engine)
 
 
@@ -82,7 +82,7 @@ _OPTIONAL = tuple(
 )
 
 
-def _built_with(engine: Path) -> Check:
+def _built_with(engine: Path) -> HostCheck:
     try:
         # What ldd does, but for an engine that brings its own loader too.
         libraries = _output(["env", "LD_TRACE_LOADED_OBJECTS=1", str(engine)])
@@ -92,11 +92,11 @@ def _built_with(engine: Path) -> Check:
     absent = [(name, package) for name, library, package in _OPTIONAL if library not in libraries]
     detail = f"all found; built with the transports {', '.join(['tcp', *names])}"
     if not absent:
-        return Check("engine", "libraries", OK, detail)
+        return HostCheck("engine", "libraries", OK, detail)
     lacks = ", ".join(name for name, _ in absent)
     packages = ", ".join(package for _, package in absent)
     remedy = f"install {packages} and build again (`scripts/setup`)"
-    return Check("engine", "libraries", NOTE, f"{detail}, without {lacks}", remedy)
+    return HostCheck("engine", "libraries", NOTE, f"{detail}, without {lacks}", remedy)
 
 
 def _output(command: list[str]) -> str:
@@ -109,31 +109,33 @@ def _output(command: list[str]) -> str:
 # --- tcp -----------------------------------------------------------------------------------------
 
 
-def _tcp() -> Iterator[Check]:
+def _tcp() -> Iterator[HostCheck]:
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
     try:
         words = available.read_text().split()
         detail = f"needs no privilege; congestion control: {', '.join(words)}"
     except OSError:
         detail = "needs no privilege"
-    yield Check("tcp", "kernel sockets", OK, detail)
+    yield HostCheck("tcp", "kernel sockets", OK, detail)
 
 
 # --- dpdk ----------------------------------------------------------------------------------------
 
 
-def _drivers() -> Iterator[Check]:
+def _drivers() -> Iterator[HostCheck]:
     found = sorted({_driver_name(path) for path in _driver_files()})
     if not found:
         remedy = "`apt install libdpdk-dev`, or any DPDK from 22.11 on"
-        yield Check("dpdk", "drivers", LACK, "no poll mode drivers found", remedy)
+        yield HostCheck("dpdk", "drivers", LACK, "no poll mode drivers found", remedy)
         return
     virtual = [name for name in _VIRTUAL_PMDS if name in found]
     hardware = len(found) - len(virtual)
-    yield Check("dpdk", "drivers", OK, f"{', '.join(virtual)} and {hardware} for hardware")
+    yield HostCheck("dpdk", "drivers", OK, f"{', '.join(virtual)} and {hardware} for hardware")
     for name in _LAB_PMDS:
         if name not in found:
-            yield Check("dpdk", f"driver {name}", LACK, "missing", f"a DPDK built with net_{name}")
+            yield HostCheck(
+                "dpdk", f"driver {name}", LACK, "missing", f"a DPDK built with net_{name}"
+            )
 
 
 def _driver_files() -> Iterator[Path]:
@@ -157,7 +159,7 @@ def _driver_name(path: Path) -> str:
     return path.name.removeprefix("librte_net_").partition(".so")[0]
 
 
-def _packet_sockets() -> Iterator[Check]:
+def _packet_sockets() -> Iterator[HostCheck]:
     yield _try_socket(
         "AF_PACKET", int(socket.AF_PACKET), "cap_net_raw,cap_net_admin", "CONFIG_PACKET"
     )
@@ -169,23 +171,23 @@ def _packet_sockets() -> Iterator[Check]:
     )
 
 
-def _try_socket(name: str, family: int, capabilities: str, option: str) -> Check:
+def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostCheck:
     """Opens one and asks for the capabilities that a port on it needs besides."""
     try:
         _open_raw(family)
     except OSError as error:
         if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
-            return Check("dpdk", name, LACK, "this kernel has none", f"a kernel with {option}")
+            return HostCheck("dpdk", name, LACK, "this kernel has none", f"a kernel with {option}")
         return _no_capability(name, capabilities)
     lacking = [word for word in capabilities.split(",") if not _capable(word)]
-    return _no_capability(name, capabilities) if lacking else Check("dpdk", name, OK)
+    return _no_capability(name, capabilities) if lacking else HostCheck("dpdk", name, OK)
 
 
 def _open_raw(family: int) -> None:
     socket.socket(family, socket.SOCK_RAW, 0).close()
 
 
-def _no_capability(name: str, capabilities: str) -> Check:
+def _no_capability(name: str, capabilities: str) -> HostCheck:
     try:
         engine = str(find_engine().resolve())  # setcap follows no links
     except ConfigurationError:
@@ -193,7 +195,7 @@ def _no_capability(name: str, capabilities: str) -> Check:
     remedy = f"run as root, or `sudo setcap {capabilities}+ep {engine}`"
     if name == "AF_PACKET":
         remedy += "; in a lab it works without"
-    return Check("dpdk", name, LACK, "not permitted to this user", remedy)
+    return HostCheck("dpdk", name, LACK, "not permitted to this user", remedy)
 
 
 def _capable(name: str) -> bool:
@@ -203,7 +205,7 @@ def _capable(name: str) -> bool:
     return False
 
 
-def _hugepages() -> Iterator[Check]:
+def _hugepages() -> Iterator[HostCheck]:
     counts = dict(
         line.replace(":", "").split()[:2]
         for line in Path("/proc/meminfo").read_text().splitlines()
@@ -213,97 +215,97 @@ def _hugepages() -> Iterator[Check]:
     size_kb = int(counts.get("Hugepagesize", 0))
     if free:
         detail = f"{free} of {total} free, {size_kb} KiB each"
-        yield Check("dpdk", "hugepages", OK, detail)
+        yield HostCheck("dpdk", "hugepages", OK, detail)
     else:
         remedy = "for NICs at high rates: `sysctl vm.nr_hugepages=512` as root"
-        yield Check("dpdk", "hugepages", NOTE, "none free: ordinary memory is used", remedy)
+        yield HostCheck("dpdk", "hugepages", NOTE, "none free: ordinary memory is used", remedy)
 
 
-def _vfio() -> Iterator[Check]:
+def _vfio() -> Iterator[HostCheck]:
     groups = list(Path("/sys/kernel/iommu_groups").glob("*"))
     if Path("/dev/vfio/vfio").exists() and groups:
-        yield Check("dpdk", "vfio", OK, f"{len(groups)} IOMMU groups")
+        yield HostCheck("dpdk", "vfio", OK, f"{len(groups)} IOMMU groups")
     else:
         lack = "no /dev/vfio/vfio" if groups else "no IOMMU"
         remedy = "for NICs taken over by DPDK: IOMMU on in the firmware, `modprobe vfio-pci`"
-        yield Check("dpdk", "vfio", NOTE, lack, remedy)
+        yield HostCheck("dpdk", "vfio", NOTE, lack, remedy)
 
 
 # --- lab -----------------------------------------------------------------------------------------
 
 
-def _lab() -> Iterator[Check]:
+def _lab() -> Iterator[HostCheck]:
     lacks = missing()
     if not lacks:
         parts = "veth, bridge, IFB, TBF, u32 and mirred"
         how = "as root" if rootless.is_privileged() else "without root, in a user namespace"
-        yield Check("lab", "namespaces and kernel parts", OK, f"{parts}; {how}")
+        yield HostCheck("lab", "namespaces and kernel parts", OK, f"{parts}; {how}")
     for lack in lacks:
-        yield Check("lab", lack.what, LACK, "", lack.remedy)
+        yield HostCheck("lab", lack.what, LACK, "", lack.remedy)
     yield _open_vswitch()
     yield _user_namespaces()
 
 
-def _open_vswitch() -> Check:
+def _open_vswitch() -> HostCheck:
     program = openvswitch.lacking()
     if program is not None:
         remedy = "only needed for a lab of kind ovs: `apt-get install openvswitch-switch`"
-        return Check("lab", "Open vSwitch", NOTE, f"{program} is not installed", remedy)
+        return HostCheck("lab", "Open vSwitch", NOTE, f"{program} is not installed", remedy)
     if not openvswitch.TUN.exists():
         remedy = "only needed for a lab of kind ovs: `modprobe tun` as root"
-        return Check("lab", "Open vSwitch", NOTE, f"there is no {openvswitch.TUN}", remedy)
-    return Check("lab", "Open vSwitch", OK, "for labs of kind ovs")
+        return HostCheck("lab", "Open vSwitch", NOTE, f"there is no {openvswitch.TUN}", remedy)
+    return HostCheck("lab", "Open vSwitch", OK, "for labs of kind ovs")
 
 
-def _user_namespaces() -> Check:
+def _user_namespaces() -> HostCheck:
     what = "user namespaces"
     try:
         rootless.try_in_namespace(lambda: [])
     except OSError as error:
         remedy = "only needed for a lab without root: sysctl user.max_user_namespaces and the like"
-        return Check("lab", what, NOTE, error.strerror or str(error), remedy)
-    return Check("lab", what, OK, "a lab needs no root")
+        return HostCheck("lab", what, NOTE, error.strerror or str(error), remedy)
+    return HostCheck("lab", what, OK, "a lab needs no root")
 
 
 # --- machine -------------------------------------------------------------------------------------
 
 
-def _cores() -> Iterator[Check]:
+def _cores() -> Iterator[HostCheck]:
     usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     if usable >= 2:
-        yield Check("machine", "cores", OK, f"{usable} of {present}")
+        yield HostCheck("machine", "cores", OK, f"{usable} of {present}")
     else:
         remedy = "a second core: the lab's switch and its nodes share this one"
-        yield Check("machine", "cores", NOTE, f"{usable} of {present}", remedy)
+        yield HostCheck("machine", "cores", NOTE, f"{usable} of {present}", remedy)
 
 
-def _workers() -> Iterator[Check]:
+def _workers() -> Iterator[HostCheck]:
     """What `worker: auto` chooses here (engine/platform/cpu_placement.h)."""
     most = len(os.sched_getaffinity(0)) - 2
     if most > 0:
         detail = f"auto polls up to {most} queues, each on a core of its own; with more, one sleeps"
-        yield Check("machine", "workers", OK, detail)
+        yield HostCheck("machine", "workers", OK, detail)
     else:
         remedy = "three cores to poll one queue: one for it, one for the rest, one to spare"
         detail = "auto lets one worker a process sleep between frames"
-        yield Check("machine", "workers", NOTE, detail, remedy)
+        yield HostCheck("machine", "workers", NOTE, detail, remedy)
 
 
-def _clock() -> Iterator[Check]:
+def _clock() -> Iterator[HostCheck]:
     path = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     try:
         source = path.read_text().strip()
     except OSError:
-        yield Check("machine", "clock", NOTE, "its source can't be read")
+        yield HostCheck("machine", "clock", NOTE, "its source can't be read")
         return
     if source in _FAST_CLOCKS:
-        yield Check("machine", "clock", OK, source)
+        yield HostCheck("machine", "clock", OK, source)
     else:
         remedy = "a clock read without a system call: `clocksource=tsc` where the CPU allows it"
-        yield Check("machine", "clock", NOTE, f"{source} is slow to read", remedy)
+        yield HostCheck("machine", "clock", NOTE, f"{source} is slow to read", remedy)
 
 
-_EXAMINERS: tuple[Callable[[], Iterator[Check]], ...] = (
+_EXAMINERS: tuple[Callable[[], Iterator[HostCheck]], ...] = (
     _engine,
     _tcp,
     _drivers,

@@ -45,7 +45,7 @@ _TAKE_S = 300.0  # 14 MB, through a gateway that all share
 
 
 @dataclass(frozen=True)
-class Order:
+class PushOrder:
     """What is to lie where on each host, and what it may do there."""
 
     collection: Collection
@@ -62,7 +62,7 @@ class Order:
         return script if self.privilege == "none" else ["sh", "-c", _AS_ROOT, "sh", *script]
 
 
-def order(site: Site, privilege: str | None, folder: str | None) -> Order:
+def order(site: Site, privilege: str | None, folder: str | None) -> PushOrder:
     """What to push to a site's hosts; refuses what its ports can't do with."""
     if site.launch != "ssh":
         raise ConfigurationError(
@@ -74,7 +74,7 @@ def order(site: Site, privilege: str | None, folder: str | None) -> Order:
     default = "" if chosen == "none" else SHARED_FOLDER
     if folder is not None and not folder.startswith("/"):
         raise ConfigurationError(f"push: --to {folder}: a full path is needed, the same on all")
-    return Order(collect(), chosen, folder or default, capabilities)
+    return PushOrder(collect(), chosen, folder or default, capabilities)
 
 
 def _capabilities(site: Site) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def _capabilities(site: Site) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*CAPABILITIES, *more)))
 
 
-def push(site: Site, processes: Sequence[Process], wanted: Order) -> list[Result]:
+def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[Result]:
     """Brings it to these hosts; what happened on each."""
     find_client()
     way = replace(OpenSsh.of(site), privilege=wanted.privilege)
@@ -113,7 +113,7 @@ def push(site: Site, processes: Sequence[Process], wanted: Order) -> list[Result
 def _send(
     way: OpenSsh,
     hosts: Sequence[str],
-    wanted: Order,
+    wanted: PushOrder,
     task: str,
     limit_s: float,
     archive: Path | None = None,
@@ -157,7 +157,7 @@ def _engine(answer: Answer) -> str:
 
 
 def _result(
-    host: str, answer: Answer, version: Answer | None, wanted: Order, size_mb: float
+    host: str, answer: Answer, version: Answer | None, wanted: PushOrder, size_mb: float
 ) -> Result:
     if answer.status is None:
         return Result(host, FAILED, ("it took too long: it is not known what it has; push again",))

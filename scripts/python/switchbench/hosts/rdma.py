@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from ..config.profiles import ETHERNET_HEADER_FCS, PATH_MTUS, largest_path_mtu
-from .checks import LACK, NOTE, OK, Check
+from .checks import LACK, NOTE, OK, HostCheck
 
 # Queues and buffers of a port at the default depth and message size, with some room.
 MEMLOCK_BYTES = 64 << 20
@@ -202,13 +202,13 @@ def _text(path: Path) -> str:
 # --- the checks ----------------------------------------------------------------------------------
 
 
-def _check(key: str, state: str, detail: str, of: str = "") -> Check:
+def _check(key: str, state: str, detail: str, of: str = "") -> HostCheck:
     item = CHECK_LIST[key]
     what = f"{of} {item.what}" if of else item.what
-    return Check("verbs", what, state, detail, "" if state == OK else item.remedy)
+    return HostCheck("verbs", what, state, detail, "" if state == OK else item.remedy)
 
 
-def examine(host: Host | None = None) -> Iterator[Check]:
+def examine(host: Host | None = None) -> Iterator[HostCheck]:
     """The check list, gone through for this host: once for it, then by device and port."""
     host = host or Host()
     devices = sorted((host.sys / "class" / "infiniband").glob("*"))
@@ -232,7 +232,7 @@ def _described(device: Path) -> str:
     return f"{device.name} ({kind})"
 
 
-def _access(host: Host) -> Check:
+def _access(host: Host) -> HostCheck:
     nodes = sorted((host.dev / "infiniband").glob("uverbs*"))
     if not nodes:
         return _check("access", LACK, f"there is no {host.dev}/infiniband/uverbs*")
@@ -242,7 +242,7 @@ def _access(host: Host) -> Check:
     return _check("access", OK, ", ".join(node.name for node in nodes))
 
 
-def _providers(opened: dict[str, Opened] | None, devices: list[Path]) -> Iterator[Check]:
+def _providers(opened: dict[str, Opened] | None, devices: list[Path]) -> Iterator[HostCheck]:
     if opened is None:
         yield _check("provider", LACK, "no libibverbs.so.1")
         return
@@ -256,7 +256,7 @@ def _providers(opened: dict[str, Opened] | None, devices: list[Path]) -> Iterato
             yield _check("provider", OK, "opens the device", device.name)
 
 
-def _memlock(host: Host) -> Check:
+def _memlock(host: Host) -> HostCheck:
     limit = host.memlock()
     if limit is None or host.locks_freely():
         return _check("memlock", OK, "unlimited" if limit is None else "unlimited for root")
@@ -264,7 +264,7 @@ def _memlock(host: Host) -> Check:
     return _check("memlock", OK if limit >= MEMLOCK_BYTES else LACK, detail)
 
 
-def _ports(host: Host, device: Path, mtus: dict[int, int]) -> Iterator[Check]:
+def _ports(host: Host, device: Path, mtus: dict[int, int]) -> Iterator[HostCheck]:
     ports = sorted((device / "ports").glob("*"), key=lambda port: int(port.name))
     some_active = any(_text(port / "state") == _ACTIVE for port in ports)
     for port in ports:
@@ -277,7 +277,7 @@ def _ports(host: Host, device: Path, mtus: dict[int, int]) -> Iterator[Check]:
             yield from _active_port(host, port, mtus.get(int(port.name)))
 
 
-def _active_port(host: Host, port: Path, mtu: int | None) -> Iterator[Check]:
+def _active_port(host: Host, port: Path, mtu: int | None) -> Iterator[HostCheck]:
     of = f"{port.parent.parent.name}/{port.name}"
     if _text(port.parent.parent / "node_type") == _IWARP:
         return
@@ -297,7 +297,7 @@ def _netdev(port: Path) -> str:
     return next(filter(None, map(_text, entries)), "")
 
 
-def _gids(port: Path, of: str) -> Check:
+def _gids(port: Path, of: str) -> HostCheck:
     found = []
     for entry in sorted((port / "gids").glob("*"), key=lambda entry: int(entry.name)):
         gid, kind = _text(entry), _text(port / "gid_attrs" / "types" / entry.name)
@@ -312,7 +312,7 @@ def _gids(port: Path, of: str) -> Check:
     return _check("gid", OK, detail, of)
 
 
-def _mtu(mtu: int | None, interface_mtu: str, of: str) -> Check:
+def _mtu(mtu: int | None, interface_mtu: str, of: str) -> HostCheck:
     if mtu is None:
         return _check("mtu", NOTE, "can't be read without opening the device", of)
     if not interface_mtu:
@@ -324,7 +324,7 @@ def _mtu(mtu: int | None, interface_mtu: str, of: str) -> Check:
     return _check("mtu", OK if mtu == PATH_MTUS[-1] else NOTE, detail, of)
 
 
-def _pfc(host: Host, iface: str, of: str) -> Check:
+def _pfc(host: Host, iface: str, of: str) -> HostCheck:
     lossless = host.pfc(iface)
     if lossless is None:
         return _check("pfc", NOTE, f"{iface} does not say (`dcb pfc show dev {iface}`)", of)
@@ -333,7 +333,7 @@ def _pfc(host: Host, iface: str, of: str) -> Check:
     return _check("pfc", OK, f"priorities {', '.join(map(str, lossless))} of {iface}", of)
 
 
-def _ecn(host: Host, port: Path, iface: str, of: str) -> Check:
+def _ecn(host: Host, port: Path, iface: str, of: str) -> HostCheck:
     folder = host.sys / "class" / "net" / iface / "ecn"
     enabled = {
         side: sorted(path.name for path in (folder / side / "enable").glob("*") if _on(path))
@@ -354,7 +354,7 @@ def _on(path: Path) -> bool:
     return _text(path) == "1"
 
 
-def _iwarp(host: Host, device: Path) -> Iterator[Check]:
+def _iwarp(host: Host, device: Path) -> Iterator[HostCheck]:
     if _text(device / "node_type") != _IWARP:
         return
     there = (host.dev / "infiniband" / "rdma_cm").exists()

@@ -17,20 +17,22 @@ from .. import __version__
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SCHEMA, RunDirectory, replace_bytes
 from . import kinds
-from .figure import Figure
+from .figure import ImportedFigure
 
 ORIGINALS = "originals"
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedFiles:
     """What was read, in the files' order."""
 
-    figures: list[Figure]
+    figures: list[ImportedFigure]
     warnings: list[str]
 
 
-def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]) -> Imported:
+def write(
+    files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]
+) -> ImportedFiles:
     """Reads all files before it makes `out`: of a file that can't be read nothing stays."""
     parts = [kinds.read(path, ranks) for path in files]
     directory = RunDirectory(out)
@@ -42,7 +44,7 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
                 entries.append(figure.entry() | {"file": origin["file"]})
                 line = {"type": "foreign"} | entries[-1] | {"sha256": origin["sha256"]}
                 records.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
-    imported = Imported(
+    imported = ImportedFiles(
         [figure for part in parts for figure in part.figures],
         [sentence for part in parts for sentence in part.warnings],
     )

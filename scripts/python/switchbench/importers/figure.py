@@ -16,7 +16,7 @@ MEGA = 1e6
 
 
 @dataclass(frozen=True)
-class Ours:
+class ComparableFigure:
     """The same by a definition that several programs share (measures.py), in its unit."""
 
     measure: str
@@ -31,7 +31,7 @@ class Ours:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ImportedFigure:
     """As the program printed it; `ours` is None where we have nothing of that definition."""
 
     tool: str
@@ -43,7 +43,7 @@ class Figure:
     value: float
     unit: str
     definition: str
-    ours: Ours | None = None
+    ours: ComparableFigure | None = None
 
     def entry(self) -> dict[str, Any]:
         """As the summary has it."""
@@ -67,7 +67,7 @@ class Source:
 class Read:
     """What is in a file; `warnings`: what its program says is wrong with it."""
 
-    figures: list[Figure]
+    figures: list[ImportedFigure]
     warnings: list[str]
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .figure import Figure, Kind, Ours, Read, Source, count, number, of_version
+from .figure import ComparableFigure, ImportedFigure, Kind, Read, Source, count, number, of_version
 
 TOOL = "hpcc"
 _NEWEST = (1, 5)
@@ -125,14 +125,14 @@ def _outputs() -> dict[str, _Output]:
 _OUTPUTS = _outputs()
 
 
-def in_ours(name: str, ranks: int, value: float) -> Ours | None:
+def in_ours(name: str, ranks: int, value: float) -> ComparableFigure | None:
     """What a figure of this name is by a definition that others share; None: nothing."""
     output = _OUTPUTS.get(name)
     if output is None or output.ours is None:
         return None
     measure, factor, how = output.ours
     at_once = 2 if output.pair else ranks
-    return Ours(measure, at_once, output.size, value * factor(ranks), how)
+    return ComparableFigure(measure, at_once, output.size, value * factor(ranks), how)
 
 
 def _knows(text: str) -> bool:
@@ -167,7 +167,7 @@ def _summary(source: Source) -> dict[str, str]:
     return dict(re.findall(r"^([A-Za-z]\w*)=(.*?)\s*$", inside, re.MULTILINE))
 
 
-def _figures(source: Source, values: Mapping[str, str], version: str) -> Iterator[Figure]:
+def _figures(source: Source, values: Mapping[str, str], version: str) -> Iterator[ImportedFigure]:
     ranks = count(values["CommWorldProcs"])
     if not ranks:
         raise source.refuse(
@@ -181,7 +181,7 @@ def _figures(source: Source, values: Mapping[str, str], version: str) -> Iterato
             raise source.refuse(f"{name} is {values[name]!r}, which is no number")
         if value <= 0:  # was not run
             continue
-        yield Figure(
+        yield ImportedFigure(
             TOOL, version, output.benchmark, ranks, output.size, name, value, output.unit,
             output.definition, in_ours(name, ranks, value),
         )  # fmt: skip

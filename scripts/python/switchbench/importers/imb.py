@@ -12,7 +12,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .figure import MEGA, Figure, Kind, Ours, Read, Source, number, numbered, of_version
+from .figure import (
+    MEGA,
+    ComparableFigure,
+    ImportedFigure,
+    Kind,
+    Read,
+    Source,
+    number,
+    numbered,
+    of_version,
+)
 from .measures import collective
 
 TOOL = "imb"
@@ -103,17 +113,17 @@ class _Row:
         _, count = _RATES.get(self.benchmark.lower(), ("", 0))
         return count * self.size / time_us * 1e6 if time_us else None
 
-    def figures(self, version: str | None, mega: float) -> Iterator[Figure]:
+    def figures(self, version: str | None, mega: float) -> Iterator[ImportedFigure]:
         """One a column."""
         for name, value in self.values.items():
             megabytes = "MiB/s" if mega == _MEBI else "MB/s"
             unit = {"Mbytes/sec": megabytes, "Msg/sec": "1/s"}.get(name, "us")
-            yield Figure(
+            yield ImportedFigure(
                 TOOL, version, self.benchmark, self.ranks, self.size, name, value, unit,
                 _DEFINITIONS.get(name, name), self._ours(name, value, mega),
             )  # fmt: skip
 
-    def _ours(self, name: str, value: float, mega: float) -> Ours | None:
+    def _ours(self, name: str, value: float, mega: float) -> ComparableFigure | None:
         function = self.benchmark.lower()
         if name == "Mbytes/sec":
             return rate_in_ours(function, self.ranks, self.size, value * mega)
@@ -121,19 +131,23 @@ class _Row:
         return time_in_ours(function, self.ranks, self.size, value) if name == wanted else None
 
 
-def rate_in_ours(function: str, ranks: int, size: int, bytes_per_s: float) -> Ours | None:
+def rate_in_ours(
+    function: str, ranks: int, size: int, bytes_per_s: float
+) -> ComparableFigure | None:
     """A function's bandwidth by IMB's count, in lower case its name; None: nothing of ours."""
     if function not in _RATES or bytes_per_s <= 0:
         return None
     measure, count = _RATES[function]
     share = "as it is" if count == 1 else f"IMB counts {count} messages: one of them"
-    return Ours(measure, ranks, size, bytes_per_s * 8 / MEGA / count, f"{share}, in Mbit/s")
+    return ComparableFigure(
+        measure, ranks, size, bytes_per_s * 8 / MEGA / count, f"{share}, in Mbit/s"
+    )
 
 
-def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> Ours | None:
+def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> ComparableFigure | None:
     """A function's t_avg, of PingPong its only t."""
     measure = "pingpong_time" if function == "pingpong" else collective(function)
-    return None if measure is None else Ours(measure, ranks, size, time_us, "as it is")
+    return None if measure is None else ComparableFigure(measure, ranks, size, time_us, "as it is")
 
 
 def _megabyte(rows: Sequence[_Row], version: str | None) -> float:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .figure import MEGA, Figure, Kind, Ours, Read, Source, of_version
+from .figure import MEGA, ComparableFigure, ImportedFigure, Kind, Read, Source, of_version
 
 TOOL = "iperf3"
 _NEWEST = (3,)
@@ -22,7 +22,7 @@ def _knows(text: str) -> bool:
 
 
 def _read(source: Source) -> Read:
-    figures: list[Figure] = []
+    figures: list[ImportedFigure] = []
     for test in _tests(source):
         try:
             figures += _figures(source, test)
@@ -48,7 +48,7 @@ def _no_number(word: str) -> None:
     raise ValueError(f"{word} is no figure")
 
 
-def _figures(source: Source, test: Mapping[str, Any]) -> Iterator[Figure]:
+def _figures(source: Source, test: Mapping[str, Any]) -> Iterator[ImportedFigure]:
     if "error" in test:
         raise source.refuse(f"iperf3 failed: {test['error']}")
     start, end = test.get("start") or {}, test.get("end") or {}
@@ -64,25 +64,27 @@ def _figures(source: Source, test: Mapping[str, Any]) -> Iterator[Figure]:
     benchmark = f"{asked.get('protocol', 'TCP')}, {_streams(asked)}"
     for name, value in sums:
         rate = float(value["bits_per_second"])
-        yield Figure(
+        yield ImportedFigure(
             TOOL, version, benchmark, _RANKS, _size(asked), f"{name}.bits_per_second",
             rate, "bit/s", f"payload received, {_streams(asked)} together",
             _ours(asked, end, rate),
         )  # fmt: skip
     for name, unit, figure in _more(end):
-        yield Figure(
+        yield ImportedFigure(
             TOOL, version, benchmark, _RANKS, _size(asked), name, figure, unit,
             "as iperf3 says",
         )  # fmt: skip
 
 
-def _ours(asked: Mapping[str, Any], end: Mapping[str, Any], rate: float) -> Ours | None:
+def _ours(asked: Mapping[str, Any], end: Mapping[str, Any], rate: float) -> ComparableFigure | None:
     """None for UDP, whose rate is what was asked for."""
     if asked.get("protocol", "TCP") != "TCP":
         return None
     both = "sum_received_bidir_reverse" in end
     measure = "both_ways_rate" if both else "one_way_rate"
-    return Ours(measure, _RANKS, None, rate / MEGA, f"in Mbit/s; {_streams(asked)} together")
+    return ComparableFigure(
+        measure, _RANKS, None, rate / MEGA, f"in Mbit/s; {_streams(asked)} together"
+    )
 
 
 def _sums(end: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

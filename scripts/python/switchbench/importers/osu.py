@@ -8,7 +8,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .figure import Figure, Kind, Ours, Read, Source, count, number, numbered, of_version
+from .figure import (
+    ComparableFigure,
+    ImportedFigure,
+    Kind,
+    Read,
+    Source,
+    count,
+    number,
+    numbered,
+    of_version,
+)
 from .measures import collective
 
 TOOL = "osu"
@@ -64,7 +74,7 @@ def _read(source: Source) -> Read:
     return Read(figures, warnings)
 
 
-def _figures(source: Source) -> Iterator[Figure]:
+def _figures(source: Source) -> Iterator[ImportedFigure]:
     table: _Table | None = None
     for line, text in numbered(source.text):
         title = _TITLE.match(text)
@@ -94,7 +104,7 @@ def _whole(source: Source, table: _Table | None) -> None:
         )
 
 
-def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator[Figure]:
+def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator[ImportedFigure]:
     if len(words) == len(table.columns) - 1 and table.benchmark.endswith("Barrier Latency"):
         words = ["0", *words]
     size = count(words[0])
@@ -111,7 +121,7 @@ def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator
         if value is None:
             raise source.refuse(f"line {line}: {name} is {word!r}, which is no number")
         shown = {"Messages/s": "1/s"}.get(unit[0], unit[1] or unit[2] or "1/s")
-        yield Figure(
+        yield ImportedFigure(
             TOOL, table.version, table.benchmark, table.ranks, size, name, value, shown,
             _DEFINITIONS.get(table.benchmark, "time of a call, mean over repetitions and ranks")
             if place == 0 else name,
@@ -119,16 +129,16 @@ def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator
         )  # fmt: skip
 
 
-def _ours(table: _Table, size: int, value: float) -> Ours | None:
+def _ours(table: _Table, size: int, value: float) -> ComparableFigure | None:
     if table.benchmark in _PAIR:
         measure, factor, how = _PAIR[table.benchmark]
-        return Ours(measure, 2, size, factor * value, how) if table.ranks == 2 else None
+        return ComparableFigure(measure, 2, size, factor * value, how) if table.ranks == 2 else None
     called = table.benchmark.removesuffix(" Latency")
     function = _COLLECTIVES.get(called, called.lower().replace("-", "_").replace(" ", "_"))
     found = collective(function)
     if found is None or table.ranks is None:
         return None
-    return Ours(found, table.ranks, size, value, "as it is")
+    return ComparableFigure(found, table.ranks, size, value, "as it is")
 
 
 KIND = Kind(TOOL, "output of the OSU micro-benchmarks", _knows, _read)

@@ -8,7 +8,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .figure import MEGA, Figure, Kind, Ours, Read, Source, count, number, numbered
+from .figure import (
+    MEGA,
+    ComparableFigure,
+    ImportedFigure,
+    Kind,
+    Read,
+    Source,
+    count,
+    number,
+    numbered,
+)
 
 TOOL = "perftest"
 _RANKS = 2
@@ -49,7 +59,7 @@ def _read(source: Source) -> Read:
     return Read(list(_figures(source)), [])
 
 
-def _figures(source: Source) -> Iterator[Figure]:
+def _figures(source: Source) -> Iterator[ImportedFigure]:
     table: _Table | None = None
     for line, text in numbered(source.text):
         if title := _TITLE.match(text):
@@ -78,7 +88,7 @@ def _whole(source: Source, table: _Table | None) -> None:
         raise source.refuse(f"it is cut: the line below the table of {table.name} is missing")
 
 
-def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator[Figure]:
+def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator[ImportedFigure]:
     values = [number(word) for word in words]
     size = count(words[0])
     if len(words) != len(table.columns) or None in values or size is None:
@@ -90,7 +100,7 @@ def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator
         printed = name.partition("[")[2].rstrip("]")
         if not value:  # the peak is 0 where it was not looked for
             continue
-        yield Figure(
+        yield ImportedFigure(
             TOOL, None, table.name, _RANKS, size, name, value, _UNITS.get(printed, "1/s"),
             _definition(table), _ours(table, size, name, value),
         )  # fmt: skip
@@ -104,15 +114,15 @@ def _definition(table: _Table) -> str:
     return "the whole round trip" if whole else "half the round trip"
 
 
-def _ours(table: _Table, size: int, name: str, value: float) -> Ours | None:
+def _ours(table: _Table, size: int, name: str, value: float) -> ComparableFigure | None:
     if name.startswith("BW average["):
         mbps = value * _MBPS[name.partition("[")[2].rstrip("]")]
         if "Bidirectional" in table.verb:
             how = "perftest adds both ways: half of it, in Mbit/s"
-            return Ours("both_ways_rate", _RANKS, size, mbps / 2, how)
-        return Ours("one_way_rate", _RANKS, size, mbps, "in Mbit/s")
+            return ComparableFigure("both_ways_rate", _RANKS, size, mbps / 2, how)
+        return ComparableFigure("one_way_rate", _RANKS, size, mbps, "in Mbit/s")
     if name == "t_avg[usec]" and _definition(table) == "half the round trip":
-        return Ours("pingpong_time", _RANKS, size, value, "as it is")
+        return ComparableFigure("pingpong_time", _RANKS, size, value, "as it is")
     return None
 
 

@@ -40,7 +40,7 @@ from switchbench.labs.routing import Routing
 from switchbench.labs.state import LabError
 from switchbench.topology import lab_addresses
 from switchbench.topology.direction import Shaper
-from switchbench.topology.topology import OVS, ROUTED, SITE, UNSHAPED, Node, Topology, Trunk
+from switchbench.topology.topology import OVS, ROUTED, SITE, UNSHAPED, AttachedHost, Topology, Trunk
 
 _BRIDGE_PORTS = 1023  # net/bridge/br_private.h: BR_PORT_BITS
 _FORWARDING = 3  # linux/if_bridge.h: BR_STATE_FORWARDING
@@ -138,7 +138,7 @@ def _farthest_s(topology: Topology, module: str, before: str = "") -> float:
     return max(ways)
 
 
-def _queue_s(link: Node | Trunk) -> float:
+def _queue_s(link: AttachedHost | Trunk) -> float:
     return link.queue_bytes * 8 / link.rate_bps if link.rate_bps != UNSHAPED else 0.0
 
 
@@ -273,7 +273,7 @@ def _terminate(names: Sequence[str]) -> None:
 
 
 def _make(lab: Lab, kept: bool) -> None:
-    state.write(state.State(lab.name, lab.topology, kept=False))
+    state.write(state.LabState(lab.name, lab.topology, kept=False))
     try:
         namespaces.in_thread(lambda: _build(lab))
         if lab.topology.model is not None:
@@ -284,7 +284,7 @@ def _make(lab: Lab, kept: bool) -> None:
             raise LabError(f"lab {lab.name} can't be made: {error}") from error
         raise
     if kept:
-        state.write(state.State(lab.name, lab.topology, kept=True))
+        state.write(state.LabState(lab.name, lab.topology, kept=True))
 
 
 def _build(lab: Lab) -> None:
@@ -318,7 +318,7 @@ def _build(lab: Lab) -> None:
             _wait_silence(netlink)
 
 
-def _switched(topology: Topology) -> list[Node]:
+def _switched(topology: Topology) -> list[AttachedHost]:
     """The nodes on a switch: all of them but in a routed lab."""
     return [node for node in topology.nodes if node.module]
 
@@ -370,7 +370,7 @@ def _add_bridge(netlink: IPRoute, index: int, name: str, alias: str) -> None:
 
 
 def _add_port(
-    netlink: IPRoute, topology: Topology, node: Node, bridge: int, namespace: int
+    netlink: IPRoute, topology: Topology, node: AttachedHost, bridge: int, namespace: int
 ) -> None:
     index = _PORT_INDEX + node.index
     peer = {
@@ -408,7 +408,9 @@ def _add_port(
     shaper.redirect(netlink, index, ifb)
 
 
-def _add_plain_port(netlink: IPRoute, topology: Topology, node: Node, namespace: int) -> None:
+def _add_plain_port(
+    netlink: IPRoute, topology: Topology, node: AttachedHost, namespace: int
+) -> None:
     """A port of a modelled switch, whose process opens it (switches.py)."""
     netlink.link(
         "add",
@@ -427,7 +429,7 @@ def _add_plain_port(netlink: IPRoute, topology: Topology, node: Node, namespace:
     )
 
 
-def _add_control_port(netlink: IPRoute, node: Node, namespace: int) -> None:
+def _add_control_port(netlink: IPRoute, node: AttachedHost, namespace: int) -> None:
     netlink.link(
         "add",
         index=_CONTROL_PORT_INDEX + node.index,

@@ -17,7 +17,7 @@ from switchbench.base.quantities import link_rate_text
 from switchbench.labs import build, rootless, state
 from switchbench.labs.state import LabError
 from switchbench.topology.links import NodeLink
-from switchbench.topology.topology import Node, Topology, TopologyError, load
+from switchbench.topology.topology import AttachedHost, Topology, TopologyError, load
 
 
 def up(
@@ -101,7 +101,7 @@ def describe(topology: Topology) -> str:
     return "".join([*parts, between * (cables > 0)])
 
 
-def _of_rates(ends: Sequence[Node | NodeLink]) -> str:
+def _of_rates(ends: Sequence[AttachedHost | NodeLink]) -> str:
     """` of 10M`; nothing where none is on a switch."""
     rates = sorted({end.rate_bps for end in ends if isinstance(end, NodeLink) or end.module})
     return f" of {' and '.join(link_rate_text(rate) for rate in rates)}" if rates else ""

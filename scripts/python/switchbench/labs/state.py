@@ -41,7 +41,7 @@ class LabBusyError(LabError):
 
 
 @dataclass(frozen=True)
-class State:
+class LabState:
     """A lab as its maker left it."""
 
     lab: str
@@ -128,7 +128,7 @@ def holder(lab: str) -> int | None:
         os.close(fd)
 
 
-def write(state: State) -> None:
+def write(state: LabState) -> None:
     """Record the lab; whole or not at all."""
     document = {"kept": state.kept, "topology": asdict(state.topology)}
     partial = _path(state.lab, ".json.new")
@@ -136,12 +136,12 @@ def write(state: State) -> None:
     partial.replace(_path(state.lab, ".json"))
 
 
-def read(lab: str) -> State | None:
+def read(lab: str) -> LabState | None:
     """The lab as recorded; None when it is not."""
     try:
         document: dict[str, Any] = json.loads(_path(lab, ".json").read_text(encoding="utf-8"))
         topology = _TOPOLOGY.validate_python(document["topology"])
-        return State(lab, topology, bool(document["kept"]))
+        return LabState(lab, topology, bool(document["kept"]))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError) as error:

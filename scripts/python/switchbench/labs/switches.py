@@ -30,7 +30,7 @@ from switchbench.labs import namespaces, state
 from switchbench.labs.state import LabError
 from switchbench.topology import behaviour, lab_addresses
 from switchbench.topology.behaviour import Behaviour, Fault
-from switchbench.topology.topology import Node, Topology
+from switchbench.topology.topology import AttachedHost, Topology
 
 BINARY = "switchbench-switch"
 TRUTH = "switch.ndjson"
@@ -73,7 +73,7 @@ class _Files:
         return self._path("sock")
 
 
-def node_device(lab: str, topology: Topology, node: Node) -> str:
+def node_device(lab: str, topology: Topology, node: AttachedHost) -> str:
     """The DPDK device by which a node's process reaches its switch port."""
     files = _Files(lab, topology.modules.index(node.module))
     return _MEMIF.format(number=node.index, role="client", socket=files.socket)

@@ -13,17 +13,17 @@ from ..base.model import (
     SCHEDULE,
     ClockChoice,
     Run,
-    SwitchCounters,
+    SwitchCountersCommand,
     Trial,
 )
 from ..base.words import listed
-from ..config import Reading, effective
+from ..config import CheckedConfiguration, effective
 from ..config.acceptance import about_values, reservations
 from ..config.clauses import excluding, matches
 from ..config.effective import SWITCH_TIMEOUT_NS
 from ..config.resolve import (
     Point,
-    Test,
+    ResolvedTest,
     points,
 )
 from ..config.steps import (
@@ -40,7 +40,7 @@ BOUND_LAST = (
 )
 
 
-def compile_run(reading: Reading) -> Run:
+def compile_run(reading: CheckedConfiguration) -> Run:
     """Makes the run of a configuration; ConfigurationError for a plan that can't be made."""
     compiler = _Compiler(reading)
     trials = tuple(compiler.trials())
@@ -67,14 +67,14 @@ def compile_run(reading: Reading) -> Run:
     )
 
 
-def _switch_counters(reading: Reading) -> SwitchCounters | None:
+def _switch_counters(reading: CheckedConfiguration) -> SwitchCountersCommand | None:
     asked = reading.model.switch_counters
     if asked is None:
         return None
     if not asked.command:
         raise reading.document.problem(("switch_counters", "command"), "is an empty list")
     timeout_ns = SWITCH_TIMEOUT_NS if asked.timeout is None else asked.timeout
-    return SwitchCounters(tuple(asked.command), timeout_ns / NS)
+    return SwitchCountersCommand(tuple(asked.command), timeout_ns / NS)
 
 
 def refuse_unbuilt(run: Run) -> None:
@@ -93,7 +93,7 @@ def refuse_too_long(run: Run) -> None:
         )
 
 
-def _refuse_unanswered(reading: Reading, trials: tuple[Trial, ...]) -> None:
+def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> None:
     """Refuses a clause that no trial of the run can answer."""
     for i, clause in enumerate(reading.expectations):
         if any(matches(clause["where"], trial) for trial in trials):
@@ -112,7 +112,7 @@ def _refuse_unanswered(reading: Reading, trials: tuple[Trial, ...]) -> None:
         )
 
 
-def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
+def _unbuilt(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> Iterator[str]:
     built = (("pingpong", attrgetter("pingpong")), (SCHEDULE, attrgetter("schedules")))
     for traffic, builds in built:
         used = {t.transport for t in trials if t.traffic == traffic}
@@ -126,7 +126,7 @@ def _unbuilt(reading: Reading, trials: tuple[Trial, ...]) -> Iterator[str]:
 class _Compiler:
     """Puts the trials in order, and numbers them."""
 
-    reading: Reading
+    reading: CheckedConfiguration
     bound_last: bool = False  # whether trials were moved behind others that they were to follow
 
     def trials(self) -> Iterator[Trial]:
@@ -158,13 +158,13 @@ class _Compiler:
 _Turn = tuple[Draft, int]  # a point and which of its repeats
 
 
-def _by_transports(tests: list[Test]) -> Iterator[list[tuple[int, Test]]]:
+def _by_transports(tests: list[ResolvedTest]) -> Iterator[list[tuple[int, ResolvedTest]]]:
     """Tests with their numbers; neighbours that differ in the transport are together.
 
     What was understood of `transports: [dpdk, tcp]` is two tests, so this looks at tests and not
     at where they were written: a run that is repeated alternates again.
     """
-    group: list[tuple[int, Test]] = []
+    group: list[tuple[int, ResolvedTest]] = []
     for number, test in enumerate(tests):
         before = [known for _, known in group]
         same = all((t.pattern, t.networks) == (test.pattern, test.networks) for t in before)

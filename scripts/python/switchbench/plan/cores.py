@@ -17,17 +17,17 @@ from ..base.model import Process, Run
 
 
 @dataclass(frozen=True)
-class Machine:
+class LocalCores:
     """The cores of this machine, and those that this command may use."""
 
     present: frozenset[int]
     usable: frozenset[int]
 
     @staticmethod
-    def here() -> Machine:
+    def here() -> LocalCores:
         """As the kernel says."""
         usable = frozenset(os.sched_getaffinity(0))
-        return Machine(frozenset(range(os.cpu_count() or 1)) | usable, usable)
+        return LocalCores(frozenset(range(os.cpu_count() or 1)) | usable, usable)
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Deal:
         return frozenset(every) if self.worker == "poll" else frozenset()
 
 
-def deal(run: Run, machine: Machine | None = None) -> Deal:
+def deal(run: Run, machine: LocalCores | None = None) -> Deal:
     """The cores of a run's nodes; ConfigurationError with what is possible."""
     processes = run.site.processes
     if run.site.launch != "lab" or run.site.guests:
         named = {process.name: process.cores for process in processes if process.cores}
         return Deal(run.worker, named)
-    machine = machine or Machine.here()
+    machine = machine or LocalCores.here()
     if run.site.cores:
         return _deal_named(run, machine)
     return _deal_free(run, machine)
@@ -72,7 +72,7 @@ def written(cores: Iterable[int]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
 
 
-def _deal_named(run: Run, machine: Machine) -> Deal:
+def _deal_named(run: Run, machine: LocalCores) -> Deal:
     named, processes = run.site.cores, run.site.processes
     absent = [core for core in named if core not in machine.present]
     if absent:
@@ -91,7 +91,7 @@ def _deal_named(run: Run, machine: Machine) -> Deal:
     return Deal("poll", _spread(processes, named))
 
 
-def _deal_free(run: Run, machine: Machine) -> Deal:
+def _deal_free(run: Run, machine: LocalCores) -> Deal:
     processes = run.site.processes
     lanes, cores = sum(map(queues, processes)), sorted(machine.usable)
     spare = len(cores) > lanes + 1
@@ -106,7 +106,7 @@ def _deal_free(run: Run, machine: Machine) -> Deal:
     return Deal("poll", _spread(processes, cores[1:][-lanes:]))
 
 
-def _refuse_overlap(named: Sequence[int], machine: Machine) -> None:
+def _refuse_overlap(named: Sequence[int], machine: LocalCores) -> None:
     """The command, its heartbeats and the nodes' main threads need a core that nobody burns."""
     narrowed = machine.usable < machine.present
     both = machine.usable & frozenset(named)

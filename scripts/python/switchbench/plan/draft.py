@@ -9,9 +9,9 @@ from typing import Any
 from ..base import timing, transports
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE, Part, Repeats
-from ..config import Reading
+from ..config import CheckedConfiguration
 from ..config.effective import text as written
-from ..config.hpcc import Share
+from ..config.hpcc import HpccMeasurement
 from ..config.members import Members
 from ..config.resolve import Point, place
 from ..config.settings import PATTERN_KEYS, carries_messages
@@ -37,7 +37,7 @@ _NOT_MATRIX = ("bytes", "method")  # of a pattern: how much, and how
 class Draft:
     """One point of a test, as all its repeats have it."""
 
-    def __init__(self, reading: Reading, number: int, point: Point) -> None:
+    def __init__(self, reading: CheckedConfiguration, number: int, point: Point) -> None:
         self.number = number
         self.reading = reading
         self.document = reading.document
@@ -194,7 +194,7 @@ class Draft:
             key: _plain(written(key, value)) for key, value in (named | self.point.swept).items()
         }
 
-    def _of_suite(self, share: Share) -> dict[str, Any]:
+    def _of_suite(self, share: HpccMeasurement) -> dict[str, Any]:
         """What tells a suite's trials apart."""
         words: dict[str, Any] = {COMPOSITE: share.measure}
         if share.method is not None:

@@ -23,7 +23,7 @@ _COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that
 def expected_s(draft: Draft, phases: int, flows: int) -> float:
     """Seconds of a trial of so many phases and flows, with what comes before and behind them."""
     values = draft.values
-    course = timing.Course(
+    course = timing.TrialTiming(
         phases=phases,
         traffic_s=_traffic_s(draft, flows / phases),
         # Connections say when they are over; frames and datagrams only fall silent.

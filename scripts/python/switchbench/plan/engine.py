@@ -38,7 +38,7 @@ class PlanRefused(ConfigurationError):
 
 
 @dataclass(frozen=True)
-class Share:
+class ScheduleShape:
     """What one repetition of each phase is, of a plan that goes by steps."""
 
     steps: int  # of the rank with most
@@ -53,7 +53,7 @@ class PlanSize:
 
     phases: int
     flows: int
-    share: Share | None = None  # of what goes by steps
+    share: ScheduleShape | None = None  # of what goes by steps
     memory_bytes: int = 0  # ... that one repetition of all ranks together needs
 
 
@@ -108,7 +108,7 @@ def plan_size(request: PlanRequest) -> PlanSize:
     if said is not None:
         memory = int(said["memory_all"])
         steps, messages, payload = (int(said[name]) for name in ("steps", "messages", "bytes"))
-        share = Share(steps, messages, payload, int(said["iterations"]) or None)
+        share = ScheduleShape(steps, messages, payload, int(said["iterations"]) or None)
     return PlanSize(int(record["phases"]), int(record["flows"]), share, memory)
 
 

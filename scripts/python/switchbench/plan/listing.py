@@ -31,7 +31,7 @@ _SUITE_KEYS = (COMPOSITE, "pair", "among")  # what tells a suite's own trials ap
 
 
 @dataclass(frozen=True)
-class Choice:
+class ListingOptions:
     """How much is wanted."""
 
     phases: Sequence[int] | None = None  # only these
@@ -39,7 +39,7 @@ class Choice:
 
 
 @dataclass
-class Plan:
+class ListedPlan:
     """A plan that one or more trials follow."""
 
     number: int
@@ -57,9 +57,9 @@ class Plan:
         ]
 
 
-def plans_of(run: Run) -> list[Plan]:
+def plans_of(run: Run) -> list[ListedPlan]:
     """The run's different plans, in the order of their first trial."""
-    found: dict[str, Plan] = {}
+    found: dict[str, ListedPlan] = {}
     for trial in run.trials:
         # Of a suite's pairs one stands for all; sizes change no flows.
         flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
@@ -69,7 +69,7 @@ def plans_of(run: Run) -> list[Plan]:
         key = json.dumps([where, flows, trial.document["seed"]])
         plan = found.get(key)
         if plan is None:
-            plan = found[key] = Plan(
+            plan = found[key] = ListedPlan(
                 len(found), trial.parts, trial.pattern, trial.document["seed"], trial.phases
             )
         plan.trials.append(trial)
@@ -79,7 +79,7 @@ def plans_of(run: Run) -> list[Plan]:
 # --- for people ----------------------------------------------------------------------------------
 
 
-def show(run: Run, choice: Choice, console: Console) -> None:
+def show(run: Run, choice: ListingOptions, console: Console) -> None:
     """Prints the plan of a run."""
     console.print(Text(_site_line(run)))
     console.print(_tests_table(run))
@@ -217,7 +217,7 @@ def _size(sizes: Sequence[int], unit: str) -> str:
     return "IMIX " + " ".join(f"{count}x{size}" for size, count in runs)
 
 
-def _ports_table(run: Run, choice: Choice) -> Table:
+def _ports_table(run: Run, choice: ListingOptions) -> Table:
     table = _table("network", "rank", "port", "switch", "switch port", "line rate")
     ports = [
         (network, rank, port)
@@ -234,7 +234,9 @@ def _ports_table(run: Run, choice: Choice) -> Table:
     return table
 
 
-def _show_plan(plan: Plan, choice: Choice, hops: Hops | None, console: Console) -> None:
+def _show_plan(
+    plan: ListedPlan, choice: ListingOptions, hops: Hops | None, console: Console
+) -> None:
     console.print(Text(_title(plan), style="bold"))
     numbers = _phases_shown(plan, choice)
     table = _table("phase", "name", "network") if len(plan.parts) > 1 else _table("phase", "name")
@@ -249,7 +251,7 @@ def _show_plan(plan: Plan, choice: Choice, hops: Hops | None, console: Console) 
         console.print(f"… {plan.phases - len(numbers)} more phases (--all, or --phases RANGES)\n")
 
 
-def _title(plan: Plan) -> str:
+def _title(plan: ListedPlan) -> str:
     tests = list(dict.fromkeys(trial.test for trial in plan.trials))
     ranks = " + ".join(f"{len(part.ranks)} ranks of {part.network}" for part in plan.parts)
     first = plan.trials[0]
@@ -280,14 +282,14 @@ def _steps_words(trial: Trial) -> str:
     return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"
 
 
-def _phases_shown(plan: Plan, choice: Choice) -> list[int]:
+def _phases_shown(plan: ListedPlan, choice: ListingOptions) -> list[int]:
     numbers = range(plan.phases)
     if choice.phases is not None:
         return [number for number in choice.phases if number in numbers]
     return list(numbers if choice.everything else numbers[:PHASES_SHOWN])
 
 
-def _flows(phase: Phase, part: Part, choice: Choice, hops: Hops | None) -> Text:
+def _flows(phase: Phase, part: Part, choice: ListingOptions, hops: Hops | None) -> Text:
     """Flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards; then who idles."""
     arrows = _arrows(phase)
     most = len(arrows) if choice.everything else FLOWS_SHOWN
@@ -390,7 +392,7 @@ def _unique(values: Iterable[Any]) -> list[Any]:
     return found
 
 
-def as_json(run: Run, choice: Choice) -> dict[str, Any]:
+def as_json(run: Run, choice: ListingOptions) -> dict[str, Any]:
     """The whole plan as plain values (documented in `switchbench plan --help`)."""
     plans = plans_of(run)
     hops = Hops.of(run.site)
@@ -433,7 +435,7 @@ def _trial(trial: Trial, plan: int) -> dict[str, Any]:
     }
 
 
-def _plan(plan: Plan, choice: Choice, hops: Hops | None) -> dict[str, Any]:
+def _plan(plan: ListedPlan, choice: ListingOptions, hops: Hops | None) -> dict[str, Any]:
     listing = plan.listing(_phases_shown(plan, choice))
     longest = max(listing, key=len)
     return {

@@ -27,7 +27,7 @@ CLOSE = 0.10
 
 
 @dataclass(frozen=True)
-class Fit:
+class ModelAccuracy:
     """How near a model came, over the flows that were measured and foretold."""
 
     model: str
@@ -132,7 +132,7 @@ def _phases(
 
 def fits(
     trial: Trial, outlooks: Iterable[Outlook], delivered: Mapping[Place, Mapping[Pair, float]]
-) -> list[Fit]:
+) -> list[ModelAccuracy]:
     """Each model's errors over all phases of a trial, best first."""
     errors: dict[str, list[Rates]] = defaultdict(list)
     offered: dict[str, list[Rates | None]] = defaultdict(list)
@@ -144,7 +144,7 @@ def fits(
             sent = outlook.offered_rates.get(model)
             offered[model].append(None if sent is None else rates[known] / sent[known] - 1.0)
     found = [
-        Fit(model, np.concatenate(parts), _joined(offered[model]))
+        ModelAccuracy(model, np.concatenate(parts), _joined(offered[model]))
         for model, parts in errors.items()
     ]
     return sorted((fit for fit in found if fit.errors.size), key=lambda fit: (-fit.close, fit.mean))

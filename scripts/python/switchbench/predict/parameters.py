@@ -190,7 +190,7 @@ def _inverse(of: Estimate, over: float) -> Estimate:
 
 
 @dataclass
-class Costs:
+class PathCosts:
     """What was seen of one path beside times: processor time and streams of small messages."""
 
     cpu_s: float = 0.0
@@ -214,7 +214,7 @@ def large_bandwidth(
 
 
 def split_loggp(
-    transport: str, hockney: Hockney, bandwidth: Estimate | None, costs: Costs
+    transport: str, hockney: Hockney, bandwidth: Estimate | None, costs: PathCosts
 ) -> LogGP:
     """What can be told apart, and why the rest can't."""
     byte_ns = _inverse(bandwidth, 8e3) if bandwidth else None
@@ -235,7 +235,7 @@ def split_loggp(
     )
 
 
-def _overheads_us(costs: Costs, small_us: float, unknown: list[str]) -> float | None:
+def _overheads_us(costs: PathCosts, small_us: float, unknown: list[str]) -> float | None:
     """o_s + o_r: each end of a round trip sends once and receives once."""
     told = "L, o_s and o_r are known as their sum only: "
     if not costs.round_trips:
@@ -251,7 +251,7 @@ def _overheads_us(costs: Costs, small_us: float, unknown: list[str]) -> float | 
     return both_us
 
 
-def _gap_us(transport: str, costs: Costs, unknown: list[str]) -> float | None:
+def _gap_us(transport: str, costs: PathCosts, unknown: list[str]) -> float | None:
     if transports.of(transport).byte_stream:
         unknown.append(f"g can't be had of {transport}: a stream's small messages travel joined")
         return None
@@ -272,7 +272,7 @@ class _Seen:
         default_factory=lambda: defaultdict(dict)
     )
     """By ranks of the trial, then by size, phase and flow: repeats together."""
-    costs: Costs = field(default_factory=Costs)
+    costs: PathCosts = field(default_factory=PathCosts)
 
 
 def measured(directory: Path) -> list[Parameters]:

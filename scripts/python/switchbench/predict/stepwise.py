@@ -49,7 +49,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Program:
+class StepProgram:
     """One repetition of all ranks."""
 
     flows: tuple[Pair, ...]
@@ -63,11 +63,11 @@ class Program:
         return sorted({rank for pair in self.flows for rank in pair})
 
 
-def program_of(ops: Sequence[Ops]) -> Program:
+def program_of(ops: Sequence[Ops]) -> StepProgram:
     """From what the engine says of one phase: the operations of each rank."""
     numbers: dict[Pair, int] = {}
     steps = tuple(_steps(rank, each, numbers) for rank, each in enumerate(ops))
-    return Program(tuple(numbers), steps)
+    return StepProgram(tuple(numbers), steps)
 
 
 def _steps(rank: int, ops: Ops, numbers: dict[Pair, int]) -> tuple[Step, ...]:
@@ -89,7 +89,7 @@ def _steps(rank: int, ops: Ops, numbers: dict[Pair, int]) -> tuple[Step, ...]:
 
 
 @dataclass(frozen=True)
-class Costs:
+class StepCosts:
     """What messages and computing cost beside the lines."""
 
     latency_s: float
@@ -126,7 +126,9 @@ class TooLongError(Exception):
 class Execution:
     """Some repetitions, one behind the other without a barrier, all ranks begun together."""
 
-    def __init__(self, program: Program, costs: Costs, rates: RatesOf, repetitions: int) -> None:
+    def __init__(
+        self, program: StepProgram, costs: StepCosts, rates: RatesOf, repetitions: int
+    ) -> None:
         self._program = program
         self._costs = costs
         self._rates = rates
@@ -295,7 +297,7 @@ class StepTime:
 
 
 def repetition(
-    program: Program, costs: Costs, rates: RatesOf, batch: int, lead: int = 0
+    program: StepProgram, costs: StepCosts, rates: RatesOf, batch: int, lead: int = 0
 ) -> StepTime | None:
     """How long one takes in batches of so many, behind so many that are not timed; None where no
     rank has messages, or where it is too much to follow."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis import measures
-from ..analysis.executions import Measured, RankTimes, parts_of
+from ..analysis.executions import MeasuredExecutions, RankTimes, parts_of
 from ..analysis.hpcc import about_suite, hpcc_entries
 from ..analysis.kernels import iterations_of
 from ..analysis.sweep import about, is_sweep
@@ -31,7 +31,7 @@ from ..topology.fabric.routes import Ranks, Rates
 from .joined import Number, sure_summary
 from .models import MODELS, SLOW, Flows
 from .parameters import Parameters, Path_
-from .stepwise import Costs, Program, StepTime, repetition
+from .stepwise import StepCosts, StepProgram, StepTime, repetition
 
 _ENDS = 64
 """So many ends of flows are followed one by one; what is left then keeps its rates."""
@@ -112,14 +112,14 @@ class Wire:
             flows = flows.offering(np.minimum(flows.demand_bps, most))
         return MODELS[model](flows)
 
-    def costs(self, model: str) -> Costs:
+    def costs(self, model: str) -> StepCosts:
         """Beside the lines: only LogGP's ranks need time from one message to the next."""
         bits = 8.0 / self.share
         if model != "loggp":
-            return Costs(self.parameters.hockney.latency_us.value / 1e6, bits)
+            return StepCosts(self.parameters.hockney.latency_us.value / 1e6, bits)
         of = self.parameters.loggp
         gap_us = max(of.gap_us or 0.0, of.overhead_us or 0.0)
-        return Costs(of.small_us.value / 1e6, bits, gap_us / 1e6)
+        return StepCosts(of.small_us.value / 1e6, bits, gap_us / 1e6)
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class Foreteller:
         return found
 
     def steps(
-        self, trial: Trial, network: str, program: Program, flows: Flows, models: Iterable[str]
+        self, trial: Trial, network: str, program: StepProgram, flows: Flows, models: Iterable[str]
     ) -> dict[str, StepTime]:
         """By model, of one phase; empty where no parameters are of this path."""
         parameters = self.of(trial, network)
@@ -329,10 +329,10 @@ class OfSuite:
     part: Part
     phases: Sequence[Mapping[str, StepTime]]
 
-    def measured(self, model: str) -> Measured:
+    def measured(self, model: str) -> MeasuredExecutions:
         """As if that had been measured."""
         ranks = self.part.ranks
-        return Measured(
+        return MeasuredExecutions(
             self.trial,
             self.part,
             {

@@ -271,7 +271,7 @@ def _is_cut(times: Histogram) -> bool:
 
 
 @dataclass(frozen=True)
-class Measured:
+class PhaseLatency:
     """A phase's, by kind: of all its flows together, and the flow with the greatest p99."""
 
     flows: Mapping[tuple[str, str], Mapping[str, Histogram]]

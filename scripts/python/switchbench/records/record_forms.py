@@ -47,14 +47,14 @@ MaybeFigure = Figure | None
 MaybeText = Text | None
 
 
-class Said(TypedDict):
+class NodeRecord(TypedDict):
     """What any record of a node has."""
 
     type: str
     node: Name
 
 
-class _OfTrial(Said):
+class _OfTrial(NodeRecord):
     trial: Number
     repeat: NotRequired[Repeat | None]
 
@@ -67,7 +67,7 @@ class _OfNetwork(_OfPhase):
     network: Name
 
 
-class Hello(Said):
+class HelloRecord(NodeRecord):
     protocol: NotRequired[Whole]
     version: NotRequired[MaybeText]
     host: NotRequired[MaybeText]
@@ -80,7 +80,7 @@ class Hello(Said):
     cores: NotRequired[list[Count] | None]
 
 
-class PortOpen(Said):
+class PortOpenRecord(NodeRecord):
     port: Name
     transport: Name
     network: NotRequired[Name]
@@ -104,7 +104,7 @@ class PortOpen(Said):
     gid_index: NotRequired[MaybeCount]
 
 
-class Ready(Said):
+class ReadyRecord(NodeRecord):
     clock: NotRequired[MaybeText]
     clock_why: NotRequired[MaybeText]
     clock_id: NotRequired[MaybeText]
@@ -113,7 +113,7 @@ class Ready(Said):
     wall_clock_offset_ns: NotRequired[MaybeWhole]
 
 
-class Clock(_OfPhase):
+class ClockRecord(_OfPhase):
     clock: NotRequired[MaybeText]
     offset_ns: NotRequired[MaybeWhole]
     shift_ns: NotRequired[MaybeWhole]
@@ -122,7 +122,7 @@ class Clock(_OfPhase):
     rate_bound_ppm: NotRequired[MaybeFigure]
 
 
-class Flow(_OfNetwork):
+class FlowRecord(_OfNetwork):
     side: Literal["source", "destination"]
     src: Name
     dst: Name
@@ -146,7 +146,7 @@ class Flow(_OfNetwork):
     measures: NotRequired[dict[Name, Figure] | None]
 
 
-class Port(_OfNetwork):
+class PortRecord(_OfNetwork):
     port: Name
     sent_frames: NotRequired[MaybeCount]
     received_frames: NotRequired[MaybeCount]
@@ -173,7 +173,7 @@ class Port(_OfNetwork):
     ecn_marked: NotRequired[MaybeCount]
 
 
-class Times(Said):
+class TimesRecord(NodeRecord):
     """A histogram, or a part of one."""
 
     kind: Name
@@ -188,16 +188,16 @@ class Times(Said):
     buckets: NotRequired[Buckets | None]
 
 
-class Floor(Times):
+class FloorRecord(TimesRecord):
     transport: Name
 
 
-class FlowTimes(_OfNetwork, Times):
+class FlowTimesRecord(_OfNetwork, TimesRecord):
     src: Name
     dst: Name
 
 
-class Execution(_OfNetwork):
+class ExecutionRecord(_OfNetwork):
     rank: Name
     repetitions: Count
     batches: Count
@@ -215,21 +215,21 @@ _Span = Annotated[tuple[Name, list[Count]], Field(strict=False)]
 _Rate = Annotated[tuple[Name, Figure | None, Figure | None], Field(strict=False)]
 
 
-class Interim(_OfNetwork):
+class InterimRecord(_OfNetwork):
     dst: Name
     from_ms: Figure
     at_ms: list[Figure]
     flows: list[_Span]
 
 
-class Progress(_OfPhase):
+class ProgressRecord(_OfPhase):
     step: NotRequired[MaybeText]
     offered_bps: NotRequired[MaybeFigure]
     delivered_bps: NotRequired[MaybeFigure]
     ports: NotRequired[list[_Rate] | None]
 
 
-class Reorder(_OfNetwork):
+class ReorderRecord(_OfNetwork):
     src: Name
     dst: Name
     reordered: Count
@@ -239,14 +239,14 @@ class Reorder(_OfNetwork):
     displaced: NotRequired[Displaced | None]
 
 
-class Stray(_OfNetwork):
+class StrayRecord(_OfNetwork):
     port: Name
     src: Name | None
     dst: Name | None
     frames: Count
 
 
-class PhaseEnd(_OfPhase):
+class PhaseRecord(_OfPhase):
     name: NotRequired[MaybeText]
     state: NotRequired[MaybeText]
     drained: NotRequired[bool | None]
@@ -270,76 +270,76 @@ class _Computed(TypedDict):
     piece_most_ns: Count
 
 
-class Compute(_OfPhase):
+class ComputeRecord(_OfPhase):
     share: Figure
     alone: _Computed
     beside: _Computed
 
 
-class TrialEnd(_OfTrial):
+class TrialRecord(_OfTrial):
     elapsed_ns: NotRequired[MaybeWhole]
     state: NotRequired[MaybeText]
 
 
-class Unreachable(_OfTrial):
+class UnreachableRecord(_OfTrial):
     src: Name
     dst: Name
     received: NotRequired[MaybeCount]
     sent: NotRequired[MaybeCount]
 
 
-class Event(Said):
+class EventRecord(NodeRecord):
     what: NotRequired[MaybeText]
     port: NotRequired[Name | None]
     text: NotRequired[MaybeText]
 
 
-class Error(Said):
+class ErrorRecord(NodeRecord):
     text: NotRequired[MaybeText]
     status: NotRequired[Whole | None]
 
 
-class Missing(Said):
+class MissingRecord(NodeRecord):
     who: NotRequired[MaybeText]
     barrier: NotRequired[MaybeCount]
     text: NotRequired[MaybeText]
     status: NotRequired[Whole | None]
 
 
-class Bye(Said):
+class ByeRecord(NodeRecord):
     dropped_datagrams: NotRequired[MaybeCount]
     dropped_records: NotRequired[MaybeCount]
     tsc_drift_ppm: NotRequired[MaybeFigure]
 
 
-class Samples(_OfNetwork):
+class SamplesRecord(_OfNetwork):
     rank: Count
     data: str
 
 
 _FORMS: dict[str, Any] = {
-    "hello": Hello,
-    "port-open": PortOpen,
-    "ready": Ready,
-    "clock": Clock,
-    "flow": Flow,
-    "port": Port,
-    "floor": Floor,
-    "histogram": FlowTimes,
-    "execution": Execution,
-    "interim": Interim,
-    "progress": Progress,
-    "reorder": Reorder,
-    "stray": Stray,
-    "phase": PhaseEnd,
-    "compute": Compute,
-    "trial": TrialEnd,
-    "unreachable": Unreachable,
-    "event": Event,
-    "error": Error,
-    "missing": Missing,
-    "bye": Bye,
-    "samples": Samples,
+    "hello": HelloRecord,
+    "port-open": PortOpenRecord,
+    "ready": ReadyRecord,
+    "clock": ClockRecord,
+    "flow": FlowRecord,
+    "port": PortRecord,
+    "floor": FloorRecord,
+    "histogram": FlowTimesRecord,
+    "execution": ExecutionRecord,
+    "interim": InterimRecord,
+    "progress": ProgressRecord,
+    "reorder": ReorderRecord,
+    "stray": StrayRecord,
+    "phase": PhaseRecord,
+    "compute": ComputeRecord,
+    "trial": TrialRecord,
+    "unreachable": UnreachableRecord,
+    "event": EventRecord,
+    "error": ErrorRecord,
+    "missing": MissingRecord,
+    "bye": ByeRecord,
+    "samples": SamplesRecord,
 }
 TYPES = frozenset(_FORMS)  # that this version knows
 for _form in (*_FORMS.values(), _Computed):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import RunError
-from ..base.model import SwitchCounters
+from ..base.model import SwitchCountersCommand
 
 BEFORE = "switch-counters-before.txt"
 AFTER = "switch-counters-after.txt"
@@ -22,7 +22,7 @@ AFTER = "switch-counters-after.txt"
 _COUNTER = re.compile(r"\s*(\S.*?)[\s:=]+(-?[0-9]+)\s*")
 
 
-def read_counters(asked: SwitchCounters, path: Path) -> None:
+def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
     """Runs the command and keeps what it printed; RunError when it fails."""
     name = asked.command[0]
     try:
@@ -53,7 +53,7 @@ def parse_counters(text: str) -> dict[str, int]:
     return {match[1]: int(match[2]) for match in found if match}
 
 
-def compare_counters(asked: SwitchCounters | None, directory: Path) -> dict[str, Any] | None:
+def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> dict[str, Any] | None:
     """The summary's `switch_counters`; None where no command was configured."""
     if asked is None:
         return None

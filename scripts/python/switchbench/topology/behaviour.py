@@ -22,7 +22,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Step(_Strict):
+class RateStep(_Strict):
     """A rate from a number of active ports on."""
 
     ports: _Count = 0
@@ -34,7 +34,7 @@ def _steps(value: object) -> object:
     return value if isinstance(value, list) else [{"rate": value}]
 
 
-_Steps = Annotated[list[Step], BeforeValidator(_steps), Field(min_length=1, max_length=16)]
+_Steps = Annotated[list[RateStep], BeforeValidator(_steps), Field(min_length=1, max_length=16)]
 
 
 class Collapse(_Strict):
@@ -46,7 +46,7 @@ class Collapse(_Strict):
     window_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
 
-class Table(_Strict):
+class AddressTable(_Strict):
     """The address table."""
 
     size: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
@@ -104,7 +104,7 @@ class Behaviour(_Strict):
     trunk_capacity: _Steps | None = None
     active_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None
     collapse: Collapse | None = None
-    table: Table | None = None
+    table: AddressTable | None = None
     forwarding: Literal["store", "cut-through"] | None = None
     latency_ns: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = None
     pause: Pause | None = None
@@ -116,7 +116,7 @@ class Behaviour(_Strict):
         return self.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
 
 
-def steps(value: list[Step]) -> list[dict[str, int]]:
+def steps(value: list[RateStep]) -> list[dict[str, int]]:
     """Steps as switchbench-switch reads them."""
     return [{"ports": step.ports, "bps": step.rate} for step in value]
 

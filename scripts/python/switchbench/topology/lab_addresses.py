@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from switchbench.topology.topology import Node, Topology
+from switchbench.topology.topology import AttachedHost, Topology
 
 # Where iproute2 keeps names of network namespaces.
 NAMESPACES = Path("/run/netns")
@@ -78,17 +78,17 @@ def namespace_names(lab: str, topology: Topology) -> list[str]:
     return [switch_name(lab), *(namespace_name(lab, node.name) for node in topology.nodes)]
 
 
-def switch_port(node: Node) -> str:
+def switch_port(node: AttachedHost) -> str:
     """The interface of the switch's namespace that the node hangs on."""
     return f"p{node.index}"
 
 
-def inbound_shaper(node: Node) -> str:
+def inbound_shaper(node: AttachedHost) -> str:
     """The IFB in the switch's namespace that shapes what comes from the node."""
     return f"i{node.index}"
 
 
-def control_port(node: Node) -> str:
+def control_port(node: AttachedHost) -> str:
     """The interface of the control bridge that the node's `ctl0` hangs on."""
     return f"c{node.index}"
 
@@ -107,7 +107,7 @@ def module_ports(topology: Topology, module: str) -> list[str]:
     return ports
 
 
-def lab_node(lab: str, node: Node) -> LabNode:
+def lab_node(lab: str, node: AttachedHost) -> LabNode:
     """The addresses and names of one node."""
     i = node.index
     return LabNode(

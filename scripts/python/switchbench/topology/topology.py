@@ -61,7 +61,7 @@ class TopologyError(ValueError):
 
 
 @dataclass(frozen=True)
-class Node:
+class AttachedHost:
     """A host on one switch port, or in a routed lab on none."""
 
     name: str
@@ -111,7 +111,7 @@ class Topology:
     name: str
     description: str
     modules: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[AttachedHost, ...]
     trunks: tuple[Trunk, ...]
     mtu: int
     guests: Guests | None = None
@@ -125,7 +125,7 @@ class Topology:
     """Between nodes, of a routed lab or a site; of a site, to further switches too."""
 
     @property
-    def cables(self) -> tuple[Node | Trunk | NodeLink, ...]:
+    def cables(self) -> tuple[AttachedHost | Trunk | NodeLink, ...]:
         """All that has a rate and a queue: nodes on a switch, trunks, links between nodes."""
         return (*(node for node in self.nodes if node.module), *self.trunks, *self.links)
 
@@ -134,7 +134,7 @@ class Topology:
         """The largest untagged frame on the wire: MTU, header, FCS, preamble and gap."""
         return self.mtu + 14 + LAYER1_OVERHEAD
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> AttachedHost:
         """The node of that name; `TopologyError` names those there are."""
         for node in self.nodes:
             if node.name == name:
@@ -353,7 +353,7 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
 def _guests(file: _GuestsFile, name: str) -> Topology:
     """Guests on one switch, which shapes nothing: its speed is that of the emulation."""
     nodes = (
-        Node(f"node{i}", i, _SWITCH, f"p{i}", UNSHAPED, DEFAULT_QUEUE_BYTES)
+        AttachedHost(f"node{i}", i, _SWITCH, f"p{i}", UNSHAPED, DEFAULT_QUEUE_BYTES)
         for i in range(1, file.guests + 1)
     )
     kind = Guests(file.memory, file.cpus, file.nic)
@@ -437,8 +437,8 @@ def _module_mistakes(file: _File) -> list[str]:
     ]
 
 
-def _nodes(file: _File, mistakes: list[str]) -> list[Node]:
-    nodes: list[Node] = []
+def _nodes(file: _File, mistakes: list[str]) -> list[AttachedHost]:
+    nodes: list[AttachedHost] = []
     seen: dict[str, str] = {}
     unknown = dict(file.overrides)
     for names, entry in file.nodes.items():
@@ -458,14 +458,14 @@ def _nodes(file: _File, mistakes: list[str]) -> list[Node]:
                 if any(item is not None for item in (own.rate, group.rate, own.queue, group.queue)):
                     mistakes.append(f"{where}: is on no module, so it has `links` with rates alone")
                     break
-                nodes.append(Node(name, index, "", "", UNSHAPED, file.queue))
+                nodes.append(AttachedHost(name, index, "", "", UNSHAPED, file.queue))
                 continue
             rate_bps = _first(own.rate, group.rate, file.rate)
             if rate_bps is None:
                 mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
                 break
             queue = _first(own.queue, group.queue, file.queue) or 0
-            nodes.append(Node(name, index, module, port, rate_bps, queue))
+            nodes.append(AttachedHost(name, index, module, port, rate_bps, queue))
     mistakes += [f"overrides.{name}: there is no such node" for name in unknown]
     return nodes
 

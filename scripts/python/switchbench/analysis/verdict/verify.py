@@ -25,7 +25,7 @@ from .seal import changed_clauses
 
 
 @dataclass(frozen=True)
-class Check:
+class VerifyCheck:
     """What came out of one check. `holds` is None where nothing could or had to be checked."""
 
     name: str
@@ -34,7 +34,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Asked:
+class VerifyOptions:
     """What is to be checked."""
 
     allowed: Path | None = None  # whose signatures are good; then there has to be one
@@ -42,7 +42,7 @@ class Asked:
     again: bool = True  # whether the verdict is made anew, which needs the engine
 
 
-def verify(directory: Path, asked: Asked) -> Iterator[Check]:
+def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     """All checks in order; ConfigurationError where there is nothing that can be checked."""
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is no results directory")
@@ -51,14 +51,14 @@ def verify(directory: Path, asked: Asked) -> Iterator[Check]:
     yield from _files(directory, sealed, differences)
     yield from _signatures(directory, asked.allowed)
     if differences:
-        yield Check("verdict", None, "not made anew: files were changed")
+        yield VerifyCheck("verdict", None, "not made anew: files were changed")
         return
     if not _is_whole(directory, sealed):
-        yield Check("manifest", False, f"{manifest.MANIFEST} was changed")
+        yield VerifyCheck("manifest", False, f"{manifest.MANIFEST} was changed")
         return
     summary = load_summary(directory)
     if NOT_ENDED in summary["faults"]:
-        yield Check("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
+        yield VerifyCheck("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
         return
     yield from _clauses(directory, summary)
     if asked.again:
@@ -66,16 +66,20 @@ def verify(directory: Path, asked: Asked) -> Iterator[Check]:
     yield from _agreed(summary, asked.clauses)
 
 
-def _files(directory: Path, sealed: Mapping[str, Any], differences: list[str]) -> Iterator[Check]:
+def _files(
+    directory: Path, sealed: Mapping[str, Any], differences: list[str]
+) -> Iterator[VerifyCheck]:
     files = sealed["files"]
     if differences:
-        yield from (Check("file", False, words) for words in differences)
+        yield from (VerifyCheck("file", False, words) for words in differences)
     else:
         size = sum(entry["bytes"] for entry in files.values())
-        yield Check("files", True, f"{format.of(len(files), 'file')}, {size:,} bytes, as sealed")
+        yield VerifyCheck(
+            "files", True, f"{format.of(len(files), 'file')}, {size:,} bytes, as sealed"
+        )
     for name in manifest.files_of(directory):
         if name not in files:
-            yield Check("file", None, f"{name} is not sealed: it came later")
+            yield VerifyCheck("file", None, f"{name} is not sealed: it came later")
 
 
 def _is_whole(directory: Path, sealed: Mapping[str, Any]) -> bool:
@@ -84,7 +88,7 @@ def _is_whole(directory: Path, sealed: Mapping[str, Any]) -> bool:
     return (directory / manifest.MANIFEST).read_bytes() == wanted
 
 
-def _signatures(directory: Path, allowed: Path | None) -> Iterator[Check]:
+def _signatures(directory: Path, allowed: Path | None) -> Iterator[VerifyCheck]:
     found = {
         kind: name for kind, name in manifest.SIGNATURES.items() if (directory / name).exists()
     }
@@ -93,29 +97,31 @@ def _signatures(directory: Path, allowed: Path | None) -> Iterator[Check]:
         try:
             signed = signature.check(directory, kind, allowed)
         except ConfigurationError as error:
-            yield Check("signature", False, str(error))
+            yield VerifyCheck("signature", False, str(error))
             continue
         trusted.append(signed.trusted)
-        yield Check("signature", True if signed.trusted else None, signed.words)
+        yield VerifyCheck("signature", True if signed.trusted else None, signed.words)
     if not found:
         holds = None if allowed is None else False
-        yield Check("signature", holds, f"{directory} is not signed")
+        yield VerifyCheck("signature", holds, f"{directory} is not signed")
     elif allowed is not None and trusted and not any(trusted):
-        yield Check("signature", False, f"no signature here is of the kind that {allowed} is for")
+        yield VerifyCheck(
+            "signature", False, f"no signature here is of the kind that {allowed} is for"
+        )
 
 
-def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
+def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]:
     """The clauses as they were fixed, and those that the summary judged."""
     sha256 = (summary.get("verdict") or {}).get("clauses_sha256")
     changed = changed_clauses(sha256, directory)
     if changed:
-        yield Check("clauses", False, changed)
+        yield VerifyCheck("clauses", False, changed)
     elif sha256:
         count = format.of(len(summary["expectations"]), "clause")
-        yield Check("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
+        yield VerifyCheck("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
 
 
-def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
+def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]:
     """The verdict, and all that it rests on, from configuration and records."""
     try:
         run = run_of(directory)
@@ -127,19 +133,19 @@ def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[Check]:
     measured_by = _engines_version(directory)
     if measured_by not in (None, version):
         words = f"{SUMMARY} says that it was made by {version}, and {RECORDS} by {measured_by}"
-        yield Check("verdict", False, words)
+        yield VerifyCheck("verdict", False, words)
         return
     whole = version == __version__
     again = printable(remade(run, directory, summary), keep="\n")  # as the other was read
     different = [key for key in _compared(summary, whole) if again.get(key) != summary.get(key)]
     if different:
         words = f"{SUMMARY} is not what {RECORDS} amounts to: {', '.join(different)}"
-        yield Check("verdict", False, words)
+        yield VerifyCheck("verdict", False, words)
     elif whole:
-        yield Check("verdict", True, f"as the records have it: {_outcome(summary)}")
+        yield VerifyCheck("verdict", True, f"as the records have it: {_outcome(summary)}")
     else:
         words = f"by status and verdict only, for {version} made it: {_outcome(summary)}"
-        yield Check("verdict", None, words)
+        yield VerifyCheck("verdict", None, words)
 
 
 def _compared(summary: Mapping[str, Any], whole: bool) -> list[str]:
@@ -161,11 +167,11 @@ def _outcome(summary: Mapping[str, Any]) -> str:
     return verdict["sentence"] if verdict else f"a {summary['status']} run without clauses"
 
 
-def _agreed(summary: Mapping[str, Any], wanted: str | None) -> Iterator[Check]:
+def _agreed(summary: Mapping[str, Any], wanted: str | None) -> Iterator[VerifyCheck]:
     if wanted is None:
         return
     verdict = summary.get("verdict")
     found = verdict["clauses_sha256"] if verdict else "none"
     holds = found == wanted.lower()
     words = "are those agreed on" if holds else f"are not those agreed on ({wanted}): {found}"
-    yield Check("clauses", holds, words)
+    yield VerifyCheck("clauses", holds, words)

@@ -47,7 +47,7 @@ class Counters:
 
 
 @dataclass(eq=False)
-class Port:
+class CableEnd:
     """One end of a cable: a guest's NIC."""
 
     name: str
@@ -62,7 +62,7 @@ class Port:
     queue: deque[bytes] = field(default_factory=deque)
     queued_bytes: int = 0
     stuck_since_s: float = 0.0
-    waiting: list[Port] = field(default_factory=list)
+    waiting: list[CableEnd] = field(default_factory=list)
     """Ports that are not read until this one's queue is short again."""
     counters: Counters = field(default_factory=Counters)
 
@@ -71,10 +71,10 @@ class Switch:
     """All ports of all networks. `serve` does what a poll of the sockets has found."""
 
     def __init__(self, poller: select.epoll, seed: int = 1) -> None:
-        self.ports: dict[str, Port] = {}
-        self._by_fd: dict[int, Port] = {}
-        self._tables: dict[str, dict[bytes, Port]] = {}
-        self._members: dict[str, list[Port]] = {}
+        self.ports: dict[str, CableEnd] = {}
+        self._by_fd: dict[int, CableEnd] = {}
+        self._tables: dict[str, dict[bytes, CableEnd]] = {}
+        self._members: dict[str, list[CableEnd]] = {}
         self._poller = poller
         self._random = random.Random(seed)
 
@@ -85,7 +85,7 @@ class Switch:
         sock.setblocking(False)
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
-        port = Port(name, network, sock, guest)
+        port = CableEnd(name, network, sock, guest)
         self.ports[name] = port
         self._by_fd[sock.fileno()] = port
         self._tables.setdefault(network, {})
@@ -114,7 +114,7 @@ class Switch:
                 port.queued_bytes = 0
                 self._resume(port)
 
-    def _receive(self, port: Port) -> None:
+    def _receive(self, port: CableEnd) -> None:
         if not port.connected:
             self._connect(port)
         table, counters = self._tables[port.network], port.counters
@@ -142,7 +142,7 @@ class Switch:
                     self._poller.modify(port.socket, self._events(port, paused=True))
                     return
 
-    def _takes(self, port: Port) -> bool:
+    def _takes(self, port: CableEnd) -> bool:
         """Whether a received frame vanishes."""
         if self._is_cut(port):
             port.counters.cut += 1
@@ -152,19 +152,19 @@ class Switch:
             return True
         return False
 
-    def _is_cut(self, port: Port) -> bool:
+    def _is_cut(self, port: CableEnd) -> bool:
         if port.cut_until_s and time.monotonic() >= port.cut_until_s:
             port.cut_until_s = 0.0
         return port.cut_until_s > 0
 
-    def _connect(self, port: Port) -> bool:
+    def _connect(self, port: CableEnd) -> bool:
         """Once its QEMU is there; a connected socket can be polled for room at the other end."""
         with contextlib.suppress(OSError):
             port.socket.connect(str(port.guest))
             port.connected = True
         return port.connected
 
-    def _send(self, port: Port, frame: bytes) -> None:
+    def _send(self, port: CableEnd, frame: bytes) -> None:
         if port.cut_until_s and self._is_cut(port):
             port.counters.cut += 1
             return
@@ -186,11 +186,11 @@ class Switch:
             port.counters.sent += 1
             port.counters.sent_bytes += len(frame)
 
-    def _enqueue(self, port: Port, frame: bytes) -> None:
+    def _enqueue(self, port: CableEnd, frame: bytes) -> None:
         port.queue.append(frame)
         port.queued_bytes += len(frame)
 
-    def _drain(self, port: Port) -> None:
+    def _drain(self, port: CableEnd) -> None:
         queue, counters = port.queue, port.counters
         while queue:
             try:
@@ -210,12 +210,12 @@ class Switch:
         if port.queued_bytes < _LOW_BYTES:
             self._resume(port)
 
-    def _resume(self, port: Port) -> None:
+    def _resume(self, port: CableEnd) -> None:
         waiting, port.waiting = port.waiting, []
         for other in (*waiting, port):
             self._poller.modify(other.socket, self._events(other))
 
-    def _events(self, port: Port, paused: bool = False) -> int:
+    def _events(self, port: CableEnd, paused: bool = False) -> int:
         paused = paused or any(port in other.waiting for other in self._members[port.network])
         reads = 0 if paused else select.EPOLLIN
         return reads | (select.EPOLLOUT if port.queue else 0)

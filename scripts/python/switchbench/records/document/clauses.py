@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from .forms import Free, Outcome, Sha256
 
 
-class At(TypedDict):
+class ValueLocationEntry(TypedDict):
     """Where a value was seen."""
 
     trial: Annotated[int | None, Field(description="As in trials")]
@@ -24,16 +24,16 @@ class At(TypedDict):
     port: Annotated[str | None, Field(description="Over port: its name")]
 
 
-class Failure(TypedDict):
+class FailureEntry(TypedDict):
     """A value that the clause refuses."""
 
     value: Annotated[float, Field(description="As seen")]
     margin: Annotated[float, Field(description="As the clause's")]
     of: Annotated[str, Field(description="What it is of")]
-    at: Annotated[At | None, Field(description="Where the value was measured")]
+    at: Annotated[ValueLocationEntry | None, Field(description="Where the value was measured")]
 
 
-class Clause(TypedDict):
+class ClauseEntry(TypedDict):
     """A clause of `expect` and its verdict."""
 
     id: Annotated[Any, Field(description="As stated")]
@@ -74,17 +74,21 @@ class Clause(TypedDict):
         ]
     ]
     of: Annotated[str | None, Field(description="What the worst value is of")]
-    at: NotRequired[Annotated[At | None, Field(description="Where the worst value was measured")]]
+    at: NotRequired[
+        Annotated[
+            ValueLocationEntry | None, Field(description="Where the worst value was measured")
+        ]
+    ]
     failures: NotRequired[
         Annotated[
-            list[Failure],
+            list[FailureEntry],
             Field(description="Values for which it does not hold, the worst first, 20 at most"),
         ]
     ]
     reason: Annotated[str | None, Field(description="Why it is inconclusive")]
 
 
-class Verdict(TypedDict):
+class VerdictEntry(TypedDict):
     """Of all clauses together; null: there are none."""
 
     verdict: Annotated[

@@ -23,7 +23,7 @@ class ComparedThroughput(TypedDict):
     greatest: Annotated[float | None, Field(description="The fastest repetition")]
 
 
-class Ratio(TypedDict):
+class RatioEntry(TypedDict):
     """This by the baseline's: throughput above 1 is faster, CPU above 1 costs more."""
 
     throughput: Annotated[float | None, Field(description="Of the means over the repetitions")]
@@ -35,7 +35,7 @@ class Ratio(TypedDict):
     cpu_s_per_gb: Annotated[float | None, Field(description="Of CPU seconds by GB")]
 
 
-class Compared(TypedDict):
+class ComparedEntry(TypedDict):
     """One transport at one setting in a comparison, over all its repetitions."""
 
     transport: Annotated[str, Field(description="dpdk, tcp or verbs")]
@@ -79,7 +79,7 @@ class Compared(TypedDict):
         Field(description="Whether workers polled: each then burns a core, whatever comes"),
     ]
     ratio: Annotated[
-        Ratio,
+        RatioEntry,
         Field(
             description="This by the baseline's: throughput above 1 is faster, CPU above 1 costs "
             "more"
@@ -87,7 +87,7 @@ class Compared(TypedDict):
     ]
 
 
-class Comparison(TypedDict):
+class ComparisonEntry(TypedDict):
     """One matrix at one message size over several transports, on the same ports."""
 
     pattern: Annotated[str, Field(description="chain, pairs, aapc or ring")]
@@ -122,7 +122,7 @@ class Comparison(TypedDict):
     ]
     reason: Annotated[str | None, Field(description="Why they did not alternate")]
     transports: Annotated[
-        list[Compared],
+        list[ComparedEntry],
         Field(
             min_length=2,
             description="Each transport's settings: tcp, dpdk, verbs, and of one "
@@ -131,7 +131,7 @@ class Comparison(TypedDict):
     ]
 
 
-class Statistic(TypedDict):
+class StatisticEntry(TypedDict):
     """The mean over the repeats of one setting."""
 
     point: Annotated[

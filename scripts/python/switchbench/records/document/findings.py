@@ -29,7 +29,7 @@ Kind = Literal[
 ]
 
 
-class Finding(TypedDict):
+class FindingEntry(TypedDict):
     """What went wrong, and where."""
 
     kind: Annotated[Kind, Field(description="What went wrong")]

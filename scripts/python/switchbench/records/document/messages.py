@@ -116,7 +116,7 @@ class Outlier(TypedDict):
     ]
 
 
-class Scatter(TypedDict):
+class ScatterEntry(TypedDict):
     """Times of single messages against a linear fit."""
 
     trial: TrialNumber
@@ -207,5 +207,5 @@ class Messages(TypedDict):
 
     curves: Annotated[list[Curve], Field(description="Latency and bandwidth against size")]
     crossings: Annotated[list[Crossing], Field(description="Which of two paths to use")]
-    scatter: Annotated[list[Scatter], Field(description="Fits to single times")]
+    scatter: Annotated[list[ScatterEntry], Field(description="Fits to single times")]
     computing: Annotated[list[Computing], Field(description="What nodes computed beside them")]

@@ -22,7 +22,7 @@ class Lowest(TypedDict):
     to_s: Annotated[float, Field(description="Where it ends")]
 
 
-class Interim(TypedDict):
+class IntervalsEntry(TypedDict):
     """How low flows fell from one interim result to the next."""
 
     spans: Annotated[int, Field(description="Interim results of a flow; 0: none")]
@@ -109,7 +109,7 @@ class MostDisordered(TypedDict):
     extent_most: Annotated[int, Field(description="Its greatest extent")]
 
 
-class Disorder(TypedDict):
+class ReorderingEntry(TypedDict):
     """How frames were out of order; nulls where they are not seen."""
 
     reordered_percent: Annotated[

@@ -44,7 +44,7 @@ class SlowPhase(TypedDict):
     phase: Annotated[int, Field(description="Its number")]
 
 
-class Port(TypedDict):
+class PortEntry(TypedDict):
     """One port with one transport, over all phases."""
 
     port: Annotated[str, Field(description="host:port")]

@@ -18,7 +18,7 @@ class LeftOut(TypedDict):
     reason: Annotated[str, Field(description="A sentence, with the remedy")]
 
 
-class Machine(TypedDict):
+class MachineEntry(TypedDict):
     """The controller's machine."""
 
     host: Annotated[str, Field(description="Name")]
@@ -28,7 +28,7 @@ class Machine(TypedDict):
     memory_bytes: Annotated[int | None, Field(description="Installed")]
 
 
-class Switch(TypedDict):
+class SwitchEntry(TypedDict):
     """A switch under test."""
 
     name: NotRequired[Annotated[str, Field(description="In the network")]]
@@ -39,10 +39,12 @@ class Switch(TypedDict):
     options: NotRequired[Annotated[str, Field(description="Licences, mode, settings that matter")]]
 
 
-class About(TypedDict):
+class AboutEntry(TypedDict):
     """What was tested, and for whom, as the configuration says."""
 
-    switches: NotRequired[Annotated[list[Switch], Field(description="The switches under test")]]
+    switches: NotRequired[
+        Annotated[list[SwitchEntry], Field(description="The switches under test")]
+    ]
     cables: NotRequired[
         Annotated[str, Field(description="And optics: kind, length, who made them")]
     ]
@@ -55,7 +57,7 @@ class About(TypedDict):
     remarks: NotRequired[Annotated[str, Field(description="Anything else")]]
 
 
-class Node(TypedDict):
+class NodeEntry(TypedDict):
     """A process of the engine."""
 
     node: Annotated[str, Field(description="Its name")]
@@ -77,7 +79,7 @@ class Node(TypedDict):
     ]
 
 
-class Run(TypedDict):
+class RunEntry(TypedDict):
     """What was run, where and with what."""
 
     id: Annotated[str, Field(description="In the records' and nodes' words")]
@@ -103,11 +105,12 @@ class Run(TypedDict):
         dict[str, str | None],
         Field(description="Of the command, the engine, Python and the kernel"),
     ]
-    machine: Annotated[Machine, Field(description="The controller's machine")]
+    machine: Annotated[MachineEntry, Field(description="The controller's machine")]
     seed: Annotated[int, Field(description="Of everything random")]
     about: NotRequired[
         Annotated[
-            About, Field(description="What was tested, and for whom, as the configuration says")
+            AboutEntry,
+            Field(description="What was tested, and for whom, as the configuration says"),
         ]
     ]
-    nodes: Annotated[list[Node], Field(description="Processes of the engine")]
+    nodes: Annotated[list[NodeEntry], Field(description="Processes of the engine")]

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from .summary import Summary
+from .summary import SummaryDocument
 
 TITLE = "Switchbench summary"
 
@@ -28,9 +28,9 @@ class _Form(GenerateJsonSchema):
 
 
 @cache
-def adapter() -> TypeAdapter[Summary]:
+def adapter() -> TypeAdapter[SummaryDocument]:
     """Checks a value to be a summary."""
-    return TypeAdapter(Summary)
+    return TypeAdapter(SummaryDocument)
 
 
 @cache

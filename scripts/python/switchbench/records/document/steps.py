@@ -51,7 +51,7 @@ class RepetitionTimes(TypedDict):
     greatest: Annotated[float | None, Field(description="Longest batch of any rank")]
 
 
-class Interval(TypedDict):
+class ConfidenceIntervalEntry(TypedDict):
     """Of confidence."""
 
     low: Annotated[float | None, Field(description="Lower limit")]
@@ -85,7 +85,7 @@ class FunctionPoint(TypedDict):
         ),
     ]
     interval_us: Annotated[
-        Interval | None,
+        ConfidenceIntervalEntry | None,
         Field(
             description="95 % confidence interval of the mean over repeats; null: fewer than two"
         ),
@@ -203,7 +203,7 @@ class Hpcc(TypedDict):
     ]
 
 
-class Kernel(TypedDict):
+class KernelEntry(TypedDict):
     """A kernel: the same steps repeated."""
 
     transport: Transport
@@ -236,7 +236,7 @@ class Kernel(TypedDict):
         ]
     ]
     interval_s: Annotated[
-        Interval | None,
+        ConfidenceIntervalEntry | None,
         Field(description="95 % confidence interval of whole_s over repeats; null: fewer than two"),
     ]
     port_mbps: Annotated[
@@ -270,7 +270,7 @@ class Steps(TypedDict):
     functions: Annotated[list[Function], Field(description="Times and rates against size")]
     hpcc: Annotated[list[Hpcc], Field(description="HPCC's measures")]
     kernels: Annotated[
-        list[Kernel],
+        list[KernelEntry],
         Field(description="Application kernels: the time of the whole benchmark (doc/kernels.md)"),
     ]
     rankings: Annotated[list[Ranking], Field(description="Kernels that several paths ran")]

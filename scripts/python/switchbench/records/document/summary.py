@@ -8,21 +8,21 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from .clauses import Clause, Verdict
-from .comparisons import Comparison, Statistic
-from .findings import Finding
+from .clauses import ClauseEntry, VerdictEntry
+from .comparisons import ComparisonEntry, StatisticEntry
+from .findings import FindingEntry
 from .messages import Messages
-from .ports import Port
-from .run import Run
+from .ports import PortEntry
+from .run import RunEntry
 from .steps import Steps
-from .times import Floor
-from .trials import Plan, Trial
+from .times import LoopbackBaselineEntry
+from .trials import PhaseEntry, PlanEntry
 
 ExitStatus = Literal[0, 1, 2, 3, 4]
 Status = Literal["complete", "partial", "failed"]
 
 
-class Ours(TypedDict):
+class ComparableEntry(TypedDict):
     """The same quantity as a run of this program measured it."""
 
     measure: Annotated[str, Field(description="What is measured (doc/compare.md)")]
@@ -36,7 +36,7 @@ class Ours(TypedDict):
     unit: Annotated[str, Field(description="Of value")]
 
 
-class Imported(TypedDict):
+class ImportedEntry(TypedDict):
     """A figure that another program measured."""
 
     tool: Annotated[str, Field(description="hpcc, imb, osu, iperf3 or perftest")]
@@ -51,13 +51,13 @@ class Imported(TypedDict):
     unit: Annotated[str, Field(description="Of value; us: microseconds")]
     definition: Annotated[str, Field(description="What the tool counts")]
     ours: Annotated[
-        Ours | None,
+        ComparableEntry | None,
         Field(description="The same by a definition that programs share; null: there is none"),
     ]
     file: Annotated[str, Field(description="Where it stood, in the results directory")]
 
 
-class SwitchCounters(TypedDict):
+class SwitchCountersEntry(TypedDict):
     """The switch's own counters, before and after."""
 
     command: Annotated[list[str], Field(description="That printed them")]
@@ -70,7 +70,7 @@ class SwitchCounters(TypedDict):
     ]
 
 
-class Clock(TypedDict):
+class ClockEntry(TypedDict):
     """A node's clock against node 0's."""
 
     node: Annotated[str, Field(description="Its name")]
@@ -90,7 +90,7 @@ class Clock(TypedDict):
     rate_bound_ppm: Annotated[float | None, Field(description="Uncertainty of that")]
 
 
-class Summary(TypedDict):
+class SummaryDocument(TypedDict):
     """What a run amounts to. Formulas: doc/measures.md. null: not observed."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
@@ -110,31 +110,33 @@ class Summary(TypedDict):
         ),
     ]
     faults: Annotated[list[str], Field(description="What ended the run early, a sentence each")]
-    run: Annotated[Run, Field(description="What was run")]
-    trials: Annotated[list[Trial], Field(description="Each phase of each trial in each network")]
-    plans: Annotated[list[Plan], Field(description="Each whole plan in each network")]
+    run: Annotated[RunEntry, Field(description="What was run")]
+    trials: Annotated[
+        list[PhaseEntry], Field(description="Each phase of each trial in each network")
+    ]
+    plans: Annotated[list[PlanEntry], Field(description="Each whole plan in each network")]
     statistics: Annotated[
-        list[Statistic],
+        list[StatisticEntry],
         Field(
             description="How sure the means over repeats are: one entry for each setting and "
             "network that was repeated"
         ),
     ]
     comparisons: Annotated[
-        list[Comparison],
+        list[ComparisonEntry],
         Field(description="Transports side by side, where several carried the same matrix"),
     ]
     messages: Annotated[Messages, Field(description="Messages there and back (doc/messages.md)")]
     steps: NotRequired[Annotated[Steps, Field(description="What goes by steps (doc/hpcc-imb.md)")]]
-    ports: Annotated[list[Port], Field(description="Each port with each transport")]
-    expectations: Annotated[list[Clause], Field(description="Each clause with its verdict")]
+    ports: Annotated[list[PortEntry], Field(description="Each port with each transport")]
+    expectations: Annotated[list[ClauseEntry], Field(description="Each clause with its verdict")]
     verdict: NotRequired[
         Annotated[
-            Verdict | None, Field(description="Of all clauses together; null: there are none")
+            VerdictEntry | None, Field(description="Of all clauses together; null: there are none")
         ]
     ]
     findings: Annotated[
-        list[Finding],
+        list[FindingEntry],
         Field(
             description="What went wrong, by name: those that explain others first, then by count"
         ),
@@ -148,12 +150,12 @@ class Summary(TypedDict):
     ]
     not_measured: Annotated[list[str], Field(description="What was asked for and is not here")]
     switch_counters: Annotated[
-        SwitchCounters | None,
+        SwitchCountersEntry | None,
         Field(description="The switch's own counters; null: no command was configured"),
     ]
     imported: NotRequired[
         Annotated[
-            list[Imported],
+            list[ImportedEntry],
             Field(
                 description="Figures of other programs, as they printed them (switchbench import;"
                 " doc/compare.md)"
@@ -161,10 +163,10 @@ class Summary(TypedDict):
         ]
     ]
     clocks: Annotated[
-        list[Clock], Field(description="How each node knows run time (doc/latency.md, Clocks)")
+        list[ClockEntry], Field(description="How each node knows run time (doc/latency.md, Clocks)")
     ]
     floors: Annotated[
-        list[Floor],
+        list[LoopbackBaselineEntry],
         Field(
             description="The software's own path by node and transport, measured on a loopback; not"
             " subtracted from anything"

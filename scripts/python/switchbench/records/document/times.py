@@ -42,7 +42,7 @@ class Figures(TypedDict):
     ]
 
 
-class Times(Figures):
+class TimesEntry(Figures):
     """Times of one kind, of all flows together (doc/latency.md)."""
 
     worst: Annotated[WorstFlow | None, Field(description="The flow with the greatest p99")]
@@ -51,17 +51,18 @@ class Times(Figures):
 class Latency(TypedDict):
     """Times of this phase's flows by kind; null: not measured."""
 
-    one_way: Annotated[Times | None, Field(description="From a frame's stamp to its arrival")]
+    one_way: Annotated[TimesEntry | None, Field(description="From a frame's stamp to its arrival")]
     ipdv: Annotated[
-        Times | None, Field(description="How that differs between frames that follow each other")
+        TimesEntry | None,
+        Field(description="How that differs between frames that follow each other"),
     ]
     round_trip: Annotated[
-        Times | None, Field(description="Of probes that the destination sends back")
+        TimesEntry | None, Field(description="Of probes that the destination sends back")
     ]
-    pingpong: Annotated[Times | None, Field(description="Of messages there and back")]
+    pingpong: Annotated[TimesEntry | None, Field(description="Of messages there and back")]
 
 
-class Floor(Figures):
+class LoopbackBaselineEntry(Figures):
     """What a time comes to on a loopback in this node: the software's own path."""
 
     node: Annotated[str, Field(description="Who measured it")]

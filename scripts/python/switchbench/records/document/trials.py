@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from .counts import Counts, PlanCounts, RdmaCounts
 from .forms import Count, Network, RepeatNumber
-from .parts import Disorder, Interim, Whereabouts
+from .parts import IntervalsEntry, ReorderingEntry, Whereabouts
 from .setting import PlanSetting, Setting
 from .times import Latency
 
@@ -48,7 +48,7 @@ class FlowEnds(TypedDict):
     dst: Annotated[str, Field(description="host:port")]
 
 
-class HostLimit(TypedDict):
+class TesterLimitEntry(TypedDict):
     """Why a host may have been the limit."""
 
     port: Annotated[str, Field(description="host:port")]
@@ -90,7 +90,7 @@ class RecordsPlace(TypedDict):
     phase: Annotated[int, Field(description="In the records' words")]
 
 
-class Plan(PlanSetting, PlanCounts):
+class PlanEntry(PlanSetting, PlanCounts):
     """All phases of one trial in one network."""
 
     polling: Annotated[
@@ -179,7 +179,7 @@ class CpuTime(TypedDict):
     ]
 
 
-class Trial(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
+class PhaseEntry(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
     """One phase of one trial in one network."""
 
     started: Annotated[
@@ -193,14 +193,14 @@ class Trial(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
     flows_observed: Annotated[int, Field(description="Flows with the records of both sides")]
     state: Annotated[State, Field(description="partial: records are missing")]
     host_limited: Annotated[
-        list[HostLimit],
+        list[TesterLimitEntry],
         Field(description="Ports whose host, not the network, may have been the limit"),
     ]
     records: Annotated[
         RecordsPlace, Field(description="Where the records are that the entry comes from")
     ]
     interim: Annotated[
-        Interim, Field(description="How low flows fell from one interim result to the next")
+        IntervalsEntry, Field(description="How low flows fell from one interim result to the next")
     ]
     whereabouts: Annotated[
         Whereabouts,
@@ -209,7 +209,8 @@ class Trial(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
         ),
     ]
     disorder: Annotated[
-        Disorder, Field(description="How frames were out of order; nulls where they are not seen")
+        ReorderingEntry,
+        Field(description="How frames were out of order; nulls where they are not seen"),
     ]
     latency: Annotated[
         Latency, Field(description="Times of this phase's flows by kind; null: not measured")

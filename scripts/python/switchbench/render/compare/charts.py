@@ -12,7 +12,7 @@ from typing import Any
 from ...base import format
 from ...compare.balance import Axis
 from ...compare.comparison import Compared, Comparison
-from ...compare.differences import Row
+from ...compare.differences import DifferenceRow
 from ...compare.subjects import Subject
 from ..report.figure import LEGEND, Figure, line_style, marker
 from . import balance_charts, shared_charts, step_charts
@@ -174,7 +174,7 @@ def _in_rows(one: Compared, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _phases(name: str, one: Compared, rows: Sequence[Row]) -> Figure:
+def _phases(name: str, one: Compared, rows: Sequence[DifferenceRow]) -> Figure:
     """Phase by phase of one pair of cases."""
     phases = list(dict.fromkeys(row.of for row in rows))
     places = {phase: place for place, phase in enumerate(phases)}
@@ -203,13 +203,16 @@ def _axis(one: Compared) -> str:
     return _plain(f"Difference of {one.match.other.name}, % of {one.match.base.name}")
 
 
-def _of(rows: Sequence[Row], measures: Sequence[str]) -> list[Row]:
+def _of(rows: Sequence[DifferenceRow], measures: Sequence[str]) -> list[DifferenceRow]:
     """The rows of these measures that have a difference to draw."""
     return [row for row in rows if row.measure.name in measures and row.percent is not None]
 
 
 def _traces(
-    rows: Sequence[Row], measures: Sequence[str], along: str, place: Callable[[Row], int]
+    rows: Sequence[DifferenceRow],
+    measures: Sequence[str],
+    along: str,
+    place: Callable[[DifferenceRow], int],
 ) -> list[dict[str, Any]]:
     """Percents with their intervals along one axis, at their places on the other."""
     traces = []
@@ -223,7 +226,7 @@ def _traces(
 
 
 def _trace(
-    title: str, number: int, drawn: Sequence[Row], along: str, places: Sequence[float]
+    title: str, number: int, drawn: Sequence[DifferenceRow], along: str, places: Sequence[float]
 ) -> dict[str, Any]:
     return {
         "type": "scatter",
@@ -241,14 +244,14 @@ def _trace(
     }
 
 
-def _half(row: Row) -> float | None:
+def _half(row: DifferenceRow) -> float | None:
     """Half the interval, in percent of the baseline."""
     if row.high is None or row.difference is None or not row.base:
         return None
     return 100.0 * (row.high - row.difference) / abs(row.base)
 
 
-def _said(row: Row) -> list[str]:
+def _said(row: DifferenceRow) -> list[str]:
     unit = row.measure.unit.replace("us", "µs")
     return [f"{format.scientific(value)} {unit}" for value in (row.base, row.other)]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import __version__
 from ...compare.comparison import Compared, Comparison
-from ...compare.differences import Row
+from ...compare.differences import DifferenceRow
 from ...compare.systems import system_name
 from ...records.directory import replace_bytes
 from ..report.frame import Frame, Section, Words
@@ -204,7 +204,7 @@ def _tables(number: int, one: Compared) -> Iterator[tuple[str, Table | None]]:
     base, other = one.match.base.name, one.match.other.name
     names = f"{other} against {base}"
     some = f"The foremost of {one.flow_count:,} flows of each pattern and measure."
-    kinds: tuple[tuple[str, str, Sequence[Row], str], ...] = (
+    kinds: tuple[tuple[str, str, Sequence[DifferenceRow], str], ...] = (
         (charts.PATTERNS, "plans", one.plans, " ".join(one.notes)),
         (charts.PHASES, "phases", one.phases, ""),
         (_FLOWS, "flows", one.flows, some),
@@ -232,7 +232,7 @@ def _columns(base: str, other: str) -> tuple[Column, ...]:
     )
 
 
-def _entry(one: Compared, row: Row) -> Mapping[str, Any]:
+def _entry(one: Compared, row: DifferenceRow) -> Mapping[str, Any]:
     return {
         "pattern": one.match.pairs[row.pair].title,
         "of": row.of or None,

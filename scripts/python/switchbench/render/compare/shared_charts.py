@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 
 from ...base import format
-from ...compare.shared import Row, Shared
+from ...compare.shared import Shared, SharedRow
 from ..report.figure import LEGEND, Figure, line_style, marker, named_rows
 
 _LEAST_SIZES = 3  # of a line
@@ -25,7 +25,7 @@ _RATIOS = (
 
 def charts(shared: Shared, section: str) -> Iterator[Figure]:
     """A figure for each measure and number of ranks with sizes, and one for all others."""
-    rest: list[Row] = []
+    rest: list[SharedRow] = []
     for (measure, ranks), group in groupby(shared.rows, lambda row: row.key[:2]):
         rows = list(group)
         sized = [row for row in rows if row.key.size]
@@ -37,7 +37,7 @@ def charts(shared: Shared, section: str) -> Iterator[Figure]:
         yield _ratios(shared, rest, section)
 
 
-def size_of(row: Row) -> str:
+def size_of(row: SharedRow) -> str:
     """For a person."""
     size = row.key.size
     if size is None:
@@ -45,7 +45,7 @@ def size_of(row: Row) -> str:
     return format.binary(size) if size else "0 B"
 
 
-def _by_size(name: str, shared: Shared, rows: Sequence[Row], section: str) -> Figure:
+def _by_size(name: str, shared: Shared, rows: Sequence[SharedRow], section: str) -> Figure:
     common = rows[0].key.common
     written = {"type": "log", "exponentformat": "none", "separatethousands": True}
     unit = common.unit.replace("us", "µs")
@@ -77,7 +77,7 @@ def _by_size(name: str, shared: Shared, rows: Sequence[Row], section: str) -> Fi
     )
 
 
-def _ratios(shared: Shared, rows: Sequence[Row], section: str) -> Figure:
+def _ratios(shared: Shared, rows: Sequence[SharedRow], section: str) -> Figure:
     names = [_name(row) for row in rows]
     traces = []
     for number, voice in enumerate(shared.voices):
@@ -106,11 +106,11 @@ def _ratios(shared: Shared, rows: Sequence[Row], section: str) -> Figure:
     )
 
 
-def _name(row: Row) -> str:
+def _name(row: SharedRow) -> str:
     size = "" if row.key.size is None else f", {size_of(row)}"
     return f"{row.key.common.title}, {row.key.ranks}{size}"
 
 
-def _said(row: Row, number: int) -> str:
+def _said(row: SharedRow, number: int) -> str:
     unit = row.key.common.unit.replace("us", "µs")
     return f"{format.scientific(row.values[number])} {unit}"

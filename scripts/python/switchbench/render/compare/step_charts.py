@@ -9,7 +9,7 @@ from typing import Any
 
 from ...base import format
 from ...compare.comparison import Compared
-from ...compare.differences import Row
+from ...compare.differences import DifferenceRow
 from ...compare.match import Pair
 from ...compare.settings import SIZE
 from ..report.figure import LEGEND, Figure, line_style
@@ -48,7 +48,7 @@ def _key(pair: Pair) -> tuple[Any, ...]:
     return tuple((name, word) for name, word in pair.base.settings.items() if name != SIZE)
 
 
-def _values(row: Row) -> tuple[float | None, float | None]:
+def _values(row: DifferenceRow) -> tuple[float | None, float | None]:
     return row.base, row.other
 
 

@@ -23,7 +23,7 @@ from ...compare.differences import (
     SAME,
     UNSURE,
     WORSE,
-    Row,
+    DifferenceRow,
 )
 from ...compare.match import Match
 from ...compare.measures import GIGABYTES
@@ -113,7 +113,7 @@ class _Page:
     def _sure(self) -> str:
         return f"{100 * self._comparison.asked.confidence:g} % sure"
 
-    def _foremost(self, rows: Sequence[Row]) -> list[Row]:
+    def _foremost(self, rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
         """The surest differences, then the largest; as they come with everything asked for.
 
         None where no row has an interval: then nothing says which is the surest.
@@ -125,7 +125,9 @@ class _Page:
         told = [row for row in rows if row.difference is not None]
         return sorted(told, key=_weight)[:MOST]
 
-    def _rows(self, match: Match, rows: Sequence[Row], every: Sequence[Row]) -> None:
+    def _rows(
+        self, match: Match, rows: Sequence[DifferenceRow], every: Sequence[DifferenceRow]
+    ) -> None:
         """A table for each thing, below its name, all with the same columns."""
         cells = [_cells(row) for row in rows]
         heads = ("", match.base.name, match.other.name, "differs by", "", self._sure, "")
@@ -249,7 +251,7 @@ def _giga(value: float | None) -> str:
     return format.digits(value and value / 1e9)
 
 
-def _title(match: Match, row: Row) -> str:
+def _title(match: Match, row: DifferenceRow) -> str:
     pair = match.pairs[row.pair]
     title = f"{pair.title}, {row.of}" if row.of else pair.title
     if pair.base.suite is not None:
@@ -259,7 +261,7 @@ def _title(match: Match, row: Row) -> str:
     return f"{title}; {counts}"
 
 
-def _weight(row: Row) -> tuple[float, float]:
+def _weight(row: DifferenceRow) -> tuple[float, float]:
     known = 1.0 if row.p_adjusted is None else row.p_adjusted
     return known, -abs(row.percent or 0.0)
 
@@ -278,7 +280,7 @@ def _plus(value: float | None, words: Callable[[float], str] = format.digits) ->
     return shown if value < 0 else f"+{shown}"
 
 
-def _below(rows: Sequence[Row]) -> list[str]:
+def _below(rows: Sequence[DifferenceRow]) -> list[str]:
     """What the words and gaps of a table mean, of those that it has."""
     reasons = {row.reason for row in rows}
     verdicts = {row.verdict for row in rows}
@@ -316,7 +318,7 @@ def _table(*titles: str, widths: Sequence[int] = (), header: bool = True) -> Tab
     return table
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: DifferenceRow) -> tuple[str, ...]:
     sure = format.UNKNOWN if row.low is None else f"{_plus(row.low)} to {_plus(row.high)}"
     shown = format.scientific if row.measure.unit == GIGABYTES else format.digits
     return (
@@ -330,7 +332,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _relative(row: Row) -> str:
+def _relative(row: DifferenceRow) -> str:
     """In percent of the baseline; how many times as much where that is easier to read."""
     if row.percent is None:
         return ""
@@ -340,11 +342,11 @@ def _relative(row: Row) -> str:
     return f"{round(row.percent, 1) + 0.0:+.1f} %"
 
 
-def _without_line(rows: Sequence[Row]) -> list[Row]:
+def _without_line(rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
     """Where all lines have one rate, percent of line says what the rate says."""
     rates = {row.pair: row.percent for row in rows if row.measure.name == "mean_rate"}
 
-    def says_more(row: Row) -> bool:
+    def says_more(row: DifferenceRow) -> bool:
         rate = rates.get(row.pair)
         return rate is None or row.percent is None or abs(row.percent - rate) > SAME_PERCENT
 

@@ -35,8 +35,10 @@ _PREFIXES = {
 
 # Parts of the summary whose keys are known without those before them.
 _UNPREFIXED = (
-    *("Trial", "Plan", "Imported", "Finding", "Throughput", "FlowEnds", "Port", "Clause", "At"),
-    *("QueuePairs", "Comparison", "Compared", "Statistic", "Lowest", "Times", "Floor"),
+    *("PhaseEntry", "PlanEntry", "ImportedEntry", "FindingEntry", "Throughput", "FlowEnds"),
+    *("PortEntry", "ClauseEntry", "ValueLocationEntry"),
+    *("QueuePairs", "ComparisonEntry", "ComparedEntry", "StatisticEntry", "Lowest"),
+    *("TimesEntry", "LoopbackBaselineEntry"),
 )
 
 

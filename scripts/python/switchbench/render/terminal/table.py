@@ -139,7 +139,7 @@ _COLUMNS = (
 )
 
 
-class Report:
+class SummaryPrinter:
     """Prints one summary."""
 
     def __init__(

@@ -26,14 +26,14 @@ from prometheus_client.registry import Collector
 from ... import __version__
 from ...analysis.findings import SENTENCES
 from ...base.errors import ConfigurationError
-from .state import STEPS, PortState, State, pattern_words
+from .state import STEPS, PortState, RunState, pattern_words
 
 
 class Shown(Protocol):
     """A run that is shown."""
 
     run_id: str  # as in its results
-    state: State
+    state: RunState
 
 
 _EXAMPLES = "for example :9469, 127.0.0.1:9469 or [::1]:9469"
@@ -128,10 +128,10 @@ class _RunMetric:
 
     name: str
     text: str
-    value: Callable[[State], float | None]
+    value: Callable[[RunState], float | None]
     counter: bool = False
 
-    def family(self, state: State) -> Metric | None:
+    def family(self, state: RunState) -> Metric | None:
         """None: it has no value."""
         value = self.value(state)
         if value is None:
@@ -215,7 +215,7 @@ class StateCollector(Collector):
         yield from (metric.family(ports) for metric in _PORTS)
 
 
-def _infos(state: State, run_id: str) -> Iterator[Metric]:
+def _infos(state: RunState, run_id: str) -> Iterator[Metric]:
     site = state.run.site
     build = {"version": __version__, "python_version": platform.python_version()}
     yield InfoMetricFamily("switchbench_build", "What makes these metrics.", build)
@@ -230,7 +230,7 @@ def _infos(state: State, run_id: str) -> Iterator[Metric]:
     yield step
 
 
-def _findings(state: State) -> Metric:
+def _findings(state: RunState) -> Metric:
     found = GaugeMetricFamily(
         "switchbench_findings", "What was found so far, by kind.", labels=("kind",)
     )

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ...base import format
 from .loss import PhaseLoss
-from .state import State, rate
+from .state import RunState, rate
 
 _PLAIN_S = 1.0  # at most one line of progress in so long
 _MOST_FOUND = 10  # findings of a kind that are told one by one
@@ -20,7 +20,7 @@ class Plain:
     """One line for each phase, at most one a second, and one for each finding that is new, until
     there are many of its kind."""
 
-    def __init__(self, state: State, console: Console) -> None:
+    def __init__(self, state: RunState, console: Console) -> None:
         """Lines go to `console`."""
         self._state = state
         self._console = console

@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from ...base import format
-from .state import PortState, State, rate
+from .state import PortState, RunState, rate
 from .worst import worst_first
 
 _PLAIN = Style.null()
@@ -89,7 +89,7 @@ _COLUMNS = (
 class Screen:
     """Draws the state. Pages by number; the worst first or in the order of ranks."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: RunState) -> None:
         """Draws nothing yet."""
         self._state = state
         self.page = 0

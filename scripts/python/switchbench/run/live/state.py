@@ -57,7 +57,7 @@ class PortState:
         self.offered_bps = self.delivered_bps = None
 
 
-class State:
+class RunState:
     """Where the run is."""
 
     def __init__(self, run: Run) -> None:

@@ -13,7 +13,7 @@ from rich.live import Live
 from .keys import Keys
 from .loss import PhaseLoss
 from .screen import Screen
-from .state import State
+from .state import RunState
 
 _REFRESH_S = 0.5  # nodes tell of their progress as often
 
@@ -37,7 +37,7 @@ def leave_lost() -> None:
 class Terminal:
     """Draws a state until it is closed."""
 
-    def __init__(self, state: State, console: Console) -> None:
+    def __init__(self, state: RunState, console: Console) -> None:
         """Takes the terminal over."""
         self._state = state
         self._screen = Screen(state)

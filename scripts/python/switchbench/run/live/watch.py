@@ -14,7 +14,7 @@ from ...base.model import Run
 from ...records.records import Record
 from .loss import PhaseLoss
 from .plain import Plain
-from .state import State
+from .state import RunState
 from .terminal import Terminal, leave_lost
 
 
@@ -49,7 +49,7 @@ class Watch:
     def __init__(self, run: Run, run_id: str, wish: Wish, console: Console) -> None:
         """The screen or the lines are for `console`."""
         self.run_id = run_id
-        self.state = State(run)
+        self.state = RunState(run)
         self._wish = wish
         self._console = console
         self._view: View | None = None
@@ -57,7 +57,7 @@ class Watch:
     def of(self, run: Run) -> Self:
         """It is this run from now on: the same, or one that is begun again with fewer hosts."""
         if run is not self.state.run:
-            self.state = State(run)
+            self.state = RunState(run)
         return self
 
     def stage(self, text: str) -> None:

@@ -24,7 +24,7 @@ _MEDIUM = re.compile(r"(\d+)(?:p(\d+))?(G(?:ig)?)?(?:-?[Bb]ase|T\b)")
 
 
 @dataclass(frozen=True)
-class Choice:
+class LldpOptions:
     """What a person says beside the outputs."""
 
     switches: Collection[str] = ()
@@ -62,7 +62,7 @@ def outputs(said: str, name: str, source: str) -> dict[str, str]:
     return {host: "\n".join(text) for host, text in found.items()}
 
 
-def read(texts: Mapping[str, str], source: str, choice: Choice) -> Cabling:
+def read(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cabling:
     """The network that these outputs, by device, are of."""
     absent = sorted(set(choice.switches) - set(texts))
     if absent:
@@ -112,7 +112,7 @@ def _no_output(text: str) -> str:
     return f"{start[:30]!r} is not what `lldpcli -f json show neighbors details` writes"
 
 
-def _seen(text: str, where: str, choice: Choice) -> dict[str, Neighbour]:
+def _seen(text: str, where: str, choice: LldpOptions) -> dict[str, Neighbour]:
     """A device's neighbours by interface."""
     form = lldp_table.form(text)
     if form not in FORMATS:
@@ -128,7 +128,7 @@ def _seen(text: str, where: str, choice: Choice) -> dict[str, Neighbour]:
     return found
 
 
-def _counts(interface: str, choice: Choice) -> bool:
+def _counts(interface: str, choice: LldpOptions) -> bool:
     return any(fnmatchcase(interface, pattern) for pattern in choice.interfaces)
 
 
@@ -159,7 +159,7 @@ def _cables(
     hosts: Sequence[str],
     switches: Sequence[str],
     source: str,
-    choice: Choice,
+    choice: LldpOptions,
 ) -> Iterator[Cable]:
     """Each once, where both ends may have told of it: from the side that told of more."""
     told: dict[tuple[str, str], list[Cable]] = defaultdict(list)

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ....analysis.columns import Times
+from ....analysis.columns import PlanTimes
 from ....analysis.data import Measured, plan_key
 from ....base.model import LATENCY_KINDS, ONE_WAY
 from ..figure import LATENCY, LEGEND, LOGARITHMIC, Figure, line_style, packed
 from .series import Entry, Series, group, sentence
 
 Floats = NDArray[np.float64]
-_Curves = Sequence[tuple[str, Times]]
+_Curves = Sequence[tuple[str, PlanTimes]]
 
 _NAMES = {
     "one_way": "one-way delay",
@@ -88,7 +88,7 @@ def _path(plan: Entry) -> str:
     return repr([plan[name] for name in ("transport", "pattern", "parameters", "ranks", "network")])
 
 
-def _longest(times: Sequence[Times]) -> list[int]:
+def _longest(times: Sequence[PlanTimes]) -> list[int]:
     """The places of the distributions with the longest tails, in order."""
     tails = sorted(range(len(times)), key=lambda place: -times[place].quantile_ns(0.99))
     return sorted(tails[:_CURVES])
@@ -112,10 +112,10 @@ def _has_few(measured: Measured, plan: Entry, kind: str) -> bool:
     return times is not None and 0 < times.counts.sum() < _LEAST
 
 
-def _together(measured: Measured, series: Series, kind: str) -> Times:
+def _together(measured: Measured, series: Series, kind: str) -> PlanTimes:
     """All repeats."""
     some = [measured.records.times(plan_key(plan), kind) for plan in series.entries]
-    return Times.merged([times for times in some if times is not None])
+    return PlanTimes.merged([times for times in some if times is not None])
 
 
 def _cdf(kind: str, number: str, common: str, curves: _Curves, left: str) -> Figure:
@@ -204,7 +204,7 @@ def _left_out(shorter: int, few: int) -> str:
     return f" Left out: {' and '.join(said)}." if said else ""
 
 
-def _beyond(times: Times) -> Floats:
+def _beyond(times: PlanTimes) -> Floats:
     """By time: the share of all that is as great or greater; never less than one of them."""
     total = int(times.counts.sum())
     before = np.cumsum(times.counts) - times.counts
