@@ -333,13 +333,12 @@ def test_mistakes_in_a_site_file_name_that_file(tmp_path: Path) -> None:
 
 
 def test_wiring(tmp_path: Path) -> None:
-    """A line that names no port is refused with its line; a missing file is noted."""
+    """A line that names no port is refused with its line; a missing file is too."""
     path = write_files(tmp_path, f"switchbench: 1\nsite: sites/hall2.yaml\n{TEST}")
     wiring = tmp_path / "sites" / "wiring.csv"
     wiring.write_text("node01:e0,leaf1,Eth1/1\nnode99:e0,leaf1,Eth1/2\n")
     with pytest.raises(ConfigurationError, match=r'wiring\.csv:2: there is no port "node99:e0"'):
         read(Request(path))
     wiring.unlink()
-    assert read(Request(path)).site.notes == (
-        f"wiring: there is no {wiring}: switch ports stay unnamed",
-    )
+    with pytest.raises(ConfigurationError, match=rf"12: wiring: there is no file {wiring}"):
+        read(Request(path))

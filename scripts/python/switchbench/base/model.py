@@ -55,7 +55,6 @@ class Site:
     burst_bytes: int | None = None  # what the lab's shapers let pass at once after silence
     smallest_queue_bytes: int | None = None  # ... and what a late sender has to leave room in
     queueing_s: float | None = None  # the lab's longest queueing delay: what a drain must outwait
-    notes: tuple[str, ...] = ()  # what was asked for and is not so, without being a mistake
     unbuilt: tuple[str, ...] = ()  # what was asked for and is not built yet: no run
     effective: dict[str, Any] = field(default_factory=dict)  # the site as understood
 
@@ -176,7 +175,6 @@ class Run:
     clock: ClockChoice = ClockChoice()
     switch_counters: SwitchCountersCommand | None = None
     start_s: float = 0.0  # what it takes before the first trial
-    notes: tuple[str, ...] = ()
     unbuilt: tuple[str, ...] = ()
     not_alternated: str | None = None  # why transports ran one after the other, where they did
 

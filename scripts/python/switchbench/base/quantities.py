@@ -174,9 +174,15 @@ PERCENT = Quantity("a percentage", "95%", {"%": 1})
 _FRAME_RATE = Quantity("a frame rate", "10kfps", _FPS, spellings=_MORE_FPS)
 
 
+_DURATION_MOST_H = 720
+
+
 def duration_ns(value: object) -> int:
     """`500ms` in nanoseconds."""
-    return DURATION.whole(value)
+    number = DURATION.whole(value)
+    if number > _DURATION_MOST_H * DURATION.units["h"]:
+        raise ValueError(f"{shown(value)} is too long: at most {_DURATION_MOST_H}h, 30 days")
+    return number
 
 
 def size_bytes(value: object) -> int:

@@ -15,7 +15,8 @@ from ..base.model import Run
 from ..base.programs import configurations
 from ..config import Request, read
 from ..config.profiles import PROFILES
-from ..plan.compile import compile_run
+from ..plan.compile import compile_run, refuse_unrunnable
+from ..run.controller.rates import RateError, check_lab_rates
 from .command_list import COMMANDS
 
 FILE_COLUMNS = 160
@@ -31,6 +32,7 @@ def add_command(subparsers: Any, name: str, examples: str) -> argparse.ArgumentP
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(parser=parser)
     return parser
 
 
@@ -83,6 +85,19 @@ def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:
     """Reads and compiles the configuration that the arguments name, without some hosts."""
     asked = Request(args.conf, args.assignments, args.site, args.profile, without)
     return compile_run(read(asked))
+
+
+def load_runnable(args: argparse.Namespace) -> Run:
+    """The same, of a run that can start here: `plan` and `run` refuse the same."""
+    reading = read(Request(args.conf, args.assignments, args.site, args.profile))
+    run = compile_run(reading)
+    refuse_unrunnable(reading, run)
+    try:
+        check_lab_rates(run)
+    except RateError as error:
+        path = reading.tests[error.trial.test].path
+        raise reading.document.problem(path, str(error)) from None
+    return run
 
 
 def make_console() -> Console:

@@ -36,7 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; every failure that a person can act on is one sentence."""
     _write_what_can_be()
     words = sys.argv[1:] if argv is None else argv
-    args = build_parser(words).parse_args(words)
+    args, unknown = build_parser(words).parse_known_args(words)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     command: Callable[[argparse.Namespace], int] = args.main
     try:
         return command(args)

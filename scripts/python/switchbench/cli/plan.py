@@ -7,16 +7,17 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
+from ..base.errors import ConfigurationError
 from ..base.model import Run
 from ..base.node_names import NAMES_MOST, count
 from ..plan import documents, listing
-from ..plan.compile import refuse_too_long
-from .common import add_command, add_configuration, load_run, make_console
+from .common import add_command, add_configuration, load_runnable, make_console
 
 EXAMPLES = """\
 examples:
@@ -61,7 +62,8 @@ def add_parser(subparsers: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Prints the plan, and writes the job when asked."""
-    run = load_run(args)
+    run = load_runnable(args)
+    _refuse_phases(args.phases or (), run)
     if args.job is not None:
         _write_job(run, args.job)
     choice = listing.ListingOptions(phases=args.phases, everything=args.all or args.json)
@@ -70,12 +72,21 @@ def main(args: argparse.Namespace) -> int:
         print()
     else:
         listing.show(run, choice, make_console())
-    refuse_too_long(run)
     return 0
 
 
+def _refuse_phases(asked: Sequence[int], run: Run) -> None:
+    """Refuses phases that no plan of the run has."""
+    phases = max(trial.phases for trial in run.trials)
+    beyond = [number for number in asked if number >= phases]
+    if beyond:
+        raise ConfigurationError(
+            f"--phases {RangeSet.fromlist(map(str, beyond))}: the plans have phases 0 to "
+            f"{phases - 1}"
+        )
+
+
 def _write_job(run: Run, path: Path) -> None:
-    refuse_too_long(run)
     documents.write_private(path, documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S")))
     print(f"{path}: the job, with the run's key in it: mode 0600", file=sys.stderr)
 

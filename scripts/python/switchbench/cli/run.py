@@ -26,7 +26,7 @@ from ..base.programs import find_engine
 from ..base.signals import Deferred
 from ..config.clauses import clauses_sha256
 from ..plan import cores
-from ..plan.compile import refuse_too_long, refuse_unbuilt
+from ..plan.compile import refuse_unbuilt
 from ..plan.documents import job_document
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
 from ..render.terminal.table import SummaryPrinter, make_console
@@ -36,7 +36,7 @@ from ..run.launch.lab import LabLauncher
 from ..run.launch.survey import Unreached
 from ..run.live import Watch, Wish, offer_metrics, watch
 from .attendance import Attendance
-from .common import add_command, add_configuration, load_run
+from .common import add_command, add_configuration, load_runnable
 
 EXAMPLES = """\
 examples:
@@ -102,10 +102,9 @@ class _Place:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the configuration; its exit status is the summary's, or a refusal's."""
-    run = load_run(args)
+    run = load_runnable(args)
     Record(args.junit, args.sign).try_out(run)
     refuse_unbuilt(run)
-    refuse_too_long(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
     launcher = launcher_for(run.site)
     shown = watch(run, _run_id(), Wish(args.quiet, not args.no_live, args.metrics))
@@ -237,8 +236,6 @@ def _announce(run: Run) -> None:
     trials, ports = format.of(len(run.trials), "trial"), format.of(len(run.site.ports), "port")
     tests = f"{trials} on {ports}"
     print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
-    for note in run.notes:
-        print(note, file=sys.stderr)
     if run.expectations:
         clauses = format.of(len(run.expectations), "clause")
         print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)

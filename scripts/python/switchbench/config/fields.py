@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, TypeVar
+from ipaddress import ip_interface
+from typing import Annotated, Any, Literal, TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
@@ -125,6 +126,32 @@ def _word(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"found {shown(value)}, but a name is needed")
     return value
+
+
+def _comparison(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        number = value if isinstance(value, int | float) else 0
+        raise ValueError(
+            f'found {shown(value)}, but a comparison is needed, such as "== {number:g}"'
+        )
+    return value
+
+
+def _ip_address(version: Literal[4, 6]) -> Callable[[object], str]:
+    """An address with the length of its network's prefix."""
+    example = "198.18.0.1/16" if version == 4 else "2001:2::1/64"
+
+    def check(value: object) -> str:
+        try:
+            if "/" in str(value) and ip_interface(str(value)).version == version:
+                return str(value)
+        except ValueError:
+            pass
+        raise ValueError(
+            f"{shown(value)} is no IPv{version} address with its prefix, such as {example}"
+        )
+
+    return check
 
 
 def _words(value: object) -> str:
@@ -467,6 +494,9 @@ InlineSize = Annotated[int, _single(_inline_bytes)]
 LoadField = Annotated[Load, _single(quantities.load)]
 Name = Annotated[str, _single(_word)]
 Words = Annotated[str, _single(_words)]
+Comparison = Annotated[str, _single(_comparison)]
+IpAddress = Annotated[str, _single(_ip_address(4))]
+Ip6Address = Annotated[str, _single(_ip_address(6))]
 RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
 Partners = Annotated[Any, PlainValidator(_partners)]
 Groups = Annotated[Any, PlainValidator(_groups)]

@@ -58,7 +58,7 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
     hosts = _hosts(model, place)
     keys = _port_keys(model, hosts, place)
-    wires, notes = _wiring(model, {f"{host}:{name}" for host, name in keys}, place)
+    wires = _wiring(model, {f"{host}:{name}" for host, name in keys}, place)
     if len(keys) > _ADDRESSES:
         raise place.problem(("hosts",), f"makes {len(keys)} ports; {_ADDRESSES} is the most")
     ports = tuple(
@@ -74,9 +74,8 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         groups=make_groups(model, lookup, place),
         deadman_ms=_ms(control.deadman),
         barrier_timeout_ms=_ms(control.barrier_timeout),
-        notes=notes,
         unbuilt=_unbuilt(keys.values()),
-        effective=_effective(model, hosts, control, _effective_wiring(model, wires, place))
+        effective=_effective(model, hosts, control, _effective_wiring(wires))
         | effective_reach(model, place),
     )
     return leave_out(site, named_without(model, hosts, place))
@@ -279,20 +278,18 @@ def _address(rule: str, host: str, udp_port: int) -> str:
     return f"{bare}:{udp_port}"
 
 
-def _wiring(
-    model: HostSite, ports: set[str], place: SitePlace
-) -> tuple[dict[str, PortWiring], tuple[str, ...]]:
-    """Where ports are plugged in, and a note when the file is not there."""
+def _wiring(model: HostSite, ports: set[str], place: SitePlace) -> dict[str, PortWiring]:
+    """Where ports are plugged in."""
     if model.wiring is None:
-        return {}, ()
+        return {}
     if isinstance(model.wiring, dict):
-        return _wiring_mapping(model.wiring, ports, place), ()
+        return _wiring_mapping(model.wiring, ports, place)
     if not isinstance(model.wiring, str):
         raise place.problem(("wiring",), f"found {shown(model.wiring)}, but a file is needed")
     path = (place.document.folder / model.wiring).resolve()
     if not path.is_file():
-        return {}, (f"wiring: there is no {path}: switch ports stay unnamed",)
-    return _wiring_file(path, ports, place), ()
+        raise place.problem(("wiring",), f"there is no file {path}")
+    return _wiring_file(path, ports, place)
 
 
 def _wiring_mapping(
@@ -369,10 +366,8 @@ def _effective(
     return site
 
 
-def _effective_wiring(model: HostSite, wires: Mapping[str, PortWiring], place: SitePlace) -> Any:
-    """The wiring itself, so that it stays true when its file changes; a missing file stays one."""
-    if isinstance(model.wiring, str) and not wires:
-        return str((place.document.folder / model.wiring).resolve())
+def _effective_wiring(wires: Mapping[str, PortWiring]) -> Any:
+    """The wiring itself, so that it stays true when its file changes."""
     return {name: [wire.switch, wire.switch_port] for name, wire in wires.items()} or None
 
 

@@ -15,6 +15,7 @@ from ..base.words import shown
 from .fields import (
     Axis,
     Clock,
+    Comparison,
     Cores,
     Duration,
     FrameSize,
@@ -22,6 +23,8 @@ from .fields import (
     Imix,
     InlineSize,
     Interim,
+    Ip6Address,
+    IpAddress,
     LoadField,
     MessageSize,
     Name,
@@ -220,7 +223,7 @@ class Expectation(Strict):
     where: dict[str, Any] | None = None
     measure: Name
     over: Name | None = None
-    require: Name
+    require: Comparison
 
 
 class AboutSwitch(Strict):
@@ -367,8 +370,8 @@ class PortKeys(Strict):
     driver: Literal["af_packet", "af_xdp"] | None = None
     address: Literal["keep", "own"] | None = None
     mac: Annotated[str, Field(pattern=_MAC)] | None = None
-    ipv4: Name | None = None
-    ipv6: Name | None = None
+    ipv4: IpAddress | None = None
+    ipv6: Ip6Address | None = None
     gateway: Name | None = None
     tcp_address: Name | None = None
     line_rate: Rate | None = None

@@ -7,6 +7,7 @@ as a base-60 number. A key that stands twice is refused: PyYAML would silently t
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 from copy import deepcopy
@@ -18,7 +19,8 @@ import yaml
 
 from ..base import bounded
 from ..base.errors import ConfigurationError
-from ..base.words import clipped, shown
+from ..base.programs import configurations
+from ..base.words import clipped, meant, shown
 
 Key = str | int
 KeyPath = tuple[Key, ...]
@@ -185,6 +187,11 @@ class _Reader:
                 raise ConfigurationError(f"{mark}: a key has to be a word, not a list or mapping")
             key = str(key_node.value)
             below = (*path, key)
+            if key == "<<":
+                raise ConfigurationError(
+                    f"{mark}: {dotted(below)}: merge keys are not part of YAML 1.2: write the keys "
+                    "out, or an alias for the whole value"
+                )
             if key in values:
                 raise ConfigurationError(
                     f"{mark}: {dotted(below)}: stands twice in the same mapping (first at line "
@@ -203,7 +210,7 @@ def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
         raise _too_large(name, error) from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise ConfigurationError(f"{Mark(name, line)}: is not YAML: {error.problem}") from None
+        raise ConfigurationError(f"{Mark(name, line)}: {_not_yaml(text, line, error)}") from None
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{name}: is not YAML: {' '.join(str(error).split())}") from None
     reader = _Reader(name)
@@ -211,6 +218,20 @@ def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
     if not isinstance(data, dict):
         raise ConfigurationError(f"{name}: is empty or no mapping of keys")
     return Document(data, reader.marks, name, folder or Path())
+
+
+_UNQUOTED = re.compile(r"([\w-]+):\s+([<>]=?\s*[-+\d.]+[\w%/]*)")
+
+
+def _not_yaml(text: str, line: int, error: yaml.MarkedYAMLError) -> str:
+    if "another document" in str(error.problem):
+        return "a second document begins here: a configuration is one"
+    lines = text.splitlines()
+    comparison = _UNQUOTED.search(lines[line - 1]) if 0 < line <= len(lines) else None
+    if comparison:
+        key, value = comparison.groups()
+        return f'is not YAML: write the comparison in quotes: {key}: "{value}"'
+    return f"is not YAML: {error.problem}"
 
 
 def _too_large(name: str, error: bounded.TooLargeError) -> ConfigurationError:
@@ -222,13 +243,30 @@ def read_file(path: Path) -> Document:
     """Reads a configuration file."""
     try:
         text = bounded.read_text(path)
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{path}: is not UTF-8 text") from None
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, error) from None
     except OSError as error:
-        raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
+        raise ConfigurationError(f"{path}: can't be read: {error.strerror}{_near(path)}") from None
     except bounded.TooLargeError as error:
         raise _too_large(str(path), error) from None
     return parse_text(text, str(path), path.parent)
+
+
+def _near(path: Path) -> str:
+    """A file beside it, or an example, with nearly this name."""
+    beside = [file.name for file in path.parent.glob("*.yaml")]
+    return meant(path.name, beside) or meant(
+        path.stem, [f.stem for f in configurations().glob("*.yaml")]
+    )
+
+
+def _not_utf8(path: Path, error: UnicodeDecodeError) -> ConfigurationError:
+    content = error.object
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return ConfigurationError(f"{path}:1: is UTF-16 text: save it as UTF-8")
+    line = content.count(b"\n", 0, error.start) + 1
+    byte = content[error.start]
+    return ConfigurationError(f"{path}:{line}: is not UTF-8 text: byte {byte:#x}; save it as UTF-8")
 
 
 def from_values(data: dict[str, Any], name: str, folder: Path | None = None) -> Document:

@@ -29,6 +29,7 @@ from ..config.resolve import (
 from ..config.steps import (
     COMPOSITE,
 )
+from . import cores
 from .draft import NS, Draft
 from .duration import expected_s
 from .limits import check, check_memory
@@ -61,7 +62,6 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         switch_counters=_switch_counters(reading),
         about=about_values(model),
         reservations=tuple(reservations(reading.site, reading.tests)),
-        notes=reading.site.notes,
         unbuilt=(*reading.site.unbuilt, *_unbuilt(reading, trials)),
         not_alternated=BOUND_LAST if compiler.bound_last else None,
     )
@@ -91,6 +91,17 @@ def refuse_too_long(run: Run) -> None:
             f"time_limit: the run should take {timing.human(run.longest_s)}{repeated}, more than "
             f"the {timing.human(run.time_limit_s)} allowed"
         )
+
+
+def refuse_unrunnable(reading: CheckedConfiguration, run: Run) -> None:
+    """Refuses what takes too long, or more cores than this machine has, where it stands."""
+    for refuse in (refuse_too_long, cores.deal):
+        try:
+            refuse(run)
+        except ConfigurationError as error:
+            key, _, text = str(error).partition(": ")
+            path = ("site", "cores") if key == "cores" else (key,)
+            raise reading.document.problem(path, text) from None
 
 
 def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> None:

@@ -16,6 +16,7 @@ from .draft import Draft
 from .engine import PlanSize
 
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
+WINDOW_LEAST_NS = 1_000_000  # a shorter one opens and closes between two looks at a port
 
 
 def check(draft: Draft) -> None:
@@ -23,6 +24,7 @@ def check(draft: Draft) -> None:
     frame_limits(draft.point, draft.document)
     verbs_limits(draft.point, draft.document)
     waiting_limits(draft.point, draft.document)
+    _check_window(draft)
     _check_load(draft)
     _check_pack(draft)
     _check_interim(draft)
@@ -55,6 +57,16 @@ def _check_load(draft: Draft) -> None:
             if text:
                 key = "load" if "load" in draft.values else "loads"
                 raise draft.problem(key, text)
+
+
+def _check_window(draft: Draft) -> None:
+    window_ns = draft.values.get("window")
+    if window_ns is not None and window_ns < WINDOW_LEAST_NS:
+        raise draft.problem(
+            "window",
+            f"{written('window', window_ns)} is too short to measure in: "
+            f"{written('window', WINDOW_LEAST_NS)} at least",
+        )
 
 
 def _check_pack(draft: Draft) -> None:

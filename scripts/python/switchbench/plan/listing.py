@@ -110,7 +110,7 @@ def show(run: Run, choice: ListingOptions, console: Console) -> None:
 
 
 def _notes(run: Run) -> list[str]:
-    return [*run.notes, *run.reservations, *([run.not_alternated] if run.not_alternated else [])]
+    return [*run.reservations, *([run.not_alternated] if run.not_alternated else [])]
 
 
 def _site_line(run: Run) -> str:

@@ -24,6 +24,7 @@ from switchbench.base.node_names import TooManyError, refuse_many
 from switchbench.base.programs import configurations
 from switchbench.base.quantities import UNSHAPED as UNSHAPED
 from switchbench.base.quantities import link_rate_bps, size_bytes
+from switchbench.base.words import meant
 from switchbench.topology.behaviour import Behaviour, Fault
 from switchbench.topology.links import NodeLink, Reader
 
@@ -230,8 +231,13 @@ def find(name_or_path: str | Path) -> Path:
     for candidate in candidates:
         if candidate.is_file():
             return candidate
-    known = ", ".join(sorted(file.stem for file in PROJECT_LABS.glob("*.yaml")))
-    raise TopologyError([f"there is no topology {str(path)!r} (a file, or one of: {known})"])
+    names = sorted(file.stem for file in PROJECT_LABS.glob("*.yaml"))
+    raise TopologyError(
+        [
+            f"there is no topology {str(path)!r} (a file, or one of: {', '.join(names)})"
+            f"{meant(path.name.removesuffix('.yaml'), names)}"
+        ]
+    )
 
 
 def load(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -> Topology:

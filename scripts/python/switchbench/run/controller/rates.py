@@ -10,11 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ...base import transports
 from ...base.errors import ConfigurationError
 from ...base.model import Load, Run, Trial
 from ...records.records import Record
 
 _LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
+
+
+CORE_FPS = {"af_packet": 1e6, "af_xdp": 25e6}
+"""Frames/s that one core can send at best by a lab's drivers (engine/transport/dpdk/port.c)."""
+
+
+class RateError(ConfigurationError):
+    """A trial asks for more frames than cores can send."""
+
+    def __init__(self, text: str, trial: Trial) -> None:
+        """The sentence, and the trial."""
+        super().__init__(text)
+        self.trial = trial
+
+
+def check_lab_rates(run: Run) -> None:
+    """The same before any node is started, where all ports are known: in a lab of this machine."""
+    if run.site.launch != "lab" or run.site.guests:
+        return
+    hellos: list[Record] = []
+    opened: list[Record] = []
+    for process in run.site.processes:
+        queues = [int(port.engine.get("queues", 1)) for port in process.ports]
+        hellos.append({"node": process.name, "workers": sum(queues)})
+        for port, count in zip(process.ports, queues, strict=True):
+            driver = str(port.engine.get("driver", "af_packet"))
+            opened += [
+                {"node": process.name, "port": port.name, "transport": each.name, "driver": driver}
+                | {"queues": count, "core_fps": CORE_FPS.get(driver)}
+                | {"line_rate_bps": port.line_rate_bps}
+                for each in transports.TRANSPORTS
+                if each.raw
+            ]
+    check_rates(run, hellos, opened)
 
 
 def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) -> None:
@@ -38,17 +73,19 @@ def _check(trial: Trial, port: Record, workers: Mapping[str, int], busy: dict[st
     lent = workers.get(node, 1)
     cores = min(int(port.get("queues") or 1), lent)
     if fps > cores * core_fps:
-        raise ConfigurationError(
+        raise RateError(
             f"{port['port']}: {fps:.6g} frames/s (trial {trial.id}) are more than {cores} core(s) "
             f"can send with {port['driver']}: {cores * core_fps:.6g} at the very best; ask for "
-            "less, or give it more queues and cores"
+            "less, or give it more queues and cores",
+            trial,
         )
     busy[node] = busy.get(node, 0.0) + fps / core_fps
     if busy[node] > lent:
-        raise ConfigurationError(
+        raise RateError(
             f"{node}: the frames of its ports (trial {trial.id}) need {busy[node]:.1f} cores at "
             f"the very best, and {lent} worker(s) send them: ask for less, give it more cores, or "
-            "pack fewer ports into a process"
+            "pack fewer ports into a process",
+            trial,
         )
 
 
