@@ -110,6 +110,8 @@ def test_a_library_that_is_missing_is_named(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(ConfigurationError, match=r"libnone\.so\.1 => not found"):
         collect.libraries([Path("/bin/true")])
+    # A package brings it along, and says where to those who load it.
+    assert collect.libraries([Path("/bin/true"), Path("packages/libs/libnone.so.1")]) == {}
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setcap"), reason="needs root, setcap")

@@ -204,13 +204,17 @@ def _sorted(pieces: list[Piece]) -> Collection:
 
 def libraries(programs: Sequence[Path]) -> dict[str, Path]:
     """Every library of these programs and shared objects by the name that they ask for, the
-    loader included."""
+    loader included. Those that are among the objects themselves are found by whoever loads them
+    (packages bring libraries of their own)."""
     if not programs:
         return {}
+    brought = {program.name for program in programs}
     done = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False)
     found: dict[str, Path] = {}
     for line in done.stdout.splitlines():
         if "=> not found" in line:
+            if line.split()[0] in brought:
+                continue
             raise ConfigurationError(f"the engine can't be collected: {line.strip()}")
         said = _LIBRARY.match(line)
         if said:
