@@ -148,6 +148,14 @@ def test_a_flow_has_its_own_ends_bound_and_is_moved() -> None:
     assert result["clocks"][0]["rate_ppm"] == 12.5
 
 
+@pytest.mark.parametrize("unknown", ["offset_ns", "shift_ns", "bound_ns"])
+def test_a_node_whose_clock_is_half_known_moves_no_delay(unknown: str) -> None:
+    clocks = [_clock("node1", 3_000, 4_000), _clock("node2", -7_000, 9_000) | {unknown: None}]
+    latency = _latency(_summary(*_two("estimated", "asked for"), *clocks, _one_way(40_000, DELAYS)))
+    assert latency["bound"] == 40.0  # as the record has it
+    assert latency["min"] == pytest.approx(40.0)
+
+
 def test_nodes_of_one_machine_have_no_bound_between_them() -> None:
     ready = _two("estimated", "boot ids differ", "aa")
     clocks = [_clock("node1", 3_000, 4_000), _clock("node2", -7_000, 9_000)]

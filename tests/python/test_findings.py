@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from schemas import validate_summary
-from switchbench.analysis.bottleneck import GroupFlows, Shares, locate
+from switchbench.analysis.bottleneck import GroupFlows, Shares, group_of_port, locate, shares_of
 from switchbench.analysis.strays import FlowOutcome, Stray, read_strays
 from switchbench.analysis.summary import Summary
+from switchbench.records.records import Count, Flow, Side
 from synthetic import (
     about,
     frame_side,
@@ -243,6 +244,27 @@ def test_between_groups_is_the_limit_where_each_carries_more() -> None:
     assert locate(across, [across, shares(left=CARRIED, right=CARRIED)]) == {("left", "right"): 400}
     assert locate(across, [across, shares(left=LIMITED), shares(right=CARRIED)]) == {}
     assert locate(shares(left_right=GroupFlows(60, 1000, 5)), [shares(left=CARRIED)]) == {}
+
+
+def test_flows_count_for_the_groups_of_their_ends() -> None:
+    """Line rate of what was delivered, frames sent, and losses; either way between two groups."""
+    groups = {"left": ["a", "b"], "right": ["c", "d"]}
+    frames = Count(frames=1000, frame_bytes=100_000, payload_bytes=None, messages=None)
+    sent = Side("generate", frames, frames, 10**9, *[None] * 7, measures={})
+    flows = [Flow(src, dst, sent, sent) for src, dst in ("ab", "ba", "ac", "da")]
+    rate = 8.0 * (100_000 + 20 * 1000)  # of each: preamble and gap are 20 bytes
+    lost = {("a", "b"): 30, ("a", "c"): 5, ("d", "a"): 6}
+    assert shares_of(flows, lost, group_of_port(groups)).of == {
+        ("left",): GroupFlows(2 * rate, 2000, 30),
+        ("left", "right"): GroupFlows(2 * rate, 2000, 11),
+    }
+
+
+@pytest.mark.parametrize("ends", ["ax", "xa", "ay", "ya", "xy"])
+def test_a_phase_with_a_port_of_no_group_or_of_two_has_no_shares(ends: str) -> None:
+    groups = group_of_port({"left": ["a", "b", "y"], "right": ["c", "y"]})
+    assert groups == {"a": "left", "b": "left", "c": "right"}
+    assert shares_of([Flow("a", "b"), Flow(*ends)], {}, groups) == Shares()
 
 
 def test_a_port_through_which_nothing_comes_is_dead() -> None:

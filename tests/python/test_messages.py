@@ -165,6 +165,15 @@ def test_samples_are_stored_and_read(tmp_path: Path) -> None:
     assert scatter.store(tmp_path) == 0  # nothing new came
 
 
+@pytest.mark.parametrize("missing", ["phase", "rank", "type"])
+def test_samples_without_a_place_are_damaged(tmp_path: Path, missing: str) -> None:
+    record = json.loads(samples_line([(1, 4, 10, 123456)]))
+    del record[missing]
+    (tmp_path / scatter.LINES).write_text(json.dumps(record) + "\n")
+    with pytest.raises(ConfigurationError, match=r"samples\.ndjson:1 is damaged: "):
+        scatter.store(tmp_path)
+
+
 def test_fit_finds_latency_and_bandwidth_despite_outliers() -> None:
     """Salmon's second branch, 10 ms late, does not move the line."""
     random = np.random.default_rng(1)
@@ -261,6 +270,21 @@ def test_what_messages_did_to_computing_is_said_as_it_is(
     messages.show(found, Console(file=output, width=160))
     assert said in output.getvalue()
     assert "-" not in output.getvalue()
+
+
+def test_each_repeat_computes_for_itself() -> None:
+    """A node was slower by 20 % in the first repeat, by half in the second."""
+    table = scatter.ComputeTable()
+    table.feed(compute_record("node1", 12_500_000))
+    table.feed(compute_record("node1", 20_000_000) | {"repeat": 1})
+    trials = [make_trial(make_site(), transport="tcp", repeat=repeat) for repeat in range(3)]
+    found = table.summary(trials)
+    assert [(entry["repeat"], entry["slowest_percent"]) for entry in found] == [
+        (0, pytest.approx(20)),
+        (1, pytest.approx(50)),
+    ]
+    table.forget((0, 1))
+    assert [entry["repeat"] for entry in table.summary(trials)] == [0]
 
 
 # --- the configuration -------------------------------------------------------------------------

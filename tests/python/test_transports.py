@@ -261,6 +261,14 @@ def test_an_unknown_rate_has_no_ratio() -> None:
     }
 
 
+def test_frames_that_all_were_lost_are_not_compared() -> None:
+    """Nothing says how much payload each of them would have had."""
+    trials = (message_trial(0, "tcp"), message_trial(1, "verbs"), frame_trial(2))
+    summary = summarise(make_run(SITE, *trials), {0: 80.0, 1: 90.0, 2: 0.0})
+    (comparison,) = summary["comparisons"]
+    assert list(by_name(comparison)) == ["tcp", "verbs"]
+
+
 # --- the records of verbs ------------------------------------------------------------------------
 
 OPENED = {
@@ -344,7 +352,9 @@ def test_tcp_has_none_of_them() -> None:
         ({"service": "rc", "operation": "send"}, {}, 82, 0),
         ({"service": "rc", "operation": "read"}, {"gid": "2001:db8::1"}, 102, 0),
         ({"service": "rc", "operation": "write", "immediate": True}, {}, 82, 20),
+        ({"service": "rc", "operation": "write"}, {}, 82, 20),
         ({"service": "uc", "operation": "write", "immediate": False}, {}, 82, 16),
+        ({"service": "rc", "operation": "send"}, {"mtu": None, "gid": None}, 82, 0),
         ({"service": "ud", "operation": "send"}, {}, 90, 0),
         ({"service": "rc", "operation": "send"}, {"link_layer": "InfiniBand"}, 26, 0),
         ({"service": "ud", "operation": "send"}, {"link_layer": "InfiniBand"}, 34, 0),

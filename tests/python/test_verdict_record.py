@@ -423,6 +423,18 @@ def test_damaged_records(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../elsewhere", "plots/../../elsewhere", ".."])
+def test_a_manifest_names_no_file_outside_the_directory(
+    name: str, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = directory / "manifest.json"
+    content = json.loads(path.read_text())
+    content["files"][name] = content["files"]["records.ndjson"]
+    path.write_text(json.dumps(content))
+    assert main(["verify", str(directory)]) == 2
+    assert f"manifest.json is damaged: at the file '{name}'" in capsys.readouterr().err
+
+
 def test_a_name_that_is_not_utf8_is_refused(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
