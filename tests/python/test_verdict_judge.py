@@ -19,9 +19,18 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.config.clauses import canonical, clauses_sha256, parse_clause
 from switchbench.config.measures import MEASURES
 from switchbench.records.document.schema import summary_schema
-from synthetic import about, frame_side, make_run, make_site, make_trial, pair_records
+from synthetic import (
+    about,
+    frame_side,
+    make_run,
+    make_site,
+    make_trial,
+    pair_records,
+    tcp_side,
+)
 
 SITE = make_site()
+PAIR = ("node1:e0", "node2:e0")
 
 
 def judge(records: list[dict[str, Any]], *clauses: dict[str, Any], **changes: Any) -> Any:
@@ -55,6 +64,20 @@ def clause(measure: str, require: str, over: str = "flow", **where: Any) -> dict
         ("uniformity_percent", ">= 99.9 %", "port", "accepted", 99.935191),
         ("uniformity_percent", ">= 99.94", "phase", "refused", 99.935191),
         ("elapsed_s", "<= 2", "plan", "accepted", 1.5),
+        ("offered_frames", ">= 8000", "flow", "accepted", 8000),
+        ("offered_frames", "> 16000", "phase", "refused", 16000),
+        ("delivered_frames", ">= 8000", "flow", "refused", 7990),
+        ("delivered_frames", ">= 15990", "plan", "accepted", 15990),
+        ("reordered_frames", "<= 2", "flow", "refused", 3),
+        ("late_frames", "== 0", "flow", "accepted", 0),
+        ("corrupted_frames", "== 0", "run", "accepted", 0),
+        ("misdelivered_frames", "== 0", "phase", "accepted", 0),
+        ("pause_frames", "== 0", "run", "accepted", 0),
+        ("throughput_max", "< 92.64", "phase", "refused", 92.64),
+        ("throughput_total", ">= 185.1", "phase", "accepted", 185.16),
+        ("stop_skew_us", "< 80", "phase", "refused", 80.25),
+        # Both nodes are on one machine of two cores: 3 s less 2.5 s idle, for 15,990 x 1,500 bytes.
+        ("cpu_s_per_gb", "< 21", "run", "accepted", 20.846362),
     ],
 )
 def test_verdicts(measure: str, require: str, over: str, verdict: str, value: float) -> None:
@@ -62,6 +85,24 @@ def test_verdicts(measure: str, require: str, over: str, verdict: str, value: fl
     (judged,) = result["expectations"]
     assert (judged["verdict"], judged["value"]) == (verdict, value)
     assert result["exit_status"] == {"accepted": 0, "refused": 1}[verdict]
+
+
+@pytest.mark.parametrize(
+    ("over", "require", "verdict", "value"),
+    [("flow", "<= 2", "refused", 3), ("flow", "< 4", "accepted", 3), ("run", "> 5", "refused", 5)],
+)
+def test_retransmitted_segments(over: str, require: str, verdict: str, value: int) -> None:
+    """Of one flow 2, of the other 3."""
+    records = []
+    for ends, again in ((PAIR, 2), (PAIR[::-1], 3)):
+        measures = {"retransmitted_segments": again}
+        records.append(tcp_side("source", *ends, 13_107_200, 11_768_530, measures=measures))
+        records.append(tcp_side("destination", *ends, 13_107_200, 11_768_530))
+    records += [one for one in pair_records() if one["type"] != "flow"]
+    given = {"transport": "tcp", "size_unit": "message", "sizes": (65536,)}
+    result = judge(records, clause("retransmitted_segments", require, over), **given)
+    (judged,) = result["expectations"]
+    assert (judged["verdict"], judged["value"]) == (verdict, value)
 
 
 def test_no_flow_fails_for_a_window_of_the_testers() -> None:
