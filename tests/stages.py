@@ -4,8 +4,8 @@
 The quick tier has the gates, both compilers, unit tests and the transports' battery under
 sanitizers, tests/python, and the smokes of tests/system: meant for 12 minutes on two cores, 18
 where all is installed first. With --all come the other builds and the tests of each, how much of
-the C code they run, clang-tidy, packages, what is marked slow or suited long, all of tests/system,
-and guests.
+the C code they run, clang-tidy, how many small faults in analysis/ the tests notice, packages, what
+is marked slow or suited long, all of tests/system, and guests.
 
 All stages run, whatever failed before, but for those whose build failed. Gates share the cores, and
 so do tests/python and what builds packages, and two parts of tests/system that wait more than they
@@ -73,6 +73,12 @@ PROGRESS = re.compile(r"^\[\d+/\d+\] ")
 
 # Meson's own totals.
 TOTALS = re.compile(r"^(?:Ok|Fail|Skipped|Timeout): +\d+", re.MULTILINE)
+
+# The programs beside the tests.
+PROGRAMS = tuple(f"tests/{name}.py" for name in ("stages", "coverage", "mutation"))
+
+# How many faults in analysis/ are tried, which sample of them, and for how many seconds at most.
+FAULTS_TRIED = ("40", "1", "300")
 
 # Neighbour discovery, a field of pyroute2, a column's heading, what HPL prints, and what tests
 # misspell on purpose.
@@ -350,7 +356,7 @@ def gates() -> list[Stage]:
         Stage("ruff check", partial(plain, tool["ruff"], "check", "--quiet", *python)),
         Stage("ruff format", partial(plain, tool["ruff"], "format", "--check", *python)),
         Stage("mypy", partial(plain, tool["mypy"], "--strict", "--no-error-summary")),
-        Stage("mypy tests", partial(plain, tool["mypy"], "--strict", "tests/stages.py")),
+        Stage("mypy tests", partial(plain, tool["mypy"], "--strict", *PROGRAMS)),
         Stage(
             "codespell",
             partial(plain, "codespell", "--ignore-words-list", NOT_MISSPELT, *spelled),
@@ -514,6 +520,8 @@ def long_tests(report: Report, arguments: Sequence[str]) -> None:
         ),
         quiet=False,
     )
+    mutation = partial(plain, str(TOOLS / "python"), "tests/mutation.py", *FAULTS_TRIED)
+    report.in_turn([Stage("faults in analysis noticed", mutation, RELEASE)])
     again = partial(every, arguments=[*AGAIN, *arguments], aside=True)
     report.together(
         (

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many small faults in analysis the tests notice: `mutation.py [NUMBER [SEED [SECONDS]]]`.
+
+Takes a random sample of places in the code, the same for the same seed and code. Each place gets
+one of Cosmic Ray's faults: another operator, a number one larger or smaller, a condition turned
+round, a loop that does not run. A fault is noticed when one of the tests that run the faulty
+function fails, or when they no longer end. Faults in type hints change nothing and are left out.
+
+One process loads pytest and the libraries, and forks once per fault: a fault costs about as much as
+its tests. A first run of all tests tells which test runs which function. Prints the faults that no
+test noticed, and exits with status 1 if they are more than a fifth.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import os
+import pickle
+import random
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import hypothesis
+import pytest
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "scripts/python/switchbench/analysis"
+TESTS = ROOT / "tests/python"
+# Test files that use the package, and those of them that start processes or take long.
+USES = re.compile(r"switchbench\.analysis|(import|from) (reports|synthetic|simulated|golden)\b")
+SLOW = {
+    f"test_{name}.py"
+    for name in ("controller", "hostile_results", "live", "predict_times", "report_page")
+}
+LIBRARIES = ("networkx", "numpy", "pyarrow", "pydantic", "rich.table", "scipy.stats", "jsonschema")
+NOTICED_AT_LEAST = 0.8
+BUDGET_S = 20.0  # of tests per fault, as long as they take without it
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """Where a module can be made faulty."""
+
+    path: Path
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(PACKAGE)}:{self.line}"
+
+
+class WithoutHints(ast.NodeTransformer):
+    """Removes type hints."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+
+def meaning(code: str) -> str:
+    """The same text for code that differs in type hints only."""
+    return ast.dump(WithoutHints().visit(ast.parse(code)))
+
+
+def places() -> dict[Place, list[tuple[str, int]]]:
+    """Where the package can be made faulty: by which operators, and at which occurrence of each."""
+    found = defaultdict(list)
+    operators = [(name, get_operator(name)) for name in operator_names()]
+    for path in sorted(PACKAGE.rglob("*.py")):
+        nodes = list(ast_nodes(get_ast(path.read_text())))
+        for name, operator in operators:
+            if operator.arguments():
+                continue
+            starts = (start for node in nodes for start, _ in operator().mutation_positions(node))
+            for occurrence, start in enumerate(starts):
+                found[Place(path, *start)].append((name, occurrence))
+    return found
+
+
+def sample(number: int, seed: int) -> Iterator[tuple[Place, str]]:
+    """Random places, and the code of their module with a fault there."""
+    chance = random.Random(seed)
+    possible = places()
+    for place in chance.sample(sorted(possible), len(possible)):
+        if number == 0:
+            return
+        name, occurrence = chance.choice(possible[place])
+        code = place.path.read_text()
+        try:
+            faulty = mutate_code(code, get_operator(name)(), occurrence)
+            if faulty is None or meaning(faulty) == meaning(code):
+                continue
+        except (SyntaxError, AttributeError):  # the latter of `except a.B`, in Cosmic Ray
+            continue
+        number -= 1
+        yield place, faulty
+
+
+@dataclass
+class Recorder:
+    """A plugin of pytest: which tests run which functions of the package, and for how long."""
+
+    callers: dict[tuple[str, int], set[str]] = field(default_factory=lambda: defaultdict(set))
+    seconds: dict[str, float] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    _running: str = ""
+
+    def _called(self, frame: FrameType, *_: object) -> None:
+        code = frame.f_code
+        if self._running and code.co_filename.startswith(str(PACKAGE)):
+            self.callers[code.co_filename, code.co_firstlineno].add(self._running)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._running = item.nodeid
+        start = time.monotonic()
+        sys.settrace(self._called)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            self.seconds[item.nodeid] = time.monotonic() - start
+            self._running = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def within(self, path: Path, function: ast.AST) -> set[str]:
+        """The tests that run a function, or one inside of it."""
+        lines = range(first_line(function), getattr(function, "end_lineno", 0) + 1)
+        return set().union(*(self.callers.get((str(path), line), ()) for line in lines))
+
+    def tests_of(self, place: Place) -> list[str]:
+        """The tests that run the function at this place, the fastest first. Outside of functions:
+        those that run a function with the name that is defined there, or else just any."""
+        module = ast.parse(place.path.read_text())
+        function, names = at(module, place.line)
+        if function:
+            found = self.within(place.path, function)
+        else:
+            found = set().union(
+                *(
+                    self.within(path, node)
+                    for path in PACKAGE.rglob("*.py")
+                    for node in ast.walk(ast.parse(path.read_text()))
+                    if isinstance(node, ast.FunctionDef) and names & words(node)
+                )
+            ) or set(self.seconds)
+        chosen: list[str] = []
+        left = BUDGET_S
+        for name in sorted(found, key=self.seconds.__getitem__):
+            left -= self.seconds[name]
+            if left < 0 and chosen:
+                break
+            chosen.append(name)
+        return chosen
+
+
+def at(module: ast.Module, line: int) -> tuple[ast.FunctionDef | None, set[str]]:
+    """The outermost function at a line, or else the names that the statement there defines."""
+    inside: Sequence[ast.stmt] = module.body
+    names: set[str] = set()
+    while around := [n for n in inside if first_line(n) <= line <= (n.end_lineno or 0)]:
+        if isinstance(around[0], ast.FunctionDef):
+            return around[0], set()
+        inside = around[0].body if isinstance(around[0], ast.ClassDef) else []
+        targets = [n for n in ast.walk(around[0]) if isinstance(getattr(n, "ctx", None), ast.Store)]
+        defined = {n.id for n in targets if isinstance(n, ast.Name)}
+        names = defined if not inside else {around[0].name}  # type: ignore[attr-defined]
+    return None, names
+
+
+def words(function: ast.AST) -> set[str]:
+    """The names and attributes that a function uses."""
+    nodes = list(ast.walk(function))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+def first_line(statement: ast.AST) -> int:
+    """Where a statement starts, its decorators included."""
+    decorators = getattr(statement, "decorator_list", [])
+    lines: list[int] = [node.lineno for node in (statement, *decorators)]
+    return min(lines)
+
+
+@dataclass
+class Selection:
+    """A plugin of pytest: only these tests, in this order."""
+
+    names: list[str]
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        rank = {name: number for number, name in enumerate(self.names)}
+        items[:] = sorted(
+            (item for item in items if item.nodeid in rank), key=lambda item: rank[item.nodeid]
+        )
+
+
+def in_fork(work: Callable[[], int], limit_s: float) -> int:
+    """The exit status of some work in a silent process of its own, which ends at the limit."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = 3
+    try:
+        signal.alarm(int(limit_s))
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        status = work()
+    finally:
+        os._exit(status)
+
+
+def run_pytest(files: Iterable[str], plugin: object, *options: str) -> int:
+    """Run the tests of these files."""
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:rerunfailures", "-m", "not slow", *options)
+    return int(pytest.main([*options, *files], plugins=[plugin]))
+
+
+def record() -> Recorder:
+    """Run all tests once, without a fault."""
+    paths = [path for path in sorted(TESTS.glob("test_*.py")) if path.name not in SLOW]
+    files = [str(path.relative_to(ROOT)) for path in paths if USES.search(path.read_text())]
+    with tempfile.NamedTemporaryFile() as kept:
+
+        def work() -> int:
+            recorder = Recorder()
+            run_pytest(files, recorder)
+            Path(kept.name).write_bytes(pickle.dumps(recorder))
+            return 0
+
+        in_fork(work, 3600)
+        recorder: Recorder = pickle.loads(Path(kept.name).read_bytes())
+    return recorder
+
+
+def noticed(place: Place, faulty: str, recorder: Recorder) -> bool:
+    """Whether a test that runs this place fails with the fault."""
+    names = recorder.tests_of(place)
+    if not names:
+        return False
+    files = sorted({name.partition("::")[0] for name in names})
+    get_code = SourceFileLoader.get_code
+
+    def with_fault(loader: SourceFileLoader, name: str) -> CodeType | None:
+        if loader.path == str(place.path):
+            return compile(faulty, loader.path, "exec")
+        return get_code(loader, name)
+
+    def work() -> int:
+        SourceFileLoader.get_code = with_fault  # type: ignore[assignment, method-assign]
+        return run_pytest(files, Selection(names), "-x", "--tb=line")
+
+    limit = 20 + 5 * sum(recorder.seconds[name] for name in names)
+    status = in_fork(work, limit)
+    if status in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise RuntimeError(f"the tests of {place} did not run")
+    return status != 0
+
+
+def difference(place: Place, faulty: str) -> str:
+    """The changed lines, before and after."""
+    texts = place.path.read_text().splitlines(), faulty.splitlines()
+    lines = list(difflib.unified_diff(*texts, n=0, lineterm=""))[3:]
+    return "\n".join(f"    {line}" for line in lines if not line.startswith("@@"))
+
+
+def prepare() -> None:
+    """Load what every fork needs and no fault changes."""
+    os.chdir(ROOT)
+    os.environ.pop("SWITCHBENCH_LONG", None)
+    sys.path.insert(0, str(ROOT / "scripts/python"))
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    # The same examples each time, and none kept of a fault.
+    settings: dict[str, Any] = {"derandomize": True, "database": None, "deadline": None}
+    hypothesis.settings.register_profile("mutation", **settings)
+    hypothesis.settings.load_profile("mutation")
+
+
+def main(number: int = 100, seed: int = 1, limit_s: int = 3600) -> int:
+    """The score of a sample; 1 when it is too low."""
+    prepare()
+    start = time.monotonic()
+    recorder = record()
+    if recorder.failed:
+        print("\n".join(["tests fail without a fault:", *recorder.failed]))
+        return 1
+    print(f"{len(recorder.seconds)} tests, {sum(recorder.seconds.values()):.0f} s", flush=True)
+    tried: Counter[Path] = Counter()
+    killed: Counter[Path] = Counter()
+    for place, faulty in sample(number, seed):
+        if time.monotonic() - start > limit_s:
+            print(f"{limit_s} s have passed: {number - tried.total()} faults are left out")
+            break
+        tried[place.path] += 1
+        if noticed(place, faulty, recorder):
+            killed[place.path] += 1
+        else:
+            print(f"not noticed: {place}\n{difference(place, faulty)}", flush=True)
+    for path in sorted(tried):
+        print(f"{killed[path]:4} of {tried[path]:<4} {path.relative_to(PACKAGE)}")
+    score = killed.total() / tried.total()
+    print(f"{killed.total()} of {tried.total()} faults noticed: {score:.0%}")
+    return int(score < NOTICED_AT_LEAST)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
