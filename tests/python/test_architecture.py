@@ -582,6 +582,7 @@ PACKAGE = Path("scripts/python/switchbench")
 # Where a name of a transport may stand besides the table, and why.
 NAMES_TRANSPORTS = {
     "base/transports.py": "the table",
+    "base/words.py": "what others call one",
     "config/schema.py": "the options' keys",
     "config/profiles.py": "the options' defaults",
     "config/settings.py": "which options have an effect",

@@ -15,10 +15,26 @@ def listed(words: Iterable[object]) -> str:
     return f"{', '.join(items[:-1])} or {items[-1]}"
 
 
+# What is written elsewhere, the word that it has here, and the answer.
+_ELSEWHERE = (
+    ("all_to_all full_mesh fully_meshed mesh", "aapc", "aapc, or alltoall for MPI's collective"),
+    ("duration time seconds", "window", "window"),
+    ("rate bandwidth bitrate", "load", "load"),
+    ("size packet_size frame_length", "frame_size", "frame_size or message_size"),
+    ("streams parallel", "tcp", "tcp: {streams_per_flow: 4}"),
+    ("runs iterations", "repeat", "repeat"),
+    ("rdma roce ib infiniband", "verbs", "verbs"),
+    ("raw ethernet", "dpdk", "dpdk"),
+)
+
+
 def meant(word: object, known: Iterable[str]) -> str:
     """`; did you mean "load"?`, or nothing when no known word is near."""
     by_folded = {name.casefold().replace("-", "_"): name for name in known}
     folded = str(word).casefold().replace("-", "_")
+    for words, here, answer in _ELSEWHERE:
+        if folded in words.split() and here in by_folded:
+            return f"; use {answer}"
     near = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
     return f'; did you mean "{by_folded[near[0]]}"?' if near else ""
 
