@@ -176,7 +176,7 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert captured.err.count("\n") == 1
     assert main(["plan", str(tmp_path / "none.yaml")]) == 2
     assert main(["plan"]) == 2
-    assert "no configuration: name a file, or give --site" in capsys.readouterr().err
+    assert "no configuration: name a file, or give --lab" in capsys.readouterr().err
 
 
 def test_time_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

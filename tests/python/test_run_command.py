@@ -55,6 +55,7 @@ class Stage:
     def main(self, out: str = "out", quiet: bool = True) -> int:
         args = argparse.Namespace(
             conf=Path("mine.yaml"),
+            hosts=None,
             out=self.path / out,
             quiet=quiet,
             no_live=False,

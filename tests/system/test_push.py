@@ -216,3 +216,29 @@ def test_no_capabilities_for_devices_of_roots(hosts: sshkit.Hosts, tmp_path: Pat
     assert done.returncode == 2
     assert "does not do for ports with `pci` (node1:e0)" in underway.sentence(done.stderr)
     assert not (hosts.home("node1") / openssh.SHARED_FOLDER.lstrip("/")).exists()
+
+
+def test_two_hosts_and_an_interface_are_enough(
+    hosts: sshkit.Hosts, collection: Collection, tmp_path: Path
+) -> None:
+    """No file and no engine there: one line brings it, says what it made, and measures."""
+    shutil.rmtree(hosts.home("node1") / openssh.HOME_FOLDER, ignore_errors=True)
+    site = hosts.site("node1", "node2")
+    more = (
+        f"site.ssh.config={site['ssh']['config']}",
+        f"site.control.addresses={site['control']['addresses']}".replace("'", ""),
+        "repeat=1",
+        "warmup=100ms",
+    )
+    words = "--hosts node1,node2 --iface eth0 --pattern pairs --transport tcp --load 5Mbit"
+    sets = [word for assignment in more for word in ("--set", assignment)]
+    done = hosts.command(
+        *("run", *words.split(), "--duration", "500ms", "--out", str(tmp_path / "out"), *sets)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "  hosts: node1,node2\n" in done.stderr
+    assert re.search(rf"^node1: copied, [\d.]+ MB: {collection.name} in ", done.stderr, re.M)
+    (trial,) = runs.Result(0, "", "", tmp_path / "out").summary["trials"]
+    assert trial["transport"] == "tcp"
+    assert trial["ranks"] == 2
+    assert (tmp_path / "out" / "configuration.yaml").exists()

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from ..base.errors import ConfigurationError
 from ..base.model import Run
 from ..base.programs import configurations
 from ..config import Request, read
@@ -68,6 +69,51 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
     )
     parser.add_argument("--site", metavar="SITE", help="a lab's name or a site file")
     parser.add_argument("--profile", choices=list(PROFILES), help="how long and how often to test")
+    group = parser.add_argument_group("in place of a configuration, or instead of what it says")
+    for option, (metavar, help_text) in _OPTIONS.items():
+        group.add_argument(option, metavar=metavar, help=help_text)
+
+
+_OPTIONS = {
+    "--lab": ("NAME", "a lab on this machine, e.g. one-switch"),
+    "--hosts": (
+        "SET",
+        "hosts that ssh reaches, e.g. a,b or node[1-8]; they get the engine",
+    ),
+    "--iface": ("NAME", "the hosts' interface under test, e.g. enp3s0"),
+    "--pattern": ("NAME", "what is sent, e.g. pairs or aapc"),
+    "--transport": ("NAME,...", "one or more of dpdk, tcp, udp and verbs"),
+    "--load": ("LOAD", "of each port, e.g. 95%% or 1Gbit"),
+    "--duration": ("TIME", "of each measurement window, e.g. 10s"),
+}
+
+
+def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
+    """Option, key of the configuration and value of those that were given."""
+    given = {name: getattr(args, name[2:], None) for name in _OPTIONS}
+    if given["--lab"] and given["--hosts"]:
+        raise ConfigurationError("--hosts: --lab says already where it runs: give one of them")
+    if bool(given["--hosts"]) != bool(given["--iface"]):
+        missing = "--iface" if given["--hosts"] else "--hosts"
+        raise ConfigurationError(f"{missing} is missing: hosts and their interface go together")
+    if given["--lab"]:
+        yield f"--lab {given['--lab']}", "site", {"lab": given["--lab"]}
+    if given["--hosts"]:
+        port = {"network": "net", "iface": given["--iface"]}
+        site = {"launch": "ssh", "hosts": given["--hosts"], "ports": {"e0": port}}
+        yield f"--hosts {given['--hosts']}", "site", site
+    if given["--transport"]:
+        names = given["--transport"].split(",")
+        yield f"--transport {given['--transport']}", "transports", names
+    for name, key in (("--pattern", "pattern"), ("--load", "load"), ("--duration", "window")):
+        if given[name]:
+            yield f"{name} {given[name]}", key, given[name]
+
+
+def request(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Request:
+    """What the arguments ask for, without some hosts."""
+    options = tuple(_options(args))
+    return Request(args.conf, args.assignments, args.site, args.profile, without, options)
 
 
 def _configuration(text: str) -> Path:
@@ -83,13 +129,12 @@ def _configuration(text: str) -> Path:
 
 def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:
     """Reads and compiles the configuration that the arguments name, without some hosts."""
-    asked = Request(args.conf, args.assignments, args.site, args.profile, without)
-    return compile_run(read(asked))
+    return compile_run(read(request(args, without)))
 
 
 def load_runnable(args: argparse.Namespace) -> Run:
     """The same, of a run that can start here: `plan` and `run` refuse the same."""
-    reading = read(Request(args.conf, args.assignments, args.site, args.profile))
+    reading = read(request(args))
     run = compile_run(reading)
     refuse_unrunnable(reading, run)
     try:

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from .. import __version__
 from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
 from ..analysis.verdict.record import Record
@@ -25,6 +27,8 @@ from ..base.model import Run
 from ..base.programs import find_engine
 from ..base.signals import Deferred
 from ..config.clauses import clauses_sha256
+from ..config.read import document_of
+from ..hosts import push
 from ..plan import cores
 from ..plan.compile import refuse_unbuilt
 from ..plan.documents import job_document
@@ -32,17 +36,20 @@ from ..records.directory import CONFIGURATION, RunDirectory, default_path
 from ..render.terminal.table import SummaryPrinter, make_console
 from ..run.controller import Controller, Interrupt, Outcome
 from ..run.launch import Launcher, launcher_for, standing
+from ..run.launch.errand import side_by_side
 from ..run.launch.lab import LabLauncher
 from ..run.launch.survey import Unreached
 from ..run.live import Watch, Wish, offer_metrics, watch
 from .attendance import Attendance
-from .common import add_command, add_configuration, load_runnable
+from .common import add_command, add_configuration, load_runnable, request
 
 EXAMPLES = """\
 examples:
   switchbench run conf/four-matrices.yaml
   switchbench run conf/four-matrices.yaml --set window=5s --set loads=[50%,95%] --out /data/run1
   switchbench run --site two-modules --profile quick
+  switchbench run --lab one-switch --pattern aapc
+  switchbench run --hosts a,b --iface enp3s0 --pattern pairs --load 95% --duration 10s
   switchbench run results/20260101-120000-four-matrices/configuration.yaml     once more
   switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519 --junit verdict.xml
 
@@ -106,6 +113,11 @@ def main(args: argparse.Namespace) -> int:
     Record(args.junit, args.sign).try_out(run)
     refuse_unbuilt(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
+    if args.conf is None and not args.quiet:
+        made = document_of(request(args)).data
+        print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
+    if args.hosts:
+        _bring_engine(run, args.quiet)
     launcher = launcher_for(run.site)
     shown = watch(run, _run_id(), Wish(args.quiet, not args.no_live, args.metrics))
     with offer_metrics(args.metrics, shown) as metrics, standing(launcher):
@@ -114,9 +126,18 @@ def main(args: argparse.Namespace) -> int:
         return _measure(run, args, launcher, shown)
 
 
+def _bring_engine(run: Run, quiet: bool) -> None:
+    """The engine to hosts that lack this one; whoever can't get it is refused with the others that
+    can't take part."""
+    results = push.push(run.site, run.site.processes, push.order(run.site, None, None))
+    if not quiet:
+        for line in side_by_side(results):
+            print(line, file=sys.stderr)
+
+
 def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch) -> int:
     engine = find_engine()
-    name = args.conf.stem if args.conf else Path(args.site).stem
+    name = Path(args.conf or args.site or args.lab or args.pattern or "hosts").stem
     directory = RunDirectory(args.out or default_path(name))
     attendance = Attendance(args, launcher)
     try:

@@ -137,6 +137,12 @@ def _comparison(value: object) -> str:
     return value
 
 
+def _limit(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        raise ValueError(f"found {shown(value)}, but a number is needed, such as 94 or 94%")
+    return str(value)
+
+
 def _ip_address(version: Literal[4, 6]) -> Callable[[object], str]:
     """An address with the length of its network's prefix."""
     example = "198.18.0.1/16" if version == 4 else "2001:2::1/64"
@@ -494,6 +500,7 @@ InlineSize = Annotated[int, _single(_inline_bytes)]
 LoadField = Annotated[Load, _single(quantities.load)]
 Name = Annotated[str, _single(_word)]
 Words = Annotated[str, _single(_words)]
+Limit = Annotated[str, _single(_limit)]
 Comparison = Annotated[str, _single(_comparison)]
 IpAddress = Annotated[str, _single(_ip_address(4))]
 Ip6Address = Annotated[str, _single(_ip_address(6))]

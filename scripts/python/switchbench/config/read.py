@@ -43,6 +43,7 @@ class Request:
     site: str | None = None
     profile: str | None = None
     without: tuple[str, ...] = ()  # hosts to leave out, as `site.without` does
+    options: Sequence[tuple[str, str, Any]] = ()  # option, key and value: --load, load, "95%"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class CheckedConfiguration:
 
 def read(request: Request) -> CheckedConfiguration:
     """Reads what the command line asks for."""
-    return check(_document(request), request.without)
+    return check(document_of(request), request.without)
 
 
 def read_values(values: dict[str, Any], name: str = "configuration") -> CheckedConfiguration:
@@ -89,10 +90,13 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
     )
 
 
-def _document(request: Request) -> Document:
+def document_of(request: Request) -> Document:
+    """The configuration as it was written, with what the command line says."""
     if request.conf is None:
-        if request.site is None:
-            raise ConfigurationError("no configuration: name a file, or give --site")
+        if request.site is None and not any(key == "site" for _, key, _ in request.options):
+            raise ConfigurationError(
+                "no configuration: name a file, or give --lab, --hosts with --iface, or --site"
+            )
         document = from_values({"switchbench": FORMAT}, "command line")
     else:
         document = read_file(request.conf)
@@ -101,6 +105,10 @@ def _document(request: Request) -> Document:
     for key, value in (("site", request.site), ("profile", request.profile)):
         if value is not None:
             _assign(document, (key,), value, Mark(f"--{key} {value}"))
+    for option, key, value in request.options:
+        if key == "pattern" and "tests" in document.data:
+            raise document.problem(("tests",), f"says what is sent: {option} is for a run without")
+        _assign(document, (key,), value, Mark(option))
     for argument in request.assignments:
         _assign(document, *parse_assignment(argument))
     return document
@@ -137,7 +145,7 @@ def _expectations(document: Document, model: Configuration) -> tuple[dict[str, A
     clauses = []
     for i, clause in enumerate(model.expect or []):
         path: KeyPath = ("expect", i)
-        values = clause.given()
+        values = _required(clause.given(), path, document)
         if clause.measure not in MEASURES:
             raise document.problem(
                 (*path, "measure"),
@@ -157,6 +165,26 @@ def _expectations(document: Document, model: Configuration) -> tuple[dict[str, A
             raise document.problem((*path, key), text or name) from None
         clauses.append(values)
     return tuple(clauses)
+
+
+_LIMITS = {"min": ">=", "max": "<=", "equals": "=="}
+
+
+def _required(values: dict[str, Any], path: KeyPath, document: Document) -> dict[str, Any]:
+    """The clause with its limit as `require`, in the place of `min`, `max` or `equals`."""
+    named = [key for key in ("require", *_LIMITS) if key in values]
+    if len(named) != 1:
+        raise document.problem(
+            (*path, named[1]) if named else path,
+            f"stands beside {named[0]}: give one of them"
+            if named
+            else "has no limit: give min, max, equals or require",
+        )
+    key = named[0]
+    return {
+        "require" if name == key else name: f"{_LIMITS[key]} {value}" if name in _LIMITS else value
+        for name, value in values.items()
+    }
 
 
 def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:

@@ -25,6 +25,7 @@ from .fields import (
     Interim,
     Ip6Address,
     IpAddress,
+    Limit,
     LoadField,
     MessageSize,
     Name,
@@ -223,7 +224,10 @@ class Expectation(Strict):
     where: dict[str, Any] | None = None
     measure: Name
     over: Name | None = None
-    require: Comparison
+    require: Comparison | None = None
+    min: Limit | None = None
+    max: Limit | None = None
+    equals: Limit | None = None
 
 
 class AboutSwitch(Strict):
