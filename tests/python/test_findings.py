@@ -9,6 +9,7 @@ import pytest
 
 from schemas import validate_summary
 from switchbench.analysis.bottleneck import GroupFlows, Shares, group_of_port, locate, shares_of
+from switchbench.analysis.found import Found
 from switchbench.analysis.strays import FlowOutcome, Stray, read_strays
 from switchbench.analysis.summary import Summary
 from switchbench.records.records import Count, Flow, Side
@@ -282,7 +283,9 @@ def test_slow_is_only_what_is_slow_both_ways(intended: int, kind: str) -> None:
     assert [(name, count) for name, _, count in found] == [(kind, SENT // 2)]
 
 
-@pytest.mark.parametrize(("drained", "came"), [(False, 60_000), (False, 65_536), (True, 60_000)])
+@pytest.mark.parametrize(
+    ("drained", "came"), [(False, 60_000), (False, 65_535), (False, 65_536), (True, 60_000)]
+)
 def test_a_transfer_that_was_cut_off_is_said(drained: bool, came: int) -> None:
     trial = make_trial(SITE, flows=1, transport="tcp", traffic="transfer", size_unit="message")
     ends = ("node1:e0", "node2:e0")
@@ -302,10 +305,84 @@ def test_a_transfer_that_was_cut_off_is_said(drained: bool, came: int) -> None:
         assert found == []
         return
     (only,) = found
-    assert (only["kind"], only["transport"], only["count"]) == ("unfinished", "tcp", 5_536)
+    missing = "1 byte" if came == 65_535 else "5,536 bytes"
+    assert (only["kind"], only["transport"], only["count"]) == ("unfinished", "tcp", 65_536 - came)
     assert only["sentence"].startswith(
-        "node1:e0 -> node2:e0: 5,536 bytes of its transfer had not come"
+        f"node1:e0 -> node2:e0: {missing} of its transfer had not come"
     )
+
+
+Rates = dict[tuple[int, int], tuple[int, int]]  # frames sent and delivered, by numbers of nodes
+MODULES = {"left": ("node1:e0", "node2:e0"), "right": ("node3:e0", "node4:e0")}
+
+
+def limits(*loads: Rates) -> list[tuple[str, int, list[str] | None]]:
+    """The limits that trials with these loads find in a network of two modules."""
+    site = make_site(4, groups=MODULES)
+    trials = [make_trial(site, number, flows=len(load)) for number, load in enumerate(loads)]
+    summary = Summary(make_run(site, *trials))
+    for number, load in enumerate(loads):
+        place = {"trial": number}
+        for (src, dst), (sent, came) in load.items():
+            ends = (f"node{src}:e0", f"node{dst}:e0")
+            summary.feed(0, frame_side("source", *ends, sent, sent, **place))
+            summary.feed(0, frame_side("destination", *ends, came, came, **place))
+        for made in (phase_record, trial_record):
+            for process in site.processes:
+                summary.feed(0, made(process.name, **place))
+    result = summary.finish(about(), ())
+    validate_summary(result)
+    return [(one["kind"], one["count"], one["groups"]) for one in result["findings"]]
+
+
+def both(one: int, other: int, sent: int, came: int) -> Rates:
+    return {(one, other): (sent, came), (other, one): (sent, came)}
+
+
+HALF, FULL = (both(1, 2, 4000, 4000), both(1, 2, 8000, 5000))  # left alone; it loses 37.5 %
+OTHER = both(3, 4, 8000, 8000)  # 1.6 times what left carries
+
+
+def test_a_load_that_loses_more_than_a_smaller_one_is_beyond_the_network() -> None:
+    assert limits(HALF, FULL) == [("saturation", 6000, None)]
+    assert limits(HALF, both(1, 2, 8000, 3200))[0][0] != "collapse"
+    assert limits(HALF, both(1, 2, 8000, 3199)) == [("collapse", 9602, None)]  # below 80 % of it
+
+
+def test_a_module_is_the_limit_where_another_carries_more() -> None:
+    assert limits(HALF, FULL, OTHER) == [("module-capacity", 6000, ["left"])]
+
+
+def test_the_trunk_is_the_limit_where_both_modules_carry_more() -> None:
+    half, full = both(1, 3, 4000, 4000), both(1, 3, 8000, 5000)
+    within = both(1, 2, 8000, 8000) | OTHER
+    assert limits(half, full, within) == [("trunk", 6000, ["left", "right"])]
+    assert limits(half, full, OTHER) == [("saturation", 6000, None)]  # of left nothing is known
+
+
+def test_findings_of_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those of the trials that all nodes have ended, every two seconds at most."""
+    now_s = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    site = make_site(2)
+    found = Found(make_run(site, *(make_trial(site, number, flows=1) for number in range(3))))
+    counts = []
+    for number in range(3):
+        place = {"trial": number}
+        ends = ("node1:e0", "node2:e0")
+        found.take(frame_side("source", *ends, SENT, 7000, **place))
+        found.take(frame_side("destination", *ends, SENT - number - 1, 7000, **place))
+        for process in site.processes:
+            found.take(phase_record(process.name, **place))
+        found.take(trial_record("node1", **place))
+        found.turn()  # node2 has not ended it
+        counts.append([one["count"] for one in found.findings])
+        found.take(trial_record("node2", **place))
+        now_s += 1.0
+        found.turn()
+        counts.append([one["count"] for one in found.findings])
+        found.turn()
+    assert counts == [[], [1], [1], [1], [1], [3, 2, 1]]
 
 
 def below_median(

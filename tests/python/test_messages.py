@@ -18,7 +18,7 @@ from rich.console import Console
 
 from configs import LAB, compile_text
 from switchbench.analysis import scatter, sweep
-from switchbench.analysis.summary import Summary
+from switchbench.analysis.summary import Summary, gather
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.document.schema import summary_schema
 from switchbench.render.terminal import messages
@@ -110,6 +110,23 @@ def test_a_crossing_among_sizes_where_paths_are_alike() -> None:
     assert 2 < alike["crossed_at"] < 4
     _, chance, _ = sweep._ranges(curve("tcp", 8, 9.8, 10.2, 8), even)
     assert chance["crossed_at"] is None
+
+
+def test_a_trial_that_is_forgotten_leaves_no_times() -> None:
+    """Its other repeat stays."""
+    trials = {
+        (0, repeat): make_trial(make_site(), repeat=repeat, sizes=(64,), traffic="pingpong")
+        for repeat in (0, 1)
+    }
+    table = sweep.SweepTable(trials)
+    for repeat, lost in ((0, 5), (1, 7)):
+        table.feed(histogram(0, [2000] * 100, repeat=repeat, lost=lost))
+    entries = [{"trial": 0, "repeat": repeat, "network": "lab"} for repeat in (0, 1)]
+    assert [table.lost(entry) for entry in entries] == [5, 7]
+    table.forget((0, 0))
+    assert [table.lost(entry) for entry in entries] == [None, 7]
+    (point,) = table.summary()["curves"][0]["points"]
+    assert (point["round_trips"], point["lost"]) == (100, 7)
 
 
 def test_few_round_trips_have_no_percentile() -> None:
@@ -206,6 +223,34 @@ def test_outliers_are_named(tmp_path: Path) -> None:
     assert worst["begun_s"] == pytest.approx(77e-6)
     assert entry["latency_us"] == pytest.approx(49.6, rel=0.01)
     assert entry["bandwidth_mbps"] == pytest.approx(80, rel=0.01)
+
+
+def test_lost_messages_stand_beside_the_fit(tmp_path: Path) -> None:
+    """The times are in one file, and the messages that never came back in another."""
+    times = [(1, 4 + i, i, 100_000 + 200 * i) for i in range(1000)]
+    (tmp_path / scatter.LINES).write_bytes(samples_line(times))
+    flows = [histogram(0, [100_000] * 500, lost=2), histogram(0, [100_000] * 500, lost=1)]
+    flows[1] |= {"node": "node3", "src": "node3:e0", "dst": "node4:e0"}
+    (tmp_path / "records.ndjson").write_text("".join(json.dumps(flow) + "\n" for flow in flows))
+    summary = gather(make_run(make_site(4), scatter_trial()), tmp_path)
+    about = {"versions": {}, "id": "x", "started": "", "elapsed_s": 1.0, "command": [],
+             "launch": "lab", "lab": None, "machine": {}}  # fmt: skip
+    (entry,) = summary.finish(about, [])["messages"]["scatter"]
+    assert (entry["lost"], entry["outliers"]) == (3, 0)
+    assert entry["latency_us"] == pytest.approx(49.6, rel=0.01)
+
+
+def test_at_most_twenty_outliers_are_named(tmp_path: Path) -> None:
+    """The worst ones, in order."""
+    times = [(1, 4 + i, i, 100_000 + 200 * i) for i in range(1000)]
+    for i in range(30):
+        times[30 * i] = (1, 4 + 30 * i, i, 30_000_000 + 100_000 * i)
+    (tmp_path / scatter.LINES).write_bytes(samples_line(times))
+    scatter.store(tmp_path)
+    (entry,) = scatter.summarize(tmp_path, [scatter_trial()])
+    named = [worst["times_the_fit"] for worst in entry["worst"]]
+    assert (entry["outliers"], len(named)) == (30, 20)
+    assert named == sorted(named, reverse=True)
 
 
 def compute_record(node: str, beside: int) -> dict[str, Any]:

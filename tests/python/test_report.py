@@ -439,3 +439,17 @@ def test_a_figure_that_fails_costs_no_other(
     assert re.findall(r'id="data-(?!table)([^"]+)"', made.text) == drawn
     (said,) = made.damage
     assert said.startswith("a figure of test_report can't be shown")
+
+
+@pytest.mark.parametrize(
+    ("ports", "names"),
+    [
+        (["a:e0", "b:e0"], ["a", "b"]),
+        (["a:e0", "b:e1"], ["a:e0", "b:e1"]),
+        (["a:e0", "a:e1"], ["a:e0", "a:e1"]),
+    ],
+)
+def test_ports_are_named_by_host_where_all_are_called_alike(
+    ports: list[str], names: list[str]
+) -> None:
+    assert Measured(Path(), {}, ports=ports).names == names

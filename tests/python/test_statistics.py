@@ -210,6 +210,17 @@ def test_the_limit_leaves_it_inconclusive_with_the_interval() -> None:
     assert "after 12 repeats, more than the 2 % asked for" in entry["reason"]
 
 
+def test_an_inconclusive_rate_says_that_its_repeats_depend_on_each_other() -> None:
+    """They rise from one to the next, or else each is as far from the mean as the one before."""
+    rising: list[float | None] = [float(value) for value in range(90, 102)]
+    table, _ = run_until_enough(UNTIL_SURE, rising)
+    assert table.summary()[0]["reason"].endswith(
+        "2 % asked for, and the repeats depend on each other"
+    )
+    table, _ = run_until_enough(UNTIL_SURE, [80.0, 120.0] * 6)
+    assert table.summary()[0]["reason"].endswith("2 % asked for")
+
+
 def draws(kind: str, draw: random.Random) -> Iterator[float]:
     """Deviations of repeats from their mean, of variance 1; of `outliers` in parts of how far one
     in 20 is below the others."""

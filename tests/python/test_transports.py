@@ -377,4 +377,13 @@ def test_line_bits_of_messages(size: int, packets: int) -> None:
     assert measures.line_bits(flow, count) == 8 * 10 * (size + packets * 82 + 20)
     nothing = Count(frames=None, frame_bytes=None, payload_bytes=0, messages=0)
     assert measures.line_bits(flow, nothing) == 0
+    half_known = replace(count, frames=10)
+    assert measures.line_bits(flow, half_known) == measures.line_bits(flow, count)
     assert math.isclose(65536 / (65536 + 64 * 82), 0.926, abs_tol=0.001)
+
+
+def test_line_bits_of_a_message_that_is_not_whole() -> None:
+    """4,000 bytes of a message that has not ended are four packets."""
+    count = Count(frames=None, frame_bytes=None, payload_bytes=4000, messages=0)
+    flow = Flow("a", "b", packet=PacketShape(1024, 82, 20))
+    assert measures.line_bits(flow, count) == 8 * (4000 + 4 * 82)

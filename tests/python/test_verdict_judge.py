@@ -117,6 +117,21 @@ def test_no_flow_fails_for_a_window_of_the_testers() -> None:
     assert by_flow["unobserved"] == 1
 
 
+@pytest.mark.parametrize(("first", "second"), [(7000, 7720), (7720, 7000), (7000, 7000)])
+def test_a_port_has_the_lesser_share_of_its_two_directions(first: int, second: int) -> None:
+    """Of each port, sent or received: 7,000 frames of 1,538 bytes in a second of 100 Mbit/s."""
+    records = pair_records()
+    for record in records:
+        if record["type"] == "flow":
+            came = first if record["src"] == "node1:e0" else second
+            record |= frame_side(record["side"], record["src"], record["dst"], 8000, came)
+    (judged,) = judge(records, clause("percent_of_line", ">= 90", "port"))["expectations"]
+    assert (judged["judged"], judged["failed"]) == (2, 2)
+    assert judged["value"] == pytest.approx(7000 * 1538 * 8 / 1e6)
+    (judged,) = judge(records, clause("uniformity_percent", ">= 0", "port"))["expectations"]
+    assert judged["value"] == pytest.approx(100 * 7000 / ((first + second) / 2))
+
+
 def test_the_worst_flow_is_named() -> None:
     (judged,) = judge(pair_records(), clause("lost_frames", "== 0"))["expectations"]
     assert judged["of"] == "node2:e0 -> node1:e0 in trial 0 pairs phase 0"
@@ -385,6 +400,12 @@ def test_every_key_of_the_summary_is_documented() -> None:
     for name, definition in summary_schema()["$defs"].items():
         lacking += undescribed(name, definition)
     assert lacking == []
+
+
+def test_only_rates_have_to_be_sure_over_repeats() -> None:
+    rates = {f"throughput{name}" for name in ("", "_min", "_max", "_total")}
+    rates |= {"percent_of_line", "least_percent_of_line"}
+    assert {name for name, formula in FORMULAS.items() if formula.of_repeats} == rates
 
 
 def test_precedence_of_exit_status() -> None:

@@ -279,6 +279,18 @@ def test_without_the_engine_the_rest_is_checked(
     assert main(["verify", str(directory), "--no-again"]) == 0
 
 
+def test_a_signature_of_another_kind_than_the_key_is_no_proof(
+    directory: Path, minisign_key: Path, key: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Signed by minisign, while the signers that are trusted sign by ssh."""
+    allowed = key.parent / "others"
+    allowed.write_text(f"lab@example {key.with_suffix('.pub').read_text()}")
+    main(["sign", str(directory), "--key", str(minisign_key)])
+    capsys.readouterr()
+    assert main(["verify", str(directory), "--allowed-signers", str(allowed)]) == 2
+    assert f"no signature here is of the kind that {allowed} is for" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["other", "none", "text"])
 def test_wrong_keys(
     kind: str, directory: Path, key: Path, capsys: pytest.CaptureFixture[str]

@@ -12,6 +12,7 @@ import pytest
 from configs import LAB, compile_text, needs_engine
 from schemas import validate_summary
 from switchbench.analysis.summary import Summary
+from switchbench.analysis.whereabouts import contradicted
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import SwitchCountersCommand
 from switchbench.records.switch_counters import (
@@ -172,6 +173,14 @@ def test_a_loss_that_counters_do_not_see_is_a_contradiction() -> None:
         "trial 0 pairs phase 0: 25 frames are lost by the flows' counts, 0 in the network by the "
         "ports' counters"
     )
+
+
+@pytest.mark.parametrize(
+    ("agree", "lost", "said"),
+    [(False, 1, True), (False, 0, False), (False, None, False), (True, 9, False), (None, 9, False)],
+)
+def test_what_is_a_contradiction(agree: bool | None, lost: int | None, said: bool) -> None:
+    assert contradicted({"agree": agree, "lost_frames": lost}) is said
 
 
 @pytest.mark.parametrize(("count", "at"), [(3, "node2:e0"), (25, "node1:e0")])
