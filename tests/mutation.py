@@ -49,7 +49,7 @@ SLOW = {
 }
 LIBRARIES = ("networkx", "numpy", "pyarrow", "pydantic", "rich.table", "scipy.stats", "jsonschema")
 NOTICED_AT_LEAST = 0.8
-BUDGET_S = 20.0  # of tests per fault, as long as they take without it
+BUDGET_S = 20.0  # of tests per fault, in CPU time without it
 
 
 @dataclass(frozen=True, order=True)
@@ -136,13 +136,13 @@ class Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._running = item.nodeid
-        start = time.monotonic()
+        start = time.process_time()
         sys.settrace(self._called)
         try:
             return (yield)
         finally:
             sys.settrace(None)
-            self.seconds[item.nodeid] = time.monotonic() - start
+            self.seconds[item.nodeid] = time.process_time() - start
             self._running = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -155,8 +155,9 @@ class Recorder:
         return set().union(*(self.callers.get((str(path), line), ()) for line in lines))
 
     def tests_of(self, place: Place) -> list[str]:
-        """The tests that run the function at this place, the fastest first. Outside of functions:
-        those that run a function with the name that is defined there, or else just any."""
+        """The tests that run the function at this place: the fastest of each file, the next of
+        each, and so on. Outside of functions: those that run a function with the name that is
+        defined there, or else just any."""
         module = ast.parse(place.path.read_text())
         function, names = at(module, place.line)
         if function:
@@ -172,12 +173,22 @@ class Recorder:
             ) or set(self.seconds)
         chosen: list[str] = []
         left = BUDGET_S
-        for name in sorted(found, key=self.seconds.__getitem__):
+        for name in self.in_turns(found):
             left -= self.seconds[name]
             if left < 0 and chosen:
                 break
             chosen.append(name)
         return chosen
+
+    def in_turns(self, names: Iterable[str]) -> list[str]:
+        """The fastest test of each file, then the next one of each, and so on."""
+        before: Counter[str] = Counter()
+        rank = {}
+        for name in sorted(names, key=self.seconds.__getitem__):
+            file = name.partition("::")[0]
+            rank[name] = before[file], self.seconds[name]
+            before[file] += 1
+        return sorted(rank, key=rank.__getitem__)
 
 
 def at(module: ast.Module, line: int) -> tuple[ast.FunctionDef | None, set[str]]:
@@ -277,7 +288,7 @@ def noticed(place: Place, faulty: str, recorder: Recorder) -> bool:
         SourceFileLoader.get_code = with_fault  # type: ignore[assignment, method-assign]
         return run_pytest(files, Selection(names), "-x", "--tb=line")
 
-    limit = 20 + 5 * sum(recorder.seconds[name] for name in names)
+    limit = 30 + 10 * sum(recorder.seconds[name] for name in names)
     status = in_fork(work, limit)
     if status in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise RuntimeError(f"the tests of {place} did not run")
