@@ -39,6 +39,7 @@ from ..predict.measured import (
 )
 from ..predict.models import MODELS, USUAL
 from ..predict.outlook import Oracle, Outlook, fabric_of, points
+from ..predict.recorded import recorded_flows
 from ..predict.times import Foreteller, Time, between, measured_times
 from ..records.directory import CONFIGURATION, SUMMARY
 from ..topology.fabric.routes import Rates
@@ -259,7 +260,8 @@ def _rows(
             else:
                 left_out["plans by steps with too many messages at a time"] += len(some)
             continue
-        outlooks = list(oracle.foretell(trial, seen.offered))
+        recorded = recorded_flows(trial, seen.pairs) if results else None
+        outlooks = list(oracle.foretell(trial, seen.offered, recorded))
         widths = [
             width
             for each in outlooks

@@ -6,7 +6,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from ..records.directory import RECORDS
 from ..records.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records, taking
 from ..topology.fabric.routes import Rates
 from .joined import Number
-from .outlook import Outlook, Pair, Place
+from .outlook import Outlook
+from .recorded import Pair, Place
 
 CLOSE = 0.10
 """The paper's margin: an error of at most 10 %."""
@@ -67,17 +68,21 @@ class Seen:
     """What sources sent, where frames are counted: TCP sends what it is allowed to."""
     widths: dict[Place, dict[Pair, float]]
     """The 95 % interval of what was delivered, by its mean; empty where nothing was repeated."""
+    pairs: dict[Place, set[Pair]] = field(default_factory=dict)
+    """All flows that there are records of."""
 
 
 def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
     """What both ends of each flow counted; `trials`: by their numbers in the records."""
     delivered: _Repeats = defaultdict(lambda: defaultdict(list))
     offered: _Repeats = defaultdict(lambda: defaultdict(list))
+    pairs: dict[Place, set[Pair]] = defaultdict(set)
     for key, phase, opened in _phases(directory):
         trial = trials.get((key.trial, key.repeat))
         if trial is None:
             continue
         place = (trial.point, key.network, key.phase)
+        pairs[place].update(phase.flows)
         for pair, flow in phase.flows.items():
             if transports.of(trial.transport).rdma:
                 options = trial.document.get(trial.transport, {})
@@ -100,7 +105,7 @@ def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
         }
         for place, flows in delivered.items()
     }
-    return Seen(_medians(delivered), _medians(offered), widths)
+    return Seen(_medians(delivered), _medians(offered), widths, pairs)
 
 
 _CONFIDENCE = 0.95

@@ -21,12 +21,10 @@ from ..topology.fabric.routes import Ranks, Rates
 from ..topology.graph import from_topology
 from .models import MODELS, SLOW, USUAL, Flows
 from .parameters import Path_
+from .recorded import Pair, Place, Recorded, is_whole
 from .stepwise import MOST_MESSAGES, StepTime, program_of
 from .times import Foreteller, OfSuite, PhaseTime, Time, of_steps, of_suite, payload_share
 
-Pair = tuple[str, str]
-Place = tuple[int, str, int]
-"""A trial's point, the network, the phase."""
 ByFlow = Mapping[Place, Mapping[Pair, float]]
 
 FRAME_OVERHEAD = 18
@@ -122,8 +120,7 @@ class Oracle:
                     f"plans by steps by {trial.transport} in {part.network}, which has no "
                     "parameters"
                 )
-            share = plan_size(_request(trial, part)).share
-            if share is not None and share.messages > MOST_MESSAGES:
+            if _messages(trial, part) > MOST_MESSAGES:
                 return f"plans by steps with more than {MOST_MESSAGES:,} messages"
         return ""
 
@@ -132,12 +129,17 @@ class Oracle:
         fast = trial.flows > MOST_SLOW_FLOWS
         return [name for name in self._models if not (fast and name in SLOW)]
 
-    def foretell(self, trial: Trial, offered: ByFlow | None = None) -> Iterator[Outlook]:
-        """Each phase of each network of a trial; `offered`: what sources were seen to send."""
+    def foretell(
+        self, trial: Trial, offered: ByFlow | None = None, recorded: Recorded | None = None
+    ) -> Iterator[Outlook]:
+        """Each phase of each network of a trial; `offered`: what sources were seen to send.
+        `recorded`: the flows that there are records of."""
         models = self.models_for(trial)
+        whole = is_whole(trial, recorded)
         for part in trial.parts:
             places = self._places(part)
-            for phase, ranks in plan_flows(_request(trial, part)):
+            asked = None if whole else plan_flows(_request(trial, part))
+            for phase, ranks in asked or (recorded or {})[part.network].items():
                 if not len(ranks):
                     continue
                 demand = demand_bps(trial, part, ranks)
@@ -228,6 +230,15 @@ class Oracle:
                 f"{twice[0]} has several ports in network {part.network}; a topology knows one"
             )
         return np.array([self._rank[host] for host in hosts], dtype=np.int64)
+
+
+def _messages(trial: Trial, part: Part) -> int:
+    """Of one repetition by steps in one network; of a part as large as the first the trial says it
+    itself."""
+    if trial.steps is not None and len(part.ranks) == len(trial.parts[0].ranks):
+        return trial.steps["messages"] or 0
+    share = plan_size(_request(trial, part)).share
+    return 0 if share is None else share.messages
 
 
 def _request(trial: Trial, part: Part) -> PlanRequest:

@@ -23,8 +23,9 @@ from ....plan.compile import compile_run
 from ....predict.measured import CLOSE, share_close
 from ....predict.models import SLOW, USUAL
 from ....predict.outlook import Oracle, Outlook, fabric_of, points, stream_share
+from ....predict.recorded import Recorded, by_phase, ranks_of
 from ....records.directory import CONFIGURATION
-from ....topology.fabric.routes import Rates
+from ....topology.fabric.routes import Ranks, Rates
 from ..figure import FORETOLD, LEGEND, PALETTE, Figure, marker, packed
 from .series import sentence
 
@@ -115,7 +116,7 @@ def _set(measured: Measured, run: Run, trial: Trial, oracle: Oracle) -> _Set | N
     seen: list[Rates] = []
     told: dict[str, list[Rates]] = {name: [] for name in oracle.models_for(trial)}
     by_network = {part.network: _seen(measured, repeats, part.network) for part in trial.parts}
-    for outlook in oracle.foretell(trial):
+    for outlook in oracle.foretell(trial, recorded=_recorded(measured, repeats, trial)):
         rates = by_network[outlook.part.network].of(measured, outlook)
         known = ~np.isnan(rates)
         seen.append(rates[known])
@@ -126,6 +127,19 @@ def _set(measured: Measured, run: Run, trial: Trial, oracle: Oracle) -> _Set | N
     share = stream_share(trial)
     together = {model: np.concatenate(parts) for model, parts in told.items()}
     return _Set(trial, 1e6 * np.concatenate(seen) / share, together)
+
+
+def _recorded(measured: Measured, repeats: Sequence[Trial], trial: Trial) -> Recorded:
+    """The flows of a setting that there are records of, of any of its repeats."""
+    found: dict[str, dict[int, Ranks]] = {}
+    for part in trial.parts:
+        rank = ranks_of(part, measured.ports)
+        keys = (PlanKey(other.id, other.repeat, part.network) for other in repeats)
+        flows = [some for key in keys if (some := measured.records.flows(key)) is not None]
+        rows = [np.column_stack([some.phase, rank[some.src], rank[some.dst]]) for some in flows]
+        together = np.concatenate(rows) if rows else np.empty((0, 3), dtype=np.int64)
+        found[part.network] = by_phase(together[(together >= 0).all(axis=1)])
+    return found
 
 
 @dataclass(frozen=True)
