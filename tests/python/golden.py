@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ten results directories that were really run, kept so that numbers stay what they were.
 
-Each folder of data/golden holds a run's configuration, its records and its summary. Where a
-mended defect changes a number, `golden.py NAME...` makes the kept summary anew, and the commit says
-which numbers changed and why.
+Each folder of data/golden holds a run's configuration, its plan, its records and its summary. Where
+a mended defect changes a number, `golden.py NAME...` makes the kept summary anew, and the commit
+says which numbers changed and why.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from switchbench.analysis.remake import remade, run_of
+from switchbench.analysis.remake import remade
+from switchbench.records.plan_file import read_plan
 
 KEPT = Path(__file__).parent / "data" / "golden"
 NAMES = tuple(sorted(path.name for path in KEPT.iterdir()))
@@ -45,7 +46,7 @@ def main(names: list[str]) -> None:
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             directory = unpack(name, Path(folder))
-            summary = remade(run_of(directory), directory, kept_summary(directory))
+            summary = remade(read_plan(directory), directory, kept_summary(directory))
         packed = lzma.compress(json.dumps(summary, indent=1).encode(), preset=9)
         (KEPT / name / "summary.json.xz").write_bytes(packed)
 

@@ -13,6 +13,7 @@ import yaml
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Part, Run
 from switchbench.records.directory import CONFIGURATION, RECORDS, SUMMARY
+from switchbench.records.plan_file import write_plan
 from synthetic import (
     about,
     frame_side,
@@ -108,6 +109,7 @@ def make_directory(path: Path, state: str = "complete", **more: Any) -> Path:
     """A whole results directory of that run; `state`: of all phases, `more` goes into make_run."""
     summary = Summary(_run(**more))
     path.mkdir(parents=True)
+    write_plan(path, _run(**more))
     with (path / RECORDS).open("w") as file:
         for line, record in enumerate(records(), start=1):
             if record["type"] == "phase":

@@ -26,6 +26,7 @@ from switchbench.analysis.transports import compare
 from switchbench.base.model import Part, Port, Process, Run, Site, Trial
 from switchbench.records.directory import RECORDS, RunDirectory
 from switchbench.records.latency import Histogram
+from switchbench.records.plan_file import write_plan
 from synthetic import about, hello, make_trial
 
 LINE_BPS = 1_000_000_000
@@ -439,6 +440,7 @@ def simulate(path: Path, choice: Choice) -> Path:
     run = run_of(choice)
     directory = RunDirectory(path)
     directory.write_configuration(run.effective)
+    write_plan(path, run)
     nodes = [process.name for process in run.site.processes]
     clock = _Clock(random=np.random.default_rng(choice.seed))
     with (path / RECORDS).open("wb", buffering=1 << 20) as file:

@@ -15,7 +15,8 @@ import pytest
 
 import golden
 from switchbench.analysis.data import Measured, plan_key
-from switchbench.analysis.remake import remade, run_of
+from switchbench.analysis.remake import remade
+from switchbench.records.plan_file import read_plan
 from switchbench.render.report import tidy
 from switchbench.run.live.loss import LossTable
 
@@ -38,7 +39,7 @@ def test_ten_are_kept() -> None:
 def test_the_summary_stays_what_it_was(directory: Path) -> None:
     kept = golden.kept_summary(directory)
     assert len(kept["trials"]) > 3
-    assert remade(run_of(directory), directory, kept) == kept
+    assert remade(read_plan(directory), directory, kept) == kept
 
 
 def test_any_layout_of_the_records_says_the_same(directory: Path) -> None:
@@ -53,7 +54,7 @@ def test_any_layout_of_the_records_says_the_same(directory: Path) -> None:
         text = json.dumps(dict(items), indent=None, separators=(" , ", "  :  "))
         lines.append(text.replace("node", "\\u006eode"))
     records.write_text("\n".join(lines) + "\n")
-    assert remade(run_of(directory), directory, kept) == kept
+    assert remade(read_plan(directory), directory, kept) == kept
     after = flow_table(directory)  # in another order, which sums of floating point numbers show
     assert after == {key: pytest.approx(sums, nan_ok=True) for key, sums in before.items()}
 

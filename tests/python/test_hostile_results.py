@@ -15,16 +15,17 @@ import resource
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from switchbench.analysis import data, remake
+from switchbench.analysis import remake
 from switchbench.analysis.columns import Columns
 from switchbench.analysis.summary import gather
-from switchbench.analysis.verdict import manifest, verify
+from switchbench.analysis.verdict import manifest
 from switchbench.analysis.verdict.record import Record
 from switchbench.analysis.verdict.seal import fix_clauses
 from switchbench.base.errors import ConfigurationError, RunError
@@ -32,8 +33,9 @@ from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.predict.measured import measured_bps
 from switchbench.records import record_forms
-from switchbench.records.directory import RECORDS, SUMMARY, RunDirectory, load_summary
+from switchbench.records.directory import PLAN, RECORDS, SUMMARY, RunDirectory, load_summary
 from switchbench.records.expected import Expected
+from switchbench.records.plan_file import write_plan
 from switchbench.records.record_forms import LONGEST_LINE, DamagedRecord, parse
 from switchbench.records.records import NodePhase, PortCount, Side
 from synthetic import about, hello, make_run, make_site, make_trial, pair_records
@@ -94,6 +96,7 @@ def make_results(path: Path) -> Run:
     run = make_run(site, make_trial(site), expectations=(CLAUSE,))
     directory = RunDirectory(path)
     directory.write_configuration(run.effective)
+    write_plan(path, run)
     fix_clauses(run, directory)
     write_records(path, rich_records())
     summary = gather(run, path).finish(about(), [])
@@ -215,6 +218,12 @@ BY_HAND: dict[str, Damage] = {
     "a manifest of brackets": text(manifest.MANIFEST, b"[" * 200_000),
     "a manifest of nothing": text(manifest.MANIFEST, b"{}"),
     "a configuration of brackets": text("configuration.yaml", b"site: " + b"[" * 20_000),
+    "no plan": lambda path: (path / PLAN).unlink(),
+    "a binary plan": text(PLAN, b"\xff\x00" * 100),
+    "a plan of brackets": text(PLAN, b"[" * 200_000),
+    "half a plan": lambda path: (path / PLAN).write_bytes((path / PLAN).read_bytes()[:500]),
+    "a plan of a newer form": text(PLAN, b'{"schema":"switchbench-plan/2"}'),
+    "no plan and no summary": lambda path: [(path / n).unlink() for n in (PLAN, SUMMARY)] and None,
     "no summary and binary samples": both(
         lambda path: (path / SUMMARY).unlink(), text("samples.parquet", b"PAR1" + bytes(64))
     ),
@@ -254,6 +263,27 @@ def _replaced(key: str, new: Any) -> Damage:
         (path / SUMMARY).write_text(json.dumps(changed(summary, (key,), new)))
 
     return act
+
+
+def damaged_plans() -> dict[str, Damage]:
+    """Every part of the plan, each with one of the strange values."""
+
+    def damage(at: tuple[Any, ...], new: Any) -> Damage:
+        def act(path: Path) -> None:
+            plan = json.loads((path / PLAN).read_text())
+            (path / PLAN).write_text(json.dumps(changed(plan, at, new)))
+            (path / SUMMARY).unlink()  # so that it is read
+
+        return act
+
+    site = make_site()
+    run = make_run(site, make_trial(site), expectations=(CLAUSE,))
+    with TemporaryDirectory() as folder:
+        write_plan(Path(folder), run)
+        plan = json.loads((Path(folder) / PLAN).read_text())
+    choices = cycle([*STRANGE, ...])
+    pairs = ((at, next(choices)) for at in places(plan))
+    return {f"plan's {at} is {new!r}": damage(at, new) for at, new in pairs}
 
 
 def damaged_records() -> dict[str, Damage]:
@@ -326,24 +356,17 @@ def reseal(path: Path) -> None:
         manifest.seal(path)
 
 
-@pytest.fixture
-def no_engine(whole: tuple[Path, Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the configuration says, without the engine that is asked for plans."""
-    run = whole[1]
-    monkeypatch.setattr(verify, "run_of", lambda _directory: run)
-    monkeypatch.setattr("switchbench.cli.table.run_of", lambda _directory: run)
-    monkeypatch.setattr(data, "run_of", lambda _directory: run)
-    assert remake.run_of
-
-
-@pytest.mark.usefixtures("no_engine")
 @pytest.mark.parametrize(
     "damage",
     [pytest.param(damage, id=name) for name, damage in BY_HAND.items()]
     + [
         pytest.param(damage, id=name, marks=[] if number % 24 == 0 else pytest.mark.slow)
         for number, (name, damage) in enumerate(
-            [*damaged_summaries().items(), *damaged_records().items()]
+            [
+                *damaged_summaries().items(),
+                *damaged_plans().items(),
+                *damaged_records().items(),
+            ]
         )
     ],
 )

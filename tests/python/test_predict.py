@@ -16,6 +16,8 @@ from configs import PROJECT, needs_engine
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Port
 from switchbench.cli.main import main
+from switchbench.config import Request, read
+from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRefused, PlanRequest, plan_flows, plan_phases
 from switchbench.predict.constrained import Ties, constrained_bps
 from switchbench.predict.fair import max_min_bps
@@ -24,6 +26,7 @@ from switchbench.predict.measured import fits, measured_bps, offered_shares
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.outlook import Outlook
 from switchbench.predict.proportional import proportional_bps
+from switchbench.records.plan_file import write_plan
 from switchbench.topology.fabric import Fabric, Link, Routes
 from switchbench.topology.fabric.routes import Rates
 
@@ -410,7 +413,7 @@ def test_fast_rates_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
 
 @needs_engine
 def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "configuration.yaml").write_text((PROJECT / "conf/chain.yaml").read_text())
+    write_plan(tmp_path, compile_run(read(Request(PROJECT / "conf/chain.yaml"))))
     assert main(["predict", str(tmp_path), "--set", "load=50%"]) == 2
     assert "--set goes with a configuration" in capsys.readouterr().err
     assert main(["predict", str(tmp_path)]) == 2

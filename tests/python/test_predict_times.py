@@ -43,6 +43,7 @@ from switchbench.predict.times import (
     Wire,
     measured_times,
 )
+from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.topology.fabric import Fabric, Link, Routes
 from synthetic import bare_summary, make_site, make_trial, plan_entry
 
@@ -270,8 +271,7 @@ def _records() -> Iterator[dict[str, Any]]:
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """A directory with these records and a summary that knows two plans' times."""
-    conf = (PROJECT / "conf" / "parameters.yaml").read_text()
-    (tmp_path / "configuration.yaml").write_text(conf)
+    write_plan(tmp_path, compile_run(read(Request(PROJECT / "conf" / "parameters.yaml"))))
     lines = [json.dumps(record) + "\n" for record in _records()]
     (tmp_path / "records.ndjson").write_text("".join(lines))
     summary = bare_summary()
@@ -503,7 +503,7 @@ def test_settings_without_times_are_counted(
 ) -> None:
     """No parameters of the transport; no model that says times of steps."""
     kept = [r for r in map(json.loads, (results / "records.ndjson").read_text().splitlines())]
-    run = compile_run(read(Request(results / "configuration.yaml")))
+    run = read_plan(results)
     by_tcp = {trial.id for trial in run.trials if trial.transport == "tcp"}
     lines = [json.dumps(record) + "\n" for record in kept if record["trial"] in by_tcp]
     (results / "records.ndjson").write_text("".join(lines))

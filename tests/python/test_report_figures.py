@@ -20,7 +20,7 @@ from switchbench.analysis.columns import PlanKey, PlanTimes, Spans
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.base import format
 from switchbench.base.errors import ConfigurationError
-from switchbench.records.directory import CONFIGURATION, RECORDS, SUMMARY
+from switchbench.records.directory import PLAN, RECORDS, SUMMARY
 from switchbench.records.document.schema import summary_schema
 from switchbench.render.report import figure as fig
 from switchbench.render.report.figure import Figure, packed, unpacked
@@ -531,7 +531,7 @@ def test_a_newer_form_is_said_and_what_is_known_is_shown(copy: Path) -> None:
 
 def test_nothing_to_show_is_refused(copy: Path) -> None:
     (copy / SUMMARY).write_text("{")
-    (copy / CONFIGURATION).write_text("no: configuration")
+    (copy / PLAN).write_text("no plan")
     with pytest.raises(ConfigurationError, match=r"is damaged.*nor can it be made again"):
         Measured.load(copy)
     (copy / RECORDS).unlink()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.predict.models import USUAL
 from switchbench.predict.outlook import Oracle, fabric_of, points
+from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render.report.figure import FORETOLD, Figure, unpacked
 from switchbench.render.report.figures import models
 from synthetic import frame_side
@@ -38,8 +40,10 @@ OFF = 1.3  # what the first flow of each phase is measured too fast by
 
 def measured_of(directory: Path, conf: str = CONF) -> Measured:
     """Results in which each flow got what `proportional` foretells, but the first of each phase."""
-    (directory / "configuration.yaml").write_text(conf)
-    run = compile_run(read(Request(directory / "configuration.yaml")))
+    path = directory / "conf.yaml"
+    path.write_text(conf)
+    run = compile_run(read(Request(path)))
+    write_plan(directory, run)
     ports = [port.name for port in run.site.ports]
     oracle = Oracle(fabric_of(run, None), ["proportional"])
     lines = []
@@ -107,12 +111,11 @@ def _check_errors(figure: Figure, flows: int) -> None:
 @needs_engine
 def test_no_network_no_figure_and_a_note_why(tmp_path: Path) -> None:
     measured = measured_of(tmp_path)
-    site = "site: {launch: hand, hosts: {a: {ports: {e0: {iface: eth0, ipv4: 192.0.2.1/24}}}}}"
-    _, _, tests = CONF.partition("transport:")
-    (tmp_path / "configuration.yaml").write_text(f"switchbench: 1\n{site}\ntransport:{tests}")
+    run = read_plan(tmp_path)
+    write_plan(tmp_path, replace(run, site=replace(run.site, launch="hand", lab=None)))
     assert list(models.figures(measured)) == []
     (note,) = measured.notes
-    assert note.startswith("What models foretell is not drawn: ")
+    assert note.startswith("What models foretell is not drawn: a site of real hosts says nothing")
 
 
 @needs_engine

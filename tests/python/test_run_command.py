@@ -26,6 +26,7 @@ from switchbench.config.clauses import clauses_sha256
 from switchbench.labs import LabError, switches
 from switchbench.labs.vm import image
 from switchbench.records.directory import RunDirectory, load_summary
+from switchbench.records.plan_file import read_plan
 from switchbench.render.report import build
 from switchbench.run.controller import Controller, Outcome
 from switchbench.run.launch import launcher_for
@@ -90,7 +91,9 @@ def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[
     out = stage.path / "out"
     names = {path.name for path in out.iterdir()}
     written = {"configuration.yaml", "records.ndjson", "nodes.log", "summary.json", "report.html"}
-    assert names == {*written, "manifest.json"}
+    assert names == {*written, "plan.json", "manifest.json"}
+    assert read_plan(out) == stage.run
+    assert "plan.json" in json.loads((out / "manifest.json").read_text())["files"]
     assert yaml.safe_load((out / "configuration.yaml").read_text()) == {"switchbench": 1}
     result = stage.summary()
     assert result["status"] == "complete"
@@ -203,7 +206,7 @@ def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_table_again_makes_the_summary_of_a_killed_run(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stage.main()
     out = stage.path / "out"
@@ -211,7 +214,6 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     (out / "summary.json").write_text(json.dumps(killed))
     with (out / "records.ndjson").open("ab") as records:
         records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
-    monkeypatch.setattr(table, "run_of", lambda _directory: stage.run)
     args = argparse.Namespace(
         directory=out, all=False, again=False, interim=False, latency=False, svg=None
     )

@@ -22,6 +22,7 @@ from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.config.clauses import clauses_sha256
 from switchbench.records.directory import RECORDS, RunDirectory
+from switchbench.records.plan_file import read_plan, write_plan
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 CLAUSE = {"id": "4.2", "measure": "lost_frames", "require": "== 0", "over": "flow"}
@@ -33,6 +34,7 @@ def measured(path: Path, *clauses: dict[str, Any]) -> Run:
     run = make_run(SITE, make_trial(SITE), expectations=clauses)
     directory = RunDirectory(path)
     directory.write_configuration(run.effective)
+    write_plan(path, run)
     fix_clauses(run, directory)
     with directory.open_lines(RECORDS) as records:
         for record in pair_records():
@@ -44,11 +46,10 @@ def measured(path: Path, *clauses: dict[str, Any]) -> Run:
 
 
 @pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path) -> Path:
     """One with a clause that was refused."""
     path = tmp_path / "results"
-    run = measured(path, CLAUSE)
-    monkeypatch.setattr(verify, "run_of", lambda _directory: run)
+    measured(path, CLAUSE)
     return path
 
 
@@ -100,11 +101,8 @@ def test_all_of_it_holds(directory: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "What was tested is refused: its one clause does not hold" in lines[-1]
 
 
-def test_a_run_without_clauses_is_verified_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = measured(tmp_path / "results")
-    monkeypatch.setattr(verify, "run_of", lambda _directory: run)
+def test_a_run_without_clauses_is_verified_too(tmp_path: Path) -> None:
+    measured(tmp_path / "results")
     assert failures(tmp_path / "results") == []
     assert not (tmp_path / "results" / "verdict.xml").exists()
 
@@ -160,7 +158,10 @@ def test_what_is_put_in_before_signing_is_sealed(directory: Path, key: Path) -> 
 
 @pytest.mark.parametrize(
     "name",
-    ["clauses.json", "configuration.yaml", "records.ndjson", "summary.json", "verdict.xml"],
+    [
+        *("clauses.json", "configuration.yaml", "plan.json"),
+        *("records.ndjson", "summary.json", "verdict.xml"),
+    ],
 )
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
 def test_each_changed_byte_is_named_by_file(
@@ -236,10 +237,11 @@ def test_a_claim_of_another_version_does_not_pass_for_a_whole_check(directory: P
     assert said.holds is not True
 
 
-def test_other_clauses_than_were_fixed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configuration's are milder than those that were hashed before traffic."""
+def test_other_clauses_than_were_fixed(directory: Path) -> None:
+    """The plan's are milder than those that were hashed before traffic."""
     mild = make_run(SITE, make_trial(SITE), expectations=({**CLAUSE, "require": "<= 10"},))
-    monkeypatch.setattr(verify, "run_of", lambda _directory: mild)
+    write_plan(directory, mild)
+    manifest.seal(directory)
     (words,) = failures(directory)
     assert "is not what records.ndjson amounts to" in words
     assert "expectations" in words
@@ -265,13 +267,11 @@ def test_clauses_that_do_not_fit_each_other(
     assert words in found[0]
 
 
-def test_without_the_engine_the_rest_is_checked(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_without_the_plan_the_rest_is_checked(
+    directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def missing(_directory: Path) -> Run:
-        raise ConfigurationError("switchbench-node is not here")
-
-    monkeypatch.setattr(verify, "run_of", missing)
+    (directory / "plan.json").unlink()
+    manifest.seal(directory)
     assert main(["verify", str(directory)]) == 2
     said = capsys.readouterr()
     assert "ok clauses" in said.out
@@ -463,7 +463,7 @@ def test_a_name_that_is_not_utf8_is_refused(
 
 
 def test_a_bad_place_for_junit_costs_no_seal(directory: Path, tmp_path: Path) -> None:
-    run = verify.run_of(directory)
+    run = read_plan(directory)
     with pytest.raises(ConfigurationError, match="is a folder: name a file"):
         Record(tmp_path).try_out(run)
     (directory / "manifest.json").unlink()

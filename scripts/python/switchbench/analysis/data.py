@@ -21,11 +21,12 @@ from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Port
 from ..config.order import Names
 from ..records.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary, read_json
+from ..records.plan_file import read_plan
 from .bottleneck import group_of_port
 from .columns import Columns, PlanKey
 from .known import fitted
 from .measures import UNSETTLED
-from .remake import remade, run_of
+from .remake import remade
 from .summary import NOT_ENDED
 
 Entry = dict[str, Any]
@@ -131,7 +132,7 @@ def _of_another_form(directory: Path) -> Entry | None:
 def _again(directory: Path, summary: Entry, faults: list[str]) -> Entry:
     """Of the records; what was wrong with the summary makes the run a partial one."""
     known = {"run": summary.get("run", _about(directory)), "faults": faults, "exit_status": 0}
-    return remade(run_of(directory), directory, known, ended=False)
+    return remade(read_plan(directory), directory, known, ended=False)
 
 
 def _about(directory: Path) -> Entry:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The summary of a results directory made anew, from its configuration and its records."""
+"""The summary of a results directory made anew, from its plan and its records."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from typing import Any
 
 from ..base.errors import ConfigurationError
 from ..base.model import Run
-from ..config import Request, read
-from ..plan.compile import compile_run
-from ..records.directory import CONFIGURATION, RECORDS
+from ..records.directory import PLAN, RECORDS
 from .summary import NOT_ENDED, REFUSED_RUN, gather
 
 KILLED = "the run's command was killed: what was measured until then is here"
-
-
-def run_of(directory: Path) -> Run:
-    """The run that a results directory's configuration describes."""
-    return compile_run(read(Request(directory / CONFIGURATION)))
 
 
 def is_begun_only(summary: Mapping[str, Any]) -> bool:
@@ -44,6 +37,6 @@ def remade(
     ) as error:
         why = " ".join(str(error).split())
         raise ConfigurationError(
-            f"{directory / RECORDS} does not fit {CONFIGURATION}: {type(error).__name__} {why}; "
+            f"{directory / RECORDS} does not fit {PLAN}: {type(error).__name__} {why}; "
             "one of them is damaged or from elsewhere"
         ) from None

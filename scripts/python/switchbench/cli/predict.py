@@ -23,9 +23,7 @@ from ..base.format import binary, digits, of
 from ..base.format import pattern as pattern_of
 from ..base.model import SCHEDULE, Run, Trial
 from ..base.quantities import FLOPS, duration_ns
-from ..config import Request, read
 from ..config.steps import COMPOSITE
-from ..plan.compile import compile_run
 from ..predict import parameters
 from ..predict.joined import Joined, Number, join
 from ..predict.measured import (
@@ -41,7 +39,8 @@ from ..predict.models import MODELS, USUAL
 from ..predict.outlook import Oracle, Outlook, fabric_of, points
 from ..predict.recorded import recorded_flows
 from ..predict.times import Foreteller, Time, between, measured_times
-from ..records.directory import CONFIGURATION, SUMMARY
+from ..records.directory import PLAN, SUMMARY
+from ..records.plan_file import read_plan
 from ..topology.fabric.routes import Rates
 from .common import add_command, add_configuration, load_run, make_console, said
 
@@ -73,7 +72,7 @@ by_steps}], flops, late_s, trials [{trial, pattern, transport, load, phases, flo
 results offered {least, mean}, interval {flows, median, within_2_percent}, fits [{model, flows,
 close, mean_error, worst_error, close_as_offered}], best first]}], left_out [{settings, of}: what
 nothing is foretold of], strangers [what was measured and is not in the
-results' configuration, by pattern, ranks, transport and size]"""
+results' plan, by pattern, ranks, transport and size]"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -193,10 +192,10 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _strange(strangers: Sequence[str], results: Path) -> str:
-    """One sentence for what was measured and is not in the configuration."""
+    """One sentence for what was measured and is not in the plan."""
     more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
     return (
-        f"{results / CONFIGURATION} has no {strangers[0]}{more}, which {SUMMARY} beside it has "
+        f"{results / PLAN} has no {strangers[0]}{more}, which {SUMMARY} beside it has "
         "measured: the rest was held against it"
     )
 
@@ -208,7 +207,7 @@ def _run_of(args: argparse.Namespace, results: Path) -> Run:
         raise ConfigurationError(
             f"--{name} goes with a configuration: {results} are results, of the configuration in it"
         )
-    return compile_run(read(Request(results / CONFIGURATION)))
+    return read_plan(results)
 
 
 def _askable(run: Run, oracle: Oracle) -> tuple[list[Trial], Counter[str]]:

@@ -33,6 +33,7 @@ from ..plan import cores
 from ..plan.compile import refuse_unbuilt
 from ..plan.documents import job_document
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
+from ..records.plan_file import write_plan
 from ..render.terminal.table import SummaryPrinter, make_console
 from ..run.controller import Controller, Interrupt, Outcome
 from ..run.launch import Launcher, launcher_for, standing
@@ -53,10 +54,10 @@ examples:
   switchbench run results/20260101-120000-four-matrices/configuration.yaml     once more
   switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519 --junit verdict.xml
 
-The results directory holds configuration.yaml (as understood; it can be run again),
-records.ndjson (all that the nodes said), nodes.log, summary.json (doc/measures.md) and report.html,
-which any browser opens (doc/report.md); with clauses to judge, verdict.xml; and manifest.json,
-which `switchbench verify` reads."""
+The results directory holds configuration.yaml (as understood; it can be run again), plan.json (the
+trials that were made of it), records.ndjson (all that the nodes said), nodes.log, summary.json
+(doc/measures.md) and report.html, which any browser opens (doc/report.md); with clauses to judge,
+verdict.xml; and manifest.json, which `switchbench verify` reads."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -224,6 +225,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any])
         try:
             with launcher:
                 place.directory.write_configuration(run.effective)
+                write_plan(place.directory.path, run)
                 place.directory.begin_summary(Summary(run).finish(about, [NOT_ENDED]))
                 fix_clauses(run, place.directory)
                 outcome = controller.conduct(launcher, command, interrupt)

@@ -10,10 +10,11 @@ from typing import Any
 from rich.console import Console
 
 from ..analysis.known import fitted
-from ..analysis.remake import is_begun_only, remade, run_of
+from ..analysis.remake import is_begun_only, remade
 from ..analysis.verdict.record import Record
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
+from ..records.plan_file import read_plan
 from ..render.terminal import imported_table
 from ..render.terminal.table import SummaryPrinter, make_canvas, make_console
 from .common import add_command
@@ -50,11 +51,11 @@ def main(args: argparse.Namespace) -> int:
     """Prints the table; its exit status is the run's, or 2 where the summary is damaged."""
     summary = load_summary(args.directory)
     if args.again:
-        summary = remade(run_of(args.directory), args.directory, summary)
+        summary = remade(read_plan(args.directory), args.directory, summary)
         replace_json(args.directory / SUMMARY, summary)
         Record().write(args.directory, summary)
     elif is_begun_only(summary) and (args.directory / RECORDS).exists():
-        summary = remade(run_of(args.directory), args.directory, summary, ended=False)
+        summary = remade(read_plan(args.directory), args.directory, summary, ended=False)
     shown, known = fitted(summary)
     damage = list(known.damage())
     console = make_canvas() if args.svg else make_console()

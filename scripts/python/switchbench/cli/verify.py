@@ -16,7 +16,7 @@ examples:
   switchbench verify results/20260101-120000-acceptance
   switchbench verify results/20260101-120000-acceptance --allowed-signers signers
   switchbench verify results/20260101-120000-acceptance --clauses 2e9de557ce33b0de...
-  switchbench verify results/20260101-120000-acceptance --no-again    without the engine
+  switchbench verify results/20260101-120000-acceptance --no-again    hashes and signature alone
 
 FILE of --allowed-signers is that of ssh-keygen(1), lines such as `lab@example ssh-ed25519 AAAA...`,
 or a public key of minisign. doc/acceptance.md says what is checked.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which trials of a results directory are which of a run: by what they are, not by their numbers.
 
-Records say only a trial's number, and the summary beside them what it was. A configuration that was
-edited afterwards numbers its trials otherwise, and would lend one trial the figures of another.
+Records say only a trial's number, and the summary beside them what it was. The plan of
+another run numbers its trials otherwise, and would lend one trial the figures of another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..analysis.known import fitted
 from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Trial
-from ..records.directory import CONFIGURATION, SUMMARY, load_summary
+from ..records.directory import PLAN, SUMMARY, load_summary
 
 Number = tuple[int, int]  # of a trial, and of its repeat
 _PARTS = ("trials", "plans", "messages", "steps")
@@ -68,9 +68,9 @@ def join(run: Run, directory: Path) -> Joined:
     found.strangers = list(strangers)
     if not found.trials:
         raise ConfigurationError(
-            f"{directory / CONFIGURATION} is not what {SUMMARY} beside it was measured with: "
-            f"{found.strangers[0]} was measured, which it has not, and nothing of it was (take the "
-            "configuration that was run)"
+            f"{directory / PLAN} is not what {SUMMARY} beside it was measured with: "
+            f"{found.strangers[0]} was measured, which it has not, and nothing of it was (bring "
+            "both back from where the results were made)"
         )
     return found
 

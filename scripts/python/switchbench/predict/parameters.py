@@ -26,11 +26,10 @@ from ..analysis.sweep import is_sweep
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import PINGPONG, Trial
-from ..config import Request, read
 from ..config.steps import COMPOSITE
-from ..plan.compile import compile_run
-from ..records.directory import CONFIGURATION, RECORDS
+from ..records.directory import RECORDS
 from ..records.latency import Histogram
+from ..records.plan_file import read_plan
 from ..records.records import read_records, taking
 from .joined import Number, join
 
@@ -277,7 +276,7 @@ class _Seen:
 
 def measured(directory: Path) -> list[Parameters]:
     """The parameters of each path of a run that sent messages there and back."""
-    run = compile_run(read(Request(directory / CONFIGURATION)))
+    run = read_plan(directory)
     seen = _read(directory, join(run, directory).trials)
     found = [
         made

@@ -2,6 +2,7 @@
 """The results directory of one run: what is in it, and how it is written so that it stays valid.
 
 configuration.yaml   the configuration as understood; `switchbench run` takes it again
+plan.json            the run that was compiled from it, which all other commands read (plan_file.py)
 clauses.json         the clauses that are judged, in the form whose SHA-256 is their hash
 records.ndjson       every record as the nodes wrote it, as it came
 nodes.log            what the nodes wrote on standard error
@@ -34,6 +35,7 @@ from ..base.errors import ConfigurationError, RunError
 from ..base.text import printable
 
 CONFIGURATION = "configuration.yaml"
+PLAN = "plan.json"
 RECORDS = "records.ndjson"
 NODES_LOG = "nodes.log"
 SAMPLES = "samples.parquet"
@@ -124,7 +126,8 @@ class RunDirectory:
     def discard_if_unused(self) -> None:
         """Removes a directory that nothing was measured into: the run was refused."""
         if not (self.path / RECORDS).exists():
-            (self.path / CONFIGURATION).unlink(missing_ok=True)
+            for name in (CONFIGURATION, PLAN):
+                (self.path / name).unlink(missing_ok=True)
             with suppress(OSError):
                 self.path.rmdir()
 

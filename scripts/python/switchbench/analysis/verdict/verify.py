@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ... import __version__
-from ...base import format
+from ...base import bounded, format
 from ...base.errors import ConfigurationError, SwitchbenchError
+from ...base.model import Run
 from ...base.text import printable
-from ...records.directory import RECORDS, SUMMARY, load_summary
+from ...records.directory import CONFIGURATION, PLAN, RECORDS, SUMMARY, load_summary
+from ...records.plan_file import read_plan
 from ...records.records import read_records
-from ..remake import remade, run_of
+from ..remake import remade
 from ..summary import NOT_ENDED
 from . import manifest, signature
 from .seal import changed_clauses
@@ -39,7 +43,7 @@ class VerifyOptions:
 
     allowed: Path | None = None  # whose signatures are good; then there has to be one
     clauses: str | None = None  # the hash that was agreed on
-    again: bool = True  # whether the verdict is made anew, which needs the engine
+    again: bool = True  # whether the verdict is made anew
 
 
 def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
@@ -122,13 +126,14 @@ def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
 
 
 def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]:
-    """The verdict, and all that it rests on, from configuration and records."""
+    """The verdict, and all that it rests on, from plan and records."""
     try:
-        run = run_of(directory)
+        run = read_plan(directory)
     except SwitchbenchError as error:
         raise ConfigurationError(
             f"the verdict can't be made anew here (--no-again leaves that out): {error}"
         ) from None
+    yield from _configuration(directory, run)
     version = summary["run"]["versions"].get("switchbench")
     measured_by = _engines_version(directory)
     if measured_by not in (None, version):
@@ -146,6 +151,16 @@ def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
     else:
         words = f"by status and verdict only, for {version} made it: {_outcome(summary)}"
         yield VerifyCheck("verdict", None, words)
+
+
+def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
+    """Says so where the configuration is not the one that the plan was made of."""
+    try:
+        kept = bounded.load(directory / CONFIGURATION)
+    except (OSError, ValueError, yaml.YAMLError):
+        kept = None
+    if kept != run.effective:
+        yield VerifyCheck("plan", False, f"{PLAN} was not made of {CONFIGURATION} beside it")
 
 
 def _compared(summary: Mapping[str, Any], whole: bool) -> list[str]:

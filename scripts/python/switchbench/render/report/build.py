@@ -77,6 +77,7 @@ class _Page:
         sections = {title: Section(title) for title in _SECTIONS}
         self._words(sections)
         self._figures(sections)
+        self.damage += [one for one in self.measured.damage if one not in self.damage]
         sections[_NOT_MEASURED].parts.append(overview.not_drawn(self.measured.notes))
         for title, makers in tables.BY_SECTION.items():
             for maker in makers:

@@ -15,16 +15,14 @@ import numpy as np
 from ....analysis.columns import PlanKey
 from ....analysis.data import Measured
 from ....base import format
-from ....base.errors import SwitchbenchError
+from ....base.errors import ConfigurationError, SwitchbenchError
 from ....base.format import Unit, unit_for
 from ....base.model import Run, Trial
-from ....config import Request, read
-from ....plan.compile import compile_run
 from ....predict.measured import CLOSE, share_close
 from ....predict.models import SLOW, USUAL
 from ....predict.outlook import Oracle, Outlook, fabric_of, points, stream_share
 from ....predict.recorded import Recorded, by_phase, ranks_of
-from ....records.directory import CONFIGURATION
+from ....records.plan_file import read_plan
 from ....topology.fabric.routes import Ranks, Rates
 from ..figure import FORETOLD, LEGEND, PALETTE, Figure, marker, packed
 from .series import sentence
@@ -81,7 +79,12 @@ def figures(measured: Measured) -> Iterator[Figure]:
     if not any(plan["traffic"] == "stream" for plan in measured.summary["plans"]):
         return
     try:
-        sets = list(_sets(measured))
+        run = read_plan(measured.directory)
+    except ConfigurationError as error:
+        measured.damage.append(f"what models foretell is not drawn: {error}")
+        return
+    try:
+        sets = list(_sets(measured, run))
     except SwitchbenchError as error:
         measured.notes.append(f"What models foretell is not drawn: {error}")
         return
@@ -92,8 +95,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
             yield _histograms(transport, first // _SETS + 1, mine[first : first + _SETS])
 
 
-def _sets(measured: Measured) -> Iterator[_Set]:
-    run = compile_run(read(Request(measured.directory / CONFIGURATION)))
+def _sets(measured: Measured, run: Run) -> Iterator[_Set]:
     streams = [trial for trial in points(run) if trial.traffic == "stream"]
     fabric = fabric_of(run, None)
     flows = sum(trial.flows for trial in streams)

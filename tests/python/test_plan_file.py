@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""plan.json: what was planned is read again as it was, and results need neither the engine nor the
+host that ran."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from configs import EXAMPLES, LAB, PROJECT, compile_text, needs_engine
+from schemas import validate_summary
+from switchbench.analysis.summary import gather
+from switchbench.analysis.verdict import manifest
+from switchbench.analysis.verdict.record import Record
+from switchbench.analysis.verdict.seal import fix_clauses
+from switchbench.base import bounded
+from switchbench.base.errors import RunError
+from switchbench.base.model import Part, Run
+from switchbench.cli.main import main
+from switchbench.config import Request, read
+from switchbench.plan import compile as compiler
+from switchbench.plan.compile import compile_run
+from switchbench.predict.outlook import Oracle, fabric_of, points
+from switchbench.records.directory import (
+    CONFIGURATION,
+    PLAN,
+    RECORDS,
+    SUMMARY,
+    RunDirectory,
+    load_summary,
+)
+from switchbench.records.plan_file import read_plan, write_plan
+from synthetic import (
+    about,
+    frame_side,
+    hello,
+    make_run,
+    make_site,
+    make_trial,
+    phase_record,
+    trial_record,
+)
+
+CONFIGURATIONS = sorted(
+    str(path.relative_to(PROJECT))
+    for path in [*(PROJECT / "conf").glob("*.yaml"), *(PROJECT / "conf" / "sites").glob("t*.yaml")]
+)
+CONF = """\
+switchbench: 1
+site: {lab: two-racks, nodes: {"node[1-4]": {module: left}, "node[5-8]": {module: right}}}
+transport: dpdk
+load: 95%
+repeat: 2
+window: 1s
+tests:
+- {pattern: random, ranks: [8], degree: 3, count: 2}
+- {pattern: aapc, ranks: [8], order: pairwise}
+expect:
+- {measure: lost_frames, require: "== 0", over: flow}
+"""
+
+
+# --- there and back ------------------------------------------------------------------------------
+
+
+def there_and_back(run: Run, path: Path) -> Run:
+    write_plan(path, run)
+    return read_plan(path)
+
+
+@needs_engine
+@pytest.mark.parametrize("conf", CONFIGURATIONS)
+def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
+    run = compile_run(read(Request(PROJECT / conf)))
+    assert there_and_back(run, tmp_path) == run
+    RunDirectory(tmp_path / "new").write_configuration(run.effective)
+    assert bounded.load(tmp_path / "new" / CONFIGURATION) == run.effective
+
+
+@needs_engine
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples(name: str, tmp_path: Path) -> None:
+    run = compile_text(tmp_path, EXAMPLES[name])
+    assert there_and_back(run, tmp_path) == run
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tests: [{pattern: pairs, partners: [[node1, node3], [node2, 'node8:e0']]}]",
+        "tests: [{pattern: pairs, partners: inside, groups: ['node[1-4]', [node5, node7]]}]",
+        "tests: [{pattern: aapc, imix: [64, 64, 570, 1518], loads: [50Mbit, 1kfps, 99.98%]}]",
+        "time_limit: 1h\nlog: debug\nworker: poll\ntests: [{pattern: chain}]",
+        'about: {place: "a\\tb\\u202e"}\ntests: [{pattern: chain, transport: tcp}]',
+    ],
+)
+def test_odd_settings(text: str, tmp_path: Path) -> None:
+    run = compile_text(tmp_path, f"{LAB}{text}\n")
+    assert there_and_back(run, tmp_path) == run
+
+
+def test_what_does_not_follow_from_the_trial_is_kept(tmp_path: Path) -> None:
+    """Documents without the keys that mostly follow, and with other ones."""
+    site = make_site(effective={"lab": "other"})
+    documents = ({"id": 0}, {"pattern": {"name": "x"}, "parts": []}, {"parts": [{"network": "n"}]})
+    trials = [
+        make_trial(site, number, document=document) for number, document in enumerate(documents)
+    ]
+    reverse = Part("lab", site.ports[::-1])
+    trials.append(make_trial(site, 3, parts=(trials[0].parts[0], reverse)))
+    run = make_run(replace(site, networks={"lab": site.ports}), *trials)
+    assert there_and_back(run, tmp_path) == run
+
+
+def test_a_port_and_a_list_of_ranks_stand_there_once(tmp_path: Path) -> None:
+    """Of 1,024 ranks and 36 trials half a megabyte."""
+    site = make_site(200)
+    sizes = []
+    for count in (1, 30):
+        trials = [make_trial(site, number) for number in range(count)]
+        again = there_and_back(make_run(site, *trials), tmp_path)
+        assert again.trials[-1].parts[0] is again.trials[0].parts[0]
+        assert again.trials[0].parts[0].ranks[7] is again.site.ports[7]
+        sizes.append((tmp_path / PLAN).stat().st_size)
+    assert sizes[1] - sizes[0] < 29 * 1000
+
+
+def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no JSON can be made of that"):
+        write_plan(tmp_path, make_run(make_site(), about={"x": "\ud800"}))
+    assert not (tmp_path / PLAN).exists()
+
+
+# --- without the engine and the host -------------------------------------------------------------
+
+
+def make_results(path: Path, run: Run) -> None:
+    """What a run leaves in which each flow got 7,000 frames; the network is of dpdk."""
+    directory = RunDirectory(path)
+    directory.write_configuration(run.effective)
+    write_plan(path, run)
+    fix_clauses(run, directory)
+    with directory.open_lines(RECORDS) as file:
+        for record in records_of(run):
+            file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+    summary = gather(run, path).finish(about(), [])
+    validate_summary(summary)
+    directory.write_summary(summary)
+    Record().write(path, summary)
+
+
+def records_of(run: Run) -> list[dict[str, object]]:
+    nodes = [process.name for process in run.site.processes]
+    found = [hello(node) for node in nodes]
+    oracle = Oracle(fabric_of(run, None), [])
+    for point in points(run):
+        outlooks = list(oracle.foretell(point))
+        for trial in (trial for trial in run.trials if trial.point == point.point):
+            at = {"trial": trial.id, "repeat": trial.repeat}
+            for outlook in outlooks:
+                place = at | {"phase": outlook.phase}
+                for src, dst in outlook.pairs():
+                    for side in ("source", "destination"):
+                        found.append(frame_side(side, src, dst, 7000, 7000, **place))
+                found += [phase_record(node, **place) for node in nodes]
+            found += [trial_record(node, phases=len(outlooks), **at) for node in nodes]
+    return found
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plan")
+    (folder / "conf.yaml").write_text(CONF)
+    make_results(folder / "run", compile_run(read(Request(folder / "conf.yaml"))))
+    return folder / "run"
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host without the engine, with one core and no memory to spare."""
+    monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0})
+    monkeypatch.setattr(compiler, "spare_bytes", lambda: 1)
+
+
+COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
+    "verify": lambda run, _: ["verify", str(run)],
+    "table": lambda run, _: ["table", str(run), "--again"],
+    "report": lambda run, out: ["report", str(run), "--out", str(out / "r.html")],
+    "predict": lambda run, _: ["predict", str(run)],
+    "compare": lambda run, _: ["compare", f"a={run}", f"b={run}"],
+}
+
+
+@needs_engine
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("summary", ["whole", "lost"])
+def test_each_command_reads_results_anywhere(
+    name: str, summary: str, measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = copied(measured, tmp_path)
+    if summary == "lost" and name in ("report", "compare"):
+        (run / SUMMARY).unlink()
+        assert main(COMMANDS[name](run, tmp_path)) == 2  # all is shown, made of the records
+        said = capsys.readouterr()
+        assert "nor can it be made again" not in said.err
+        assert "switchbench-node" not in said.out + said.err
+        return
+    assert main(COMMANDS[name](run, tmp_path)) == 0
+    said = capsys.readouterr()
+    assert "switchbench-node" not in said.out + said.err
+    if name == "verify":
+        assert "ok verdict    as the records have it" in said.out
+    if name == "table":
+        assert load_summary(run)["trials"] == load_summary(measured)["trials"]
+    if name == "report":
+        page = (tmp_path / "r.html").read_text()
+        assert "foretold-dpdk" in page
+        assert "What models foretell is not drawn" not in page
+    if name == "predict":
+        assert "max-min" in said.out
+
+
+def copied(measured: Path, tmp_path: Path) -> Path:
+    run = tmp_path / "run"
+    run.mkdir()
+    for file in measured.iterdir():
+        (run / file.name).write_bytes(file.read_bytes())
+    return run
+
+
+@needs_engine
+def test_flows_of_the_records_are_those_of_the_plan(
+    measured: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With a record more or less the engine is asked, and says the same."""
+    run = copied(measured, tmp_path)
+    words = ["predict", str(run), "--json"]
+    assert main(words) == 0
+    of_records = json.loads(capsys.readouterr().out)
+    lines = (run / RECORDS).read_text().splitlines(keepends=True)
+    flow = '"src":"node1:e0","dst":"node2:e0"'
+    (run / RECORDS).write_text("".join(line for line in lines if flow not in line))
+    assert main(words) == 0
+    of_engine = json.loads(capsys.readouterr().out)
+    for ours, others in zip(of_records["trials"], of_engine["trials"], strict=True):
+        assert ours["models"].keys() == others["models"].keys()
+        for model, rates in ours["models"].items():
+            assert rates == pytest.approx(others["models"][model], rel=1e-9)
+    monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
+    assert main(words) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert "only the engine knows the others: SWITCHBENCH_NODE=/nowhere" in sentence
+
+
+@needs_engine
+def test_a_configuration_of_another_run_is_found(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = copied(measured, tmp_path)
+    other = yaml.safe_load((run / CONFIGURATION).read_text()) | {"seed": 2}
+    (run / CONFIGURATION).write_text(yaml.safe_dump(other))
+    manifest.seal(run)
+    assert main(["verify", str(run)]) == 2
+    assert "NO plan       plan.json was not made of configuration.yaml" in capsys.readouterr().out
+
+
+# --- damaged -------------------------------------------------------------------------------------
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda file: file.unlink(), "is missing: it has the plan that was measured"),
+    "cut": (lambda file: file.write_bytes(file.read_bytes()[:2000]), "is damaged: EOF while"),
+    "binary": (lambda file: file.write_bytes(b"\xff\x00\x1b]0;x"), "is damaged: "),
+    "a list": (lambda file: file.write_text("[1]"), "does not begin as switchbench-plan/1 does"),
+    "newer": (
+        lambda file: file.write_text('{"schema":"switchbench-plan/2"}'),
+        "is of a newer form (switchbench-plan/2",
+    ),
+    "without ports": (
+        lambda file: file.write_text('{"schema":"switchbench-plan/1"}'), "is damaged: KeyError",
+    ),
+    "another form": (
+        lambda file: file.write_text(file.read_text().replace('"seed":', '"sead":')),
+        "at `seed`: Field required; bring it back",
+    ),
+}  # fmt: skip
+
+
+@needs_engine
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_plan_is_one_sentence(
+    name: str, damage: str, measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By each command that reads it; `compare` does where there is no summary."""
+    run = copied(measured, tmp_path)
+    act, words = DAMAGE[damage]
+    act(run / PLAN)
+    manifest.seal(run)
+    if name == "compare":
+        (run / SUMMARY).unlink()
+    assert main(COMMANDS[name](run, tmp_path)) == 2
+    said = capsys.readouterr().err
+    (sentence,) = said.splitlines()
+    assert sentence.isprintable()
+    assert f"{run / PLAN} " in sentence
+    assert words in sentence
