@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from switchbench.analysis.columns import Columns, PlanKey
 from switchbench.analysis.interim import add_interim, interim_entry
 from switchbench.records.records import PhaseRecords
 
@@ -72,3 +75,32 @@ def test_silence_is_0_in_a_stream_and_the_end_of_a_transfer() -> None:
 def test_none_is_unknown() -> None:
     entry = entry_of()
     assert entry == {"spans": 0, "step_s": None, "least": None, "slowest": None, "lowest": []}
+
+
+def test_a_table_of_all_spans(tmp_path: Path) -> None:
+    """Ends are numbered as the ports are. A count has the time since the mark before; a flow of no
+    known port and a count without a mark are left out."""
+    place = {"trial": 3, "repeat": 1, "network": "lab", "phase": 2}
+    records = [
+        interim("c", 0.5, [100.0, 200.0], a=[10, 20], b=[30, 40, 99], strange=[7, 7]),
+        interim("strange", 0.5, [100.0], a=[7]),
+        interim("a", 200.0, [450.0], c=[50]),
+        interim("a", 450.0, [450.0], c=[99]),
+    ]
+    path = tmp_path / "records.ndjson"
+    lines = [json.dumps(record | place, separators=(",", ":")) for record in records]
+    path.write_text("\n".join(lines) + "\n")
+    table = Columns(["a", "b", "c"])
+    table.read(path)
+    assert table.damage == []
+    spans = table.spans(PlanKey(3, 1, "lab"))
+    assert spans is not None
+    columns = (spans.phase, spans.src, spans.dst, spans.from_ms, spans.to_ms, spans.payload_bytes)
+    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == [
+        (2, 0, 2, 0.5, 100.0, 10.0),
+        (2, 0, 2, 100.0, 200.0, 20.0),
+        (2, 1, 2, 0.5, 100.0, 30.0),
+        (2, 1, 2, 100.0, 200.0, 40.0),
+        (2, 2, 0, 200.0, 450.0, 50.0),
+    ]
+    assert table.spans(PlanKey(3, 0, "lab")) is None

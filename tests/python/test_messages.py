@@ -89,6 +89,15 @@ def test_crossing() -> None:
     assert crossing["ranges"][1]["crossed_at"] == pytest.approx(5000, rel=0.3)
 
 
+def test_paths_cross_in_one_matrix_though_another_has_only_one_path() -> None:
+    alone, *others = curves_of(("dpdk", 9.0, 900.0), ("tcp", 50.0, 1000.0), ("verbs", 10.0, 500.0))[
+        "curves"
+    ]
+    alone |= {"pattern": "another"}
+    (crossing,) = sweep.crossings([alone, *others])
+    assert len(crossing["ranges"]) == 2
+
+
 def test_alike_paths_do_not_cross() -> None:
     """Curves within 5 % of each other are one."""
     (crossing,) = curves_of(("tcp", 50.0, 1000.0), ("dpdk", 51.0, 1010.0))["crossings"]

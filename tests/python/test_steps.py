@@ -585,10 +585,13 @@ def test_report(tmp_path: Path) -> None:
 # --- kernels -------------------------------------------------------------------------------------
 
 
-def kernel_run(transport: str, number: int, times_us: tuple[float, float]) -> list[Any]:
+def kernel_run(
+    transport: str, number: int, times_us: tuple[float, float], repeat: int = 0
+) -> list[Any]:
     """A trial of a kernel of 15 iterations, and its two ranks' records."""
     trial = steps_trial(
-        number, point=number, transport=transport, pattern={"name": "nas_cg", "class": "S"},
+        number, point=number - repeat, repeat=repeat, transport=transport,
+        pattern={"name": "nas_cg", "class": "S"},
         parameters={"problem_class": "S", "batch": 1}, sizes=(0,),
         steps={"steps": 131, "messages": 105, "payload_bytes": 291632, "iterations": 15},
     )  # fmt: skip
@@ -616,6 +619,21 @@ def test_kernels_and_their_ranking(tmp_path: Path) -> None:
     tables = (step_tables.kernels(summary), step_tables.rankings(summary))
     assert [table.rows for table in tables if table is not None] == [2, 2]
     assert all(c.definition for table in tables if table is not None for c in table.columns)
+
+
+def test_a_kernel_has_an_interval_of_its_repeats() -> None:
+    """Of 45, 48 and 51 ms: 4.302653 is Student's t of 95 % and two degrees of freedom."""
+    runs = [kernel_run("tcp", i, (2000.0, 3000.0 + 200 * i), repeat=i) for i in range(3)]
+    summary = summary_of([run[0] for run in runs], [record for run in runs for record in run[1]])
+    (kernel,) = summary["steps"]["kernels"]
+    assert kernel["trials"] == [0, 1, 2]
+    assert kernel["by_repeat_s"] == [0.045, 0.048, 0.051]
+    assert kernel["iteration_us"] == 3200
+    half = 4.302653 * 0.003 / math.sqrt(3)
+    assert kernel["interval_s"] == {
+        "low": pytest.approx(0.048 - half, abs=1e-6),
+        "high": pytest.approx(0.048 + half, abs=1e-6),
+    }
 
 
 def test_kernels_are_told_their_class(tmp_path: Path) -> None:

@@ -105,6 +105,23 @@ def test_retransmitted_segments(over: str, require: str, verdict: str, value: in
     assert (judged["verdict"], judged["value"]) == (verdict, value)
 
 
+def test_what_no_receiver_saw_is_not_judged() -> None:
+    """Of two flows one has no record of its destination, or both are of bytes."""
+    records = pair_records()
+    lone = [one for one in records if (one.get("side"), one.get("src")) != ("destination", PAIR[0])]
+    asked = [clause("reordered_frames", "<= 3"), clause("throughput", ">= 90")]
+    for judged in judge(lone, *asked)["expectations"]:
+        assert (judged["verdict"], judged["judged"], judged["unobserved"]) == ("inconclusive", 2, 1)
+    bytes_only = [
+        tcp_side(one["side"], one["src"], one["dst"], 10**6, 10**6)
+        if one["type"] == "flow"
+        else one
+        for one in records
+    ]
+    (judged,) = judge(bytes_only, asked[0], transport="tcp")["expectations"]
+    assert (judged["verdict"], judged["unobserved"]) == ("inconclusive", 2)
+
+
 def test_no_flow_fails_for_a_window_of_the_testers() -> None:
     records = pair_records()
     (late,) = (r for r in records if r.get("side") == "destination" and r["dst"] == "node1:e0")
