@@ -312,6 +312,23 @@ def test_a_transfer_that_was_cut_off_is_said(drained: bool, came: int) -> None:
     )
 
 
+def test_of_many_flows_that_were_cut_off_those_that_lack_the_most_are_named() -> None:
+    """The hundred of them, of 102 that lack 1 to 102 bytes."""
+    site = make_site(204)
+    trial = make_trial(site, flows=102, transport="tcp", traffic="transfer", size_unit="message")
+    summary = Summary(make_run(site, trial))
+    for i in range(1, 103):
+        ends = (f"node{2 * i - 1}:e0", f"node{2 * i}:e0")
+        summary.feed(0, tcp_side("source", *ends, 65_536, 65_536))
+        summary.feed(0, tcp_side("destination", *ends, 65_536 - i, 65_536 - i))
+    for made in (phase_record, trial_record):
+        for process in site.processes:
+            more = {"drained": False} if made is phase_record else {}
+            summary.feed(0, made(process.name, **more))
+    found = summary.finish(about(), ())["findings"]
+    assert [one["count"] for one in found] == list(range(102, 2, -1))
+
+
 Rates = dict[tuple[int, int], tuple[int, int]]  # frames sent and delivered, by numbers of nodes
 MODULES = {"left": ("node1:e0", "node2:e0"), "right": ("node3:e0", "node4:e0")}
 

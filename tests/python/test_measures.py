@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switchbench.analysis import measures as m
-from switchbench.records.records import Count, Flow, NodePhase, Side
+from switchbench.analysis.tester import host_limits
+from switchbench.records.records import Count, Flow, NodePhase, PhaseRecords, PortCount, Side
 
 COUNTS = st.integers(0, 2**40)
 MAYBE = st.lists(st.none() | COUNTS, max_size=5)
@@ -133,3 +134,22 @@ def test_cpu_time_of_machines() -> None:
         some = {"far": node(**{"cpu_span_s": 1.0, "cpus": 2, "cpu_idle_s": 1.0, unknown: None})}
         assert m.machine_cpu_s(some, {}) is None
     assert math.isnan(float(m.missing(math.nan, 1.0, 0.0)))
+
+
+def begun_at(run_ns: int | None) -> PortCount:
+    return PortCount(**(dict.fromkeys(PortCount.__dataclass_fields__) | {"start_run_ns": run_ns}))
+
+
+@pytest.mark.parametrize(
+    ("ports", "late"),
+    [
+        ({"a": SECOND + 30_000_000, "b": SECOND + 4_900_000}, {"a": 30.0}),
+        ({"a": SECOND - 30_000_000, "b": None}, {}),
+        ({"a": None, "b": None}, {"a rank": 50.0}),  # what the nodes say of the skew
+    ],
+)
+def test_hosts_that_began_late(ports: dict[str, int | None], late: dict[str, float]) -> None:
+    """By more than 5 ms after the agreed start."""
+    phase = PhaseRecords(ports={name: begun_at(at) for name, at in ports.items()})
+    nodes = {"one": node(), "two": node(start_run_ns=SECOND, start_skew_us=50_000.0)}
+    assert {limit.port: limit.late_ms for limit in host_limits(phase, nodes, 0.1, None)} == late

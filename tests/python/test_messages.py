@@ -138,6 +138,16 @@ def test_a_trial_that_is_forgotten_leaves_no_times() -> None:
     assert (point["round_trips"], point["lost"]) == (100, 7)
 
 
+def test_trials_that_are_no_sweep_have_no_curve() -> None:
+    """A scatter's histogram says what was lost, and the sweep behind it has its curve."""
+    sweeping = make_trial(make_site(), 1, sizes=(64,), traffic="pingpong", size_unit="message")
+    table = sweep.SweepTable({(0, 0): scatter_trial(), (1, 0): sweeping})
+    table.feed(histogram(0, [2000] * 100, lost=4))
+    table.feed(histogram(1, [2000] * 50))
+    (curve,) = table.summary()["curves"]
+    assert [(point["size"], point["round_trips"]) for point in curve["points"]] == [(64, 50)]
+
+
 def test_few_round_trips_have_no_percentile() -> None:
     """p99 of fifty is a guess: it is not told."""
     trials = {(0, 0): make_trial(make_site(), sizes=(64,), traffic="pingpong")}

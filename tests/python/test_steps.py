@@ -486,6 +486,11 @@ def test_pairs_by_hpccs_definitions() -> None:
     (suite,) = table_of(*records).summary()["hpcc"]
     outputs = suite["outputs"]
     assert suite["ranks"] == 3
+    assert [(pair["src"], pair["dst"], pair["time_us"]) for pair in suite["pairs"]] == [
+        ("node1:e0", "node2:e0", 10),
+        ("node1:e0", "node3:e0", 20),
+        ("node2:e0", "node3:e0", 30),
+    ] * len(hpcc.SIZES)
     assert outputs["MinPingPongLatency_usec"] == 10
     assert outputs["AvgPingPongLatency_usec"] == 20
     assert outputs["MaxPingPongLatency_usec"] == 30

@@ -388,6 +388,15 @@ def half_written(directory: Path) -> None:
     (directory / "manifest.json").unlink()
 
 
+def test_a_summary_that_is_sealed_half_written_does_not_pass(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    half_written(directory)
+    manifest.seal(directory)
+    assert main(["verify", str(directory)]) == 2
+    assert "summary.json is half written: " in capsys.readouterr().err
+
+
 def newer(name: str) -> Any:
     def change(directory: Path) -> None:
         path = directory / f"{name}.json"
