@@ -4,7 +4,8 @@
 Takes a random sample of places in the code, the same for the same seed and code. Each place gets
 one of Cosmic Ray's faults: another operator, a number one larger or smaller, a condition turned
 round, a loop that does not run. A fault is noticed when one of the tests that run the faulty
-function fails, or when they no longer end. Faults in type hints change nothing and are left out.
+function fails, or when they no longer end. Faults that change no result are left out: in type
+hints, in what guards against a programmer (`strict` of zip, `frozen` of a dataclass), and `cache`.
 
 One process loads pytest and the libraries, and forks once per fault: a fault costs about as much as
 its tests. A first run of all tests tells which test runs which function. Prints the faults that no
@@ -48,6 +49,7 @@ SLOW = {
     for name in ("controller", "hostile_results", "live", "predict_times", "report_page")
 }
 LIBRARIES = ("networkx", "numpy", "pyarrow", "pydantic", "rich.table", "scipy.stats", "jsonschema")
+GUARDS = ("strict", "frozen", "slots")
 NOTICED_AT_LEAST = 0.8
 BUDGET_S = 20.0  # of tests per fault, in CPU time without it
 
@@ -64,8 +66,12 @@ class Place:
         return f"{self.path.relative_to(PACKAGE)}:{self.line}"
 
 
-class WithoutHints(ast.NodeTransformer):
-    """Removes type hints."""
+class Reduced(ast.NodeTransformer):
+    """Removes what changes no result: type hints, guards and caches."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        node.keywords = [word for word in node.keywords if word.arg not in GUARDS]
+        return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.annotation = ast.Constant(None)
@@ -77,12 +83,13 @@ class WithoutHints(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
+        node.decorator_list = [d for d in node.decorator_list if ast.unparse(d) != "cache"]
         return self.generic_visit(node)
 
 
 def meaning(code: str) -> str:
-    """The same text for code that differs in type hints only."""
-    return ast.dump(WithoutHints().visit(ast.parse(code)))
+    """The same text for code that has the same results."""
+    return ast.dump(Reduced().visit(ast.parse(code)))
 
 
 def places() -> dict[Place, list[tuple[str, int]]]:
