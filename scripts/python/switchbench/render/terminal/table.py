@@ -27,6 +27,7 @@ from ...analysis.whereabouts import in_network
 from ...base import format
 from ...base.format import Unit, unit_for
 from ...base.model import SCHEDULE
+from .. import first_screen
 from . import latency_table, messages, side_by_side, steps_table, verdict_table
 
 WORST_PHASES = 5
@@ -117,6 +118,8 @@ _COLUMNS = (
     _Column("min", _rate("min")),
     _Column("mean", _rate("mean")),
     _Column("max", _rate("max"), drop=7),
+    _Column("total", _rate("total"), drop=6),
+    _Column("frames/s", lambda row, _: _frame_rate(row.entry), drop=3),
     _Column("least in\nan interim", _interim_least, option="interim"),
     _Column("of its\nmean %", _interim_share, option="interim"),
     _Column("at s", _interim_when, option="interim"),
@@ -135,7 +138,7 @@ _COLUMNS = (
     _Column("max\nµs", _time("max"), drop=4),
     _Column("skew\nµs", _digits("start_skew_us"), drop=2),
     _Column("CPU\ns/GB", _digits("cpu_s_per_gb"), drop=1),
-    _Column("slowest flow", lambda row, _: row.slowest, drop=3, right=False),
+    _Column("slowest flow", lambda row, _: row.slowest, drop=9, right=False),
 )
 
 
@@ -161,6 +164,7 @@ class SummaryPrinter:
 
     def print(self, directory: str) -> None:
         """The whole report."""
+        self._first_screen()
         self._results()
         self._figures()
         self._times()
@@ -175,6 +179,11 @@ class SummaryPrinter:
         self._gaps()
         self._ending(directory)
 
+    def _first_screen(self) -> None:
+        self._say("")
+        for line in first_screen.lines(self._summary):
+            self._say(f"{line.label:<11}{line.text}", line.style)
+
     # --- results -----------------------------------------------------------------------------
 
     def _results(self) -> None:
@@ -185,7 +194,7 @@ class SummaryPrinter:
         for entries in sections.values():
             rows = list(self._rows(entries))
             unit = unit_for(entry["throughput"]["max"] for entry in entries)
-            self._heading(f"{_section_title(entries)}, payload in {unit.name}, one way")
+            self._heading(f"{self._title_of(entries)}, payload in {unit.name}, one way")
             self._print_rows(rows, unit)
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[_Row]:
@@ -196,12 +205,22 @@ class SummaryPrinter:
                 yield from (_Row(entry, _ended(entry), self._flow(entry)) for entry in phases)
                 continue
             whole = _widest(plan, phases)
-            yield _Row(whole, f"all {len(phases)}", self._flow(whole), of_plan=True)
-            if not self._every_phase and len(phases) > WORST_PHASES:
+            every = len(phases)
+            if not self._every_phase and every > WORST_PHASES:
                 phases = _worst(phases)
+            named = f"all {every}" if len(phases) == every else f"all {every}, worst {len(phases)}:"
+            yield _Row(whole, named, self._flow(whole), of_plan=True)
             for entry in phases:
                 name = f"{_phase_name(entry)} {_ended(entry)}".rstrip()
                 yield _Row(entry, name, self._flow(entry))
+
+    def _title_of(self, entries: Sequence[Entry]) -> str:
+        """What all rows of a section have in common."""
+        entry = entries[0]
+        load = entry["asked_load"]
+        asked = "" if load is None else f" at {load:g} % of line"
+        transport = first_screen.transport_name(self._summary, entry["transport"])
+        return f"{transport}, {format.size(entry)}{asked}, network {entry['network']}"
 
     def _flow(self, entry: Entry) -> str:
         """The slowest flow; by hosts where each has the same one port."""
@@ -229,6 +248,10 @@ class SummaryPrinter:
         unseen = [column.zero for column in self._columns if column.unseen and column not in known]
         notes = [f"none {_listed(words)}"] if words else []
         notes += [f"not observed: frames {word}" for word in unseen]
+        if any(row.phase.endswith("T") for row in rows):
+            notes.append("T: the tester, not the network, was the limit")
+        if any("worst" in row.phase for row in rows):
+            notes.append("all phases: --all")
         if notes:
             self._say(f"  {'; '.join(notes)}", "dim")
 
@@ -521,13 +544,6 @@ def _section_key(entry: Entry) -> tuple[Any, ...]:
     return entry["transport"], str(entry["size"]), entry["network"], entry["asked_load"]
 
 
-def _section_title(entries: Sequence[Entry]) -> str:
-    entry = entries[0]
-    load = entry["asked_load"]
-    asked = "" if load is None else f" at {load:g} % of line"
-    return f"{entry['transport']}, {format.size(entry)}{asked}, network {entry['network']}"
-
-
 def _plan_key(entry: Entry) -> tuple[Any, ...]:
     return entry["trial"], entry["repeat"], entry["network"]
 
@@ -555,8 +571,14 @@ def _worst(phases: Sequence[Entry]) -> list[Entry]:
 
 
 def _ended(entry: Entry) -> str:
-    """How the phase ended, where that was not as it should."""
-    return "" if entry["state"] == "complete" else str(entry["state"])
+    """How the phase ended, where that was not as it should; T: the tester was the limit."""
+    state = "" if entry["state"] == "complete" else str(entry["state"])
+    return " ".join(filter(None, (state, "T" if entry["host_limited"] else "")))
+
+
+def _frame_rate(entry: Entry) -> str:
+    rate = first_screen.frames_per_s(entry)
+    return format.UNKNOWN if rate is None else f"{rate:,.0f}"
 
 
 def _least(entry: Entry) -> float:
