@@ -53,11 +53,12 @@ def main(args: argparse.Namespace) -> int:
     if args.again:
         summary = remade(read_plan(args.directory), args.directory, summary)
         replace_json(args.directory / SUMMARY, summary)
-        Record().write(args.directory, summary)
     elif is_begun_only(summary) and (args.directory / RECORDS).exists():
         summary = remade(read_plan(args.directory), args.directory, summary, ended=False)
     shown, known = fitted(summary)
     damage = list(known.damage())
+    if args.again and not damage:  # of what no record says
+        Record().write(args.directory, summary)
     console = make_canvas() if args.svg else make_console()
     try:
         _print(shown, console, args)
