@@ -269,7 +269,7 @@ def test_repeats_and_interims_refused(text: str, sentence: str, tmp_path: Path) 
         compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, {text}}}]\n")
 
 
-def test_interim(tmp_path: Path) -> None:
+def test_intervals(tmp_path: Path) -> None:
     """A second where the window has one, as asked for, and off."""
     for text, step_ns in (
         ("window: 1s", 10**9),

@@ -21,7 +21,7 @@ import yaml
 import reports
 from switchbench import __version__
 from switchbench.analysis.data import Measured, plan_key
-from switchbench.analysis.whereabouts import in_network
+from switchbench.analysis.loss_location import in_network
 from switchbench.cli import main as cli
 from switchbench.records.directory import RECORDS, SUMMARY, load_summary
 from switchbench.render.report import (

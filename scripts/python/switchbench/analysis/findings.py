@@ -20,8 +20,8 @@ from ..base.model import Trial
 from ..records.records import Flow, PhaseKey, PhaseRecords, Record
 from . import measures as m
 from .bottleneck import LOSING, Groups, Shares, group_of_port, locate, shares_of
+from .loss_location import not_in_network
 from .strays import FlowOutcome, read_strays
-from .whereabouts import not_in_network
 
 SLOW = 0.8  # a port is slow that takes less than this, and gives less, of what was intended
 CLEAN = 0.002  # a load that loses a smaller one is carried

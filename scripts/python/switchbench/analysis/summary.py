@@ -43,7 +43,6 @@ from . import measures as m
 from . import scatter, sweep
 from .above_line import above_line, windows_above_line
 from .clocks import ClockTable
-from .disorder import add_disorder, disorder_entry
 from .entries import (
     Cpu,
     PhaseContext,
@@ -61,15 +60,16 @@ from .entries import (
 )
 from .executions import ExecutionTable
 from .findings import FindingTable
-from .interim import add_interim, interim_entry
+from .intervals import add_interim, interim_entry
 from .judge import Judge
+from .loss_location import contradicted, displaced_frames, whereabouts
 from .other_traffic import OtherTraffic
 from .overall import exit_status, overall
 from .ports import PortTable
+from .reordering import add_disorder, disorder_entry
 from .statistics import RepeatTable
 from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, mark_windows
 from .transports import compare
-from .whereabouts import contradicted, displaced_frames, whereabouts
 
 REFUSED_RUN = 2  # the exit status
 PROBE = -1  # as a phase's number

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ...analysis.whereabouts import NO_LOSS, in_network
+from ...analysis.loss_location import NO_LOSS, in_network
 from ...base import format
 from . import figure, step_tables
 from .definitions import definition

@@ -21,9 +21,9 @@ from rich.table import Table
 
 from ...analysis import clocks
 from ...analysis import measures as m
+from ...analysis.loss_location import in_network
 from ...analysis.ports import BELOW_MEDIAN
 from ...analysis.statistics import MEASURE
-from ...analysis.whereabouts import in_network
 from ...base import format
 from ...base.format import Unit, unit_for
 from ...base.model import SCHEDULE

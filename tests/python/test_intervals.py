@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from switchbench.analysis.columns import Columns, PlanKey
-from switchbench.analysis.interim import add_interim, interim_entry
+from switchbench.analysis.intervals import add_interim, interim_entry
 from switchbench.records.records import PhaseRecords
 
 Record = dict[str, Any]

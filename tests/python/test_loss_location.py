@@ -11,8 +11,8 @@ import pytest
 
 from configs import LAB, compile_text, needs_engine
 from schemas import validate_summary
+from switchbench.analysis.loss_location import contradicted
 from switchbench.analysis.summary import Summary
-from switchbench.analysis.whereabouts import contradicted
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import SwitchCountersCommand
 from switchbench.records.switch_counters import (
